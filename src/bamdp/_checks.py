@@ -1,0 +1,65 @@
+"""Checks of what users hand in. Every message says what is wrong and what to do about it."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+
+def discount(value: Any) -> float:
+    """A discount in [0, 1)."""
+    number = real(value, "discount")
+    if not 0.0 <= number < 1.0:
+        raise ValueError(
+            f"discount must be in [0, 1), got {number}; for long horizons use a value close to 1, such as 0.999"
+        )
+    return number
+
+
+def real(value: Any, name: str, *, low: float = -math.inf, high: float = math.inf, open_low: bool = False) -> float:
+    """A finite real number in [low, high] ((low, high] with ``open_low``)."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    number = float(value)
+    if not math.isfinite(number) or number < low or number > high or (open_low and number == low):
+        bounds = "finite"
+        if low > -math.inf:
+            bounds += f", {'above' if open_low else 'at least'} {low:g}"
+        if high < math.inf:
+            bounds += f", at most {high:g}"
+        raise ValueError(f"{name} must be {bounds}, got {value}")
+    return number
+
+
+def integer(value: Any, name: str, *, low: int = 1, high: int | None = None) -> int:
+    """A whole number in [low, high]."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be a whole number, got {value!r}")
+    number = int(value)
+    if number < low or (high is not None and number > high):
+        upper = "" if high is None else f" and at most {high}"
+        raise ValueError(f"{name} must be at least {low}{upper}, got {number}")
+    return number
+
+
+def one_of(value: Any, name: str, choices: Iterable[str]) -> str:
+    """A name among ``choices``, with the nearest suggested when it is misspelt."""
+    known = list(choices)
+    if value not in known:
+        near = difflib.get_close_matches(str(value), known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"unknown {name} {value!r}{hint} (known: {', '.join(known)})")
+    return str(value)
+
+
+def index(value: Any, name: str, size: int) -> int:
+    """A state or action number in 0..size-1."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be a whole number, got {value!r}")
+    if not 0 <= value < size:
+        raise ValueError(f"{name} must be in 0..{size - 1}, got {value}")
+    return int(value)

@@ -1,0 +1,29 @@
+"""One layout for every model, known or sampled: sparse rows plus a uniform background.
+
+Row ``s * A + a`` is the law of the next state after action ``a`` in state ``s``: the entries
+``index[begin:end], prob[begin:end]`` plus the mass ``background`` spread evenly over all S states. Means of
+Dirichlet priors need the background; sampled models rarely do.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Rows(NamedTuple):
+    """A model as arrays. A sampled one may be filled row by row: ``span[row, 0] < 0`` means "not drawn yet"."""
+
+    span: np.ndarray  # int64 [S*A, 2]: begin and end of each row's entries
+    index: np.ndarray  # int32 [capacity]: next states
+    prob: np.ndarray  # float64 [capacity]
+    background: np.ndarray  # float64 [S*A]: mass spread evenly over all states
+    reward: np.ndarray  # float64 [S*A]: expected reward E[r | s, a]
+
+
+class Space(NamedTuple):
+    """What is known about the world in any case."""
+
+    terminal: np.ndarray  # bool [S]: no action is taken here, the value is 0
+    allowed: np.ndarray  # bool [S, A]: actions that exist in a state
