@@ -20,7 +20,9 @@ def discount(value: Any) -> float:
     return number
 
 
-def real(value: Any, name: str, *, low: float = -math.inf, high: float = math.inf, open_low: bool = False) -> float:
+def real(
+    value: Any, name: str, *, low: float = -math.inf, high: float = math.inf, open_low: bool = False
+) -> float:
     """A finite real number in [low, high] ((low, high] with ``open_low``)."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise TypeError(f"{name} must be a number, got {value!r}")
@@ -63,3 +65,16 @@ def index(value: Any, name: str, size: int) -> int:
     if not 0 <= value < size:
         raise ValueError(f"{name} must be in 0..{size - 1}, got {value}")
     return int(value)
+
+
+def weights(values: Any, size: int) -> tuple[float, ...]:
+    """``size`` non-negative numbers, not all zero, scaled to sum to one; equal ones for None."""
+    if values is None:
+        return (1.0 / size,) * size
+    numbers = [real(value, "every weight", low=0.0) for value in values]
+    if len(numbers) != size:
+        raise ValueError(f"there must be one weight for each of the {size} members, got {len(numbers)}")
+    total = sum(numbers)
+    if total <= 0.0:
+        raise ValueError("at least one weight must be positive")
+    return tuple(number / total for number in numbers)

@@ -38,6 +38,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 JIT = not numba.config.DISABLE_JIT
 OPTIONS: dict[str, Any] = {"_nrt": False, "error_model": "numpy"}
+INLINED: dict[str, Any] = {**OPTIONS, "forceinline": True}
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _extra_sources: list[str] = []
@@ -91,7 +92,19 @@ class _CacheFile(IndexDataCacheFile):
 
 def kernel(function: F) -> F:
     """Compile ``function`` at its first call and keep the result on disk."""
-    dispatcher = numba.njit(cache=True, **OPTIONS)(function)
+    return _compiled(function, OPTIONS)
+
+
+def primitive(function: F) -> F:
+    """A small kernel that is always inlined: a NamedTuple argument then costs nothing.
+
+    Passed to a real call it is copied field by field, some hundred words for a belief.
+    """
+    return _compiled(function, INLINED)
+
+
+def _compiled(function: F, options: dict[str, Any]) -> F:
+    dispatcher = numba.njit(cache=True, **options)(function)
     if JIT:
         cache = dispatcher._cache
         base = cache._impl.filename_base
@@ -123,7 +136,7 @@ def generic(stub: F) -> F:
         return add
 
     choose.__signature__ = inspect.signature(stub)  # type: ignore[attr-defined]
-    overload(call, strict=False, jit_options=OPTIONS)(choose)
+    overload(call, strict=False, jit_options=INLINED)(choose)
     call.register = register  # type: ignore[attr-defined]
     call.table = table  # type: ignore[attr-defined]
     return call  # type: ignore[return-value]

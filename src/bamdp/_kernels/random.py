@@ -5,16 +5,18 @@ against 1 ns here: a third of a planning step on a 25-state grid. The state is a
 through ``numpy.random.SeedSequence``, so it is saved, copied and compared like any array.
 
 References: Blackman & Vigna, "Scrambled linear pseudorandom number generators" (2021); Marsaglia & Tsang,
-"A simple method for generating gamma variables" (2000).
+"The ziggurat method for generating random variables" (2000) and "A simple method for generating gamma
+variables" (2000).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
-from bamdp._kernels.jit import JIT, kernel
+from bamdp._kernels.jit import JIT, kernel, primitive
 
 Seed = int | np.random.SeedSequence | None
 
@@ -25,9 +27,23 @@ def new_state(seed: Seed = None) -> np.ndarray:
     return sequence.generate_state(4, np.uint64)
 
 
+def as_state(rng: object) -> np.ndarray:
+    """Generator state from what a user may hand in: a state, a numpy Generator, a SeedSequence or a seed.
+
+    A state is used in place; a Generator is advanced by four words.
+    """
+    if isinstance(rng, np.ndarray) and rng.dtype == np.uint64 and rng.shape == (4,):
+        return rng
+    if isinstance(rng, np.random.Generator):
+        return rng.integers(0, 2**64, size=4, dtype=np.uint64)
+    if rng is None or isinstance(rng, (int, np.integer, np.random.SeedSequence)):
+        return new_state(int(rng) if isinstance(rng, np.integer) else rng)
+    raise TypeError(f"rng must be a numpy Generator, a SeedSequence or a seed, got {rng!r}")
+
+
 if JIT:
 
-    @kernel
+    @primitive
     def next_word(rng):
         """The next 64 random bits."""
         s0, s1, s2, s3 = rng[0], rng[1], rng[2], rng[3]
@@ -43,7 +59,6 @@ if JIT:
         return word
 
 else:  # the same bits from Python integers, whose sums do not overflow
-
     _WORD = (1 << 64) - 1
 
     def next_word(rng):
@@ -61,27 +76,84 @@ else:  # the same bits from Python integers, whose sums do not overflow
         return np.uint64(word)
 
 
-@kernel
+@primitive
 def uniform(rng):
     """Uniform on [0, 1), 53 bits."""
     return np.float64(next_word(rng) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@kernel
+@primitive
 def below(rng, n):
     """A uniform integer in 0..n-1 (bias below n/2^53)."""
     return np.int64(uniform(rng) * n)
 
 
+LAYERS = 256
+NORMAL_EDGE = 3.6541528853610088  # where the tail of the half normal begins
+EXPONENTIAL_EDGE = 7.69711747013104972
+
+
+def _layers(
+    edge: float, area: float, height: Callable[[float], float], inverse: Callable[[float], float]
+) -> np.ndarray:
+    """Right edges of the ziggurat's layers, widest first: layer i > 0 spans heights f(x[i]) to f(x[i+1])."""
+    x = np.zeros(LAYERS + 1)
+    x[0], x[1] = area / height(edge), edge
+    for i in range(2, LAYERS):
+        x[i] = inverse(area / x[i - 1] + height(x[i - 1]))
+    return x
+
+
+_NORMAL_X = _layers(
+    NORMAL_EDGE,
+    NORMAL_EDGE * math.exp(-0.5 * NORMAL_EDGE**2)
+    + math.sqrt(math.pi / 2) * math.erfc(NORMAL_EDGE / math.sqrt(2)),
+    lambda x: math.exp(-0.5 * x * x),
+    lambda y: math.sqrt(-2.0 * math.log(y)),
+)
+_NORMAL_Y = np.exp(-0.5 * _NORMAL_X**2)
+_EXPONENTIAL_X = _layers(
+    EXPONENTIAL_EDGE,
+    (EXPONENTIAL_EDGE + 1.0) * math.exp(-EXPONENTIAL_EDGE),
+    lambda x: math.exp(-x),
+    lambda y: -math.log(y),
+)
+_EXPONENTIAL_Y = np.exp(-_EXPONENTIAL_X)
+
+
+@kernel
+def exponential(rng):
+    """A standard exponential variable."""
+    shift = 0.0
+    while True:
+        word = next_word(rng)
+        i = np.int64(word & np.uint64(255))
+        x = np.float64(word >> np.uint64(11)) * (1.0 / 9007199254740992.0) * _EXPONENTIAL_X[i]
+        if x < _EXPONENTIAL_X[i + 1]:
+            return shift + x
+        if i == 0:  # beyond the edge the law begins anew
+            shift += EXPONENTIAL_EDGE
+        elif _EXPONENTIAL_Y[i] + uniform(rng) * (_EXPONENTIAL_Y[i + 1] - _EXPONENTIAL_Y[i]) < math.exp(-x):
+            return shift + x
+
+
 @kernel
 def normal(rng):
-    """A standard normal (polar method; the second value is thrown away so that no state hides)."""
+    """A standard normal variable."""
     while True:
-        x = 2.0 * uniform(rng) - 1.0
-        y = 2.0 * uniform(rng) - 1.0
-        q = x * x + y * y
-        if 0.0 < q < 1.0:
-            return x * math.sqrt(-2.0 * math.log(q) / q)
+        word = next_word(rng)
+        i = np.int64(word & np.uint64(255))
+        sign = 1.0 if word & np.uint64(256) else -1.0
+        x = np.float64(word >> np.uint64(11)) * (1.0 / 9007199254740992.0) * _NORMAL_X[i]
+        if x < _NORMAL_X[i + 1]:
+            return sign * x
+        if i == 0:
+            while True:
+                x = exponential(rng) / NORMAL_EDGE
+                if 2.0 * exponential(rng) > x * x:
+                    return sign * (NORMAL_EDGE + x)
+        elif _NORMAL_Y[i] + uniform(rng) * (_NORMAL_Y[i + 1] - _NORMAL_Y[i]) < math.exp(-0.5 * x * x):
+            return sign * x
 
 
 @kernel
@@ -100,24 +172,23 @@ def gamma_above_one(rng, shape):
             return d * v
 
 
-@kernel
+@primitive
 def log_gamma(rng, shape):
     """The logarithm of a Gamma(shape, 1) variable, exact where the variable itself would underflow."""
     if shape >= 1.0:
         return math.log(gamma_above_one(rng, shape))
-    boost = math.log(1.0 - uniform(rng)) / shape
-    return math.log(gamma_above_one(rng, shape + 1.0)) + boost
+    return math.log(gamma_above_one(rng, shape + 1.0)) - exponential(rng) / shape
 
 
-@kernel
+@primitive
 def gamma(rng, shape):
     """A Gamma(shape, 1) variable; for tiny shapes it may underflow to 0, see :func:`log_gamma`."""
     if shape >= 1.0:
         return gamma_above_one(rng, shape)
-    return math.exp(log_gamma(rng, shape))
+    return gamma_above_one(rng, shape + 1.0) * math.exp(-exponential(rng) / shape)
 
 
-@kernel
+@primitive
 def beta(rng, a, b):
     """A Beta(a, b) variable, safe for tiny parameters."""
     if a >= 1.0 and b >= 1.0:

@@ -11,7 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bamdp._serial import known
 
+
+@known
 class Rows(NamedTuple):
     """A model as arrays. A sampled one may be filled row by row: ``span[row, 0] < 0`` means "not drawn yet"."""
 
@@ -22,6 +25,7 @@ class Rows(NamedTuple):
     reward: np.ndarray  # float64 [S*A]: expected reward E[r | s, a]
 
 
+@known
 class Space(NamedTuple):
     """What is known about the world in any case."""
 

@@ -1,0 +1,112 @@
+"""Objects to one ``.npz`` file and back, without pickle.
+
+An object becomes a tree of plain JSON plus numbered arrays. Classes are known by name: dataclasses and
+NamedTuples registered with :func:`known`, and a few with their own way of being taken apart. Loading a file
+can therefore only ever build objects of those classes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+FORMAT = 1
+T = TypeVar("T")
+_classes: dict[str, type] = {}
+_takers: dict[str, Callable[[Any], dict[str, Any]]] = {}
+_makers: dict[str, Callable[[dict[str, Any]], Any]] = {}
+
+
+def known(
+    cls: type[T],
+    take: Callable[[Any], dict[str, Any]] | None = None,
+    make: Callable[[dict[str, Any]], Any] | None = None,
+) -> type[T]:
+    """Let instances of ``cls`` be saved: field by field, or as ``take`` and ``make`` say."""
+    name = _name(cls)
+    _classes[name] = cls
+    if take is None:
+        names = list(getattr(cls, "_fields", ())) or [f.name for f in dataclasses.fields(cls)]
+        take = lambda value: {n: getattr(value, n) for n in names}
+    _takers[name] = take
+    _makers[name] = make or (lambda parts: cls(**parts))
+    return cls
+
+
+def _name(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def save(path: str | os.PathLike[str], value: Any) -> None:
+    """Write ``value`` to a new file that replaces the old one only when it is complete."""
+    arrays: list[np.ndarray] = []
+    places: dict[int, int] = {}
+    tree = json.dumps({"format": FORMAT, "value": _take(value, arrays, places)})
+    target = Path(path)
+    partial = target.with_name(target.name + ".partial")
+    with open(partial, "wb") as file:
+        np.savez_compressed(file, tree=np.array(tree), **{f"a{i}": array for i, array in enumerate(arrays)})
+    os.replace(partial, target)
+
+
+def load(path: str | os.PathLike[str], cls: type[T]) -> T:
+    """Read an object of class ``cls``."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            content = json.loads(str(file["tree"]))
+            if content["format"] != FORMAT:
+                raise ValueError(f"{path} has format {content['format']}, this version reads {FORMAT}")
+            value = _make(content["value"], file, {})
+    except (zipfile.BadZipFile, KeyError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} is no file saved by bamdp ({error})") from error
+    if not isinstance(value, cls):
+        raise ValueError(f"{path} holds a {type(value).__name__}, not a {cls.__name__}")
+    return value
+
+
+def _take(value: Any, arrays: list[np.ndarray], places: dict[int, int]) -> Any:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return {"float": value.hex()} if isinstance(value, float) else value
+    if isinstance(value, np.generic):
+        return _take(value.item(), arrays, places)
+    if isinstance(value, np.ndarray):
+        if id(value) not in places:  # an array that stands twice is kept once, and shared again on loading
+            places[id(value)] = len(arrays)
+            arrays.append(value)
+        return {"array": places[id(value)]}
+    name = _name(type(value))
+    if _classes.get(name) is type(value):
+        parts = _takers[name](value)
+        return {"class": name, "parts": {key: _take(part, arrays, places) for key, part in parts.items()}}
+    if isinstance(value, (tuple, list)):
+        return {"tuple": [_take(item, arrays, places) for item in value]}
+    if isinstance(value, dict):
+        return {"dict": {str(key): _take(item, arrays, places) for key, item in value.items()}}
+    raise TypeError(
+        f"{value!r} of {type(value)} cannot be saved; make its class known first (bamdp.saveable) or use a built-in"
+    )
+
+
+def _make(tree: Any, file: Any, made: dict[int, np.ndarray]) -> Any:
+    if not isinstance(tree, dict):
+        return tree
+    if "float" in tree:
+        return float.fromhex(tree["float"])
+    if "array" in tree:
+        place = tree["array"]
+        return made.setdefault(place, file[f"a{place}"]) if place not in made else made[place]
+    if "tuple" in tree:
+        return tuple(_make(item, file, made) for item in tree["tuple"])
+    if "dict" in tree:
+        return {key: _make(item, file, made) for key, item in tree["dict"].items()}
+    name = tree["class"]
+    if name not in _classes:
+        raise ValueError(f"the file needs the class {name!r}; import the module that defines it first")
+    return _makers[name]({key: _make(part, file, made) for key, part in tree["parts"].items()})

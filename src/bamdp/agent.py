@@ -1,0 +1,243 @@
+"""An agent: a planner at work on one belief. And the loop that lets it act in an environment."""
+
+from __future__ import annotations
+
+import copy
+import os
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bamdp import _checks, _serial
+from bamdp._kernels.random import Seed, new_state
+from bamdp.beliefs.base import Prior, RewardModel
+from bamdp.envs.environment import Environment
+from bamdp.planners.base import Plan, Planner, Transition
+
+
+class Agent:
+    """A planner at work on one belief; it does not know which environment it is in.
+
+    Parameters
+    ----------
+    planner
+        The algorithm's hyper-parameters.
+    prior
+        What is believed about transitions before any data.
+    rewards
+        Known rewards (an array ``[S]``, ``[S, A]`` or ``[S, A, S]``) or a reward model.
+    n_states, n_actions
+        Size of the world.
+    discount
+        γ in [0, 1), the planning discount.
+    terminal, action_mask
+        Terminal states ``[S]`` and existing actions ``[S, A]``, where they are known beforehand.
+    seed
+        Of the agent's own random stream.
+
+    Examples
+    --------
+    >>> import bamdp
+    >>> env = bamdp.make_env("double_loop")
+    >>> agent = bamdp.Agent(bamdp.ThompsonSampling(), prior=bamdp.Dirichlet(alpha=0.1), rewards=env.rewards,
+    ...                     n_states=env.n_states, n_actions=env.n_actions, discount=0.95, seed=0)
+    >>> state = env.reset(seed=0)
+    >>> action = agent.act(state)
+    >>> next_state, reward, terminated = env.step(action)
+    >>> agent.observe(state, action, reward, next_state, terminated)
+    """
+
+    def __init__(
+        self,
+        planner: Planner,
+        *,
+        prior: Prior,
+        n_states: int,
+        n_actions: int,
+        discount: float,
+        rewards: RewardModel | ArrayLike | None = None,
+        terminal: ArrayLike | None = None,
+        action_mask: ArrayLike | None = None,
+        seed: Seed = None,
+    ) -> None:
+        if not isinstance(planner, Planner):
+            raise TypeError(f"planner must be a planner such as DSS(), got {planner!r}")
+        if not isinstance(prior, Prior):
+            raise TypeError(f"prior must be a prior such as SparseDirichlet(), got {prior!r}")
+        self.planner = planner
+        self.discount = _checks.discount(discount)
+        self.belief = prior.belief(
+            n_states, n_actions, rewards=rewards, terminal=terminal, action_mask=action_mask
+        )
+        self.rng = new_state(seed)
+        self.memory = planner.start(self.belief, self.discount)
+
+    def __repr__(self) -> str:
+        return f"<Agent {self.planner} on {self.belief!r}, discount={self.discount}>"
+
+    def act(self, state: int) -> int:
+        """Choose an action; advances the agent's random stream."""
+        return self.planner.act(self.memory, self.belief, self._state(state), self.rng)
+
+    def plan(self, state: int) -> Plan:
+        """What :meth:`act` would choose now, with its evidence. Nothing changes, so it can be asked again."""
+        memory, rng = copy_memory(self.memory), self.rng.copy()
+        return self.planner.plan(memory, self.belief, self._state(state), rng)
+
+    def observe(self, s: int, a: int, r: float, s2: int, terminated: bool = False) -> None:
+        """Learn from a real transition."""
+        self.belief.observe(s, a, r, s2, terminated)
+        self.planner.learn(self.memory, self.belief, Transition(s, a, r, s2, terminated))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the agent to one ``.npz`` file; :meth:`load` goes on from it bit for bit."""
+        _serial.save(path, self)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Agent:
+        """Read an agent that :meth:`save` wrote."""
+        return _serial.load(path, Agent)
+
+    def _state(self, state: int) -> int:
+        s = _checks.index(state, "state", self.belief.n_states)
+        if self.belief.space.terminal[s]:
+            raise ValueError(f"state {s} is terminal: there is nothing to choose; begin a new episode")
+        return s
+
+
+def _restored(**parts: Any) -> Agent:
+    agent = Agent.__new__(Agent)
+    agent.__dict__.update(parts)
+    return agent
+
+
+_serial.known(Agent, take=lambda agent: dict(vars(agent)), make=lambda parts: _restored(**parts))
+
+
+def copy_memory(memory: Any) -> Any:
+    """An independent copy of a planner's memory (dataclasses and NamedTuples of arrays)."""
+    return copy.deepcopy(memory)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What callbacks are told after each step."""
+
+    t: int
+    state: int
+    action: int
+    reward: float
+    next_state: int
+    terminated: bool
+
+
+@dataclass(frozen=True)
+class Run:
+    """An agent's life in an environment, step by step."""
+
+    states: NDArray[np.int64]  # [T]: the state in which each action was taken
+    actions: NDArray[np.int64]  # [T]
+    rewards: NDArray[np.float64]  # [T]
+    terminated: NDArray[np.bool_]  # [T]
+    seconds: float  # time spent planning and learning
+    cpu_seconds: float  # the same, as processor time of this thread
+    planner: Planner | None = field(default=None, compare=False)
+
+    @property
+    def total_reward(self) -> float:
+        """Undiscounted sum of rewards."""
+        return float(self.rewards.sum())
+
+    @property
+    def ms_per_step(self) -> float:
+        """Processor milliseconds a step, planning and learning."""
+        return 1e3 * self.cpu_seconds / max(1, len(self.rewards))
+
+
+Callback = Callable[[Agent, Environment, Step], Any]
+
+
+def simulate(
+    agent: Agent,
+    env: Environment,
+    steps: int | None = None,
+    *,
+    seed: Seed = None,
+    progress: bool | Callable[[int], None] = False,
+    callbacks: Iterable[Callback] = (),
+) -> Run:
+    """Let an agent live in an environment.
+
+    Parameters
+    ----------
+    agent, env
+        Who, and where. The environment is reset; a terminated episode is followed by the next.
+    steps
+        Number of steps T; by default the environment's horizon.
+    seed
+        Of the environment's random stream (the agent has its own).
+    progress
+        True for a progress bar on standard error, or a function called with the number of steps just done.
+    callbacks
+        Called as ``callback(agent, env, step)`` after each step; returning False ends the run there.
+    """
+    T = env.horizon if steps is None else _checks.integer(steps, "steps", low=0)
+    if (env.n_states, env.n_actions) != (agent.belief.n_states, agent.belief.n_actions):
+        raise ValueError(
+            f"the environment has {env.n_states} states and {env.n_actions} actions, the agent was made for "
+            f"{agent.belief.n_states} and {agent.belief.n_actions}"
+        )
+    listeners = tuple(callbacks)
+    states, actions = np.zeros(T, np.int64), np.zeros(T, np.int64)
+    rewards, ends = np.zeros(T), np.zeros(T, bool)
+    with _Progress(progress, T) as tick:
+        state = env.reset(seed=seed)
+        wall = cpu = 0.0
+        done = 0
+        for t in range(T):
+            wall_0, cpu_0 = time.perf_counter(), time.thread_time()
+            action = agent.act(state)
+            wall_1, cpu_1 = time.perf_counter(), time.thread_time()
+            next_state, reward, terminated = env.step(action)
+            wall_2, cpu_2 = time.perf_counter(), time.thread_time()
+            agent.observe(state, action, reward, next_state, terminated)
+            wall += time.perf_counter() - wall_2 + wall_1 - wall_0
+            cpu += time.thread_time() - cpu_2 + cpu_1 - cpu_0
+            states[t], actions[t], rewards[t], ends[t] = state, action, reward, terminated
+            done += 1
+            tick(1)
+            if listeners:
+                step = Step(t, state, action, reward, next_state, terminated)
+                if any([listener(agent, env, step) is False for listener in listeners]):
+                    break
+            state = env.reset() if terminated else next_state
+    return Run(states[:done], actions[:done], rewards[:done], ends[:done], wall, cpu, agent.planner)
+
+
+class _Progress:
+    """A bar, a caller's function, or nothing."""
+
+    def __init__(self, progress: bool | Callable[[int], None], total: int) -> None:
+        self.progress, self.total = progress, total
+        self.bar: Any = None
+
+    def __enter__(self) -> Callable[[int], Any]:
+        if callable(self.progress):
+            return self.progress
+        if not self.progress:
+            return lambda n: None
+        from rich.console import Console
+        from rich.progress import Progress
+
+        self.bar = Progress(console=Console(stderr=True), transient=True)
+        self.bar.start()
+        task = self.bar.add_task("steps", total=self.total)
+        return lambda n: self.bar.advance(task, n)
+
+    def __exit__(self, *error: object) -> None:
+        if self.bar is not None:
+            self.bar.stop()

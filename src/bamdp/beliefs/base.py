@@ -1,0 +1,375 @@
+"""The two nouns of this room: a prior (parameters only) and the belief that it becomes.
+
+A :class:`Belief` holds a transition posterior ``T`` and a reward posterior ``R``, both NamedTuples of arrays
+that kernels understand (see :mod:`bamdp.beliefs.verbs`), and what is known in any case: which states are
+terminal and which actions exist.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from functools import singledispatch
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bamdp import _checks, _serial
+from bamdp._kernels.jit import kernel
+from bamdp._kernels.random import as_state
+from bamdp._kernels.rows import Rows, Space
+from bamdp.beliefs import verbs
+from bamdp.beliefs.models import empty_rows, mean_model, sample_model
+from bamdp.mdp.model import FiniteMDP
+
+State = TypeVar("State", bound=NamedTuple)
+CHUNK = 1024  # observations taken in one go by observe_many
+
+
+@singledispatch
+def with_room(state: Any, depth: int) -> Any:
+    """The same posterior with room for ``depth`` more pushes than it now holds."""
+    raise TypeError(f"{type(state).__name__} is no belief state")
+
+
+class RewardModel(ABC):
+    """Parameters of a prior over rewards."""
+
+    @abstractmethod
+    def state(self, n_states: int, n_actions: int) -> Any:
+        """The posterior before any observation, as a NamedTuple of arrays."""
+
+    def check(self, reward: float) -> None:
+        """Refuse a reward that this model can never produce."""
+
+
+class Prior(ABC):
+    """Parameters of a prior over transition models. Compared and stored by value."""
+
+    @abstractmethod
+    def state(self, n_states: int, n_actions: int) -> Any:
+        """The posterior before any observation, as a NamedTuple of arrays."""
+
+    def own_rewards(self, n_states: int, n_actions: int, state: Any) -> Any:
+        """The reward posterior that comes with the prior itself, if any (see FiniteModels)."""
+        return None
+
+    def belief(
+        self,
+        n_states: int,
+        n_actions: int,
+        *,
+        rewards: RewardModel | ArrayLike | None = None,
+        terminal: ArrayLike | None = None,
+        action_mask: ArrayLike | None = None,
+    ) -> Belief:
+        """The posterior that lives: no data yet.
+
+        Parameters
+        ----------
+        n_states, n_actions
+            Size of the world.
+        rewards
+            A reward model, or an array of known rewards ``[S]``, ``[S, A]`` or ``[S, A, S]``. By default the
+            rewards are known to be zero (unless the prior brings its own).
+        terminal, action_mask
+            What is known beforehand: terminal states ``[S]``, existing actions ``[S, A]``.
+        """
+        S = _checks.integer(n_states, "n_states")
+        A = _checks.integer(n_actions, "n_actions")
+        T = self.state(S, A)
+        R: Any
+        model: RewardModel | None = None
+        if rewards is None:
+            R = self.own_rewards(S, A, T)
+            rewards = None if R is not None else np.zeros((S, A))
+        if rewards is not None:
+            from bamdp.beliefs.rewards import as_reward_model
+
+            model = as_reward_model(rewards)
+            R = model.state(S, A)
+        return Belief(self, model, T, R, self.space(S, A, terminal, action_mask))
+
+    def space(
+        self, n_states: int, n_actions: int, terminal: ArrayLike | None, action_mask: ArrayLike | None
+    ) -> Space:
+        """What is known beforehand; a prior may know more than it is told."""
+        return known_space(n_states, n_actions, terminal, action_mask)
+
+
+def known_space(
+    n_states: int, n_actions: int, terminal: ArrayLike | None, action_mask: ArrayLike | None
+) -> Space:
+    ends = np.zeros(n_states, bool) if terminal is None else np.array(terminal)
+    mask = np.ones((n_states, n_actions), bool) if action_mask is None else np.array(action_mask)
+    if ends.shape != (n_states,) or ends.dtype != bool:
+        raise ValueError(f"terminal must be {n_states} booleans, got shape {ends.shape} of {ends.dtype}")
+    if mask.shape != (n_states, n_actions) or mask.dtype != bool:
+        raise ValueError(f"action_mask must be booleans [{n_states}, {n_actions}], got shape {mask.shape}")
+    stuck = np.flatnonzero(~mask.any(axis=1) & ~ends)
+    if len(stuck):
+        raise ValueError(f"state {stuck[0]} has no allowed action; allow one or mark the state terminal")
+    return Space(terminal=ends, allowed=mask)
+
+
+class Belief:
+    """A posterior over models μ = (P, R). Made by ``prior.belief(...)``.
+
+    Examples
+    --------
+    >>> from bamdp import Dirichlet
+    >>> belief = Dirichlet(alpha=1.0).belief(3, 2)
+    >>> belief.observe(0, 1, 0.0, 2)
+    >>> belief.predictive(0, 1)
+    array([0.25, 0.25, 0.5 ])
+    """
+
+    def __init__(self, prior: Prior, reward_model: RewardModel | None, T: Any, R: Any, space: Space) -> None:
+        self.prior = prior
+        self.reward_model = reward_model
+        self.T = T
+        self.R = R
+        self.space = space
+        self.log_evidence = 0.0
+        self.n_observed = 0
+
+    @property
+    def n_states(self) -> int:
+        """S."""
+        return int(self.space.allowed.shape[0])
+
+    @property
+    def n_actions(self) -> int:
+        """A."""
+        return int(self.space.allowed.shape[1])
+
+    def __repr__(self) -> str:
+        return f"<Belief {self.prior} after {self.n_observed} transitions, S={self.n_states}, A={self.n_actions}>"
+
+    # --- learning ---------------------------------------------------------------------------------------
+
+    def observe(self, s: int, a: int, r: float, s2: int, terminated: bool = False) -> None:
+        """Learn from one real transition (equation 2 of the paper); raises before anything is changed."""
+        s, a, s2, r = self._checked(s, a, r, s2)
+        self.reserve(1)
+        row = s * self.n_actions + a
+        log_p = _observe(self.T, self.R, row, s2, r)
+        if log_p == -math.inf:
+            raise ValueError(
+                f"the prior gives probability 0 to going from state {s} by action {a} to state {s2} with "
+                f"reward {r}; use a prior that allows it"
+            )
+        self.log_evidence += log_p
+        self.n_observed += 1
+        if terminated:
+            self.space.terminal[s2] = True
+
+    def observe_many(
+        self, s: ArrayLike, a: ArrayLike, r: ArrayLike, s2: ArrayLike, terminated: ArrayLike | None = None
+    ) -> None:
+        """Learn from arrays of transitions, in order. Bad ones are refused before any is taken."""
+        states, actions, nexts = (np.asarray(x) for x in (s, a, s2))
+        rewards = np.asarray(r, float)
+        ends = np.zeros(states.shape, bool) if terminated is None else np.asarray(terminated, bool)
+        shapes = {x.shape for x in (states, actions, rewards, nexts, ends)}
+        if len(shapes) != 1 or states.ndim != 1:
+            raise ValueError(f"s, a, r, s2 and terminated must be vectors of one length, got shapes {shapes}")
+        for name, values, size in (
+            ("s", states, self.n_states),
+            ("a", actions, self.n_actions),
+            ("s2", nexts, self.n_states),
+        ):
+            if not np.issubdtype(values.dtype, np.integer) and len(values):
+                raise TypeError(f"{name} must be whole numbers, got {values.dtype}")
+            bad = np.flatnonzero((values < 0) | (values >= size))
+            if len(bad):
+                raise ValueError(f"{name}[{bad[0]}] must be in 0..{size - 1}, got {values[bad[0]]}")
+        for i, reward in enumerate(rewards.tolist()):
+            self._check_reward(reward, f"r[{i}]")
+        ended = self.space.terminal.copy()
+        for i in range(len(states)):
+            if ended[states[i]]:
+                raise ValueError(f"s[{i}] = {states[i]} is a terminal state: nothing follows it")
+            ended[nexts[i]] |= ends[i]
+        row = states.astype(np.int64) * self.n_actions + actions
+        nexts = nexts.astype(np.int64)
+        for begin in range(0, len(row), CHUNK):
+            part = slice(begin, begin + CHUNK)
+            self.reserve(len(row[part]))
+            done, log_p = _observe_many(self.T, self.R, row[part], nexts[part], rewards[part])
+            self.log_evidence += log_p
+            self.n_observed += done
+            if done < len(row[part]):
+                i = begin + done
+                raise ValueError(
+                    f"the prior gives probability 0 to transition {i} (state {states[i]}, action {actions[i]} "
+                    f"to state {nexts[i]}, reward {rewards[i]}); the {i} before it have been learned"
+                )
+        self.space.terminal[nexts[ends]] = True
+
+    def _checked(self, s: int, a: int, r: float, s2: int) -> tuple[int, int, int, float]:
+        s = _checks.index(s, "state", self.n_states)
+        a = _checks.index(a, "action", self.n_actions)
+        s2 = _checks.index(s2, "next state", self.n_states)
+        if self.space.terminal[s]:
+            raise ValueError(
+                f"state {s} is terminal: nothing follows it; begin a new episode at a start state"
+            )
+        r = float(r)
+        self._check_reward(r, "reward")
+        return s, a, s2, r
+
+    def _check_reward(self, reward: float, name: str) -> None:
+        if not math.isfinite(reward):
+            raise ValueError(f"{name} must be a finite number, got {reward}")
+        if self.reward_model is not None:
+            self.reward_model.check(reward)
+
+    # --- asking -----------------------------------------------------------------------------------------
+
+    def predictive(self, s: int, a: int) -> NDArray[np.float64]:
+        """ν(· | s, a), float64 [S]: the law of the next state with the model integrated out."""
+        return self._row(s, a)[0]
+
+    def expected_reward(self, s: int, a: int) -> float:
+        """E[r | s, a] with the model integrated out."""
+        return float(self._row(s, a)[1])
+
+    def _row(self, s: int, a: int) -> tuple[NDArray[np.float64], float]:
+        s = _checks.index(s, "state", self.n_states)
+        a = _checks.index(a, "action", self.n_actions)
+        row = s * self.n_actions + a
+        room = 64
+        while True:
+            index, prob = np.empty(room, np.int32), np.empty(room)
+            end, background, reward = _mean_row(self.T, self.R, row, index, prob)
+            if end != verbs.NO_ROOM:
+                break
+            room *= 4
+        out = np.full(self.n_states, background / self.n_states)
+        out[index[:end]] += prob[:end]
+        return out, reward
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """Posterior weights of the models of a FiniteModels or the components of a Mixture."""
+        if not hasattr(self.T, "weights"):
+            raise AttributeError(f"{self.prior} has no weights; they belong to FiniteModels and Mixture")
+        return np.array(self.T.weights.now)
+
+    def sample(self, rng: Any) -> FiniteMDP:
+        """A model drawn from the posterior. ``rng``: a numpy Generator, or anything that seeds one."""
+        rows = self._fill(sample_model, as_state(rng))
+        return FiniteMDP.from_rows(rows, self._known())
+
+    def mean(self) -> FiniteMDP:
+        """The posterior mean model: rows are the predictives, rewards the expected ones."""
+        return FiniteMDP.from_rows(self._fill(mean_model), self._known())
+
+    def _known(self) -> Space:
+        return Space(self.space.terminal.copy(), self.space.allowed.copy())
+
+    def _fill(self, fill: Any, *rng: NDArray[np.uint64]) -> Rows:
+        room = 16 * self.n_states * self.n_actions
+        while True:
+            rows = empty_rows(self.n_states * self.n_actions, room)
+            state = [x.copy() for x in rng]
+            end = fill(self.T, self.R, self.space, rows, *state)
+            if end != verbs.NO_ROOM:
+                for mine, used in zip(rng, state):
+                    mine[:] = used
+                return rows._replace(index=rows.index[:end].copy(), prob=rows.prob[:end].copy())
+            room *= 4
+
+    # --- keeping ----------------------------------------------------------------------------------------
+
+    def reserve(self, depth: int) -> None:
+        """Make room for ``depth`` simulated transitions on top of what is there."""
+        self.T = with_room(self.T, depth)
+        self.R = with_room(self.R, depth)
+
+    def copy(self) -> Belief:
+        """An independent belief in the same state."""
+        T, R = copy_state((self.T, self.R))
+        twin = Belief(self.prior, self.reward_model, T, R, copy_state(self.space))
+        twin.log_evidence = self.log_evidence
+        twin.n_observed = self.n_observed
+        return twin
+
+    def save(self, path: Any) -> None:
+        """Write the belief to one ``.npz`` file, without pickle."""
+        _serial.save(path, self)
+
+    @staticmethod
+    def load(path: Any) -> Belief:
+        """Read a belief that :meth:`save` wrote."""
+        return _serial.load(path, Belief)
+
+
+def copy_state(state: Any, seen: dict[int, Any] | None = None) -> Any:
+    """A deep copy of nested NamedTuples of arrays; an array that stands twice is copied once."""
+    seen = {} if seen is None else seen
+    if isinstance(state, np.ndarray):
+        return seen.setdefault(id(state), state.copy())
+    if isinstance(state, tuple):
+        parts = [copy_state(x, seen) for x in state]
+        return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
+    return state
+
+
+@kernel
+def _observe(T, R, row, s2, r):
+    """Learn one transition; returns the log predictive probability, -inf (nothing changed) if it is 0."""
+    p = verbs.probability(T, row, s2)
+    if not p > 0.0:
+        return -np.inf
+    verbs.push(T, row, s2)
+    q = verbs.reward_probability(R, row, s2, r)
+    if not q > 0.0:
+        verbs.pop(T)
+        return -np.inf
+    verbs.push_reward(R, row, s2, r)
+    verbs.commit(T, row)
+    verbs.commit_reward(R, row)
+    return math.log(p) + math.log(q)
+
+
+@kernel
+def _observe_many(T, R, row, s2, r):
+    total = 0.0
+    for i in range(row.shape[0]):
+        log_p = _observe(T, R, row[i], s2[i], r[i])
+        if log_p == -np.inf:
+            return i, total
+        total += log_p
+    return row.shape[0], total
+
+
+@kernel
+def _mean_row(T, R, row, index, prob):
+    end, background = verbs.mean_row(T, row, index, prob, 0)
+    if end == verbs.NO_ROOM:
+        return end, 0.0, 0.0
+    return end, background, verbs.expected_reward(R, row, index, prob, 0, end, background)
+
+
+_serial.known(
+    Belief,
+    take=lambda b: {
+        "prior": b.prior,
+        "reward_model": b.reward_model,
+        "T": b.T,
+        "R": b.R,
+        "space": b.space,
+        "log_evidence": b.log_evidence,
+        "n_observed": b.n_observed,
+    },
+    make=lambda parts: _restored(**parts),
+)
+
+
+def _restored(log_evidence: float, n_observed: int, **parts: Any) -> Belief:
+    belief = Belief(**parts)
+    belief.log_evidence, belief.n_observed = log_evidence, n_observed
+    return belief

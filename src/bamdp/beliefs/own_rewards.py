@@ -1,0 +1,142 @@
+"""Rewards that come with the models of a finite set and differ between them.
+
+A reward is then evidence: a model that does not give it is ruled out (rewards within ``SAME_REWARD`` count as
+equal). The weights are the very arrays of the transition belief, so both kinds of evidence meet in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bamdp._kernels.jit import primitive
+from bamdp._serial import known
+from bamdp.beliefs import verbs
+from bamdp.beliefs.base import with_room
+from bamdp.beliefs.rewards import KnownRewards
+from bamdp.beliefs.weights import (
+    Weights,
+    draw_weighted,
+    normalise_weights,
+    restore_weights,
+    save_weights,
+    with_weights_room,
+)
+
+SAME_REWARD = 1e-9
+
+
+@known
+class OwnRewards(NamedTuple):
+    """``values[m, row * row_step + s2 * next_step]`` is what model m pays."""
+
+    weights: Weights  # log and now are shared with the transition belief, past and top are its own
+    values: np.ndarray  # float64 [L, S*A] or [L, S*A*S]
+    expected: np.ndarray  # float64 [L, S*A]: E_m[r | row]
+    next_step: int
+    row_step: int
+
+
+def own_rewards(rewards: Sequence[np.ndarray], expected: Sequence[np.ndarray], weights: Weights) -> Any:
+    """The reward posterior of models with these rewards; simply known ones if all agree."""
+    n_states, n_actions = expected[0].shape
+    known = [KnownRewards(r).state(n_states, n_actions) for r in rewards]
+    if all(np.array_equal(k.values, known[0].values) for k in known):
+        return known[0]
+    if len({k.next_step for k in known}) > 1:
+        full = (n_states, n_actions, n_states)
+        wide = [
+            np.broadcast_to(k.values.reshape(full[: 2 + k.next_step]).reshape(n_states, n_actions, -1), full)
+            for k in known
+        ]
+        return own_rewards(wide, expected, weights)
+    return OwnRewards(
+        weights=weights._replace(past=np.zeros_like(weights.past), top=np.zeros(1, np.int64)),
+        values=np.array([k.values for k in known]),
+        expected=np.array(expected).reshape(len(known), -1),
+        next_step=known[0].next_step,
+        row_step=known[0].row_step,
+    )
+
+
+@primitive
+def _pays(R, m, row, s2):
+    return R.values[m, row * R.row_step + s2 * R.next_step]
+
+
+@verbs.draw_reward.register(OwnRewards)
+def _draw(R, row, s2, rng):
+    return _pays(R, draw_weighted(R.weights, rng), row, s2)
+
+
+@verbs.push_reward.register(OwnRewards)
+def _push(R, row, s2, r):
+    save_weights(R.weights)
+    for m in range(R.weights.log.shape[0]):
+        if abs(_pays(R, m, row, s2) - r) > SAME_REWARD:
+            R.weights.log[m] = -np.inf
+    normalise_weights(R.weights)
+
+
+@verbs.pop_reward.register(OwnRewards)
+def _pop(R):
+    restore_weights(R.weights)
+
+
+@verbs.sample_reward.register(OwnRewards)
+def _sample(R, choice, row, index, prob, begin, end, background, rng):
+    return R.expected[choice, row]
+
+
+@verbs.expected_reward.register(OwnRewards)
+def _expected(R, row, index, prob, begin, end, background):
+    total = 0.0
+    for m in range(R.weights.now.shape[0]):
+        total += R.weights.now[m] * R.expected[m, row]
+    return total
+
+
+@verbs.reward_probability.register(OwnRewards)
+def _probability(R, row, s2, r):
+    total = 0.0
+    for m in range(R.weights.now.shape[0]):
+        if abs(_pays(R, m, row, s2) - r) <= SAME_REWARD:
+            total += R.weights.now[m]
+    return total
+
+
+@verbs.commit_reward.register(OwnRewards)
+def _commit(R, row):
+    R.weights.top[0] = 0
+
+
+@verbs.reward_range.register(OwnRewards)
+def _range(R):
+    low, high = np.inf, -np.inf
+    for m in range(R.values.shape[0]):
+        for i in range(R.values.shape[1]):
+            low = min(low, R.values[m, i])
+            high = max(high, R.values[m, i])
+    return low, high
+
+
+@verbs.n_outcomes.register(OwnRewards)
+def _n_outcomes(R):
+    return R.weights.now.shape[0]
+
+
+@verbs.outcome.register(OwnRewards)
+def _outcome(R, row, s2, i):
+    """The reward of model i, with the weight of all models that give it (0 if an earlier one does)."""
+    r = _pays(R, i, row, s2)
+    for m in range(i):
+        if abs(_pays(R, m, row, s2) - r) <= SAME_REWARD:
+            return r, 0.0
+    return r, verbs.reward_probability(R, row, s2, r)
+
+
+@with_room.register(OwnRewards)
+def _with_room(R: OwnRewards, depth: int) -> OwnRewards:
+    return R._replace(weights=with_weights_room(R.weights, depth))

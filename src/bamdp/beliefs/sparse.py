@@ -1,0 +1,302 @@
+"""The sparse (hierarchical) Dirichlet prior of Friedman & Singer (1999), row by row, exactly.
+
+A row of S outcomes has a support of unknown size k with P(k) ∝ k^-β (or any given ``p_k``); the support is
+uniform among the sets of size k; on it the probabilities are Dirichlet(α). After n draws with k₀ distinct
+outcomes, up to factors without k,
+
+    m_k = P(k) · k!/(k−k₀)! · Γ(kα)/Γ(kα+n)            for k ≥ k₀                      (posterior of k)
+    C   = Σ_k m_k (k₀α+n)/(kα+n) / Σ_k m_k             (probability that the next outcome was seen before)
+    ν(seen i) = C (α+n_i)/(k₀α+n),      ν(unseen) = (1−C)/(S−k₀) each.
+
+To draw a row: k from m_k, then k−k₀ new outcomes uniformly without replacement, then Dirichlet(α+n_i) on the
+seen and Dirichlet(α) on the new ones. C and log Σ m_k depend on (k₀, n) alone, so both are remembered in a
+direct-mapped table of fixed size: a clash only costs a second computation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from bamdp import _checks
+from bamdp._kernels.dirichlet import dirichlet
+from bamdp._kernels.jit import kernel, primitive
+from bamdp._kernels.random import below, uniform
+from bamdp._serial import known
+from bamdp.beliefs import verbs
+from bamdp.beliefs.base import Prior, with_room
+from bamdp.beliefs.counts import (
+    COUNT,
+    NEXT,
+    NOT_SEEN,
+    SIZE,
+    START,
+    TOTAL,
+    Counts,
+    commit_count,
+    draw_new_outcomes,
+    empty_counts,
+    find,
+    pop_count,
+    push_count,
+    push_new,
+    push_slot,
+    with_count_room,
+)
+
+MEMO_BITS = 14
+
+
+@known
+class SparseState(NamedTuple):
+    """Arrays of the sparse posterior; the counts and the scratch fields are written to."""
+
+    counts: Counts
+    alpha: float
+    base: np.ndarray  # float64 [S+1]: log P(k) + log k! + log Γ(kα); -inf at k = 0
+    log_factorial: np.ndarray  # float64 [S+1]
+    prior_cdf: np.ndarray  # float64 [S+1]: P(size <= k)
+    memo_key: np.ndarray  # int64 [2^MEMO_BITS]: the (k₀, n) that an entry stands for
+    memo: np.ndarray  # float64 [2^MEMO_BITS, 3]: C, log Σ m_k, P(k = k₀)
+    mark: np.ndarray  # int64 [S+1] scratch of draw_new_outcomes
+
+
+@primitive
+def _log_m(state, k, k0, n):
+    """log m_k."""
+    return state.base[k] - state.log_factorial[k - k0] - math.lgamma(k * state.alpha + n)
+
+
+@kernel
+def _look_up(state, k0, n):
+    """The memo entry of (k₀, n), computed if it is not there."""
+    key = (k0 << 40) | n
+    entry = (n * 40503 + k0 * 1299709) & (state.memo_key.shape[0] - 1)
+    if state.memo_key[entry] == key:
+        return entry
+    seen_mass = k0 * state.alpha + n
+    top, total, again = -np.inf, 0.0, 0.0
+    for k in range(max(k0, 1), state.base.shape[0]):
+        if state.base[k] == -np.inf:
+            continue
+        log_m = _log_m(state, k, k0, n)
+        if log_m > top:
+            scale = math.exp(top - log_m)
+            total *= scale
+            again *= scale
+            top = log_m
+        m = math.exp(log_m - top)
+        total += m
+        again += m * seen_mass / (k * state.alpha + n)
+    state.memo_key[entry] = key
+    state.memo[entry, 0] = again / total if total > 0.0 else 0.0
+    state.memo[entry, 1] = top + math.log(total) if total > 0.0 else -np.inf
+    state.memo[entry, 2] = math.exp(_log_m(state, k0, k0, n) - state.memo[entry, 1]) if total > 0.0 else 0.0
+    return entry
+
+
+@primitive
+def _draw_slot(state, row, rng):
+    """A next state from the predictive and its slot (NOT_SEEN for a new outcome)."""
+    counts = state.counts
+    n_states = state.base.shape[0] - 1
+    n = counts.rows[row, TOTAL]
+    if n == 0:
+        return below(rng, n_states), NOT_SEEN
+    k0, start = counts.rows[row, SIZE], counts.rows[row, START]
+    again = state.memo[_look_up(state, k0, n), 0]
+    u = uniform(rng)
+    if u < again or k0 == n_states:
+        x = u / again * (k0 * state.alpha + n)
+        slot = start
+        while slot < start + k0 - 1:
+            x -= state.alpha + counts.pool[slot, COUNT]
+            if x < 0.0:
+                break
+            slot += 1
+        return np.int64(counts.pool[slot, NEXT]), slot
+    while True:
+        s2 = below(rng, n_states)
+        if find(counts, row, s2) == NOT_SEEN:
+            return s2, NOT_SEEN
+
+
+@verbs.draw.register(SparseState)
+def _draw(T, row, rng):
+    return _draw_slot(T, row, rng)[0]
+
+
+@verbs.advance.register(SparseState)
+def _advance(T, row, rng):
+    s2, slot = _draw_slot(T, row, rng)
+    if slot == NOT_SEEN:
+        push_new(T.counts, row, s2)
+    else:
+        push_slot(T.counts, row, slot)
+    return s2
+
+
+@verbs.push.register(SparseState)
+def _push(T, row, s2):
+    push_count(T.counts, row, s2)
+
+
+@verbs.pop.register(SparseState)
+def _pop(T):
+    pop_count(T.counts)
+
+
+@verbs.probability.register(SparseState)
+def _probability(T, row, s2):
+    n_states = T.base.shape[0] - 1
+    k0, n = T.counts.rows[row, SIZE], T.counts.rows[row, TOTAL]
+    if n == 0:
+        return 1.0 / n_states
+    again = T.memo[_look_up(T, k0, n), 0]
+    slot = find(T.counts, row, s2)
+    if slot == NOT_SEEN:
+        return (1.0 - again) / (n_states - k0)
+    return again * (T.alpha + T.counts.pool[slot, COUNT]) / (k0 * T.alpha + n)
+
+
+@verbs.choose.register(SparseState)
+def _choose(T, rng):
+    return 0
+
+
+@primitive
+def _draw_size(state, k0, n, rng):
+    """The size of the support from its posterior: by bisection of the prior, or walking up from k₀."""
+    u = uniform(rng)
+    last = state.base.shape[0] - 1
+    if n == 0:
+        low, high = 0, 1
+        while high < last and u >= state.prior_cdf[high]:
+            low, high = high, min(2 * high, last)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if u >= state.prior_cdf[middle]:
+                low = middle
+            else:
+                high = middle
+        return high
+    entry = _look_up(state, k0, n)
+    u -= state.memo[entry, 2]
+    k = k0
+    while u >= 0.0 and k < last:
+        k += 1
+        u -= math.exp(_log_m(state, k, k0, n) - state.memo[entry, 1])
+    return k
+
+
+@verbs.sample_row.register(SparseState)
+def _sample_row(T, choice, row, index, prob, at, rng):
+    counts = T.counts
+    k0, start = counts.rows[row, SIZE], counts.rows[row, START]
+    end = at + _draw_size(T, k0, counts.rows[row, TOTAL], rng)
+    if end > index.shape[0]:
+        return verbs.NO_ROOM, 0.0
+    for i in range(k0):
+        index[at + i] = counts.pool[start + i, NEXT]
+        prob[at + i] = T.alpha + counts.pool[start + i, COUNT]
+    for i in range(at + k0, end):
+        prob[i] = T.alpha
+    draw_new_outcomes(index, at, at + k0, end, T.mark, rng)
+    dirichlet(prob, at, end, rng)
+    return end, 0.0
+
+
+@verbs.mean_row.register(SparseState)
+def _mean_row(T, row, index, prob, at):
+    counts = T.counts
+    n_states = T.base.shape[0] - 1
+    k0, n, start = counts.rows[row, SIZE], counts.rows[row, TOTAL], counts.rows[row, START]
+    end = at + k0
+    if end > index.shape[0]:
+        return verbs.NO_ROOM, 0.0
+    if n == 0:
+        return end, 1.0
+    again = T.memo[_look_up(T, k0, n), 0]
+    unseen = (1.0 - again) / (n_states - k0) if k0 < n_states else 0.0
+    scale = again / (k0 * T.alpha + n)
+    for i in range(k0):
+        index[at + i] = counts.pool[start + i, NEXT]
+        prob[at + i] = scale * (T.alpha + counts.pool[start + i, COUNT]) - unseen
+    return end, unseen * n_states
+
+
+@verbs.commit.register(SparseState)
+def _commit(T, row):
+    commit_count(T.counts, row)
+
+
+@known
+@dataclass(frozen=True, kw_only=True)
+class SparseDirichlet(Prior):
+    """Rows with few possible outcomes, how many is learned (Friedman & Singer 1999).
+
+    Parameters
+    ----------
+    alpha
+        Concentration on each outcome of the support.
+    beta
+        P(support has k outcomes) ∝ k^-beta. Larger means closer to deterministic.
+    p_k
+        Instead of ``beta``: weights of the sizes 1, 2, ... (at most S of them; need not sum to one).
+
+    Examples
+    --------
+    >>> belief = SparseDirichlet(alpha=0.2, beta=2.0).belief(9, 2)
+    >>> belief.observe(0, 0, 0.0, 3)
+    >>> round(float(belief.predictive(0, 0)[3]), 6)
+    0.909971
+    """
+
+    alpha: float = 0.2
+    beta: float = 2.0
+    p_k: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        _checks.real(self.alpha, "alpha", low=0.0, open_low=True)
+        _checks.real(self.beta, "beta")
+        if self.p_k is not None:
+            weights = tuple(_checks.real(p, "every entry of p_k", low=0.0) for p in self.p_k)
+            if sum(weights) <= 0.0:
+                raise ValueError("p_k must have a positive entry")
+            object.__setattr__(self, "p_k", weights)
+
+    def state(self, n_states: int, n_actions: int) -> SparseState:
+        if self.p_k is not None and len(self.p_k) > n_states:
+            raise ValueError(f"p_k names {len(self.p_k)} sizes, but there are only {n_states} states")
+        k = np.arange(n_states + 1, dtype=float)
+        with np.errstate(divide="ignore"):
+            if self.p_k is None:
+                log_p = -self.beta * np.log(k)
+                log_p[1:] -= np.max(log_p[1:])
+            else:
+                log_p = np.full(n_states + 1, -np.inf)
+                log_p[1 : len(self.p_k) + 1] = np.log(self.p_k)
+        log_p[0] = -np.inf
+        p = np.exp(log_p)
+        p /= p.sum()
+        with np.errstate(divide="ignore"):
+            log_p = np.log(p)
+        return SparseState(
+            counts=empty_counts(n_states * n_actions),
+            alpha=float(self.alpha),
+            base=np.concatenate([[-np.inf], log_p[1:] + gammaln(k[1:] + 1) + gammaln(k[1:] * self.alpha)]),
+            log_factorial=gammaln(k + 1),
+            prior_cdf=np.cumsum(p),
+            memo_key=np.full(1 << MEMO_BITS, -1, np.int64),
+            memo=np.zeros((1 << MEMO_BITS, 3)),
+            mark=np.zeros(n_states + 1, np.int64),
+        )
+
+
+@with_room.register(SparseState)
+def _with_room(T: SparseState, depth: int) -> SparseState:
+    return T._replace(counts=with_count_room(T.counts, depth))

@@ -1,0 +1,114 @@
+"""What every belief can do inside a kernel: short verbs, each chosen by the belief's NamedTuple class.
+
+A transition belief ``T`` is a NamedTuple of arrays; ``row`` is ``s * A + a``. Simulated transitions are
+pushed and popped in last-in-first-out order, so a belief on a branch of a planning tree is never cloned. The
+caller reserves room for the deepest branch before it enters a kernel (``Belief.reserve``).
+
+Rows need not be independent: ``choose`` first draws whatever all rows of one sampled model share (which model
+of a finite set, which component of a mixture), and ``sample_row`` then draws a row given that choice. Rows
+can therefore be drawn lazily, only where a planner looks.
+"""
+
+from __future__ import annotations
+
+from bamdp._kernels.jit import generic
+
+NO_ROOM = -1  # a row did not fit: the caller grows its arrays and starts the plan again
+
+
+@generic
+def draw(T, row, rng):
+    """A next state from the predictive ν(· | row)."""
+
+
+@generic
+def advance(T, row, rng):
+    """A next state from the predictive, pushed as if it had been observed."""
+
+
+@generic
+def push(T, row, s2):
+    """Add the simulated transition ``row`` → ``s2``."""
+
+
+@generic
+def pop(T):
+    """Take back the last pushed transition."""
+
+
+@generic
+def probability(T, row, s2):
+    """The predictive probability ν(s2 | row)."""
+
+
+@generic
+def choose(T, rng):
+    """Draw what the rows of one sampled model share; 0 where rows are independent."""
+
+
+@generic
+def sample_row(T, choice, row, index, prob, at, rng):
+    """Draw a row from the posterior into ``index[at:end], prob[at:end]``; returns (end, background mass).
+
+    The end is NO_ROOM when the entries do not fit.
+    """
+
+
+@generic
+def mean_row(T, row, index, prob, at):
+    """The posterior mean of a row (its predictive) written and returned the same way."""
+
+
+@generic
+def commit(T, row):
+    """Make what was pushed on ``row`` final: it was really observed."""
+
+
+@generic
+def draw_reward(R, row, s2, rng):
+    """A reward from τ(· | row, s2), given that the transition itself has been pushed already."""
+
+
+@generic
+def push_reward(R, row, s2, r):
+    """Add the simulated reward."""
+
+
+@generic
+def pop_reward(R):
+    """Take back the last pushed reward."""
+
+
+@generic
+def sample_reward(R, choice, row, index, prob, begin, end, background, rng):
+    """E[r | row] in a sampled model whose transition row stands at ``begin:end`` (plus background)."""
+
+
+@generic
+def expected_reward(R, row, index, prob, begin, end, background):
+    """E[r | row] under the belief, with the mean transition row at ``begin:end`` (plus background)."""
+
+
+@generic
+def reward_probability(R, row, s2, r):
+    """The probability (or density) of reward ``r`` after ``row`` → ``s2``, which has been pushed already."""
+
+
+@generic
+def commit_reward(R, row):
+    """Make pushed rewards final."""
+
+
+@generic
+def reward_range(R):
+    """(lowest, highest) expected reward that any model gives."""
+
+
+@generic
+def n_outcomes(R):
+    """How many different rewards can follow one transition (planners that enumerate need it finite)."""
+
+
+@generic
+def outcome(R, row, s2, i):
+    """(reward, probability) of the i-th outcome after ``row`` → ``s2``, which has been pushed already."""

@@ -1,0 +1,37 @@
+"""Environments: worlds that answer `step`, each with its true model, its start and the paper's horizon.
+
+One file a world. `make_env` makes any of them by name, `from_mdp` makes one of a model of your own.
+"""
+
+from bamdp.envs.bandit import bandit
+from bamdp.envs.chain import chain
+from bamdp.envs.double_loop import double_loop
+from bamdp.envs.environment import Environment, bernoulli, from_mdp
+from bamdp.envs.file import from_file
+from bamdp.envs.grid import grid, grid5, grid10
+from bamdp.envs.maze import maze
+from bamdp.envs.maze_door import maze_door, maze_door_models
+from bamdp.envs.random_mdp import random_mdp
+from bamdp.envs.registry import EnvironmentInfo, list_envs, make_env
+from bamdp.envs.river_swim import river_swim
+
+__all__ = [
+    "Environment",
+    "EnvironmentInfo",
+    "bandit",
+    "bernoulli",
+    "chain",
+    "double_loop",
+    "from_file",
+    "from_mdp",
+    "grid",
+    "grid5",
+    "grid10",
+    "list_envs",
+    "make_env",
+    "maze",
+    "maze_door",
+    "maze_door_models",
+    "random_mdp",
+    "river_swim",
+]

@@ -1,0 +1,368 @@
+"""`Environment`: something real that answers `step`.
+
+An environment holds its true model, a state, and its own stream of random numbers, apart from any agent's.
+Step t of a run uses the t-th uniform number u_t of that stream whatever was done before, even where the
+outcome is certain: the next state is the one at u_t of the row's cumulative distribution. So two agents under
+one seed meet the same luck for as long as they act alike, and a run is reproduced by its seed and actions.
+
+Rows are turned into lists once, when they are first visited, so memory grows with what was visited and a step
+takes about a microsecond.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from itertools import accumulate
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bamdp import _checks
+from bamdp.envs._layout import Layout, circle_layout
+from bamdp.mdp import FiniteMDP
+from bamdp.mdp.files import check_start
+
+_BLOCK = 512  # uniforms are drawn this many at a time; the stream does not depend on it
+
+Step = tuple[int, float, bool]
+Row = tuple[list[float], list[Step]]
+
+
+class Environment:
+    """A world with a state that answers `step`.
+
+    Most users call `bamdp.make_env` or `from_mdp`, which make one of these.
+
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    mdp : FiniteMDP
+        The truth. Agents are not shown it.
+    start : int or array [S], default 0
+        The state after `reset`, or probabilities to draw it from.
+    horizon : int, default 1000
+        How many steps a run usually lasts: the paper's T where it has one.
+    time_limit : float, default 1.0
+        Seconds of planning that a step may take: the paper's where it has one.
+    layout : Layout, optional
+        How to draw it; nodes on a circle by default.
+    parameters : mapping, optional
+        What it was made with. For names that `make_env` knows, ``make_env(env.name, **env.parameters)`` makes
+        another.
+    draw_reward : callable (mean, u) -> float, optional
+        Rewards that are drawn rather than certain: the quantile function at u in [0, 1) of the reward whose
+        mean is the model's (`bernoulli`, for one). It takes a second number of the stream every step.
+
+    Attributes
+    ----------
+    start : int
+        The start state, of the present run where it is drawn (the most likely one before the first).
+    start_probabilities : array [S] or None
+        What it is drawn from, if it is.
+    state : int
+        Where it is now.
+    terminated : bool
+        Whether a terminal state was reached, so that only `reset` is possible.
+    last_action : int or None
+        What was done last since `reset`.
+
+    Examples
+    --------
+    >>> from bamdp.envs import make_env
+    >>> env = make_env("grid5")
+    >>> env
+    Environment('grid5', 25 states, 4 actions, start 0, horizon 1000)
+    >>> env.reset(seed=1)
+    0
+    >>> env.step(1)
+    (5, 0.0, False)
+    """
+
+    def __init__(
+        self,
+        name: str,
+        mdp: FiniteMDP,
+        *,
+        start: int | ArrayLike = 0,
+        horizon: int = 1000,
+        time_limit: float = 1.0,
+        layout: Layout | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        draw_reward: Callable[[float, float], float] | None = None,
+    ) -> None:
+        if not isinstance(mdp, FiniteMDP):
+            raise TypeError(
+                f"mdp must be a FiniteMDP, got {type(mdp).__name__}; make one from your arrays first"
+            )
+        self.name = str(name)
+        first = check_start(start, mdp.n_states)
+        self.start_probabilities = first if isinstance(first, np.ndarray) else None
+        self.start = int(np.argmax(first)) if isinstance(first, np.ndarray) else first
+        self.horizon = _checks.integer(horizon, "horizon")
+        self.time_limit = _checks.real(time_limit, "time_limit", low=0.0, open_low=True)
+        self.parameters = dict(parameters or {})
+        self.state = self.start
+        self.terminated = False
+        self.last_action: int | None = None
+        self._draw_reward = draw_reward
+        self._rng: np.random.Generator | None = None
+        self._uniforms: list[float] = []
+        self._become(mdp, layout)
+        possible = [self.start] if self.start_probabilities is None else self.start_probabilities > 0
+        if self._ends[possible].any():
+            raise ValueError(
+                f"{self.name} may start in a terminal state, where no step can be taken; choose another"
+            )
+
+    def _become(self, mdp: FiniteMDP, layout: Layout | None) -> None:
+        """Take on a model; called again only by worlds that change from run to run."""
+        self.mdp = mdp
+        self.n_states, self.n_actions = mdp.n_states, mdp.n_actions
+        self._layout = circle_layout(mdp.n_states) if layout is None else layout
+        self._ends = np.asarray(mdp.terminal, bool)
+        self._rows: dict[int, Row] = {}
+
+    @property
+    def rewards(self) -> NDArray[np.float64]:
+        """The true model's rewards, [S], [S, A] or [S, A, S]: what an agent with known rewards is told."""
+        return self.mdp.rewards
+
+    @property
+    def stochastic_rewards(self) -> bool:
+        """Whether rewards are drawn, so that `rewards` are only their means."""
+        return self._draw_reward is not None
+
+    def reset(self, *, seed: int | np.random.SeedSequence | None = None) -> int:
+        """Go to the start state and return it.
+
+        Parameters
+        ----------
+        seed : int or SeedSequence, optional
+            Begin the stream of random numbers anew. Without a seed the stream goes on where it was; at the
+            first reset it then begins at a place of its own.
+        """
+        if seed is not None or self._rng is None:
+            self._rng = np.random.default_rng(seed)
+            self._uniforms = []
+        if self.start_probabilities is not None:
+            cumulative = np.cumsum(self.start_probabilities)
+            self.start = int(np.searchsorted(cumulative / cumulative[-1], self._uniform(), side="right"))
+        self.state = self.start
+        self.terminated = False
+        self.last_action = None
+        return self.state
+
+    def step(self, action: int) -> Step:
+        """Do ``action``.
+
+        Parameters
+        ----------
+        action : int
+
+        Returns
+        -------
+        next_state : int
+        reward : float
+        terminated : bool
+            Whether ``next_state`` is terminal. Going on then needs a `reset`.
+        """
+        if action.__class__ is not int or not 0 <= action < self.n_actions:
+            action = _checks.index(action, "action", self.n_actions)
+        row = self._rows.get(self.state * self.n_actions + action)
+        if row is None or self.terminated:
+            row = self._open_row(action)
+        cumulative, outcomes = row
+        try:
+            u = self._uniforms.pop()
+        except IndexError:
+            u = self._refill()
+        outcome = outcomes[bisect_right(cumulative, u)]
+        self.state, _, self.terminated = outcome
+        self.last_action = action
+        if self._draw_reward is None:
+            return outcome
+        return outcome[0], self._draw_reward(outcome[1], self._uniform()), outcome[2]
+
+    def _uniform(self) -> float:
+        return self._uniforms.pop() if self._uniforms else self._refill()
+
+    def _refill(self) -> float:
+        """The next uniform number, with a block behind it; backwards, since lists are quick at their ends."""
+        if self._rng is None:
+            raise RuntimeError(f"{self.name} has not been reset; call reset(seed=...) before the first step")
+        self._uniforms = self._rng.random(_BLOCK)[::-1].tolist()
+        return self._uniforms.pop()
+
+    def _open_row(self, action: int) -> Row:
+        """Lists for a row at its first visit: inner steps of the cumulative distribution, and outcomes."""
+        if self.terminated:
+            raise RuntimeError(
+                f"{self.name} has terminated in state {self.state}; call reset() to begin again"
+            )
+        if self._rng is None:
+            raise RuntimeError(f"{self.name} has not been reset; call reset(seed=...) before the first step")
+        s = self.state
+        if not self.mdp.action_mask[s, action]:
+            choices = np.flatnonzero(self.mdp.action_mask[s]).tolist()
+            raise ValueError(f"action {action} is not allowed in state {s}; allowed there: {choices}")
+        states, chances = self.mdp.row(s, action)
+        possible = chances > 0
+        outcomes = [
+            (t, self._mean_reward(s, action, t), bool(self._ends[t])) for t in states[possible].tolist()
+        ]
+        total = float(chances[possible].sum())
+        cumulative = [c / total for c in accumulate(chances[possible].tolist())][:-1]
+        row = cumulative, outcomes
+        self._rows[s * self.n_actions + action] = row
+        return row
+
+    def _mean_reward(self, s: int, a: int, t: int) -> float:
+        return float(self.rewards[(s, a, t)[: self.rewards.ndim]])
+
+    def layout(self) -> dict[str, Any]:
+        """The geometry of the world as plain data, for anyone who would draw it.
+
+        Returns
+        -------
+        dict
+            ``kind`` ("grid", "graph" or "arms"), ``width`` and ``height`` in cells, ``positions`` [S][x, y]
+            with y down, ``layers`` [S] (states at one place differ in it: the flags held, as bits), ``moves``
+            [A][dx, dy] on a grid, ``walls`` [x, y], ``marks`` (``kind``: "start", "goal", "flag" with its
+            ``bit``, "door_open", "door_closed"), ``edges`` of a graph (``source``, ``target``,
+            ``probabilities`` [A], ``bend``), ``start``, ``state_labels``, ``action_labels``.
+
+        Examples
+        --------
+        >>> from bamdp.envs import make_env
+        >>> data = make_env("grid", size=2).layout()
+        >>> data["kind"], data["positions"]
+        ('grid', [[0.0, 1.0], [0.0, 0.0], [1.0, 1.0], [1.0, 0.0]])
+        """
+        return {
+            **self._layout.data(self.mdp, self.start),
+            "state_labels": [self.state_label(s) for s in range(self.n_states)],
+            "action_labels": [self.action_label(a) for a in range(self.n_actions)],
+        }
+
+    def state_label(self, state: int) -> str:
+        """What to call a state."""
+        labels = self.mdp.state_labels
+        return str(state) if labels is None else str(labels[state])
+
+    def action_label(self, action: int) -> str:
+        """What to call an action."""
+        labels = self.mdp.action_labels
+        return str(action) if labels is None else str(labels[action])
+
+    @overload
+    def render(
+        self, mode: Literal["ansi"] = ..., *, policy: ArrayLike | None = ..., values: ArrayLike | None = ...
+    ) -> str: ...
+
+    @overload
+    def render(
+        self, mode: Literal["rgb"], *, policy: ArrayLike | None = ..., values: ArrayLike | None = ...
+    ) -> NDArray[np.uint8]: ...
+
+    def render(
+        self,
+        mode: Literal["ansi", "rgb"] = "ansi",
+        *,
+        policy: ArrayLike | None = None,
+        values: ArrayLike | None = None,
+    ) -> str | NDArray[np.uint8]:
+        """Draw the world as it is now.
+
+        Parameters
+        ----------
+        mode : {"ansi", "rgb"}
+            Text, or an image as uint8 [H, W, 3].
+        policy : array [S] of int, optional
+            An action for every state, shown as arrows.
+        values : array [S] of float, optional
+            A number for every state, shown as colours (numbers in the text).
+
+        Examples
+        --------
+        >>> from bamdp.envs import make_env
+        >>> print(make_env("chain").render())
+        chain · state 0
+        <BLANKLINE>
+        [0]──▶(1)──▶(2)──▶(3)──▶(4)
+        """
+        from bamdp.envs import _image, _text  # drawing is seldom needed, and not on the way to a step
+
+        _checks.one_of(mode, "render mode", ("ansi", "rgb"))
+        actions = None if policy is None else self._per_state(policy, "policy", np.int64)
+        numbers = None if values is None else self._per_state(values, "values", np.float64)
+        if actions is not None and not ((actions >= 0) & (actions < self.n_actions)).all():
+            raise ValueError(f"policy must hold actions in 0..{self.n_actions - 1}")
+        if numbers is not None and not np.isfinite(numbers).all():
+            raise ValueError("values must be finite")
+        return (_text if mode == "ansi" else _image).draw(self, self._layout, actions, numbers)
+
+    def _per_state(self, given: ArrayLike, name: str, dtype: type) -> NDArray[Any]:
+        array = np.asarray(given)
+        if array.shape != (self.n_states,):
+            raise ValueError(f"{name} must have shape [S] = ({self.n_states},), got {array.shape}")
+        if array.dtype.kind not in ("iu" if dtype is np.int64 else "iufb"):
+            raise TypeError(
+                f"{name} must hold {'whole ' if dtype is np.int64 else ''}numbers, got {array.dtype}"
+            )
+        return array.astype(dtype)
+
+    def __repr__(self) -> str:
+        return (
+            f"Environment({self.name!r}, {self.n_states} states, {self.n_actions} actions, "
+            f"start {self.start}, horizon {self.horizon})"
+        )
+
+
+def bernoulli(mean: float, u: float) -> float:
+    """The quantile function of a Bernoulli reward: 1 with probability ``mean``, else 0."""
+    return 1.0 if u < mean else 0.0
+
+
+def from_mdp(
+    mdp: FiniteMDP,
+    start: int | ArrayLike = 0,
+    horizon: int = 1000,
+    name: str = "custom",
+    *,
+    time_limit: float = 1.0,
+) -> Environment:
+    """An environment whose truth is a model of your own.
+
+    Parameters
+    ----------
+    mdp : FiniteMDP
+        The truth.
+    start : int or array [S], default 0
+        The state after a reset, or probabilities to draw it from.
+    horizon : int, default 1000
+        How many steps a run usually lasts.
+    name : str, default "custom"
+        What to call it.
+    time_limit : float, default 1.0
+        Seconds of planning that a step may take.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bamdp.mdp import FiniteMDP
+    >>> swap = FiniteMDP(np.array([[[0.0, 1.0]], [[1.0, 0.0]]]), np.array([[0.0], [1.0]]))
+    >>> env = from_mdp(swap, name="swap")
+    >>> env.reset(seed=0), env.step(0), env.step(0)
+    (0, (1, 0.0, False), (0, 1.0, False))
+    """
+    return Environment(
+        name,
+        mdp,
+        start=start,
+        horizon=horizon,
+        time_limit=time_limit,
+        parameters={"start": start, "horizon": horizon},
+    )

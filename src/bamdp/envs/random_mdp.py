@@ -1,0 +1,121 @@
+"""Random models whose rows are drawn from either prior: worlds for which a prior is exactly right."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from bamdp import _checks
+from bamdp.envs.environment import Environment
+from bamdp.mdp import FiniteMDP
+
+
+def random_mdp(
+    n_states: int = 10,
+    n_actions: int = 2,
+    prior: Literal["sparse", "flat"] = "sparse",
+    alpha: float = 0.2,
+    beta: float = 2.0,
+    model_seed: int = 0,
+) -> Environment:
+    """A model drawn from a prior, so that an agent with this prior is the best that there can be on average.
+
+    Description
+    -----------
+    Each row of the model is an independent draw from the sparse or the flat prior. The model depends on
+    ``model_seed`` alone, and runs on it on the seed given to `reset`.
+
+    States
+    ------
+    0 .. ``n_states`` - 1.
+
+    Actions
+    -------
+    0 .. ``n_actions`` - 1.
+
+    Transitions
+    -----------
+    ``prior="flat"``: a row is a draw of Dirichlet(``alpha``, ..., ``alpha``) over all states.
+    ``prior="sparse"``: a row has k possible outcomes with P(k) ∝ k^-``beta``, k = 1 .. ``n_states``; which
+    ones is uniform among the sets of that size, and their probabilities are Dirichlet(``alpha``). Nothing
+    keeps all states within reach.
+
+    Rewards
+    -------
+    R(s, a), uniform on [0, 1] and known.
+
+    Start
+    -----
+    State 0. The world never ends.
+
+    Reference
+    ---------
+    N. Friedman, Y. Singer (1999), Efficient Bayesian parameter estimation in large discrete domains, NIPS.
+
+    Parameters
+    ----------
+    n_states, n_actions : int, default 10 and 2
+        The size of the model.
+    prior : {"sparse", "flat"}, default "sparse"
+        Where the rows come from.
+    alpha : float, default 0.2
+        The Dirichlet's parameter for each outcome.
+    beta : float, default 2.0
+        How strongly the sparse prior expects few outcomes; the flat one does not use it.
+    model_seed : int, default 0
+        Which model.
+
+    Examples
+    --------
+    >>> env = random_mdp(n_states=4, model_seed=3)
+    >>> env.mdp.row(0, 0)
+    (array([1]), array([1.]))
+    """
+    n_states = _checks.integer(n_states, "n_states")
+    n_actions = _checks.integer(n_actions, "n_actions")
+    _checks.one_of(prior, "prior of random_mdp", ("sparse", "flat"))
+    alpha = _checks.real(alpha, "alpha", low=0.0, open_low=True)
+    beta = _checks.real(beta, "beta")
+    model_seed = _checks.integer(model_seed, "model_seed", low=0)
+    rng = np.random.default_rng(model_seed)
+    transitions = _rows(rng, n_states, n_actions, alpha, beta if prior == "sparse" else None)
+    mdp = FiniteMDP(transitions, rng.random((n_states, n_actions)))
+    parameters = {
+        "n_states": n_states,
+        "n_actions": n_actions,
+        "prior": prior,
+        "alpha": alpha,
+        "beta": beta,
+        "model_seed": model_seed,
+    }
+    return Environment("random_mdp", mdp, horizon=1000, time_limit=1.0, parameters=parameters)
+
+
+def _rows(
+    rng: np.random.Generator, n_states: int, n_actions: int, alpha: float, beta: float | None
+) -> list[sparse.csr_matrix]:
+    """The matrices of all actions; ``beta`` None for the flat prior."""
+    if beta is None:
+        sizes = np.full((n_states, n_actions), n_states)
+    else:
+        weights = np.exp(-beta * np.log(np.arange(1, n_states + 1)))
+        sizes = 1 + rng.choice(n_states, size=(n_states, n_actions), p=weights / weights.sum())
+    entries: list[tuple[list[NDArray], list[NDArray], list[NDArray]]] = [
+        ([], [], []) for _ in range(n_actions)
+    ]
+    for s in range(n_states):
+        for a in range(n_actions):
+            k = int(sizes[s, a])
+            chance, source, target = entries[a]
+            chance.append(rng.dirichlet(np.full(k, alpha)))
+            source.append(np.full(k, s))
+            target.append(np.sort(rng.choice(n_states, size=k, replace=False)))
+    return [
+        sparse.csr_matrix(
+            (np.concatenate(p), (np.concatenate(i), np.concatenate(j))), shape=(n_states, n_states)
+        )
+        for p, i, j in entries
+    ]

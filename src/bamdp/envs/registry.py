@@ -1,0 +1,157 @@
+"""Environments by name: `make_env` and `list_envs`."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from bamdp import _checks
+from bamdp.envs.bandit import bandit
+from bamdp.envs.chain import chain
+from bamdp.envs.double_loop import double_loop
+from bamdp.envs.environment import Environment
+from bamdp.envs.file import from_file
+from bamdp.envs.grid import grid, grid5, grid10
+from bamdp.envs.maze import maze
+from bamdp.envs.maze_door import maze_door
+from bamdp.envs.random_mdp import random_mdp
+from bamdp.envs.river_swim import river_swim
+
+_FACTORIES: dict[str, Callable[..., Environment]] = {
+    factory.__name__: factory
+    for factory in (
+        chain,
+        double_loop,
+        grid5,
+        grid10,
+        grid,
+        maze,
+        maze_door,
+        river_swim,
+        bandit,
+        random_mdp,
+    )
+}
+
+
+@dataclass(frozen=True)
+class EnvironmentInfo:
+    """What `list_envs` tells of an environment: its name, a line of help, parameters with their defaults."""
+
+    name: str
+    help: str
+    parameters: dict[str, Any]
+
+
+def list_envs() -> list[EnvironmentInfo]:
+    """All environments that `make_env` knows by name.
+
+    Examples
+    --------
+    >>> for info in list_envs()[:3]:
+    ...     print(info.name, info.parameters)
+    chain {'rewards': 'action', 'n_states': 5, 'slip': 0.2}
+    double_loop {}
+    grid5 {}
+    """
+    return [
+        EnvironmentInfo(name, _first_line(factory), _defaults(factory))
+        for name, factory in _FACTORIES.items()
+    ]
+
+
+def make_env(name: str, **parameters: Any) -> Environment:
+    """Make an environment by name.
+
+    Parameters
+    ----------
+    name : str
+        One of `list_envs`, hyphens and underscores alike; parameters may follow a colon, as in
+        ``"grid:size=7"``. ``"file:model.npz"`` reads a `FiniteMDP` that was saved, with ``start`` and
+        ``horizon`` as parameters.
+    **parameters
+        What the environment is made with.
+
+    Returns
+    -------
+    Environment
+
+    Examples
+    --------
+    >>> make_env("double-loop")
+    Environment('double_loop', 9 states, 2 actions, start 0, horizon 1000)
+    >>> make_env("grid:size=7").parameters
+    {'size': 7, 'slip': 0.2}
+    >>> make_env("gird5")
+    Traceback (most recent call last):
+    ...
+    ValueError: unknown environment 'gird5'; did you mean 'grid5'? (known: chain, ..., file:PATH)
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"an environment is made by its name, got {name!r}")
+    head, colon, tail = name.partition(":")
+    if head.strip() == "file":
+        _check_names("file", from_file, parameters, skip=1)
+        return from_file(tail, **parameters)
+    known = head.strip().lower().replace("-", "_")
+    if known not in _FACTORIES:
+        known = _checks.one_of(known, "environment", [*_FACTORIES, "file:PATH"])
+    factory = _FACTORIES[known]
+    written = _parse(tail, name) if colon else {}
+    twice = sorted(set(written) & set(parameters))
+    if twice:
+        raise ValueError(f"{twice[0]} is given twice, in {name!r} and as a parameter; drop one")
+    written.update(parameters)
+    _check_names(known, factory, written)
+    return factory(**written)
+
+
+def _check_names(
+    name: str, factory: Callable[..., Environment], given: dict[str, Any], skip: int = 0
+) -> None:
+    known = list(_defaults(factory))[skip:]
+    for key in given:
+        if not known:
+            raise ValueError(f"{name} takes no parameters, got {key!r}")
+        _checks.one_of(key, f"parameter of {name}", known)
+
+
+def _defaults(factory: Callable[..., Environment]) -> dict[str, Any]:
+    return {p.name: p.default for p in inspect.signature(factory).parameters.values()}
+
+
+def _first_line(factory: Callable[..., Environment]) -> str:
+    return (inspect.getdoc(factory) or "").partition("\n")[0]
+
+
+def _parse(text: str, whole: str) -> dict[str, Any]:
+    """The parameters in ``key=value,key=value``; values are Python literals, or else strings."""
+    parameters: dict[str, Any] = {}
+    for part in _split(text):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not key.isidentifier() or not value:
+            raise ValueError(
+                f"{part.strip()!r} in {whole!r} is not key=value; write for instance grid:size=7"
+            )
+        if key in parameters:
+            raise ValueError(f"{key} is given twice in {whole!r}; drop one")
+        try:
+            parameters[key] = ast.literal_eval(value)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            parameters[key] = value
+    return parameters
+
+
+def _split(text: str) -> list[str]:
+    """Parts between commas that are outside all brackets; an empty text has none."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character in "([") - (character in ")]")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts if text.strip() else []

@@ -1,0 +1,125 @@
+"""What a given policy is worth: discounted for ever, or in total over a finite horizon.
+
+The values of π solve V(s) = Σ_a π(a|s) [r(s,a) + γ Σ p(s'|s,a) V(s')], a linear system
+(:mod:`bamdp.mdp.linear`). Totals over T steps come from T backward sweeps with γ = 1, in O(T · entries).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bamdp import _checks
+from bamdp._kernels.jit import kernel
+from bamdp._kernels.rows import Rows, Space
+from bamdp._kernels.sweeps import improve
+from bamdp.mdp.files import check_start
+from bamdp.mdp.linear import chain_values, residual
+from bamdp.mdp.model import FiniteMDP
+from bamdp.mdp.solution import (
+    Solution,
+    chain_of,
+    check_model,
+    check_policy,
+    check_tolerance,
+    q_table,
+    rounding,
+    slack,
+    stretch,
+)
+
+
+def evaluate_policy(mdp: FiniteMDP, policy: Any, discount: float, *, tol: float | None = None) -> Solution:
+    """The discounted values of a policy.
+
+    Parameters
+    ----------
+    mdp
+        The model.
+    policy
+        Actions, int ``[S]``, or probabilities ``[S, A]``. Entries of terminal states are ignored.
+    discount
+        γ in [0, 1).
+    tol
+        None: exact up to rounding. A number: sweeps until the values are proven within it, for huge models.
+
+    Returns
+    -------
+    Solution
+        ``error_bound`` is about V^π, ``loss_bound`` about V* − V^π.
+
+    Examples
+    --------
+    >>> from bamdp.mdp import FiniteMDP, evaluate_policy
+    >>> mdp = FiniteMDP([[[1, 0], [0.2, 0.8]], [[0, 1], [1, 0]]], rewards=[[0, 0], [1, 0]])
+    >>> evaluate_policy(mdp, [1, 0], 0.9).values.round(4)
+    array([ 8.7805, 10.    ])
+    >>> evaluate_policy(mdp, [[0.5, 0.5], [0.5, 0.5]], 0.9).values.round(4)
+    array([1.978 , 2.5275])
+    """
+    check_model(mdp)
+    discount = _checks.discount(discount)
+    policy = check_policy(mdp, policy)
+    chain = chain_of(mdp, policy)
+    bound = None if tol is None else check_tolerance(tol)
+    values, error = chain_values(chain, discount, np.zeros(mdp.n_states), bound)
+    under = residual(chain, discount, values)
+    rest = float((q_table(mdp, discount, values).max(axis=1) - values).max()) + rounding(mdp, values)
+    loss = stretch(rest, discount, slack(mdp)) + error
+    return Solution(policy, values, 1, float(np.abs(under).max()), error, loss, (mdp, discount))
+
+
+def total_reward(mdp: FiniteMDP, start: Any, horizon: int, policy: Any = None) -> float:
+    """The expected undiscounted total of ``horizon`` steps.
+
+    Parameters
+    ----------
+    mdp
+        The model.
+    start
+        A state, or probabilities ``[S]``.
+    horizon
+        Number of steps.
+    policy
+        None for the optimum over all policies, time-dependent ones included; or a stationary policy, int
+        ``[S]`` or probabilities ``[S, A]``; or ``"uniform"``, every existing action alike.
+
+    Examples
+    --------
+    >>> from bamdp.mdp import FiniteMDP, total_reward
+    >>> mdp = FiniteMDP([[[1, 0], [0.2, 0.8]], [[0, 1], [1, 0]]], rewards=[[0, 0], [1, 0]])
+    >>> round(total_reward(mdp, start=0, horizon=3), 3)
+    1.76
+    >>> round(total_reward(mdp, start=0, horizon=3, policy="uniform"), 3)
+    0.42
+    """
+    check_model(mdp)
+    begin = check_start(start, mdp.n_states)
+    horizon = _checks.integer(horizon, "horizon", low=0)
+    if policy is not None:
+        if isinstance(policy, str):
+            _checks.one_of(policy, "policy", ["uniform"])
+            policy = uniform_policy(mdp)
+        mdp = chain_of(mdp, check_policy(mdp, policy))
+    values = np.zeros(mdp.n_states)
+    backward(
+        mdp.rows, mdp.space, horizon, values, np.empty_like(values), np.zeros(mdp.n_states, dtype=np.int64)
+    )
+    return float(values[begin] if isinstance(begin, int) else values @ begin)
+
+
+def uniform_policy(mdp: FiniteMDP) -> np.ndarray:
+    """Every existing action alike, ``[S, A]``."""
+    return mdp.action_mask / np.maximum(mdp.action_mask.sum(axis=1, keepdims=True), 1)
+
+
+@kernel
+def backward(
+    rows: Rows, space: Space, horizon: int, values: np.ndarray, scratch: np.ndarray, policy: np.ndarray
+) -> None:
+    """``horizon`` undiscounted optimality sweeps of ``values`` in place."""
+    for _ in range(horizon):
+        improve(rows, space, 1.0, values, scratch, policy)
+        for s in range(values.shape[0]):
+            values[s] = scratch[s]

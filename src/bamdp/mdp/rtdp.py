@@ -1,0 +1,146 @@
+"""Real-time dynamic programming (Barto, Bradtke & Singh 1995).
+
+A trial starts in a given state and lasts at most ``depth`` steps. In each state that it visits it backs up
+that state alone, V(s) ← max_a [r(s,a) + γ Σ p(s'|s,a) V(s')], takes the greedy action (lowest index of
+equals) and draws the next state from the model; a terminal state ends it. Only states that greedy policies
+visit from the start are ever touched: a trial costs O(depth · A · entries of a row), however many states
+there are.
+
+The start values must be an upper bound of V* for exploration to be driven towards what is unknown; V then
+stays an upper bound and falls. The default is max r/(1−γ).
+
+**Stopping.** After ``n_trials``, or, with ``tol``, after the first trial whose largest change is at most
+that. Neither is a proof; ``error_bound`` of the result is one, but over all states, visited or not, and so
+usually wide. For the start state, ``values[start]`` is a bound from above (if the start values were) and
+:func:`~bamdp.mdp.evaluate_policy` of the policy gives one from below.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bamdp import _checks
+from bamdp._kernels.jit import kernel
+from bamdp._kernels.random import Seed, below, new_state, uniform
+from bamdp._kernels.rows import Rows, Space
+from bamdp._kernels.sweeps import average, best_action
+from bamdp.mdp.model import FiniteMDP
+from bamdp.mdp.solution import Solution, certify, check_model, check_tolerance, slack, start_values, stretch
+from bamdp.mdp.validate import used_rows
+
+
+def rtdp(
+    mdp: FiniteMDP,
+    discount: float,
+    *,
+    start: int,
+    depth: int,
+    n_trials: int,
+    seed: Seed = None,
+    initial: Any = None,
+    tol: float | None = None,
+) -> Solution:
+    """Trial-based dynamic programming from one start state.
+
+    Parameters
+    ----------
+    mdp
+        The model.
+    discount
+        γ in [0, 1).
+    start
+        Where each trial starts.
+    depth
+        Steps of a trial at most.
+    n_trials
+        Number of trials at most.
+    seed
+        Seed of the draws of next states.
+    initial
+        Start values, a number or ``[S]``; an upper bound of V* by default.
+    tol
+        Stop after a trial that changes no value by more than this.
+
+    Examples
+    --------
+    >>> from bamdp.mdp import FiniteMDP, rtdp
+    >>> mdp = FiniteMDP([[[1, 0], [0.2, 0.8]], [[0, 1], [1, 0]]], rewards=[[0, 0], [1, 0]])
+    >>> solution = rtdp(mdp, 0.9, start=0, depth=20, n_trials=100, seed=0)
+    >>> solution.values.round(4), solution.policy
+    (array([ 8.7805, 10.    ]), array([1, 0]))
+    """
+    check_model(mdp)
+    discount = _checks.discount(discount)
+    start = _checks.index(start, "start", mdp.n_states)
+    depth = _checks.integer(depth, "depth")
+    n_trials = _checks.integer(n_trials, "n_trials")
+    limit = -1.0 if tol is None else check_tolerance(tol)
+    values = start_values(mdp, upper_bound(mdp, discount) if initial is None else initial)
+    done, _ = run_trials(
+        mdp.rows, mdp.space, discount, start, depth, n_trials, limit, values, new_state(seed)
+    )
+    return certify(mdp, discount, values, done)
+
+
+def upper_bound(mdp: FiniteMDP, discount: float) -> float:
+    """A number that V* exceeds in no state which is not terminal."""
+    live = used_rows(mdp.space)
+    if not live.any():
+        return 0.0
+    best = float(mdp.rows.reward[live].max())
+    if best < 0.0 and mdp.terminal.any():
+        return best  # one step at least is taken, and all the rest may be free
+    return stretch(best, discount, slack(mdp))
+
+
+@kernel
+def run_trials(
+    rows: Rows,
+    space: Space,
+    discount: float,
+    start: int,
+    depth: int,
+    n_trials: int,
+    tol: float,
+    values: np.ndarray,
+    rng: np.ndarray,
+) -> tuple[int, float]:
+    """Trials on ``values`` in place, until one changes nothing by more than ``tol`` (never if negative).
+
+    Returns the number of trials and the last one's largest change. ``rng`` is the generator's state.
+    """
+    n_states, n_actions = space.allowed.shape
+    mean = average(values)
+    change = 0.0
+    for trial in range(n_trials):
+        s = start
+        change = 0.0
+        for _ in range(depth):
+            if space.terminal[s]:
+                break
+            action, best = best_action(rows, space, discount, s, values, mean)
+            delta = best - values[s]
+            values[s] = best
+            mean += delta / n_states
+            change = max(change, abs(delta))
+            s = draw_next(rows, s * n_actions + action, n_states, rng)
+        if change <= tol:
+            return trial + 1, change
+    return n_trials, change
+
+
+@kernel
+def draw_next(rows: Rows, row: int, n_states: int, rng: np.ndarray) -> int:
+    """A next state from a row: entries in order, the rest of the mass evenly over all states."""
+    u = uniform(rng)
+    last = 0
+    for i in range(rows.span[row, 0], rows.span[row, 1]):
+        last = rows.index[i]
+        u -= rows.prob[i]
+        if u < 0.0:
+            return last
+    if rows.background[row] > 0.0:
+        return below(rng, n_states)
+    return last

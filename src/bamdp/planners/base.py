@@ -1,0 +1,85 @@
+"""The planner protocol.
+
+A planner is hyper-parameters only, a frozen dataclass. What an algorithm must remember between steps (a
+workspace, the current policy, a warm start) is its *memory*, made by ``start`` and owned by the agent. The
+agent hands belief, memory and random state to ``act`` and ``plan``; ``plan`` gets copies, so that asking does
+not change the agent. Simulated transitions are pushed on the belief and popped again, never left there.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from bamdp.beliefs.base import Belief
+
+
+class Transition(NamedTuple):
+    """A real step: in ``s`` took ``a``, got ``r``, came to ``s2``, which ended the episode or not."""
+
+    s: int
+    a: int
+    r: float
+    s2: int
+    terminated: bool
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One of the choices that a planner weighed at the root."""
+
+    action: int
+    value: float
+    spread: float = float("nan")  # standard deviation of the sampled returns behind the value
+    count: int = 0  # how many returns
+
+    def __str__(self) -> str:
+        return f"action {self.action}: {self.value:.4g} ± {self.spread:.2g} ({self.count} samples)"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A decision with its evidence.
+
+    ``candidates`` are the root's choices in the order in which they were made: policies for DSS (several may
+    begin with the same action), actions for most others.
+    """
+
+    action: int
+    value: float
+    candidates: tuple[Candidate, ...]
+    reproducible: bool = True  # False when a time budget decided how much was computed
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Planner(ABC):
+    """Hyper-parameters of a planning algorithm.
+
+    Subclasses are frozen dataclasses that check themselves when made. ``result_version`` is raised whenever a
+    change makes the same seed give another result.
+    """
+
+    result_version: ClassVar[int] = 1
+
+    @abstractmethod
+    def start(self, belief: Belief, discount: float) -> Any:
+        """The memory to begin with; refuses beliefs that the algorithm cannot handle."""
+
+    @abstractmethod
+    def plan(self, memory: Any, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        """Decide, with evidence. Advances ``memory`` and ``rng`` exactly as :meth:`act` does."""
+
+    def act(self, memory: Any, belief: Belief, state: int, rng: np.ndarray) -> int:
+        """Decide: the action of :meth:`plan`, without the evidence where that is cheaper."""
+        return self.plan(memory, belief, state, rng).action
+
+    def learn(self, memory: Any, belief: Belief, seen: Transition) -> None:
+        """Take note of a real transition that the belief has just learned."""
+
+    def parameters(self) -> dict[str, Any]:
+        """The hyper-parameters by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]

@@ -1,0 +1,390 @@
+"""DSS: deep, sparse sampling (Grover, Basu & Dimitrakakis, AISTATS 2020, Algorithm 2).
+
+At a hyper-state ω = (s, β) with h stages behind it,
+
+    V_H(ω)    = leaf value (0 by default)
+    Π_ω       = {P(μ_i) : μ_i ~ β, i = 1..N}                          N sampled models, each made a policy  (line 6)
+    Q(ω, π)   = 1/M Σ_{m=1..M} [ Σ_{k<K} γ^k r_k + γ^K V_{h+1}(ω_K) ]   lines 9 to 20
+    V_h(ω)    = max_{π in Π_ω} Q(ω, π)
+
+where along a sample a_k = π(s_k), s_{k+1} ~ ν(· | ω_k, a_k), r ~ τ(· | ω_k, a_k), and the belief is updated
+with every simulated step (line 16). The agent acts by the π that is best at the root.
+
+The misprints of the paper are mended so: a_k = π(s_k) at every step, not once; the recursion returns
+max_π Q and only the root the argmax; the return is discounted from the node (c = 1) with γ^K on the next
+stage, never both this and c = γ^h. Terminal states end a sample with value 0.
+
+The tree is walked depth first with an explicit stack of H levels. Only one branch exists at a time, so the
+belief is pushed along it and popped on the way back; a level needs one policy, because the N policies of a
+node are drawn one after the other from the same belief.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bamdp import _checks
+from bamdp._kernels.jit import kernel, primitive
+from bamdp._kernels.solve import Solver, solve
+from bamdp._kernels.sweeps import average, row_value
+from bamdp._serial import known
+from bamdp.beliefs import verbs
+from bamdp.beliefs.base import Belief
+from bamdp.beliefs.models import mean_model, sample_model
+from bamdp.generators import GENERATORS, Generator, generate
+from bamdp.planners.base import Candidate, Plan, Planner, Transition
+from bamdp.planners.workspace import Workspace, new_workspace
+
+LEAVES = ("zero", "mean", "upper", "policy")
+ZERO, MEAN, UPPER, POLICY = range(4)
+FITS, NO_ROOM = 0, verbs.NO_ROOM
+LEAF_ROUNDS = 10_000
+
+
+@known
+class Tree(NamedTuple):
+    """The stack, one entry a stage, and what is found at the root."""
+
+    policy: np.ndarray  # int32 [H, S]: the policy being tried
+    state: np.ndarray  # int64 [H]: s of the node
+    trial: np.ndarray  # int64 [H, 2]: which policy, which sample of it
+    length: np.ndarray  # int64 [H]: steps pushed by the sample at hand
+    sums: (
+        np.ndarray
+    )  # float64 [H, 4]: return of the sample, sum of Q samples, of their squares, best Q so far
+    action: np.ndarray  # int32 [N]: first action of each root policy
+    value: np.ndarray  # float64 [N]: its Q
+    spread: np.ndarray  # float64 [N]: standard deviation of its M samples
+    best: np.ndarray  # int32 [S]: the best root policy
+
+
+RETURN, TOTAL, SQUARES, BEST = range(4)
+
+
+@known
+class Leaf(NamedTuple):
+    """How a leaf is valued, with a workspace of its own (its values stay those of earlier leaves)."""
+
+    kind: int
+    n_models: int
+    tol: float
+    solver: Solver
+
+
+@kernel
+def search(T, R, space, G, K, N, M, discount, leaf, rows, solver, tree, s, rng):
+    """Algorithm 2 from state ``s``. Fills the root arrays of ``tree``; returns FITS or NO_ROOM.
+
+    The belief is as before when it returns, in either case.
+    """
+    H = tree.state.shape[0]
+    last_discount = discount**K
+    h = 0
+    _enter(tree, 0, s)
+    while True:
+        if tree.trial[h, 1] == 0:  # a new policy                                        line 6
+            if sample_model(T, R, space, rows, rng) == NO_ROOM:
+                _leave(T, R, tree, h)
+                return NO_ROOM
+            generate(G, rows, space, discount, tree.state[h], solver, rng)
+            for t in range(solver.policy.shape[0]):
+                tree.policy[h, t] = solver.policy[t]
+            tree.sums[h, TOTAL] = 0.0
+            tree.sums[h, SQUARES] = 0.0
+        end = _roll_out(T, R, space, K, discount, tree, h, rng)  # lines 10 to 18
+        value = 0.0
+        if not space.terminal[end]:
+            if h + 1 < H:
+                h += 1
+                _enter(tree, h, end)
+                continue
+            if leaf.kind != ZERO:
+                status, value = _leaf_value(T, R, space, discount, leaf, rows, end, rng)
+                if status == NO_ROOM:
+                    _leave(T, R, tree, h)
+                    return NO_ROOM
+        while True:  # a sample of level h is complete; its node may be, too
+            q = tree.sums[h, RETURN] + last_discount * value  # line 19
+            _take_back(T, R, tree, h)
+            tree.sums[h, TOTAL] += q
+            tree.sums[h, SQUARES] += q * q
+            tree.trial[h, 1] += 1
+            if tree.trial[h, 1] < M:
+                break
+            _finish_policy(tree, h, M)
+            if tree.trial[h, 0] < N:
+                break
+            if h == 0:
+                return FITS
+            value = tree.sums[h, BEST]
+            h -= 1
+
+
+@primitive
+def _enter(tree, h, s):
+    """Begin a node at level ``h``."""
+    tree.state[h] = s
+    tree.trial[h, 0] = 0
+    tree.trial[h, 1] = 0
+    tree.length[h] = 0
+    tree.sums[h, BEST] = -np.inf
+
+
+@primitive
+def _roll_out(T, R, space, K, discount, tree, h, rng):
+    """Follow the level's policy for K steps in the belief; returns the last state."""
+    n_actions = space.allowed.shape[1]
+    s = tree.state[h]
+    total, weight = 0.0, 1.0
+    k = 0
+    while k < K and not space.terminal[s]:
+        row = s * n_actions + tree.policy[h, s]
+        s = verbs.advance(T, row, rng)
+        r = verbs.draw_reward(R, row, s, rng)
+        verbs.push_reward(R, row, s, r)
+        total += weight * r
+        weight *= discount
+        k += 1
+    tree.length[h] = k
+    tree.sums[h, RETURN] = total
+    return s
+
+
+@primitive
+def _take_back(T, R, tree, h):
+    """Pop what the level's sample has pushed."""
+    for _ in range(tree.length[h]):
+        verbs.pop_reward(R)
+        verbs.pop(T)
+    tree.length[h] = 0
+
+
+@primitive
+def _leave(T, R, tree, h):
+    """Pop everything, from level ``h`` up to the root."""
+    for level in range(h, -1, -1):
+        _take_back(T, R, tree, level)
+
+
+@primitive
+def _finish_policy(tree, h, M):
+    """All M samples of a policy are in: compare it with the best, go on to the next."""
+    i = tree.trial[h, 0]
+    q = tree.sums[h, TOTAL] / M
+    if h == 0:
+        tree.action[i] = tree.policy[0, tree.state[0]]
+        tree.value[i] = q
+        tree.spread[i] = (
+            np.sqrt(max(0.0, tree.sums[h, SQUARES] / M - q * q) * M / (M - 1)) if M > 1 else np.nan
+        )
+        if q > tree.sums[h, BEST]:
+            for t in range(tree.best.shape[0]):
+                tree.best[t] = tree.policy[0, t]
+    tree.sums[h, BEST] = max(tree.sums[h, BEST], q)
+    tree.trial[h, 0] = i + 1
+    tree.trial[h, 1] = 0
+
+
+@kernel
+def _leaf_value(T, R, space, discount, leaf, rows, s, rng):
+    """(status, value) of the hyper-state that the branch has come to."""
+    if leaf.kind == UPPER:  # mean optimal value of a few sampled models
+        total = 0.0
+        for _ in range(leaf.n_models):
+            if sample_model(T, R, space, rows, rng) == NO_ROOM:
+                return NO_ROOM, 0.0
+            solve(rows, space, discount, leaf.tol, LEAF_ROUNDS, leaf.solver)
+            total += leaf.solver.values[s]
+        return FITS, total / leaf.n_models
+    if mean_model(T, R, space, rows) == NO_ROOM:
+        return NO_ROOM, 0.0
+    solve(rows, space, discount, leaf.tol, LEAF_ROUNDS, leaf.solver)
+    if leaf.kind == MEAN:  # optimal value of the mean model
+        return FITS, leaf.solver.values[s]
+    total = 0.0  # value of the mean model's policy on a few sampled models
+    for _ in range(leaf.n_models):
+        if sample_model(T, R, space, rows, rng) == NO_ROOM:
+            return NO_ROOM, 0.0
+        total += _policy_value(rows, space, discount, leaf, s)
+    return FITS, total / leaf.n_models
+
+
+@primitive
+def _policy_value(rows, space, discount, leaf, s):
+    """The value at ``s`` of the policy that stands in the leaf's solver, in the model ``rows``.
+
+    Jacobi sweeps from the mean model's values until the changes differ by at most ``leaf.tol``; the result is
+    the middle of the bounds. The solver's values are left as they were.
+    """
+    n_states, n_actions = space.allowed.shape
+    old, new = leaf.solver.scratch, leaf.solver.change
+    for t in range(n_states):
+        old[t] = leaf.solver.values[t]
+    while True:
+        mean = average(old)
+        low, high = np.inf, -np.inf
+        for t in range(n_states):
+            row = t * n_actions + leaf.solver.policy[t]
+            new[t] = (
+                0.0 if space.terminal[t] else rows.reward[row] + discount * row_value(rows, row, old, mean)
+            )
+            low = min(low, new[t] - old[t])
+            high = max(high, new[t] - old[t])
+        if high - low <= leaf.tol:
+            return new[s] + 0.5 * (high + low) * discount / (1.0 - discount)
+        for t in range(n_states):
+            old[t] = new[t]
+
+
+@known
+@dataclass
+class Memory:
+    """What a DSS agent keeps between steps."""
+
+    space: Workspace
+    tree: Tree
+    leaf: Leaf
+    discount: float
+    left: int = 0  # steps for which the best policy of the last plan is still followed
+
+
+@known
+@dataclass(frozen=True, kw_only=True)
+class DSS(Planner):
+    """Deep, sparse sampling.
+
+    Parameters
+    ----------
+    n_policies
+        N, policies (sampled models) at a node.
+    n_samples
+        M, samples of each policy.
+    n_steps
+        K, steps between two branchings.
+    n_stages
+        H, stages: the tree is K·H steps deep.
+    generator
+        From a sampled model to a policy: ``"pi"``, ``"rtdp"``, ``"vi"``, a :class:`~bamdp.generators.Generator`
+        such as ``RTDP(depth=50)``, or any function ``(mdp, discount) -> policy`` in plain Python (which costs
+        some 10 to 50 times more a step: the models are then handed out of the compiled code one by one).
+    leaf
+        Value after the last stage: ``"zero"``; ``"mean"``, the optimal value of the mean model after the
+        simulated updates; ``"upper"``, the mean optimal value of ``leaf_samples`` sampled models; ``"policy"``,
+        the value of the mean model's policy on ``leaf_samples`` sampled models.
+    leaf_samples, leaf_tol
+        For the leaves that need them.
+    replan_every
+        Follow the best policy for so many real steps before planning again.
+
+    Examples
+    --------
+    >>> DSS(n_policies=4, n_samples=4, n_steps=18, n_stages=2).n_steps
+    18
+    """
+
+    n_policies: int = 4
+    n_samples: int = 4
+    n_steps: int = 20
+    n_stages: int = 1
+    generator: Any = "pi"
+    leaf: str = "zero"
+    leaf_samples: int = 2
+    leaf_tol: float = 1e-3
+    replan_every: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("n_policies", "n_samples", "n_steps", "n_stages", "leaf_samples", "replan_every"):
+            _checks.integer(getattr(self, name), name)
+        _checks.one_of(self.leaf, "leaf", LEAVES)
+        _checks.real(self.leaf_tol, "leaf_tol", low=0.0, open_low=True)
+        if isinstance(self.generator, str):
+            _checks.one_of(self.generator, "generator", GENERATORS)
+        elif not isinstance(self.generator, Generator) and not callable(self.generator):
+            raise TypeError(
+                f"generator must be one of {', '.join(GENERATORS)}, a Generator such as RTDP(depth=50), or a "
+                f"function (mdp, discount) -> policy; got {self.generator!r}"
+            )
+
+    def start(self, belief: Belief, discount: float) -> Memory:
+        S, H, N = belief.n_states, self.n_stages, self.n_policies
+        space = new_workspace(belief)
+        own = ("values", "policy", "order")  # the rest is scratch that both may use
+        leaf_solver = space.solver._replace(**{name: getattr(space.solver, name).copy() for name in own})
+        return Memory(
+            space=space,
+            tree=Tree(
+                policy=np.zeros((H, S), np.int32),
+                state=np.zeros(H, np.int64),
+                trial=np.zeros((H, 2), np.int64),
+                length=np.zeros(H, np.int64),
+                sums=np.zeros((H, 4)),
+                action=np.zeros(N, np.int32),
+                value=np.zeros(N),
+                spread=np.zeros(N),
+                best=np.zeros(S, np.int32),
+            ),
+            leaf=Leaf(LEAVES.index(self.leaf), self.leaf_samples, self.leaf_tol, leaf_solver),
+            discount=discount,
+        )
+
+    def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
+        if memory.left == 0:
+            self._search(memory, belief, state, rng)
+            memory.left = self.replan_every
+        memory.left -= 1
+        return int(memory.tree.best[state])
+
+    def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        following = memory.left > 0
+        action = self.act(memory, belief, state, rng)
+        tree = memory.tree
+        candidates = tuple(
+            Candidate(int(a), float(q), float(d), self.n_samples)
+            for a, q, d in zip(tree.action, tree.value, tree.spread)
+        )
+        return Plan(
+            action, float(tree.value.max()), candidates, details={"followed_from_last_plan": following}
+        )
+
+    def learn(self, memory: Memory, belief: Belief, seen: Transition) -> None:
+        if seen.terminated:
+            memory.left = 0
+
+    def _search(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> None:
+        belief.reserve(self.n_steps * self.n_stages)
+        made = self.generator
+        if isinstance(made, str):
+            made = GENERATORS[made]()
+        if not isinstance(made, Generator):
+            from bamdp.planners.dss_python import search_in_python
+
+            search_in_python(self, memory, belief, state, rng)
+            return
+        before = rng.copy()
+        while True:
+            space = memory.space
+            status = search(
+                belief.T,
+                belief.R,
+                belief.space,
+                made.state(),
+                self.n_steps,
+                self.n_policies,
+                self.n_samples,
+                memory.discount,
+                memory.leaf,
+                space.rows,
+                space.solver,
+                memory.tree,
+                state,
+                rng,
+            )
+            if status == FITS:
+                return
+            space.grow()  # and draw the very same models again, now that they fit
+            solver = memory.leaf.solver._replace(index=space.solver.index, prob=space.solver.prob)
+            memory.leaf = memory.leaf._replace(solver=solver)
+            rng[:] = before

@@ -1,0 +1,233 @@
+"""The structure of each world, from its definition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bamdp.envs import (
+    bandit,
+    chain,
+    double_loop,
+    grid,
+    list_envs,
+    make_env,
+    maze,
+    maze_door,
+    maze_door_models,
+    random_mdp,
+    river_swim,
+)
+from bamdp.mdp import evaluate_policy, policy_iteration
+
+NAMES = [info.name for info in list_envs()]
+MOVES = {0: (0, -1), 1: (1, 0), 2: (0, 1), 3: (-1, 0)}  # up, right, down, left with y down
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_are_distributions(name):
+    dense = make_env(name).mdp.dense()
+    assert (dense >= 0).all()
+    np.testing.assert_allclose(dense.sum(axis=2), 1.0, rtol=0, atol=1e-12)
+
+
+def test_chain_slips_to_the_other_effect():
+    mdp = chain(n_states=4, slip=0.3).mdp
+    dense = mdp.dense()
+    for s in range(4):
+        np.testing.assert_allclose(dense[s, 1, [min(s + 1, 3), 0]], [0.7, 0.3])
+        np.testing.assert_allclose(dense[s, 0, [min(s + 1, 3), 0]], [0.3, 0.7])
+
+
+def test_chain_pays_actions_or_effects():
+    by_action, by_effect = chain().rewards, chain(rewards="effect").rewards
+    assert by_action[:, 0].tolist() == [0.2] * 5
+    assert by_action[:, 1].tolist() == [0, 0, 0, 0, 1.0]
+    assert by_effect.shape == (5, 2, 5)
+    assert (by_effect[:, :, 0] == 0.2).all()
+    assert (by_effect[4, :, 4] == 1.0).all()
+    assert by_effect.sum() == pytest.approx(10 * 0.2 + 2)
+
+
+def test_double_loop_is_walked_as_defined():
+    env = double_loop()
+
+    def walk(actions):
+        env.reset(seed=0)
+        return [env.step(a)[:2] for a in actions]
+
+    assert walk([0, 1, 0, 1, 0]) == [(1, 0), (2, 0), (3, 0), (4, 0), (0, 1)]
+    assert walk([1, 1, 1, 1, 0]) == [(5, 0), (6, 0), (7, 0), (8, 0), (0, 2)]
+    for good in (1, 2, 3):
+        assert walk([1] * good + [0])[-1] == (0, 0)
+
+
+@pytest.mark.parametrize("size", [2, 5, 7])
+def test_grid_moves_slips_and_resets(size):
+    mdp = grid(size=size).mdp
+    steps = ((0, 1), (1, 0), (0, -1), (-1, 0))
+    expected = np.zeros((size * size, 4, size * size))
+    for s in range(size * size - 1):
+        for a in range(4):
+            for direction, p in ((a, 0.8), ((a + 1) % 4, 0.1), ((a - 1) % 4, 0.1)):
+                x, y = s // size + steps[direction][0], s % size + steps[direction][1]
+                inside = 0 <= x < size and 0 <= y < size
+                expected[s, a, x * size + y if inside else s] += p
+    expected[-1, :, 0] = 1.0
+    np.testing.assert_allclose(mdp.dense(), expected, rtol=0, atol=1e-12)
+    assert (mdp.rewards[-1] == 1).all()
+    assert mdp.rewards.sum() == 4
+
+
+def test_a_large_grid_stays_sparse():
+    env = grid(size=120)
+    assert env.mdp.rows.prob.size < 4 * 3 * env.n_states
+    env.reset(seed=0)
+    assert env.step(1)[0] in (0, 1, 120)
+
+
+def maze_cells(env):
+    layout = env.layout()
+    return {s: tuple(map(int, place)) for s, place in enumerate(layout["positions"])}, layout
+
+
+def test_maze_map_flags_and_goal():
+    env = maze()
+    cells, layout = maze_cells(env)
+    assert len(set(cells.values())) == 33
+    assert sorted(map(tuple, layout["walls"])) == sorted(
+        [(1, 0), (4, 0), (1, 1), (4, 1), (0, 3), (1, 3), (5, 3), (6, 3), (6, 5)]
+    )
+    flags = {(m["x"], m["y"]): m["bit"] for m in layout["marks"] if m["kind"] == "flag"}
+    assert flags == {(0, 5): 1, (2, 0): 2, (6, 4): 4}
+    assert layout["layers"][:9] == [0, 1, 2, 3, 4, 5, 6, 7, 0]
+    goal = [s for s, cell in cells.items() if cell == (6, 0)]
+    for s in goal:
+        assert (env.rewards[s] == (s % 8).bit_count()).all()
+        for a in range(4):
+            assert env.mdp.row(s, a) == (np.array([0]), np.array([1.0]))
+    assert env.rewards.sum() == 4 * 12
+
+
+def test_maze_moves_bump_and_take_flags():
+    env = maze()
+    cells, layout = maze_cells(env)
+    number = {(cell, s % 8): s for s, cell in cells.items()}
+    flags = {(m["x"], m["y"]): m["bit"] for m in layout["marks"] if m["kind"] == "flag"}
+    expected = np.zeros((264, 4, 264))
+    for s, (x, y) in cells.items():
+        for a in range(4):
+            for direction, p in ((a, 0.9), ((a + 1) % 4, 0.05), ((a - 1) % 4, 0.05)):
+                ahead = (x + MOVES[direction][0], y + MOVES[direction][1])
+                cell = ahead if (ahead, 0) in number else (x, y)
+                target = 0 if (x, y) == (6, 0) else number[cell, s % 8 | flags.get(cell, 0)]
+                expected[s, a, target] += p
+    np.testing.assert_allclose(env.mdp.dense(), expected, rtol=0, atol=1e-12)
+
+
+def test_bumping_into_a_wall_at_a_flag_takes_it():
+    env = maze()
+    cells, _ = maze_cells(env)
+    corner = next(s for s, cell in cells.items() if cell == (0, 5))  # the flag's cell without its flag
+    assert env.mdp.dense()[corner, 3, corner + 1] == pytest.approx(0.95)  # left and down bump, up leads away
+    assert env.mdp.dense()[corner, 3, corner] == 0
+
+
+def test_the_two_mazes_with_a_door_differ_only_at_the_door():
+    open_door, closed_door = maze_door_models()
+    assert open_door.n_states == closed_door.n_states == 17
+    differ = np.argwhere(np.abs(open_door.dense() - closed_door.dense()).max(axis=2) > 0)
+    # beside the doorway: in 4 all but left can lead right, in 11 all but right can lead left
+    assert {tuple(pair) for pair in differ.tolist()} == {(4, 0), (4, 1), (4, 2), (11, 0), (11, 2), (11, 3)}
+    assert closed_door.dense()[:, :, 6].sum() == closed_door.dense()[6, :, 6].sum()
+    np.testing.assert_array_equal(open_door.rewards, closed_door.rewards)
+    np.testing.assert_allclose(open_door.dense()[4, 1, [6, 3, 4]], [0.9, 0.05, 0.05])
+    assert open_door.dense()[16, :, 0].tolist() == [1.0] * 4
+
+
+def test_the_door_decides_the_way():
+    up, down = 0, 2
+    assert policy_iteration(maze_door("open").mdp, 0.95).policy[0] == down
+    assert policy_iteration(maze_door("closed").mdp, 0.95).policy[0] == up
+
+
+def test_a_random_door_follows_the_seed_and_is_fair():
+    env = maze_door()
+    doors = []
+    for seed in range(400):
+        env.reset(seed=seed)
+        doors.append(env.door)
+        assert env.mdp == maze_door(env.door).mdp
+        assert env.layout()["marks"][2]["kind"] == f"door_{env.door}"
+    assert abs(doors.count("open") - 200) < 62  # a fair door strays this far in 1 of 10^9 tests
+    for seed in (0, 3, 8):
+        env.reset(seed=seed)
+        assert env.door == doors[seed]
+
+
+def test_a_closed_door_cannot_be_passed_and_an_open_one_can():
+    for door, expected in (("closed", False), ("open", True)):
+        env = maze_door(door)
+        env.reset(seed=0)
+        env.state = 4
+        assert any(env.step(1)[0] == 6 for _ in range(5)) is expected
+
+
+def test_river_swim_is_the_published_table():
+    dense = river_swim().mdp.dense()
+    for s in range(6):
+        assert dense[s, 0, max(s - 1, 0)] == 1.0
+    np.testing.assert_allclose(dense[0, 1, :2], [0.4, 0.6])
+    np.testing.assert_allclose(dense[5, 1, 4:], [0.4, 0.6])
+    for s in range(1, 5):
+        np.testing.assert_allclose(dense[s, 1, s - 1 : s + 2], [0.05, 0.6, 0.35])
+    assert river_swim().rewards.ravel().nonzero()[0].tolist() == [0, 11]
+
+
+def test_bandit_draws_rewards_with_its_means():
+    env = bandit(means=(0.1, 0.8))
+    assert env.stochastic_rewards
+    assert env.rewards.tolist() == [[0.1, 0.8]]
+    env.reset(seed=5)
+    for arm, mean in enumerate((0.1, 0.8)):
+        drawn = [env.step(arm) for _ in range(20_000)]
+        assert {r for _, r, _ in drawn} == {0.0, 1.0}
+        assert {(s, end) for s, _, end in drawn} == {(0, False)}
+        spread = (mean * (1 - mean) / len(drawn)) ** 0.5
+        assert abs(np.mean([r for _, r, _ in drawn]) - mean) < 5 * spread  # fails by chance in 1 of 10^6
+
+
+def test_random_mdp_depends_on_its_own_seed_only():
+    same, again, other = random_mdp(model_seed=4), random_mdp(model_seed=4), random_mdp(model_seed=5)
+    same.reset(seed=1)
+    again.reset(seed=2)
+    assert same.mdp == again.mdp
+    assert same.mdp != other.mdp
+
+
+def test_random_mdp_draws_rows_from_either_prior():
+    sizes = np.diff(random_mdp(n_states=60, n_actions=20, beta=2.0).mdp.rows.span, axis=1).ravel()
+    weights = np.arange(1, 61) ** -2.0
+    singles = weights[0] / weights.sum()
+    spread = (singles * (1 - singles) / sizes.size) ** 0.5
+    assert abs(np.mean(sizes == 1) - singles) < 5 * spread  # fails by chance in 1 of 10^6
+    flat = random_mdp(n_states=30, n_actions=5, prior="flat", alpha=1.0).mdp.dense()
+    assert (flat > 0).all()
+    assert flat.std() == pytest.approx((29 / 30**2 / 31) ** 0.5, rel=0.1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_drawn_steps_agree_with_the_model_in_value(name):
+    """The mean return of simulated runs is the value of their policy, within five standard errors."""
+    env = make_env(name) if name != "maze_door" else maze_door("open")
+    policy = np.arange(env.n_states) % env.n_actions
+    truth = evaluate_policy(env.mdp, policy, 0.8).values[env.start]
+    returns = []
+    for seed in range(300):
+        state, total = env.reset(seed=seed), 0.0
+        for t in range(60):
+            state, reward, _ = env.step(int(policy[state]))
+            total += 0.8**t * reward
+        returns.append(total)
+    error = np.std(returns) / len(returns) ** 0.5
+    assert abs(np.mean(returns) - truth) <= 5 * error + 1e-4  # 0.8**60 of the rest is below 1e-4
