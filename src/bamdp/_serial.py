@@ -33,7 +33,8 @@ def known(
     name = _name(cls)
     _classes[name] = cls
     if take is None:
-        names = list(getattr(cls, "_fields", ())) or [f.name for f in dataclasses.fields(cls)]
+        fields: Any = cls
+        names = list(getattr(cls, "_fields", ())) or [f.name for f in dataclasses.fields(fields)]
         take = lambda value: {n: getattr(value, n) for n in names}
     _takers[name] = take
     _makers[name] = make or (lambda parts: cls(**parts))
@@ -52,7 +53,8 @@ def save(path: str | os.PathLike[str], value: Any) -> None:
     target = Path(path)
     partial = target.with_name(target.name + ".partial")
     with open(partial, "wb") as file:
-        np.savez_compressed(file, tree=np.array(tree), **{f"a{i}": array for i, array in enumerate(arrays)})
+        parts: Any = {f"a{i}": array for i, array in enumerate(arrays)}
+        np.savez_compressed(file, tree=np.array(tree), **parts)
     os.replace(partial, target)
 
 

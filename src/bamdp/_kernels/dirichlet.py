@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from bamdp._kernels.jit import kernel
-from bamdp._kernels.random import exponential, gamma_above_one, log_gamma
+from bamdp._kernels.random import exponential, gamma_with_constants, log_gamma
 
 TINY_SHAPE = 0.02  # below it a gamma variable may underflow, so draw its logarithm
 
@@ -29,12 +29,17 @@ def dirichlet(prob, begin, end, rng):
         for i in range(begin, end):
             prob[i] = math.exp(prob[i] - highest)
     else:
+        last, d, c = -1.0, 0.0, 0.0
         for i in range(begin, end):
             shape = prob[i]
-            if shape >= 1.0:
-                prob[i] = gamma_above_one(rng, shape)
-            else:
-                prob[i] = gamma_above_one(rng, shape + 1.0) * math.exp(-exponential(rng) / shape)
+            above_one = shape if shape >= 1.0 else shape + 1.0
+            if above_one != last:  # runs of equal shapes share the constants, a root and a division
+                last = above_one
+                d = above_one - 1.0 / 3.0
+                c = 1.0 / math.sqrt(9.0 * d)
+            prob[i] = gamma_with_constants(rng, d, c)
+            if shape < 1.0:
+                prob[i] *= math.exp(-exponential(rng) / shape)
     total = 0.0
     for i in range(begin, end):
         total += prob[i]

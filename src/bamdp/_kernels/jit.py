@@ -12,8 +12,8 @@ source runs, and can be stepped through, with ``NUMBA_DISABLE_JIT=1``.
 
 **Caching.** Numba's disk cache looks only at the file that defines a function, not at the files that it
 calls, and numbers its data files through an index that two processes can race for. :class:`_CacheFile`
-names each file by the hash of the signature, the machine and *all* sources of the package, keeps no index,
-and checks the key when it loads. Functions registered from outside add their own source to the key
+names each file by the hash of the signature, the machine and *all* sources that kernels come from, keeps no
+index, and checks the key when it loads. Functions registered from outside add their own source to the key
 (:func:`generic` calls :func:`add_source`).
 """
 
@@ -36,21 +36,25 @@ from numba.extending import overload
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-JIT = not numba.config.DISABLE_JIT
+JIT = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
 OPTIONS: dict[str, Any] = {"_nrt": False, "error_model": "numpy"}
 INLINED: dict[str, Any] = {**OPTIONS, "forceinline": True}
 
 _PACKAGE = Path(__file__).resolve().parent.parent
+_ABOVE = {"__main__.py", "ceilings.py", "cli", "figures.py", "lab", "registry.py", "runs.py", "studio"}
 _extra_sources: list[str] = []
 
 
 @functools.cache
 def package_stamp() -> str:
-    """A digest of every source file of the package (its path, size and time of change)."""
+    """A digest of every source file that a kernel may come from (its path, size and time of change)."""
     digest = hashlib.sha256()
     for path in sorted(_PACKAGE.rglob("*.py")):
+        place = path.relative_to(_PACKAGE)
+        if place.parts[0] in _ABOVE:
+            continue  # rooms above the agent's have no kernels
         info = path.stat()
-        digest.update(f"{path.relative_to(_PACKAGE)}:{info.st_size}:{info.st_mtime_ns};".encode())
+        digest.update(f"{place}:{info.st_size}:{info.st_mtime_ns};".encode())
     return digest.hexdigest()
 
 
@@ -109,10 +113,10 @@ def _compiled(function: F, options: dict[str, Any]) -> F:
         cache = dispatcher._cache
         base = cache._impl.filename_base
         cache._cache_file = _CacheFile(cache.cache_path, base, cache._impl.locator.get_source_stamp())
-    return dispatcher  # type: ignore[no-any-return]
+    return dispatcher
 
 
-def generic(stub: F) -> F:
+def generic(stub: Callable[..., Any]) -> Any:
     """A function chosen by the class of its first argument.
 
     ``stub`` gives the signature and the docstring; ``@stub.register(Class)`` adds an implementation, which
@@ -136,10 +140,10 @@ def generic(stub: F) -> F:
         return add
 
     choose.__signature__ = inspect.signature(stub)  # type: ignore[attr-defined]
-    overload(call, strict=False, jit_options=INLINED)(choose)
+    overload(call, strict=False, jit_options=INLINED)(choose)  # type: ignore[arg-type]
     call.register = register  # type: ignore[attr-defined]
     call.table = table  # type: ignore[attr-defined]
-    return call  # type: ignore[return-value]
+    return call
 
 
 @contextmanager

@@ -157,10 +157,8 @@ def normal(rng):
 
 
 @kernel
-def gamma_above_one(rng, shape):
-    """A Gamma(shape, 1) variable for shape >= 1 (Marsaglia & Tsang)."""
-    d = shape - 1.0 / 3.0
-    c = 1.0 / math.sqrt(9.0 * d)
+def gamma_with_constants(rng, d, c):
+    """A Gamma(d + 1/3, 1) variable with c = 1/√(9d), for d >= 2/3 (Marsaglia & Tsang)."""
     while True:
         x = normal(rng)
         v = 1.0 + c * x
@@ -170,6 +168,13 @@ def gamma_above_one(rng, shape):
         u = 1.0 - uniform(rng)
         if u < 1.0 - 0.0331 * x * x * x * x or math.log(u) < 0.5 * x * x + d * (1.0 - v + math.log(v)):
             return d * v
+
+
+@primitive
+def gamma_above_one(rng, shape):
+    """A Gamma(shape, 1) variable for shape >= 1."""
+    d = shape - 1.0 / 3.0
+    return gamma_with_constants(rng, d, 1.0 / math.sqrt(9.0 * d))
 
 
 @primitive

@@ -19,7 +19,7 @@ class Rows(NamedTuple):
     """A model as arrays. A sampled one may be filled row by row: ``span[row, 0] < 0`` means "not drawn yet"."""
 
     span: np.ndarray  # int64 [S*A, 2]: begin and end of each row's entries
-    index: np.ndarray  # int32 [capacity]: next states
+    index: np.ndarray  # type: ignore[assignment]  # int32 [capacity]: next states
     prob: np.ndarray  # float64 [capacity]
     background: np.ndarray  # float64 [S*A]: mass spread evenly over all states
     reward: np.ndarray  # float64 [S*A]: expected reward E[r | s, a]

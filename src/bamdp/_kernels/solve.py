@@ -1,12 +1,14 @@
 """The solver that planners call many times a step: modified policy iteration on sampled models.
 
-A sampled model is solved from the values of the last one. Each round (1) improves the policy by one
-Gauss–Seidel optimality sweep, (2) orders the states so that the likeliest successor under the policy comes
+A sampled model is solved from the values of the last one. Each round (1) improves the policy by one Jacobi
+sweep, done without branches on running sums: Σ_j≤i p_j V(s_j) over all entries of the model in one go, of which
+a row's value is a difference (rows of random length would cost a mispredicted branch each), (2) orders the states so that the likeliest successor under the policy comes
 first, (3) copies the policy's rows side by side in that order and (4) evaluates the policy by Gauss–Seidel
 sweeps over the copy: along a chain of near-certain steps one sweep carries the value all the way back. Every
 third evaluation sweep is extrapolated: if its changes are about ρ < 1 times those before, the geometric rest
-ρ/(1−ρ) of them is added at once (Aitken). Neither trick can do harm to the result, because when a sweep changes all values by almost the same amount, a Jacobi sweep proves or refutes the bound
-(:mod:`bamdp._kernels.sweeps`); ``tol`` is the spread max δ − min δ of that sweep, so the policy returned loses
+ρ/(1−ρ) of them is added at once (Aitken), in the first rounds only, since it may make two policies take turns.
+Neither trick can harm the result, since every round's Jacobi sweep proves or refutes the bound of
+:mod:`bamdp._kernels.sweeps`. ``tol`` is the spread max δ − min δ of that sweep, so the policy returned loses
 at most γ/(1−γ)·tol in any state.
 """
 
@@ -17,13 +19,15 @@ from typing import NamedTuple
 import numpy as np
 
 from bamdp._kernels.jit import kernel
-from bamdp._kernels.sweeps import average, best_action, improve
+from bamdp._kernels.sweeps import average
 from bamdp._serial import known
 
-EVALUATIONS = 6  # Gauss–Seidel evaluation sweeps a round, at most
+EVALUATIONS = 8  # Gauss–Seidel evaluation sweeps a round, at most
 REDUCTION = 0.1  # a round's evaluation stops when the changes have fallen by this factor
 EXTRAPOLATE = 3  # every so many evaluation sweeps
+REORDER = 4  # rounds after which the order stays
 SLOWEST = 0.98  # largest ρ that is trusted
+TRUSTED = 10  # rounds with extrapolation; a policy that still flips then is left to the contraction
 
 
 @known
@@ -37,8 +41,9 @@ class Solver(NamedTuple):
     mark: np.ndarray  # bool [S]
     stack: np.ndarray  # int32 [S]
     end: np.ndarray  # int64 [S]: end of the i-th copied row
-    index: np.ndarray  # int32 [capacity]: copied rows
+    index: np.ndarray  # type: ignore[assignment]  # int32 [capacity]: copied rows
     prob: np.ndarray  # float64 [capacity], times the discount
+    sums: np.ndarray  # float64 [capacity + 1]: running sums
     background: np.ndarray  # float64 [S], times the discount
     reward: np.ndarray  # float64 [S]
     change: np.ndarray  # float64 [S]: changes of the last sweep
@@ -56,6 +61,7 @@ def new_solver(n_states: int, room: int) -> Solver:
         end=np.zeros(n_states, np.int64),
         index=np.zeros(room, np.int32),
         prob=np.zeros(room),
+        sums=np.zeros(room + 1),
         background=np.zeros(n_states),
         reward=np.zeros(n_states),
         change=np.zeros(n_states),
@@ -63,23 +69,49 @@ def new_solver(n_states: int, room: int) -> Solver:
 
 
 @kernel
-def _improve_in_place(rows, space, discount, solver):
-    """One Gauss–Seidel optimality sweep in the solver's order; returns (min, max) change."""
-    values = solver.values
-    share = 1.0 / values.shape[0]
+def _running_sums(prob, index, values, size, sums):
+    """``sums[i + 1] = Σ_{j<=i} prob[j] values[index[j]]``, as two chains side by side that are then joined."""
+    half = np.uint64(size // 2)
+    first, second = 0.0, 0.0
+    sums[0] = 0.0
+    for i in range(half):
+        j = half + i
+        first += prob[i] * values[np.uint32(index[i])]
+        second += prob[j] * values[np.uint32(index[j])]
+        sums[i + np.uint64(1)] = first
+        sums[j + np.uint64(1)] = second
+    if size % 2 == 1:
+        second += prob[size - 1] * values[index[size - 1]]
+        sums[size] = second
+    for i in range(size // 2 + 1, size + 1):
+        sums[i] += first
+
+
+@kernel
+def _improve(rows, space, discount, solver):
+    """One Jacobi optimality sweep: T V into ``solver.scratch``, the greedy policy; returns (min δ, max δ)."""
+    n_states, n_actions = space.allowed.shape
+    values, sums, span = solver.values, solver.sums, rows.span
+    background, reward, allowed = rows.background, rows.reward, space.allowed
+    _running_sums(rows.prob, rows.index, values, span[n_states * n_actions - 1, 1], sums)
     mean = average(values)
     low, high = np.inf, -np.inf
-    for i in range(values.shape[0]):
-        s = solver.order[i]
+    row = np.uint64(0)
+    for s in range(np.uint64(n_states)):
+        best = -np.inf
+        action = np.int32(0)
+        for a in range(np.uint64(n_actions)):
+            q = sums[np.uint64(span[row, 1])] - sums[np.uint64(span[row, 0])] + background[row] * mean
+            q = reward[row] + discount * q
+            q = q if allowed[s, a] else -np.inf
+            action = np.int32(a) if q > best else action
+            best = max(best, q)
+            row += np.uint64(1)
         if space.terminal[s]:
-            values[s] = 0.0
-            solver.policy[s] = 0
-            continue
-        action, best = best_action(rows, space, discount, s, values, mean)
+            best, action = 0.0, np.int32(0)
         solver.policy[s] = action
+        solver.scratch[s] = best
         delta = best - values[s]
-        values[s] = best
-        mean += delta * share
         low = min(low, delta)
         high = max(high, delta)
     return low, high
@@ -130,7 +162,7 @@ def _copy_policy_rows(rows, space, discount, solver):
 
 
 @kernel
-def _evaluate_copy(solver, goal):
+def _evaluate_copy(solver, goal, extrapolate):
     """Gauss–Seidel sweeps over the copied rows, until one changes all values by less than ``goal``."""
     values, order, index, prob = solver.values, solver.order, solver.index, solver.prob
     end, background, reward, change = solver.end, solver.background, solver.reward, solver.change
@@ -155,7 +187,7 @@ def _evaluate_copy(solver, goal):
             change[i] = delta
         if largest < goal:
             return
-        if sweep % EXTRAPOLATE == 0 and 0.0 < product < SLOWEST * square:
+        if extrapolate and sweep % EXTRAPOLATE == 0 and 0.0 < product < SLOWEST * square:
             rest = product / (square - product)  # ρ/(1−ρ) with ρ = product/square
             for i in range(values.shape[0]):
                 values[order[i]] += rest * change[i]
@@ -165,21 +197,23 @@ def _evaluate_copy(solver, goal):
 def solve(rows, space, discount, tol, max_rounds, solver):
     """Solve a model from ``solver.values``; the optimal values and policy stand there afterwards.
 
+    The rows must stand one after the other from the first entry on, as the models of a belief do.
+
     Returns (rounds, spread): the policy loses at most γ/(1−γ) times the spread, which is at most ``tol``
     unless ``max_rounds`` came first.
     """
     values = solver.values
     low, high = 0.0, np.inf
     for rounds in range(1, max_rounds + 1):
-        low, high = _improve_in_place(rows, space, discount, solver)
-        if high - low <= tol:
-            low, high = improve(rows, space, discount, values, solver.scratch, solver.policy)
-            middle = 0.5 * (high + low) * discount / (1.0 - discount)
-            for s in range(values.shape[0]):
-                values[s] = 0.0 if space.terminal[s] else solver.scratch[s] + middle
-            if high - low <= tol:
-                return rounds, high - low
-        _order_along_policy(rows, space, solver)
+        low, high = _improve(rows, space, discount, solver)
+        proven = high - low <= tol
+        middle = 0.5 * (high + low) * discount / (1.0 - discount) if proven else 0.0
+        for s in range(values.shape[0]):
+            values[s] = 0.0 if space.terminal[s] else solver.scratch[s] + middle
+        if proven:
+            return rounds, high - low
+        if rounds <= REORDER:
+            _order_along_policy(rows, space, solver)
         _copy_policy_rows(rows, space, discount, solver)
-        _evaluate_copy(solver, REDUCTION * max(high, -low))
+        _evaluate_copy(solver, REDUCTION * max(high, -low), rounds <= TRUSTED)
     return max_rounds, high - low

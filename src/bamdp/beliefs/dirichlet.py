@@ -190,10 +190,10 @@ class FullState(NamedTuple):
     """Posterior of Dirichlet rows with their own prior counts; ``count``, ``total``, ``log``, ``top`` change."""
 
     start: np.ndarray  # int64 [S*A + 1]: where each row's possible outcomes stand
-    index: np.ndarray  # int32 [nonzeros], rising within a row
+    index: np.ndarray  # type: ignore[assignment]  # int32 [nonzeros], rising within a row
     alpha: np.ndarray  # float64 [nonzeros]: prior counts
     alpha_sum: np.ndarray  # float64 [S*A]
-    count: np.ndarray  # int64 [nonzeros]: observed
+    count: np.ndarray  # type: ignore[assignment]  # int64 [nonzeros]: observed
     total: np.ndarray  # int64 [S*A]
     log: np.ndarray  # int64 [depth, 2]: row, entry
     top: np.ndarray  # int64 [1]

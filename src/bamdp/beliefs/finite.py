@@ -44,7 +44,7 @@ class FiniteState(NamedTuple):
 
     weights: Weights
     span: np.ndarray  # int64 [L, S*A, 2]
-    index: np.ndarray  # int32 [entries]
+    index: np.ndarray  # type: ignore[assignment]  # int32 [entries]
     prob: np.ndarray  # float64 [entries]
     background: np.ndarray  # float64 [L, S*A]
     sums: np.ndarray  # float64 [S] scratch of mean_row

@@ -10,7 +10,8 @@ outcomes, up to factors without k,
 
 To draw a row: k from m_k, then k−k₀ new outcomes uniformly without replacement, then Dirichlet(α+n_i) on the
 seen and Dirichlet(α) on the new ones. C and log Σ m_k depend on (k₀, n) alone, so both are remembered in a
-direct-mapped table of fixed size: a clash only costs a second computation.
+direct-mapped table of fixed size: a clash only costs a second computation. Where a row has been seen only a few
+times its support is still wide open, so the distribution of k is kept too, for n <= ``FEW_DRAWS``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
+from numpy.typing import NDArray
 
 from bamdp import _checks
 from bamdp._kernels.dirichlet import dirichlet
@@ -49,6 +50,8 @@ from bamdp.beliefs.counts import (
 )
 
 MEMO_BITS = 14
+FEW_DRAWS = 8  # up to so many draws of a row the distribution of k is tabulated
+TABLE_STATES = 4096  # in worlds of at most so many states
 
 
 @known
@@ -62,6 +65,7 @@ class SparseState(NamedTuple):
     prior_cdf: np.ndarray  # float64 [S+1]: P(size <= k)
     memo_key: np.ndarray  # int64 [2^MEMO_BITS]: the (k₀, n) that an entry stands for
     memo: np.ndarray  # float64 [2^MEMO_BITS, 3]: C, log Σ m_k, P(k = k₀)
+    sizes: np.ndarray  # float64 [FEW_DRAWS (FEW_DRAWS+1) / 2, S+1]: P(size <= k | k₀, n); [:, 0] = 1 if filled
     mark: np.ndarray  # int64 [S+1] scratch of draw_new_outcomes
 
 
@@ -71,13 +75,20 @@ def _log_m(state, k, k0, n):
     return state.base[k] - state.log_factorial[k - k0] - math.lgamma(k * state.alpha + n)
 
 
-@kernel
+@primitive
 def _look_up(state, k0, n):
     """The memo entry of (k₀, n), computed if it is not there."""
     key = (k0 << 40) | n
     entry = (n * 40503 + k0 * 1299709) & (state.memo_key.shape[0] - 1)
-    if state.memo_key[entry] == key:
-        return entry
+    if state.memo_key[entry] != key:
+        _compute(state, k0, n, entry)
+        state.memo_key[entry] = key
+    return entry
+
+
+@kernel
+def _compute(state, k0, n, entry):
+    """Fill a memo entry: one pass over k, sums scaled by the largest term so far."""
     seen_mass = k0 * state.alpha + n
     top, total, again = -np.inf, 0.0, 0.0
     for k in range(max(k0, 1), state.base.shape[0]):
@@ -92,11 +103,10 @@ def _look_up(state, k0, n):
         m = math.exp(log_m - top)
         total += m
         again += m * seen_mass / (k * state.alpha + n)
-    state.memo_key[entry] = key
+    log_total = top + math.log(total) if total > 0.0 else -np.inf
     state.memo[entry, 0] = again / total if total > 0.0 else 0.0
-    state.memo[entry, 1] = top + math.log(total) if total > 0.0 else -np.inf
-    state.memo[entry, 2] = math.exp(_log_m(state, k0, k0, n) - state.memo[entry, 1]) if total > 0.0 else 0.0
-    return entry
+    state.memo[entry, 1] = log_total
+    state.memo[entry, 2] = math.exp(_log_m(state, k0, k0, n) - log_total) if total > 0.0 else 0.0
 
 
 @primitive
@@ -169,22 +179,50 @@ def _choose(T, rng):
 
 
 @primitive
+def _bisect(cdf, low, u):
+    """The first k > low with u < cdf[k], searched by doubling steps (the last k if there is none)."""
+    last = cdf.shape[0] - 1
+    step = 1
+    high = min(low + 1, last)
+    while high < last and u >= cdf[high]:
+        low = high
+        step *= 2
+        high = min(low + step, last)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if u >= cdf[middle]:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+@kernel
+def _tabulate(state, k0, n, slot):
+    """Fill ``sizes[slot]`` with the distribution function of the size given (k₀, n)."""
+    log_total = state.memo[_look_up(state, k0, n), 1]
+    total = 0.0
+    for k in range(k0, state.base.shape[0]):
+        total += math.exp(_log_m(state, k, k0, n) - log_total)
+        state.sizes[slot, k] = total
+    state.sizes[slot, 0] = 1.0
+
+
+@primitive
 def _draw_size(state, k0, n, rng):
-    """The size of the support from its posterior: by bisection of the prior, or walking up from k₀."""
+    """The size of the support from its posterior."""
     u = uniform(rng)
-    last = state.base.shape[0] - 1
     if n == 0:
-        low, high = 0, 1
-        while high < last and u >= state.prior_cdf[high]:
-            low, high = high, min(2 * high, last)
-        while high - low > 1:
-            middle = (low + high) // 2
-            if u >= state.prior_cdf[middle]:
-                low = middle
-            else:
-                high = middle
-        return high
+        return _bisect(state.prior_cdf, 0, u)
     entry = _look_up(state, k0, n)
+    if u < state.memo[entry, 2]:
+        return k0
+    if n <= FEW_DRAWS and state.sizes.shape[0] > 0:
+        slot = n * (n - 1) // 2 + k0 - 1
+        if state.sizes[slot, 0] != 1.0:
+            _tabulate(state, k0, n, slot)
+        return _bisect(state.sizes[slot], k0, u)
+    last = state.base.shape[0] - 1
     u -= state.memo[entry, 2]
     k = k0
     while u >= 0.0 and k < last:
@@ -203,10 +241,14 @@ def _sample_row(T, choice, row, index, prob, at, rng):
     for i in range(k0):
         index[at + i] = counts.pool[start + i, NEXT]
         prob[at + i] = T.alpha + counts.pool[start + i, COUNT]
-    for i in range(at + k0, end):
-        prob[i] = T.alpha
-    draw_new_outcomes(index, at, at + k0, end, T.mark, rng)
-    dirichlet(prob, at, end, rng)
+    if end > at + k0:
+        for i in range(at + k0, end):
+            prob[i] = T.alpha
+        draw_new_outcomes(index, at, at + k0, end, T.mark, rng)
+    if end == at + 1:
+        prob[at] = 1.0
+    else:
+        dirichlet(prob, at, end, rng)
     return end, 0.0
 
 
@@ -288,13 +330,19 @@ class SparseDirichlet(Prior):
         return SparseState(
             counts=empty_counts(n_states * n_actions),
             alpha=float(self.alpha),
-            base=np.concatenate([[-np.inf], log_p[1:] + gammaln(k[1:] + 1) + gammaln(k[1:] * self.alpha)]),
-            log_factorial=gammaln(k + 1),
+            base=np.concatenate([[-np.inf], log_p[1:] + _log_gamma(k[1:] + 1) + _log_gamma(k[1:] * self.alpha)]),
+            log_factorial=_log_gamma(k + 1),
             prior_cdf=np.cumsum(p),
             memo_key=np.full(1 << MEMO_BITS, -1, np.int64),
             memo=np.zeros((1 << MEMO_BITS, 3)),
+            sizes=np.zeros((FEW_DRAWS * (FEW_DRAWS + 1) // 2 if n_states <= TABLE_STATES else 0, n_states + 1)),
             mark=np.zeros(n_states + 1, np.int64),
         )
+
+
+def _log_gamma(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """log Γ, entry by entry; importing SciPy's takes longer than this ever does."""
+    return np.array([math.lgamma(value) for value in x.tolist()])
 
 
 @with_room.register(SparseState)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 ACTIONS = ("up", "right", "down", "left")
 
@@ -30,6 +34,8 @@ def slippery(neighbours: NDArray[np.int64], slip: float) -> list[sparse.csr_matr
     array([[0.2, 0.8],
            [0. , 1. ]])
     """
+    from scipy import sparse  # seldom needed, and slow to import
+
     n_states = len(neighbours)
     source = np.tile(np.arange(n_states), 3)
     chance = np.repeat([1.0 - slip, slip / 2, slip / 2], n_states)

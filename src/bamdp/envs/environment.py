@@ -135,6 +135,11 @@ class Environment:
         """Whether rewards are drawn, so that `rewards` are only their means."""
         return self._draw_reward is not None
 
+    @property
+    def worlds(self) -> tuple[tuple[float, FiniteMDP], ...]:
+        """The models that may be the truth of a run, with their probabilities: one, for most environments."""
+        return ((1.0, self.mdp),)
+
     def reset(self, *, seed: int | np.random.SeedSequence | None = None) -> int:
         """Go to the start state and return it.
 

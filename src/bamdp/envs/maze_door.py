@@ -113,6 +113,13 @@ class MazeDoor(Environment):
             parameters={"door": door},
         )
 
+    @property
+    def worlds(self) -> tuple[tuple[float, FiniteMDP], ...]:
+        """See `Environment.worlds`: two, if the door is drawn."""
+        if self.parameters["door"] != "random":
+            return super().worlds
+        return tuple((0.5, model) for model in maze_door_models())
+
     def reset(self, *, seed: int | np.random.SeedSequence | None = None) -> int:
         """Go to the start state and return it; see `Environment.reset`. A random door is drawn first."""
         state = super().reset(seed=seed)

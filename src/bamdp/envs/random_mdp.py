@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from bamdp import _checks
 from bamdp.envs.environment import Environment
 from bamdp.mdp import FiniteMDP
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 
 def random_mdp(
@@ -98,6 +100,8 @@ def _rows(
     rng: np.random.Generator, n_states: int, n_actions: int, alpha: float, beta: float | None
 ) -> list[sparse.csr_matrix]:
     """The matrices of all actions; ``beta`` None for the flat prior."""
+    from scipy import sparse
+
     if beta is None:
         sizes = np.full((n_states, n_actions), n_states)
     else:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bamdp import _checks
+from bamdp._specs import split_spec
 from bamdp.envs.bandit import bandit
 from bamdp.envs.chain import chain
 from bamdp.envs.double_loop import double_loop
@@ -92,7 +93,7 @@ def make_env(name: str, **parameters: Any) -> Environment:
     """
     if not isinstance(name, str):
         raise TypeError(f"an environment is made by its name, got {name!r}")
-    head, colon, tail = name.partition(":")
+    head, _, tail = name.partition(":")
     if head.strip() == "file":
         _check_names("file", from_file, parameters, skip=1)
         return from_file(tail, **parameters)
@@ -100,7 +101,7 @@ def make_env(name: str, **parameters: Any) -> Environment:
     if known not in _FACTORIES:
         known = _checks.one_of(known, "environment", [*_FACTORIES, "file:PATH"])
     factory = _FACTORIES[known]
-    written = _parse(tail, name) if colon else {}
+    written = {key: _literal(value) for key, value in split_spec(name)[1].items()}
     twice = sorted(set(written) & set(parameters))
     if twice:
         raise ValueError(f"{twice[0]} is given twice, in {name!r} and as a parameter; drop one")
@@ -127,31 +128,9 @@ def _first_line(factory: Callable[..., Environment]) -> str:
     return (inspect.getdoc(factory) or "").partition("\n")[0]
 
 
-def _parse(text: str, whole: str) -> dict[str, Any]:
-    """The parameters in ``key=value,key=value``; values are Python literals, or else strings."""
-    parameters: dict[str, Any] = {}
-    for part in _split(text):
-        key, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals or not key.isidentifier() or not value:
-            raise ValueError(
-                f"{part.strip()!r} in {whole!r} is not key=value; write for instance grid:size=7"
-            )
-        if key in parameters:
-            raise ValueError(f"{key} is given twice in {whole!r}; drop one")
-        try:
-            parameters[key] = ast.literal_eval(value)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            parameters[key] = value
-    return parameters
-
-
-def _split(text: str) -> list[str]:
-    """Parts between commas that are outside all brackets; an empty text has none."""
-    parts, depth = [""], 0
-    for character in text:
-        depth += (character in "([") - (character in ")]")
-        if character == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return parts if text.strip() else []
+def _literal(value: str) -> Any:
+    """A value as a Python literal, or else as it is written."""
+    try:
+        return ast.literal_eval(value)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return value

@@ -33,4 +33,4 @@ def register_generator(state: type) -> Callable[[Callable[..., Any]], Callable[.
     importable module. The function may use what Numba compiles, allocate nothing, and must set
     ``solver.policy`` in every state.
     """
-    return generate.register(state)  # type: ignore[attr-defined, no-any-return]
+    return generate.register(state)

@@ -102,12 +102,12 @@ class RTDP(Generator):
         return RTDPState(int(self.depth), int(self.n_trials))
 
 
-@generate.register(PIState)  # type: ignore[attr-defined]
+@generate.register(PIState)
 def _policy_iteration(G, rows, space, discount, s, solver, rng):
     solve(rows, space, discount, G.tol, MAX_ROUNDS, solver)
 
 
-@generate.register(VIState)  # type: ignore[attr-defined]
+@generate.register(VIState)
 def _value_iteration(G, rows, space, discount, s, solver, rng):
     spread = np.inf
     while spread > G.tol:
@@ -118,7 +118,7 @@ def _value_iteration(G, rows, space, discount, s, solver, rng):
             solver.values[t] = 0.0 if space.terminal[t] else solver.scratch[t] + middle
 
 
-@generate.register(RTDPState)  # type: ignore[attr-defined]
+@generate.register(RTDPState)
 def _real_time(G, rows, space, discount, s, solver, rng):
     n_states, n_actions = space.allowed.shape
     values, path = solver.values, solver.stack

@@ -12,7 +12,7 @@ O(entries + S·A), background mass included, since it only needs the mean of V.
 **Policy iteration** evaluates the policy and improves it until no action is better (Howard 1960). With
 ``sweeps`` it does that many sweeps with the policy instead of solving the linear system (modified policy
 iteration, Puterman & Shin 1978), and stops by the same rule as value iteration. Large models begin exact
-policy iteration with a few hundred sweeps of value iteration.
+policy iteration, and each improvement, with up to ``WARM_UP`` sweeps of value iteration.
 
 In either case the result's bounds come from one more sweep over the values that are returned. Where ``tol``
 is below what double precision can show (about 1e-14 · max|V|/(1−γ)), solvers stop when rounding dominates
@@ -44,7 +44,8 @@ from bamdp.mdp.solution import (
     start_values,
 )
 
-WARM_UP = 256
+WARM_UP = 512
+_CHUNK = 64
 
 
 def value_iteration(
@@ -77,46 +78,9 @@ def value_iteration(
     """
     check_model(mdp)
     discount = _checks.discount(discount)
-    width = _target(discount, check_tolerance(tol))
+    check_tolerance(tol)
     _checks.integer(max_sweeps, "max_sweeps")
-    values = start_values(mdp, initial)
-    scratch = np.empty_like(values)
-    policy = np.zeros(mdp.n_states, dtype=np.int64)
-    sweeps, low, high = 0, 0.0, np.inf
-    centre = not mdp.terminal.any()
-    while _width(low, high, centre) > max(width, _floor(mdp, values)):
-        if sweeps >= max_sweeps:
-            raise _unfinished("value iteration", f"{sweeps} sweeps", _width(low, high, centre), discount)
-        more = min(64, max_sweeps - sweeps)
-        done, low, high = iterate(mdp.rows, mdp.space, discount, width, centre, more, values, scratch, policy)
-        sweeps += done
-    return _finish(mdp, discount, values, sweeps, low, high, centre)
-
-
-@kernel
-def iterate(
-    rows: Rows,
-    space: Space,
-    discount: float,
-    width: float,
-    centre: bool,
-    max_sweeps: int,
-    values: np.ndarray,
-    scratch: np.ndarray,
-    policy: np.ndarray,
-) -> tuple[int, float, float]:
-    """Up to ``max_sweeps`` optimality sweeps of ``values`` in place; stops early below ``width``.
-
-    Returns the sweeps done and the last (min δ, max δ).
-    """
-    low, high = 0.0, 0.0
-    for sweep in range(max_sweeps):
-        low, high = improve(rows, space, discount, values, scratch, policy)
-        for s in range(values.shape[0]):
-            values[s] = scratch[s]
-        if (0.5 * (high - low) if centre else max(high, -low)) <= width:
-            return sweep + 1, low, high
-    return max_sweeps, low, high
+    return _modified(mdp, discount, 0, tol, max_sweeps, start_values(mdp, initial))
 
 
 def policy_iteration(
@@ -125,7 +89,7 @@ def policy_iteration(
     *,
     sweeps: int | None = None,
     tol: float = 1e-8,
-    max_iterations: int = 10_000,
+    max_iterations: int = 1_000_000,
     initial: Any = None,
 ) -> Solution:
     """Policy iteration, exact or partial.
@@ -162,16 +126,14 @@ def policy_iteration(
     if sweeps is None:
         return _howard(mdp, discount, max_iterations, values)
     _checks.integer(sweeps, "sweeps")
-    return _modified(mdp, discount, sweeps, _target(discount, check_tolerance(tol)), max_iterations, values)
+    check_tolerance(tol)
+    return _modified(mdp, discount, sweeps, tol, max_iterations, values)
 
 
 def _howard(mdp: FiniteMDP, discount: float, max_iterations: int, values: np.ndarray) -> Solution:
     """Exact evaluation, then a new action only where it is better beyond what rounding explains."""
     everyone = np.arange(mdp.n_states)
-    if mdp.n_states > DIRECT:  # a sweep is far cheaper than an evaluation, so begin with a decent policy
-        scratch, policy = np.empty_like(values), np.zeros(mdp.n_states, dtype=np.int64)
-        iterate(mdp.rows, mdp.space, discount, 0.0, True, WARM_UP, values, scratch, policy)
-    policy = greedy(q_table(mdp, discount, values), scale_of(mdp, values))
+    policy = _swept_policy(mdp, discount, values)
     best_mean = -np.inf
     for iteration in range(1, max_iterations + 1):
         values, _ = chain_values(chain_of(mdp, policy), discount, values)
@@ -182,26 +144,78 @@ def _howard(mdp: FiniteMDP, discount: float, max_iterations: int, values: np.nda
         if not better.any() or values.mean() <= best_mean:
             return certify(mdp, discount, values, iteration)
         best_mean = values.mean()
-        policy = np.where(better, best, policy)
+        large = mdp.n_states > DIRECT
+        policy = _swept_policy(mdp, discount, values) if large else np.where(better, best, policy)
     raise RuntimeError(f"policy iteration did not end in {max_iterations} improvements; raise max_iterations")
 
 
+def _swept_policy(mdp: FiniteMDP, discount: float, values: np.ndarray) -> np.ndarray:
+    """The greedy policy of ``values``; in a large model of values swept further (in place) first.
+
+    There a sweep is far cheaper than an evaluation, and a better policy saves many of those.
+    """
+    if mdp.n_states > DIRECT:
+        scratch, policy = np.empty_like(values), np.zeros(mdp.n_states, dtype=np.int64)
+        enough = 2.0 * rounding(mdp, values)
+        iterate(mdp.rows, mdp.space, discount, enough, True, 0, WARM_UP, values, scratch, policy)
+    return greedy(q_table(mdp, discount, values), scale_of(mdp, values), 0.0)
+
+
 def _modified(
-    mdp: FiniteMDP, discount: float, sweeps: int, width: float, max_iterations: int, values: np.ndarray
+    mdp: FiniteMDP, discount: float, sweeps: int, tol: float, max_rounds: int, values: np.ndarray
 ) -> Solution:
-    """Improve, then ``sweeps`` sweeps with the policy found."""
+    """Improve, then ``sweeps`` sweeps with the policy found; none is value iteration."""
     scratch = np.empty_like(values)
     policy = np.zeros(mdp.n_states, dtype=np.int64)
     centre = not mdp.terminal.any()
-    low, high = 0.0, np.inf
-    for iteration in range(1, max_iterations + 1):
-        _, low, high = iterate(mdp.rows, mdp.space, discount, width, centre, 1, values, scratch, policy)
-        if _width(low, high, centre) <= max(width, _floor(mdp, values)):
-            return _finish(mdp, discount, values, iteration, low, high, centre)
-        follow(mdp.rows, mdp.space, discount, policy, sweeps, values, scratch)
-    raise _unfinished(
-        "policy iteration", f"{max_iterations} improvements", _width(low, high, centre), discount
-    )
+    width = min(0.99 * tol * (1.0 - discount) / max(discount, 1e-300), 1e300)
+    done, reached = 0, np.inf
+    low, high = 0.0, 0.0
+    while reached > max(width, 2.0 * rounding(mdp, values)):
+        if done >= max_rounds:
+            raise RuntimeError(
+                f"only an error of {discount / (1.0 - discount) * reached:.3g} is proven after {done} "
+                "iterations; allow more, raise tol, or use policy_iteration(mdp, discount)"
+            )
+        more = min(_CHUNK, max_rounds - done)
+        rounds, low, high, reached = iterate(
+            mdp.rows, mdp.space, discount, width, centre, sweeps, more, values, scratch, policy
+        )
+        done += rounds
+    if centre:
+        values += discount / (1.0 - discount) * 0.5 * (low + high)
+    return certify(mdp, discount, values, done)
+
+
+@kernel
+def iterate(
+    rows: Rows,
+    space: Space,
+    discount: float,
+    width: float,
+    centre: bool,
+    sweeps: int,
+    max_rounds: int,
+    values: np.ndarray,
+    scratch: np.ndarray,
+    policy: np.ndarray,
+) -> tuple[int, float, float, float]:
+    """Rounds of V ← T V, each but the last followed by ``sweeps`` sweeps with its greedy policy, in place.
+
+    Ends after ``max_rounds``, or when δ is down to ``width``: half its spread with ``centre``, else its
+    largest size. Returns the rounds done, the last (min δ, max δ), and that width.
+    """
+    low, high, reached = 0.0, 0.0, np.inf
+    for i in range(max_rounds):
+        low, high = improve(rows, space, discount, values, scratch, policy)
+        for s in range(values.shape[0]):
+            values[s] = scratch[s]
+        reached = 0.5 * (high - low) if centre else max(high, -low)
+        if reached <= width:
+            return i + 1, low, high, reached
+        if i + 1 < max_rounds:
+            follow(rows, space, discount, policy, sweeps, values, scratch)
+    return max_rounds, low, high, reached
 
 
 @kernel
@@ -216,7 +230,7 @@ def follow(
 ) -> None:
     """``sweeps`` Jacobi sweeps with ``policy``, in place.
 
-    Jacobi, since it moves all values alike by a constant, which the width of δ does not see.
+    Jacobi, since it moves all values alike by a constant, which the spread of δ does not see.
     """
     n_states, n_actions = space.allowed.shape
     for _ in range(sweeps):
@@ -228,39 +242,3 @@ def follow(
         for s in range(n_states):
             if not space.terminal[s]:
                 values[s] = scratch[s]
-
-
-def _finish(
-    mdp: FiniteMDP,
-    discount: float,
-    values: np.ndarray,
-    iterations: int,
-    low: float,
-    high: float,
-    centre: bool,
-) -> Solution:
-    if centre:
-        values += discount / (1.0 - discount) * 0.5 * (low + high)
-    return certify(mdp, discount, values, iterations)
-
-
-def _target(discount: float, tol: float) -> float:
-    """The width of δ that proves ``tol`` after one more sweep, with a little in hand for rounding."""
-    return 0.99 * tol * (1.0 - discount) / discount if discount > 0.0 else np.inf
-
-
-def _width(low: float, high: float, centre: bool) -> float:
-    return 0.5 * (high - low) if centre else max(high, -low)
-
-
-def _floor(mdp: FiniteMDP, values: np.ndarray) -> float:
-    """The width of δ that rounding alone can make."""
-    return 2.0 * rounding(mdp, values)
-
-
-def _unfinished(what: str, after: str, width: float, discount: float) -> RuntimeError:
-    bound = discount / (1.0 - discount) * width
-    return RuntimeError(
-        f"{what} proved only an error of {bound:.3g} after {after}; "
-        "allow more, raise tol, or use policy_iteration(mdp, discount)"
-    )

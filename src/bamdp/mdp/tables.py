@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from bamdp.mdp.build import Table, read_labels, read_space
+from bamdp.mdp.validate import row_name
 
 DENSE_REWARDS = 1 << 20
 
@@ -140,6 +141,9 @@ def _rewards(table: Table, reward: np.ndarray) -> np.ndarray:
     n_states, n_actions = table.n_states, table.n_actions
     inside = (table.state >= 0) & (table.state < n_states)  # the rest is refused later, with its row's name
     row, state, prob, reward = table.row[inside], table.state[inside], table.prob[inside], reward[inside]
+    wrong = ~np.isfinite(reward)
+    if wrong.any():
+        raise ValueError(f"reward of row {row_name(row[np.argmax(wrong)], n_actions)} is not finite")
     expected = np.bincount(row, weights=prob * reward, minlength=n_states * n_actions)
     low = np.full(n_states * n_actions, np.inf)
     high = -low

@@ -385,6 +385,6 @@ class DSS(Planner):
             if status == FITS:
                 return
             space.grow()  # and draw the very same models again, now that they fit
-            solver = memory.leaf.solver._replace(index=space.solver.index, prob=space.solver.prob)
+            solver = memory.leaf.solver._replace(index=space.solver.index, prob=space.solver.prob, sums=space.solver.sums)
             memory.leaf = memory.leaf._replace(solver=solver)
             rng[:] = before

@@ -28,10 +28,10 @@ RESAMPLE = ("step", "episode", "discount")
 @kernel
 def sample_and_solve(T, R, space, G, discount, rows, solver, s, rng):
     """Draw a model and make it a policy; returns NO_ROOM if it does not fit."""
-    end = sample_model(T, R, space, rows, rng)
-    if end != verbs.NO_ROOM:
+    size = sample_model(T, R, space, rows, rng)
+    if size != verbs.NO_ROOM:
         generate(G, rows, space, discount, s, solver, rng)
-    return end
+    return size
 
 
 @kernel

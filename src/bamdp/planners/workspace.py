@@ -27,7 +27,7 @@ class Workspace:
         room = 4 * len(self.rows.index)
         self.rows = empty_rows(n_rows, room)
         fresh = new_solver(len(self.solver.values), room)
-        self.solver = self.solver._replace(index=fresh.index, prob=fresh.prob)
+        self.solver = self.solver._replace(index=fresh.index, prob=fresh.prob, sums=fresh.sums)
 
 
 def new_workspace(belief: Belief) -> Workspace:

@@ -1,0 +1,193 @@
+"""``bamdp COMMAND ...``: arguments, and what becomes of errors.
+
+Whatever is wrong with the input ends in one line on standard error and exit status 2; a computation that could
+not be completed in one line and status 1; Ctrl-C in status 130. With BAMDP_DEBUG set, errors keep their traceback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import bamdp
+from bamdp import _checks
+from bamdp.cli import console
+from bamdp.registry import DEFAULT_PRIOR, REWARDS
+
+LISTS = ("envs", "planners", "priors")
+
+
+class Parser(argparse.ArgumentParser):
+    """Argparse with errors in one line, and suggestions."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(f"{message} (see {self.prog} --help)")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            _checks.one_of(
+                value, action.metavar if isinstance(action.metavar, str) else "choice", action.choices
+            )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader of our output has gone, as in `bamdp list | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except (ValueError, TypeError, OSError) as error:
+        return _fail(error, 2)
+    except (RuntimeError, MemoryError) as error:
+        return _fail(error, 1)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    top, commands = make_parser()
+    given, unknown = top.parse_known_args(arguments)
+    if unknown:
+        at = commands[given.command] if given.command else top
+        near = difflib.get_close_matches(unknown[0], at._option_string_actions, n=1)
+        hint = f"; did you mean {near[0]}?" if near and unknown[0].startswith("-") else ""
+        at.error(f"unknown argument {unknown[0]!r}{hint}")
+    if not given.command:
+        top.print_help()
+        return 0
+    status: int = given.do(given)
+    return status
+
+
+def _fail(error: BaseException, status: int) -> int:
+    if os.environ.get("BAMDP_DEBUG"):
+        raise error
+    message = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        message = f"{error.filename}: {error.strerror}"
+    console.note(f"error: {message}")
+    return status
+
+
+def make_parser() -> tuple[Parser, dict[str, Parser]]:
+    """The parser, and those of its commands by name."""
+    top = Parser(
+        prog="bamdp",
+        description="Bayes-adaptive planning in finite Markov decision processes.",
+        epilog="See `bamdp COMMAND --help` for each, and `bamdp list` for what there is to run.",
+        allow_abbrev=False,
+    )
+    top.add_argument("--version", action="version", version=f"bamdp {bamdp.__version__}")
+    group = top.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
+    commands: dict[str, Parser] = {}
+
+    def command(name: str, help: str, do: Any, **more: Any) -> Parser:
+        commands[name] = group.add_parser(name, help=help, description=help, allow_abbrev=False, **more)
+        commands[name].set_defaults(do=do)
+        return commands[name]
+
+    _add_run(command("run", "Let a planner learn an environment, several times over.", _do("run")))
+    _add_list(command("list", "Environments, planners and priors, with their parameters.", _do("show")))
+    _add_solve(command("solve", "What is there to be had when the model is known.", _do("solve")))
+    _add_warmup(command("warmup", "Compile ahead of time.", _do("warmup")))
+    _add_demo(command("demo", "Three planners on a 5 by 5 grid: a table and a learning curve.", _do("demo")))
+    return top, commands
+
+
+def _do(module: str) -> Any:
+    def call(given: argparse.Namespace) -> int:
+        from importlib import import_module
+
+        status: int = import_module(f"bamdp.cli.{module}").do(given)
+        return status
+
+    return call
+
+
+def _add_run(parser: Parser) -> None:
+    parser.epilog = (
+        "Example: bamdp run grid10 dss-pi --set n_steps=100 n_stages=2 --prior sparse:beta=6 --jobs 2"
+    )
+    parser.add_argument("env", metavar="ENV", help="name, name:key=value,... or file:model.npz")
+    parser.add_argument("planner", metavar="PLANNER", help="name, see `bamdp list planners`")
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="parameters of the planner, such as n_steps=100 or generator.depth=50",
+    )
+    _add_belief(parser)
+    parser.add_argument(
+        "--discount", type=float, default=0.95, metavar="γ", help="for planning (default: 0.95)"
+    )
+    parser.add_argument("--steps", type=int, metavar="T", help="steps of a run (default: the environment's)")
+    _add_runs(parser, runs=10, jobs=1)
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+
+def _add_belief(parser: Parser) -> None:
+    parser.add_argument(
+        "--prior",
+        default=DEFAULT_PRIOR,
+        metavar="SPEC",
+        help=f"name:key=value,...; several joined by + are a mixture (default: {DEFAULT_PRIOR})",
+    )
+    parser.add_argument(
+        "--rewards",
+        choices=REWARDS,
+        metavar="MODEL",
+        help="known to the agent, or learned (beta); default: beta where rewards are drawn, else known",
+    )
+
+
+def _add_runs(parser: Parser, runs: int, jobs: int) -> None:
+    parser.add_argument("--runs", type=int, default=runs, metavar="N", help=f"replicates (default: {runs})")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="same seed, same results (default: 0)"
+    )
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=jobs,
+        metavar="N",
+        help=f"processes; results do not depend on it (default: {jobs})",
+    )
+    parser.add_argument(
+        "--progress",
+        action=argparse.BooleanOptionalAction,
+        help="a progress bar on standard error (default: if that is a terminal)",
+    )
+
+
+def _add_list(parser: Parser) -> None:
+    parser.add_argument("what", metavar="WHAT", nargs="?", choices=LISTS, help=" | ".join(LISTS))
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+
+
+def _add_solve(parser: Parser) -> None:
+    parser.add_argument("env", metavar="ENV", help="name, name:key=value,... or file:model.npz")
+    parser.add_argument("--discount", type=float, default=0.95, metavar="γ", help="default: 0.95")
+    parser.add_argument("--steps", type=int, metavar="T", help="for the totals (default: the environment's)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+
+def _add_warmup(parser: Parser) -> None:
+    parser.add_argument("planners", metavar="PLANNER", nargs="*", help="default: all")
+    _add_belief(parser)
+
+
+def _add_demo(parser: Parser) -> None:
+    _add_runs(parser, runs=100, jobs=min(2, os.cpu_count() or 1))
+    parser.add_argument(
+        "--output",
+        default="learning-curve.png",
+        metavar="PATH",
+        help="of the picture (default: learning-curve.png)",
+    )

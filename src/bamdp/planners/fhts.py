@@ -1,0 +1,361 @@
+"""FHTS: exact finite-horizon tree search (Algorithm 1 of Grover, Basu & Dimitrakakis 2020, by its equation 5).
+
+With h steps behind and the belief β as it then is, for the hyper-state ω = (s, β),
+
+    V_H(ω)    = 0,        V_h(ω) = 0 in terminal states
+    Q_h(ω, a) = E[r | ω, a] + γ Σ_{s'} ν(s' | ω, a) Σ_r τ(r | ω, a, s') V_{h+1}(ω')
+    V_h(ω)    = max_a Q_h(ω, a)
+
+where ω' = (s', β updated with s, a, r, s'). This is the Bayes-optimal value of H steps, exact up to rounding;
+what lies beyond is worth at most γ^H max|r| / (1−γ). Algorithm 1 as printed leaves out E[r] and γ, and does not
+speak of rewards that are learned: those are enumerated like next states, so a reward model must have finitely
+many outcomes.
+
+**Merging.** Beliefs do not depend on the order of the data. The multiset of (s, a, r, s') pushed since the root
+therefore determines the hyper-state: its size is h, and s is the state that was entered once more than it was
+left (or the root's). Its fingerprint is the sum modulo 2^64, twice, of SplitMix64 words of its members, and
+values are kept in a hash table by these 128 bits. Two of n hyper-states share a fingerprint with probability
+about n²/2^129: below 3e-26 for four million. On a bandit with A arms, H steps have O(H^2A) hyper-states in
+place of (2A)^H histories.
+
+The tree is walked depth first with an explicit stack; only one branch exists at a time, so the belief is pushed
+along it and popped on the way back. When the table is full the walk stops, the table is moved to a larger one
+outside the kernel, and the walk begins again with all finished hyper-states at hand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from bamdp import _checks
+from bamdp._kernels.jit import JIT, kernel, primitive
+from bamdp._serial import known
+from bamdp.beliefs import verbs
+from bamdp.beliefs.base import Belief
+from bamdp.planners.base import Candidate, Plan, Planner
+
+FITS, NO_ROOM, FULL = 0, verbs.NO_ROOM, -2
+FIRST_ROOM = 1 << 12  # slots of the first table
+MANY_REWARDS = 1_000_000  # so many outcomes are as good as infinitely many
+SALTS = np.array([0x243F6A8885A308D3, 0x13198A2E03707344], np.uint64)
+ACTION, CHILD, LAST, OUTCOME = range(4)  # columns of Stack.at
+BEGIN = -1  # in CHILD: the action's next states are not listed yet
+Q, BEST, WEIGHT = range(3)  # columns of Stack.sums
+COUNT, MERGED, LIMIT = range(3)  # entries of Table.size
+
+
+class Stack(NamedTuple):
+    """The branch at hand, one entry a level, and the root's result. All arrays are written to."""
+
+    state: np.ndarray  # int64 [H]: s of the node
+    word: np.ndarray  # uint64 [H, 2]: the fingerprint of what was pushed since the root
+    at: np.ndarray  # int64 [H, 4]: action, next state in its list, length of the list, reward outcome
+    sums: np.ndarray  # float64 [H, 3]: Q of the action so far, best Q, γ times probability of the child
+    next: np.ndarray  # int32 [H, S]: next states of the action
+    prob: np.ndarray  # float64 [H, S]: their predictive probabilities
+    index: np.ndarray  # int32 [room] scratch for one row
+    share: np.ndarray  # float64 [room] scratch for one row
+    value: np.ndarray  # float64 [A]: Q at the root, NaN where an action does not exist
+
+
+class Table(NamedTuple):
+    """Values of finished hyper-states: open addressing, linear probing, at most half full."""
+
+    word: np.ndarray  # uint64 [slots, 2], slots a power of two
+    value: np.ndarray  # float64 [slots]
+    used: np.ndarray  # bool [slots]
+    size: np.ndarray  # int64 [3]: hyper-states kept, visits that found one, most that may be kept
+
+
+if JIT:
+
+    @primitive
+    def mix(code, salt):
+        """SplitMix64 of a number: 64 bits that look random."""
+        x = np.uint64(code) * np.uint64(0x9E3779B97F4A7C15) + salt
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return x ^ (x >> np.uint64(31))
+
+    @primitive
+    def plus(x, y):
+        """x + y modulo 2^64."""
+        return x + y
+
+else:  # the same bits from Python integers, whose products do not overflow
+    _WORD = (1 << 64) - 1
+
+    def mix(code, salt):
+        """SplitMix64 of a number: 64 bits that look random."""
+        x = (int(code) * 0x9E3779B97F4A7C15 + int(salt)) & _WORD
+        x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
+        x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _WORD
+        return np.uint64(x ^ (x >> 31))
+
+    def plus(x, y):
+        """x + y modulo 2^64."""
+        return np.uint64((int(x) + int(y)) & _WORD)
+
+
+@primitive
+def find_slot(table, first, second):
+    """The slot of a fingerprint, or the free one where it belongs."""
+    last = table.value.shape[0] - 1
+    slot = np.int64(first & np.uint64(last))
+    while table.used[slot] and (table.word[slot, 0] != first or table.word[slot, 1] != second):
+        slot = (slot + 1) & last
+    return slot
+
+
+@primitive
+def put(table, first, second, value):
+    """Keep a value; False if the table is full."""
+    if table.size[COUNT] == table.size[LIMIT]:
+        return False
+    slot = find_slot(table, first, second)
+    table.used[slot] = True
+    table.word[slot, 0] = first
+    table.word[slot, 1] = second
+    table.value[slot] = value
+    table.size[COUNT] += 1
+    return True
+
+
+@kernel
+def move(old, new):
+    """Everything in ``old`` into the empty table ``new``."""
+    for slot in range(old.value.shape[0]):
+        if old.used[slot]:
+            put(new, old.word[slot, 0], old.word[slot, 1], old.value[slot])
+    new.size[MERGED] = old.size[MERGED]
+
+
+@kernel
+def search(T, R, space, discount, stack, table, s):
+    """Fills ``stack.value`` for state ``s``; returns FITS, NO_ROOM (for a row) or FULL (the table).
+
+    The belief is as before when it returns, in any case.
+    """
+    n_states, n_actions = space.allowed.shape
+    n_rewards = verbs.n_outcomes(R)
+    H = stack.state.shape[0]
+    h = 0
+    _enter(stack, 0, s)
+    while True:
+        a = stack.at[h, ACTION]
+        up = a == n_actions  # the node is complete
+        status = FITS
+        if up:
+            if h == 0:
+                return FITS
+            if not put(table, stack.word[h, 0], stack.word[h, 1], stack.sums[h, BEST]):
+                status = FULL
+        elif stack.at[h, CHILD] == BEGIN:
+            if not space.allowed[stack.state[h], a]:
+                stack.at[h, ACTION] += 1
+                continue
+            row = stack.state[h] * n_actions + a
+            end, background = verbs.mean_row(T, row, stack.index, stack.share, 0)
+            if end == NO_ROOM:
+                status = NO_ROOM
+            else:
+                stack.sums[h, Q] = verbs.expected_reward(
+                    R, row, stack.index, stack.share, 0, end, background
+                )
+                stack.at[h, LAST] = 0 if h + 1 == H else _list_children(stack, space, h, end, background)
+                stack.at[h, CHILD] = 0
+                stack.at[h, OUTCOME] = 0
+        if status != FITS:
+            for _ in range(h):
+                verbs.pop_reward(R)
+                verbs.pop(T)
+            return status
+        if up:
+            value = stack.sums[h, BEST]
+            h -= 1
+            stack.sums[h, Q] += stack.sums[h, WEIGHT] * value
+            stack.at[h, OUTCOME] += 1
+            verbs.pop_reward(R)
+            verbs.pop(T)
+            continue
+        if stack.at[h, CHILD] == stack.at[h, LAST]:  # the action is complete
+            if h == 0:
+                stack.value[a] = stack.sums[0, Q]
+            stack.sums[h, BEST] = max(stack.sums[h, BEST], stack.sums[h, Q])
+            stack.at[h, ACTION] += 1
+            stack.at[h, CHILD] = BEGIN
+            continue
+        if stack.at[h, OUTCOME] == n_rewards:  # the next state is complete
+            stack.at[h, CHILD] += 1
+            stack.at[h, OUTCOME] = 0
+            continue
+        row = stack.state[h] * n_actions + a
+        s2 = np.int64(stack.next[h, stack.at[h, CHILD]])
+        i = stack.at[h, OUTCOME]
+        verbs.push(T, row, s2)
+        r, p = verbs.outcome(R, row, s2, i)
+        if p > 0.0:
+            code = (row * n_states + s2) * n_rewards + i
+            first = plus(stack.word[h, 0], mix(code, SALTS[0]))
+            second = plus(stack.word[h, 1], mix(code, SALTS[1]))
+            weight = discount * p * stack.prob[h, stack.at[h, CHILD]]
+            slot = find_slot(table, first, second)
+            if not table.used[slot]:
+                verbs.push_reward(R, row, s2, r)
+                stack.sums[h, WEIGHT] = weight
+                h += 1
+                _enter(stack, h, s2)
+                stack.word[h, 0] = first
+                stack.word[h, 1] = second
+                continue
+            stack.sums[h, Q] += weight * table.value[slot]
+            table.size[MERGED] += 1
+        verbs.pop(T)
+        stack.at[h, OUTCOME] += 1
+
+
+@primitive
+def _enter(stack, h, s):
+    """Begin a node at level ``h``."""
+    stack.state[h] = s
+    stack.at[h, ACTION] = 0
+    stack.at[h, CHILD] = BEGIN
+    stack.sums[h, BEST] = -np.inf
+
+
+@primitive
+def _list_children(stack, space, h, end, background):
+    """List the possible next states that are not terminal (those are worth 0); returns how many."""
+    n_states = space.terminal.shape[0]
+    n = 0
+    if background > 0.0:
+        for s2 in range(n_states):
+            stack.prob[h, s2] = background / n_states
+        for i in range(end):
+            stack.prob[h, stack.index[i]] += stack.share[i]
+        for s2 in range(n_states):
+            if stack.prob[h, s2] > 0.0 and not space.terminal[s2]:
+                stack.next[h, n] = s2
+                stack.prob[h, n] = stack.prob[h, s2]
+                n += 1
+        return n
+    for i in range(end):
+        if stack.share[i] > 0.0 and not space.terminal[stack.index[i]]:
+            stack.next[h, n] = stack.index[i]
+            stack.prob[h, n] = stack.share[i]
+            n += 1
+    return n
+
+
+def new_stack(belief: Belief, horizon: int, room: int) -> Stack:
+    """A stack for so many steps, with ``room`` for the entries of one row."""
+    S, A, H = belief.n_states, belief.n_actions, horizon
+    return Stack(
+        state=np.zeros(H, np.int64),
+        word=np.zeros((H, 2), np.uint64),
+        at=np.zeros((H, 4), np.int64),
+        sums=np.zeros((H, 3)),
+        next=np.zeros((H, S), np.int32),
+        prob=np.zeros((H, S)),
+        index=np.zeros(room, np.int32),
+        share=np.zeros(room),
+        value=np.full(A, np.nan),
+    )
+
+
+def new_table(slots: int, limit: int) -> Table:
+    """An empty table for up to ``limit`` values; ``slots`` must be a power of two."""
+    return Table(
+        word=np.zeros((slots, 2), np.uint64),
+        value=np.zeros(slots),
+        used=np.zeros(slots, bool),
+        size=np.array([0, 0, min(slots // 2, limit)], np.int64),
+    )
+
+
+@known
+@dataclass
+class Memory:
+    """Nothing but the discount and how much room the last search took (results do not depend on it)."""
+
+    discount: float
+    slots: int
+    row_room: int
+
+
+@known
+@dataclass(frozen=True)
+class FHTS(Planner):
+    """Exact Bayes-optimal planning over a finite horizon.
+
+    Parameters
+    ----------
+    horizon
+        H, steps to look ahead. The cost grows like (A·S)^H before merging.
+    max_hyper_states
+        Refuse to go on beyond so many distinct hyper-states (while they grow, they take up to 330 bytes each).
+
+    Examples
+    --------
+    >>> import bamdp
+    >>> agent = bamdp.Agent(FHTS(horizon=3), prior=bamdp.Dirichlet(), rewards=bamdp.BetaBernoulli(),
+    ...                     n_states=1, n_actions=2, discount=0.9, seed=0)
+    >>> plan = agent.plan(0)
+    >>> round(plan.value, 4), plan.details["hyper_states"]
+    (1.4975, 15)
+    """
+
+    horizon: int = 3
+    max_hyper_states: int = field(default=4_000_000, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _checks.integer(self.horizon, "horizon")
+        _checks.integer(self.max_hyper_states, "max_hyper_states")
+
+    def start(self, belief: Belief, discount: float) -> Memory:
+        enumerable = type(belief.R) in verbs.n_outcomes.table  # type: ignore[attr-defined]
+        if not enumerable or not 1 <= verbs.n_outcomes(belief.R) <= MANY_REWARDS:
+            raise ValueError(
+                f"FHTS enumerates rewards, and {belief.reward_model or type(belief.R).__name__} has too many to "
+                "enumerate; use KnownRewards or BetaBernoulli, or a planner that samples, such as SparseSampling"
+            )
+        return Memory(discount, FIRST_ROOM, 4 * belief.n_states + 64)
+
+    def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
+        return int(np.nanargmax(self._search(memory, belief, state)[0]))
+
+    def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        values, hyper_states, merged = self._search(memory, belief, state)
+        candidates = tuple(
+            Candidate(a, float(q), spread=0.0) for a, q in enumerate(values) if not np.isnan(q)
+        )
+        best = int(np.nanargmax(values))
+        details = {"hyper_states": hyper_states, "merged": merged}
+        return Plan(best, float(values[best]), candidates, details=details)
+
+    def _search(self, memory: Memory, belief: Belief, state: int) -> tuple[np.ndarray, int, int]:
+        """The root's Q [A], the number of distinct hyper-states, and the visits that found a known one."""
+        belief.reserve(self.horizon)
+        limit = self.max_hyper_states - 1  # the root is not kept
+        table = new_table(memory.slots, limit)
+        while True:
+            stack = new_stack(belief, self.horizon, memory.row_room)
+            status = search(belief.T, belief.R, belief.space, memory.discount, stack, table, state)
+            if status == FITS:
+                return stack.value, int(table.size[COUNT]) + 1, int(table.size[MERGED])
+            if status == NO_ROOM:
+                memory.row_room *= 4
+                continue
+            if table.size[COUNT] == limit:
+                raise RuntimeError(
+                    f"FHTS(horizon={self.horizon}) needs more than {self.max_hyper_states} hyper-states here; "
+                    "lower the horizon, raise max_hyper_states, or use a planner that samples, such as "
+                    "SparseSampling or DSS"
+                )
+            memory.slots *= 4
+            larger = new_table(memory.slots, limit)
+            move(table, larger)
+            table = larger

@@ -1,0 +1,188 @@
+"""Sparse sampling (Kearns, Mansour & Ng 1999, 2002) in the tree of beliefs.
+
+At a hyper-state ω = (s, β) with d steps to go,
+
+    V_0(ω)    = 0,        V_d(ω) = 0 in terminal states
+    Q_d(ω, a) = 1/C Σ_{c=1..C} [ r_c + γ V_{d-1}(ω_c) ]         s_c ~ ν(· | ω, a),  r_c ~ τ(· | ω, a, s_c)
+    V_d(ω)    = max_a Q_d(ω, a)
+
+with ω_c = (s_c, β updated with s, a, r_c, s_c): the exact recursion of :mod:`bamdp.planners.fhts` with each
+expectation replaced by an average of C = ``width`` draws. Its cost, (A·C)^depth draws, does not depend on the
+number of states. Kearns, Mansour and Ng show that for any ε there are C and depth, both independent of S,
+with which the chosen action is within ε of optimal (their bound asks for far more draws than anyone can pay).
+Since a maximum of averages is on average no less than the maximum of the expectations, the values are biased
+upwards; the bias goes to zero as C grows.
+
+Departures from the original: the generative model is the predictive of the belief, updated on the way down
+(as Duff 2002 and Wang et al. 2005 discuss); rewards are drawn, not known.
+
+The tree is walked with an explicit stack, and the belief is pushed and popped along one branch.
+
+References: Kearns, Mansour & Ng, "A sparse sampling algorithm for near-optimal planning in large Markov
+decision processes", Machine Learning 49 (2002).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bamdp import _checks
+from bamdp._kernels.jit import kernel, primitive
+from bamdp._serial import known
+from bamdp.beliefs import verbs
+from bamdp.beliefs.base import Belief
+from bamdp.planners.base import Candidate, Plan, Planner
+
+REWARD, TOTAL, SQUARES, BEST = range(4)  # columns of Tree.sums
+
+
+@known
+class Tree(NamedTuple):
+    """The stack, one entry a level, and what is found at the root. All arrays are written to."""
+
+    state: np.ndarray  # int64 [depth]: s of the node
+    trial: np.ndarray  # int64 [depth, 2]: which action, which draw of it
+    sums: np.ndarray  # float64 [depth, 4]: reward of the draw, sum of returns, of their squares, best Q so far
+    value: np.ndarray  # float64 [A]: Q at the root, NaN where an action does not exist
+    spread: np.ndarray  # float64 [A]: standard deviation of the C returns behind it
+
+
+@kernel
+def search(T, R, space, width, discount, tree, s, rng):
+    """Sparse sampling from state ``s``; fills the root arrays of ``tree`` and leaves the belief as it was."""
+    n_actions = space.allowed.shape[1]
+    depth = tree.state.shape[0]
+    for a in range(n_actions):
+        tree.value[a] = np.nan
+        tree.spread[a] = np.nan
+    h = 0
+    _enter(tree, space, 0, s)
+    while True:
+        row = tree.state[h] * n_actions + tree.trial[h, 0]
+        s2 = verbs.advance(T, row, rng)
+        r = verbs.draw_reward(R, row, s2, rng)
+        verbs.push_reward(R, row, s2, r)
+        tree.sums[h, REWARD] = r
+        if h + 1 < depth and not space.terminal[s2]:
+            h += 1
+            _enter(tree, space, h, s2)
+            continue
+        value = 0.0
+        while True:  # a draw of level h is complete; its action and its node may be, too
+            verbs.pop_reward(R)
+            verbs.pop(T)
+            q = tree.sums[h, REWARD] + discount * value
+            tree.sums[h, TOTAL] += q
+            tree.sums[h, SQUARES] += q * q
+            tree.trial[h, 1] += 1
+            if tree.trial[h, 1] < width:
+                break
+            _finish_action(tree, h, width)
+            if _begin_action(tree, space, h, tree.trial[h, 0] + 1):
+                break
+            if h == 0:
+                return
+            value = tree.sums[h, BEST]
+            h -= 1
+
+
+@primitive
+def _enter(tree, space, h, s):
+    """Begin a node at level ``h``."""
+    tree.state[h] = s
+    tree.sums[h, BEST] = -np.inf
+    _begin_action(tree, space, h, 0)
+
+
+@primitive
+def _begin_action(tree, space, h, a):
+    """Turn to the first action from ``a`` on that exists; False if there is none."""
+    n_actions = space.allowed.shape[1]
+    while a < n_actions and not space.allowed[tree.state[h], a]:
+        a += 1
+    tree.trial[h, 0] = a
+    tree.trial[h, 1] = 0
+    tree.sums[h, TOTAL] = 0.0
+    tree.sums[h, SQUARES] = 0.0
+    return a < n_actions
+
+
+@primitive
+def _finish_action(tree, h, width):
+    """All draws of an action are in."""
+    q = tree.sums[h, TOTAL] / width
+    tree.sums[h, BEST] = max(tree.sums[h, BEST], q)
+    if h == 0:
+        a = tree.trial[0, 0]
+        tree.value[a] = q
+        if width > 1:
+            variance = max(0.0, tree.sums[0, SQUARES] / width - q * q) * width / (width - 1)
+            tree.spread[a] = np.sqrt(variance)
+
+
+@known
+@dataclass
+class Memory:
+    """Room for the search."""
+
+    tree: Tree
+    discount: float
+
+
+@known
+@dataclass(frozen=True)
+class SparseSampling(Planner):
+    """Sparse sampling in the tree of beliefs.
+
+    Parameters
+    ----------
+    width
+        C, next states drawn for each action.
+    depth
+        Steps to look ahead. The cost is (A·width)^depth simulated steps.
+
+    Examples
+    --------
+    >>> import bamdp
+    >>> env = bamdp.make_env("chain")
+    >>> agent = bamdp.Agent(SparseSampling(width=3, depth=3), prior=bamdp.Dirichlet(), rewards=env.rewards,
+    ...                     n_states=env.n_states, n_actions=env.n_actions, discount=0.95, seed=0)
+    >>> len(agent.plan(0).candidates)
+    2
+    """
+
+    width: int = 4
+    depth: int = 3
+
+    def __post_init__(self) -> None:
+        _checks.integer(self.width, "width")
+        _checks.integer(self.depth, "depth")
+
+    def start(self, belief: Belief, discount: float) -> Memory:
+        A, depth = belief.n_actions, self.depth
+        tree = Tree(
+            state=np.zeros(depth, np.int64),
+            trial=np.zeros((depth, 2), np.int64),
+            sums=np.zeros((depth, 4)),
+            value=np.zeros(A),
+            spread=np.zeros(A),
+        )
+        return Memory(tree, discount)
+
+    def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
+        belief.reserve(self.depth)
+        search(belief.T, belief.R, belief.space, self.width, memory.discount, memory.tree, state, rng)
+        return int(np.nanargmax(memory.tree.value))
+
+    def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        action = self.act(memory, belief, state, rng)
+        tree = memory.tree
+        candidates = tuple(
+            Candidate(a, float(q), float(d), self.width)
+            for a, (q, d) in enumerate(zip(tree.value, tree.spread))
+            if not np.isnan(q)
+        )
+        return Plan(action, float(tree.value[action]), candidates)

@@ -1,0 +1,317 @@
+"""Planners and priors by name, with parameters from text: what the command line and studies are written in.
+
+A table names each planner; its parameters are the fields of the planner's dataclass and are read by their types:
+``make_planner("dss-pi", {"n_steps": "100"})``. A parameter that is itself one of several named things, such as
+the generator of DSS, is set by name, and its own parameters with a dot: ``generator=rtdp``, ``generator.depth=50``.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bamdp import _checks
+from bamdp._specs import split_spec
+from bamdp.beliefs import (
+    BetaBernoulli,
+    Dirichlet,
+    FiniteModels,
+    KnownRewards,
+    Mixture,
+    Prior,
+    RewardModel,
+    SparseDirichlet,
+)
+from bamdp.envs import Environment
+from bamdp.generators import GENERATORS
+from bamdp.planners.base import Planner
+from bamdp.planners.bayes_greedy import BayesGreedy
+from bamdp.planners.bayesian_sparse_sampling import BayesianSparseSampling
+from bamdp.planners.dss import DSS
+from bamdp.planners.fhts import FHTS
+from bamdp.planners.random_play import Random
+from bamdp.planners.sparse_sampling import SparseSampling
+from bamdp.planners.thompson import ThompsonSampling
+
+
+@dataclass(frozen=True)
+class Named:
+    """An entry of a table: a class, the parameters that the name stands for, and what the name adds to its help."""
+
+    cls: type
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""
+
+
+PLANNERS: dict[str, Named] = {
+    "dss-pi": Named(DSS, {"generator": "pi"}, "Policies by policy iteration."),
+    "dss-rtdp": Named(DSS, {"generator": "rtdp"}, "Policies by real-time dynamic programming."),
+    "dss-vi": Named(DSS, {"generator": "vi"}, "Policies by value iteration."),
+    "fhts": Named(FHTS),
+    "sparse-sampling": Named(SparseSampling),
+    "bayesian-sparse-sampling": Named(BayesianSparseSampling),
+    "thompson": Named(ThompsonSampling),
+    "bayes-greedy": Named(BayesGreedy),
+    "random": Named(Random),
+}
+
+PRIORS: dict[str, Named] = {
+    "sparse": Named(SparseDirichlet),
+    "dirichlet": Named(Dirichlet),
+    "flat": Named(Dirichlet, {"alpha": "1/S"}, "By default the classic flat prior, 1/S an entry."),
+    "models": Named(FiniteModels, {}, "Made of the worlds that the environment may be (maze_door has two)."),
+}
+
+DEFAULT_PRIOR = "sparse:alpha=0.2,beta=2"
+REWARDS = ("known", "beta")
+
+_PARTS: dict[str, Mapping[str, type]] = {
+    "generator": GENERATORS
+}  # parameters that are named things themselves
+
+
+@dataclass(frozen=True)
+class Info:
+    """What a list tells of a planner or prior: its name, help, and parameters with their defaults."""
+
+    name: str
+    help: str
+    parameters: dict[str, Any]
+
+
+def list_planners() -> list[Info]:
+    """All planners that :func:`make_planner` knows."""
+    return [Info(name, _help(named), _defaults(named)) for name, named in PLANNERS.items()]
+
+
+def list_priors() -> list[Info]:
+    """All priors that :func:`make_prior` knows. Joined by ``+`` they are a mixture."""
+    return [
+        Info(name, _help(named), {} if named.cls is FiniteModels else _defaults(named))
+        for name, named in PRIORS.items()
+    ]
+
+
+def make_planner(name: str, settings: Mapping[str, str] | None = None) -> Planner:
+    """A planner from its name and written parameters.
+
+    Examples
+    --------
+    >>> make_planner("thompson", {"resample": "episode"})
+    ThompsonSampling(resample='episode', tol=0.0001)
+    >>> make_planner("dss-rtdp:n_steps=100", {"generator.depth": "50"}).generator
+    RTDP(depth=50, n_trials=20)
+    >>> make_planner("dss-pi", {"n_step": "100"})
+    Traceback (most recent call last):
+    ...
+    ValueError: unknown parameter of dss-pi 'n_step'; did you mean 'n_steps'? (known: n_policies, ...)
+    """
+    head, written = split_spec(name)
+    head = _checks.one_of(head.lower().replace("_", "-"), "planner", PLANNERS)
+    for key, value in (settings or {}).items():
+        if key in written:
+            raise ValueError(f"{key} is given twice, in {name!r} and as a setting; drop one")
+        written[key] = value
+    planner = _build(PLANNERS[head], head, written)
+    assert isinstance(planner, Planner)
+    return planner
+
+
+def make_prior(spec: str, env: Environment) -> Prior:
+    """A prior for an environment, from text; several joined by ``+`` are a mixture with equal weights.
+
+    Examples
+    --------
+    >>> from bamdp import make_env
+    >>> make_prior("sparse:alpha=0.2,beta=6", make_env("grid5"))
+    SparseDirichlet(alpha=0.2, beta=6.0, p_k=None)
+    >>> make_prior("flat", make_env("grid5")).alpha
+    0.04
+    """
+    parts = re.split(r"\s*\+\s*(?=[a-z])", spec.strip())
+    priors = [_one_prior(part, env) for part in parts]
+    return priors[0] if len(priors) == 1 else Mixture(priors)
+
+
+def _one_prior(spec: str, env: Environment) -> Prior:
+    head, written = split_spec(spec)
+    head = _checks.one_of(head.lower(), "prior", PRIORS)
+    named = PRIORS[head]
+    if named.cls is FiniteModels:
+        if written:
+            raise ValueError(f"{head} takes no parameters, got {next(iter(written))!r}")
+        if len(env.worlds) < 2:
+            raise ValueError(
+                f"the prior 'models' is for environments that may be one of several worlds, such as maze_door; "
+                f"{env.name} is only one: use for instance {DEFAULT_PRIOR}"
+            )
+        weights, models = zip(*env.worlds)
+        return FiniteModels(models, weights)
+    fixed = {key: _by_states(str(value), env.n_states) for key, value in named.fixed.items()}
+    given = {key: _by_states(value, env.n_states) for key, value in written.items()}
+    prior = _build(Named(named.cls), head, {**fixed, **given})
+    assert isinstance(prior, Prior)
+    return prior
+
+
+def make_rewards(kind: str | None, env: Environment) -> RewardModel:
+    """What the agent believes of rewards: ``known``, ``beta``, or None for what the environment calls for."""
+    kind = ("beta" if env.stochastic_rewards else "known") if kind is None else kind
+    _checks.one_of(kind, "reward model", REWARDS)
+    if kind == "known":
+        return KnownRewards(env.rewards)
+    odd = next((float(r) for r in env.rewards.ravel() if r not in (0.0, 1.0)), None)
+    if odd is not None and not env.stochastic_rewards:
+        raise ValueError(
+            f"beta rewards are 0 or 1, but {env.name} pays {odd:g} somewhere; use --rewards known"
+        )
+    return BetaBernoulli()
+
+
+def describe_planner(planner: Planner) -> dict[str, Any]:
+    """All parameters, nested ones as dictionaries with their name: plain JSON."""
+    return {name: _described(name, value) for name, value in planner.parameters().items()}
+
+
+def describe_prior(prior: Prior) -> str:
+    """The text that :func:`make_prior` makes this prior of (models and arrays in short)."""
+    if isinstance(prior, Mixture):
+        return "+".join(describe_prior(part) for part in prior.priors)
+    name = next((name for name, named in PRIORS.items() if type(prior) is named.cls), type(prior).__name__)
+    if isinstance(prior, FiniteModels):
+        return name
+    values = {f.name: getattr(prior, f.name) for f in dataclasses.fields(prior)}  # type: ignore[arg-type]
+    shown = [f"{key}={_text(value)}" for key, value in values.items() if value is not None]
+    return f"{name}:{','.join(shown)}"
+
+
+# --- reading parameters -----------------------------------------------------------------------------------
+
+
+def _build(named: Named, name: str, written: Mapping[str, str]) -> Any:
+    """An instance of the class, with what the name stands for and what is written."""
+    values: dict[str, Any] = dict(named.fixed)
+    hints = typing.get_type_hints(named.cls)
+    known = [key for key in _defaults(named) if "." not in key]
+    inner: dict[str, dict[str, str]] = {}
+    for key, text in written.items():
+        head, dot, rest = key.partition(".")
+        if not known:
+            raise ValueError(f"{name} takes no parameters, got {key!r}")
+        if dot and head in _PARTS and head in known:
+            inner.setdefault(head, {})[rest] = text
+            continue
+        _checks.one_of(key, f"parameter of {name}", known)
+        if key in _PARTS:
+            values[key] = _checks.one_of(text.lower(), key, _PARTS[key])
+        else:
+            values[key] = _read(text, _kinds(hints[key], _default_of(named.cls, key)), key)
+    for key, settings in inner.items():
+        which = values.get(key, _default_of(named.cls, key))
+        values[key] = _build(Named(_PARTS[key][which]), f"the {key} {which}", settings)
+    return named.cls(**values)
+
+
+def _defaults(named: Named) -> dict[str, Any]:
+    """Parameters with their defaults; those of a named part with a dot."""
+    found: dict[str, Any] = {}
+    for f in dataclasses.fields(named.cls):
+        found[f.name] = named.fixed.get(f.name, _default_of(named.cls, f.name))
+        if f.name in _PARTS:
+            part = Named(_PARTS[f.name][found[f.name]])
+            found.update({f"{f.name}.{key}": value for key, value in _defaults(part).items()})
+    return found
+
+
+def _default_of(cls: type, name: str) -> Any:
+    return next(f.default for f in dataclasses.fields(cls) if f.name == name)
+
+
+def _kinds(hint: Any, default: Any) -> list[Any]:
+    """The types that a parameter may have, the most particular first."""
+    union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    kinds = list(typing.get_args(hint)) if union else [type(default) if hint is Any else hint]
+    return sorted(kinds, key=lambda kind: kind is str)
+
+
+def _read(text: str, kinds: list[Any], name: str) -> Any:
+    for kind in kinds:
+        try:
+            return _READERS.get(typing.get_origin(kind) or kind, ast.literal_eval)(text)
+        except (ValueError, SyntaxError, KeyError):
+            continue
+    wanted = " or ".join(_WORDS.get(typing.get_origin(kind) or kind, "a Python literal") for kind in kinds)
+    raise ValueError(f"{name} must be {wanted}, got {text!r}")
+
+
+def _whole(text: str) -> int:
+    number = float(text.replace("_", ""))
+    if not number.is_integer():
+        raise ValueError
+    return int(text) if text.lstrip("+-").isdigit() else int(number)
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    found = ast.literal_eval(text)
+    return tuple(float(number) for number in (found if isinstance(found, (tuple, list)) else (found,)))
+
+
+_READERS: dict[Any, Any] = {
+    int: _whole,
+    float: float,
+    str: str,
+    bool: lambda text: {"true": True, "false": False}[text.lower()],
+    tuple: _numbers,
+    type(None): lambda text: {"none": None}[text.lower()],
+}
+_WORDS: dict[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    str: "a word",
+    bool: "true or false",
+    tuple: "numbers in brackets, such as (2, 1)",
+    type(None): "none",
+}
+
+
+def _by_states(text: str, n_states: int) -> str:
+    """A written number; ``x/S`` is divided by the number of states."""
+    over = re.fullmatch(r"(.+?)\s*/\s*S", text)
+    if over is None:
+        return text
+    try:
+        return repr(float(over[1]) / n_states)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a number over S; write for instance alpha=1/S") from None
+
+
+# --- telling about them -----------------------------------------------------------------------------------
+
+
+def _help(named: Named) -> str:
+    first = (named.cls.__doc__ or "").partition("\n")[0].strip()
+    return f"{first} {named.note}".strip()
+
+
+def _described(name: str, value: Any) -> Any:
+    if name in _PARTS:
+        table = _PARTS[name]
+        made = table[value]() if isinstance(value, str) else value
+        word = next((key for key, cls in table.items() if type(made) is cls), repr(made))
+        own = dataclasses.asdict(made) if dataclasses.is_dataclass(made) else {}  # type: ignore[arg-type]
+        return {"name": word, **own}
+    return value
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.10g}"
+    if isinstance(value, tuple):
+        return f"({','.join(_text(item) for item in value)})"
+    return str(value) if getattr(value, "ndim", 0) == 0 else f"array{list(value.shape)}"

@@ -1,0 +1,103 @@
+"""Average reward a step: closed forms, the paper's worlds, stationary distributions, multichain errors."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mdp_models import chain, double_loop, grid, random_mdp, with_background
+
+from bamdp.mdp import FiniteMDP, gain, policy_iteration, uniform_policy
+
+
+@pytest.mark.parametrize(
+    "mdp, value",
+    [
+        (chain(), 0.4096),
+        (chain(True), 0.36768),
+        (double_loop(), 0.4),
+        (grid(5), 0.092530),
+        (grid(10), 0.043682),
+    ],
+    ids=["chain", "chain by effect", "double loop", "grid5", "grid10"],
+)
+def test_gains_of_the_papers_worlds(mdp, value):
+    result = gain(mdp)
+    assert result.gain == pytest.approx(value, abs=5.1e-7)
+    assert result.error_bound <= 1e-9
+    assert gain(mdp, policy=result.policy).gain == pytest.approx(result.gain, abs=1e-8)
+
+
+def test_a_periodic_chain_converges():
+    cycle = FiniteMDP(np.roll(np.eye(3), 1, axis=1)[:, None], [0.0, 0.0, 3.0])
+    result = gain(cycle)
+    assert result.gain == pytest.approx(1.0, abs=1e-9)
+    assert result.bias == pytest.approx([0.0, 1.0, 2.0], abs=1e-8)
+
+
+def stationary_gain(mdp, policy):
+    """Σ x(s) r(s) with x the stationary distribution of a chain with one recurrent class."""
+    n = mdp.n_states
+    everyone = np.arange(n)
+    p, r = mdp.dense()[everyone, policy], mdp.expected_rewards[everyone, policy]
+    system = np.vstack([(p - np.eye(n)).T, np.ones(n)])
+    x = np.linalg.lstsq(system, np.append(np.zeros(n), 1.0), rcond=None)[0]
+    return x @ r
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_the_bounds_hold_the_best_gain_of_all_policies(seed, background):
+    rng = np.random.default_rng(seed)
+    mdp = with_background(rng, 4, 2)[1] if background else random_mdp(rng, 4, 2)
+    model = mdp
+    if background:
+        mixed = 0.9 * mdp.dense()
+        mixed += 0.1 / 4
+        model = FiniteMDP(mixed, mdp.expected_rewards)
+    best = max(stationary_gain(model, np.array(p)) for p in itertools.product(range(2), repeat=4))
+    result = gain(model)
+    assert result.bounds[0] - 1e-12 <= best <= result.bounds[1] + 1e-12
+    assert stationary_gain(model, result.policy) >= result.bounds[0] - 1e-12
+    q = model.expected_rewards + model.dense() @ result.bias
+    np.testing.assert_allclose(q.max(axis=1) - result.bias, result.gain, atol=1e-8)
+    policy = rng.integers(0, 2, size=4)
+    assert gain(model, policy=policy).gain == pytest.approx(stationary_gain(model, policy), abs=1e-8)
+
+
+def test_gain_is_the_limit_of_discounted_values():
+    mdp = chain()
+    assert gain(mdp).gain == pytest.approx(1e-5 * policy_iteration(mdp, 1.0 - 1e-5).values[0], abs=1e-4)
+
+
+def test_a_stochastic_policy_is_evaluated():
+    mdp = FiniteMDP(np.full((2, 2, 2), 0.5), [[0.0, 1.0], [2.0, 3.0]])
+    assert gain(mdp, policy=uniform_policy(mdp)).gain == pytest.approx(1.5)
+
+
+def test_episodes_that_must_end_have_gain_zero():
+    mdp = FiniteMDP([[[0.5, 0.5]], [[0, 1.0]]], rewards=[7.0, 7.0], terminal=[1])
+    result = gain(mdp)
+    assert result.gain == pytest.approx(0.0, abs=1e-9)
+    assert result.bias == pytest.approx([14.0, 0.0])
+
+
+def test_a_gain_that_depends_on_the_state_is_an_error_that_names_two():
+    apart = FiniteMDP(np.eye(3)[:, None], [0.25, 0.5, 2.0])
+    with pytest.raises(ValueError, match=r"about 0\.25 from state 0, about 2 from state 2; use total_reward"):
+        gain(apart)
+    stay_or_end = FiniteMDP([[[1.0, 0]], [[0, 1.0]]], [1.0, 0.0], terminal=[1])
+    with pytest.raises(ValueError, match="about 0 from state 1, about 1 from state 0"):
+        gain(stay_or_end)
+
+
+def test_equal_gains_of_separate_classes_are_no_error():
+    assert gain(FiniteMDP(np.eye(2)[:, None], [0.5, 0.5])).gain == pytest.approx(0.5)
+
+
+def test_slow_mixing_is_an_error_with_its_bounds():
+    p = [[[1 - 1e-5, 1e-5]], [[1e-5, 1 - 1e-5]]]
+    with pytest.raises(RuntimeError, match=r"known to lie in \[.*raise max_sweeps"):
+        gain(FiniteMDP(p, [0.0, 1.0]), max_sweeps=50)
+    assert gain(FiniteMDP(p, [0.0, 1.0])).gain == pytest.approx(0.5, abs=1e-9)

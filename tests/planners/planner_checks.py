@@ -1,0 +1,73 @@
+"""What every planner promises, whatever it computes."""
+
+import numpy as np
+
+import bamdp
+
+
+def agent_of(planner, world, *, prior=None, seed=0, discount=0.9, **changes):
+    """An agent in a small world with some experience."""
+    options = {"n_states": 3, "n_actions": 2, "rewards": [0.0, 0.3, 1.0], "discount": discount, "seed": seed}
+    agent = bamdp.Agent(planner, prior=prior or bamdp.Dirichlet(alpha=0.5), **{**options, **world, **changes})
+    return agent
+
+
+def experience(agent, n=12, seed=1):
+    """Random transitions that the prior allows."""
+    rng = np.random.default_rng(seed)
+    S, A = agent.belief.n_states, agent.belief.n_actions
+    for _ in range(n):
+        s, a = int(rng.integers(S)), int(rng.integers(A))
+        if agent.belief.space.terminal[s] or not agent.belief.space.allowed[s, a]:
+            continue
+        s2 = int(rng.choice(S, p=agent.belief.predictive(s, a)))
+        agent.observe(s, a, float(rng.integers(2)), s2)
+    return agent
+
+
+SCRATCH = ("mark", "memo", "memo_key", "past")
+
+
+def arrays_of(state):
+    """Every array of a belief by name: what counts, without scratch, undo logs and unused parts of a pool."""
+    if isinstance(state, np.ndarray):
+        return {"": state.copy()}
+    if hasattr(state, "pool"):
+        used = [state.pool[start : start + size] for start, size, _, _ in state.rows]
+        return {"pool": np.concatenate(used), "rows": state.rows.copy(), "top": state.top.copy()}
+    out = {}
+    if isinstance(state, tuple):
+        for name, part in zip(getattr(state, "_fields", range(len(state))), state):
+            undo_log = name == "log" and np.ndim(part) == 2
+            if name not in SCRATCH and not undo_log:
+                out |= {f"{name}.{key}": value for key, value in arrays_of(part).items()}
+    return out
+
+
+def check_promises(agent, state, tmp_path=None):
+    """Planning leaves the belief alone, can be asked again, agrees with acting, and repeats under one seed."""
+    belief = agent.belief
+    before = arrays_of((belief.T, belief.R))
+    stream = agent.rng.copy()
+    plan = agent.plan(state)
+    assert np.array_equal(agent.rng, stream)
+    again = agent.plan(state)
+    assert repr(plan) == repr(again)
+    path = None
+    if tmp_path is not None:
+        path = tmp_path / "agent.npz"
+        agent.save(path)
+    assert agent.act(state) == plan.action
+    after = arrays_of((belief.T, belief.R))
+    assert before.keys() == after.keys()
+    for name, array in before.items():
+        np.testing.assert_array_equal(array, after[name], err_msg=name)
+    assert belief.space.allowed[state, plan.action]
+    assert [c.action for c in plan.candidates].count(plan.action) >= 1
+    if path is not None:
+        twin = bamdp.Agent.load(path)
+        assert twin.planner == agent.planner
+        assert repr(twin.plan(state)) == repr(plan)
+        assert twin.act(state) == plan.action
+        assert repr(twin.plan(state)) == repr(agent.plan(state))
+    return plan
