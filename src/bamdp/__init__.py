@@ -31,16 +31,30 @@ from bamdp.mdp import (
     total_reward,
     value_iteration,
 )
-from bamdp.planners import DSS, Candidate, Plan, Planner, ThompsonSampling
+from bamdp.planners import (
+    DSS,
+    FHTS,
+    BayesGreedy,
+    BayesianSparseSampling,
+    Candidate,
+    Plan,
+    Planner,
+    Random,
+    SparseSampling,
+    ThompsonSampling,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
     "DSS",
+    "FHTS",
     "PI",
     "RTDP",
     "VI",
     "Agent",
+    "BayesGreedy",
+    "BayesianSparseSampling",
     "Belief",
     "BetaBernoulli",
     "Candidate",
@@ -55,12 +69,15 @@ __all__ = [
     "Plan",
     "Planner",
     "Prior",
+    "Random",
     "RewardModel",
     "Run",
     "Solution",
     "SparseDirichlet",
+    "SparseSampling",
     "Step",
     "ThompsonSampling",
+    "Transition",
     "__version__",
     "evaluate_policy",
     "from_mdp",

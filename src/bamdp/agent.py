@@ -143,9 +143,7 @@ class Run:
     actions: NDArray[np.int64]  # [T]
     rewards: NDArray[np.float64]  # [T]
     terminated: NDArray[np.bool_]  # [T]
-    seconds: float  # time spent planning and learning
-    cpu_seconds: float  # the same, as processor time of this thread
-    planner: Planner | None = field(default=None, compare=False)
+    step_seconds: NDArray[np.float64] = field(compare=False)  # [T]: processor time of planning and learning
 
     @property
     def total_reward(self) -> float:
@@ -153,9 +151,15 @@ class Run:
         return float(self.rewards.sum())
 
     @property
+    def seconds(self) -> float:
+        """Processor time spent planning and learning, compiling included."""
+        return float(self.step_seconds.sum())
+
+    @property
     def ms_per_step(self) -> float:
-        """Processor milliseconds a step, planning and learning."""
-        return 1e3 * self.cpu_seconds / max(1, len(self.rewards))
+        """Mean processor milliseconds of a step, without the first, in which code may have been compiled."""
+        later = self.step_seconds[1:] if len(self.step_seconds) > 1 else self.step_seconds
+        return 1e3 * float(later.mean()) if len(later) else 0.0
 
 
 Callback = Callable[[Agent, Environment, Step], Any]
@@ -194,19 +198,18 @@ def simulate(
     listeners = tuple(callbacks)
     states, actions = np.zeros(T, np.int64), np.zeros(T, np.int64)
     rewards, ends = np.zeros(T), np.zeros(T, bool)
+    seconds = np.zeros(T)
+    done = 0
     with _Progress(progress, T) as tick:
         state = env.reset(seed=seed)
-        wall = cpu = 0.0
-        done = 0
         for t in range(T):
-            wall_0, cpu_0 = time.perf_counter(), time.thread_time()
+            begin = time.thread_time()
             action = agent.act(state)
-            wall_1, cpu_1 = time.perf_counter(), time.thread_time()
+            planned = time.thread_time()
             next_state, reward, terminated = env.step(action)
-            wall_2, cpu_2 = time.perf_counter(), time.thread_time()
+            stepped = time.thread_time()
             agent.observe(state, action, reward, next_state, terminated)
-            wall += time.perf_counter() - wall_2 + wall_1 - wall_0
-            cpu += time.thread_time() - cpu_2 + cpu_1 - cpu_0
+            seconds[t] = time.thread_time() - stepped + planned - begin
             states[t], actions[t], rewards[t], ends[t] = state, action, reward, terminated
             done += 1
             tick(1)
@@ -215,7 +218,7 @@ def simulate(
                 if any([listener(agent, env, step) is False for listener in listeners]):
                     break
             state = env.reset() if terminated else next_state
-    return Run(states[:done], actions[:done], rewards[:done], ends[:done], wall, cpu, agent.planner)
+    return Run(states[:done], actions[:done], rewards[:done], ends[:done], seconds[:done])
 
 
 class _Progress:

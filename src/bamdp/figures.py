@@ -59,6 +59,7 @@ def learning_curves(
     window: int,
     optimum: float | None = None,
     title: str = "",
+    note: str = "",
 ) -> None:
     """Write a picture of moving-average rewards against time.
 
@@ -71,7 +72,9 @@ def learning_curves(
     window
         Steps that are averaged.
     optimum
-        The known-model optimum's average reward a step, drawn as a line.
+        The known-model optimum's average reward per step, drawn as a line.
+    title, note
+        Above the picture, at the left and, smaller, at the right.
     """
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -87,10 +90,10 @@ def learning_curves(
             smooth = moving_average(np.atleast_2d(np.asarray(rewards, float)), window)
             steps = np.arange(window, window + smooth.shape[1])
             mean = smooth.mean(axis=0)
-            axes.plot(steps, mean, color=colour, linewidth=1.6, label=label, zorder=3)
+            axes.plot(steps, mean, color=colour, linewidth=1.4, label=label, zorder=3)
             if len(smooth) > 1:
                 error = smooth.std(axis=0, ddof=1) / np.sqrt(len(smooth))
-                axes.fill_between(steps, mean - error, mean + error, color=colour, alpha=0.18, linewidth=0)
+                axes.fill_between(steps, mean - error, mean + error, color=colour, alpha=0.25, linewidth=0)
             end = max(end, int(steps[-1]))
         if optimum is not None:
             axes.axhline(optimum, color="#222222", linewidth=1.0, linestyle=(0, (5, 3)), zorder=2)
@@ -106,8 +109,9 @@ def learning_curves(
         axes.set_xlim(window, end)
         axes.set_ylim(bottom=0.0, top=None if optimum is None else 1.12 * optimum)
         axes.set_xlabel("step")
-        axes.set_ylabel(f"reward a step (mean of the last {window})")
+        axes.set_ylabel(f"reward per step, mean of the last {window}")
         axes.set_title(title)
+        axes.set_title(note, loc="right", fontsize=8, fontweight="normal", color="#444444")
         axes.legend(frameon=False, loc="lower right")
         target.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(target, dpi=200)

@@ -45,7 +45,11 @@ def sparse(alpha, beta):
             k0, n = len(counts), sum(counts.values())
             likelihood = prod((rising(alpha, c) for c in counts.values()), start=F(1))
             total *= sum(
-                weight[k - 1] / sum(weight) * F(comb(S - k0, k - k0), comb(S, k)) * likelihood / rising(k * alpha, n)
+                weight[k - 1]
+                / sum(weight)
+                * F(comb(S - k0, k - k0), comb(S, k))
+                * likelihood
+                / rising(k * alpha, n)
                 for k in range(k0, S + 1)
             )
         return total

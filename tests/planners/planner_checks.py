@@ -8,8 +8,7 @@ import bamdp
 def agent_of(planner, world, *, prior=None, seed=0, discount=0.9, **changes):
     """An agent in a small world with some experience."""
     options = {"n_states": 3, "n_actions": 2, "rewards": [0.0, 0.3, 1.0], "discount": discount, "seed": seed}
-    agent = bamdp.Agent(planner, prior=prior or bamdp.Dirichlet(alpha=0.5), **{**options, **world, **changes})
-    return agent
+    return bamdp.Agent(planner, prior=prior or bamdp.Dirichlet(alpha=0.5), **{**options, **world, **changes})
 
 
 def experience(agent, n=12, seed=1):
@@ -25,29 +24,34 @@ def experience(agent, n=12, seed=1):
     return agent
 
 
-SCRATCH = ("mark", "memo", "memo_key", "past")
+STATISTICS = ("count", "total", "now", "sums", "top")  # fields of beliefs that hold what was learned
 
 
-def arrays_of(state):
-    """Every array of a belief by name: what counts, without scratch, undo logs and unused parts of a pool."""
-    if isinstance(state, np.ndarray):
-        return {"": state.copy()}
+def learned(belief):
+    """All that a belief has learned, by name: statistics bit for bit (no scratch, logs or memos), predictives."""
+    pairs = [(s, a) for s in range(belief.n_states) for a in range(belief.n_actions)]
+    out = {f"predictive{pair}": belief.predictive(*pair) for pair in pairs}
+    out |= {f"reward{pair}": np.array(belief.expected_reward(*pair)) for pair in pairs}
+    return out | _statistics((belief.T, belief.R), "")
+
+
+def _statistics(state, path):
     if hasattr(state, "pool"):
         used = [state.pool[start : start + size] for start, size, _, _ in state.rows]
-        return {"pool": np.concatenate(used), "rows": state.rows.copy(), "top": state.top.copy()}
+        return {f"{path}.pool": np.concatenate(used), f"{path}.rows": state.rows.copy()}
     out = {}
-    if isinstance(state, tuple):
-        for name, part in zip(getattr(state, "_fields", range(len(state))), state):
-            undo_log = name == "log" and np.ndim(part) == 2
-            if name not in SCRATCH and not undo_log:
-                out |= {f"{name}.{key}": value for key, value in arrays_of(part).items()}
+    for name, part in zip(getattr(state, "_fields", range(len(state))), state):
+        if isinstance(part, tuple):
+            out |= _statistics(part, f"{path}.{name}")
+        elif name in STATISTICS or (name == "log" and part.ndim == 1):
+            out[f"{path}.{name}"] = np.array(part)
     return out
 
 
 def check_promises(agent, state, tmp_path=None):
     """Planning leaves the belief alone, can be asked again, agrees with acting, and repeats under one seed."""
     belief = agent.belief
-    before = arrays_of((belief.T, belief.R))
+    before = learned(belief)
     stream = agent.rng.copy()
     plan = agent.plan(state)
     assert np.array_equal(agent.rng, stream)
@@ -58,7 +62,7 @@ def check_promises(agent, state, tmp_path=None):
         path = tmp_path / "agent.npz"
         agent.save(path)
     assert agent.act(state) == plan.action
-    after = arrays_of((belief.T, belief.R))
+    after = learned(belief)
     assert before.keys() == after.keys()
     for name, array in before.items():
         np.testing.assert_array_equal(array, after[name], err_msg=name)

@@ -43,9 +43,7 @@ def test_below_the_root_they_follow_the_updated_belief():
     planner = BayesianSparseSampling(n_trajectories=6000, depth=2, width=HUGE)
     tree, size = grown(bandit(planner))
     won = next(
-        i
-        for i in range(1, size)
-        if tree.parent[i] == ROOT and tree.action[i] == 0 and tree.reward[i] == 1.0
+        i for i in range(1, size) if tree.parent[i] == ROOT and tree.action[i] == 0 and tree.reward[i] == 1.0
     )
     n = tree.draws[won].sum()
     assert n > 1000
@@ -61,7 +59,7 @@ def test_outcomes_follow_the_predictive():
     assert size == 4
     for i in range(1, size):
         q = p[tree.state[i]]
-        assert abs(tree.count[i] - 5000 * q) < 5 * np.sqrt(5000 * q * (1 - q))
+        assert abs(tree.times[i] - 5000 * q) < 5 * np.sqrt(5000 * q * (1 - q))
 
 
 def test_the_tree_keeps_its_limits_and_its_books():
@@ -72,7 +70,7 @@ def test_the_tree_keeps_its_limits_and_its_books():
     for i in range(1, size):
         assert tree.parent[i] < i
         depth[i] = depth[tree.parent[i]] + 1
-        assert 1 <= tree.count[i] <= 2
+        assert 1 <= tree.times[i] <= 2
     assert depth.max() == tree.size[1] == 3
     assert tree.draws[:size].max() == 2
     for i in range(size):
@@ -80,7 +78,7 @@ def test_the_tree_keeps_its_limits_and_its_books():
             child, total = tree.child[i, a], 0
             while child != NONE:
                 assert (tree.parent[child], tree.action[child]) == (i, a)
-                total += tree.count[child]
+                total += tree.times[child]
                 child = tree.sibling[child]
             assert total == tree.draws[i, a]
 
@@ -93,7 +91,7 @@ def test_values_are_averages_over_draws_and_maxima_over_tried_actions():
     def q(node, a):
         children = [i for i in range(1, size) if tree.parent[i] == node and tree.action[i] == a]
         returns = [tree.reward[i] + 0.9 * value(i) for i in children]
-        return np.average(returns, weights=tree.count[children])
+        return np.average(returns, weights=tree.times[children])
 
     def value(node):
         tried = np.flatnonzero(tree.draws[node])
@@ -185,7 +183,9 @@ def test_models_that_do_not_fit_at_first_are_given_room():
 
 
 @pytest.mark.parametrize("leaf", ["mean", "horizon"])
-@pytest.mark.parametrize("prior", [bamdp.Dirichlet(alpha=0.5), bamdp.SparseDirichlet()], ids=["flat", "sparse"])
+@pytest.mark.parametrize(
+    "prior", [bamdp.Dirichlet(alpha=0.5), bamdp.SparseDirichlet()], ids=["flat", "sparse"]
+)
 def test_keeps_the_promises_of_a_planner(prior, leaf, tmp_path):
     planner = BayesianSparseSampling(n_trajectories=30, depth=4, leaf=leaf)
     check_promises(experience(agent_of(planner, {}, prior=prior)), 1, tmp_path)

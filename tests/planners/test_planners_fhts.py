@@ -203,8 +203,8 @@ def bandit_values(arms, horizon, discount):
         p = a / (a + b)
         if steps == 1:
             return p
-        won = arms[:i] + ((a + 1, b),) + arms[i + 1 :]
-        lost = arms[:i] + ((a, b + 1),) + arms[i + 1 :]
+        won = (*arms[:i], (a + 1, b), *arms[i + 1 :])
+        lost = (*arms[:i], (a, b + 1), *arms[i + 1 :])
         return p * (1 + discount * best(won, steps - 1)) + (1 - p) * discount * best(lost, steps - 1)
 
     @lru_cache(None)
@@ -325,7 +325,8 @@ def test_ties_go_to_the_lowest_action():
 SCRIPT = """
 import bamdp
 from bamdp.planners.fhts import FHTS
-agent = bamdp.Agent(FHTS(4), prior=bamdp.SparseDirichlet(), rewards=[0.0, 0.5, 1.0], n_states=3, n_actions=2, discount=0.9)
+world = dict(rewards=[0.0, 0.5, 1.0], n_states=3, n_actions=2)
+agent = bamdp.Agent(FHTS(4), prior=bamdp.SparseDirichlet(), discount=0.9, **world)
 plan = agent.plan(0)
 print(plan.details["hyper_states"], *[c.value for c in plan.candidates])
 """

@@ -99,10 +99,14 @@ def test_learned_rewards_converge_to_fhts():
             seed=3,
         )
 
-    exact = bandit(FHTS(3)).plan(0)
-    plan = bandit(SparseSampling(100, 3)).plan(0)
-    assert plan.value == pytest.approx(exact.value, abs=0.1)
-    assert plan.value > exact.value - 0.02
+    exact = bandit(FHTS(3)).plan(0).value
+    one = bandit(SparseSampling(32, 3))
+    values = np.empty(40)
+    for i in range(len(values)):
+        one.act(0)
+        values[i] = one.memory.tree.value.max()
+    error = values.std(ddof=1) / np.sqrt(len(values))
+    assert -5 * error < values.mean() - exact < 0.1
 
 
 def test_in_a_known_world_without_chance_one_draw_is_exact():
@@ -111,7 +115,10 @@ def test_in_a_known_world_without_chance_one_draw_is_exact():
         SparseSampling(1, 4), prior=bamdp.FiniteModels([step]), n_states=2, n_actions=2, discount=0.5
     )
     plan = one.plan(0)
-    assert [c.value for c in plan.candidates] == [0.0 + 0.5 + 0.25 * 0.0 + 0.125, 0.2 + 0.0 + 0.25 + 0.125 * 0.2]
+    assert [c.value for c in plan.candidates] == [
+        0.0 + 0.5 + 0.25 * 0.0 + 0.125,
+        0.2 + 0.0 + 0.25 + 0.125 * 0.2,
+    ]
 
 
 def test_terminal_states_end_the_look_ahead():

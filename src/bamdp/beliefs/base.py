@@ -25,6 +25,7 @@ from bamdp.mdp.model import FiniteMDP
 
 State = TypeVar("State", bound=NamedTuple)
 CHUNK = 1024  # observations taken in one go by observe_many
+SPARE = 64  # real observations for which room is made at a time
 
 
 @singledispatch
@@ -133,6 +134,8 @@ class Belief:
         self.space = space
         self.log_evidence = 0.0
         self.n_observed = 0
+        self._room = 0  # simulated transitions that fit, until so many real ones have been seen
+        self._room_until = 0
 
     @property
     def n_states(self) -> int:
@@ -286,8 +289,11 @@ class Belief:
 
     def reserve(self, depth: int) -> None:
         """Make room for ``depth`` simulated transitions on top of what is there."""
-        self.T = with_room(self.T, depth)
-        self.R = with_room(self.R, depth)
+        if depth > self._room or self.n_observed >= self._room_until:
+            self._room = max(depth, self._room)
+            self._room_until = self.n_observed + SPARE
+            self.T = with_room(self.T, self._room + SPARE)
+            self.R = with_room(self.R, self._room + SPARE)
 
     def copy(self) -> Belief:
         """An independent belief in the same state."""

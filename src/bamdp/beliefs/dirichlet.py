@@ -175,6 +175,27 @@ def _mean_row(T, row, index, prob, at):
     return at + k0, prior * scale
 
 
+@verbs.moments_row.register(SymmetricState)
+def _moments_row(T, row, index, mean, variance, at):
+    counts = T.counts
+    total = verbs.concentration(T, row)
+    k0, start = counts.rows[row, SIZE], counts.rows[row, START]
+    if at + k0 > index.shape[0]:
+        return verbs.NO_ROOM, 0.0, 0.0
+    for i in range(k0):
+        p = (T.alpha[row] + counts.pool[start + i, COUNT]) / total
+        index[at + i] = counts.pool[start + i, NEXT]
+        mean[at + i] = p
+        variance[at + i] = p * (1.0 - p) / (total + 1.0)
+    p = T.alpha[row] / total
+    return at + k0, p, p * (1.0 - p) / (total + 1.0)
+
+
+@verbs.concentration.register(SymmetricState)
+def _concentration(T, row):
+    return (T.mark.shape[0] - 1) * T.alpha[row] + T.counts.rows[row, TOTAL]
+
+
 @verbs.commit.register(SymmetricState)
 def _commit(T, row):
     commit_count(T.counts, row)
@@ -296,6 +317,26 @@ def _full_mean_row(T, row, index, prob, at):
         index[at + i] = T.index[begin + i]
         prob[at + i] = scale * (T.alpha[begin + i] + T.count[begin + i])
     return at + size, 0.0
+
+
+@verbs.moments_row.register(FullState)
+def _full_moments_row(T, row, index, mean, variance, at):
+    begin = T.start[row]
+    size = T.start[row + 1] - begin
+    if at + size > index.shape[0]:
+        return verbs.NO_ROOM, 0.0, 0.0
+    total = verbs.concentration(T, row)
+    for i in range(size):
+        p = (T.alpha[begin + i] + T.count[begin + i]) / total
+        index[at + i] = T.index[begin + i]
+        mean[at + i] = p
+        variance[at + i] = max(0.0, p * (1.0 - p)) / (total + 1.0)
+    return at + size, 0.0, 0.0
+
+
+@verbs.concentration.register(FullState)
+def _full_concentration(T, row):
+    return T.alpha_sum[row] + T.total[row]
 
 
 @verbs.commit.register(FullState)

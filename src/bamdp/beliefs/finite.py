@@ -154,6 +154,56 @@ def merge_entries(index, prob, at, end, sums):
     return kept
 
 
+@verbs.moments_row.register(FiniteState)
+def _moments_row(T, row, index, mean, variance, at):
+    end = at
+    rest, rest_square = 0.0, 0.0
+    for m in range(T.weights.now.shape[0]):
+        weight = T.weights.now[m]
+        if weight == 0.0:
+            continue
+        begin, stop = T.span[m, row, 0], T.span[m, row, 1]
+        if end + stop - begin > index.shape[0]:
+            return verbs.NO_ROOM, 0.0, 0.0
+        share = T.background[m, row] / T.sums.shape[0]
+        for i in range(begin, stop):
+            index[end] = T.index[i]
+            mean[end] = weight * T.prob[i]
+            variance[end] = weight * T.prob[i] * (T.prob[i] + 2.0 * share)
+            end += 1
+        rest += weight * share
+        rest_square += weight * share * share
+    return merge_moments(index, mean, variance, at, end, rest, rest_square, T.sums)
+
+
+@primitive
+def merge_moments(index, mean, square, at, end, rest, rest_square, sums):
+    """Means and variances of a mixture's entries, as :func:`verbs.moments_row` returns them.
+
+    ``mean`` and ``square`` hold the weighted first and second moments of the parts' entries beyond what entries
+    that are not listed have (``rest`` and ``rest_square`` in all); ``square`` becomes the variance. ``sums`` is
+    zero before and after: in between it holds where a state stands.
+    """
+    kept = at
+    for i in range(at, end):
+        s2 = index[i]
+        if sums[s2] == 0.0:
+            index[kept] = s2
+            mean[kept] = mean[i]
+            square[kept] = square[i]
+            kept += 1
+            sums[s2] = kept - at
+        else:
+            j = at + np.int64(sums[s2]) - 1
+            mean[j] += mean[i]
+            square[j] += square[i]
+    for i in range(at, kept):
+        sums[index[i]] = 0.0
+        mean[i] += rest
+        square[i] = max(0.0, square[i] + rest_square - mean[i] * mean[i])
+    return kept, rest, max(0.0, rest_square - rest * rest)
+
+
 @verbs.commit.register(FiniteState)
 def _commit(T, row):
     T.weights.top[0] = 0

@@ -19,7 +19,7 @@ from bamdp import _checks
 from bamdp._serial import known
 from bamdp.beliefs import verbs
 from bamdp.beliefs.base import Prior, with_room
-from bamdp.beliefs.finite import merge_entries
+from bamdp.beliefs.finite import merge_entries, merge_moments
 from bamdp.beliefs.weights import (
     Weights,
     draw_weighted,
@@ -141,6 +141,38 @@ def _mean_row(T, row, index, prob, at):
     if end == verbs.NO_ROOM:
         return end, 0.0
     return np.int64(merge_entries(index, prob, at, end, T.sums)), background
+
+
+@verbs.moments_row.register(MixtureState)
+def _moments_row(T, row, index, mean, variance, at):
+    end = np.int64(at)
+    rest, rest_square = 0.0, 0.0
+    c = 0
+    for part in literal_unroll(T.parts):
+        weight = T.weights.now[c]
+        if weight > 0.0 and end != verbs.NO_ROOM:
+            begin = end
+            end, p, v = verbs.moments_row(part, row, index, mean, variance, begin)
+            for i in range(begin, end):
+                variance[i] = weight * (variance[i] + mean[i] * mean[i] - v - p * p)
+                mean[i] = weight * (mean[i] - p)
+            rest += weight * p
+            rest_square += weight * (v + p * p)
+        c += 1
+    if end == verbs.NO_ROOM:
+        return end, 0.0, 0.0
+    return merge_moments(index, mean, variance, at, end, rest, rest_square, T.sums)
+
+
+@verbs.concentration.register(MixtureState)
+def _concentration(T, row):
+    inverse = 0.0
+    c = 0
+    for part in literal_unroll(T.parts):
+        if T.weights.now[c] > 0.0:
+            inverse += T.weights.now[c] / verbs.concentration(part, row)
+        c += 1
+    return 1.0 / inverse
 
 
 @verbs.commit.register(MixtureState)

@@ -98,6 +98,15 @@ def _expected(R, row, index, prob, begin, end, background):
     return total
 
 
+@verbs.reward_variance.register(OwnRewards)
+def _variance(R, row):
+    mean, square = 0.0, 0.0
+    for m in range(R.weights.now.shape[0]):
+        mean += R.weights.now[m] * R.expected[m, row]
+        square += R.weights.now[m] * R.expected[m, row] ** 2
+    return max(0.0, square - mean * mean)
+
+
 @verbs.reward_probability.register(OwnRewards)
 def _probability(R, row, s2, r):
     total = 0.0

@@ -69,6 +69,11 @@ def _known_expected(R, row, index, prob, begin, end, background):
     return known_row(R, row, index, prob, begin, end, background)
 
 
+@verbs.reward_variance.register(KnownState)
+def _known_variance(R, row):
+    return 0.0
+
+
 @verbs.reward_probability.register(KnownState)
 def _known_probability(R, row, s2, r):
     return 1.0
@@ -241,6 +246,12 @@ def _beta_sample(R, choice, row, index, prob, begin, end, background, rng):
 @verbs.expected_reward.register(BetaState)
 def _beta_expected(R, row, index, prob, begin, end, background):
     return _success(R, row)
+
+
+@verbs.reward_variance.register(BetaState)
+def _beta_variance(R, row):
+    p = _success(R, row)
+    return p * (1.0 - p) / (R.a + R.b + R.sums.sums[row, N] + 1.0)
 
 
 @verbs.reward_probability.register(BetaState)

@@ -8,6 +8,11 @@ outcomes, up to factors without k,
     C   = Σ_k m_k (k₀α+n)/(kα+n) / Σ_k m_k             (probability that the next outcome was seen before)
     ν(seen i) = C (α+n_i)/(k₀α+n),      ν(unseen) = (1−C)/(S−k₀) each.
 
+Second moments need one number more, U = E[(k−k₀)α / ((kα+n)(kα+n+1))]: since D = E[1/((kα+n)(kα+n+1))] is
+(C/(k₀α+n) − U) / (k₀α+n+1),
+
+    E[p_i²] = (α+n_i)(α+n_i+1) D  for i seen,      E[p_j²] = (α+1) U/(S−k₀)  for j unseen.
+
 To draw a row: k from m_k, then k−k₀ new outcomes uniformly without replacement, then Dirichlet(α+n_i) on the
 seen and Dirichlet(α) on the new ones. C and log Σ m_k depend on (k₀, n) alone, so both are remembered in a
 direct-mapped table of fixed size: a clash only costs a second computation. Where a row has been seen only a few
@@ -64,7 +69,7 @@ class SparseState(NamedTuple):
     log_factorial: np.ndarray  # float64 [S+1]
     prior_cdf: np.ndarray  # float64 [S+1]: P(size <= k)
     memo_key: np.ndarray  # int64 [2^MEMO_BITS]: the (k₀, n) that an entry stands for
-    memo: np.ndarray  # float64 [2^MEMO_BITS, 3]: C, log Σ m_k, P(k = k₀)
+    memo: np.ndarray  # float64 [2^MEMO_BITS, 4]: C, log Σ m_k, P(k = k₀), U
     sizes: np.ndarray  # float64 [FEW_DRAWS (FEW_DRAWS+1) / 2, S+1]: P(size <= k | k₀, n); [:, 0] = 1 if filled
     mark: np.ndarray  # int64 [S+1] scratch of draw_new_outcomes
 
@@ -90,7 +95,7 @@ def _look_up(state, k0, n):
 def _compute(state, k0, n, entry):
     """Fill a memo entry: one pass over k, sums scaled by the largest term so far."""
     seen_mass = k0 * state.alpha + n
-    top, total, again = -np.inf, 0.0, 0.0
+    top, total, again, unseen = -np.inf, 0.0, 0.0, 0.0
     for k in range(max(k0, 1), state.base.shape[0]):
         if state.base[k] == -np.inf:
             continue
@@ -99,13 +104,16 @@ def _compute(state, k0, n, entry):
             scale = math.exp(top - log_m)
             total *= scale
             again *= scale
+            unseen *= scale
             top = log_m
         m = math.exp(log_m - top)
         total += m
         again += m * seen_mass / (k * state.alpha + n)
+        unseen += m * (k - k0) * state.alpha / ((k * state.alpha + n) * (k * state.alpha + n + 1.0))
     log_total = top + math.log(total) if total > 0.0 else -np.inf
     state.memo[entry, 0] = again / total if total > 0.0 else 0.0
     state.memo[entry, 1] = log_total
+    state.memo[entry, 3] = unseen / total if total > 0.0 else 0.0
     state.memo[entry, 2] = math.exp(_log_m(state, k0, k0, n) - log_total) if total > 0.0 else 0.0
 
 
@@ -271,6 +279,40 @@ def _mean_row(T, row, index, prob, at):
     return end, unseen * n_states
 
 
+@verbs.moments_row.register(SparseState)
+def _moments_row(T, row, index, mean, variance, at):
+    counts = T.counts
+    n_states = T.base.shape[0] - 1
+    k0, n, start = counts.rows[row, SIZE], counts.rows[row, TOTAL], counts.rows[row, START]
+    if at + k0 > index.shape[0]:
+        return verbs.NO_ROOM, 0.0, 0.0
+    entry = _look_up(T, k0, n)
+    again, U = T.memo[entry, 0], T.memo[entry, 3]
+    seen = k0 * T.alpha + n
+    first = again / seen if n > 0 else 0.0
+    second = (first - U) / (seen + 1.0)
+    for i in range(k0):
+        weight = T.alpha + counts.pool[start + i, COUNT]
+        index[at + i] = counts.pool[start + i, NEXT]
+        mean[at + i] = weight * first
+        variance[at + i] = max(0.0, weight * (weight + 1.0) * second - (weight * first) ** 2)
+    if k0 == n_states:
+        return at + k0, 0.0, 0.0
+    p = (1.0 - again) / (n_states - k0)
+    return at + k0, p, max(0.0, (T.alpha + 1.0) * U / (n_states - k0) - p * p)
+
+
+@verbs.concentration.register(SparseState)
+def _concentration(T, row):
+    k0, n = T.counts.rows[row, SIZE], T.counts.rows[row, TOTAL]
+    if n > 0:
+        return (k0 * T.alpha + n) / T.memo[_look_up(T, k0, n), 0]
+    inverse = 0.0  # E[1/(kα)]
+    for k in range(1, T.base.shape[0]):
+        inverse += (T.prior_cdf[k] - T.prior_cdf[k - 1]) / (k * T.alpha)
+    return 1.0 / inverse
+
+
 @verbs.commit.register(SparseState)
 def _commit(T, row):
     commit_count(T.counts, row)
@@ -334,7 +376,7 @@ class SparseDirichlet(Prior):
             log_factorial=_log_gamma(k + 1),
             prior_cdf=np.cumsum(p),
             memo_key=np.full(1 << MEMO_BITS, -1, np.int64),
-            memo=np.zeros((1 << MEMO_BITS, 3)),
+            memo=np.zeros((1 << MEMO_BITS, 4)),
             sizes=np.zeros((FEW_DRAWS * (FEW_DRAWS + 1) // 2 if n_states <= TABLE_STATES else 0, n_states + 1)),
             mark=np.zeros(n_states + 1, np.int64),
         )

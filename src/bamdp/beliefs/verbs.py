@@ -60,6 +60,23 @@ def mean_row(T, row, index, prob, at):
 
 
 @generic
+def moments_row(T, row, index, mean, variance, at):
+    """Posterior mean and variance of each of a row's probabilities.
+
+    Those of some outcomes are written to ``index``, ``mean`` and ``variance`` at ``at:end``; returns (end, mean,
+    variance) with the two numbers that all other outcomes share. The end is NO_ROOM when they do not fit.
+    """
+
+
+@generic
+def concentration(T, row):
+    """n₀ + n: the prior count of a row plus what was observed. The harmonic mean where a row is a mixture.
+
+    Only for priors that count: there is none for a finite set of models.
+    """
+
+
+@generic
 def commit(T, row):
     """Make what was pushed on ``row`` final: it was really observed."""
 
@@ -87,6 +104,11 @@ def sample_reward(R, choice, row, index, prob, begin, end, background, rng):
 @generic
 def expected_reward(R, row, index, prob, begin, end, background):
     """E[r | row] under the belief, with the mean transition row at ``begin:end`` (plus background)."""
+
+
+@generic
+def reward_variance(R, row):
+    """Posterior variance of E[r | row], as far as the reward model itself is open: 0 for known rewards."""
 
 
 @generic

@@ -29,6 +29,7 @@ def do(given: argparse.Namespace) -> int:
     output = Path(given.output)
     if output.suffix not in (".png", ".svg", ".pdf"):
         raise ValueError(f"--output must end in .png, .svg or .pdf, got {given.output!r}")
+    output.parent.mkdir(parents=True, exist_ok=True)
     env = bamdp.make_env(ENV)
     prior, rewards = make_prior(PRIOR, env), make_rewards(None, env)
     batches: dict[str, Batch] = {}
@@ -43,7 +44,13 @@ def do(given: argparse.Namespace) -> int:
     )
     print_batches(batches, optimum, title)
     curves = {name: np.array([run.rewards for run in batch.runs]) for name, batch in batches.items()}
-    heading = f"Learning a 5 × 5 grid ({len(first.runs)} runs)"
-    learning_curves(output, curves, window=WINDOW, optimum=best, title=heading)
+    learning_curves(
+        output,
+        curves,
+        window=WINDOW,
+        optimum=best,
+        title="Learning to cross a slippery 5 × 5 grid",
+        note=f"mean of {len(first.runs)} runs, band ± 1 s.e.",
+    )
     console.note(f"learning curve: {output}")
     return 0

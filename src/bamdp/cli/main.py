@@ -19,6 +19,7 @@ from bamdp.cli import console
 from bamdp.registry import DEFAULT_PRIOR, REWARDS
 
 LISTS = ("envs", "planners", "priors")
+KINDS = {"what": "list", "rewards": "reward model"}  # what messages call an argument
 
 
 class Parser(argparse.ArgumentParser):
@@ -29,9 +30,7 @@ class Parser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
-            _checks.one_of(
-                value, action.metavar if isinstance(action.metavar, str) else "choice", action.choices
-            )
+            _checks.one_of(value, KINDS.get(action.dest, action.dest), action.choices)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -184,7 +183,7 @@ def _add_warmup(parser: Parser) -> None:
 
 
 def _add_demo(parser: Parser) -> None:
-    _add_runs(parser, runs=100, jobs=min(2, os.cpu_count() or 1))
+    _add_runs(parser, runs=50, jobs=min(2, os.cpu_count() or 1))
     parser.add_argument(
         "--output",
         default="learning-curve.png",

@@ -35,12 +35,14 @@ def do(given: argparse.Namespace) -> int:
     gain = "none: it depends on where one is" if found.gain is None else f"{found.gain:.6f}"
     rows = [
         (f"value of the start, discount {given.discount:g}", f"{found.value:.4f}"),
-        ("average reward a step", gain),
+        ("average reward per step", gain),
         (f"total over {steps} steps, best play", f"{found.optimum:.2f}"),
         (f"  policy optimal for discount {given.discount:g}", f"{found.discounted:.2f}"),
         ("  uniformly random play", f"{found.random:.2f}"),
     ]
-    title = f"{env.name}: {env.n_states} states, {env.n_actions} actions, model known"
+    title = (
+        f"{env.name}: {env.n_states} state{'s' * (env.n_states > 1)}, {env.n_actions} actions, model known"
+    )
     if len(env.worlds) > 1:
         title += f" (mean over {len(env.worlds)} worlds)"
     console.print_table(("", "expected"), rows, title, numbers=("expected",))

@@ -74,7 +74,7 @@ class Tree(NamedTuple):
     parent: np.ndarray  # int64 [nodes]
     action: np.ndarray  # int64 [nodes]: the parent's action that led here
     reward: np.ndarray  # float64 [nodes]: received on the way
-    count: np.ndarray  # int64 [nodes]: draws of this outcome
+    times: np.ndarray  # int64 [nodes]: draws of this outcome
     sibling: np.ndarray  # int64 [nodes]: the next child of the same outcome node, or NONE
     value: np.ndarray  # float64 [nodes]: of the leaf, after back_up of the node
     child: np.ndarray  # int64 [nodes, A]: first child by each action, or NONE
@@ -122,7 +122,7 @@ def grow(T, R, space, discount, tol, depth, width, n_trajectories, leaf, rows, s
                     child = _add_node(tree, node, a, r, s2)
                     tree.size[1] = max(tree.size[1], d)
                     fresh = True
-                tree.count[child] += 1
+                tree.times[child] += 1
                 tree.draws[node, a] += 1
             node = child
         if fresh and not space.terminal[tree.state[node]]:
@@ -145,7 +145,7 @@ def _add_node(tree, parent, a, r, s):
     tree.parent[node] = parent
     tree.action[node] = a
     tree.reward[node] = r
-    tree.count[node] = 0
+    tree.times[node] = 0
     tree.value[node] = 0.0
     for b in range(tree.child.shape[1]):
         tree.child[node, b] = NONE
@@ -170,8 +170,8 @@ def _pick_child(tree, node, a, rng):
     """The child of one of the draws of an outcome node, each with the same probability."""
     left = below(rng, tree.draws[node, a])
     child = tree.child[node, a]
-    while left >= tree.count[child]:
-        left -= tree.count[child]
+    while left >= tree.times[child]:
+        left -= tree.times[child]
         child = tree.sibling[child]
     return child
 
@@ -214,9 +214,9 @@ def back_up(tree, discount):
         if node != ROOT:
             q = tree.reward[node] + discount * tree.value[node]
             parent, a = tree.parent[node], tree.action[node]
-            tree.total[parent, a] += tree.count[node] * q
+            tree.total[parent, a] += tree.times[node] * q
             if parent == ROOT:
-                tree.squares[a] += tree.count[node] * q * q
+                tree.squares[a] += tree.times[node] * q * q
 
 
 def _with_own(solver: Solver, own: Solver) -> Solver:
@@ -282,7 +282,7 @@ class BayesianSparseSampling(Planner):
         leaf_solver = _with_own(space.solver, copy_state(space.solver))
         nodes, A = self.n_trajectories + 1, belief.n_actions
         tree = Tree(
-            **{name: np.zeros(nodes, np.int64) for name in ("state", "parent", "action", "count", "sibling")},
+            **{name: np.zeros(nodes, np.int64) for name in ("state", "parent", "action", "times", "sibling")},
             reward=np.zeros(nodes),
             value=np.zeros(nodes),
             child=np.zeros((nodes, A), np.int64),

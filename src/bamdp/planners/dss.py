@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bamdp import _checks
-from bamdp._kernels.jit import kernel, primitive
+from bamdp._kernels.jit import generic, kernel, primitive
 from bamdp._kernels.solve import Solver, solve
 from bamdp._kernels.sweeps import average, row_value
 from bamdp._serial import known
@@ -39,7 +39,7 @@ from bamdp.planners.base import Candidate, Plan, Planner, Transition
 from bamdp.planners.workspace import Workspace, new_workspace
 
 LEAVES = ("zero", "mean", "upper", "policy")
-ZERO, MEAN, UPPER, POLICY = range(4)
+_, MEAN, UPPER, POLICY = range(4)
 FITS, NO_ROOM = 0, verbs.NO_ROOM
 LEAF_ROUNDS = 10_000
 
@@ -65,13 +65,30 @@ RETURN, TOTAL, SQUARES, BEST = range(4)
 
 
 @known
-class Leaf(NamedTuple):
-    """How a leaf is valued, with a workspace of its own (its values stay those of earlier leaves)."""
+class ZeroLeaf(NamedTuple):
+    """Nothing is expected after the last stage."""
+
+    unused: int = 0
+
+
+@known
+class ModelLeaf(NamedTuple):
+    """A leaf is valued by solving models, with values of its own to start from (those of earlier leaves)."""
 
     kind: int
     n_models: int
     tol: float
     solver: Solver
+
+
+@generic
+def leaf_value(L, T, R, space, discount, rows, s, rng):
+    """(status, value) of the hyper-state (s, belief) after the last stage."""
+
+
+@leaf_value.register(ZeroLeaf)  # type: ignore[attr-defined]
+def _zero_leaf(L, T, R, space, discount, rows, s, rng):
+    return FITS, 0.0
 
 
 @kernel
@@ -82,8 +99,8 @@ def search(T, R, space, G, K, N, M, discount, leaf, rows, solver, tree, s, rng):
     """
     H = tree.state.shape[0]
     last_discount = discount**K
-    h = 0
-    _enter(tree, 0, s)
+    h = np.int64(0)  # a literal 0 would have every helper compiled twice
+    _enter(tree, h, s)
     while True:
         if tree.trial[h, 1] == 0:  # a new policy                                        line 6
             if sample_model(T, R, space, rows, rng) == NO_ROOM:
@@ -101,11 +118,10 @@ def search(T, R, space, G, K, N, M, discount, leaf, rows, solver, tree, s, rng):
                 h += 1
                 _enter(tree, h, end)
                 continue
-            if leaf.kind != ZERO:
-                status, value = _leaf_value(T, R, space, discount, leaf, rows, end, rng)
-                if status == NO_ROOM:
-                    _leave(T, R, tree, h)
-                    return NO_ROOM
+            status, value = leaf_value(leaf, T, R, space, discount, rows, end, rng)
+            if status == NO_ROOM:
+                _leave(T, R, tree, h)
+                return NO_ROOM
         while True:  # a sample of level h is complete; its node may be, too
             q = tree.sums[h, RETURN] + last_discount * value  # line 19
             _take_back(T, R, tree, h)
@@ -188,9 +204,8 @@ def _finish_policy(tree, h, M):
     tree.trial[h, 1] = 0
 
 
-@kernel
-def _leaf_value(T, R, space, discount, leaf, rows, s, rng):
-    """(status, value) of the hyper-state that the branch has come to."""
+@leaf_value.register(ModelLeaf)  # type: ignore[attr-defined]
+def _model_leaf(leaf, T, R, space, discount, rows, s, rng):
     if leaf.kind == UPPER:  # mean optimal value of a few sampled models
         total = 0.0
         for _ in range(leaf.n_models):
@@ -210,6 +225,12 @@ def _leaf_value(T, R, space, discount, leaf, rows, s, rng):
             return NO_ROOM, 0.0
         total += _policy_value(rows, space, discount, leaf, s)
     return FITS, total / leaf.n_models
+
+
+@kernel
+def value_leaf(leaf, T, R, space, discount, rows, s, rng):
+    """The same for callers outside kernels."""
+    return leaf_value(leaf, T, R, space, discount, rows, s, rng)
 
 
 @primitive
@@ -246,7 +267,8 @@ class Memory:
 
     space: Workspace
     tree: Tree
-    leaf: Leaf
+    leaf: ZeroLeaf | ModelLeaf
+    generator: Any  # the compiled generator's parameters; None for one in plain Python
     discount: float
     left: int = 0  # steps for which the best policy of the last plan is still followed
 
@@ -309,10 +331,14 @@ class DSS(Planner):
             )
 
     def start(self, belief: Belief, discount: float) -> Memory:
+        made = GENERATORS[self.generator]() if isinstance(self.generator, str) else self.generator
         S, H, N = belief.n_states, self.n_stages, self.n_policies
         space = new_workspace(belief)
-        own = ("values", "policy", "order")  # the rest is scratch that both may use
-        leaf_solver = space.solver._replace(**{name: getattr(space.solver, name).copy() for name in own})
+        leaf: ZeroLeaf | ModelLeaf = ZeroLeaf()
+        if self.leaf != "zero":
+            own = ("values", "policy", "order")  # the rest is scratch that both may use
+            solver = space.solver._replace(**{name: getattr(space.solver, name).copy() for name in own})
+            leaf = ModelLeaf(LEAVES.index(self.leaf), self.leaf_samples, float(self.leaf_tol), solver)
         return Memory(
             space=space,
             tree=Tree(
@@ -326,7 +352,8 @@ class DSS(Planner):
                 spread=np.zeros(N),
                 best=np.zeros(S, np.int32),
             ),
-            leaf=Leaf(LEAVES.index(self.leaf), self.leaf_samples, self.leaf_tol, leaf_solver),
+            leaf=leaf,
+            generator=made.state() if isinstance(made, Generator) else None,
             discount=discount,
         )
 
@@ -353,12 +380,29 @@ class DSS(Planner):
         if seen.terminated:
             memory.left = 0
 
+    def leaf_value(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> float:
+        """The value of the hyper-state that the belief is in now, by ``leaf``."""
+        before = rng.copy()
+        while True:
+            status, value = value_leaf(
+                memory.leaf, belief.T, belief.R, belief.space, memory.discount, memory.space.rows, state, rng
+            )
+            if status == FITS:
+                return float(value)
+            self._grow(memory)
+            rng[:] = before
+
+    @staticmethod
+    def _grow(memory: Memory) -> None:
+        memory.space.grow()
+        if isinstance(memory.leaf, ModelLeaf):
+            main = memory.space.solver
+            solver = memory.leaf.solver._replace(index=main.index, prob=main.prob, sums=main.sums)
+            memory.leaf = memory.leaf._replace(solver=solver)
+
     def _search(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> None:
         belief.reserve(self.n_steps * self.n_stages)
-        made = self.generator
-        if isinstance(made, str):
-            made = GENERATORS[made]()
-        if not isinstance(made, Generator):
+        if memory.generator is None:
             from bamdp.planners.dss_python import search_in_python
 
             search_in_python(self, memory, belief, state, rng)
@@ -370,7 +414,7 @@ class DSS(Planner):
                 belief.T,
                 belief.R,
                 belief.space,
-                made.state(),
+                memory.generator,
                 self.n_steps,
                 self.n_policies,
                 self.n_samples,
@@ -384,7 +428,5 @@ class DSS(Planner):
             )
             if status == FITS:
                 return
-            space.grow()  # and draw the very same models again, now that they fit
-            solver = memory.leaf.solver._replace(index=space.solver.index, prob=space.solver.prob, sums=space.solver.sums)
-            memory.leaf = memory.leaf._replace(solver=solver)
+            self._grow(memory)  # and draw the very same models again, now that they fit
             rng[:] = before

@@ -56,8 +56,8 @@ class Stack(NamedTuple):
     sums: np.ndarray  # float64 [H, 3]: Q of the action so far, best Q, γ times probability of the child
     next: np.ndarray  # int32 [H, S]: next states of the action
     prob: np.ndarray  # float64 [H, S]: their predictive probabilities
-    index: np.ndarray  # int32 [room] scratch for one row
-    share: np.ndarray  # float64 [room] scratch for one row
+    entry: np.ndarray  # int32 [room] scratch for one row: next states
+    share: np.ndarray  # float64 [room] scratch for one row: probabilities
     value: np.ndarray  # float64 [A]: Q at the root, NaN where an action does not exist
 
 
@@ -158,13 +158,11 @@ def search(T, R, space, discount, stack, table, s):
                 stack.at[h, ACTION] += 1
                 continue
             row = stack.state[h] * n_actions + a
-            end, background = verbs.mean_row(T, row, stack.index, stack.share, 0)
+            end, background = verbs.mean_row(T, row, stack.entry, stack.share, 0)
             if end == NO_ROOM:
                 status = NO_ROOM
             else:
-                stack.sums[h, Q] = verbs.expected_reward(
-                    R, row, stack.index, stack.share, 0, end, background
-                )
+                stack.sums[h, Q] = verbs.expected_reward(R, row, stack.entry, stack.share, 0, end, background)
                 stack.at[h, LAST] = 0 if h + 1 == H else _list_children(stack, space, h, end, background)
                 stack.at[h, CHILD] = 0
                 stack.at[h, OUTCOME] = 0
@@ -235,7 +233,7 @@ def _list_children(stack, space, h, end, background):
         for s2 in range(n_states):
             stack.prob[h, s2] = background / n_states
         for i in range(end):
-            stack.prob[h, stack.index[i]] += stack.share[i]
+            stack.prob[h, stack.entry[i]] += stack.share[i]
         for s2 in range(n_states):
             if stack.prob[h, s2] > 0.0 and not space.terminal[s2]:
                 stack.next[h, n] = s2
@@ -243,8 +241,8 @@ def _list_children(stack, space, h, end, background):
                 n += 1
         return n
     for i in range(end):
-        if stack.share[i] > 0.0 and not space.terminal[stack.index[i]]:
-            stack.next[h, n] = stack.index[i]
+        if stack.share[i] > 0.0 and not space.terminal[stack.entry[i]]:
+            stack.next[h, n] = stack.entry[i]
             stack.prob[h, n] = stack.share[i]
             n += 1
     return n
@@ -260,7 +258,7 @@ def new_stack(belief: Belief, horizon: int, room: int) -> Stack:
         sums=np.zeros((H, 3)),
         next=np.zeros((H, S), np.int32),
         prob=np.zeros((H, S)),
-        index=np.zeros(room, np.int32),
+        entry=np.zeros(room, np.int32),
         share=np.zeros(room),
         value=np.full(A, np.nan),
     )
@@ -316,7 +314,7 @@ class FHTS(Planner):
         _checks.integer(self.max_hyper_states, "max_hyper_states")
 
     def start(self, belief: Belief, discount: float) -> Memory:
-        enumerable = type(belief.R) in verbs.n_outcomes.table  # type: ignore[attr-defined]
+        enumerable = type(belief.R) in verbs.n_outcomes.table
         if not enumerable or not 1 <= verbs.n_outcomes(belief.R) <= MANY_REWARDS:
             raise ValueError(
                 f"FHTS enumerates rewards, and {belief.reward_model or type(belief.R).__name__} has too many to "

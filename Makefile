@@ -1,0 +1,53 @@
+# Every target sets up .venv first (once; again when pyproject.toml or constraints.txt change).
+
+PYTHON ?= python3
+JOBS ?= 2
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+
+.PHONY: help setup demo test test-slow test-all bench lint format clean
+
+help:
+	@echo "make demo      three planners on a 5 by 5 grid: a table, and out/learning-curve.png"
+	@echo "make test      the test suite"
+	@echo "make test-all  the same and the slow tests"
+	@echo "make bench     speed, as a table and JSON"
+	@echo "make lint      style, types and import contracts"
+	@echo "make clean     remove .venv, caches and what was built"
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(READY)
+	$(BIN)/bamdp demo --output out/learning-curve.png
+
+test: $(READY)
+	$(PYTEST) -m "not slow"
+
+test-slow: $(READY)
+	$(PYTEST) -m slow
+
+test-all: test test-slow
+
+bench: $(READY)
+	$(BIN)/python benchmarks/run.py
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

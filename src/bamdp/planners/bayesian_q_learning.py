@@ -1,0 +1,337 @@
+"""BayesianQLearning: a distribution over every Q value, learned from real steps without a model.
+
+**Belief.** Let R(s, a) be the discounted return after (s, a) and optimal play, taken to be Normal with unknown
+mean μ = Q(s, a) and precision τ, a priori and so a posteriori Normal-Gamma, NG(μ0, λ, α, β):
+
+    τ ~ Gamma(α, rate β),    μ | τ ~ N(μ0, 1/(λτ)),
+    E[μ] = μ0,   Var[μ] = β/(λ(α−1)),   μ ~ μ0 + √(β/(λα)) t_2α,   R ~ μ0 + √(β(λ+1)/(λα)) t_2α.
+
+A return x seen makes it (:func:`observed`)
+
+    NG((λμ0 + x)/(λ+1), λ+1, α + ½, β + λ(x − μ0)²/(2(λ+1))).
+
+**Updating.** Returns are not seen, only r and s'. The return is r + γR', where R' is the return of the action in
+s' with the highest mean, or 0 after a terminal s'. R' has the law above, and two ways to use it are offered.
+
+- *moment* (:func:`moment_update`): put the first two moments of r + γR' into the formula as if they were those of
+  one sample, so that x becomes its mean and β gains half its variance on top.
+- *mixture* (:func:`mixture_update`): average the posteriors over R', p(μ, τ) = E[NG(· | r + γR')], and take the
+  Normal-Gamma nearest to it, in the sense of the least KL(p ‖ NG), which matches E[τ], E[τμ], E[τμ²], E[log τ]:
+
+      μ0 = E[τμ]/E[τ],   1/λ = E[τ(μ − μ0)²],   log α − ψ(α) = log E[τ] − E[log τ],   β = α/E[τ].
+
+  Given R' these expectations are in closed form; what is left is one integral over R' (:func:`t_nodes`). Unlike
+  the moments, a mixture over a vague R' can leave one *less* certain than before.
+
+**Choosing.** *sampling*: draw μ of each action, take the largest (Thompson's rule for Q). *vpi*: with a₁ and a₂
+the two highest means, knowing μ(s, a) = q perfectly would be worth
+
+    q − μ0(s, a₁)   if a ≠ a₁ turns out better,      μ0(s, a₂) − q   if a₁ turns out worse, else nothing;
+
+VPI(s, a) is its expectation, an expected excess of a Student t in closed form (:func:`excess`), and the action
+maximises μ0(s, a) + VPI(s, a), equals drawn at random.
+
+**Guarantee.** A moment update moves μ0 as Q-learning does with rate 1/(λ+1). These rates are 1/(λ₀+n), so means
+converge to Q* if every pair is tried for ever (Watkins & Dayan 1992); sampling does try every pair for ever, vpi
+need not. The rate 1/n is slow to forget what was bootstrapped early (see :mod:`bamdp.planners.q_learning`), which
+is also why the posterior is overconfident: R' in successive updates is much the same variable, counted as fresh
+evidence each time. On a bandit with γ = 0 all is exact but for normality.
+
+**Departures.** The paper has the hyper-parameters of the prior by hand. Here μ0 and β follow from the range of
+rewards unless given: returns lie in [r_min, r_max]/(1−γ), of width W; μ0 is the middle and √Var[μ] = W·``spread``.
+The paper keeps α above 1 + ε after a projection, so that variances exist; ε = 10⁻³ here. Ties between the
+highest means in s' go to the lowest action.
+
+Reference: Dearden, Friedman & Russell, "Bayesian Q-learning" (AAAI 1998).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import betainc, betaln, polygamma, psi
+
+from bamdp import _checks
+from bamdp._kernels.jit import kernel
+from bamdp._kernels.random import gamma, normal
+from bamdp._serial import known
+from bamdp.beliefs import verbs
+from bamdp.beliefs.base import Belief
+from bamdp.planners.base import Candidate, Plan, Planner, Transition
+from bamdp.planners.q_learning import best_of
+
+SELECTION = ("vpi", "sampling")
+UPDATE = ("moment", "mixture")
+LEAST_SHAPE = 1.001  # 1 + ε: α below 1 has no variance
+GAUSS_X, GAUSS_W = np.polynomial.legendre.leggauss(10)
+DOUBLINGS = 2.0 ** np.arange(0, 24)  # of the scale of a t_2 law: its tail beyond 2^23 is 1e-14
+
+
+class NormalGamma(NamedTuple):
+    """NG(μ0, λ, α, β), of one pair."""
+
+    mu0: float
+    lam: float
+    alpha: float
+    beta: float
+
+    @property
+    def variance(self) -> float:
+        """Var[μ]."""
+        return self.beta / (self.lam * (self.alpha - 1.0))
+
+    @property
+    def return_variance(self) -> float:
+        """Var[R], noise and uncertainty of the mean together."""
+        return (self.lam + 1.0) * self.variance
+
+
+# --- the posterior ----------------------------------------------------------------------------------------
+
+
+def observed(prior: NormalGamma, x: float, variance: float = 0.0) -> NormalGamma:
+    """The posterior after a return of mean ``x``; with a variance, the paper's update by two moments."""
+    mu0, lam, alpha, beta = prior
+    gain = 0.5 * variance + 0.5 * lam / (lam + 1.0) * (x - mu0) ** 2
+    return NormalGamma((lam * mu0 + x) / (lam + 1.0), lam + 1.0, alpha + 0.5, beta + gain)
+
+
+def moment_update(prior: NormalGamma, r: float, discount: float, after: NormalGamma | None) -> NormalGamma:
+    """After reward ``r`` and a state whose best action is believed to return ``after`` (None: it was the end)."""
+    if after is None:
+        return observed(prior, r)
+    return observed(prior, r + discount * after.mu0, discount**2 * after.return_variance)
+
+
+def mixture_update(prior: NormalGamma, r: float, discount: float, after: NormalGamma | None) -> NormalGamma:
+    """The same by averaging posteriors over the unseen return, projected on the nearest Normal-Gamma."""
+    if after is None or discount == 0.0:
+        return observed(prior, r)
+    mu0, lam, alpha, beta = prior
+    scale = math.sqrt(after.beta * (after.lam + 1.0) / (after.lam * after.alpha))
+    centre, width = r + discount * after.mu0, discount * scale
+    # Given the return x the posterior is NG(m, λ+1, α+½, b), with b = β(1 + z²) at z = (x − μ0)/fine.
+    fine = math.sqrt(2.0 * beta * (lam + 1.0) / lam)
+    x, weight = t_nodes(2.0 * after.alpha, centre, width, mu0, fine)
+    z = (x - mu0) / fine
+    m = (lam * mu0 + x) / (lam + 1.0)
+    shape = alpha + 0.5
+    precision = weight / (1.0 + z * z)  # of E[τ], each node's share times β/(α+½)
+    total = float(precision.sum())
+    new_mu0 = float(precision @ m) / total
+    spread = shape / beta * float(precision @ (m - new_mu0) ** 2)
+    new_lam = 1.0 / (1.0 / (lam + 1.0) + spread)
+    jensen = math.log(total) + float(weight @ np.log1p(z * z))  # log E[1/b] + E[log b] >= 0
+    new_alpha = max(LEAST_SHAPE, shape_from_logs(log_minus_psi(shape) + max(0.0, jensen)))
+    return NormalGamma(new_mu0, new_lam, new_alpha, new_alpha * beta / (shape * total))
+
+
+def t_nodes(nu: float, centre: float, width: float, other: float, fine: float) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of E[f(X)] for X = centre + width·t_ν, ν >= 2.
+
+    ``f`` may vary around ``other`` on the scale ``fine``, which can be many orders from ``width``: the panels,
+    each with a Gauss–Legendre rule, double in length away from both places. Weights are made to sum to one.
+    """
+    reach = width * DOUBLINGS[-1]
+    steps = math.ceil(math.log2(max(2.0, (reach + abs(other - centre)) / fine)))
+    near, far = width * DOUBLINGS, fine * 2.0 ** np.arange(0, steps + 1)
+    edges = np.concatenate([centre - near, [centre], centre + near, other - far, [other], other + far])
+    edges = np.unique(np.clip(edges, centre - reach, centre + reach))
+    half = 0.5 * np.diff(edges)[:, None]
+    x = (edges[:-1, None] + half * (1.0 + GAUSS_X)).ravel()
+    t = (x - centre) / width
+    weight = (half * GAUSS_W).ravel() * np.exp(-0.5 * (nu + 1.0) * np.log1p(t * t / nu))
+    return x, weight / weight.sum()
+
+
+def log_minus_psi(y: float) -> float:
+    """log y − ψ(y) > 0, without the cancellation that large y would bring."""
+    if y < 30.0:
+        return float(math.log(y) - psi(y))
+    v = 1.0 / (y * y)
+    return 0.5 / y + v * (1.0 / 12.0 - v * (1.0 / 120.0 - v * (1.0 / 252.0 - v / 240.0)))
+
+
+def shape_from_logs(c: float) -> float:
+    """The y with log y − ψ(y) = c > 0: Newton's method on 1/y, quadratic from a start within 2 percent."""
+    y = (3.0 - c + math.sqrt((c - 3.0) ** 2 + 24.0 * c)) / (12.0 * c)
+    for _ in range(50):
+        slope = 1.0 / y - float(polygamma(1, y))  # of log y − ψ(y)
+        inverse = 1.0 / y + (log_minus_psi(y) - c) / (slope * y * y)
+        new = 1.0 / inverse if inverse > 0.0 else 0.5 * y
+        if abs(new - y) <= 1e-14 * y:
+            return new
+        y = new
+    return y
+
+
+# --- choosing ---------------------------------------------------------------------------------------------
+
+
+def excess(nu: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """E[(t_ν − z)⁺] for ν > 1: f(z)(ν + z²)/(ν − 1) − z·P(t_ν > z)."""
+    tail = 0.5 * betainc(0.5 * nu, 0.5, nu / (nu + z * z))  # beyond |z|
+    log_f = -0.5 * (nu + 1.0) * np.log1p(z * z / nu) - 0.5 * np.log(nu) - betaln(0.5 * nu, 0.5)
+    above = np.exp(log_f) * (nu + z * z) / (nu - 1.0) - np.abs(z) * tail  # E[(t − |z|)⁺]
+    return np.maximum(0.0, above) + np.maximum(0.0, -z)
+
+
+def perfect_information(mu0: np.ndarray, lam: np.ndarray, alpha: np.ndarray, beta: np.ndarray) -> np.ndarray:
+    """VPI of each action of one state; the arguments are [A] of those that exist."""
+    if len(mu0) == 1:
+        return np.zeros(1)
+    first = int(np.argmax(mu0))
+    second = np.max(np.delete(mu0, first))
+    scale = np.sqrt(beta / (lam * alpha))
+    z = (mu0[first] - mu0) / scale
+    z[first] = (mu0[first] - second) / scale[first]  # by symmetry, falling below the second is as good
+    return np.asarray(scale * excess(2.0 * alpha, z))
+
+
+@kernel
+def sample_means(mu0, lam, alpha, beta, rng, out):
+    """A draw of every μ; all arrays are [A]."""
+    for a in range(mu0.shape[0]):
+        tau = gamma(rng, alpha[a]) / beta[a]
+        out[a] = mu0[a] + normal(rng) / np.sqrt(lam[a] * tau)
+
+
+@kernel
+def _reward_range(R):
+    return verbs.reward_range(R)
+
+
+@known
+@dataclass
+class Memory:
+    """The posterior of every pair."""
+
+    mu0: np.ndarray  # float64 [S, A]
+    lam: np.ndarray  # float64 [S, A]
+    alpha: np.ndarray  # float64 [S, A]
+    beta: np.ndarray  # float64 [S, A]
+    visits: np.ndarray  # int64 [S, A]
+    discount: float
+
+
+@known
+@dataclass(frozen=True, kw_only=True)
+class BayesianQLearning(Planner):
+    """Bayesian Q-learning: Normal-Gamma beliefs about returns.
+
+    Parameters
+    ----------
+    selection
+        ``"vpi"``, highest mean plus myopic value of perfect information, or ``"sampling"``, highest of sampled
+        means.
+    update
+        ``"moment"`` or ``"mixture"``; see the head of this file.
+    mu0
+        Prior mean of every Q. By default the middle of what returns can be.
+    lam
+        λ, how many returns the prior mean is worth.
+    alpha
+        α, half the number of returns that the prior precision is worth, above 1.
+    spread
+        Prior standard deviation of every Q, as a share of the width of what returns can be.
+    beta
+        β, in place of ``spread``: then √(β/(λ(α−1))) is the standard deviation.
+
+    Examples
+    --------
+    >>> import bamdp
+    >>> agent = bamdp.Agent(BayesianQLearning(mu0=0.0, lam=1.0, alpha=2.0, beta=1.0), prior=bamdp.Dirichlet(),
+    ...                     n_states=2, n_actions=2, discount=0.0, seed=0)
+    >>> agent.observe(0, 1, 1.0, 1)
+    >>> agent.plan(0).candidates[1].value
+    0.5
+    """
+
+    selection: str = "vpi"
+    update: str = "mixture"
+    mu0: float | None = None
+    lam: float = 1.0
+    alpha: float = 2.0
+    spread: float = 0.5
+    beta: float | None = None
+
+    def __post_init__(self) -> None:
+        _checks.one_of(self.selection, "selection", SELECTION)
+        _checks.one_of(self.update, "update", UPDATE)
+        if self.mu0 is not None:
+            _checks.real(self.mu0, "mu0")
+        _checks.real(self.lam, "lam", low=0.0, open_low=True)
+        _checks.real(self.alpha, "alpha", low=1.0, open_low=True)
+        _checks.real(self.spread, "spread", low=0.0, open_low=True)
+        if self.beta is not None:
+            _checks.real(self.beta, "beta", low=0.0, open_low=True)
+
+    def prior(self, belief: Belief, discount: float) -> NormalGamma:
+        """What is believed about every pair before data."""
+        low, high = (float(x) / (1.0 - discount) for x in _reward_range(belief.R))
+        if not (math.isfinite(low) and math.isfinite(high)) and (self.mu0 is None or self.beta is None):
+            raise ValueError(
+                f"{belief.reward_model} sets no bounds on rewards to derive a prior over returns from; "
+                "give mu0 and beta"
+            )
+        mu0 = 0.5 * (low + high) if self.mu0 is None else float(self.mu0)
+        beta = self.beta
+        if beta is None:
+            width = high - low if high > low else 1.0 / (1.0 - discount)
+            beta = (self.spread * width) ** 2 * self.lam * (self.alpha - 1.0)
+        return NormalGamma(mu0, float(self.lam), float(self.alpha), float(beta))
+
+    def start(self, belief: Belief, discount: float) -> Memory:
+        shape = (belief.n_states, belief.n_actions)
+        parts = [np.full(shape, value) for value in self.prior(belief, discount)]
+        return Memory(*parts, np.zeros(shape, np.int64), discount)
+
+    def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
+        return self._decide(memory, belief, state, rng)[0]
+
+    def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        action, actions, scores = self._decide(memory, belief, state, rng)
+        posterior = [pair(memory, state, int(a)) for a in actions]
+        candidates = tuple(
+            Candidate(int(a), p.mu0, math.sqrt(p.variance), int(memory.visits[state, a]))
+            for a, p in zip(actions, posterior)
+        )
+        name = "sampled" if self.selection == "sampling" else "vpi"
+        shown = scores if self.selection == "sampling" else scores - [p.mu0 for p in posterior]
+        details = {name: tuple(shown.tolist()), "normal_gamma": tuple(tuple(p) for p in posterior)}
+        return Plan(action, float(memory.mu0[state, action]), candidates, details=details)
+
+    def learn(self, memory: Memory, belief: Belief, seen: Transition) -> None:
+        s, a, r, s2, terminated = seen
+        after = None
+        if not (terminated or belief.space.terminal[s2]):
+            means = np.where(belief.space.allowed[s2], memory.mu0[s2], -np.inf)
+            after = pair(memory, s2, int(np.argmax(means)))
+        update = moment_update if self.update == "moment" else mixture_update
+        new = update(pair(memory, s, a), float(r), memory.discount, after)
+        memory.mu0[s, a], memory.lam[s, a], memory.alpha[s, a], memory.beta[s, a] = new
+        memory.visits[s, a] += 1
+
+    def _decide(
+        self, memory: Memory, belief: Belief, state: int, rng: np.ndarray
+    ) -> tuple[int, np.ndarray, np.ndarray]:
+        """The action, the actions that exist, and the score of each: the highest wins."""
+        actions = np.flatnonzero(belief.space.allowed[state])
+        parts = [x[state, actions] for x in (memory.mu0, memory.lam, memory.alpha, memory.beta)]
+        if self.selection == "sampling":
+            scores = np.empty(len(actions))
+            sample_means(*parts, rng, scores)
+        else:
+            scores = parts[0] + perfect_information(*parts)
+        chosen = best_of(scores, np.ones((1, len(actions)), bool), 0, rng)
+        return int(actions[chosen]), actions, scores
+
+
+def pair(memory: Memory, s: int, a: int) -> NormalGamma:
+    """The posterior of one pair."""
+    return NormalGamma(
+        float(memory.mu0[s, a]), float(memory.lam[s, a]), float(memory.alpha[s, a]), float(memory.beta[s, a])
+    )

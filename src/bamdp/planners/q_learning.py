@@ -1,0 +1,144 @@
+"""QLearning: values learned from real steps alone, without a model.
+
+After (s, a, r, s'), the n-th visit of the pair,
+
+    Q(s, a) ← Q(s, a) + η_n (r + γ max_{a'} Q(s', a') − Q(s, a)),      η_n = η / n^power,
+
+with no value after a terminal s'. The action is ε-greedy, ε(s) = ε / (1 + decay · n(s)) after n(s) decisions in
+s, as in :mod:`bamdp.planners.epsilon_greedy`; the best of equal values is drawn at random.
+
+**Guarantee.** If every pair is visited for ever and 1/2 < power <= 1, then Q → Q* with probability one (Watkins
+& Dayan 1992); power near 1 is slow, since 1/n forgets early bootstrapped values at a rate n^−(1−γ) only
+(Even-Dar & Mansour 2003). The default is a constant rate (power 0), which tracks Q* up to noise and learns
+faster over the thousand steps of our tables.
+
+**Departures.** None from Watkins. The belief is not used, except for which actions exist and which states are
+terminal; an agent updates it all the same.
+
+**Defaults.** η = 0.2 and ε = 0.1 as in most baselines, decay = 0.05, and 0 as initial value. Optimism
+(``initial`` = r_max/(1−γ)) explores each pair systematically, but from such a height that a thousand steps do
+not suffice to come down on a grid.
+
+Reference: C. J. C. H. Watkins, Learning from Delayed Rewards (1989).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bamdp import _checks
+from bamdp._kernels.jit import kernel
+from bamdp._kernels.random import below
+from bamdp._serial import known
+from bamdp.beliefs.base import Belief
+from bamdp.planners.base import Candidate, Plan, Planner, Transition
+from bamdp.planners.epsilon_greedy import GREEDY, explore
+
+
+@kernel
+def best_of(scores, allowed, s, rng):
+    """The action that exists in ``s`` with the highest score, equals drawn at random.
+
+    ``scores`` is [A], ``allowed`` [S, A]. Without a tie no random number is used.
+    """
+    best = -np.inf
+    n, action = 0, -1
+    for a in range(scores.shape[0]):
+        if allowed[s, a] and scores[a] >= best:
+            n = n + 1 if scores[a] == best else 1
+            best = scores[a]
+            action = a
+    if n == 1:
+        return action
+    left = below(rng, n)
+    for a in range(scores.shape[0]):
+        if allowed[s, a] and scores[a] == best:
+            if left == 0:
+                return a
+            left -= 1
+    return action
+
+
+@known
+@dataclass
+class Memory:
+    """What a Q-learner has learned."""
+
+    q: np.ndarray  # float64 [S, A]
+    visits: np.ndarray  # int64 [S, A]
+    discount: float
+
+
+@known
+@dataclass(frozen=True, kw_only=True)
+class QLearning(Planner):
+    """Watkins's Q-learning with ε-greedy exploration.
+
+    Parameters
+    ----------
+    learning_rate
+        η, in (0, 1].
+    power
+        How the rate falls: η / n^power at the n-th visit of a pair; 0 keeps it, in (1/2, 1] values converge.
+    epsilon
+        Probability of a uniformly random action, in [0, 1].
+    decay
+        How fast that falls: ε / (1 + decay · n) after n decisions in a state; 0 keeps it.
+    initial
+        Every Q before data.
+
+    Examples
+    --------
+    >>> import bamdp
+    >>> agent = bamdp.Agent(QLearning(learning_rate=0.5), prior=bamdp.Dirichlet(), n_states=2, n_actions=1,
+    ...                     discount=0.9, seed=0)
+    >>> agent.observe(0, 0, 1.0, 1)
+    >>> agent.plan(0).value
+    0.5
+    """
+
+    learning_rate: float = 0.2
+    power: float = 0.0
+    epsilon: float = 0.1
+    decay: float = 0.05
+    initial: float = 0.0
+
+    def __post_init__(self) -> None:
+        _checks.real(self.learning_rate, "learning_rate", low=0.0, high=1.0, open_low=True)
+        _checks.real(self.power, "power", low=0.0, high=1.0)
+        _checks.real(self.epsilon, "epsilon", low=0.0, high=1.0)
+        _checks.real(self.decay, "decay", low=0.0)
+        _checks.real(self.initial, "initial")
+
+    def start(self, belief: Belief, discount: float) -> Memory:
+        shape = (belief.n_states, belief.n_actions)
+        return Memory(np.full(shape, float(self.initial)), np.zeros(shape, np.int64), discount)
+
+    def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
+        allowed = belief.space.allowed
+        action = explore(allowed, state, self._epsilon(memory, state), rng)
+        if action == GREEDY:
+            action = best_of(memory.q[state], allowed, state, rng)
+        return int(action)
+
+    def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        action = self.act(memory, belief, state, rng)
+        q, visits = memory.q[state], memory.visits[state]
+        actions = np.flatnonzero(belief.space.allowed[state])
+        candidates = tuple(Candidate(int(a), float(q[a]), count=int(visits[a])) for a in actions)
+        details = {"epsilon": self._epsilon(memory, state), "greedy": bool(q[action] == q[actions].max())}
+        return Plan(action, float(q[action]), candidates, details=details)
+
+    def learn(self, memory: Memory, belief: Belief, seen: Transition) -> None:
+        s, a, r, s2, terminated = seen
+        memory.visits[s, a] += 1
+        rate = self.learning_rate / memory.visits[s, a] ** self.power
+        after = 0.0
+        if not (terminated or belief.space.terminal[s2]):
+            after = memory.q[s2][belief.space.allowed[s2]].max()
+        memory.q[s, a] += rate * (r + memory.discount * after - memory.q[s, a])
+
+    def _epsilon(self, memory: Memory, state: int) -> float:
+        return float(self.epsilon / (1.0 + self.decay * memory.visits[state].sum()))

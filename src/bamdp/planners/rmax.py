@@ -1,0 +1,247 @@
+"""RMax: what is not known is as good as it could possibly be.
+
+A pair (s, a) is *known* once it has been tried m times, and then has the frequencies of those m tries as its
+model: P̂(s' | s, a) = n(s, a, s') / m, r̂(s, a) the mean of the m rewards. Any other pair is worth V_max for
+ever. At every step the action is greedy for
+
+    Q(s, a) = r̂(s, a) + γ Σ_{s'} P̂(s' | s, a) V(s')      known
+    Q(s, a) = V_max                                          unknown
+    V(s)    = max_a Q(s, a), 0 in terminal states
+
+(the lowest of equal actions). Since V_max = r_max/(1−γ) bounds every return, a greedy policy either reaches
+something unknown soon, and learns, or is near-optimal already ("explore or exploit", without being told when).
+
+**When it is solved.** The model of a known pair stays what it was when the pair became known, as in the
+original, so that the model changes at most S·A times, and is solved only then, from the last values.
+
+**Guarantee.** PAC: for m of the order S/(ε²(1−γ)⁴) up to logarithms, on all but polynomially many steps the
+policy is ε-optimal, with high probability (Brafman & Tennenholtz 2002 for average reward and games; Kakade 2003
+and Strehl, Li & Littman 2009 for discounted MDPs). Such m are far from practice; a small one can freeze a wrong
+model for ever, a large one tries everything so often that nothing is earned. The default m = 5 was the best of
+{1, 2, 3, 5, 10, 20} on average over chain, double_loop and grid5 (1000 steps, γ = .95).
+
+**Departures.** r_max is the largest reward that the belief deems possible. If it is negative then V_max = r_max,
+because an episode may end at once. Known rewards are not used for unknown pairs, and the prior over transitions
+not at all: this is the baseline that shows what a prior buys.
+
+References: Brafman & Tennenholtz, "R-MAX: a general polynomial time algorithm for near-optimal reinforcement
+learning" (JMLR 2002); Strehl, Li & Littman, "Reinforcement learning in finite MDPs: PAC analysis" (JMLR 2009).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from bamdp import _checks
+from bamdp._kernels.jit import kernel
+from bamdp._kernels.solve import solve
+from bamdp._kernels.sweeps import average, row_value
+from bamdp._serial import known
+from bamdp.beliefs import verbs
+from bamdp.beliefs.base import Belief
+from bamdp.beliefs.counts import (
+    COUNT,
+    NEXT,
+    SIZE,
+    START,
+    TOTAL,
+    Counts,
+    commit_count,
+    empty_counts,
+    push_count,
+    with_count_room,
+)
+from bamdp.planners.base import Candidate, Plan, Planner, Transition
+from bamdp.planners.workspace import Workspace, new_workspace
+
+MAX_ROUNDS = 100_000
+
+
+@kernel
+def highest_reward(R):
+    """The largest expected reward of any model."""
+    return verbs.reward_range(R)[1]
+
+
+@kernel
+def count(counts, row, s2):
+    """A real transition; returns how often the pair has been counted by now."""
+    push_count(counts, row, s2)
+    commit_count(counts, row)
+    return counts.rows[row, TOTAL]
+
+
+@kernel
+def optimistic_model(counts, sums, known_after, value, discount, space, rows):
+    """The model of this file's head into ``rows``; returns the used entries, or NO_ROOM.
+
+    An unknown pair is written as a loop that pays (1−γ) V_max a step: its state is then worth V_max, and so is
+    the pair. (A row without successors would do, but the solver's bounds want rows that sum to one.)
+    """
+    n_states, n_actions = space.allowed.shape
+    at = 0
+    for s in range(n_states):
+        for a in range(n_actions):
+            row = s * n_actions + a
+            exists = space.allowed[s, a] and not space.terminal[s]
+            size = counts.rows[row, SIZE] if counts.rows[row, TOTAL] >= known_after else 1
+            rows.span[row, 0] = at
+            rows.span[row, 1] = at
+            rows.background[row] = 0.0
+            rows.reward[row] = 0.0
+            if not exists:
+                continue
+            if at + size > rows.index.shape[0]:
+                return verbs.NO_ROOM
+            total = counts.rows[row, TOTAL]
+            if total >= known_after:
+                start = counts.rows[row, START]
+                for i in range(size):
+                    rows.index[at + i] = counts.pool[start + i, NEXT]
+                    rows.prob[at + i] = counts.pool[start + i, COUNT] / total
+                rows.reward[row] = sums[row] / total
+            else:
+                rows.index[at] = s
+                rows.prob[at] = 1.0
+                rows.reward[row] = (1.0 - discount) * value
+            at += size
+            rows.span[row, 1] = at
+    return at
+
+
+@kernel
+def solve_optimistic(counts, sums, known_after, value, discount, space, tol, rows, solver):
+    """Solve the optimistic model from the last values; returns NO_ROOM if it does not fit."""
+    end = optimistic_model(counts, sums, known_after, value, discount, space, rows)
+    if end != verbs.NO_ROOM:
+        solve(rows, space, discount, tol, MAX_ROUNDS, solver)
+    return end
+
+
+@kernel
+def action_values(counts, known_after, value, discount, space, rows, solver, s, q):
+    """Q(s, ·) into ``q`` [A], NaN where an action does not exist."""
+    n_actions = space.allowed.shape[1]
+    mean = average(solver.values)
+    for a in range(n_actions):
+        row = s * n_actions + a
+        if not space.allowed[s, a]:
+            q[a] = np.nan
+        elif counts.rows[row, TOTAL] < known_after:
+            q[a] = value
+        else:
+            q[a] = rows.reward[row] + discount * row_value(rows, row, solver.values, mean)
+
+
+@known
+@dataclass
+class Memory:
+    """Counts of the tries that count, and the optimistic model's solution."""
+
+    space: Workspace
+    discount: float
+    value: float  # V_max
+    counts: Counts  # up to m tries of each pair
+    sums: np.ndarray  # float64 [S*A]: sum of their rewards
+    due: bool = True  # a pair has become known since the last solution
+    solved: int = 0  # how often the model was solved
+
+
+@known
+@dataclass(frozen=True, kw_only=True)
+class RMax(Planner):
+    """R-max: unknown pairs are optimal, known ones as they were seen.
+
+    Parameters
+    ----------
+    known_after
+        m, tries after which a pair is known.
+    tol
+        Accuracy of the solution, as in :class:`~bamdp.generators.PI`.
+
+    Examples
+    --------
+    >>> import bamdp
+    >>> agent = bamdp.Agent(RMax(known_after=1), prior=bamdp.Dirichlet(), rewards=[[0.0, 1.0]], n_states=1,
+    ...                     n_actions=2, discount=0.9, seed=0)
+    >>> agent.act(0)
+    0
+    >>> agent.observe(0, 0, 0.0, 0)
+    >>> agent.act(0)
+    1
+    """
+
+    known_after: int = 5
+    tol: float = 1e-4
+
+    def __post_init__(self) -> None:
+        _checks.integer(self.known_after, "known_after")
+        _checks.real(self.tol, "tol", low=0.0, open_low=True)
+
+    def start(self, belief: Belief, discount: float) -> Memory:
+        r_max = float(highest_reward(belief.R))
+        if not math.isfinite(r_max):
+            raise ValueError(
+                f"RMax needs a largest reward, and {belief.reward_model} has none; use KnownRewards or "
+                "BetaBernoulli, or a planner that needs no bound, such as EpsilonGreedy"
+            )
+        value = max(r_max, r_max / (1.0 - discount))
+        n_rows = belief.n_states * belief.n_actions
+        memory = Memory(new_workspace(belief), discount, value, empty_counts(n_rows), np.zeros(n_rows))
+        memory.space.solver.values[:] = value
+        return memory
+
+    def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
+        return int(np.nanargmax(self._values(memory, belief, state)))
+
+    def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        q = self._values(memory, belief, state)
+        tries = memory.counts.rows[:, TOTAL].reshape(belief.n_states, -1)
+        candidates = tuple(
+            Candidate(a, float(q[a]), spread=0.0, count=int(tries[state, a]))
+            for a in range(belief.n_actions)
+            if not np.isnan(q[a])
+        )
+        best = int(np.nanargmax(q))
+        details = {
+            "known": tuple(c.action for c in candidates if c.count >= self.known_after),
+            "known_pairs": int((tries >= self.known_after).sum()),
+            "optimistic_value": memory.value,
+            "solved": memory.solved,
+        }
+        return Plan(best, float(q[best]), candidates, details=details)
+
+    def learn(self, memory: Memory, belief: Belief, seen: Transition) -> None:
+        row = seen.s * belief.n_actions + seen.a
+        if memory.counts.rows[row, TOTAL] >= self.known_after:
+            return
+        memory.counts = with_count_room(memory.counts, 1)
+        memory.sums[row] += seen.r
+        memory.due |= bool(count(memory.counts, row, seen.s2) >= self.known_after)
+
+    def _values(self, memory: Memory, belief: Belief, state: int) -> np.ndarray:
+        """Q(state, ·), float64 [A], after solving the model if it has changed."""
+        space, discount = memory.space, memory.discount
+        model = (memory.counts, memory.sums, self.known_after, memory.value, discount, belief.space)
+        while memory.due:
+            if solve_optimistic(*model, self.tol, space.rows, space.solver) == verbs.NO_ROOM:
+                space.grow()
+                continue
+            memory.due = False
+            memory.solved += 1
+        q = np.empty(belief.n_actions)
+        action_values(
+            memory.counts,
+            self.known_after,
+            memory.value,
+            discount,
+            belief.space,
+            space.rows,
+            space.solver,
+            state,
+            q,
+        )
+        return q

@@ -1,0 +1,90 @@
+"""VBRB: variance-based reward bonuses (Sorg, Singh & Lewis 2010).
+
+The posterior mean model, with a bonus that is as large as the posterior is wide:
+
+    Q(s, a) = r̄(s, a) + β_R σ_R(s, a) + β_P √(Σ_{s'} σ_P(s'|s, a)²) + γ Σ_{s'} P̄(s' | s, a) max_{a'} Q(s', a'),
+
+σ_R and σ_P the posterior standard deviations of the expected reward and of each transition probability. How the
+model is kept and solved: :mod:`bamdp.planners.bonus`.
+
+**Which priors.** All: a variance exists without counts. A Dirichlet row with n₀ + n counts has Σ σ_P² =
+(1 − Σ P̄²)/(n₀+n+1), so the bonus falls like 1/√n; the variances of the sparse prior, of mixtures and of finite
+sets of models are exact, too. A pair about which the posterior is certain gets nothing, however often it was
+tried: that is how a structured prior saves exploration, where counts (BEB) would explore in vain. σ_R is that of a
+learned reward model, 0 for known rewards (rewards R(s, a, s') are paid for by σ_P).
+
+**Guarantee.** With β_R and β_P of the order of 1/(1−γ) and γ√S/(1−γ)² (for rewards in [0, 1], up to logarithms) the
+values are optimistic, and the planner is near-optimal for the true model on all but polynomially many steps, with
+high probability under the prior. Far smaller β are used in practice. The defaults β_R = β_P = 1 suit rewards of
+about 1; see ``benchmarks/rewards_myopic.py``.
+
+**Departures.** None in the bonus; the horizon is discounted and the solution exact to ``tol``.
+
+Reference: Sorg, Singh & Lewis, "Variance-based rewards for approximate Bayesian reinforcement learning" (UAI 2010).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bamdp import _checks
+from bamdp._serial import known
+from bamdp.beliefs import verbs
+from bamdp.planners.bonus import BonusPlanner, bonus
+
+
+@known
+class VBRBState(NamedTuple):
+    """β_R, β_P, and S."""
+
+    beta_r: float
+    beta_p: float
+    n_states: int
+
+
+@bonus.register(VBRBState)
+def _bonus(B, T, R, row, index, mean, variance, at):
+    end, _, rest = verbs.moments_row(T, row, index, mean, variance, at)
+    if end == verbs.NO_ROOM:
+        return np.nan
+    total = (B.n_states - (end - at)) * rest
+    for i in range(at, end):
+        total += variance[i]
+    return B.beta_r * math.sqrt(verbs.reward_variance(R, row)) + B.beta_p * math.sqrt(total)
+
+
+@known
+@dataclass(frozen=True, kw_only=True)
+class VBRB(BonusPlanner):
+    """Variance-based reward bonuses.
+
+    Parameters
+    ----------
+    beta_r
+        β_R, weight of the standard deviation of the expected reward.
+    beta_p
+        β_P, weight of that of the transition probabilities, in units of reward.
+    tol
+        Accuracy of the solution, as in :class:`~bamdp.generators.PI`.
+
+    Examples
+    --------
+    >>> VBRB(beta_p=2.0)
+    VBRB(beta_r=1.0, beta_p=2.0, tol=0.0001)
+    """
+
+    beta_r: float = 1.0
+    beta_p: float = 1.0
+    tol: float = 1e-4
+
+    def __post_init__(self) -> None:
+        _checks.real(self.beta_r, "beta_r", low=0.0)
+        _checks.real(self.beta_p, "beta_p", low=0.0)
+        _checks.real(self.tol, "tol", low=0.0, open_low=True)
+
+    def state(self, n_states: int) -> VBRBState:
+        return VBRBState(float(self.beta_r), float(self.beta_p), n_states)

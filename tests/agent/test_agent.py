@@ -1,0 +1,187 @@
+"""Agents and the loop that lets them act."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import bamdp
+
+
+def grid_agent(planner=None, seed=0, **changes):
+    env = bamdp.make_env("grid5")
+    arguments = {
+        "prior": bamdp.SparseDirichlet(alpha=0.2, beta=6.0),
+        "rewards": env.rewards,
+        "n_states": env.n_states,
+        "n_actions": env.n_actions,
+        "discount": 0.95,
+        "seed": seed,
+    }
+    return env, bamdp.Agent(planner or bamdp.ThompsonSampling(), **{**arguments, **changes})
+
+
+def test_the_story_of_the_readme_holds(tmp_path):
+    env, agent = grid_agent(bamdp.DSS(n_policies=2, n_samples=2, n_steps=25, n_stages=1, generator="pi"))
+    run = bamdp.simulate(agent, env, steps=400, seed=0)
+    assert run.total_reward == run.rewards.sum() > 20
+    assert len(run.states) == len(run.actions) == len(run.rewards) == 400
+    assert run.seconds > 0
+    assert run.states[0] == env.start
+    plan = agent.plan(3)
+    assert plan == agent.plan(3)
+    with pytest.raises(AttributeError):
+        plan.action = 1
+    agent.save(tmp_path / "a.npz")
+    twin = bamdp.Agent.load(tmp_path / "a.npz")
+    assert agent.act(3) == twin.act(3) == plan.action
+
+
+def test_learning_pays():
+    env, agent = grid_agent(bamdp.DSS(n_policies=2, n_samples=2, n_steps=25))
+    run = bamdp.simulate(agent, env, 1000, seed=0)
+    assert run.rewards[-500:].sum() > 1.5 * run.rewards[:300].sum()
+
+
+def test_environment_and_agent_have_separate_streams():
+    env, agent = grid_agent(seed=1)
+    one = bamdp.simulate(agent, env, 50, seed=7)
+    two = bamdp.simulate(grid_agent(seed=2)[1], env, 50, seed=7)
+    assert not np.array_equal(one.actions, two.actions)
+    three = bamdp.simulate(grid_agent(seed=1)[1], env, 50, seed=8)
+    assert not np.array_equal(one.states, three.states)
+
+
+def test_callbacks_see_every_step_and_can_end_the_run():
+    env, agent = grid_agent()
+    seen = []
+    run = bamdp.simulate(
+        agent,
+        env,
+        50,
+        seed=0,
+        callbacks=[lambda a, e, step: seen.append(step), lambda a, e, step: step.t < 9],
+    )
+    assert len(seen) == len(run.rewards) == 10
+    assert [step.t for step in seen] == list(range(10))
+    assert all(step.next_state == later.state for step, later in zip(seen, seen[1:]))
+
+
+def test_progress_may_be_a_function():
+    env, agent = grid_agent()
+    ticks = []
+    bamdp.simulate(agent, env, 20, seed=0, progress=ticks.append)
+    assert sum(ticks) == 20
+
+
+def test_a_progress_bar_does_not_touch_standard_output(capsys):
+    env, agent = grid_agent()
+    bamdp.simulate(agent, env, 5, seed=0, progress=True)
+    assert capsys.readouterr().out == ""
+
+
+def test_an_episode_that_ends_is_followed_by_the_next():
+    transitions = np.zeros((2, 1, 2))
+    transitions[:, :, 1] = 1.0
+    mdp = bamdp.FiniteMDP(transitions, [1.0, 0.0], terminal=[False, True])
+    agent = bamdp.Agent(
+        bamdp.ThompsonSampling(resample="episode"),
+        prior=bamdp.Dirichlet(),
+        rewards=mdp.rewards,
+        n_states=2,
+        n_actions=1,
+        discount=0.9,
+        seed=0,
+    )
+    run = bamdp.simulate(agent, bamdp.from_mdp(mdp), 5, seed=0)
+    assert run.total_reward == 5.0
+    assert run.terminated.all()
+    assert agent.belief.space.terminal[1]
+    with pytest.raises(ValueError, match="terminal"):
+        agent.act(1)
+
+
+@pytest.mark.parametrize("resample", ["step", 7, "episode", "discount"])
+def test_thompson_keeps_a_draw_as_long_as_told(resample):
+    env, agent = grid_agent(bamdp.ThompsonSampling(resample=resample))
+    ages = []
+    state = env.reset(seed=0)
+    for _ in range(400):
+        ages.append(agent.plan(state).details["age_of_draw"])
+        action = agent.act(state)
+        next_state, reward, terminated = env.step(action)
+        agent.observe(state, action, reward, next_state, terminated)
+        state = next_state
+    expected = {"step": 1, 7: 7, "episode": 400}
+    if resample == "discount":  # geometric with mean 20: about 20 draws in 400 steps (false alarm < 1e-4)
+        assert 5 <= ages.count(1) <= 42
+    else:
+        assert max(ages) == expected[resample]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"discount": 1.0}, r"discount must be in \[0, 1\)"),
+        ({"discount": -0.1}, "discount"),
+        ({"discount": float("nan")}, "discount"),
+        ({"n_states": 0}, "n_states must be at least 1"),
+        ({"n_actions": 2}, "rewards have shape"),
+        ({"prior": "sparse"}, "prior must be a prior"),
+        ({"rewards": np.full((25, 4), np.nan)}, "rewards must be finite"),
+        ({"terminal": [True]}, "terminal must be 25 booleans"),
+        ({"action_mask": np.zeros((25, 4), bool)}, "state 0 has no allowed action"),
+    ],
+)
+def test_bad_arguments_are_refused_when_the_agent_is_made(changes, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        grid_agent(**changes)
+
+
+def test_a_planner_must_be_a_planner():
+    with pytest.raises(TypeError, match="planner must be a planner"):
+        grid_agent("dss-pi")
+
+
+def test_an_agent_of_another_size_is_refused():
+    _, agent = grid_agent()
+    with pytest.raises(ValueError, match="25 and 4"):
+        bamdp.simulate(agent, bamdp.make_env("chain"), 10, seed=0)
+
+
+def test_a_refused_observation_changes_nothing():
+    _, agent = grid_agent()
+    agent.observe(0, 0, 0.0, 1)
+    before = agent.belief.predictive(0, 0)
+    for bad in [(0, 0, float("nan"), 1), (0, 9, 0.0, 1), (25, 0, 0.0, 1), (0, 0, 0.0, -1)]:
+        with pytest.raises(ValueError, match="must be"):
+            agent.observe(*bad)
+    assert np.array_equal(before, agent.belief.predictive(0, 0))
+
+
+SCRIPT = """
+import bamdp
+env = bamdp.make_env("chain")
+agent = bamdp.Agent(bamdp.DSS(n_policies=2, n_samples=2, n_steps=4, n_stages=2), prior=bamdp.SparseDirichlet(),
+                    rewards=env.rewards, n_states=5, n_actions=2, discount=0.95, seed=3)
+run = bamdp.simulate(agent, env, 12, seed=4)
+print(run.actions.tolist(), [round(c.value, 9) for c in agent.plan(0).candidates])
+"""
+
+
+def test_results_agree_with_the_compiler_switched_off():
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT],
+            env={**os.environ, "NUMBA_DISABLE_JIT": flag},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for flag in ("0", "1")
+    ]
+    assert outputs[0] == outputs[1]

@@ -1,0 +1,73 @@
+"""Names and written parameters."""
+
+from __future__ import annotations
+
+import doctest
+
+import pytest
+
+import bamdp
+from bamdp import _specs, ceilings, figures, registry, runs
+from bamdp.registry import PLANNERS, PRIORS, describe_planner, describe_prior, make_planner, make_prior
+
+GRID = bamdp.make_env("grid5")
+
+
+@pytest.mark.parametrize("module", [_specs, ceilings, figures, registry, runs])
+def test_examples(module):
+    assert doctest.testmod(module, optionflags=doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL).failed == 0
+
+
+@pytest.mark.parametrize("name", PLANNERS)
+def test_every_planner_is_made_by_name_with_what_the_list_says(name):
+    info = next(info for info in registry.list_planners() if info.name == name)
+    planner = make_planner(name)
+    plain = {key: value for key, value in info.parameters.items() if "." not in key}
+    assert planner.parameters() == plain
+    for key, value in info.parameters.items():
+        if value is not None:
+            assert make_planner(name, {key: str(value)}).parameters().keys() == plain.keys()
+    assert describe_planner(planner).keys() == plain.keys()
+
+
+@pytest.mark.parametrize("name", [name for name in PRIORS if name != "models"])
+def test_every_prior_is_made_by_name_and_described_so_that_it_can_be_made_again(name):
+    prior = make_prior(name, GRID)
+    assert make_prior(describe_prior(prior), GRID) == prior
+
+
+def test_numbers_words_and_parts_are_read_by_the_types_of_the_fields():
+    planner = make_planner("DSS_RTDP", {"n_steps": "1e2", "leaf": "mean", "generator.depth": "50"})
+    assert planner == bamdp.DSS(n_steps=100, leaf="mean", generator=bamdp.RTDP(depth=50))
+    assert make_planner("dss-pi", {"generator": "vi"}).generator == "vi"
+    assert make_planner("dss-pi", {"generator": "rtdp", "generator.n_trials": "3"}).generator == bamdp.RTDP(
+        n_trials=3
+    )
+    assert make_planner("thompson", {"resample": "7"}).resample == 7
+    assert make_planner("thompson", {"resample": "episode"}).resample == "episode"
+    assert make_prior("sparse:p_k=(2, 1),alpha=1", GRID) == bamdp.SparseDirichlet(alpha=1.0, p_k=(2.0, 1.0))
+    assert make_prior("sparse:p_k=none", GRID).p_k is None
+    assert make_prior("dirichlet:alpha=2/S", GRID) == bamdp.Dirichlet(alpha=2 / 25)
+
+
+def test_priors_joined_by_a_plus_are_a_mixture():
+    mixture = make_prior("flat:alpha=1e+0 + sparse:beta=6", GRID)
+    assert mixture == bamdp.Mixture([bamdp.Dirichlet(alpha=1.0), bamdp.SparseDirichlet(beta=6.0)])
+    assert describe_prior(mixture) == "dirichlet:alpha=1+sparse:alpha=0.2,beta=6"
+
+
+def test_a_door_is_a_prior_of_two_models():
+    env = bamdp.make_env("maze_door")
+    prior = make_prior("models", env)
+    assert prior.mdps == bamdp.maze_door_models()
+    assert describe_prior(prior) == "models"
+
+
+def test_parts_are_described_with_their_own_parameters():
+    assert describe_planner(make_planner("dss-pi"))["generator"] == {"name": "pi", "tol": 1e-4}
+
+
+def test_streams_of_environment_and_agent_differ_and_depend_on_seed_and_replicate():
+    words = {tuple(s.generate_state(2)) for seed in (0, 1) for r in (0, 1) for s in runs.seeds(seed, r)}
+    assert len(words) == 8
+    assert runs.seeds(3, 2)[0].generate_state(1) == runs.seeds(3, 2)[0].generate_state(1)

@@ -1,0 +1,139 @@
+"""Every planner on every kind of belief: the promises that hold for all of them.
+
+`make test` gives each planner one combination of prior and reward model, so that every prior and every reward
+model is met by several planners; `make test-all` runs the full product. A planner may refuse a belief, but
+then when the agent is made and with a message.
+"""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+
+import bamdp
+from bamdp.registry import PLANNERS, make_planner
+
+S, A = 4, 3
+RNG = np.random.default_rng(20)
+BY_PAIR = RNG.random((S, A))
+BY_NEXT = RNG.random((S, A, S))
+MASK = np.ones((S, A), bool)
+MASK[1, 2] = MASK[2, 0] = False
+TERMINAL = np.array([False, False, False, True])  # the last state ends an episode
+
+
+def world(rewards: np.ndarray, seed: int) -> bamdp.FiniteMDP:
+    transitions = np.random.default_rng(seed).dirichlet(np.ones(S), size=(S, A))
+    return bamdp.FiniteMDP(transitions, rewards, terminal=TERMINAL, action_mask=MASK)
+
+
+WORLD = world(BY_PAIR, 1)
+PRIORS = {
+    "sparse": bamdp.SparseDirichlet(alpha=0.3, beta=1.5),
+    "flat": bamdp.Dirichlet(alpha=0.4),
+    "full": bamdp.Dirichlet(alpha=RNG.random((S, A, S)) + 0.1),
+    "models": bamdp.FiniteModels([WORLD, world(BY_PAIR, 2)]),
+    "mixture": bamdp.Mixture([bamdp.Dirichlet(alpha=1.0), bamdp.SparseDirichlet()]),
+}
+REWARDS = {"pair": BY_PAIR, "next": BY_NEXT, "beta": bamdp.BetaBernoulli()}
+SMALL: dict[str, dict[str, str]] = {
+    "dss-pi": {"n_policies": "2", "n_samples": "2", "n_steps": "4", "n_stages": "2", "leaf": "mean"},
+    "dss-rtdp": {"n_policies": "2", "n_samples": "2", "n_steps": "4"},
+    "dss-vi": {"n_policies": "2", "n_samples": "2", "n_steps": "4"},
+    "fhts": {"horizon": "2"},
+    "sparse-sampling": {"width": "2", "depth": "2"},
+    "bamcp": {"n_simulations": "30"},
+    "bauct": {"n_simulations": "30"},
+    "bfs3": {"n_successors": "2", "n_trajectories": "5", "depth": "4"},
+}
+PRODUCT = list(itertools.product(PLANNERS, PRIORS, REWARDS))
+_pairs = list(itertools.product(PRIORS, REWARDS))
+COVER = {(name, *_pairs[(4 * i) % len(_pairs)]) for i, name in enumerate(PLANNERS)}
+
+
+def agent_of(name: str, prior: str, rewards: str, seed: int = 3) -> bamdp.Agent:
+    return bamdp.Agent(
+        make_planner(name, SMALL.get(name, {})),
+        prior=PRIORS[prior],
+        rewards=REWARDS[rewards],
+        n_states=S,
+        n_actions=A,
+        discount=0.9,
+        terminal=TERMINAL,
+        action_mask=MASK,
+        seed=seed,
+    )
+
+
+def environment(rewards: str) -> bamdp.Environment:
+    if rewards == "beta":
+        return bamdp.Environment("beta", WORLD, draw_reward=lambda mean, u: float(u < mean), start=0)
+    return bamdp.from_mdp(world(BY_NEXT if rewards == "next" else BY_PAIR, 1))
+
+
+def belief_arrays(belief: bamdp.Belief) -> list[np.ndarray]:
+    """What a belief says: all predictives, expected rewards, terminal states."""
+    pairs = list(itertools.product(range(S), range(A)))
+    return [
+        np.array([belief.predictive(s, a) for s, a in pairs]),
+        np.array([belief.expected_reward(s, a) for s, a in pairs]),
+        belief.space.terminal.copy(),
+        np.array([belief.log_evidence]),
+    ]
+
+
+def check(name: str, prior: str, rewards: str, tmp_path) -> None:
+    try:
+        agent = agent_of(name, prior, rewards)
+    except (ValueError, TypeError) as error:
+        assert len(str(error)) > 20, f"{name} refuses {prior}/{rewards} without saying why"
+        return
+    env = environment(rewards)
+    steps = 25
+
+    run = bamdp.simulate(agent, env, steps, seed=5)
+    again = bamdp.simulate(agent_of(name, prior, rewards), env, steps, seed=5)
+    assert np.array_equal(run.actions, again.actions), "same seed, same actions"
+    assert np.array_equal(run.rewards, again.rewards)
+    assert MASK[run.states, run.actions].all(), "only allowed actions"
+    assert run.terminated.any(), "the test must pass through ends of episodes"
+
+    before = belief_arrays(agent.belief)
+    plan = agent.plan(0)
+    assert plan == agent.plan(0) or np.isnan([c.spread for c in plan.candidates]).any(), (
+        "asking changes nothing"
+    )
+    assert plan.action == agent.plan(0).action
+    assert plan.candidates
+    assert all(MASK[0, c.action] for c in plan.candidates)
+    assert name == "random" or np.isfinite(plan.value)
+
+    path = tmp_path / "agent.npz"
+    agent.save(path)
+    twin = bamdp.Agent.load(path)
+    assert agent.act(0) == plan.action == twin.act(0), "the plan is what is done"
+    for old, new in zip(before, belief_arrays(agent.belief)):
+        assert np.array_equal(old, new), "planning leaves the belief as it was"
+    later = bamdp.simulate(agent, environment(rewards), steps, seed=6)
+    resumed = bamdp.simulate(twin, environment(rewards), steps, seed=6)
+    assert np.array_equal(later.actions, resumed.actions), "a saved agent goes on bit for bit"
+
+    assert pickle.loads(pickle.dumps(agent.planner)) == agent.planner
+    with pytest.raises(ValueError, match="terminal"):
+        agent.act(3)
+    with pytest.raises(ValueError, match="0..3"):
+        agent.plan(4)
+
+
+@pytest.mark.parametrize(("name", "prior", "rewards"), sorted(COVER))
+def test_planner_keeps_its_promises(name, prior, rewards, tmp_path):
+    check(name, prior, rewards, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "prior", "rewards"), [case for case in PRODUCT if case not in COVER])
+def test_planner_keeps_its_promises_everywhere(name, prior, rewards, tmp_path):
+    check(name, prior, rewards, tmp_path)

@@ -1,0 +1,81 @@
+"""What holds the package together: versions, the README's code, the wheel."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+import venv
+from pathlib import Path
+
+import pytest
+
+import bamdp
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def blocks(language):
+    """The README's code blocks in a language."""
+    text = (ROOT / "README.md").read_text()
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.S)
+
+
+def test_versions_agree():
+    cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), flags=re.M)
+    assert cited is not None
+    assert PROJECT["project"]["version"] == bamdp.__version__ == cited[1]
+
+
+def test_constraints_are_names_and_versions_of_all_that_is_needed():
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9_.]+", line) for line in lines)
+    pinned = {line.partition("==")[0].lower().replace("_", "-") for line in lines}
+    wanted = PROJECT["project"]["dependencies"] + PROJECT["project"]["optional-dependencies"]["dev"]
+    assert {re.match(r"[a-z0-9-]+", line)[0] for line in wanted} <= pinned
+
+
+def test_the_readme_code_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code = blocks("python")
+    assert code
+    for block in code:
+        exec(compile(block, "README.md", "exec"), {})
+
+
+def test_the_readme_names_every_planner_and_environment():
+    text = (ROOT / "README.md").read_text()
+    from bamdp.registry import PLANNERS, PRIORS
+
+    for name in [*PLANNERS, *PRIORS, *(info.name for info in bamdp.list_envs())]:
+        assert f"`{name}`" in text, name
+
+
+def test_the_readme_links_to_files_that_exist():
+    links = re.findall(r"\]\(([^)#:]+)\)", (ROOT / "README.md").read_text())
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_importing_the_package_does_not_import_what_is_slow_and_seldom_needed():
+    slow = ("scipy.special", "scipy.sparse", "matplotlib", "rich", "joblib")
+    code = f"import sys, bamdp; print([name for name in {slow} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.slow
+def test_the_wheel_installs_and_runs_elsewhere(tmp_path):
+    build = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--sdist", "--outdir", str(tmp_path)]
+    subprocess.run([*build, str(ROOT)], check=True, capture_output=True)
+    wheel = next(tmp_path.glob("*.whl"))
+    assert list(tmp_path.glob("*.tar.gz"))
+    venv.create(tmp_path / "env", with_pip=True)
+    python = tmp_path / "env" / "bin" / "python"
+    pip = [python, "-m", "pip", "install", "--quiet", "-c", ROOT / "constraints.txt"]
+    subprocess.run([*pip, wheel], check=True, capture_output=True)
+    command = [tmp_path / "env" / "bin" / "bamdp", "run", "chain", "thompson", "--steps", "20", "--runs", "2"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path)
+    assert "optimum" in done.stdout
