@@ -36,7 +36,7 @@ test-slow: $(READY)
 test-all: test test-slow
 
 bench: $(READY)
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/bench.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -66,6 +66,17 @@ def test_importing_the_package_does_not_import_what_is_slow_and_seldom_needed():
     assert done.stdout.strip() == "[]"
 
 
+def test_modules_that_the_compile_cache_does_not_watch_have_no_kernels():
+    from bamdp._kernels import jit
+
+    package = Path(bamdp.__file__).parent
+    places = {path: path.relative_to(package) for path in package.rglob("*.py")}
+    unwatched = [path for path, place in places.items() if place.parts[0] not in jit.ROOMS]
+    assert len(unwatched) >= 10
+    words = re.compile(r"^@(kernel|primitive|generic)|njit", flags=re.M)
+    assert [path.name for path in unwatched if words.search(path.read_text())] == []
+
+
 @pytest.mark.slow
 def test_the_wheel_installs_and_runs_elsewhere(tmp_path):
     build = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--sdist", "--outdir", str(tmp_path)]

@@ -48,6 +48,19 @@ def integer(value: Any, name: str, *, low: int = 1, high: int | None = None) -> 
     return number
 
 
+def numbers(values: Any, name: str) -> np.ndarray:
+    """An own array of floats."""
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of several lengths
+        array = np.array("")
+    if array.dtype.kind not in "biuf":
+        raise TypeError(
+            f"{name} must be an array of numbers with rows of one length, got {repr(values)[:80]}"
+        )
+    return array.astype(float)
+
+
 def one_of(value: Any, name: str, choices: Iterable[str]) -> str:
     """A name among ``choices``, with the nearest suggested when it is misspelt."""
     known = list(choices)
@@ -71,10 +84,14 @@ def weights(values: Any, size: int) -> tuple[float, ...]:
     """``size`` non-negative numbers, not all zero, scaled to sum to one; equal ones for None."""
     if values is None:
         return (1.0 / size,) * size
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise TypeError(f"weights must be a list of {size} numbers, got {values!r}")
     numbers = [real(value, "every weight", low=0.0) for value in values]
     if len(numbers) != size:
         raise ValueError(f"there must be one weight for each of the {size} members, got {len(numbers)}")
     total = sum(numbers)
     if total <= 0.0:
         raise ValueError("at least one weight must be positive")
+    if math.isclose(total, 1.0, rel_tol=1e-12):  # scaled already: leave them as they are, to the bit
+        return tuple(numbers)
     return tuple(number / total for number in numbers)

@@ -51,26 +51,41 @@ def save(path: str | os.PathLike[str], value: Any) -> None:
     places: dict[int, int] = {}
     tree = json.dumps({"format": FORMAT, "value": _take(value, arrays, places)})
     target = Path(path)
-    partial = target.with_name(target.name + ".partial")
-    with open(partial, "wb") as file:
-        parts: Any = {f"a{i}": array for i, array in enumerate(arrays)}
-        np.savez_compressed(file, tree=np.array(tree), **parts)
-    os.replace(partial, target)
+    partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
+    parts: Any = {f"a{i}": array for i, array in enumerate(arrays)}
+    try:
+        with open(partial, "wb") as file:
+            np.savez_compressed(file, tree=np.array(tree), **parts)
+        os.replace(partial, target)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def load(path: str | os.PathLike[str], cls: type[T]) -> T:
     """Read an object of class ``cls``."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            content = json.loads(str(file["tree"]))
-            if content["format"] != FORMAT:
-                raise ValueError(f"{path} has format {content['format']}, this version reads {FORMAT}")
-            value = _make(content["value"], file, {})
-    except (zipfile.BadZipFile, KeyError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path} is no file saved by bamdp ({error})") from error
+    with open(path, "rb") as file:
+        if not zipfile.is_zipfile(file):
+            raise ValueError(f"{path} is no file saved by bamdp, or only a part of one")
+        file.seek(0)
+        value = _read(path, file)
     if not isinstance(value, cls):
         raise ValueError(f"{path} holds a {type(value).__name__}, not a {cls.__name__}")
     return value
+
+
+def _read(path: Any, file: Any) -> Any:
+    try:
+        arrays = np.load(file, allow_pickle=False)
+        content = json.loads(str(arrays["tree"]))
+        version, tree = content["format"], content["value"]
+    except Exception as error:  # damage shows in many ways
+        raise ValueError(f"{path} is no file saved by bamdp ({error})") from error
+    if version != FORMAT:
+        raise ValueError(f"{path} has format {version}, this version of bamdp reads {FORMAT}")
+    try:
+        return _make(tree, arrays, {})
+    except Exception as error:  # damage shows in many ways
+        raise ValueError(f"{path} cannot be read ({error}); it is damaged or from another version") from error
 
 
 def _take(value: Any, arrays: list[np.ndarray], places: dict[int, int]) -> Any:
@@ -78,7 +93,7 @@ def _take(value: Any, arrays: list[np.ndarray], places: dict[int, int]) -> Any:
         return {"float": value.hex()} if isinstance(value, float) else value
     if isinstance(value, np.generic):
         return _take(value.item(), arrays, places)
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
         if id(value) not in places:  # an array that stands twice is kept once, and shared again on loading
             places[id(value)] = len(arrays)
             arrays.append(value)
@@ -87,12 +102,13 @@ def _take(value: Any, arrays: list[np.ndarray], places: dict[int, int]) -> Any:
     if _classes.get(name) is type(value):
         parts = _takers[name](value)
         return {"class": name, "parts": {key: _take(part, arrays, places) for key, part in parts.items()}}
-    if isinstance(value, (tuple, list)):
-        return {"tuple": [_take(item, arrays, places) for item in value]}
-    if isinstance(value, dict):
-        return {"dict": {str(key): _take(item, arrays, places) for key, item in value.items()}}
+    if type(value) in (tuple, list):
+        return {type(value).__name__: [_take(item, arrays, places) for item in value]}
+    if type(value) is dict:
+        return {"dict": [[_take(x, arrays, places) for x in pair] for pair in value.items()]}
     raise TypeError(
-        f"{value!r} of {type(value)} cannot be saved; make its class known first (bamdp.saveable) or use a built-in"
+        f"{value!r} of {type(value)} cannot be saved; make its class known first (bamdp.saveable) or use a "
+        "built-in"
     )
 
 
@@ -103,11 +119,15 @@ def _make(tree: Any, file: Any, made: dict[int, np.ndarray]) -> Any:
         return float.fromhex(tree["float"])
     if "array" in tree:
         place = tree["array"]
-        return made.setdefault(place, file[f"a{place}"]) if place not in made else made[place]
+        if place not in made:
+            made[place] = file[f"a{place}"]
+        return made[place]
     if "tuple" in tree:
         return tuple(_make(item, file, made) for item in tree["tuple"])
+    if "list" in tree:
+        return [_make(item, file, made) for item in tree["list"]]
     if "dict" in tree:
-        return {key: _make(item, file, made) for key, item in tree["dict"].items()}
+        return {_make(key, file, made): _make(item, file, made) for key, item in tree["dict"]}
     name = tree["class"]
     if name not in _classes:
         raise ValueError(f"the file needs the class {name!r}; import the module that defines it first")

@@ -1,22 +1,19 @@
 """Planners and priors by name, with parameters from text: what the command line and studies are written in.
 
-A table names each planner; its parameters are the fields of the planner's dataclass and are read by their types:
-``make_planner("dss-pi", {"n_steps": "100"})``. A parameter that is itself one of several named things, such as
-the generator of DSS, is set by name, and its own parameters with a dot: ``generator=rtdp``, ``generator.depth=50``.
+A table names each planner; its parameters are the fields of the planner's dataclass and are read by their types
+(:mod:`bamdp._parameters`): ``make_planner("dss-pi", {"n_steps": "100"})``.
 """
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import re
-import types
-import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from bamdp import _checks
+from bamdp._parameters import PARTS, Named, build, defaults
 from bamdp._specs import split_spec
 from bamdp.beliefs import (
     BetaBernoulli,
@@ -29,7 +26,6 @@ from bamdp.beliefs import (
     SparseDirichlet,
 )
 from bamdp.envs import Environment
-from bamdp.generators import GENERATORS
 from bamdp.planners.base import Planner
 from bamdp.planners.bayes_greedy import BayesGreedy
 from bamdp.planners.bayesian_sparse_sampling import BayesianSparseSampling
@@ -38,16 +34,6 @@ from bamdp.planners.fhts import FHTS
 from bamdp.planners.random_play import Random
 from bamdp.planners.sparse_sampling import SparseSampling
 from bamdp.planners.thompson import ThompsonSampling
-
-
-@dataclass(frozen=True)
-class Named:
-    """An entry of a table: a class, the parameters that the name stands for, and what the name adds to its help."""
-
-    cls: type
-    fixed: Mapping[str, Any] = field(default_factory=dict)
-    note: str = ""
-
 
 PLANNERS: dict[str, Named] = {
     "dss-pi": Named(DSS, {"generator": "pi"}, "Policies by policy iteration."),
@@ -71,10 +57,6 @@ PRIORS: dict[str, Named] = {
 DEFAULT_PRIOR = "sparse:alpha=0.2,beta=2"
 REWARDS = ("known", "beta")
 
-_PARTS: dict[str, Mapping[str, type]] = {
-    "generator": GENERATORS
-}  # parameters that are named things themselves
-
 
 @dataclass(frozen=True)
 class Info:
@@ -87,13 +69,13 @@ class Info:
 
 def list_planners() -> list[Info]:
     """All planners that :func:`make_planner` knows."""
-    return [Info(name, _help(named), _defaults(named)) for name, named in PLANNERS.items()]
+    return [Info(name, _help(named), defaults(named)) for name, named in PLANNERS.items()]
 
 
 def list_priors() -> list[Info]:
     """All priors that :func:`make_prior` knows. Joined by ``+`` they are a mixture."""
     return [
-        Info(name, _help(named), {} if named.cls is FiniteModels else _defaults(named))
+        Info(name, _help(named), {} if named.cls is FiniteModels else defaults(named))
         for name, named in PRIORS.items()
     ]
 
@@ -106,7 +88,7 @@ def make_planner(name: str, settings: Mapping[str, str] | None = None) -> Planne
     >>> make_planner("thompson", {"resample": "episode"})
     ThompsonSampling(resample='episode', tol=0.0001)
     >>> make_planner("dss-rtdp:n_steps=100", {"generator.depth": "50"}).generator
-    RTDP(depth=50, n_trials=20)
+    RTDP(depth=50, n_trials=10)
     >>> make_planner("dss-pi", {"n_step": "100"})
     Traceback (most recent call last):
     ...
@@ -118,7 +100,7 @@ def make_planner(name: str, settings: Mapping[str, str] | None = None) -> Planne
         if key in written:
             raise ValueError(f"{key} is given twice, in {name!r} and as a setting; drop one")
         written[key] = value
-    planner = _build(PLANNERS[head], head, written)
+    planner = build(PLANNERS[head], head, written)
     assert isinstance(planner, Planner)
     return planner
 
@@ -155,7 +137,7 @@ def _one_prior(spec: str, env: Environment) -> Prior:
         return FiniteModels(models, weights)
     fixed = {key: _by_states(str(value), env.n_states) for key, value in named.fixed.items()}
     given = {key: _by_states(value, env.n_states) for key, value in written.items()}
-    prior = _build(Named(named.cls), head, {**fixed, **given})
+    prior = build(Named(named.cls), head, {**fixed, **given})
     assert isinstance(prior, Prior)
     return prior
 
@@ -191,95 +173,6 @@ def describe_prior(prior: Prior) -> str:
     return f"{name}:{','.join(shown)}"
 
 
-# --- reading parameters -----------------------------------------------------------------------------------
-
-
-def _build(named: Named, name: str, written: Mapping[str, str]) -> Any:
-    """An instance of the class, with what the name stands for and what is written."""
-    values: dict[str, Any] = dict(named.fixed)
-    hints = typing.get_type_hints(named.cls)
-    known = [key for key in _defaults(named) if "." not in key]
-    inner: dict[str, dict[str, str]] = {}
-    for key, text in written.items():
-        head, dot, rest = key.partition(".")
-        if not known:
-            raise ValueError(f"{name} takes no parameters, got {key!r}")
-        if dot and head in _PARTS and head in known:
-            inner.setdefault(head, {})[rest] = text
-            continue
-        _checks.one_of(key, f"parameter of {name}", known)
-        if key in _PARTS:
-            values[key] = _checks.one_of(text.lower(), key, _PARTS[key])
-        else:
-            values[key] = _read(text, _kinds(hints[key], _default_of(named.cls, key)), key)
-    for key, settings in inner.items():
-        which = values.get(key, _default_of(named.cls, key))
-        values[key] = _build(Named(_PARTS[key][which]), f"the {key} {which}", settings)
-    return named.cls(**values)
-
-
-def _defaults(named: Named) -> dict[str, Any]:
-    """Parameters with their defaults; those of a named part with a dot."""
-    found: dict[str, Any] = {}
-    for f in dataclasses.fields(named.cls):
-        found[f.name] = named.fixed.get(f.name, _default_of(named.cls, f.name))
-        if f.name in _PARTS:
-            part = Named(_PARTS[f.name][found[f.name]])
-            found.update({f"{f.name}.{key}": value for key, value in _defaults(part).items()})
-    return found
-
-
-def _default_of(cls: type, name: str) -> Any:
-    return next(f.default for f in dataclasses.fields(cls) if f.name == name)
-
-
-def _kinds(hint: Any, default: Any) -> list[Any]:
-    """The types that a parameter may have, the most particular first."""
-    union = typing.get_origin(hint) in (typing.Union, types.UnionType)
-    kinds = list(typing.get_args(hint)) if union else [type(default) if hint is Any else hint]
-    return sorted(kinds, key=lambda kind: kind is str)
-
-
-def _read(text: str, kinds: list[Any], name: str) -> Any:
-    for kind in kinds:
-        try:
-            return _READERS.get(typing.get_origin(kind) or kind, ast.literal_eval)(text)
-        except (ValueError, SyntaxError, KeyError):
-            continue
-    wanted = " or ".join(_WORDS.get(typing.get_origin(kind) or kind, "a Python literal") for kind in kinds)
-    raise ValueError(f"{name} must be {wanted}, got {text!r}")
-
-
-def _whole(text: str) -> int:
-    number = float(text.replace("_", ""))
-    if not number.is_integer():
-        raise ValueError
-    return int(text) if text.lstrip("+-").isdigit() else int(number)
-
-
-def _numbers(text: str) -> tuple[float, ...]:
-    found = ast.literal_eval(text)
-    return tuple(float(number) for number in (found if isinstance(found, (tuple, list)) else (found,)))
-
-
-_READERS: dict[Any, Any] = {
-    int: _whole,
-    float: float,
-    str: str,
-    bool: lambda text: {"true": True, "false": False}[text.lower()],
-    tuple: _numbers,
-    type(None): lambda text: {"none": None}[text.lower()],
-}
-_WORDS: dict[Any, str] = {
-    int: "a whole number",
-    float: "a number",
-    str: "a word",
-    bool: "true or false",
-    tuple: "numbers in brackets, such as (2, 1)",
-    type(None): "none",
-}
-
-
 def _by_states(text: str, n_states: int) -> str:
     """A written number; ``x/S`` is divided by the number of states."""
     over = re.fullmatch(r"(.+?)\s*/\s*S", text)
@@ -291,17 +184,14 @@ def _by_states(text: str, n_states: int) -> str:
         raise ValueError(f"{text!r} is not a number over S; write for instance alpha=1/S") from None
 
 
-# --- telling about them -----------------------------------------------------------------------------------
-
-
 def _help(named: Named) -> str:
     first = (named.cls.__doc__ or "").partition("\n")[0].strip()
     return f"{first} {named.note}".strip()
 
 
 def _described(name: str, value: Any) -> Any:
-    if name in _PARTS:
-        table = _PARTS[name]
+    if name in PARTS:
+        table = PARTS[name]
         made = table[value]() if isinstance(value, str) else value
         word = next((key for key, cls in table.items() if type(made) is cls), repr(made))
         own = dataclasses.asdict(made) if dataclasses.is_dataclass(made) else {}  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ it, and two planners under one seed meet the same environments.
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -149,7 +150,9 @@ def _run_parallel(setting: Setting, runs: int, jobs: int, progress: Progress) ->
         counts = np.memmap(path, np.int64, "w+", shape=(runs,))  # steps that each replicate has done
         with _watch(counts, progress):
             parallel = Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered", batch_size=1)
-            for replicate, run in parallel(delayed(_work)(setting, r, runs, path) for r in range(runs)):
+            with _children_without_ctrl_c():
+                results = parallel(delayed(_work)(setting, r, runs, path) for r in range(runs))
+            for replicate, run in results:
                 done[replicate] = run
         del counts
     return [done[replicate] for replicate in range(runs)]
@@ -162,6 +165,19 @@ def _work(setting: Setting, replicate: int, runs: int, path: Path) -> tuple[int,
         counts[replicate] += n
 
     return replicate, run_one(setting, replicate, tell)
+
+
+@contextmanager
+def _children_without_ctrl_c() -> Iterator[None]:
+    """Processes begun inside ignore Ctrl-C, which is ours to handle: we end them, and they have no last words."""
+    if threading.current_thread() is not threading.main_thread():  # only there can it be set
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
 
 
 @contextmanager

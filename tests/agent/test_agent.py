@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -68,7 +69,7 @@ def test_callbacks_see_every_step_and_can_end_the_run():
     )
     assert len(seen) == len(run.rewards) == 10
     assert [step.t for step in seen] == list(range(10))
-    assert all(step.next_state == later.state for step, later in zip(seen, seen[1:]))
+    assert all(step.next_state == later.state for step, later in itertools.pairwise(seen))
 
 
 def test_progress_may_be_a_function():

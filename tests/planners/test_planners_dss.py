@@ -209,7 +209,7 @@ def test_a_policy_is_followed_for_replan_every_steps_and_dropped_at_an_end():
     planner = bamdp.DSS(n_policies=2, n_samples=2, n_steps=3, replan_every=3)
     agent = agent_of(planner, bamdp.Dirichlet(alpha=0.5), mdp)
     followed = []
-    for i in range(7):
+    for _ in range(7):
         followed.append(agent.plan(0).details["followed_from_last_plan"])
         agent.act(0)
     assert followed == [False, True, True, False, True, True, False]

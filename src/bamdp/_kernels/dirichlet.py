@@ -9,7 +9,7 @@ import numpy as np
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.random import exponential, gamma_with_constants, log_gamma
 
-TINY_SHAPE = 0.02  # below it a gamma variable may underflow, so draw its logarithm
+TINY_SHAPE = 0.03  # below it all gamma variables of a vector may underflow, so draw their logarithms
 
 
 @kernel

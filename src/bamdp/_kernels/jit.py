@@ -12,7 +12,7 @@ source runs, and can be stepped through, with ``NUMBA_DISABLE_JIT=1``.
 
 **Caching.** Numba's disk cache looks only at the file that defines a function, not at the files that it
 calls, and numbers its data files through an index that two processes can race for. :class:`_CacheFile`
-names each file by the hash of the signature, the machine and *all* sources that kernels come from, keeps no
+names each file by the hash of the signature, the machine and *all* sources that it may call, keeps no
 index, and checks the key when it loads. Functions registered from outside add their own source to the key
 (:func:`generic` calls :func:`add_source`).
 """
@@ -41,20 +41,25 @@ OPTIONS: dict[str, Any] = {"_nrt": False, "error_model": "numpy"}
 INLINED: dict[str, Any] = {**OPTIONS, "forceinline": True}
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-_ABOVE = {"__main__.py", "ceilings.py", "cli", "figures.py", "lab", "registry.py", "runs.py", "studio"}
+ROOMS = ("_kernels", "mdp", "beliefs", "generators", "planners")  # those with kernels, lowest first
 _extra_sources: list[str] = []
 
 
 @functools.cache
-def package_stamp() -> str:
-    """A digest of every source file that a kernel may come from (its path, size and time of change)."""
+def package_stamp(module: str) -> str:
+    """A digest of the sources that a kernel of ``module`` may call (their paths, sizes, times of change).
+
+    Imports point downwards only (an import contract sees to it), so these are the rooms up to its own; for a
+    module elsewhere, all of them.
+    """
+    parts = module.split(".")
+    own = parts[1] if len(parts) > 1 else ""
+    rooms = ROOMS[: ROOMS.index(own) + 1] if own in ROOMS else ROOMS
     digest = hashlib.sha256()
-    for path in sorted(_PACKAGE.rglob("*.py")):
-        place = path.relative_to(_PACKAGE)
-        if place.parts[0] in _ABOVE:
-            continue  # rooms above the agent's have no kernels
-        info = path.stat()
-        digest.update(f"{place}:{info.st_size}:{info.st_mtime_ns};".encode())
+    for room in rooms:
+        for path in sorted((_PACKAGE / room).rglob("*.py")):
+            info = path.stat()
+            digest.update(f"{path.relative_to(_PACKAGE)}:{info.st_size}:{info.st_mtime_ns};".encode())
     return digest.hexdigest()
 
 
@@ -70,21 +75,33 @@ def add_source(function: Callable[..., Any]) -> None:
     _extra_sources.append(hashlib.sha256(text.encode()).hexdigest())
 
 
+def _digest(*parts: Any) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:20]
+
+
 class _CacheFile(IndexDataCacheFile):
     """Numba's cache file without its index: one file a signature, named by what determines its content."""
 
-    def _path(self, key: Any) -> str:
-        what = repr((self._version, self._source_stamp, package_stamp(), sorted(_extra_sources), key))
-        number = hashlib.sha256(what.encode()).hexdigest()[:20]
-        return self._data_path(self._data_name_pattern.replace("{number:d}", number))
+    module: str  # that the cached function is defined in
+
+    def _path(self, key: Any) -> Path:
+        """``<function>.<digest of our sources>.<digest of signature, machine and others' sources>.nbc``."""
+        sources = _digest(self._version, self._source_stamp, package_stamp(self.module))
+        name = self._data_name_pattern.replace("{number:d}", f"{sources}.{_digest(sorted(_extra_sources), key)}")
+        return Path(self._data_path(name))
 
     def save(self, key: Any, data: Any) -> None:
-        with self._open_for_write(self._path(key)) as file:
+        path = self._path(key)
+        with self._open_for_write(path) as file:
             file.write(self._dump((key, data)))
+        function, sources = path.name.rsplit(".", 3)[:2]
+        for other in path.parent.glob(f"{function}.*.*.nbc"):
+            if other.name.rsplit(".", 3)[1] != sources:  # compiled from sources that are no more
+                other.unlink(missing_ok=True)
 
     def load(self, key: Any) -> Any:
         try:
-            with open(self._path(key), "rb") as file:
+            with self._path(key).open("rb") as file:
                 stored, data = pickle.loads(file.read())
         except (OSError, EOFError, pickle.UnpicklingError):
             return None
@@ -113,6 +130,7 @@ def _compiled(function: F, options: dict[str, Any]) -> F:
         cache = dispatcher._cache
         base = cache._impl.filename_base
         cache._cache_file = _CacheFile(cache.cache_path, base, cache._impl.locator.get_source_stamp())
+        cache._cache_file.module = function.__module__
     return dispatcher
 
 

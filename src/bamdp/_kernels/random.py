@@ -33,12 +33,14 @@ def as_state(rng: object) -> np.ndarray:
     A state is used in place; a Generator is advanced by four words.
     """
     if isinstance(rng, np.ndarray) and rng.dtype == np.uint64 and rng.shape == (4,):
+        if not rng.any():
+            raise ValueError("a generator state of four zeros stays zero for ever; seed it with a number")
         return rng
     if isinstance(rng, np.random.Generator):
         return rng.integers(0, 2**64, size=4, dtype=np.uint64)
     if rng is None or isinstance(rng, (int, np.integer, np.random.SeedSequence)):
         return new_state(int(rng) if isinstance(rng, np.integer) else rng)
-    raise TypeError(f"rng must be a numpy Generator, a SeedSequence or a seed, got {rng!r}")
+    raise TypeError(f"rng must be a numpy Generator, a SeedSequence or a whole number, got {rng!r}")
 
 
 if JIT:

@@ -2,9 +2,10 @@
 
 A sampled model is solved from the values of the last one. Each round (1) improves the policy by one Jacobi
 sweep, done without branches on running sums: Σ_j≤i p_j V(s_j) over all entries of the model in one go, of which
-a row's value is a difference (rows of random length would cost a mispredicted branch each), (2) orders the states so that the likeliest successor under the policy comes
-first, (3) copies the policy's rows side by side in that order and (4) evaluates the policy by Gauss–Seidel
-sweeps over the copy: along a chain of near-certain steps one sweep carries the value all the way back. Every
+a row's value is a difference (rows of random length would cost a mispredicted branch each), (2) orders the
+states so that the likeliest successor under the policy comes first, (3) copies the policy's rows side by side
+in that order and (4) evaluates the policy by Gauss–Seidel sweeps over the copy: along a chain of near-certain
+steps one sweep carries the value all the way back. Every
 third evaluation sweep is extrapolated: if its changes are about ρ < 1 times those before, the geometric rest
 ρ/(1−ρ) of them is added at once (Aitken), in the first rounds only, since it may make two policies take turns.
 Worlds of at most ``FEW_STATES`` states are evaluated by elimination instead, which is exact and faster there.

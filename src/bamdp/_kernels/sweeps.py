@@ -5,7 +5,8 @@ For values V let δ(s) = max_a Q_V(s, a) − V(s), with Q_V(s, a) = r(s, a) + γ
 
     T V + γ/(1−γ) min δ  ≤  V^π  ≤  V*  ≤  T V + γ/(1−γ) max δ,
 
-so π loses at most γ/(1−γ) (max δ − min δ), whatever values one started from. Terminal states have V = 0 and δ = 0, which keeps the bounds true for them.
+so π loses at most γ/(1−γ) (max δ − min δ), whatever values one started from. Terminal states have V = 0 and
+δ = 0, which keeps the bounds true for them.
 
 The solver that planners use is :func:`bamdp._kernels.solve.solve`.
 """

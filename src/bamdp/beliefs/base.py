@@ -26,6 +26,7 @@ from bamdp.mdp.model import FiniteMDP
 State = TypeVar("State", bound=NamedTuple)
 CHUNK = 1024  # observations taken in one go by observe_many
 SPARE = 64  # real observations for which room is made at a time
+MOST_ENTRIES = 1 << 30  # of a sampled model: 12 GB
 
 
 @singledispatch
@@ -171,9 +172,9 @@ class Belief:
     def observe_many(
         self, s: ArrayLike, a: ArrayLike, r: ArrayLike, s2: ArrayLike, terminated: ArrayLike | None = None
     ) -> None:
-        """Learn from arrays of transitions, in order. Bad ones are refused before any is taken."""
+        """Learn from arrays of transitions, in order: all of them, or none if one is refused."""
         states, actions, nexts = (np.asarray(x) for x in (s, a, s2))
-        rewards = np.asarray(r, float)
+        rewards = _checks.numbers(r, "r")
         ends = np.zeros(states.shape, bool) if terminated is None else np.asarray(terminated, bool)
         shapes = {x.shape for x in (states, actions, rewards, nexts, ends)}
         if len(shapes) != 1 or states.ndim != 1:
@@ -188,28 +189,48 @@ class Belief:
             bad = np.flatnonzero((values < 0) | (values >= size))
             if len(bad):
                 raise ValueError(f"{name}[{bad[0]}] must be in 0..{size - 1}, got {values[bad[0]]}")
-        for i, reward in enumerate(rewards.tolist()):
-            self._check_reward(reward, f"r[{i}]")
-        ended = self.space.terminal.copy()
-        for i in range(len(states)):
-            if ended[states[i]]:
-                raise ValueError(f"s[{i}] = {states[i]} is a terminal state: nothing follows it")
-            ended[nexts[i]] |= ends[i]
-        row = states.astype(np.int64) * self.n_actions + actions
-        nexts = nexts.astype(np.int64)
+        states, actions, nexts = (x.astype(np.int64) for x in (states, actions, nexts))
+        self._check_possible(states, actions, nexts, rewards, ends)
+        row = states * self.n_actions + actions
+        after = self.copy()
         for begin in range(0, len(row), CHUNK):
             part = slice(begin, begin + CHUNK)
-            self.reserve(len(row[part]))
-            done, log_p = _observe_many(self.T, self.R, row[part], nexts[part], rewards[part])
-            self.log_evidence += log_p
-            self.n_observed += done
+            after.reserve(len(row[part]))
+            done, log_p = _observe_many(after.T, after.R, row[part], nexts[part], rewards[part])
+            after.log_evidence += log_p
+            after.n_observed += done
             if done < len(row[part]):
                 i = begin + done
                 raise ValueError(
-                    f"the prior gives probability 0 to transition {i} (state {states[i]}, action {actions[i]} "
-                    f"to state {nexts[i]}, reward {rewards[i]}); the {i} before it have been learned"
+                    f"the prior gives probability 0 to transition {i}, from state {states[i]} by action "
+                    f"{actions[i]} to state {nexts[i]} with reward {rewards[i]}; use a prior that allows it"
                 )
         self.space.terminal[nexts[ends]] = True
+        vars(self).update({**vars(after), "space": self.space})
+
+    def _check_possible(
+        self,
+        s: NDArray[np.int64],
+        a: NDArray[np.int64],
+        s2: NDArray[np.int64],
+        r: NDArray[np.float64],
+        ends: NDArray[np.bool_],
+    ) -> None:
+        """Refuse bad rewards, terminal states and actions that do not exist."""
+        bad = np.flatnonzero(~np.isfinite(r))
+        if len(bad):
+            raise ValueError(f"r[{bad[0]}] must be a finite number, got {r[bad[0]]}")
+        if self.reward_model is not None:
+            for reward in np.unique(r).tolist():
+                self.reward_model.check(reward)
+        bad = np.flatnonzero(~self.space.allowed[s, a])
+        if len(bad):
+            raise ValueError(f"a[{bad[0]}] = {a[bad[0]]} does not exist in state {s[bad[0]]} (action_mask)")
+        ended_at = np.where(self.space.terminal, -1, len(s))  # [S]: when each state turned out terminal
+        np.minimum.at(ended_at, s2[ends], np.flatnonzero(ends))
+        bad = np.flatnonzero(ended_at[s] < np.arange(len(s)))
+        if len(bad):
+            raise ValueError(f"s[{bad[0]}] = {s[bad[0]]} is a terminal state: nothing follows it")
 
     def _checked(self, s: int, a: int, r: float, s2: int) -> tuple[int, int, int, float]:
         s = _checks.index(s, "state", self.n_states)
@@ -219,15 +240,12 @@ class Belief:
             raise ValueError(
                 f"state {s} is terminal: nothing follows it; begin a new episode at a start state"
             )
-        r = float(r)
-        self._check_reward(r, "reward")
-        return s, a, s2, r
-
-    def _check_reward(self, reward: float, name: str) -> None:
-        if not math.isfinite(reward):
-            raise ValueError(f"{name} must be a finite number, got {reward}")
+        if not self.space.allowed[s, a]:
+            raise ValueError(f"action {a} does not exist in state {s} (action_mask)")
+        r = _checks.real(r, "reward")
         if self.reward_model is not None:
-            self.reward_model.check(reward)
+            self.reward_model.check(r)
+        return s, a, s2, r
 
     # --- asking -----------------------------------------------------------------------------------------
 
@@ -276,6 +294,11 @@ class Belief:
     def _fill(self, fill: Any, *rng: NDArray[np.uint64]) -> Rows:
         room = 16 * self.n_states * self.n_actions
         while True:
+            if room > MOST_ENTRIES:
+                raise MemoryError(
+                    f"a model drawn from {self.prior} has more than {room // 4} possible transitions; use a "
+                    "prior with fewer outcomes a row, such as SparseDirichlet, or a smaller alpha"
+                )
             rows = empty_rows(self.n_states * self.n_actions, room)
             state = [x.copy() for x in rng]
             end = fill(self.T, self.R, self.space, rows, *state)
@@ -317,7 +340,9 @@ def copy_state(state: Any, seen: dict[int, Any] | None = None) -> Any:
     """A deep copy of nested NamedTuples of arrays; an array that stands twice is copied once."""
     seen = {} if seen is None else seen
     if isinstance(state, np.ndarray):
-        return seen.setdefault(id(state), state.copy())
+        if id(state) not in seen:
+            seen[id(state)] = state.copy()
+        return seen[id(state)]
     if isinstance(state, tuple):
         parts = [copy_state(x, seen) for x in state]
         return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
@@ -327,18 +352,18 @@ def copy_state(state: Any, seen: dict[int, Any] | None = None) -> Any:
 @kernel
 def _observe(T, R, row, s2, r):
     """Learn one transition; returns the log predictive probability, -inf (nothing changed) if it is 0."""
-    p = verbs.probability(T, row, s2)
-    if not p > 0.0:
+    log_p = verbs.log_probability(T, row, s2)
+    if not log_p > -np.inf:
         return -np.inf
     verbs.push(T, row, s2)
-    q = verbs.reward_probability(R, row, s2, r)
-    if not q > 0.0:
+    log_q = verbs.log_reward_probability(R, row, s2, r)
+    if not log_q > -np.inf:
         verbs.pop(T)
         return -np.inf
     verbs.push_reward(R, row, s2, r)
     verbs.commit(T, row)
     verbs.commit_reward(R, row)
-    return math.log(p) + math.log(q)
+    return log_p + log_q
 
 
 @kernel

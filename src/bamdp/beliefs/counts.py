@@ -46,8 +46,9 @@ def with_count_room(counts: Counts, depth: int) -> Counts:
     """The same counts with room for ``depth`` more pushed transitions (new arrays only where needed)."""
     pool, log = counts.pool, counts.log
     end = int(counts.top[POOL_END])
-    # A push moves at most one row of at most `widest + depth` outcomes, and doubling sums to twice the last.
-    need = end + 4 * depth * (int(counts.top[WIDEST]) + 2)
+    # The rows that may move are at most `depth`, each at most `widest`, all within the pool; by doubling, the
+    # places that a row of m outcomes takes one after another while d more are pushed sum to 4 (m + d + 1).
+    need = end + 4 * (min(depth * int(counts.top[WIDEST]), end) + 2 * depth)
     if need > len(pool):
         grown = np.zeros((max(need, 2 * len(pool)), 2), np.int32)
         grown[:end] = pool[:end]

@@ -13,6 +13,7 @@ non-zero entries.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -43,6 +44,7 @@ from bamdp.beliefs.counts import (
     with_count_room,
 )
 
+LARGEST_ALPHA = 1e100
 REST = 1e-12  # share of a row that may stay unresolved as background
 STICKS_PAY = 60.0  # sticks are cheaper than one gamma an outcome when u > STICKS_PAY (uα + 1)
 
@@ -105,6 +107,11 @@ def _probability(T, row, s2):
     slot = find(T.counts, row, s2)
     seen = 0.0 if slot == NOT_SEEN else np.float64(T.counts.pool[slot, COUNT])
     return (T.alpha[row] + seen) / ((T.mark.shape[0] - 1) * T.alpha[row] + T.counts.rows[row, TOTAL])
+
+
+@verbs.log_probability.register(SymmetricState)
+def _log_probability(T, row, s2):
+    return math.log(verbs.probability(T, row, s2))
 
 
 @verbs.choose.register(SymmetricState)
@@ -288,6 +295,12 @@ def _full_probability(T, row, s2):
     return (T.alpha[entry] + T.count[entry]) / (T.alpha_sum[row] + T.total[row])
 
 
+@verbs.log_probability.register(FullState)
+def _full_log_probability(T, row, s2):
+    p = verbs.probability(T, row, s2)
+    return math.log(p) if p > 0.0 else -np.inf
+
+
 @verbs.choose.register(FullState)
 def _full_choose(T, rng):
     return 0
@@ -376,17 +389,21 @@ class Dirichlet(Prior):
     alpha: Any = 1.0
 
     def __post_init__(self) -> None:
-        if np.ndim(self.alpha) == 0:
-            object.__setattr__(self, "alpha", _checks.real(self.alpha, "alpha", low=0.0, open_low=True))
+        if isinstance(self.alpha, str) or not hasattr(self.alpha, "__len__"):
+            alpha = _checks.real(self.alpha, "alpha", low=0.0, high=LARGEST_ALPHA, open_low=True)
+            object.__setattr__(self, "alpha", alpha)
             return
-        array = np.array(self.alpha, float)
+        array = _checks.numbers(self.alpha, "alpha")
         if array.ndim not in (2, 3):
             raise ValueError(f"alpha must be a number, [S, A] or [S, A, S], got {array.ndim} dimensions")
-        low_enough = array > 0.0 if array.ndim == 2 else array >= 0.0
-        bad = np.argwhere(~(np.isfinite(array) & low_enough))
+        bounds = "above 0" if array.ndim == 2 else "at least 0"
+        enough = array > 0.0 if array.ndim == 2 else array >= 0.0
+        bad = np.argwhere(~(enough & (array <= LARGEST_ALPHA)))
         if len(bad):
             where = tuple(bad[0].tolist())
-            raise ValueError(f"alpha{list(where)} must be finite and positive, got {array[where]}")
+            raise ValueError(
+                f"alpha{list(where)} must be {bounds} and at most {LARGEST_ALPHA:g}, got {array[where]}"
+            )
         if array.ndim == 3:
             empty = np.argwhere(array.sum(axis=2) == 0.0)
             if len(empty):

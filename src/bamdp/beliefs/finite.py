@@ -11,7 +11,7 @@ If the models differ in their rewards and no reward model is given, rewards are 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -29,6 +29,7 @@ from bamdp.beliefs.own_rewards import own_rewards
 from bamdp.beliefs.weights import (
     Weights,
     draw_weighted,
+    log_sum,
     new_weights,
     normalise_weights,
     restore_weights,
@@ -36,6 +37,7 @@ from bamdp.beliefs.weights import (
     with_weights_room,
 )
 from bamdp.mdp.model import FiniteMDP
+from bamdp.mdp.validate import used_rows
 
 
 @known
@@ -101,6 +103,16 @@ def _probability(T, row, s2):
     for m in range(T.weights.now.shape[0]):
         p += T.weights.now[m] * model_probability(T, m, row, s2)
     return p
+
+
+@verbs.log_probability.register(FiniteState)
+def _log_probability(T, row, s2):
+    total = -np.inf
+    for m in range(T.weights.log.shape[0]):
+        p = model_probability(T, m, row, s2)
+        if p > 0.0:
+            total = log_sum(total, T.weights.log[m] + math.log(p))
+    return total
 
 
 @verbs.choose.register(FiniteState)
@@ -241,7 +253,7 @@ class FiniteModels(Prior):
     weights: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
-        mdps = tuple(self.mdps)
+        mdps = tuple(self.mdps) if isinstance(self.mdps, Iterable) else ()
         if not mdps or not all(isinstance(mdp, FiniteMDP) for mdp in mdps):
             raise TypeError("mdps must be a list of one or more FiniteMDP models")
         shapes = {(mdp.n_states, mdp.n_actions) for mdp in mdps}
@@ -279,13 +291,21 @@ class FiniteModels(Prior):
     def space(
         self, n_states: int, n_actions: int, terminal: ArrayLike | None, action_mask: ArrayLike | None
     ) -> Space:
-        """As told, or else what all the models agree on."""
+        """What all the models agree on; one may be told of more terminal states and fewer actions."""
         mine = self.mdps[0].space
         if any(not np.array_equal(x, y) for mdp in self.mdps for x, y in zip(mdp.space, mine)):
             raise ValueError("the models must agree on terminal states and on the actions that exist")
         terminal = mine.terminal if terminal is None else terminal
         action_mask = mine.allowed if action_mask is None else action_mask
-        return known_space(n_states, n_actions, terminal, action_mask)
+        space = known_space(n_states, n_actions, terminal, action_mask)
+        lost = np.argwhere(used_rows(space) & ~used_rows(mine))
+        if len(lost):
+            s, a = divmod(int(lost[0, 0]), n_actions)
+            raise ValueError(
+                f"the models say nothing about state {s}, action {a}; mark the state terminal or the action "
+                "missing, as they do"
+            )
+        return space
 
     def own_rewards(self, n_states: int, n_actions: int, state: Any) -> Any:
         return own_rewards(

@@ -7,22 +7,24 @@ first and all rows from it. Every component keeps its own statistics.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import literal_unroll
+from numpy.typing import ArrayLike
 
 from bamdp import _checks
+from bamdp._kernels.rows import Space
 from bamdp._serial import known
 from bamdp.beliefs import verbs
-from bamdp.beliefs.base import Prior, with_room
+from bamdp.beliefs.base import Prior, known_space, with_room
 from bamdp.beliefs.finite import merge_entries, merge_moments
 from bamdp.beliefs.weights import (
     Weights,
     draw_weighted,
+    log_sum,
     new_weights,
     normalise_weights,
     restore_weights,
@@ -60,12 +62,10 @@ def _push(T, row, s2):
     save_weights(T.weights)
     c = 0
     for part in literal_unroll(T.parts):
-        p = verbs.probability(part, row, s2) if T.weights.log[c] > -np.inf else 0.0
-        if p > 0.0:
-            T.weights.log[c] += math.log(p)
+        if T.weights.log[c] > -np.inf:
+            T.weights.log[c] += verbs.log_probability(part, row, s2)
+        if T.weights.log[c] > -np.inf:  # otherwise ruled out: its own statistics stop here (until the pop)
             verbs.push(part, row, s2)
-        else:  # ruled out, so that its own statistics stop here (until the pop)
-            T.weights.log[c] = -np.inf
         c += 1
     normalise_weights(T.weights)
 
@@ -94,6 +94,17 @@ def _probability(T, row, s2):
     for part in literal_unroll(T.parts):
         if T.weights.now[c] > 0.0:
             total += T.weights.now[c] * verbs.probability(part, row, s2)
+        c += 1
+    return total
+
+
+@verbs.log_probability.register(MixtureState)
+def _log_probability(T, row, s2):
+    total = -np.inf
+    c = 0
+    for part in literal_unroll(T.parts):
+        if T.weights.log[c] > -np.inf:
+            total = log_sum(total, T.weights.log[c] + verbs.log_probability(part, row, s2))
         c += 1
     return total
 
@@ -214,7 +225,7 @@ class Mixture(Prior):
     weights: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
-        priors = tuple(self.priors)
+        priors = tuple(self.priors) if isinstance(self.priors, Iterable) else ()
         if not priors or not all(isinstance(prior, Prior) for prior in priors):
             raise TypeError("priors must be a list of one or more priors")
         object.__setattr__(self, "priors", priors)
@@ -226,3 +237,18 @@ class Mixture(Prior):
             parts=tuple(prior.state(n_states, n_actions) for prior in self.priors),
             sums=np.zeros(n_states),
         )
+
+    def space(
+        self, n_states: int, n_actions: int, terminal: ArrayLike | None, action_mask: ArrayLike | None
+    ) -> Space:
+        """All that the components know together."""
+        spaces = [prior.space(n_states, n_actions, terminal, action_mask) for prior in self.priors]
+        ends = np.any([space.terminal for space in spaces], axis=0)
+        return known_space(n_states, n_actions, ends, np.all([space.allowed for space in spaces], axis=0))
+
+    def own_rewards(self, n_states: int, n_actions: int, state: Any) -> Any:
+        """None: rewards that come with the models of one component say nothing about the others."""
+        parts = zip(self.priors, state.parts)
+        if any(prior.own_rewards(n_states, n_actions, part) is not None for prior, part in parts):
+            raise ValueError("a mixture with FiniteModels does not use their rewards; say rewards=...")
+        return None

@@ -19,6 +19,7 @@ from bamdp.beliefs.rewards import KnownRewards
 from bamdp.beliefs.weights import (
     Weights,
     draw_weighted,
+    log_sum,
     normalise_weights,
     restore_weights,
     save_weights,
@@ -113,6 +114,15 @@ def _probability(R, row, s2, r):
     for m in range(R.weights.now.shape[0]):
         if abs(_pays(R, m, row, s2) - r) <= SAME_REWARD:
             total += R.weights.now[m]
+    return total
+
+
+@verbs.log_reward_probability.register(OwnRewards)
+def _log_probability(R, row, s2, r):
+    total = -np.inf
+    for m in range(R.weights.log.shape[0]):
+        if abs(_pays(R, m, row, s2) - r) <= SAME_REWARD:
+            total = log_sum(total, R.weights.log[m])
     return total
 
 

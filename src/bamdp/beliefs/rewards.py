@@ -7,6 +7,7 @@ restored by the pop, so that undoing is exact to the bit.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -79,6 +80,11 @@ def _known_probability(R, row, s2, r):
     return 1.0
 
 
+@verbs.log_reward_probability.register(KnownState)
+def _known_log_probability(R, row, s2, r):
+    return 0.0
+
+
 @verbs.commit_reward.register(KnownState)
 def _known_commit(R, row):
     pass
@@ -126,7 +132,7 @@ class KnownRewards(RewardModel):
     rewards: Any
 
     def __post_init__(self) -> None:
-        array = np.array(self.rewards, float)
+        array = _checks.numbers(self.rewards, "rewards")
         if array.ndim not in (1, 2, 3):
             raise ValueError(f"rewards must be [S], [S, A] or [S, A, S], got {array.ndim} dimensions")
         bad = np.argwhere(~np.isfinite(array))
@@ -222,6 +228,13 @@ def _success(R, row):
     return (R.a + R.sums.sums[row, SUM]) / (R.a + R.b + R.sums.sums[row, N])
 
 
+@primitive
+def _failure(R, row):
+    """One minus the posterior mean, without cancellation."""
+    n = R.sums.sums[row, N]
+    return (R.b + (n - R.sums.sums[row, SUM])) / (R.a + R.b + n)
+
+
 @verbs.draw_reward.register(BetaState)
 def _beta_draw(R, row, s2, rng):
     return 1.0 if uniform(rng) < _success(R, row) else 0.0
@@ -256,8 +269,12 @@ def _beta_variance(R, row):
 
 @verbs.reward_probability.register(BetaState)
 def _beta_probability(R, row, s2, r):
-    p = _success(R, row)
-    return p if r == 1.0 else 1.0 - p
+    return _success(R, row) if r == 1.0 else _failure(R, row)
+
+
+@verbs.log_reward_probability.register(BetaState)
+def _beta_log_probability(R, row, s2, r):
+    return math.log(verbs.reward_probability(R, row, s2, r))
 
 
 @verbs.commit_reward.register(BetaState)
@@ -277,8 +294,7 @@ def _beta_n(R):
 
 @verbs.outcome.register(BetaState)
 def _beta_outcome(R, row, s2, i):
-    p = _success(R, row)
-    return (1.0, p) if i == 1 else (0.0, 1.0 - p)
+    return (1.0, _success(R, row)) if i == 1 else (0.0, _failure(R, row))
 
 
 @with_room.register(BetaState)

@@ -22,6 +22,7 @@ times its support is still wide open, so the distribution of k is kept too, for 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -57,6 +58,7 @@ from bamdp.beliefs.counts import (
 MEMO_BITS = 14
 FEW_DRAWS = 8  # up to so many draws of a row the distribution of k is tabulated
 TABLE_STATES = 4096  # in worlds of at most so many states
+NOTHING = 1e-18  # a share that is lost in rounding
 
 
 @known
@@ -67,10 +69,14 @@ class SparseState(NamedTuple):
     alpha: float
     base: np.ndarray  # float64 [S+1]: log P(k) + log k! + log Γ(kα); -inf at k = 0
     log_factorial: np.ndarray  # float64 [S+1]
+    log_p: np.ndarray  # float64 [S+1]: log P(k)
+    log_rest: np.ndarray  # float64 [S+1]: log P(size > k)
     prior_cdf: np.ndarray  # float64 [S+1]: P(size <= k)
     memo_key: np.ndarray  # int64 [2^MEMO_BITS]: the (k₀, n) that an entry stands for
-    memo: np.ndarray  # float64 [2^MEMO_BITS, 4]: C, log Σ m_k, P(k = k₀), U
-    sizes: np.ndarray  # float64 [FEW_DRAWS (FEW_DRAWS+1) / 2, S+1]: P(size <= k | k₀, n); [:, 0] = 1 if filled
+    memo: np.ndarray  # float64 [2^MEMO_BITS, 5]: C, log Σ m_k, P(k = k₀), U, 1 - C
+    sizes: (
+        np.ndarray
+    )  # float64 [FEW_DRAWS (FEW_DRAWS+1) / 2, S+1]: P(size <= k | k₀, n); [:, 0] = 1 if filled
     mark: np.ndarray  # int64 [S+1] scratch of draw_new_outcomes
 
 
@@ -93,9 +99,14 @@ def _look_up(state, k0, n):
 
 @kernel
 def _compute(state, k0, n, entry):
-    """Fill a memo entry: one pass over k, sums scaled by the largest term so far."""
+    """Fill a memo entry: one pass over k, sums scaled by the largest term so far.
+
+    The likelihood f_k = m_k / P(k) has one peak: k · d log f_k / dk = Σ_{i<k₀} k/(k−i) − Σ_{j<n} k/(k+j/α)
+    falls with k. Past it the terms after k sum to at most P(size > k) f_k, so the pass ends where that is
+    nothing beside the smallest of the sums so far.
+    """
     seen_mass = k0 * state.alpha + n
-    top, total, again, unseen = -np.inf, 0.0, 0.0, 0.0
+    top, total, again, fresh, unseen, before = -np.inf, 0.0, 0.0, 0.0, 0.0, -np.inf
     for k in range(max(k0, 1), state.base.shape[0]):
         if state.base[k] == -np.inf:
             continue
@@ -104,17 +115,25 @@ def _compute(state, k0, n, entry):
             scale = math.exp(top - log_m)
             total *= scale
             again *= scale
+            fresh *= scale
             unseen *= scale
             top = log_m
         m = math.exp(log_m - top)
         total += m
         again += m * seen_mass / (k * state.alpha + n)
-        unseen += m * (k - k0) * state.alpha / ((k * state.alpha + n) * (k * state.alpha + n + 1.0))
+        new = m * (k - k0) * state.alpha / (k * state.alpha + n)
+        fresh += new
+        unseen += new / (k * state.alpha + n + 1.0)
+        log_f = log_m - state.log_p[k]
+        if log_f < before and math.exp(log_f + state.log_rest[k] - top) <= NOTHING * fresh:
+            break
+        before = log_f
     log_total = top + math.log(total) if total > 0.0 else -np.inf
     state.memo[entry, 0] = again / total if total > 0.0 else 0.0
     state.memo[entry, 1] = log_total
+    state.memo[entry, 2] = math.exp(_log_m(state, k0, k0, n) - log_total) if total > 0.0 and k0 > 0 else 0.0
     state.memo[entry, 3] = unseen / total if total > 0.0 else 0.0
-    state.memo[entry, 2] = math.exp(_log_m(state, k0, k0, n) - log_total) if total > 0.0 else 0.0
+    state.memo[entry, 4] = fresh / total if total > 0.0 else 0.0
 
 
 @primitive
@@ -174,11 +193,17 @@ def _probability(T, row, s2):
     k0, n = T.counts.rows[row, SIZE], T.counts.rows[row, TOTAL]
     if n == 0:
         return 1.0 / n_states
-    again = T.memo[_look_up(T, k0, n), 0]
+    entry = _look_up(T, k0, n)
     slot = find(T.counts, row, s2)
     if slot == NOT_SEEN:
-        return (1.0 - again) / (n_states - k0)
-    return again * (T.alpha + T.counts.pool[slot, COUNT]) / (k0 * T.alpha + n)
+        return T.memo[entry, 4] / (n_states - k0)
+    return T.memo[entry, 0] * (T.alpha + T.counts.pool[slot, COUNT]) / (k0 * T.alpha + n)
+
+
+@verbs.log_probability.register(SparseState)
+def _log_probability(T, row, s2):
+    p = verbs.probability(T, row, s2)
+    return math.log(p) if p > 0.0 else -np.inf
 
 
 @verbs.choose.register(SparseState)
@@ -213,6 +238,8 @@ def _tabulate(state, k0, n, slot):
     for k in range(k0, state.base.shape[0]):
         total += math.exp(_log_m(state, k, k0, n) - log_total)
         state.sizes[slot, k] = total
+    for k in range(k0, state.base.shape[0]):  # ends at 1, or rounding would now and then choose k = S
+        state.sizes[slot, k] /= total
     state.sizes[slot, 0] = 1.0
 
 
@@ -270,12 +297,12 @@ def _mean_row(T, row, index, prob, at):
         return verbs.NO_ROOM, 0.0
     if n == 0:
         return end, 1.0
-    again = T.memo[_look_up(T, k0, n), 0]
-    unseen = (1.0 - again) / (n_states - k0) if k0 < n_states else 0.0
-    scale = again / (k0 * T.alpha + n)
-    for i in range(k0):
+    entry = _look_up(T, k0, n)
+    unseen = T.memo[entry, 4] / (n_states - k0) if k0 < n_states else 0.0
+    scale = T.memo[entry, 0] / (k0 * T.alpha + n)
+    for i in range(k0):  # a seen outcome is never less likely than an unseen one: the maximum is for rounding
         index[at + i] = counts.pool[start + i, NEXT]
-        prob[at + i] = scale * (T.alpha + counts.pool[start + i, COUNT]) - unseen
+        prob[at + i] = max(scale * (T.alpha + counts.pool[start + i, COUNT]) - unseen, 0.0)
     return end, unseen * n_states
 
 
@@ -298,7 +325,7 @@ def _moments_row(T, row, index, mean, variance, at):
         variance[at + i] = max(0.0, weight * (weight + 1.0) * second - (weight * first) ** 2)
     if k0 == n_states:
         return at + k0, 0.0, 0.0
-    p = (1.0 - again) / (n_states - k0)
+    p = T.memo[entry, 4] / (n_states - k0)
     return at + k0, p, max(0.0, (T.alpha + 1.0) * U / (n_states - k0) - p * p)
 
 
@@ -345,9 +372,11 @@ class SparseDirichlet(Prior):
     p_k: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        _checks.real(self.alpha, "alpha", low=0.0, open_low=True)
-        _checks.real(self.beta, "beta")
+        _checks.real(self.alpha, "alpha", low=0.0, high=1e6, open_low=True)
+        _checks.real(self.beta, "beta", low=-1e6, high=1e6)
         if self.p_k is not None:
+            if isinstance(self.p_k, str) or not isinstance(self.p_k, Iterable):
+                raise TypeError(f"p_k must be a list of weights of the sizes 1, 2, ..., got {self.p_k!r}")
             weights = tuple(_checks.real(p, "every entry of p_k", low=0.0) for p in self.p_k)
             if sum(weights) <= 0.0:
                 raise ValueError("p_k must have a positive entry")
@@ -357,27 +386,33 @@ class SparseDirichlet(Prior):
         if self.p_k is not None and len(self.p_k) > n_states:
             raise ValueError(f"p_k names {len(self.p_k)} sizes, but there are only {n_states} states")
         k = np.arange(n_states + 1, dtype=float)
-        with np.errstate(divide="ignore"):
-            if self.p_k is None:
-                log_p = -self.beta * np.log(k)
-                log_p[1:] -= np.max(log_p[1:])
-            else:
-                log_p = np.full(n_states + 1, -np.inf)
+        log_p = np.full(n_states + 1, -np.inf)
+        if self.p_k is None:
+            log_p[1:] = -self.beta * np.log(k[1:])
+        else:
+            with np.errstate(divide="ignore"):
                 log_p[1 : len(self.p_k) + 1] = np.log(self.p_k)
-        log_p[0] = -np.inf
+        log_p -= log_p.max()
         p = np.exp(log_p)
         p /= p.sum()
+        rest, cdf = np.append(np.cumsum(p[:0:-1])[::-1], 0.0), np.cumsum(p)
         with np.errstate(divide="ignore"):
-            log_p = np.log(p)
+            log_p, log_rest = np.log(p), np.log(rest)
         return SparseState(
             counts=empty_counts(n_states * n_actions),
             alpha=float(self.alpha),
-            base=np.concatenate([[-np.inf], log_p[1:] + _log_gamma(k[1:] + 1) + _log_gamma(k[1:] * self.alpha)]),
+            base=np.concatenate(
+                [[-np.inf], log_p[1:] + _log_gamma(k[1:] + 1) + _log_gamma(k[1:] * self.alpha)]
+            ),
             log_factorial=_log_gamma(k + 1),
-            prior_cdf=np.cumsum(p),
+            log_p=log_p,
+            log_rest=log_rest,
+            prior_cdf=cdf / cdf[-1],
             memo_key=np.full(1 << MEMO_BITS, -1, np.int64),
-            memo=np.zeros((1 << MEMO_BITS, 4)),
-            sizes=np.zeros((FEW_DRAWS * (FEW_DRAWS + 1) // 2 if n_states <= TABLE_STATES else 0, n_states + 1)),
+            memo=np.zeros((1 << MEMO_BITS, 5)),
+            sizes=np.zeros(
+                (FEW_DRAWS * (FEW_DRAWS + 1) // 2 if n_states <= TABLE_STATES else 0, n_states + 1)
+            ),
             mark=np.zeros(n_states + 1, np.int64),
         )
 

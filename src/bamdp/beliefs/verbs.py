@@ -42,6 +42,11 @@ def probability(T, row, s2):
 
 
 @generic
+def log_probability(T, row, s2):
+    """log ν(s2 | row): finite also where the probability itself underflows, -inf only for the impossible."""
+
+
+@generic
 def choose(T, rng):
     """Draw what the rows of one sampled model share; 0 where rows are independent."""
 
@@ -114,6 +119,11 @@ def reward_variance(R, row):
 @generic
 def reward_probability(R, row, s2, r):
     """The probability (or density) of reward ``r`` after ``row`` → ``s2``, which has been pushed already."""
+
+
+@generic
+def log_reward_probability(R, row, s2, r):
+    """The logarithm of :func:`reward_probability`, -inf only for the impossible."""
 
 
 @generic

@@ -18,15 +18,15 @@ class Weights(NamedTuple):
 
     log: np.ndarray  # float64 [L]: logarithms
     now: np.ndarray  # float64 [L]: the weights themselves
-    past: np.ndarray  # float64 [depth, L]: logarithms before each push
+    past: np.ndarray  # float64 [depth, 2, L]: logarithms and weights before each push
     top: np.ndarray  # int64 [1]
 
 
 def new_weights(weights: np.ndarray) -> Weights:
-    """From positive numbers."""
+    """From numbers that are not negative, some of them positive."""
     share = weights / weights.sum()
     with np.errstate(divide="ignore"):
-        return Weights(np.log(share), share, np.zeros((16, len(share))), np.zeros(1, np.int64))
+        return Weights(np.log(share), share, np.zeros((16, 2, len(share))), np.zeros(1, np.int64))
 
 
 def with_weights_room(weights: Weights, depth: int) -> Weights:
@@ -34,7 +34,7 @@ def with_weights_room(weights: Weights, depth: int) -> Weights:
     depth += int(weights.top[0])
     if depth <= len(weights.past):
         return weights
-    past = np.zeros((max(depth, 2 * len(weights.past)), len(weights.log)))
+    past = np.zeros((max(depth, 2 * len(weights.past)), 2, len(weights.log)))
     past[: len(weights.past)] = weights.past
     return weights._replace(past=past)
 
@@ -54,11 +54,22 @@ def draw_weighted(weights, rng):
 
 
 @primitive
+def log_sum(total, x):
+    """log(e^total + e^x), exact for -inf."""
+    if x > total:
+        total, x = x, total
+    if x == -np.inf:
+        return total
+    return total + math.log1p(math.exp(x - total))
+
+
+@primitive
 def save_weights(weights):
     """Log the weights before they are changed."""
     at = weights.top[0]
     for m in range(weights.log.shape[0]):
-        weights.past[at, m] = weights.log[m]
+        weights.past[at, 0, m] = weights.log[m]
+        weights.past[at, 1, m] = weights.now[m]
     weights.top[0] = at + 1
 
 
@@ -83,5 +94,5 @@ def restore_weights(weights):
     at = weights.top[0] - 1
     weights.top[0] = at
     for m in range(weights.log.shape[0]):
-        weights.log[m] = weights.past[at, m]
-        weights.now[m] = math.exp(weights.log[m])
+        weights.log[m] = weights.past[at, 0, m]
+        weights.now[m] = weights.past[at, 1, m]

@@ -33,14 +33,21 @@ maximises μ0(s, a) + VPI(s, a), equals drawn at random.
 
 **Guarantee.** A moment update moves μ0 as Q-learning does with rate 1/(λ+1). These rates are 1/(λ₀+n), so means
 converge to Q* if every pair is tried for ever (Watkins & Dayan 1992); sampling does try every pair for ever, vpi
-need not. The rate 1/n is slow to forget what was bootstrapped early (see :mod:`bamdp.planners.q_learning`), which
-is also why the posterior is overconfident: R' in successive updates is much the same variable, counted as fresh
-evidence each time. On a bandit with γ = 0 all is exact but for normality.
+need not. The rate 1/n is slow to forget what was bootstrapped early (see :mod:`bamdp.planners.q_learning`), and
+the posterior counts each R' as fresh evidence although successive ones are much the same variable. With γ = 0 all
+is exact but for normality.
 
-**Departures.** The paper has the hyper-parameters of the prior by hand. Here μ0 and β follow from the range of
-rewards unless given: returns lie in [r_min, r_max]/(1−γ), of width W; μ0 is the middle and √Var[μ] = W·``spread``.
-The paper keeps α above 1 + ε after a projection, so that variances exist; ε = 10⁻³ here. Ties between the
-highest means in s' go to the lowest action.
+**What to expect.** Q values of one state differ by little, a share of about 1−γ of their size, while a prior must
+cover that size. Sampling therefore plays almost uniformly for the first (size/difference)² visits: give it a
+``spread`` near 0.01. vpi does better within the thousand steps of our tables, and there mixtures better than
+moments (chain 349 against 271, double_loop 305 and 260, grid5 21 and 15; sampling with ``spread`` 0.01 and
+mixtures 202, 331 and 21).
+
+**Departures.** The paper sets its priors by hand. Here μ0 and β follow from the range of rewards unless given:
+returns lie in [r_min, r_max]/(1−γ), of width W; μ0 is 0.2 W above the lowest, √Var[μ] = 0.3 W, λ = 1 and α = 2. More
+optimism serves chain, less serves grids, where most returns are low; this was among the best of 36 settings on
+average over chain, double_loop and grid5. The paper keeps α above 1 + ε after a projection, so that variances
+exist; ε = 10⁻³ here. Ties between the highest means in s' go to the lowest action.
 
 Reference: Dearden, Friedman & Russell, "Bayesian Q-learning" (AAAI 1998).
 """
@@ -65,6 +72,7 @@ from bamdp.planners.q_learning import best_of
 
 SELECTION = ("vpi", "sampling")
 UPDATE = ("moment", "mixture")
+LEVEL = 0.2  # where μ0 stands by default between the lowest and the highest return
 LEAST_SHAPE = 1.001  # 1 + ε: α below 1 has no variance
 GAUSS_X, GAUSS_W = np.polynomial.legendre.leggauss(10)
 DOUBLINGS = 2.0 ** np.arange(0, 24)  # of the scale of a t_2 law: its tail beyond 2^23 is 1e-14
@@ -129,7 +137,9 @@ def mixture_update(prior: NormalGamma, r: float, discount: float, after: NormalG
     return NormalGamma(new_mu0, new_lam, new_alpha, new_alpha * beta / (shape * total))
 
 
-def t_nodes(nu: float, centre: float, width: float, other: float, fine: float) -> tuple[np.ndarray, np.ndarray]:
+def t_nodes(
+    nu: float, centre: float, width: float, other: float, fine: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights of E[f(X)] for X = centre + width·t_ν, ν >= 2.
 
     ``f`` may vary around ``other`` on the scale ``fine``, which can be many orders from ``width``: the panels,
@@ -230,7 +240,7 @@ class BayesianQLearning(Planner):
     update
         ``"moment"`` or ``"mixture"``; see the head of this file.
     mu0
-        Prior mean of every Q. By default the middle of what returns can be.
+        Prior mean of every Q. By default a fifth of the way from the lowest to the highest possible return.
     lam
         λ, how many returns the prior mean is worth.
     alpha
@@ -255,7 +265,7 @@ class BayesianQLearning(Planner):
     mu0: float | None = None
     lam: float = 1.0
     alpha: float = 2.0
-    spread: float = 0.5
+    spread: float = 0.3
     beta: float | None = None
 
     def __post_init__(self) -> None:
@@ -277,7 +287,7 @@ class BayesianQLearning(Planner):
                 f"{belief.reward_model} sets no bounds on rewards to derive a prior over returns from; "
                 "give mu0 and beta"
             )
-        mu0 = 0.5 * (low + high) if self.mu0 is None else float(self.mu0)
+        mu0 = low + LEVEL * (high - low) if self.mu0 is None else float(self.mu0)
         beta = self.beta
         if beta is None:
             width = high - low if high > low else 1.0 / (1.0 - discount)
@@ -286,8 +296,8 @@ class BayesianQLearning(Planner):
 
     def start(self, belief: Belief, discount: float) -> Memory:
         shape = (belief.n_states, belief.n_actions)
-        parts = [np.full(shape, value) for value in self.prior(belief, discount)]
-        return Memory(*parts, np.zeros(shape, np.int64), discount)
+        mu0, lam, alpha, beta = (np.full(shape, value) for value in self.prior(belief, discount))
+        return Memory(mu0, lam, alpha, beta, np.zeros(shape, np.int64), discount)
 
     def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
         return self._decide(memory, belief, state, rng)[0]
@@ -320,12 +330,14 @@ class BayesianQLearning(Planner):
     ) -> tuple[int, np.ndarray, np.ndarray]:
         """The action, the actions that exist, and the score of each: the highest wins."""
         actions = np.flatnonzero(belief.space.allowed[state])
-        parts = [x[state, actions] for x in (memory.mu0, memory.lam, memory.alpha, memory.beta)]
+        mu0, lam, alpha, beta = (
+            x[state, actions] for x in (memory.mu0, memory.lam, memory.alpha, memory.beta)
+        )
         if self.selection == "sampling":
             scores = np.empty(len(actions))
-            sample_means(*parts, rng, scores)
+            sample_means(mu0, lam, alpha, beta, rng, scores)
         else:
-            scores = parts[0] + perfect_information(*parts)
+            scores = mu0 + perfect_information(mu0, lam, alpha, beta)
         chosen = best_of(scores, np.ones((1, len(actions)), bool), 0, rng)
         return int(actions[chosen]), actions, scores
 

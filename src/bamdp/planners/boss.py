@@ -14,7 +14,8 @@ grows quickly with K, and optimism explores what is unknown. At most S·A draws 
 
 **Guarantee.** For K of the order S²A/δ · log(...) and B large enough for the posterior to have concentrated, the
 behaviour is ε-optimal for the true model on all but polynomially many steps in S, A, B, 1/ε, 1/(1−γ), with
-probability 1−δ over the prior. In practice K is 2 to 20 and B about 10.
+probability 1−δ over the prior. In practice K is 2 to 20 and B about 10 (the best of 2, 5, 10 and 20 with K = 5 on
+chain, double_loop and grid5, on average).
 
 **Departures.** None in the algorithm. The merged MDP is solved by modified policy iteration from the last solution,
 until the changes of one sweep differ by at most ``tol``, so the policy loses at most γ/(1−γ)·tol in it. A state that

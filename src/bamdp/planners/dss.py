@@ -86,7 +86,7 @@ def leaf_value(L, T, R, space, discount, rows, s, rng):
     """(status, value) of the hyper-state (s, belief) after the last stage."""
 
 
-@leaf_value.register(ZeroLeaf)  # type: ignore[attr-defined]
+@leaf_value.register(ZeroLeaf)
 def _zero_leaf(L, T, R, space, discount, rows, s, rng):
     return FITS, 0.0
 
@@ -204,7 +204,7 @@ def _finish_policy(tree, h, M):
     tree.trial[h, 1] = 0
 
 
-@leaf_value.register(ModelLeaf)  # type: ignore[attr-defined]
+@leaf_value.register(ModelLeaf)
 def _model_leaf(leaf, T, R, space, discount, rows, s, rng):
     if leaf.kind == UPPER:  # mean optimal value of a few sampled models
         total = 0.0

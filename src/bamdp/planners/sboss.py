@@ -8,11 +8,13 @@ anew when the posterior of the pair just tried has moved far from what it was at
 p̄ the posterior mean and σ the posterior standard deviation of the probability of s'. A pair that was hardly known
 then has to move far, one that was well known has to move little.
 
-**What is taken for σ.** The exact posterior standard deviation under every prior: √(p̄(1−p̄)/(n₀+n+1)) for Dirichlet
-rows, that of the mixture over support sizes for the sparse prior, that of the weights for finite sets of models and
-mixtures. Outcomes not seen so far count each with its own small p̄ and σ. An outcome with σ = 0 is certain, so its p̄
-cannot move and it adds nothing. With learned rewards their own |r̄_now − r̄_then|/σ is added to the sum, or in a
-bandit, where transitions tell nothing, nothing would ever be drawn again.
+**What is taken for p̄ and σ.** Those of the posterior: σ² = p̄(1−p̄)/(n₀+n+1) for Dirichlet rows, that of the weights
+for finite sets of models and mixtures. The sparse prior is the exception: Δ is computed as if its rows were Dirichlet
+with α + n_i for every outcome, seen or not (the draws are exact of course). Its own σ would not do: once a row seems
+to have one outcome, the chance that it has another makes σ as large as 1−p̄ itself, Δ stays below about 1.5 for any
+number of visits, and with δ = 3 nothing would ever be drawn again (on double_loop 267 ± 23 instead of the figure in
+``benchmarks/rewards_myopic.py``). An outcome with σ = 0 is certain, so its p̄ cannot move and it adds nothing. With
+learned rewards their own |r̄_now − r̄_then|/σ is added to the sum: in a bandit transitions tell nothing.
 
 **How many samples.** K for every pair, as in the comparisons that this library reproduces; or, with ``epsilon``,
 Castro & Precup's number for each pair, max_{s'} ⌈σ(s')²/ε⌉ (at least 1 and at most K): the rows of a pair that is
@@ -23,8 +25,8 @@ With K = 1 and δ = 0 this is Thompson sampling with a draw at every step.
 **Guarantee.** The values of the merged MDP are optimistic with a probability that grows with K (see BOSS); Castro &
 Precup bound the difference between the value of a drawn model and of the mean model by the posterior variances.
 
-**Departures.** "≥" instead of ">" so that δ = 0 means every step. The public C++ program of Guez computes Δ as if rows
-were symmetric Dirichlet under the sparse prior, too. A state that turns out to be terminal calls for a new draw.
+**Departures.** "≥" instead of ">" so that δ = 0 means every step. A state that turns out to be terminal calls for a
+new draw. What is said above of the sparse prior and of learned rewards (the original has neither).
 
 Reference: Castro & Precup, "Smarter sampling in model-based Bayesian reinforcement learning" (ECML 2010).
 """
@@ -33,7 +35,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,7 +44,10 @@ from bamdp._kernels.jit import kernel, primitive
 from bamdp._serial import known
 from bamdp.beliefs import verbs
 from bamdp.beliefs.base import Belief
+from bamdp.beliefs.dirichlet import SymmetricState
+from bamdp.beliefs.mixture import MixtureState
 from bamdp.beliefs.rewards import KnownState
+from bamdp.beliefs.sparse import SparseState
 from bamdp.planners.base import Plan, Planner, Transition
 from bamdp.planners.merged import Merged, new_merged
 
@@ -168,6 +173,15 @@ def moved_and_paid(T, R, then, row, n_states):
     return total + _in_spreads(reward - then.reward[row, 0], then.reward[row, 1])
 
 
+def as_dirichlet(T: Any, ones: np.ndarray) -> Any:
+    """The posterior by which movement is measured (see the module); shares its arrays, ``ones`` is [S*A]."""
+    if isinstance(T, SparseState):
+        return SymmetricState(counts=T.counts, alpha=T.alpha * ones, mark=T.mark)
+    if isinstance(T, MixtureState):
+        return T._replace(parts=tuple(as_dirichlet(part, ones) for part in T.parts))
+    return T
+
+
 @known
 @dataclass
 class Memory:
@@ -175,6 +189,7 @@ class Memory:
 
     models: Merged
     then: Snapshot
+    ones: np.ndarray  # float64 [S*A]
     due: bool = True
     n_draws: int = 0
     movement: float = 0.0  # Δ of the last transition
@@ -219,6 +234,7 @@ class SBOSS(Planner):
         return Memory(
             models=new_merged(belief, self.n_models, discount),
             then=new_snapshot(n_rows, 4 * n_rows + belief.n_states),
+            ones=np.ones(n_rows),
         )
 
     def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
@@ -239,18 +255,20 @@ class SBOSS(Planner):
         if memory.due:
             return
         row = seen.s * belief.n_actions + seen.a
+        T = as_dirichlet(belief.T, memory.ones)
         if isinstance(belief.R, KnownState):
-            memory.movement = moved(belief.T, memory.then, row, belief.n_states)
+            memory.movement = moved(T, memory.then, row, belief.n_states)
         else:
-            memory.movement = moved_and_paid(belief.T, belief.R, memory.then, row, belief.n_states)
+            memory.movement = moved_and_paid(T, belief.R, memory.then, row, belief.n_states)
         ended = seen.terminated and not memory.models.merged.terminal[seen.s2]
         memory.due = ended or memory.movement >= self.delta
 
     def _take_snapshot(self, memory: Memory, belief: Belief) -> None:
         epsilon = 0.0 if self.epsilon is None else float(self.epsilon)
+        T = as_dirichlet(belief.T, memory.ones)
         while True:
             end = take_snapshot(
-                belief.T,
+                T,
                 belief.R,
                 belief.space,
                 memory.then,

@@ -45,9 +45,7 @@ class Tree(NamedTuple):
 
     state: np.ndarray  # int64 [depth]: s of the node
     trial: np.ndarray  # int64 [depth, 2]: which action, which draw of it
-    sums: (
-        np.ndarray
-    )  # float64 [depth, 4]: reward of the draw, sum of returns, of their squares, best Q so far
+    sums: np.ndarray  # float64 [depth, 4]: reward of the draw, sums of returns and squares, best Q
     value: np.ndarray  # float64 [A]: Q at the root, NaN where an action does not exist
     spread: np.ndarray  # float64 [A]: standard deviation of the C returns behind it
 

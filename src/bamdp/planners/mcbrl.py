@@ -1,0 +1,272 @@
+"""MCBRL: Monte Carlo utility bounds for Bayesian reinforcement learning (Dimitrakakis 2011, 2013).
+
+K models μ₁..μ_K are drawn from the posterior β. For the Bayes-optimal value V*_β they give estimates of two bounds,
+
+    upper     1/K Σ_k max_π V^π_{μ_k}(s)          each model at its own optimum: knowing the model cannot hurt
+    lower     1/K Σ_k V^{π₁}_{μ_k}(s)             one memoryless policy for all of them,
+
+and each of the two a policy.
+
+**upper.** Act greedily for the mean of the optimal action values, Q(s, a) = 1/K Σ_k Q*_{μ_k}(s, a).
+
+**lower.** Multi-sample backward induction: for stages t = T..1, with V_{k,T+1} known to be too low,
+
+    Q_{k,t}(s, a) = r_k(s, a) + γ Σ_{s'} P_k(s' | s, a) V_{k,t+1}(s')             in each model
+    π_t(s)        = argmax_a 1/K Σ_k Q_{k,t}(s, a)                                 jointly
+    V_{k,t}(s)    = Q_{k,t}(s, π_t(s)),
+
+so that 1/K Σ_k V_{k,1} is the mean value of the policy (π_1, π_2, ..) on the K models: at most the upper bound, and a
+lower bound of V*_β but for the error of sampling. The mean model's optimal policy is another candidate; this one
+knows that the models must be right one at a time. The lowest of equal actions wins everywhere.
+
+T is the smallest number of stages for which what is beyond, γ^T (r_max − r_min)/(1−γ), is at most ``tol``; V_{k,T+1} =
+min(0, r_min)/(1−γ), below what any policy can earn, so that the lower bound holds for every T.
+
+**Guarantee.** The two sums converge to bounds of V*_β as K grows, at rate 1/√K. Neither policy is Bayes-optimal: the
+upper one is optimistic about learning, the lower one plans as if nothing would be learned.
+
+**Departures.** The models are kept until the next draw, and with them the policy of the first stage; when to draw is
+``resample``, as for Thompson sampling, which the upper policy with K = 1 is. Out of scope: the 2013 paper's gradient
+form, which ascends the utility in the space of value functions.
+
+References: Dimitrakakis, "Robust Bayesian reinforcement learning through tight lower bounds" (EWRL 2011);
+Dimitrakakis, "Monte-Carlo utility estimates for Bayesian reinforcement learning" (CDC 2013).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from bamdp import _checks
+from bamdp._kernels.jit import kernel
+from bamdp._kernels.random import uniform
+from bamdp._kernels.rows import Rows
+from bamdp._kernels.solve import solve
+from bamdp._kernels.sweeps import average, row_value
+from bamdp._serial import known
+from bamdp.beliefs import verbs
+from bamdp.beliefs.base import Belief
+from bamdp.beliefs.models import empty_rows
+from bamdp.planners.base import Candidate, Plan, Planner, Transition
+from bamdp.planners.merged import Merged, draw_models, new_merged
+from bamdp.planners.thompson import RESAMPLE
+
+POLICIES = ("upper", "lower")
+MAX_ROUNDS = 10_000
+
+
+@kernel
+def upper_values(rows, space, discount, tol, one, solver, q):
+    """Optimal action values of each model into ``q`` [K, S, A]; ``one`` is room for one model."""
+    n_states, n_actions = space.allowed.shape
+    n_models = q.shape[0]
+    for k in range(n_models):
+        at = 0
+        for row in range(n_states * n_actions):
+            place = (row // n_actions * n_models + k) * n_actions + row % n_actions
+            one.span[row, 0] = at
+            for i in range(rows.span[place, 0], rows.span[place, 1]):
+                one.index[at] = rows.index[i]
+                one.prob[at] = rows.prob[i]
+                at += 1
+            one.span[row, 1] = at
+            one.background[row] = rows.background[place]
+            one.reward[row] = rows.reward[place]
+        solve(one, space, discount, tol, MAX_ROUNDS, solver)
+        mean = average(solver.values)
+        for s in range(n_states):
+            for a in range(n_actions):
+                row = s * n_actions + a
+                q[k, s, a] = one.reward[row] + discount * row_value(one, row, solver.values, mean)
+
+
+@kernel
+def lower_values(rows, space, discount, n_stages, low, values, q):
+    """Multi-sample backward induction: Q_{k,1} into ``q`` [K, S, A]; ``values`` [K, S] is room for V."""
+    n_states, n_actions = space.allowed.shape
+    n_models = q.shape[0]
+    for k in range(n_models):
+        for s in range(n_states):
+            values[k, s] = 0.0 if space.terminal[s] else low
+    for stage in range(n_stages):
+        for k in range(n_models):
+            mean = average(values[k])
+            for s in range(n_states):
+                for a in range(n_actions):
+                    place = (s * n_models + k) * n_actions + a
+                    q[k, s, a] = rows.reward[place] + discount * row_value(rows, place, values[k], mean)
+        for s in range(n_states):
+            if space.terminal[s]:
+                continue
+            action = best_on_average(q, space, s)
+            for k in range(n_models):
+                values[k, s] = q[k, s, action]
+
+
+@kernel
+def best_on_average(q, space, s):
+    """The action with the highest mean over models; the lowest of equals."""
+    best, action = -np.inf, 0
+    for a in range(space.allowed.shape[1]):
+        if space.allowed[s, a]:
+            total = 0.0
+            for k in range(q.shape[0]):
+                total += q[k, s, a]
+            if total > best:
+                best, action = total, a
+    return action
+
+
+@kernel
+def greedy_policy(q, space, policy):
+    """The policy that is best on average, int32 [S]."""
+    for s in range(policy.shape[0]):
+        policy[s] = 0 if space.terminal[s] else best_on_average(q, space, s)
+
+
+@kernel
+def lowest_and_highest(R):
+    """(r_min, r_max) of any model."""
+    return verbs.reward_range(R)
+
+
+@kernel
+def _flip(rng):
+    return uniform(rng)
+
+
+@known
+@dataclass
+class Memory:
+    """The models at hand, their action values, and the policy that these make."""
+
+    models: Merged
+    one: Rows  # room for one of them
+    q: np.ndarray  # float64 [K, S, A]
+    policy: np.ndarray  # int32 [S]
+    age: int = -1  # steps since the draw; -1: a new one is due
+
+
+@known
+@dataclass(frozen=True, kw_only=True)
+class MCBRL(Planner):
+    """Monte Carlo Bayesian reinforcement learning.
+
+    Parameters
+    ----------
+    n_models
+        K, models drawn at a time.
+    policy
+        ``"upper"`` or ``"lower"``: which bound's policy to act by.
+    resample
+        When to draw: ``"step"``, a number of steps, ``"episode"``, or ``"discount"`` (with probability 1−γ at each
+        step). Always after an episode.
+    tol
+        Accuracy of the bounds.
+
+    Examples
+    --------
+    >>> MCBRL(n_models=4, policy="lower")
+    MCBRL(n_models=4, policy='lower', resample='step', tol=0.0001)
+    """
+
+    n_models: int = 8
+    policy: str = "upper"
+    resample: str | int = "step"
+    tol: float = 1e-4
+
+    def __post_init__(self) -> None:
+        _checks.integer(self.n_models, "n_models")
+        _checks.one_of(self.policy, "policy", POLICIES)
+        if isinstance(self.resample, str):
+            _checks.one_of(self.resample, "resample", RESAMPLE)
+        else:
+            _checks.integer(self.resample, "resample")
+        _checks.real(self.tol, "tol", low=0.0, open_low=True)
+
+    def start(self, belief: Belief, discount: float) -> Memory:
+        S, A = belief.n_states, belief.n_actions
+        models = new_merged(belief, self.n_models, discount)
+        return Memory(
+            models=models,
+            one=empty_rows(S * A, len(models.space.rows.index)),
+            q=np.zeros((self.n_models, S, A)),
+            policy=np.zeros(S, np.int32),
+        )
+
+    def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
+        if self._due(memory, rng):
+            self._draw(memory, belief, rng)
+            self.bound(memory, belief, self.policy, memory.q)
+            greedy_policy(memory.q, belief.space, memory.policy)
+            memory.age = 0
+        memory.age += 1
+        return int(memory.policy[state])
+
+    def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        action = self.act(memory, belief, state, rng)
+        actions = np.flatnonzero(belief.space.allowed[state])
+        many = self.n_models > 1
+        candidates = tuple(
+            Candidate(
+                int(a),
+                float(memory.q[:, state, a].mean()),
+                float(memory.q[:, state, a].std(ddof=1)) if many else float("nan"),
+                self.n_models,
+            )
+            for a in actions
+        )
+        bounds = {}
+        warm = memory.models.space.solver.values.copy()
+        for name in POLICIES:
+            q = memory.q
+            if name != self.policy:
+                q = np.zeros_like(memory.q)
+                self.bound(memory, belief, name, q)
+            values = q[:, state, actions]
+            best = values.max(axis=1).mean() if name == "upper" else values.mean(axis=0).max()
+            bounds[name] = float(best)
+        memory.models.space.solver.values[:] = warm
+        value = next(c.value for c in candidates if c.action == action)
+        return Plan(action, value, candidates, details={**bounds, "age_of_draw": memory.age})
+
+    def learn(self, memory: Memory, belief: Belief, seen: Transition) -> None:
+        if seen.terminated:
+            memory.age = -1
+
+    def _due(self, memory: Memory, rng: np.ndarray) -> bool:
+        if memory.age < 0 or self.resample == "step":
+            return True
+        if self.resample == "discount":
+            return bool(_flip(rng) < 1.0 - memory.models.discount)
+        return self.resample != "episode" and memory.age >= int(self.resample)
+
+    def _draw(self, memory: Memory, belief: Belief, rng: np.ndarray) -> None:
+        models, before = memory.models, rng.copy()
+        while True:
+            rows = models.space.rows
+            end = draw_models(belief.T, belief.R, belief.space, models.number, rows, models.merged, rng)
+            if end != verbs.NO_ROOM:
+                return
+            models.space.grow()
+            memory.one = empty_rows(len(memory.one.reward), len(models.space.rows.index))
+            rng[:] = before
+
+    def bound(self, memory: Memory, belief: Belief, name: str, q: np.ndarray) -> None:
+        """Action values of the models at hand for one of the two bounds, into ``q`` [K, S, A]."""
+        models = memory.models
+        space, discount = models.space, models.discount
+        if name == "upper":
+            upper_values(space.rows, belief.space, discount, self.tol, memory.one, space.solver, q)
+            return
+        lowest, highest = lowest_and_highest(belief.R)
+        low = min(0.0, float(lowest)) / (1.0 - discount)
+        beyond = max(1e-300, (float(highest) - min(0.0, float(lowest))) / (1.0 - discount))
+        n_stages = 1
+        if 0.0 < discount and beyond > self.tol:
+            n_stages = max(1, math.ceil(math.log(self.tol / beyond) / math.log(discount)))
+        values = np.empty((self.n_models, belief.n_states))
+        lower_values(space.rows, belief.space, discount, n_stages, low, values, q)

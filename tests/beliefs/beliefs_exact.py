@@ -1,0 +1,199 @@
+"""Oracles in rationals: the evidence of a sequence of transitions, by enumeration, for small worlds.
+
+A transition is ``(s, a, r, s2)``. Every oracle integrates the model out by its definition: Dirichlet
+integrals as ratios of rising factorials, sparse rows by all supports of all sizes, finite sets by Bayes'
+rule.
+"""
+
+import math
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+
+from bamdp import BetaBernoulli, Dirichlet, FiniteMDP, FiniteModels, Mixture, SparseDirichlet
+
+S, A = 4, 2
+REWARDS = np.arange(S * A, dtype=float).reshape(S, A)
+
+
+def rising(x, n):
+    """x (x+1) ... (x+n-1), which is Γ(x+n)/Γ(x)."""
+    return math.prod((x + j for j in range(n)), start=Fraction(1))
+
+
+def by_row(data):
+    """The next states seen in each row, as counts."""
+    rows = defaultdict(Counter)
+    for s, a, _, s2 in data:
+        rows[s, a][s2] += 1
+    return rows
+
+
+def dirichlet_row(alpha, counts):
+    """∫ Π p_i^{n_i} dDirichlet(alpha): 0 where an impossible outcome was seen."""
+    top = math.prod((rising(alpha[i], n) for i, n in counts.items()), start=Fraction(1))
+    return top / rising(sum(alpha), sum(counts.values()))
+
+
+def dirichlet(alpha):
+    """Evidence under independent rows with prior counts ``alpha[s][a][s2]``."""
+    exact = [
+        [[Fraction(float(x)) for x in row] for row in rows] for rows in np.broadcast_to(alpha, (S, A, S))
+    ]
+
+    def evidence(data):
+        parts = (dirichlet_row(exact[s][a], counts) for (s, a), counts in by_row(data).items())
+        return math.prod(parts, start=Fraction(1))
+
+    return evidence
+
+
+def sparse_row(n_states, alpha, p_k, counts):
+    """The same under the hierarchical prior: every support of every size k, each with P(k) / (S choose k)."""
+    total = Fraction(0)
+    for k, p in enumerate(p_k, start=1):
+        for support in combinations(range(n_states), k):
+            if set(counts) <= set(support):
+                given = [alpha if i in support else Fraction(0) for i in range(n_states)]
+                total += p / math.comb(n_states, k) * dirichlet_row(given, counts)
+    return total / sum(p_k)
+
+
+def sparse(alpha, p_k):
+    exact = Fraction(alpha)
+
+    def evidence(data):
+        parts = (sparse_row(S, exact, p_k, counts) for counts in by_row(data).values())
+        return math.prod(parts, start=Fraction(1))
+
+    return evidence
+
+
+def models(tables, weights, rewards=None):
+    """A finite set of models with rational rows ``table[s][a][s2]``; their rewards are evidence if given."""
+
+    def likelihood(m, data):
+        p = Fraction(1)
+        for s, a, r, s2 in data:
+            p *= tables[m][s][a][s2]
+            if rewards is not None:
+                p *= int(rewards[m][s][a] == r)
+        return p
+
+    def evidence(data):
+        return sum(w * likelihood(m, data) for m, w in enumerate(weights)) / sum(weights)
+
+    return evidence
+
+
+def mixture(parts, weights):
+    return lambda data: sum(w * part(data) for w, part in zip(weights, parts)) / sum(weights)
+
+
+def beta_bernoulli(a, b):
+    def evidence(data):
+        rows = defaultdict(Counter)
+        for s, action, r, _ in data:
+            rows[s, action][int(r)] += 1
+        a_, b_ = Fraction(a), Fraction(b)
+        return math.prod(
+            (rising(a_, n[1]) * rising(b_, n[0]) / rising(a_ + b_, n[0] + n[1]) for n in rows.values()),
+            start=Fraction(1),
+        )
+
+    return evidence
+
+
+@dataclass(frozen=True)
+class Case:
+    """A belief and its oracle."""
+
+    prior: object
+    exact: object  # evidence of the transitions
+    rewards: object = None
+    exact_rewards: object = None  # evidence of the rewards beside it
+
+    def belief(self, data=()):
+        belief = self.prior.belief(S, A, rewards=self.rewards)
+        for step in data:
+            belief.observe(*step)
+        return belief
+
+    def evidence(self, data):
+        p = self.exact(data)
+        return p * self.exact_rewards(data) if self.exact_rewards else p
+
+    def predictive(self, data, s, a):
+        """ν(· | s, a) as rationals."""
+        before = self.exact(data)
+        return [self.exact([*data, (s, a, self.reward(s, a), s2)]) / before for s2 in range(S)]
+
+    def reward(self, s, a):
+        """A reward that says nothing."""
+        return 0.0
+
+
+def _tables(rng, n, zeros):
+    """``n`` random models in sixteenths, with impossible transitions."""
+    out = []
+    for _ in range(n):
+        counts = rng.integers(0, 4, (S, A, S)) + (0 if zeros else 1)
+        counts[..., 1] += counts.sum(axis=2) == 0
+        out.append([[[Fraction(int(x), int(row.sum())) for x in row] for row in rows] for rows in counts])
+    return out
+
+
+def _mdp(table, rewards):
+    return FiniteMDP(np.array([[[float(x) for x in row] for row in rows] for rows in table]), rewards)
+
+
+_rng = np.random.default_rng(7)
+PER_ROW = np.round(_rng.uniform(0.1, 3.0, (S, A)), 2)
+FULL = np.round(_rng.uniform(0.1, 2.0, (S, A, S)), 2) * (_rng.random((S, A, S)) < 0.6)
+FULL[..., 2] += FULL.sum(axis=2) == 0.0
+TABLES = _tables(_rng, 3, zeros=True)
+MODEL_WEIGHTS = (Fraction(1, 2), Fraction(1, 3), Fraction(1, 6))
+MODELS = FiniteModels([_mdp(t, REWARDS) for t in TABLES], [float(w) for w in MODEL_WEIGHTS])
+# Three models with the same transitions in pairs but other rewards: 0 tells them apart in some states only.
+OWN_TABLES = [TABLES[0], TABLES[0], TABLES[1]]
+OWN_REWARDS = _rng.integers(0, 2, (3, S, A)).astype(float)
+OWN = FiniteModels([_mdp(t, r) for t, r in zip(OWN_TABLES, OWN_REWARDS)], [0.5, 0.25, 0.25])
+ONE_BY_K = [Fraction(1, k**2) for k in range(1, S + 1)]
+NARROW = (0.0, 2.0, 1.0)  # two or three outcomes, never four
+
+CASES = {
+    "scalar": Case(Dirichlet(alpha=0.3), dirichlet(0.3)),
+    "per-row": Case(Dirichlet(alpha=PER_ROW), dirichlet(PER_ROW[..., None])),
+    "full": Case(Dirichlet(alpha=FULL), dirichlet(FULL)),
+    "sparse": Case(SparseDirichlet(alpha=0.2, beta=2.0), sparse(0.2, ONE_BY_K)),
+    "sparse p_k": Case(SparseDirichlet(alpha=1.5, p_k=NARROW), sparse(1.5, [Fraction(x) for x in NARROW])),
+    "models": Case(MODELS, models(TABLES, MODEL_WEIGHTS)),
+    "mixture": Case(
+        Mixture([Dirichlet(alpha=0.3), SparseDirichlet(alpha=1.5, p_k=NARROW)], [0.25, 0.75]),
+        mixture(
+            [dirichlet(0.3), sparse(1.5, [Fraction(x) for x in NARROW])], [Fraction(1, 4), Fraction(3, 4)]
+        ),
+    ),
+    "nested": Case(
+        Mixture([MODELS, Mixture([Dirichlet(alpha=0.3), Dirichlet(alpha=2.0)]), Dirichlet(alpha=FULL)]),
+        mixture(
+            [
+                models(TABLES, MODEL_WEIGHTS),
+                mixture([dirichlet(0.3), dirichlet(2.0)], [Fraction(1, 2)] * 2),
+                dirichlet(FULL),
+            ],
+            [Fraction(1, 3)] * 3,
+        ),
+        rewards=REWARDS,
+    ),
+    "bernoulli": Case(
+        SparseDirichlet(alpha=0.2, beta=2.0),
+        sparse(0.2, ONE_BY_K),
+        BetaBernoulli(a=0.5, b=2.0),
+        beta_bernoulli(0.5, 2.0),
+    ),
+    "own rewards": Case(OWN, models(OWN_TABLES, (2, 1, 1), OWN_REWARDS)),
+}

@@ -1,0 +1,64 @@
+"""Kernels that fill arrays with random numbers. (Numba needs a file.)"""
+
+from bamdp._kernels.dirichlet import dirichlet
+from bamdp._kernels.jit import kernel
+from bamdp._kernels.random import below, beta, exponential, gamma, log_gamma, next_word, normal, uniform
+
+
+@kernel
+def words(rng, out):
+    for i in range(out.shape[0]):
+        out[i] = next_word(rng)
+
+
+@kernel
+def uniforms(rng, out):
+    for i in range(out.shape[0]):
+        out[i] = uniform(rng)
+
+
+@kernel
+def integers(rng, n, out):
+    for i in range(out.shape[0]):
+        out[i] = below(rng, n)
+
+
+@kernel
+def normals(rng, out):
+    for i in range(out.shape[0]):
+        out[i] = normal(rng)
+
+
+@kernel
+def exponentials(rng, out):
+    for i in range(out.shape[0]):
+        out[i] = exponential(rng)
+
+
+@kernel
+def gammas(rng, shape, out):
+    for i in range(out.shape[0]):
+        out[i] = gamma(rng, shape)
+
+
+@kernel
+def log_gammas(rng, shape, out):
+    for i in range(out.shape[0]):
+        out[i] = log_gamma(rng, shape)
+
+
+@kernel
+def betas(rng, a, b, out):
+    for i in range(out.shape[0]):
+        out[i] = beta(rng, a, b)
+
+
+@kernel
+def dirichlets(rng, shapes, out):
+    """``out[i]``, float64 [n, k]: Dirichlet vectors."""
+    n, k = out.shape
+    flat = out.reshape(n * k)
+    for i in range(n):
+        for j in range(k):
+            out[i, j] = shapes[j]
+        dirichlet(flat, i * k, (i + 1) * k, rng)

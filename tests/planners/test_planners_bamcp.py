@@ -1,0 +1,465 @@
+"""BAMCP against exact Bayes-optimal values, its parts against hand-made cases, and what a planner promises.
+
+Statistical tests use fixed seeds; a mean may be 4 standard errors away, which a correct program exceeds once in
+16 000, and distributions are compared at p = 1e-4.
+"""
+
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from belief_tree_checks import CASES, GAMMA, REWARDS, agent_in, exact, root_samples
+from planner_checks import agent_of, check_promises, experience, learned
+from scipy import stats
+
+import bamdp
+from bamdp._kernels.random import new_state
+from bamdp.beliefs import verbs
+from bamdp.planners import belief_tree
+from bamdp.planners.bamcp import BAMCP
+from bamdp.planners.base import Transition
+from bamdp.planners.belief_tree import (
+    NO_NODE,
+    ROOT,
+    auto_depth,
+    child,
+    find,
+    new_learner,
+    new_tree,
+    rollout_action,
+    ucb_action,
+)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_converges_to_the_bayes_optimal_value_as_simulations_grow(case):
+    action, value = exact(case, 3)
+    errors = []
+    for n in (100, 3000, 300_000):
+        plan = agent_in(case, BAMCP(n_simulations=n, depth=3, exploration=1.0)).plan(0)
+        errors.append(abs(plan.value - value))
+    assert plan.action == action
+    assert errors[-1] < 0.005
+    assert errors[-1] < errors[0]
+
+
+def test_rows_drawn_at_the_root_converge_too():
+    _, value = exact("sparse", 3)
+    planner = BAMCP(n_simulations=200_000, depth=3, exploration=1.0, root_sampling="rows")
+    assert agent_in("sparse", planner).plan(0).value == pytest.approx(value, abs=0.01)
+
+
+def test_terminal_states_and_masks_keep_the_value_exact():
+    mask = np.array([[True, True], [False, True], [True, True]])
+    world = {"terminal": np.array([False, False, True]), "action_mask": mask}
+    for state in (0, 1):
+        action, value = exact("dirichlet", 3, state, **world)
+        plan = agent_in("dirichlet", BAMCP(n_simulations=200_000, depth=3, exploration=1.0), **world).plan(
+            state
+        )
+        assert (plan.action, plan.value) == (action, pytest.approx(value, abs=0.01))
+        assert [c.action for c in plan.candidates] == np.flatnonzero(mask[state]).tolist()
+
+
+def test_rewards_in_the_history_are_worth_something_when_they_are_learned(monkeypatch):
+    """A tree over states alone cannot adapt to rewards, so its value is lower: the control of the tests above."""
+    world = {"n_states": 1, "prior": bamdp.Dirichlet(), "rewards": bamdp.BetaBernoulli(), "discount": 0.95}
+    planner = BAMCP(n_simulations=100_000, depth=6, exploration=1.0)
+    with_rewards = bamdp.Agent(planner, n_actions=2, seed=0, **world).plan(0)
+    monkeypatch.setattr(belief_tree, "MANY_REWARDS", 1)
+    without = bamdp.Agent(planner, n_actions=2, seed=0, **world).plan(0)
+    assert without.details["nodes"] < with_rewards.details["nodes"]
+    blind = 0.5 * (1 - 0.95**6) / 0.05
+    assert without.value == pytest.approx(blind, abs=0.02)
+    assert with_rewards.value > blind + 0.15
+
+
+# --- one law, two ways to draw it ---------------------------------------------------------------------------
+
+
+SIZE = {"n_simulations": 400, "depth": 8, "exploration": 0.5}  # enough to adapt, so that the law shows
+
+
+def same_law(x, y):
+    """Means within 4 standard errors, and the same distribution at p = 1e-4."""
+    error = math.hypot(x.std() / math.sqrt(len(x)), y.std() / math.sqrt(len(y)))
+    return abs(x.mean() - y.mean()) <= 4 * error and stats.ks_2samp(x, y).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "own" not in case])
+def test_rows_at_the_root_and_predictives_along_the_branch_are_one_law(case):
+    rows = root_samples(case, BAMCP(root_sampling="rows", **SIZE), 1500)
+    branch = root_samples(case, BAMCP(root_sampling="predictive", **SIZE), 1500)
+    for a in range(2):
+        assert same_law(rows[:, a, 0], branch[:, a, 0])
+        assert same_law(rows[:, a, 1], branch[:, a, 1])
+
+
+def test_a_known_mean_model_is_another_law():
+    """The control: without learning along the branch the values differ, and the comparison above would see it."""
+    one = agent_in("dirichlet", BAMCP(**SIZE))
+    mean = {"prior": bamdp.FiniteModels([one.belief.mean()]), "rewards": REWARDS}
+    learned_along = root_samples("dirichlet", BAMCP(**SIZE), 1500)
+    agent = bamdp.Agent(BAMCP(**SIZE), n_states=3, n_actions=2, discount=GAMMA, seed=1, **mean)
+    fixed = np.empty(1500)
+    for i in range(len(fixed)):
+        agent.act(0)
+        fixed[i] = agent.memory.tree.value[0, 0]
+    assert not same_law(learned_along[:, 0, 0], fixed)
+
+
+def test_growing_the_drawn_rows_changes_nothing(monkeypatch):
+    planner = BAMCP(n_simulations=300, depth=6, root_sampling="rows")
+    whole = agent_in("dirichlet", planner).plan(0)
+    monkeypatch.setattr("bamdp.planners.bamcp.ENTRIES_A_STEP", 1)
+    grown = agent_in("dirichlet", planner).plan(0)
+    assert repr(whole) == repr(grown)
+
+
+def test_the_world_is_chosen_by_the_belief():
+    worlds = {case: agent_in(case, BAMCP()).memory.world is not None for case in CASES}
+    assert {case for case, drawn in worlds.items() if drawn} == {"models", "mixture"}
+    assert agent_in("models", BAMCP(root_sampling="predictive")).memory.world is None
+
+
+def test_rewards_that_share_the_models_weights_are_not_drawn_apart():
+    with pytest.raises(ValueError, match="predictive"):
+        agent_in("models with their own rewards", BAMCP(root_sampling="rows"))
+
+
+# --- parts --------------------------------------------------------------------------------------------------
+
+
+def small_space(allowed=None, terminal=None):
+    return bamdp.Dirichlet().belief(3, 3, action_mask=allowed, terminal=terminal).space
+
+
+def test_actions_in_the_tree_maximise_the_upper_confidence_bound():
+    tree, space, rng = new_tree(3, 4, 5), small_space(), new_state(1)
+    tree.visits[2] = 30
+    tree.tries[2] = [10, 15, 5]
+    tree.value[2] = [1.0, 1.2, 0.1]
+    for c in (0.0, 0.5, 2.0, 5.0):
+        score = tree.value[2] + c * np.sqrt(np.log(30) / tree.tries[2])
+        assert ucb_action(tree, space, 2, 0, c, rng) == np.argmax(score)
+
+
+def test_big_counts_leave_the_tables_and_stay_exact():
+    tree, space, rng = new_tree(3, 1, 5), small_space(), new_state(1)
+    for n in (4000, 4096, 4097, 100_000):
+        tree.visits[ROOT] = 3 * n
+        tree.tries[ROOT] = n
+        tree.tries[ROOT, 1] = n - 1
+        assert ucb_action(tree, space, ROOT, 0, 1.0, rng) == 1
+        bonus = math.sqrt(math.log(3 * n) / n)
+        tree.value[ROOT] = [0.0, -1.0, 0.0]
+        tree.value[ROOT, 0] = 1e-9 * bonus
+        assert ucb_action(tree, space, ROOT, 0, 1.0, rng) == 0
+        tree.value[ROOT] = 0.0
+        assert belief_tree.root_log(n) * belief_tree.inverse_root(n) == pytest.approx(
+            math.sqrt(math.log(n) / n), rel=1e-12
+        )
+
+
+def test_untried_actions_come_first_and_ties_are_broken_evenly():
+    mask = np.array([[True, True, True], [True, False, True], [True, True, True]])
+    tree, space, rng = new_tree(3, 1, 5), small_space(mask), new_state(2)
+    tree.visits[ROOT] = 50
+    tree.tries[ROOT] = [50, 0, 0]
+    tree.value[ROOT] = 100.0
+    picks = np.bincount([ucb_action(tree, space, ROOT, 0, 1.0, rng) for _ in range(4000)], minlength=3)
+    assert picks[0] == 0
+    assert abs(picks[1] - 2000) < 4 * math.sqrt(1000)
+    assert {ucb_action(tree, space, ROOT, 1, 1.0, rng) for _ in range(50)} == {2}
+
+
+def test_the_rollout_policy_is_epsilon_greedy_with_even_ties():
+    mask = np.array([[True, True, True], [True, False, True], [False, True, False]])
+    space = small_space(mask)
+    learner = new_learner(space, 0.4, 0.2)
+    learner.q[0] = [1.0, 1.0, 0.0]
+    learner.q[1] = [0.0, 9.0, 2.0]
+    belief_tree.learn_nothing(learner, space)
+    rng = new_state(3)
+    expected = {0: [0.4 / 3 + 0.3, 0.4 / 3 + 0.3, 0.4 / 3], 1: [0.2, 0.0, 0.8], 2: [0.0, 1.0, 0.0]}
+    for s, p in expected.items():
+        n = np.bincount([rollout_action(learner, s, rng) for _ in range(5000)], minlength=3)
+        assert np.all(np.abs(n - 5000 * np.array(p)) <= 4 * np.sqrt(5000 * np.array(p) * (1 - np.array(p))))
+
+
+def test_the_learner_is_q_learning_from_real_transitions():
+    agent = agent_of(BAMCP(n_simulations=20, depth=4), {"terminal": np.array([False, False, True])})
+    q = np.zeros((3, 2))
+    for s, a, r, s2 in [(0, 1, 0.0, 1), (1, 0, 0.3, 0), (0, 1, 0.0, 1), (1, 0, 0.3, 2), (0, 0, 0.0, 0)]:
+        agent.act(s)
+        agent.observe(s, a, r, s2)
+        future = 0.0 if s2 == 2 else q[s2].max()
+        q[s, a] += 0.2 * (r + 0.9 * future - q[s, a])
+        np.testing.assert_allclose(agent.memory.learner.q, q, rtol=1e-12)
+
+
+def test_the_learner_may_learn_from_simulations_too():
+    agent = agent_of(BAMCP(n_simulations=50, depth=8, learn_from_simulations=True), {})
+    agent.act(0)
+    assert np.all(agent.memory.learner.q[1:].max(axis=1) > 0.1)
+    silent = agent_of(BAMCP(n_simulations=50, depth=8), {})
+    silent.act(0)
+    assert not silent.memory.learner.q.any()
+
+
+def test_children_are_found_by_action_state_and_reward():
+    belief = bamdp.Dirichlet().belief(7, 3)
+    tree = new_tree(3, 200, 5)
+    made = {}
+    order = np.random.default_rng(0).permutation(7 * 3 * 4)
+    for parent in (0, 1, 2):
+        for i in order[:60]:
+            a, s, r = int(i) % 3, int(i) // 3 % 7, float(int(i) // 21)
+            node = child(tree, belief.space, parent, a, s, r, True)
+            assert made.setdefault((parent, a, s, r), node) == node
+    assert sorted(made.values()) == list(range(1, len(made) + 1))
+    for (parent, a, s, r), node in made.items():
+        assert find(tree, (parent * 3 + a) * 7 + s, r, True)[0] == node
+        assert find(tree, (parent * 3 + a) * 7 + s, r + 0.5, True)[0] == NO_NODE
+
+
+def test_a_full_tree_goes_on_by_rollouts(monkeypatch):
+    monkeypatch.setattr(belief_tree, "MEMORY", 5 * (8 * (3 + 2 * 2) + 16))
+    plan = agent_in("sparse", BAMCP(n_simulations=2000, depth=10)).plan(0)
+    assert plan.details["nodes"] == 5
+    assert sum(c.count for c in plan.candidates) == 2000
+    assert math.isfinite(plan.value)
+
+
+def test_a_tree_takes_far_less_memory_than_promised():
+    tree = new_tree(4, belief_tree.most_nodes(4), 50)
+    assert sum(array.nbytes for array in tree) <= belief_tree.MEMORY
+
+
+@pytest.mark.parametrize("discount, depth", [(0.95, 89), (0.99, 458), (0.5, 6), (0.001, 1), (0.0, 1)])
+def test_automatic_depth(discount, depth):
+    assert auto_depth(discount) == depth
+    assert agent_of(BAMCP(n_simulations=5), {}, discount=discount).plan(0).details["depth"] == depth
+
+
+def test_depth_limits_tree_and_rollout_together():
+    """Reward 1 a step: every return is that of exactly ``depth`` steps."""
+    for depth in (1, 2, 7):
+        plan = agent_of(BAMCP(n_simulations=300, depth=depth), {"rewards": np.ones(3)}).plan(0)
+        for c in plan.candidates:
+            assert c.value == pytest.approx((1 - 0.9**depth) / 0.1, rel=1e-12)
+            assert c.spread == pytest.approx(0.0, abs=1e-6)
+
+
+def test_the_plan_shows_its_evidence():
+    agent = experience(agent_of(BAMCP(n_simulations=400, depth=10), {}))
+    plan = agent.plan(1)
+    assert sum(c.count for c in plan.candidates) == plan.details["simulations"] == 400
+    assert plan.value == max(c.value for c in plan.candidates) == plan.candidates[plan.action].value
+    assert all(c.spread > 0 for c in plan.candidates)
+    assert 1 < plan.details["nodes"] <= 401
+    assert plan.reproducible
+
+
+def test_one_simulation_is_enough_to_act():
+    plan = agent_of(BAMCP(n_simulations=1, depth=3), {}).plan(0)
+    tried = [c for c in plan.candidates if c.count]
+    assert [c.action for c in tried] == [plan.action]
+    assert all(math.isnan(c.value) for c in plan.candidates if not c.count)
+
+
+# --- reuse --------------------------------------------------------------------------------------------------
+
+
+def test_a_reused_tree_is_the_subtree_that_came_true():
+    agent = agent_in("learned rewards", BAMCP(n_simulations=2000, depth=8, reuse_tree=True))
+    action = agent.act(0)
+    tree = agent.memory.tree
+    old = {name: getattr(tree, name).copy() for name in ("key", "reward", "visits", "tries", "value")}
+    node = int(find(tree, action * 3 + 2, 1.0, True)[0])
+    below = [node]
+    for i in range(node + 1, int(tree.used[0])):
+        if old["key"][i] // 6 in below:
+            below.append(i)
+    agent.observe(0, action, 1.0, 2)
+    assert agent.memory.root_state == 2
+    assert tree.used[0] == len(below) > 5
+    for name in ("reward", "visits", "tries", "value"):
+        np.testing.assert_array_equal(getattr(tree, name)[: len(below)], old[name][below])
+    new_number = {i: k for k, i in enumerate(below)}
+    for i in below[1:]:
+        key = new_number[old["key"][i] // 6] * 6 + old["key"][i] % 6
+        assert find(tree, key, old["reward"][i], True)[0] == new_number[i]
+    plan = agent.plan(2)
+    assert sum(c.count for c in plan.candidates) == 2000 + old["visits"][node]
+    assert plan.details["simulations"] == 2000
+
+
+def test_a_tree_that_did_not_come_true_is_dropped():
+    agent = agent_in("dirichlet", BAMCP(n_simulations=200, depth=8, reuse_tree=True))
+    agent.act(0)
+    agent.observe(1, 0, 0.0, 2)
+    assert sum(c.count for c in agent.plan(0).candidates) == 200
+    agent.act(0)
+    agent.observe(0, 0, 0.0, 2, terminated=True)
+    assert agent.memory.root_state == -1
+    assert sum(c.count for c in agent.plan(0).candidates) == 200
+
+
+def test_without_reuse_every_tree_is_new():
+    agent = agent_in("dirichlet", BAMCP(n_simulations=200, depth=8))
+    for _ in range(3):
+        agent.act(0)
+        assert agent.memory.tree.visits[ROOT] == 200
+        agent.observe(0, 0, 0.0, 0)
+
+
+def test_reuse_converges_to_the_same_values():
+    """With a fixed horizon reuse mixes two horizons, so compare where they agree: all reward in the next steps."""
+    world = {"terminal": np.array([False, False, True]), "rewards": np.array([0.0, 0.0, 0.0])}
+    rewards = np.zeros((3, 2, 3))
+    rewards[:, :, 2] = 1.0
+    agent = agent_of(
+        BAMCP(n_simulations=30_000, depth=60, exploration=0.5, reuse_tree=True), world, rewards=rewards
+    )
+    action = agent.act(0)
+    agent.observe(0, action, 0.0, 1)
+    fresh = bamdp.Agent(
+        BAMCP(n_simulations=60_000, depth=60, exploration=0.5),
+        prior=bamdp.Dirichlet(alpha=0.5),
+        n_states=3,
+        n_actions=2,
+        rewards=rewards,
+        terminal=world["terminal"],
+        discount=0.9,
+        seed=9,
+    )
+    fresh.observe(0, action, 0.0, 1)
+    assert agent.plan(1).value == pytest.approx(fresh.plan(1).value, abs=0.02)
+
+
+# --- promises -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("options", [{}, {"reuse_tree": True, "learn_from_simulations": True}])
+def test_keeps_the_promises_of_a_planner(case, options, tmp_path):
+    agent = agent_in(case, BAMCP(n_simulations=150, depth=6, **options))
+    agent.act(0)
+    agent.observe(0, 0, 0.0, 1)
+    check_promises(agent, 1, tmp_path)
+
+
+def test_a_saved_agent_goes_on_bit_for_bit(tmp_path):
+    """The Q-learner and the reused tree are part of it."""
+    planner = BAMCP(n_simulations=80, depth=12, reuse_tree=True, learn_from_simulations=True)
+
+    def live(agent, env, state, steps):
+        out = []
+        for _ in range(steps):
+            action = agent.act(state)
+            following, reward, end = env.step(action)
+            agent.observe(state, action, reward, following, end)
+            state = following
+            out.append(
+                (action, following, float(agent.memory.learner.q.sum()), int(agent.memory.tree.used[0]))
+            )
+        return state, out
+
+    env = bamdp.make_env("chain")
+    world = {"n_states": 5, "n_actions": 2, "rewards": env.rewards, "discount": 0.95}
+    agent = bamdp.Agent(planner, prior=bamdp.SparseDirichlet(), seed=4, **world)
+    state, _ = live(agent, env, env.reset(seed=1), 60)
+    agent.save(tmp_path / "agent.npz")
+    twin = bamdp.Agent.load(tmp_path / "agent.npz")
+    assert twin.memory.tree.used[0] > 1
+    runs = []
+    for one in (agent, twin):
+        other = bamdp.make_env("chain")
+        other.reset(seed=2)
+        other.state = state
+        runs.append(live(one, other, state, 60)[1])
+    assert runs[0] == runs[1]
+
+
+def test_same_seed_same_plan_and_another_seed_another():
+    plans = [repr(agent_in("sparse", BAMCP(n_simulations=200), seed=seed).plan(0)) for seed in (3, 3, 4)]
+    assert plans[0] == plans[1] != plans[2]
+
+
+def test_a_time_limit_is_kept_and_marked():
+    agent = agent_in("sparse", BAMCP(time_limit=0.02, depth=10))
+    before = learned(agent.belief)
+    plan = agent.plan(0)
+    assert not plan.reproducible
+    assert plan.details["simulations"] == sum(c.count for c in plan.candidates) >= belief_tree.FIRST_BATCH
+    for name, array in learned(agent.belief).items():
+        np.testing.assert_array_equal(array, before[name])
+
+
+def test_rewards_of_any_range_are_fine():
+    for shift, scale in ((0.0, 1e6), (-50.0, 1.0), (0.0, 0.0)):
+        plan = agent_of(BAMCP(n_simulations=100), {"rewards": shift + scale * np.arange(3.0)}).plan(0)
+        assert math.isfinite(plan.value)
+
+
+def test_rewards_without_an_enumeration_are_left_out_of_the_history(monkeypatch):
+    belief = bamdp.Dirichlet().belief(2, 1, rewards=bamdp.BetaBernoulli())
+    assert BAMCP().start(belief, 0.9).by_reward
+    monkeypatch.delitem(verbs.n_outcomes.table, type(belief.R))
+    assert not BAMCP().start(belief, 0.9).by_reward
+
+
+def test_a_learned_transition_may_come_from_anywhere():
+    agent = agent_in("models", BAMCP(n_simulations=10, reuse_tree=True))
+    agent.planner.learn(agent.memory, agent.belief, Transition(2, 1, 0.5, 0, False))
+    assert agent.memory.root_state == -1
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"n_simulations": 0},
+        {"n_simulations": 2.5},
+        {"time_limit": 0.0},
+        {"time_limit": "1 s"},
+        {"depth": 0},
+        {"depth": "deep"},
+        {"exploration": -1.0},
+        {"exploration": math.nan},
+        {"epsilon": 1.5},
+        {"learning_rate": -0.1},
+        {"learn_from_simulations": 1},
+        {"reuse_tree": "yes"},
+        {"root_sampling": "row"},
+    ],
+)
+def test_bad_parameters_are_refused_by_name(bad):
+    with pytest.raises((TypeError, ValueError), match=next(iter(bad))):
+        BAMCP(**bad)
+
+
+SCRIPT = """
+import bamdp
+from bamdp.planners.bamcp import BAMCP
+for sampling in ("predictive", "rows"):
+    planner = BAMCP(n_simulations=60, depth=6, reuse_tree=True, root_sampling=sampling)
+    world = dict(rewards=[0.0, 0.5, 1.0], n_states=3, n_actions=2)
+    agent = bamdp.Agent(planner, prior=bamdp.SparseDirichlet(), discount=0.9, seed=1, **world)
+    agent.act(0)
+    agent.observe(0, 1, 0.0, 1)
+    plan = agent.plan(1)
+    print(*[c.value for c in plan.candidates], plan.details["nodes"])
+"""
+
+
+def test_runs_the_same_without_the_compiler():
+    def run(**env):
+        command = [sys.executable, "-W", "error", "-c", SCRIPT]
+        out = subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, check=True)
+        return [float(x) for x in out.stdout.split()]
+
+    assert run(NUMBA_DISABLE_JIT="1") == pytest.approx(run(), abs=1e-9)
