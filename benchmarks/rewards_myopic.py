@@ -78,7 +78,14 @@ def main(runs: int) -> None:
         compare(env, prior, planner, 10 if (env, prior) == ("grid10", "flat") else runs, reference)
     for (env, prior), reference in BEB_ROWS.items():
         compare(env, prior, BEB(bonus=CPP_BONUS), runs, reference)
-    others = (BEB(), BOSS(), BOLT(), VBRB(), MCBRL(resample="discount"), MCBRL(policy="lower", resample="discount"))
+    others = (
+        BEB(),
+        BOSS(),
+        BOLT(),
+        VBRB(),
+        MCBRL(resample="discount"),
+        MCBRL(policy="lower", resample="discount"),
+    )
     for env in ("chain", "double_loop", "grid5"):
         for prior in ("flat", "sparse"):
             for planner in others:

@@ -26,14 +26,29 @@ from bamdp.beliefs import (
     SparseDirichlet,
 )
 from bamdp.envs import Environment
-from bamdp.planners.base import Planner
-from bamdp.planners.bayes_greedy import BayesGreedy
-from bamdp.planners.bayesian_sparse_sampling import BayesianSparseSampling
-from bamdp.planners.dss import DSS
-from bamdp.planners.fhts import FHTS
-from bamdp.planners.random_play import Random
-from bamdp.planners.sparse_sampling import SparseSampling
-from bamdp.planners.thompson import ThompsonSampling
+from bamdp.planners import (
+    BAMCP,
+    BAUCT,
+    BEB,
+    BFS3,
+    BOLT,
+    BOSS,
+    DSS,
+    FHTS,
+    MCBRL,
+    SBOSS,
+    VBRB,
+    BayesGreedy,
+    BayesianQLearning,
+    BayesianSparseSampling,
+    EpsilonGreedy,
+    Planner,
+    QLearning,
+    Random,
+    RMax,
+    SparseSampling,
+    ThompsonSampling,
+)
 
 PLANNERS: dict[str, Named] = {
     "dss-pi": Named(DSS, {"generator": "pi"}, "Policies by policy iteration."),
@@ -44,6 +59,19 @@ PLANNERS: dict[str, Named] = {
     "bayesian-sparse-sampling": Named(BayesianSparseSampling),
     "thompson": Named(ThompsonSampling),
     "bayes-greedy": Named(BayesGreedy),
+    "bamcp": Named(BAMCP),
+    "bauct": Named(BAUCT),
+    "bfs3": Named(BFS3),
+    "boss": Named(BOSS),
+    "sboss": Named(SBOSS),
+    "beb": Named(BEB),
+    "bolt": Named(BOLT),
+    "vbrb": Named(VBRB),
+    "mcbrl": Named(MCBRL),
+    "bayesian-q-learning": Named(BayesianQLearning),
+    "rmax": Named(RMax),
+    "epsilon-greedy": Named(EpsilonGreedy),
+    "q-learning": Named(QLearning),
     "random": Named(Random),
 }
 

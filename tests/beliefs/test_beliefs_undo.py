@@ -34,10 +34,10 @@ def run(belief, script):
 
 
 @every
-@given(script=scripts)
+@given(script=scripts, fresh=st.booleans())
 @fast
-def test_undoing_everything_restores_every_array_bit_for_bit(name, script):
-    belief = started(name)
+def test_undoing_everything_restores_every_array_bit_for_bit(name, script, fresh):
+    belief = CASES[name].belief() if fresh else started(name)
     belief.reserve(len(script))
     before = content((belief.T, belief.R))
     depth, _ = run(belief, script)

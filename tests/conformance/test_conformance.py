@@ -26,7 +26,8 @@ TERMINAL = np.array([False, False, False, True])  # the last state ends an episo
 
 
 def world(rewards: np.ndarray, seed: int) -> bamdp.FiniteMDP:
-    transitions = np.random.default_rng(seed).dirichlet(np.ones(S), size=(S, A))
+    transitions = 0.7 * np.random.default_rng(seed).dirichlet(np.ones(S), size=(S, A))
+    transitions[:, :, 3] += 0.3  # episodes are short
     return bamdp.FiniteMDP(transitions, rewards, terminal=TERMINAL, action_mask=MASK)
 
 
@@ -47,6 +48,7 @@ SMALL: dict[str, dict[str, str]] = {
     "sparse-sampling": {"width": "2", "depth": "2"},
     "bamcp": {"n_simulations": "30"},
     "bauct": {"n_simulations": "30"},
+    "bayesian-sparse-sampling": {"n_trajectories": "6", "depth": "3"},
     "bfs3": {"n_successors": "2", "n_trajectories": "5", "depth": "4"},
 }
 PRODUCT = list(itertools.product(PLANNERS, PRIORS, REWARDS))

@@ -1,6 +1,8 @@
 """Compiling, choosing and caching, each in a private copy of the package and in processes of their own."""
 
+import importlib
 import os
+import pkgutil
 import shutil
 import subprocess
 import sys
@@ -27,7 +29,7 @@ CALLER = """
 from typing import NamedTuple
 import numpy as np
 from bamdp._kernels.jit import JIT, generic, kernel, on_first_compile
-from bamdp.callee import step
+from bamdp.beliefs.callee import step
 
 class Cat(NamedTuple):
     lives: np.ndarray
@@ -60,7 +62,7 @@ def walk(x):
 """
 MAIN = """
 import numpy as np
-from bamdp.caller import JIT, Cat, Dog, on_first_compile, total, walk
+from bamdp.planners.caller import JIT, Cat, Dog, on_first_compile, total, walk
 told = []
 with on_first_compile(lambda: told.append(1)):
     print(walk(0.0))
@@ -79,9 +81,12 @@ def package(tmp_path):
     source = Path(bamdp.__file__).parent
     target = tmp_path / "bamdp"
     shutil.copytree(source / "_kernels", target / "_kernels", ignore=shutil.ignore_patterns("__pycache__"))
+    for room in ("beliefs", "planners"):
+        (target / room).mkdir()
+        (target / room / "__init__.py").write_text("")
     (target / "__init__.py").write_text("")
-    (target / "callee.py").write_text(CALLEE.format(amount=1.0))
-    (target / "caller.py").write_text(CALLER)
+    (target / "beliefs" / "callee.py").write_text(CALLEE.format(amount=1.0))
+    (target / "planners" / "caller.py").write_text(CALLER)
     return target
 
 
@@ -116,11 +121,14 @@ def test_the_first_process_compiles_and_says_so_once_and_the_next_loads(package)
 def test_editing_a_file_that_is_only_called_is_never_missed(package):
     run(package)
     time.sleep(0.01)
-    (package / "callee.py").write_text(CALLEE.format(amount=2.0))
+    (package / "beliefs" / "callee.py").write_text(CALLEE.format(amount=2.0))
     changed = ["20.0", "19.0 19.0", "21.0"]
     assert run(package) == (changed, (1, 0, 3))
-    (package / "another.py").write_text("")  # a new file may be called one day
+    (package / "mdp").mkdir()
+    (package / "mdp" / "another.py").write_text("")  # a new file may be called one day
     assert run(package) == (changed, (1, 0, 3))
+    (package / "cli.py").write_text("")  # but not this one
+    assert run(package) == (changed, (0, 3, 0))
 
 
 def test_processes_that_compile_at_the_same_time_do_not_harm_each_other(package):
@@ -152,7 +160,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 import numpy as np
-from bamdp.caller import on_first_compile, total, worth
+from bamdp.planners.caller import on_first_compile, total, worth
 sys.path.insert(0, {folder!r})
 import mine
 told = []
@@ -163,7 +171,7 @@ print(len(told), 0, 0)
 MINE = """
 from typing import NamedTuple
 import numpy as np
-from bamdp.caller import worth
+from bamdp.planners.caller import worth
 
 class Bird(NamedTuple):
     eggs: np.ndarray
@@ -181,6 +189,38 @@ def test_an_implementation_registered_from_outside_is_part_of_the_key(package, t
         (folder / "mine.py").write_text(MINE.format(amount=amount))
         process = start(package, OUTSIDE.format(folder=str(folder)))
         assert finish(process) == ([want], (told, 0, 0))
+
+
+def room_of(module):
+    """Where a module stands: the place of its room, counted from below."""
+    parts = module.split(".")
+    assert parts[0] == "bamdp", module
+    assert parts[1] in jit.ROOMS, f"{module} has compiled code, but the cache's key does not know its room"
+    return jit.ROOMS.index(parts[1])
+
+
+def compiled_code():
+    """(module, name, value) of everything in the package that the compiler meets."""
+    for info in pkgutil.walk_packages(bamdp.__path__, "bamdp."):
+        if info.name == "bamdp.__main__":
+            continue
+        module = importlib.import_module(info.name)
+        for name, value in vars(module).items():
+            if getattr(value, "__module__", None) == info.name:
+                yield info.name, name, value
+
+
+def test_every_kernel_lives_in_a_room_that_the_cache_key_covers():
+    """And implementations of a generic function stand no higher than its stub, whose callers' keys cover that."""
+    kernels = 0
+    for module, _, value in compiled_code():
+        if hasattr(value, "py_func"):
+            kernels += 1
+            room_of(module)
+        for implementation in getattr(value, "table", {}).values() if hasattr(value, "register") else ():
+            if implementation.__module__.startswith("bamdp."):
+                assert room_of(implementation.__module__) <= room_of(module)
+    assert kernels > 50 or not jit.JIT
 
 
 class Herd(NamedTuple):

@@ -120,7 +120,9 @@ def test_the_bonus_vanishes_as_a_pair_is_tried(name):
 
 
 def test_without_a_bonus_it_is_greedy():
-    plain, greedy = (experience(agent_of(p, WORLD), 40) for p in (BEB(bonus=0.0, tol=1e-9), BayesGreedy(tol=1e-9)))
+    plain, greedy = (
+        experience(agent_of(p, WORLD), 40) for p in (BEB(bonus=0.0, tol=1e-9), BayesGreedy(tol=1e-9))
+    )
     for s in range(S):
         values = [c.value for c in greedy.plan(s).candidates]
         assert [c.value for c in plain.plan(s).candidates] == pytest.approx(values, abs=1e-6)

@@ -23,7 +23,9 @@ def brute_force(belief, rewards, c, eta, discount):
     terminal, allowed = belief.space.terminal, belief.space.allowed
     V = np.zeros(S)
     while True:
-        worth = np.broadcast_to(rewards if rewards.ndim == 3 else rewards[:, :, None], (S, A, S)) + discount * V
+        worth = (
+            np.broadcast_to(rewards if rewards.ndim == 3 else rewards[:, :, None], (S, A, S)) + discount * V
+        )
         hope = np.where(P > 0, worth, -np.inf).max(axis=2)
         q = (1 - weight[:, :, 0]) * (P * worth).sum(axis=2) + weight[:, :, 0] * hope
         q = np.where(allowed, q, -np.inf)

@@ -34,7 +34,9 @@ def drawn(agent):
     merged = agent.memory.models
     K, n_states, n_actions = merged.n_models, agent.belief.n_states, agent.belief.n_actions
     rows = merged.space.rows
-    order = [[[(s * K + k) * n_actions + a for a in range(n_actions)] for s in range(n_states)] for k in range(K)]
+    order = [
+        [[(s * K + k) * n_actions + a for a in range(n_actions)] for s in range(n_states)] for k in range(K)
+    ]
     P = np.array([[[dense_row(rows, row, n_states) for row in of_s] for of_s in of_k] for of_k in order])
     return P, rows.reward[np.array(order)]
 
@@ -148,7 +150,11 @@ def in_spreads(now, then, spread):
 
 @pytest.mark.parametrize("name", ["dirichlet", "full", "sparse"])
 def test_sboss_measures_movement_as_computed_by_hand(name):
-    alpha = {"dirichlet": np.full((S, A, S), 0.3), "full": full_alpha(S, A), "sparse": np.full((S, A, S), 0.2)}[name]
+    alpha = {
+        "dirichlet": np.full((S, A, S), 0.3),
+        "full": full_alpha(S, A),
+        "sparse": np.full((S, A, S), 0.2),
+    }[name]
     agent = agent_of(SBOSS(delta=2.0, n_models=2), WORLD, prior=PRIORS[name])
     rng = np.random.default_rng(3)
     now, then = alpha.copy(), alpha.copy()
@@ -172,7 +178,9 @@ def test_sboss_measures_movement_as_computed_by_hand(name):
 
 def test_sboss_measures_movement_by_the_weights_of_a_finite_set():
     three = models(S, A, 3)
-    agent = agent_of(SBOSS(delta=1e9), {**WORLD, "rewards": np.zeros((S, A))}, prior=bamdp.FiniteModels(three))
+    agent = agent_of(
+        SBOSS(delta=1e9), {**WORLD, "rewards": np.zeros((S, A))}, prior=bamdp.FiniteModels(three)
+    )
     P = np.array([m.dense() for m in three])
     agent.act(0)
     weights, then = np.full(3, 1 / 3), np.full(3, 1 / 3)
@@ -185,7 +193,9 @@ def test_sboss_measures_movement_by_the_weights_of_a_finite_set():
         weights /= weights.sum()
         mean = then @ P[:, s, a]
         spread = np.sqrt(then @ P[:, s, a] ** 2 - mean**2)
-        assert agent.memory.movement == pytest.approx(in_spreads(weights @ P[:, s, a], mean, spread), rel=1e-6)
+        assert agent.memory.movement == pytest.approx(
+            in_spreads(weights @ P[:, s, a], mean, spread), rel=1e-6
+        )
 
 
 def test_an_outcome_that_was_certain_adds_nothing():
@@ -242,7 +252,9 @@ def test_epsilon_sets_the_number_of_samples_of_each_pair():
         for i in range(T.start[row], T.start[row + 1]):
             counts[row // A, row % A, T.index[i]] += T.count[i]
     agent.act(0)
-    largest = np.array([[(dirichlet_moments(counts[s, a])[1] ** 2).max() for a in range(A)] for s in range(S)])
+    largest = np.array(
+        [[(dirichlet_moments(counts[s, a])[1] ** 2).max() for a in range(A)] for s in range(S)]
+    )
     number = np.clip(np.ceil(largest / epsilon), 1, K).astype(int)
     assert np.array_equal(agent.memory.models.number.reshape(S, A), number)
     assert len(np.unique(number)) > 2

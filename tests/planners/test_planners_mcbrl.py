@@ -24,6 +24,14 @@ def drawn(agent):
     return P, rows.reward[order]
 
 
+def stages(agent):
+    """The smallest T with γ^T r_max/(1−γ) <= tol, for rewards that are not negative."""
+    T = 1
+    while agent.discount**T * WORLD["rewards"].max() / (1 - agent.discount) > agent.planner.tol:
+        T += 1
+    return T
+
+
 def backward_induction(P, r, discount, n_stages, low, terminal):
     """(Q of the first stage [K, S, A], the policies of all stages, first to last)."""
     V = np.where(terminal, 0.0, low) * np.ones((len(P), 1))
@@ -58,7 +66,7 @@ def test_lower_is_backward_induction_on_all_models_at_once(name):
         plan = agent.plan(s)
         agent.act(s)
         P, r = drawn(agent)
-        Q, _ = backward_induction(P, r, agent.discount, 400, 0.0, np.zeros(S, bool))
+        Q, _ = backward_induction(P, r, agent.discount, stages(agent), 0.0, np.zeros(S, bool))
         assert [c.value for c in plan.candidates] == pytest.approx(Q[:, s].mean(axis=0), abs=SMALL)
         assert plan.details["lower"] == pytest.approx(Q[:, s].mean(axis=0).max(), abs=SMALL)
         assert plan.action == Q[:, s].mean(axis=0).argmax()
@@ -69,7 +77,7 @@ def test_lower_is_what_its_policy_earns_on_average_over_the_models():
     plan = agent.plan(2)
     agent.act(2)
     P, r = drawn(agent)
-    _, policies = backward_induction(P, r, agent.discount, 300, 0.0, np.zeros(S, bool))
+    _, policies = backward_induction(P, r, agent.discount, stages(agent), 0.0, np.zeros(S, bool))
     earned = 0.0
     for k in range(K):  # forwards: the law of the state under the policies, stage by stage
         law, weight = np.eye(S)[2], 1.0
@@ -88,7 +96,7 @@ def test_lower_is_at_most_upper(name, shift):
     for policy in ("upper", "lower"):
         agent = agent_of(MCBRL(n_models=K, policy=policy, tol=1e-7), world, prior=PRIORS[name])
         for n in range(6):
-            experience(agent, 5, seed=n)
+            experience(agent, n, seed=n)
             for s in range(S):
                 details = agent.plan(s).details
                 gaps.append(details["upper"] - details["lower"])
@@ -121,7 +129,9 @@ def test_with_a_known_model_the_policy_is_optimal():
     truth = models(S, A, 1, seed=3)
     best = bamdp.policy_iteration(truth[0], 0.9)
     for policy in ("upper", "lower"):
-        agent = agent_of(MCBRL(policy=policy, tol=1e-8), {**WORLD, "rewards": None}, prior=bamdp.FiniteModels(truth))
+        agent = agent_of(
+            MCBRL(policy=policy, tol=1e-8), {**WORLD, "rewards": None}, prior=bamdp.FiniteModels(truth)
+        )
         for s in range(S):
             assert agent.plan(s).value == pytest.approx(best.values[s], abs=SMALL)
             assert agent.act(s) == best.policy[s]

@@ -41,7 +41,9 @@ def test_solves_the_mean_model_with_a_bonus_of_exact_standard_deviations(name, r
     agent = agent_of(planner, world_of(rewards), prior=PRIORS[name], discount=discount)
     for n in (0, 3, 40):
         experience(agent, n, seed=n)
-        spread = np.array([[math.sqrt(variances(agent.belief, s, a).sum()) for a in range(A)] for s in range(S)])
+        spread = np.array(
+            [[math.sqrt(variances(agent.belief, s, a).sum()) for a in range(A)] for s in range(S)]
+        )
         bonus = beta_r * reward_spreads(agent.belief) + beta_p * spread
         P, r = mean_model(agent.belief)
         q = action_values(P, r + bonus, optimal_values(P, r + bonus, discount), discount)
@@ -61,7 +63,9 @@ def test_a_case_by_hand():
     # rewards: Beta(1, 1) has variance 1/12, Beta(2, 1) 2/36
     agent = agent_of(VBRB(beta_r=2.0), {"n_states": 1, "n_actions": 2, "rewards": bamdp.BetaBernoulli()})
     agent.observe(0, 1, 1.0, 0)
-    assert list(agent.plan(0).details["bonus"].values()) == pytest.approx([2 * 12**-0.5, 2 * math.sqrt(2 / 36)])
+    assert list(agent.plan(0).details["bonus"].values()) == pytest.approx(
+        [2 * 12**-0.5, 2 * math.sqrt(2 / 36)]
+    )
 
 
 @pytest.mark.parametrize("name", ["dirichlet", "sparse", "finite"])

@@ -1,22 +1,48 @@
 """Planners: one algorithm a file, all on the same beliefs and the same protocol."""
 
+from bamdp.planners.bamcp import BAMCP
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
+from bamdp.planners.bauct import BAUCT
 from bamdp.planners.bayes_greedy import BayesGreedy
+from bamdp.planners.bayesian_q_learning import BayesianQLearning
 from bamdp.planners.bayesian_sparse_sampling import BayesianSparseSampling
+from bamdp.planners.beb import BEB
+from bamdp.planners.bfs3 import BFS3
+from bamdp.planners.bolt import BOLT
+from bamdp.planners.boss import BOSS
 from bamdp.planners.dss import DSS
+from bamdp.planners.epsilon_greedy import EpsilonGreedy
 from bamdp.planners.fhts import FHTS
+from bamdp.planners.mcbrl import MCBRL
+from bamdp.planners.q_learning import QLearning
 from bamdp.planners.random_play import Random
+from bamdp.planners.rmax import RMax
+from bamdp.planners.sboss import SBOSS
 from bamdp.planners.sparse_sampling import SparseSampling
 from bamdp.planners.thompson import ThompsonSampling
+from bamdp.planners.vbrb import VBRB
 
 __all__ = [
+    "BAMCP",
+    "BAUCT",
+    "BEB",
+    "BFS3",
+    "BOLT",
+    "BOSS",
     "DSS",
     "FHTS",
+    "MCBRL",
+    "SBOSS",
+    "VBRB",
     "BayesGreedy",
+    "BayesianQLearning",
     "BayesianSparseSampling",
     "Candidate",
+    "EpsilonGreedy",
     "Plan",
     "Planner",
+    "QLearning",
+    "RMax",
     "Random",
     "SparseSampling",
     "ThompsonSampling",

@@ -26,7 +26,9 @@ from bamdp.planners.belief_tree import Memory, Predictive, TreeSearch
 @known
 @dataclass(frozen=True, kw_only=True)
 class BAUCT(TreeSearch):
-    """UCT in the belief MDP. Parameters as for :class:`~bamdp.planners.bamcp.BAMCP`, without root sampling.
+    """UCT in the belief MDP.
+
+    Parameters as for :class:`~bamdp.planners.bamcp.BAMCP`, without root sampling.
 
     Examples
     --------

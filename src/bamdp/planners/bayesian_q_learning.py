@@ -59,7 +59,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betainc, betaln, polygamma, psi
 
 from bamdp import _checks
 from bamdp._kernels.jit import kernel
@@ -159,6 +158,8 @@ def t_nodes(
 
 def log_minus_psi(y: float) -> float:
     """log y − ψ(y) > 0, without the cancellation that large y would bring."""
+    from scipy.special import psi  # slow to import, and only this planner needs it
+
     if y < 30.0:
         return float(math.log(y) - psi(y))
     v = 1.0 / (y * y)
@@ -167,6 +168,8 @@ def log_minus_psi(y: float) -> float:
 
 def shape_from_logs(c: float) -> float:
     """The y with log y − ψ(y) = c > 0: Newton's method on 1/y, quadratic from a start within 2 percent."""
+    from scipy.special import polygamma  # slow to import, and only this planner needs it
+
     y = (3.0 - c + math.sqrt((c - 3.0) ** 2 + 24.0 * c)) / (12.0 * c)
     for _ in range(50):
         slope = 1.0 / y - float(polygamma(1, y))  # of log y − ψ(y)
@@ -183,6 +186,8 @@ def shape_from_logs(c: float) -> float:
 
 def excess(nu: np.ndarray, z: np.ndarray) -> np.ndarray:
     """E[(t_ν − z)⁺] for ν > 1: f(z)(ν + z²)/(ν − 1) − z·P(t_ν > z)."""
+    from scipy.special import betainc, betaln  # slow to import, and only this planner needs it
+
     tail = 0.5 * betainc(0.5 * nu, 0.5, nu / (nu + z * z))  # beyond |z|
     log_f = -0.5 * (nu + 1.0) * np.log1p(z * z / nu) - 0.5 * np.log(nu) - betaln(0.5 * nu, 0.5)
     above = np.exp(log_f) * (nu + z * z) / (nu - 1.0) - np.abs(z) * tail  # E[(t − |z|)⁺]

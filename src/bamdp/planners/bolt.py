@@ -110,10 +110,10 @@ def hopeful_model(T, R, space, eta, rows, hopes):
 
 @primitive
 def _listed(rows, begin, end, s2):
+    found = False
     for i in range(begin, end):
-        if rows.index[i] == s2:
-            return True
-    return False
+        found = found or rows.index[i] == s2
+    return found
 
 
 @kernel

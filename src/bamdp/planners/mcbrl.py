@@ -25,8 +25,10 @@ min(0, r_min)/(1−γ), below what any policy can earn, so that the lower bound 
 **Guarantee.** The two sums converge to bounds of V*_β as K grows, at rate 1/√K. Neither policy is Bayes-optimal: the
 upper one is optimistic about learning, the lower one plans as if nothing would be learned.
 
-**Departures.** The models are kept until the next draw, and with them the policy of the first stage; when to draw is
-``resample``, as for Thompson sampling, which the upper policy with K = 1 is. Out of scope: the 2013 paper's gradient
+**Departures.** The models are kept until the next draw, and with them the policy of the first stage: with draws at
+every step, the default, nothing else is ever needed. (The policies of the stages need not settle as T grows, two may
+take turns for ever, so that the bound is that of all of them in order.) When to draw is ``resample``, as for Thompson
+sampling, which the upper policy with K = 1 is. Out of scope: the 2013 paper's gradient
 form, which ascends the utility in the space of value functions.
 
 References: Dimitrakakis, "Robust Bayesian reinforcement learning through tight lower bounds" (EWRL 2011);
@@ -91,7 +93,7 @@ def lower_values(rows, space, discount, n_stages, low, values, q):
     for k in range(n_models):
         for s in range(n_states):
             values[k, s] = 0.0 if space.terminal[s] else low
-    for stage in range(n_stages):
+    for _ in range(n_stages):
         for k in range(n_models):
             mean = average(values[k])
             for s in range(n_states):
@@ -266,7 +268,7 @@ class MCBRL(Planner):
         low = min(0.0, float(lowest)) / (1.0 - discount)
         beyond = max(1e-300, (float(highest) - min(0.0, float(lowest))) / (1.0 - discount))
         n_stages = 1
-        if 0.0 < discount and beyond > self.tol:
+        if discount > 0.0 and beyond > self.tol:
             n_stages = max(1, math.ceil(math.log(self.tol / beyond) / math.log(discount)))
         values = np.empty((self.n_models, belief.n_states))
         lower_values(space.rows, belief.space, discount, n_stages, low, values, q)

@@ -7,7 +7,9 @@ may believe a different model at every step.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -122,7 +124,7 @@ class Merged:
         n_actions = len(self.number) // len(self.merged.terminal)
         return int(self.space.solver.policy[state]) % n_actions
 
-    def plan(self, state: int, details: dict[str, object]) -> Plan:
+    def plan(self, state: int, details: Mapping[str, Any]) -> Plan:
         """The decision in ``state`` with its evidence: each action at its best, and how the models differ."""
         n_actions = len(self.number) // len(self.merged.terminal)
         q = np.empty(self.n_models * n_actions)
