@@ -95,8 +95,8 @@ def test_lower_is_at_most_upper(name, shift):
     gaps = []
     for policy in ("upper", "lower"):
         agent = agent_of(MCBRL(n_models=K, policy=policy, tol=1e-7), world, prior=PRIORS[name])
-        for n in range(6):
-            experience(agent, n, seed=n)
+        for n in range(8):
+            experience(agent, max(0, n - 4), seed=n)
             for s in range(S):
                 details = agent.plan(s).details
                 gaps.append(details["upper"] - details["lower"])

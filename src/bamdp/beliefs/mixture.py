@@ -218,7 +218,7 @@ class Mixture(Prior):
     >>> for _ in range(3):
     ...     belief.observe(0, 0, 0.0, 1)
     >>> belief.weights.round(3)
-    array([0.013, 0.987])
+    array([0.127, 0.873])
     """
 
     priors: Sequence[Prior]
