@@ -150,7 +150,11 @@ def test_any_plain_array_comes_back(array, tmp_path):
     assert np.array_equal(found, array)
 
 
-@pytest.mark.parametrize("value", [object(), Stranger(1), {1, 2}, np.array([None]), 1j, lambda: 0], ids=repr)
+@pytest.mark.parametrize(
+    "value",
+    [object(), Stranger(1), {1, 2}, np.array([None]), 1j, lambda: 0],
+    ids=["object", "stranger", "set", "objects", "complex", "function"],
+)
 def test_what_is_not_known_is_refused_before_a_file_is_made(value, tmp_path):
     with pytest.raises(TypeError, match="cannot be saved; make its class known first"):
         _serial.save(tmp_path / "x.npz", Box(value))

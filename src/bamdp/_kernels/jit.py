@@ -87,7 +87,9 @@ class _CacheFile(IndexDataCacheFile):
     def _path(self, key: Any) -> Path:
         """``<function>.<digest of our sources>.<digest of signature, machine and others' sources>.nbc``."""
         sources = _digest(self._version, self._source_stamp, package_stamp(self.module))
-        name = self._data_name_pattern.replace("{number:d}", f"{sources}.{_digest(sorted(_extra_sources), key)}")
+        name = self._data_name_pattern.replace(
+            "{number:d}", f"{sources}.{_digest(sorted(_extra_sources), key)}"
+        )
         return Path(self._data_path(name))
 
     def save(self, key: Any, data: Any) -> None:

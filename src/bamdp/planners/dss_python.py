@@ -100,5 +100,7 @@ def _policy(generator: Any, mdp: FiniteMDP, discount: float) -> np.ndarray:
         allowed = np.asarray(mdp.action_mask)[np.arange(mdp.n_states), policy]
         bad = np.flatnonzero(~allowed & ~np.asarray(mdp.terminal))
     if len(bad):
-        raise ValueError(f"the generator chose action {policy[bad[0]]} in state {bad[0]}, which does not exist")
+        raise ValueError(
+            f"the generator chose action {policy[bad[0]]} in state {bad[0]}, which does not exist"
+        )
     return policy.astype(np.int32)

@@ -12,7 +12,7 @@ then has to move far, one that was well known has to move little.
 for finite sets of models and mixtures. The sparse prior is the exception: Δ is computed as if its rows were Dirichlet
 with α + n_i for every outcome, seen or not (the draws are exact of course). Its own σ would not do: once a row seems
 to have one outcome, the chance that it has another makes σ as large as 1−p̄ itself, Δ stays below about 1.5 for any
-number of visits, and with δ = 3 nothing would ever be drawn again (on double_loop 267 ± 23 instead of the figure in
+number of visits, and with δ = 3 nothing would ever be drawn again (double_loop: 267 ± 23 in place of 388 ± 1, see
 ``benchmarks/rewards_myopic.py``). An outcome with σ = 0 is certain, so its p̄ cannot move and it adds nothing. With
 learned rewards their own |r̄_now − r̄_then|/σ is added to the sum: in a bandit transitions tell nothing.
 
