@@ -13,7 +13,7 @@ help:
 	@echo "make demo      three planners on a 5 by 5 grid: a table, and out/learning-curve.png"
 	@echo "make test      the test suite"
 	@echo "make test-all  the same and the slow tests"
-	@echo "make bench     speed, as a table and JSON"
+	@echo "make bench     speed, as tables and out/bench.json"
 	@echo "make lint      style, types and import contracts"
 	@echo "make clean     remove .venv, caches and what was built"
 
@@ -36,7 +36,8 @@ test-slow: $(READY)
 test-all: test test-slow
 
 bench: $(READY)
-	$(BIN)/python benchmarks/bench.py
+	mkdir -p out
+	$(BIN)/python benchmarks/bench.py --json out/bench.json
 
 lint: $(READY)
 	$(BIN)/ruff check .
