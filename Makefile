@@ -38,6 +38,8 @@ test-all: test test-slow
 bench: $(READY)
 	mkdir -p out
 	$(BIN)/python benchmarks/bench.py --json out/bench.json
+	$(BIN)/python benchmarks/bench_trees.py
+	$(BIN)/python benchmarks/bench_myopic.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

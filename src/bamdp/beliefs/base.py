@@ -133,20 +133,11 @@ class Belief:
         self.T = T
         self.R = R
         self.space = space
+        self.n_states, self.n_actions = map(int, space.allowed.shape)
         self.log_evidence = 0.0
         self.n_observed = 0
         self._room = 0  # simulated transitions that fit, until so many real ones have been seen
         self._room_until = 0
-
-    @property
-    def n_states(self) -> int:
-        """S."""
-        return int(self.space.allowed.shape[0])
-
-    @property
-    def n_actions(self) -> int:
-        """A."""
-        return int(self.space.allowed.shape[1])
 
     def __repr__(self) -> str:
         return f"<Belief {self.prior} after {self.n_observed} transitions, S={self.n_states}, A={self.n_actions}>"

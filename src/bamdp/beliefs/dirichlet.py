@@ -22,7 +22,7 @@ import numpy as np
 from bamdp import _checks
 from bamdp._kernels.dirichlet import dirichlet
 from bamdp._kernels.jit import primitive
-from bamdp._kernels.random import below, beta, uniform
+from bamdp._kernels.random import below, exponential, uniform
 from bamdp._serial import known
 from bamdp.beliefs import verbs
 from bamdp.beliefs.base import Prior, with_room
@@ -46,7 +46,7 @@ from bamdp.beliefs.counts import (
 
 LARGEST_ALPHA = 1e100
 REST = 1e-12  # share of a row that may stay unresolved as background
-STICKS_PAY = 60.0  # sticks are cheaper than one gamma an outcome when u > STICKS_PAY (uα + 1)
+STICKS_PAY = 25.0  # sticks are cheaper than one gamma an outcome when u > STICKS_PAY (uα + 1)
 
 
 @known
@@ -152,6 +152,16 @@ def _sample_row(T, choice, row, index, prob, at, rng):
 
 
 @primitive
+def _kept(rng, alpha, inverse):
+    """1 − x with x ~ Beta(1+α, b), inverse = 1/b: x ~ Beta(1, b), accepted with probability x^α, nearly 1 here."""
+    while True:
+        kept = math.exp(-exponential(rng) * inverse)
+        u = uniform(rng)
+        if (u < 0.5 and kept < 1.0 - 3e-8) or u < (1.0 - kept) ** alpha:  # x^α > 1/2 for x > 3e-8, as α < 1/25
+            return kept
+
+
+@primitive
 def _break_sticks(state, index, prob, at, seen_end, rest, alpha, rng):
     """Divide the unseen mass ``rest`` in size-biased order; returns (end, what is left as background)."""
     left = state.mark.shape[0] - 1 - (seen_end - at)
@@ -159,9 +169,9 @@ def _break_sticks(state, index, prob, at, seen_end, rest, alpha, rng):
     while rest > REST:
         if end == index.shape[0]:
             return verbs.NO_ROOM, 0.0
-        share = 1.0 if left == 1 else beta(rng, 1.0 + alpha, (left - 1) * alpha)
-        prob[end] = rest * share
-        rest *= 1.0 - share
+        kept = 0.0 if left == 1 else _kept(rng, alpha, 1.0 / ((left - 1) * alpha))
+        prob[end] = rest * (1.0 - kept)
+        rest *= kept
         left -= 1
         end += 1
     draw_new_outcomes(index, at, seen_end, end, state.mark, rng)
