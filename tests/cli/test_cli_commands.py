@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -204,13 +205,18 @@ def test_ctrl_c_ends_quietly_with_status_130(jobs):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # CI may have it ignored
     )
-    assert process.stderr is not None
-    while b"thompson" not in process.stderr.read1():  # the bar is there, so the runs have begun
-        assert process.poll() is None
-    time.sleep(2.0)
-    os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    try:
+        assert process.stderr is not None
+        while b"thompson" not in process.stderr.read1():  # the bar is there, so the runs have begun
+            assert process.poll() is None
+        time.sleep(2.0)
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 130
     assert out == b""
     assert b"Traceback" not in err
