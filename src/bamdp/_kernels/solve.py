@@ -24,9 +24,10 @@ from bamdp._kernels.jit import kernel
 from bamdp._kernels.sweeps import average
 from bamdp._serial import known
 
-EVALUATIONS = 8  # Gauss–Seidel evaluation sweeps a round, at most
+EVALUATIONS = 6  # Gauss–Seidel evaluation sweeps a round, at most
 REDUCTION = 0.1  # a round's evaluation stops when the changes have fallen by this factor
 EXTRAPOLATE = 3  # every so many evaluation sweeps
+UNSEEN = -1
 REORDER = 4  # rounds after which the order stays
 FEW_STATES = 12
 SLOWEST = 0.98  # largest ρ that is trusted
@@ -41,7 +42,8 @@ class Solver(NamedTuple):
     policy: np.ndarray  # int32 [S]
     scratch: np.ndarray  # float64 [S]
     order: np.ndarray  # int32 [S]
-    mark: np.ndarray  # bool [S]
+    level: np.ndarray  # int32 [S]: likeliest steps to where a path ends
+    tally: np.ndarray  # int32 [S + 1]: states of each level
     stack: np.ndarray  # int32 [S]
     end: np.ndarray  # int64 [S]: end of the i-th copied row
     index: np.ndarray  # type: ignore[assignment]  # int32 [capacity]: copied rows
@@ -60,7 +62,8 @@ def new_solver(n_states: int, room: int) -> Solver:
         policy=np.zeros(n_states, np.int32),
         scratch=np.zeros(n_states),
         order=np.arange(n_states, dtype=np.int32),
-        mark=np.zeros(n_states, bool),
+        level=np.zeros(n_states, np.int32),
+        tally=np.zeros(n_states + 1, np.int32),
         stack=np.zeros(n_states, np.int32),
         end=np.zeros(n_states, np.int64),
         index=np.zeros(room, np.int32),
@@ -124,17 +127,22 @@ def _improve(rows, space, discount, solver):
 
 @kernel
 def _order_along_policy(rows, space, solver):
-    """Order the states so that the likeliest successor under the policy stands before its predecessors."""
+    """Order the states by how many likeliest steps under the policy lie before them.
+
+    A state then comes after its likeliest successor, and states of one level, which do not wait for each
+    other, stand side by side: the processor works on several at once.
+    """
     n_states, n_actions = space.allowed.shape
-    mark, stack, order = solver.mark, solver.stack, solver.order
+    level, stack, tally = solver.level, solver.stack, solver.tally
     for s in range(n_states):
-        mark[s] = False
-    at = 0
+        level[s] = UNSEEN
+        tally[s] = 0
+    tally[n_states] = 0
     for start in range(n_states):
         s = start
         top = 0
-        while not mark[s]:
-            mark[s] = True
+        while level[s] == UNSEEN:
+            level[s] = 0  # so that a path which meets itself ends there
             stack[top] = s
             top += 1
             row = s * n_actions + solver.policy[s]
@@ -143,10 +151,20 @@ def _order_along_policy(rows, space, solver):
                 if rows.prob[i] > likeliest:
                     likeliest = rows.prob[i]
                     s = np.int64(rows.index[i])
+        height = level[s]
         while top > 0:
             top -= 1
-            order[at] = stack[top]
-            at += 1
+            height += 1
+            level[stack[top]] = height
+            tally[height] += 1
+    total = 0
+    for i in range(n_states + 1):
+        count = tally[i]
+        tally[i] = total
+        total += count
+    for s in range(n_states):
+        solver.order[tally[level[s]]] = s
+        tally[level[s]] += 1
 
 
 @kernel
@@ -171,9 +189,8 @@ def _evaluate_copy(solver, goal, extrapolate):
     """Gauss–Seidel sweeps over the copied rows, until one changes all values by less than ``goal``."""
     values, order, index, prob = solver.values, solver.order, solver.index, solver.prob
     end, background, reward, change = solver.end, solver.background, solver.reward, solver.change
-    share = 1.0 / values.shape[0]
     for sweep in range(1, EVALUATIONS + 1):
-        mean = average(values)
+        mean = average(values)  # of the sweep before: in step with it, each state would wait for the last
         largest, product, square = 0.0, 0.0, 0.0
         begin = np.uint64(0)
         for i in range(values.shape[0]):
@@ -185,7 +202,6 @@ def _evaluate_copy(solver, goal, extrapolate):
             s = np.uint32(order[i])
             delta = new - values[s]
             values[s] = new
-            mean += delta * share
             largest = max(largest, abs(delta))
             product += delta * change[i]
             square += change[i] * change[i]
