@@ -157,7 +157,9 @@ def _kept(rng, alpha, inverse):
     while True:
         kept = math.exp(-exponential(rng) * inverse)
         u = uniform(rng)
-        if (u < 0.5 and kept < 1.0 - 3e-8) or u < (1.0 - kept) ** alpha:  # x^α > 1/2 for x > 3e-8, as α < 1/25
+        if (u < 0.5 and kept < 1.0 - 3e-8) or u < (
+            1.0 - kept
+        ) ** alpha:  # x^α > 1/2 for x > 3e-8, as α < 1/25
             return kept
 
 
