@@ -97,13 +97,17 @@ def _running_sums(prob, index, values, size, sums):
 
 @kernel
 def _improve(rows, space, discount, solver):
-    """One Jacobi optimality sweep: T V into ``solver.scratch``, the greedy policy; returns (min δ, max δ)."""
+    """One Jacobi optimality sweep: T V into ``solver.scratch``, and the greedy policy.
+
+    Returns (min δ, max δ, whether the policy is another one).
+    """
     n_states, n_actions = space.allowed.shape
     values, sums, span = solver.values, solver.sums, rows.span
     background, reward, allowed = rows.background, rows.reward, space.allowed
     _running_sums(rows.prob, rows.index, values, span[n_states * n_actions - 1, 1], sums)
     mean = average(values)
     low, high = np.inf, -np.inf
+    changed = False
     row = np.uint64(0)
     for s in range(np.uint64(n_states)):
         best = -np.inf
@@ -117,12 +121,13 @@ def _improve(rows, space, discount, solver):
             row += np.uint64(1)
         if space.terminal[s]:
             best, action = 0.0, np.int32(0)
+        changed |= solver.policy[s] != action
         solver.policy[s] = action
         solver.scratch[s] = best
         delta = best - values[s]
         low = min(low, delta)
         high = max(high, delta)
-    return low, high
+    return low, high, changed
 
 
 @kernel
@@ -254,7 +259,7 @@ def solve(rows, space, discount, tol, max_rounds, solver):
     values = solver.values
     low, high = 0.0, np.inf
     for rounds in range(1, max_rounds + 1):
-        low, high = _improve(rows, space, discount, solver)
+        low, high, changed = _improve(rows, space, discount, solver)
         proven = high - low <= tol
         middle = 0.5 * (high + low) * discount / (1.0 - discount) if proven else 0.0
         for s in range(values.shape[0]):
@@ -264,8 +269,9 @@ def solve(rows, space, discount, tol, max_rounds, solver):
         if solver.matrix.shape[0] > 0:
             _evaluate_directly(rows, space, discount, solver)
             continue
-        if rounds <= REORDER:
-            _order_along_policy(rows, space, solver)
-        _copy_policy_rows(rows, space, discount, solver)
+        if changed or rounds == 1:  # else the copy still stands
+            if rounds <= REORDER:
+                _order_along_policy(rows, space, solver)
+            _copy_policy_rows(rows, space, discount, solver)
         _evaluate_copy(solver, REDUCTION * max(high, -low), rounds <= TRUSTED)
     return max_rounds, high - low
