@@ -109,10 +109,7 @@ def check(name: str, prior: str, rewards: str, tmp_path) -> None:
 
     before = belief_arrays(agent.belief)
     plan = agent.plan(0)
-    assert plan == agent.plan(0) or np.isnan([c.spread for c in plan.candidates]).any(), (
-        "asking changes nothing"
-    )
-    assert plan.action == agent.plan(0).action
+    assert repr(plan) == repr(agent.plan(0)), "asking changes nothing"  # repr, since NaN is not itself
     assert plan.candidates
     assert all(MASK[0, c.action] for c in plan.candidates)
     assert name == "random" or np.isfinite(plan.value)
