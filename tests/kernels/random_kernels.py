@@ -1,6 +1,6 @@
 """Kernels that fill arrays with random numbers. (Numba needs a file.)"""
 
-from bamdp._kernels.dirichlet import dirichlet
+from bamdp._kernels.dirichlet import dirichlet, mixed_shapes
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.random import below, beta, exponential, gamma, log_gamma, next_word, normal, uniform
 
@@ -61,4 +61,4 @@ def dirichlets(rng, shapes, out):
     for i in range(n):
         for j in range(k):
             out[i, j] = shapes[j]
-        dirichlet(flat, i * k, (i + 1) * k, rng)
+        dirichlet(flat, i * k, (i + 1) * k, mixed_shapes(min(shapes)), rng)

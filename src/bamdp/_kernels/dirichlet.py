@@ -1,4 +1,8 @@
-"""Drawing Dirichlet vectors in place."""
+"""Drawing Dirichlet vectors in place, as gamma variables divided by their sum.
+
+A Gamma(a) variable with a < 1 is a Gamma(a + 1) one times U^(1/a). How that power is best taken depends on a,
+so callers look it up once (:func:`small_shapes`) and hand it over.
+"""
 
 from __future__ import annotations
 
@@ -9,57 +13,73 @@ import numpy as np
 from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.random import exponential, gamma_with_constants, log_gamma, uniform
 
+BY_LOGARITHMS, BY_EXPONENTIAL = -1, 0  # ways to take the power; a positive way is the power itself
 TINY_SHAPE = 0.03  # below it all gamma variables of a vector may underflow, so draw their logarithms
 MOST_FACTORS = 8
 
 
-@primitive
-def _whole_power(shape):
-    """1/shape if that is a small whole number, else 0: U^(1/shape) is then a product, as for α = 0.2."""
+@kernel
+def small_shapes(shape):
+    """The way for vectors whose smallest concentration, and the only one below one, is ``shape``."""
+    if shape < TINY_SHAPE:
+        return BY_LOGARITHMS
     power = int(1.0 / shape + 0.5)
-    return power if power <= MOST_FACTORS and abs(power * shape - 1.0) < 1e-15 else 0
+    whole = power <= MOST_FACTORS and abs(power * shape - 1.0) < 1e-15
+    return power if whole else BY_EXPONENTIAL
+
+
+@primitive
+def mixed_shapes(smallest):
+    """The way for vectors with any concentrations not below ``smallest``."""
+    return BY_LOGARITHMS if smallest < TINY_SHAPE else BY_EXPONENTIAL
 
 
 @kernel
-def dirichlet(prob, begin, end, rng):
+def dirichlet(prob, begin, end, way, rng):
     """Replace the concentrations in ``prob[begin:end]`` by a Dirichlet draw with those concentrations."""
     if end - begin == 1:
         prob[begin] = 1.0
         return
-    smallest = np.inf
-    for i in range(begin, end):
-        smallest = min(smallest, prob[i])
-    if smallest < TINY_SHAPE:
-        highest = -np.inf
-        for i in range(begin, end):
-            prob[i] = log_gamma(rng, prob[i])
-            highest = max(highest, prob[i])
-        for i in range(begin, end):
-            prob[i] = math.exp(prob[i] - highest)
+    if way == BY_LOGARITHMS:
+        total = _draw_logarithms(prob, begin, end, rng)
     else:
-        last, d, c = -1.0, 0.0, 0.0
-        small, power = -1.0, 0
-        for i in range(begin, end):
-            shape = prob[i]
-            above_one = shape if shape >= 1.0 else shape + 1.0
-            if above_one != last:  # runs of equal shapes share the constants, a root and a division
-                last = above_one
-                d = above_one - 1.0 / 3.0
-                c = 1.0 / math.sqrt(9.0 * d)
-            prob[i] = gamma_with_constants(rng, d, c)
-            if shape < 1.0:
-                if shape != small:
-                    small = shape
-                    power = _whole_power(shape)
-                if power > 0:
-                    u = 1.0 - uniform(rng)
-                    for _ in range(power):
-                        prob[i] *= u
-                else:
-                    prob[i] *= math.exp(-exponential(rng) / shape)
-    total = 0.0
-    for i in range(begin, end):
-        total += prob[i]
+        total = _draw_gammas(prob, begin, end, way, rng)
     scale = 1.0 / total
-    for i in range(begin, end):
+    for i in range(np.uint64(begin), np.uint64(end)):
         prob[i] *= scale
+
+
+@primitive
+def _draw_gammas(prob, begin, end, way, rng):
+    """A gamma variable for each concentration; returns their sum."""
+    total, last, d, c = 0.0, -1.0, 0.0, 0.0
+    for i in range(np.uint64(begin), np.uint64(end)):
+        shape = prob[i]
+        if shape != last:  # runs of equal shapes share the constants, a root and a division
+            last = shape
+            d = (shape if shape >= 1.0 else shape + 1.0) - 1.0 / 3.0
+            c = 1.0 / math.sqrt(9.0 * d)
+        x = gamma_with_constants(rng, d, c)
+        if shape < 1.0:
+            if way == BY_EXPONENTIAL:
+                x *= math.exp(-exponential(rng) / shape)
+            else:
+                u = 1.0 - uniform(rng)
+                for _ in range(way):
+                    x *= u
+        prob[i] = x
+        total += x
+    return total
+
+
+@kernel
+def _draw_logarithms(prob, begin, end, rng):
+    """The same from logarithms, divided by the largest."""
+    highest, total = -np.inf, 0.0
+    for i in range(begin, end):
+        prob[i] = log_gamma(rng, prob[i])
+        highest = max(highest, prob[i])
+    for i in range(begin, end):
+        prob[i] = math.exp(prob[i] - highest)
+        total += prob[i]
+    return total

@@ -15,6 +15,9 @@ calls, and numbers its data files through an index that two processes can race f
 names each file by the hash of the signature, the machine and *all* sources that it may call, keeps no
 index, and checks the key when it loads. Functions registered from outside add their own source to the key
 (:func:`generic` calls :func:`add_source`).
+
+And one about **calling** from Python: Numba reads the types of all arrays in all NamedTuples at every call, which
+takes longer than some planning steps; :class:`Calls` reads them once.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
 from numba.core import event
 from numba.core.caching import IndexDataCacheFile
 from numba.extending import overload
@@ -37,8 +41,8 @@ from numba.extending import overload
 F = TypeVar("F", bound=Callable[..., Any])
 
 JIT = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
-OPTIONS: dict[str, Any] = {"_nrt": False, "error_model": "numpy"}
-INLINED: dict[str, Any] = {**OPTIONS, "forceinline": True}
+OPTIONS: dict[str, Any] = {"_nrt": False, "error_model": "numpy", "no_cfunc_wrapper": True}
+INLINED: dict[str, Any] = {**OPTIONS, "forceinline": True, "no_cpython_wrapper": True}
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 ROOMS = ("_kernels", "mdp", "beliefs", "generators", "planners")  # those with kernels, lowest first
@@ -134,6 +138,59 @@ def _compiled(function: F, options: dict[str, Any]) -> F:
         cache._cache_file = _CacheFile(cache.cache_path, base, cache._impl.locator.get_source_stamp())
         cache._cache_file.module = function.__module__
     return dispatcher
+
+
+def _compiled_for(dispatcher: Any, args: tuple[Any, ...]) -> Any:
+    """What Numba has just called with ``args``; None if it converted one of them."""
+    if len(dispatcher.overloads) == 1:
+        return next(iter(dispatcher.overloads.values()))
+    return dispatcher.overloads.get(tuple(map(dispatcher.typeof_pyval, args)))
+
+
+def _alike(x: Any, y: Any) -> bool:
+    """Whether two arguments have one type in Numba's eyes for certain."""
+    if x is y:
+        return True
+    kind = type(x)
+    if kind is not type(y):
+        return False
+    if kind is np.ndarray:
+        return x.dtype is y.dtype and x.ndim == y.ndim and x.flags.num == y.flags.num
+    return kind in NUMBERS or (isinstance(x, tuple) and len(x) == len(y) and all(map(_alike, x, y)))
+
+
+NUMBERS = frozenset({int, float, bool, np.int64, np.float64})
+
+
+class Calls:
+    """Calls of kernels with the same objects again and again, as one agent makes them.
+
+    Numba finds the compiled code by looking at every array inside every argument, some 10 µs for a belief and a
+    solver, of which calling is less than 1. Here it looks only if an argument may have another type than the last
+    time. The arguments of the last call to each kernel are kept alive.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[Any, tuple[Callable[..., Any], tuple[Any, ...]]] = {}
+
+    def __call__(self, function: Callable[..., Any], *args: Any) -> Any:
+        last = self._last.get(function)
+        if last is not None:
+            entry, before = last
+            for x, y in zip(args, before):
+                if x is not y and not _alike(x, y):
+                    break
+            else:
+                return entry(*args)
+        result = function(*args)
+        if JIT:
+            compiled = _compiled_for(function, args)
+            if compiled is not None:
+                self._last[function] = compiled.entry_point, args
+        return result
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Calls, ()  # copies and pickles begin anew
 
 
 def generic(stub: Callable[..., Any]) -> Any:

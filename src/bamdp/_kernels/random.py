@@ -93,6 +93,7 @@ def below(rng, n):
 LAYERS = 256
 NORMAL_EDGE = 3.6541528853610088  # where the tail of the half normal begins
 EXPONENTIAL_EDGE = 7.69711747013104972
+SQUEEZE = 0.0331  # of Marsaglia & Tsang: accept without logarithms if 1 - u < 1 - SQUEEZE x⁴
 
 
 def _layers(
@@ -139,37 +140,67 @@ def exponential(rng):
             return shift + x
 
 
+@primitive
+def _normal_proposal(word):
+    """(layer, x): a point of the ziggurat's layer from 64 random bits; it stands if |x| < _NORMAL_X[layer + 1]."""
+    layer = np.uint64(word & np.uint64(255))
+    x = np.float64(word >> np.uint64(11)) * (1.0 / 9007199254740992.0) * _NORMAL_X[layer]
+    return layer, (x if word & np.uint64(256) else -x)
+
+
 @kernel
-def normal(rng):
-    """A standard normal variable."""
+def _normal_from(rng, word):
+    """A standard normal variable whose first proposal is made of ``word``."""
     while True:
-        word = next_word(rng)
-        i = np.int64(word & np.uint64(255))
-        sign = 1.0 if word & np.uint64(256) else -1.0
-        x = np.float64(word >> np.uint64(11)) * (1.0 / 9007199254740992.0) * _NORMAL_X[i]
-        if x < _NORMAL_X[i + 1]:
-            return sign * x
+        i, x = _normal_proposal(word)
+        if abs(x) < _NORMAL_X[i + np.uint64(1)]:
+            return x
         if i == 0:
+            sign = 1.0 if x > 0.0 else -1.0
             while True:
                 x = exponential(rng) / NORMAL_EDGE
                 if 2.0 * exponential(rng) > x * x:
                     return sign * (NORMAL_EDGE + x)
-        elif _NORMAL_Y[i] + uniform(rng) * (_NORMAL_Y[i + 1] - _NORMAL_Y[i]) < math.exp(-0.5 * x * x):
-            return sign * x
+        y = _NORMAL_Y[i]
+        if y + uniform(rng) * (_NORMAL_Y[i + np.uint64(1)] - y) < math.exp(-0.5 * x * x):
+            return x
+        word = next_word(rng)
+
+
+@primitive
+def normal(rng):
+    """A standard normal variable."""
+    return _normal_from(rng, next_word(rng))
+
+
+@primitive
+def gamma_with_constants(rng, d, c):
+    """A Gamma(d + 1/3, 1) variable with c = 1/√(9d), for d >= 2/3 (Marsaglia & Tsang).
+
+    What happens nine times in ten, a normal proposal inside its layer and under the squeeze, stands in line
+    behind one branch; the rest is a call.
+    """
+    word = next_word(rng)
+    u = uniform(rng)
+    i, x = _normal_proposal(word)
+    v = 1.0 + c * x
+    if (abs(x) < _NORMAL_X[i + np.uint64(1)]) & (v > 0.0) & (u >= SQUEEZE * x * x * x * x):
+        return d * v * v * v
+    return _gamma_from(rng, d, c, word, u)
 
 
 @kernel
-def gamma_with_constants(rng, d, c):
-    """A Gamma(d + 1/3, 1) variable with c = 1/√(9d), for d >= 2/3 (Marsaglia & Tsang)."""
+def _gamma_from(rng, d, c, word, u):
+    """The same, its first proposal made of ``word`` and ``u``."""
     while True:
-        x = normal(rng)
+        x = _normal_from(rng, word)
         v = 1.0 + c * x
-        if v <= 0.0:
-            continue
-        v = v * v * v
-        u = 1.0 - uniform(rng)
-        if u < 1.0 - 0.0331 * x * x * x * x or math.log(u) < 0.5 * x * x + d * (1.0 - v + math.log(v)):
-            return d * v
+        if v > 0.0:
+            v = v * v * v
+            if u >= SQUEEZE * x * x * x * x or math.log(1.0 - u) < 0.5 * x * x + d * (1.0 - v + math.log(v)):
+                return d * v
+        word = next_word(rng)
+        u = uniform(rng)
 
 
 @primitive

@@ -1,13 +1,15 @@
 """The solver that planners call many times a step: modified policy iteration on sampled models.
 
-A sampled model is solved from the values of the last one. Each round (1) improves the policy by one Jacobi
-sweep, done without branches on running sums: Σ_j≤i p_j V(s_j) over all entries of the model in one go, of which
-a row's value is a difference (rows of random length would cost a mispredicted branch each), (2) orders the
-states so that the likeliest successor under the policy comes first, (3) copies the policy's rows side by side
-in that order and (4) evaluates the policy by Gauss–Seidel sweeps over the copy: along a chain of near-certain
-steps one sweep carries the value all the way back. Every
-third evaluation sweep is extrapolated: if its changes are about ρ < 1 times those before, the geometric rest
-ρ/(1−ρ) of them is added at once (Aitken), in the first rounds only, since it may make two policies take turns.
+A sampled model is solved from the running mean of the solutions before it (``usual``): the last one
+alone has shortcuts of its own, which the next model must first unlearn. Each round (1) improves the policy by one
+Jacobi sweep, done without branches on running sums: Σ_j≤i p_j V(s_j) over all entries of the model in one go, of
+which a row's value is a difference (rows of random length would cost a mispredicted branch each), (2) in the first
+round orders the states so that the likeliest successor under the policy comes first, (3) copies the policy's rows
+side by side in that order and (4) evaluates the policy by Gauss–Seidel sweeps over the copy: along a chain of
+near-certain steps one sweep carries the value all the way back. The first policies are evaluated hastily, since
+they do not last. Every third evaluation sweep is extrapolated: if its changes are about ρ < 1 times those before,
+the geometric rest ρ/(1−ρ) of them is added at once (Aitken), in the first rounds only, since it may make two
+policies take turns.
 Worlds of at most ``FEW_STATES`` states are evaluated by elimination instead, which is exact and faster there.
 Neither trick can harm the result, since every round's Jacobi sweep proves or refutes the bound of
 :mod:`bamdp._kernels.sweeps`. ``tol`` is the spread max δ − min δ of that sweep, so the policy returned loses
@@ -20,17 +22,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bamdp._kernels.jit import kernel
+from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.sweeps import average
 from bamdp._serial import known
 
-EVALUATIONS = 6  # Gauss–Seidel evaluation sweeps a round, at most
-REDUCTION = 0.1  # a round's evaluation stops when the changes have fallen by this factor
+EVALUATIONS = 8  # Gauss–Seidel evaluation sweeps a round, at most
+HASTY_ROUNDS, HASTY_EVALUATIONS = 3, 2  # the first policies are not worth more
+REDUCTION = 0.03  # a round's evaluation stops when the changes have fallen by this factor
 EXTRAPOLATE = 3  # every so many evaluation sweeps
 UNSEEN = -1
-REORDER = 4  # rounds after which the order stays
 FEW_STATES = 12
 SLOWEST = 0.98  # largest ρ that is trusted
+MEMORY = 30  # solutions that the running mean looks back on
 TRUSTED = 10  # rounds with extrapolation; a policy that still flips then is left to the contraction
 
 
@@ -52,6 +55,7 @@ class Solver(NamedTuple):
     background: np.ndarray  # float64 [S], times the discount
     reward: np.ndarray  # float64 [S]
     change: np.ndarray  # float64 [S]: changes of the last sweep
+    usual: np.ndarray  # float64 [S + 1]: running mean of the solutions of sampled models, and their number
     matrix: np.ndarray  # float64 [S, S + 1] for at most FEW_STATES states, else empty
 
 
@@ -72,6 +76,7 @@ def new_solver(n_states: int, room: int) -> Solver:
         background=np.zeros(n_states),
         reward=np.zeros(n_states),
         change=np.zeros(n_states),
+        usual=np.zeros(n_states + 1),
         matrix=np.zeros((n_states, n_states + 1) if n_states <= FEW_STATES else (0, 0)),
     )
 
@@ -190,11 +195,11 @@ def _copy_policy_rows(rows, space, discount, solver):
 
 
 @kernel
-def _evaluate_copy(solver, goal, extrapolate):
-    """Gauss–Seidel sweeps over the copied rows, until one changes all values by less than ``goal``."""
+def _evaluate_copy(solver, most, goal, extrapolate):
+    """At most ``most`` Gauss–Seidel sweeps over the copied rows, until one changes no value by ``goal``."""
     values, order, index, prob = solver.values, solver.order, solver.index, solver.prob
     end, background, reward, change = solver.end, solver.background, solver.reward, solver.change
-    for sweep in range(1, EVALUATIONS + 1):
+    for sweep in range(1, most + 1):
         mean = average(values)  # of the sweep before: in step with it, each state would wait for the last
         largest, product, square = 0.0, 0.0, 0.0
         begin = np.uint64(0)
@@ -247,9 +252,29 @@ def _evaluate_directly(rows, space, discount, solver):
         values[s] = total / matrix[s, s]
 
 
+@primitive
+def _start_as_usual(solver):
+    n_states = solver.values.shape[0]
+    if solver.usual[n_states] > 0.0:
+        for s in range(n_states):
+            solver.values[s] = solver.usual[s]
+
+
+@primitive
+def _remember(solver):
+    """Take the solution into the running mean."""
+    n_states = solver.values.shape[0]
+    number = min(solver.usual[n_states] + 1.0, MEMORY)
+    solver.usual[n_states] = number
+    for s in range(n_states):
+        solver.usual[s] += (solver.values[s] - solver.usual[s]) / number
+
+
 @kernel
-def solve(rows, space, discount, tol, max_rounds, solver):
+def solve(rows, space, discount, tol, max_rounds, solver, usual):
     """Solve a model from ``solver.values``; the optimal values and policy stand there afterwards.
+
+    With ``usual`` it is one of many models drawn from a belief, and is started from their running mean instead.
 
     The rows must stand one after the other from the first entry on, as the models of a belief do.
 
@@ -257,6 +282,8 @@ def solve(rows, space, discount, tol, max_rounds, solver):
     unless ``max_rounds`` came first.
     """
     values = solver.values
+    if usual:
+        _start_as_usual(solver)
     low, high = 0.0, np.inf
     for rounds in range(1, max_rounds + 1):
         low, high, changed = _improve(rows, space, discount, solver)
@@ -265,13 +292,16 @@ def solve(rows, space, discount, tol, max_rounds, solver):
         for s in range(values.shape[0]):
             values[s] = 0.0 if space.terminal[s] else solver.scratch[s] + middle
         if proven:
+            if usual:
+                _remember(solver)
             return rounds, high - low
         if solver.matrix.shape[0] > 0:
             _evaluate_directly(rows, space, discount, solver)
             continue
         if changed or rounds == 1:  # else the copy still stands
-            if rounds <= REORDER:
+            if rounds == 1:
                 _order_along_policy(rows, space, solver)
             _copy_policy_rows(rows, space, discount, solver)
-        _evaluate_copy(solver, REDUCTION * max(high, -low), rounds <= TRUSTED)
+        most = HASTY_EVALUATIONS if rounds <= HASTY_ROUNDS else EVALUATIONS
+        _evaluate_copy(solver, most, REDUCTION * max(high, -low), rounds <= TRUSTED)
     return max_rounds, high - low

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks, _serial
-from bamdp._kernels.jit import kernel
+from bamdp._kernels.jit import Calls, kernel
 from bamdp._kernels.random import as_state
 from bamdp._kernels.rows import Rows, Space
 from bamdp.beliefs import verbs
@@ -136,6 +136,7 @@ class Belief:
         self.n_states, self.n_actions = map(int, space.allowed.shape)
         self.log_evidence = 0.0
         self.n_observed = 0
+        self.call = Calls()  # of kernels on the arrays of this belief
         self._room = 0  # simulated transitions that fit, until so many real ones have been seen
         self._room_until = 0
 
@@ -149,7 +150,7 @@ class Belief:
         s, a, s2, r = self._checked(s, a, r, s2)
         self.reserve(1)
         row = s * self.n_actions + a
-        log_p = _observe(self.T, self.R, row, s2, r)
+        log_p = self.call(_observe, self.T, self.R, row, s2, r)
         if log_p == -math.inf:
             raise ValueError(
                 f"the prior gives probability 0 to going from state {s} by action {a} to state {s2} with "
@@ -306,8 +307,8 @@ class Belief:
         if depth > self._room or self.n_observed >= self._room_until:
             self._room = max(depth, self._room)
             self._room_until = self.n_observed + SPARE
-            self.T = with_room(self.T, self._room + SPARE)
-            self.R = with_room(self.R, self._room + SPARE)
+            self.T = _kept(self.T, with_room(self.T, self._room + SPARE))
+            self.R = _kept(self.R, with_room(self.R, self._room + SPARE))
 
     def copy(self) -> Belief:
         """An independent belief in the same state."""
@@ -325,6 +326,12 @@ class Belief:
     def load(path: Any) -> Belief:
         """Read a belief that :meth:`save` wrote."""
         return _serial.load(path, Belief)
+
+
+def _kept(old: Any, new: Any) -> Any:
+    """``old`` if ``new`` is made of the same arrays: Numba need not look at it again."""
+    same = all(x is y if not isinstance(x, tuple) else _kept(x, y) is x for x, y in zip(old, new))
+    return old if same else new
 
 
 def copy_state(state: Any, seen: dict[int, Any] | None = None) -> Any:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bamdp import _checks
-from bamdp._kernels.dirichlet import dirichlet
+from bamdp._kernels.dirichlet import dirichlet, mixed_shapes, small_shapes
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import below, exponential, uniform
 from bamdp._serial import known
@@ -135,7 +135,7 @@ def _sample_row(T, choice, row, index, prob, at, rng):
     seen_end = at + k0
     if by_sticks:
         prob[seen_end] = unseen * alpha
-        dirichlet(prob, at, seen_end + 1, rng)
+        dirichlet(prob, at, seen_end + 1, mixed_shapes(unseen * alpha), rng)
         return _break_sticks(T, index, prob, at, seen_end, prob[seen_end], alpha, rng)
     tick = T.mark[n_states] + 1
     T.mark[n_states] = tick
@@ -147,7 +147,7 @@ def _sample_row(T, choice, row, index, prob, at, rng):
             index[end] = s2
             prob[end] = alpha
             end += 1
-    dirichlet(prob, at, end, rng)
+    dirichlet(prob, at, end, small_shapes(alpha), rng)
     return end, 0.0
 
 
@@ -324,10 +324,12 @@ def _full_sample_row(T, choice, row, index, prob, at, rng):
     size = T.start[row + 1] - begin
     if at + size > index.shape[0]:
         return verbs.NO_ROOM, 0.0
+    smallest = np.inf
     for i in range(size):
         index[at + i] = T.index[begin + i]
         prob[at + i] = T.alpha[begin + i] + T.count[begin + i]
-    dirichlet(prob, at, at + size, rng)
+        smallest = min(smallest, prob[at + i])
+    dirichlet(prob, at, at + size, mixed_shapes(smallest), rng)
     return at + size, 0.0
 
 

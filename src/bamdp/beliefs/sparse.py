@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamdp import _checks
-from bamdp._kernels.dirichlet import dirichlet
+from bamdp._kernels.dirichlet import dirichlet, small_shapes
 from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.random import below, uniform
 from bamdp._serial import known
@@ -67,6 +67,7 @@ class SparseState(NamedTuple):
 
     counts: Counts
     alpha: float
+    way: int  # of small_shapes(alpha)
     base: np.ndarray  # float64 [S+1]: log P(k) + log k! + log Γ(kα); -inf at k = 0
     log_factorial: np.ndarray  # float64 [S+1]
     log_p: np.ndarray  # float64 [S+1]: log P(k)
@@ -283,7 +284,7 @@ def _sample_row(T, choice, row, index, prob, at, rng):
     if end == at + 1:
         prob[at] = 1.0
     else:
-        dirichlet(prob, at, end, rng)
+        dirichlet(prob, at, end, T.way, rng)
     return end, 0.0
 
 
@@ -401,6 +402,7 @@ class SparseDirichlet(Prior):
         return SparseState(
             counts=empty_counts(n_states * n_actions),
             alpha=float(self.alpha),
+            way=small_shapes(float(self.alpha)),
             base=np.concatenate(
                 [[-np.inf], log_p[1:] + _log_gamma(k[1:] + 1) + _log_gamma(k[1:] * self.alpha)]
             ),

@@ -103,7 +103,7 @@ class RTDP(Generator):
 
 @generate.register(PIState)
 def _policy_iteration(G, rows, space, discount, s, solver, rng):
-    solve(rows, space, discount, G.tol, MAX_ROUNDS, solver)
+    solve(rows, space, discount, G.tol, MAX_ROUNDS, solver, True)
 
 
 @generate.register(VIState)

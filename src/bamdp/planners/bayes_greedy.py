@@ -39,7 +39,7 @@ def solve_mean(T, R, space, discount, tol, rows, solver, s, q):
     end = mean_model(T, R, space, rows)
     if end == verbs.NO_ROOM:
         return end
-    solve(rows, space, discount, tol, MAX_ROUNDS, solver)
+    solve(rows, space, discount, tol, MAX_ROUNDS, solver, False)
     n_actions = space.allowed.shape[1]
     mean = average(solver.values)
     for a in range(n_actions):
@@ -103,7 +103,8 @@ class BayesGreedy(Planner):
         q = np.empty(belief.n_actions)
         while True:
             space = memory.space
-            end = solve_mean(
+            end = belief.call(
+                solve_mean,
                 belief.T,
                 belief.R,
                 belief.space,

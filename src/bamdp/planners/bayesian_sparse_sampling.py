@@ -106,7 +106,7 @@ def grow(T, R, space, discount, tol, depth, width, n_trajectories, leaf, rows, s
             if sample_model(T, R, space, rows, rng) == NO_ROOM:
                 status = NO_ROOM
                 break
-            solve(rows, space, discount, tol, MAX_ROUNDS, solver)
+            solve(rows, space, discount, tol, MAX_ROUNDS, solver, True)
             a = np.int64(solver.policy[tree.state[node]])
             row = tree.state[node] * n_actions + a
             drawn = tree.draws[node, a] < width
@@ -183,7 +183,7 @@ def _value_leaf(T, R, space, discount, tol, steps, leaf, rows, tree, node):
         return NO_ROOM
     values, scratch = leaf.solver.values, leaf.solver.scratch
     if leaf.kind == MEAN:
-        solve(rows, space, discount, tol, MAX_ROUNDS, leaf.solver)
+        solve(rows, space, discount, tol, MAX_ROUNDS, leaf.solver, False)
     else:
         for t in range(values.shape[0]):
             values[t] = 0.0
@@ -298,7 +298,8 @@ class BayesianSparseSampling(Planner):
         before = rng.copy()
         while True:
             space = memory.space
-            status = grow(
+            status = belief.call(
+                grow,
                 belief.T,
                 belief.R,
                 belief.space,

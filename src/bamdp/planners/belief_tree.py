@@ -539,7 +539,8 @@ class TreeSearch(Planner):
         memory.tree = with_node_room(memory.tree, n, memory.by_reward)
         before = np.empty(4, np.uint64)
         while True:
-            status, done = search(
+            status, done = belief.call(
+                search,
                 self._world(memory, belief),
                 belief.R,
                 belief.space,
@@ -562,7 +563,7 @@ class TreeSearch(Planner):
 
     def learn(self, memory: Memory, belief: Belief, seen: Transition) -> None:
         s, a, r, s2, terminated = seen
-        learn_really(memory.learner, belief.space, memory.discount, s, a, float(r), s2)
+        belief.call(learn_really, memory.learner, belief.space, memory.discount, s, a, float(r), s2)
         if memory.root_state < 0:
             return
         follows = memory.root_state == s and not terminated

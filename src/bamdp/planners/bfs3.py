@@ -483,7 +483,9 @@ class BFS3(Planner):
         setting = self._setting(memory, belief)
         before = rng.copy()
         while True:
-            status = bound_actions(belief.T, belief.R, belief.space, setting, memory.tree, state, rng)
+            status = belief.call(
+                bound_actions, belief.T, belief.R, belief.space, setting, memory.tree, state, rng
+            )
             if status == FITS:
                 return int(best_action(memory.tree, belief.space, state, rng))
             sizes = 2 * len(memory.tree.stream), 2 * len(memory.tree.next)

@@ -153,9 +153,9 @@ def solve_hopeful(T, R, space, eta, by_next, discount, tol, rows, solver, hopes,
     """Solve the optimistic model; Q(s, ·) into ``q`` [A] (NaN: no such action). Returns the action or NO_ROOM."""
     if hopeful_model(T, R, space, eta, rows, hopes) == verbs.NO_ROOM:
         return verbs.NO_ROOM
-    solve(rows, space, discount, tol * (1.0 - discount), MAX_ROUNDS, solver)
+    solve(rows, space, discount, tol * (1.0 - discount), MAX_ROUNDS, solver, False)
     while hope_again(R, space, discount, tol, by_next, rows, solver.values, hopes) > 0:
-        solve(rows, space, discount, tol * (1.0 - discount), MAX_ROUNDS, solver)
+        solve(rows, space, discount, tol * (1.0 - discount), MAX_ROUNDS, solver, False)
     n_actions = space.allowed.shape[1]
     mean = average(solver.values)
     best, action = -np.inf, 0
@@ -221,7 +221,8 @@ class BOLT(Planner):
         by_next = bool(getattr(belief.R, "next_step", 0))  # known rewards R(s, a, s')
         while True:
             space = memory.space
-            action = solve_hopeful(
+            action = belief.call(
+                solve_hopeful,
                 belief.T,
                 belief.R,
                 belief.space,

@@ -129,7 +129,7 @@ def solve_with_bonus(T, R, space, B, discount, tol, rows, solver, extra, changed
     """
     if refresh(T, R, space, B, rows, solver.sums, extra, changed) == verbs.NO_ROOM:
         return verbs.NO_ROOM
-    solve(rows, space, discount, tol, MAX_ROUNDS, solver)
+    solve(rows, space, discount, tol, MAX_ROUNDS, solver, False)
     n_actions = space.allowed.shape[1]
     mean = average(solver.values)
     best, action = -np.inf, 0
@@ -177,7 +177,8 @@ class BonusPlanner(Planner):
             memory.changed = EVERY_ROW
         while True:
             space = memory.space
-            action = solve_with_bonus(
+            action = belief.call(
+                solve_with_bonus,
                 belief.T,
                 belief.R,
                 belief.space,

@@ -211,12 +211,12 @@ def _model_leaf(leaf, T, R, space, discount, rows, s, rng):
         for _ in range(leaf.n_models):
             if sample_model(T, R, space, rows, rng) == NO_ROOM:
                 return NO_ROOM, 0.0
-            solve(rows, space, discount, leaf.tol, LEAF_ROUNDS, leaf.solver)
+            solve(rows, space, discount, leaf.tol, LEAF_ROUNDS, leaf.solver, True)
             total += leaf.solver.values[s]
         return FITS, total / leaf.n_models
     if mean_model(T, R, space, rows) == NO_ROOM:
         return NO_ROOM, 0.0
-    solve(rows, space, discount, leaf.tol, LEAF_ROUNDS, leaf.solver)
+    solve(rows, space, discount, leaf.tol, LEAF_ROUNDS, leaf.solver, False)
     if leaf.kind == MEAN:  # optimal value of the mean model
         return FITS, leaf.solver.values[s]
     total = 0.0  # value of the mean model's policy on a few sampled models
@@ -336,7 +336,7 @@ class DSS(Planner):
         space = new_workspace(belief)
         leaf: ZeroLeaf | ModelLeaf = ZeroLeaf()
         if self.leaf != "zero":
-            own = ("values", "policy", "order")  # the rest is scratch that both may use
+            own = ("values", "policy", "order", "usual")  # the rest is scratch that both may use
             solver = space.solver._replace(**{name: getattr(space.solver, name).copy() for name in own})
             leaf = ModelLeaf(LEAVES.index(self.leaf), self.leaf_samples, float(self.leaf_tol), solver)
         return Memory(
@@ -410,7 +410,8 @@ class DSS(Planner):
         before = rng.copy()
         while True:
             space = memory.space
-            status = search(
+            status = belief.call(
+                search,
                 belief.T,
                 belief.R,
                 belief.space,

@@ -341,7 +341,9 @@ class FHTS(Planner):
         table = new_table(memory.slots, limit)
         while True:
             stack = new_stack(belief, self.horizon, memory.row_room)
-            status = search(belief.T, belief.R, belief.space, memory.discount, stack, table, state)
+            status = belief.call(
+                search, belief.T, belief.R, belief.space, memory.discount, stack, table, state
+            )
             if status == FITS:
                 return stack.value, int(table.size[COUNT]) + 1, int(table.size[MERGED])
             if status == NO_ROOM:

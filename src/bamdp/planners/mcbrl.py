@@ -77,7 +77,7 @@ def upper_values(rows, space, discount, tol, one, solver, q):
             one.span[row, 1] = at
             one.background[row] = rows.background[place]
             one.reward[row] = rows.reward[place]
-        solve(one, space, discount, tol, MAX_ROUNDS, solver)
+        solve(one, space, discount, tol, MAX_ROUNDS, solver, False)
         mean = average(solver.values)
         for s in range(n_states):
             for a in range(n_actions):
@@ -250,7 +250,9 @@ class MCBRL(Planner):
         models, before = memory.models, rng.copy()
         while True:
             rows = models.space.rows
-            end = draw_models(belief.T, belief.R, belief.space, models.number, rows, models.merged, rng)
+            end = belief.call(
+                draw_models, belief.T, belief.R, belief.space, models.number, rows, models.merged, rng
+            )
             if end != verbs.NO_ROOM:
                 return
             models.space.grow()

@@ -64,10 +64,10 @@ def draw_models(T, R, space, number, rows, merged, rng):
 
 @kernel
 def draw_and_solve(T, R, space, number, discount, tol, rows, merged, solver, rng):
-    """Draw K models and solve the merged MDP from the last values; returns NO_ROOM if they do not fit."""
+    """Draw K models and solve the merged MDP; returns NO_ROOM if they do not fit."""
     end = draw_models(T, R, space, number, rows, merged, rng)
     if end != verbs.NO_ROOM:
-        solve(rows, merged, discount, tol, MAX_ROUNDS, solver)
+        solve(rows, merged, discount, tol, MAX_ROUNDS, solver, True)
     return end
 
 
@@ -102,7 +102,8 @@ class Merged:
         before = rng.copy()
         while True:
             space = self.space
-            end = draw_and_solve(
+            end = belief.call(
+                draw_and_solve,
                 belief.T,
                 belief.R,
                 belief.space,

@@ -119,7 +119,7 @@ def solve_optimistic(counts, sums, known_after, value, discount, space, tol, row
     """Solve the optimistic model from the last values; returns NO_ROOM if it does not fit."""
     end = optimistic_model(counts, sums, known_after, value, discount, space, rows)
     if end != verbs.NO_ROOM:
-        solve(rows, space, discount, tol, MAX_ROUNDS, solver)
+        solve(rows, space, discount, tol, MAX_ROUNDS, solver, False)
     return end
 
 
@@ -227,20 +227,21 @@ class RMax(Planner):
             return
         memory.counts = with_count_room(memory.counts, 1)
         memory.sums[row] += seen.r
-        memory.due |= bool(count(memory.counts, row, seen.s2) >= self.known_after)
+        memory.due |= bool(belief.call(count, memory.counts, row, seen.s2) >= self.known_after)
 
     def _values(self, memory: Memory, belief: Belief, state: int) -> np.ndarray:
         """Q(state, ·), float64 [A], after solving the model if it has changed."""
         space, discount = memory.space, memory.discount
         model = (memory.counts, memory.sums, self.known_after, memory.value, discount, belief.space)
         while memory.due:
-            if solve_optimistic(*model, self.tol, space.rows, space.solver) == verbs.NO_ROOM:
+            if belief.call(solve_optimistic, *model, self.tol, space.rows, space.solver) == verbs.NO_ROOM:
                 space.grow()
                 continue
             memory.due = False
             memory.solved += 1
         q = np.empty(belief.n_actions)
-        action_values(
+        belief.call(
+            action_values,
             memory.counts,
             self.known_after,
             memory.value,

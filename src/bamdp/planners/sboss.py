@@ -257,9 +257,9 @@ class SBOSS(Planner):
         row = seen.s * belief.n_actions + seen.a
         T = as_dirichlet(belief.T, memory.ones)
         if isinstance(belief.R, KnownState):
-            memory.movement = moved(T, memory.then, row, belief.n_states)
+            memory.movement = belief.call(moved, T, memory.then, row, belief.n_states)
         else:
-            memory.movement = moved_and_paid(T, belief.R, memory.then, row, belief.n_states)
+            memory.movement = belief.call(moved_and_paid, T, belief.R, memory.then, row, belief.n_states)
         ended = seen.terminated and not memory.models.merged.terminal[seen.s2]
         memory.due = ended or memory.movement >= self.delta
 
@@ -267,7 +267,8 @@ class SBOSS(Planner):
         epsilon = 0.0 if self.epsilon is None else float(self.epsilon)
         T = as_dirichlet(belief.T, memory.ones)
         while True:
-            end = take_snapshot(
+            end = belief.call(
+                take_snapshot,
                 T,
                 belief.R,
                 belief.space,

@@ -174,7 +174,9 @@ class SparseSampling(Planner):
 
     def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
         belief.reserve(self.depth)
-        search(belief.T, belief.R, belief.space, self.width, memory.discount, memory.tree, state, rng)
+        belief.call(
+            search, belief.T, belief.R, belief.space, self.width, memory.discount, memory.tree, state, rng
+        )
         return int(np.nanargmax(memory.tree.value))
 
     def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:

@@ -81,7 +81,8 @@ class ThompsonSampling(Planner):
             before = rng.copy()
             while True:
                 space = memory.space
-                end = sample_and_solve(
+                end = belief.call(
+                    sample_and_solve,
                     belief.T,
                     belief.R,
                     belief.space,
