@@ -1,6 +1,6 @@
 """Kernels that fill arrays with random numbers. (Numba needs a file.)"""
 
-from bamdp._kernels.dirichlet import dirichlet, mixed_shapes
+from bamdp._kernels.dirichlet import dirichlet
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.random import below, beta, exponential, gamma, log_gamma, next_word, normal, uniform
 
@@ -54,11 +54,11 @@ def betas(rng, a, b, out):
 
 
 @kernel
-def dirichlets(rng, shapes, out):
-    """``out[i]``, float64 [n, k]: Dirichlet vectors."""
+def dirichlets(rng, shapes, way, out):
+    """``out[i]``, float64 [n, k]: Dirichlet vectors, drawn in the given way."""
     n, k = out.shape
     flat = out.reshape(n * k)
     for i in range(n):
         for j in range(k):
             out[i, j] = shapes[j]
-        dirichlet(flat, i * k, (i + 1) * k, mixed_shapes(min(shapes)), rng)
+        dirichlet(flat, i * k, (i + 1) * k, way, rng)

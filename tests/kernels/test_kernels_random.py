@@ -13,6 +13,7 @@ import random_kernels as fill
 from scipy import special, stats
 
 from bamdp._kernels import random as rnd
+from bamdp._kernels.dirichlet import mixed_shapes, small_shapes
 
 FALSE_ALARM = 1e-4
 N = 100_000
@@ -137,11 +138,23 @@ def test_betas_with_tiny_parameters_choose_an_end(a, b):
         assert stats.binomtest(int((x <= edge).sum()), N, p).pvalue > FALSE_ALARM
 
 
-@pytest.mark.parametrize("shapes", [(0.5, 1.0, 2.0), (0.2, 0.2, 0.2), (1e-3, 2e-3, 3e-3), (0.01, 1.0, 50.0)])
-def test_dirichlet_coordinates_have_their_beta_laws(shapes):
+@pytest.mark.parametrize(
+    ("shapes", "way_of"),
+    [
+        ((0.5, 1.0, 2.0), mixed_shapes),
+        ((0.07, 0.3, 2.0), mixed_shapes),
+        ((1e-3, 2e-3, 3e-3), mixed_shapes),
+        ((0.01, 1.0, 50.0), mixed_shapes),
+        ((0.2, 0.2, 7.2), small_shapes),  # a power taken as a product
+        ((0.3, 0.3, 0.3), small_shapes),
+        ((0.04, 0.04, 0.04), small_shapes),  # GS
+        ((0.1, 0.1, 1.1), small_shapes),
+    ],
+)
+def test_dirichlet_coordinates_have_their_beta_laws(shapes, way_of):
     """By thresholds, since with tiny shapes (drawn as logarithms) many coordinates are 0 to rounding."""
     out = np.empty((N // 4, 3))
-    fill.dirichlets(rnd.new_state(2), np.array(shapes), out)
+    fill.dirichlets(rnd.new_state(2), np.array(shapes), way_of(min(shapes)), out)
     assert np.allclose(out.sum(axis=1), 1.0, atol=1e-14)
     for i, a in enumerate(shapes):
         law = stats.beta(a, sum(shapes) - a)
@@ -155,7 +168,7 @@ def test_a_dirichlet_of_one_is_one_without_a_draw():
     rng = rnd.new_state(3)
     before = rng.copy()
     out = np.zeros((4, 1))
-    fill.dirichlets(rng, np.array([0.3]), out)
+    fill.dirichlets(rng, np.array([0.3]), small_shapes(0.3), out)
     assert (out == 1.0).all()
     assert np.array_equal(rng, before)
 
@@ -163,7 +176,7 @@ def test_a_dirichlet_of_one_is_one_without_a_draw():
 def test_dirichlet_vectors_with_shapes_near_underflow_stay_finite():
     for shape in (1e-300, 1e-100, rnd_tiny(), 1e10):
         out = np.empty((20_000, 2))
-        fill.dirichlets(rnd.new_state(4), np.full(2, shape), out)
+        fill.dirichlets(rnd.new_state(4), np.full(2, shape), mixed_shapes(shape), out)
         assert np.isfinite(out).all()
         assert np.allclose(out.sum(axis=1), 1.0)
 

@@ -10,7 +10,8 @@ near-certain steps one sweep carries the value all the way back. The first polic
 they do not last. Every third evaluation sweep is extrapolated: if its changes are about ρ < 1 times those before,
 the geometric rest ρ/(1−ρ) of them is added at once (Aitken), in the first rounds only, since it may make two
 policies take turns.
-Worlds of at most ``FEW_STATES`` states are evaluated by elimination instead, which is exact and faster there.
+Worlds of a few states (or some more, with full rows) are evaluated by elimination instead, which is exact and
+faster there.
 Neither trick can harm the result, since every round's Jacobi sweep proves or refutes the bound of
 :mod:`bamdp._kernels.sweeps`. ``tol`` is the spread max δ − min δ of that sweep, so the policy returned loses
 at most γ/(1−γ)·tol in any state.
@@ -31,7 +32,8 @@ HASTY_ROUNDS, HASTY_EVALUATIONS = 3, 2  # the first policies are not worth more
 REDUCTION = 0.03  # a round's evaluation stops when the changes have fallen by this factor
 EXTRAPOLATE = 3  # every so many evaluation sweeps
 UNSEEN = -1
-FEW_STATES = 12
+FEW_STATES, FEW_IF_DENSE = 12, 32  # worlds of so many states are evaluated by elimination
+DENSE = 3  # where a row leads to one in so many states
 SLOWEST = 0.98  # largest ρ that is trusted
 MEMORY = 30  # solutions that the running mean looks back on
 TRUSTED = 10  # rounds with extrapolation; a policy that still flips then is left to the contraction
@@ -56,7 +58,7 @@ class Solver(NamedTuple):
     reward: np.ndarray  # float64 [S]
     change: np.ndarray  # float64 [S]: changes of the last sweep
     usual: np.ndarray  # float64 [S + 1]: running mean of the solutions of sampled models, and their number
-    matrix: np.ndarray  # float64 [S, S + 1] for at most FEW_STATES states, else empty
+    matrix: np.ndarray  # float64 [S, S + 1] for at most FEW_IF_DENSE states, else empty
 
 
 def new_solver(n_states: int, room: int) -> Solver:
@@ -77,7 +79,7 @@ def new_solver(n_states: int, room: int) -> Solver:
         reward=np.zeros(n_states),
         change=np.zeros(n_states),
         usual=np.zeros(n_states + 1),
-        matrix=np.zeros((n_states, n_states + 1) if n_states <= FEW_STATES else (0, 0)),
+        matrix=np.zeros((n_states, n_states + 1) if n_states <= FEW_IF_DENSE else (0, 0)),
     )
 
 
@@ -284,6 +286,10 @@ def solve(rows, space, discount, tol, max_rounds, solver, usual):
     values = solver.values
     if usual:
         _start_as_usual(solver)
+    n_states, n_actions = space.allowed.shape
+    n_rows = n_states * n_actions
+    dense = DENSE * rows.span[n_rows - 1, 1] > n_states * n_rows
+    directly = n_states <= FEW_STATES or (n_states <= FEW_IF_DENSE and dense)
     low, high = 0.0, np.inf
     for rounds in range(1, max_rounds + 1):
         low, high, changed = _improve(rows, space, discount, solver)
@@ -295,7 +301,7 @@ def solve(rows, space, discount, tol, max_rounds, solver, usual):
             if usual:
                 _remember(solver)
             return rounds, high - low
-        if solver.matrix.shape[0] > 0:
+        if directly:
             _evaluate_directly(rows, space, discount, solver)
             continue
         if changed or rounds == 1:  # else the copy still stands

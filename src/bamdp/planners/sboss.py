@@ -35,6 +35,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -173,13 +174,18 @@ def moved_and_paid(T, R, then, row, n_states):
     return total + _in_spreads(reward - then.reward[row, 0], then.reward[row, 1])
 
 
-def as_dirichlet(T: Any, ones: np.ndarray) -> Any:
-    """The posterior by which movement is measured (see the module); shares its arrays, ``ones`` is [S*A]."""
+def as_dirichlet(T: Any) -> Any:
+    """The posterior by which movement is measured (see the module); shares its arrays."""
     if isinstance(T, SparseState):
-        return SymmetricState(counts=T.counts, alpha=T.alpha * ones, mark=T.mark)
+        return SymmetricState(counts=T.counts, alpha=_constant(T.alpha, len(T.counts.rows)), mark=T.mark)
     if isinstance(T, MixtureState):
-        return T._replace(parts=tuple(as_dirichlet(part, ones) for part in T.parts))
+        return T._replace(parts=tuple(as_dirichlet(part) for part in T.parts))
     return T
+
+
+@lru_cache(maxsize=16)
+def _constant(value: float, n_rows: int) -> np.ndarray:
+    return np.full(n_rows, value)
 
 
 @known
@@ -189,7 +195,6 @@ class Memory:
 
     models: Merged
     then: Snapshot
-    ones: np.ndarray  # float64 [S*A]
     due: bool = True
     n_draws: int = 0
     movement: float = 0.0  # Δ of the last transition
@@ -234,7 +239,6 @@ class SBOSS(Planner):
         return Memory(
             models=new_merged(belief, self.n_models, discount),
             then=new_snapshot(n_rows, 4 * n_rows + belief.n_states),
-            ones=np.ones(n_rows),
         )
 
     def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
@@ -255,7 +259,7 @@ class SBOSS(Planner):
         if memory.due:
             return
         row = seen.s * belief.n_actions + seen.a
-        T = as_dirichlet(belief.T, memory.ones)
+        T = as_dirichlet(belief.T)
         if isinstance(belief.R, KnownState):
             memory.movement = belief.call(moved, T, memory.then, row, belief.n_states)
         else:
@@ -265,7 +269,7 @@ class SBOSS(Planner):
 
     def _take_snapshot(self, memory: Memory, belief: Belief) -> None:
         epsilon = 0.0 if self.epsilon is None else float(self.epsilon)
-        T = as_dirichlet(belief.T, memory.ones)
+        T = as_dirichlet(belief.T)
         while True:
             end = belief.call(
                 take_snapshot,
