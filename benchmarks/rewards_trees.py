@@ -42,7 +42,7 @@ ROWS = (
     Row("grid5", "flat", BFS3(n_successors=10, n_trajectories=10, depth=51), 48.5, 3.5, 0.2),
     Row("grid10", "flat", BFS3(n_successors=5, n_trajectories=10, depth=51), 8.5, 0.5, 0.2),
     Row("grid5", "sparse", BAMCP(n_simulations=10_000, depth=50), 64.1, 6.9, 0.2),
-    Row("grid10", "sparse", BAMCP(n_simulations=10_000, depth=50), 36.0, 7.0, 0.04),
+    Row("grid10", "sparse", BAMCP(n_simulations=10_000, depth=50), 36.0, 7.0, 0.2),
 )
 
 

@@ -16,7 +16,7 @@ import pytest
 
 import bamdp
 from bamdp._kernels import jit
-from bamdp._kernels.random import gamma_above_one
+from bamdp._kernels.random import gamma_above_one, new_state
 
 CALLEE = """
 from bamdp._kernels.jit import primitive
@@ -248,3 +248,7 @@ def test_compiled_kernels_count_no_references():
     assert "NRT_incref" in text[True] or "NRT_decref" in text[True]
     assert "NRT_" not in text[False]
     assert gamma_above_one.targetoptions["_nrt"] is False
+
+
+def test_a_primitive_can_be_called_from_python_too():
+    assert gamma_above_one(new_state(1), 2.5) == gamma_above_one.py_func(new_state(1), 2.5)

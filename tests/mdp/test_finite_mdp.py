@@ -207,7 +207,7 @@ def test_files_of_another_kind_are_refused(tmp_path):
     text = tmp_path / "text.npz"
     text.write_text("not an archive")
     np.save(tmp_path / "one.npy", R)
-    for path, message in ((text, "not a model file"), (tmp_path / "one.npy", "single array")):
+    for path, message in ((text, "not a model file"), (tmp_path / "one.npy", "not a model file")):
         with pytest.raises(ValueError, match=message):
             load_model(path)
 

@@ -1,6 +1,6 @@
 """How every hot function of the package is compiled, chosen by type, and cached.
 
-Three decisions live here and nowhere else.
+Four decisions live here and nowhere else.
 
 **Compiling.** :func:`kernel` is ``numba.njit`` without Numba's runtime (``_nrt=False``): no allocation and no
 reference counting inside, so a kernel only reads and writes the arrays that it is given. Taking an array out
@@ -16,8 +16,8 @@ names each file by the hash of the signature, the machine and *all* sources that
 index, and checks the key when it loads. Functions registered from outside add their own source to the key
 (:func:`generic` calls :func:`add_source`).
 
-And one about **calling** from Python: Numba reads the types of all arrays in all NamedTuples at every call, which
-takes longer than some planning steps; :class:`Calls` reads them once.
+**Calling.** At a call from Python, Numba reads the types of all arrays in all NamedTuples, which takes longer than
+some planning steps; :class:`Calls` reads them once.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ import numba
 import numpy as np
 from numba.core import event
 from numba.core.caching import IndexDataCacheFile
+from numba.core.registry import CPUDispatcher
 from numba.extending import overload
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -109,7 +110,7 @@ class _CacheFile(IndexDataCacheFile):
         try:
             with self._path(key).open("rb") as file:
                 stored, data = pickle.loads(file.read())
-        except (OSError, EOFError, pickle.UnpicklingError):
+        except Exception:  # a file that is not there, or damaged in whatever way: compile
             return None
         return data if stored == key else None
 
@@ -125,9 +126,25 @@ def kernel(function: F) -> F:
 def primitive(function: F) -> F:
     """A small kernel that is always inlined: a NamedTuple argument then costs nothing.
 
-    Passed to a real call it is copied field by field, some hundred words for a belief.
+    Passed to a real call it is copied field by field, some hundred words for a belief. It is compiled without the
+    part that makes it callable from Python, which takes longer than the rest; see :class:`_Primitive`.
     """
-    return _compiled(function, INLINED)
+    made = _compiled(function, INLINED)
+    if JIT:
+        made.__class__ = _Primitive  # type: ignore[assignment]
+    return made
+
+
+class _Primitive(CPUDispatcher):
+    """A dispatcher for kernels. Called from Python, as tests do, it compiles a kernel of the same function."""
+
+    def __call__(self, *args: Any) -> Any:
+        return _callable(self.py_func)(*args)
+
+
+@functools.cache
+def _callable(function: Callable[..., Any]) -> Any:
+    return numba.njit(**OPTIONS)(function)
 
 
 def _compiled(function: F, options: dict[str, Any]) -> F:
@@ -203,7 +220,12 @@ def generic(stub: Callable[..., Any]) -> Any:
 
     @functools.wraps(stub)
     def call(*args: Any) -> Any:
-        return table[type(args[0])](*args)
+        chosen = table.get(type(args[0]))
+        if chosen is None:
+            raise TypeError(
+                f"{stub.__name__} is not defined for {type(args[0]).__name__}; register it for that class"
+            )
+        return chosen(*args)
 
     def choose(*args: Any) -> Callable[..., Any] | None:
         return table.get(getattr(args[0], "instance_class", None))  # type: ignore[arg-type]

@@ -109,11 +109,12 @@ def load_model(path: str | Path) -> tuple[FiniteMDP, Start]:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"no model file {path}; write one with FiniteMDP.save or np.savez")
+    if not zipfile.is_zipfile(path):
+        raise ValueError(
+            f"{path} is not a model file; write one with np.savez(path, transitions=P, rewards=R)"
+        )
     try:
-        archive = np.load(path, allow_pickle=False)
-        if isinstance(archive, np.ndarray):
-            raise ValueError("this is a single array (npy); use np.savez(path, transitions=P, rewards=R)")
-        with archive:
+        with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
     except (zipfile.BadZipFile, EOFError, OSError, ValueError) as error:
         raise ValueError(f"{path} is not a model file (npz without pickled objects): {error}") from None
