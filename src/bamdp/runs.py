@@ -7,29 +7,23 @@ it, and two planners under one seed meet the same environments.
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bamdp import _checks
-from bamdp.agent import Agent, Run, simulate
+from bamdp.agent import Agent, Callback, Run, simulate
 from bamdp.beliefs import Prior, RewardModel
 from bamdp.envs import Environment, make_env
 from bamdp.planners import Planner
+from bamdp.processes import TELL_EVERY, Progress, new_pool, stream
 
 ENVIRONMENT, AGENT = range(2)  # spawn keys
-TELL_EVERY = 0.05  # seconds between two reports of progress
-
-Progress = Callable[[int], Any]  # is called with the number of steps just done
 
 
 @dataclass(frozen=True)
@@ -101,16 +95,26 @@ def seeds(seed: int, replicate: int) -> tuple[np.random.SeedSequence, np.random.
     return environment, np.random.SeedSequence(seed, spawn_key=(replicate, AGENT))
 
 
-def run_one(setting: Setting, replicate: int, progress: Progress | None = None) -> Run:
-    """One replicate."""
+def play(
+    setting: Setting,
+    environment_seed: np.random.SeedSequence,
+    agent_seed: np.random.SeedSequence,
+    progress: Progress | None = None,
+    callbacks: Iterable[Callback] = (),
+) -> Run:
+    """One run with the two streams given; what it needs is compiled before it begins."""
     warm_up(setting)
     env = make_env(setting.env)
-    environment_seed, agent_seed = seeds(setting.seed, replicate)
     agent = setting.agent(env, agent_seed)
     if progress is None:
-        return simulate(agent, env, setting.steps, seed=environment_seed)
+        return simulate(agent, env, setting.steps, seed=environment_seed, callbacks=callbacks)
     with _seldom(progress) as tick:
-        return simulate(agent, env, setting.steps, seed=environment_seed, progress=tick)
+        return simulate(agent, env, setting.steps, seed=environment_seed, progress=tick, callbacks=callbacks)
+
+
+def run_one(setting: Setting, replicate: int, progress: Progress | None = None) -> Run:
+    """One replicate."""
+    return play(setting, *seeds(setting.seed, replicate), progress)
 
 
 def run_many(setting: Setting, runs: int, jobs: int = 1, progress: Progress | None = None) -> Batch:
@@ -119,11 +123,17 @@ def run_many(setting: Setting, runs: int, jobs: int = 1, progress: Progress | No
     jobs = min(_checks.integer(jobs, "jobs"), runs)
     reproducible = warm_up(setting)  # here first: what it compiles, the workers find on disk
     begin = time.perf_counter()
-    if jobs == 1:
-        done = [run_one(setting, replicate, progress) for replicate in range(runs)]
-    else:
-        done = _run_parallel(setting, runs, jobs, progress or (lambda n: None))
-    return Batch(setting, tuple(done), reproducible, time.perf_counter() - begin)
+    done: dict[int, Run] = {}
+    numbers = iter(range(runs))
+    with new_pool(jobs, progress) as pool:
+        results = stream(pool, partial(run_one, setting), lambda: next(numbers, None))
+        with closing(results):
+            for replicate, run in results:
+                if isinstance(run, Exception):
+                    raise run
+                done[replicate] = run
+    ordered = tuple(done[replicate] for replicate in range(runs))
+    return Batch(setting, ordered, reproducible, time.perf_counter() - begin)
 
 
 _warm: dict[str, bool] = {}
@@ -139,71 +149,6 @@ def warm_up(setting: Setting) -> bool:
         simulate(agent, env, steps=2, seed=0)
         _warm[key] = plan.reproducible
     return _warm[key]
-
-
-def _run_parallel(setting: Setting, runs: int, jobs: int, progress: Progress) -> list[Run]:
-    from joblib import Parallel, delayed
-
-    done: dict[int, Run] = {}
-    with TemporaryDirectory(prefix="bamdp-") as folder:
-        path = Path(folder, "steps")
-        counts = np.memmap(path, np.int64, "w+", shape=(runs,))  # steps that each replicate has done
-        with _watch(counts, progress):
-            parallel = Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered", batch_size=1)
-            with _children_without_ctrl_c():
-                results = parallel(delayed(_work)(setting, r, runs, path) for r in range(runs))
-            for replicate, run in results:
-                done[replicate] = run
-        del counts
-    return [done[replicate] for replicate in range(runs)]
-
-
-def _work(setting: Setting, replicate: int, runs: int, path: Path) -> tuple[int, Run]:
-    counts = np.memmap(path, np.int64, "r+", shape=(runs,))
-
-    def tell(n: int) -> None:
-        counts[replicate] += n
-
-    return replicate, run_one(setting, replicate, tell)
-
-
-@contextmanager
-def _children_without_ctrl_c() -> Iterator[None]:
-    """Processes begun inside ignore Ctrl-C, which is ours to handle: we end them, and they have no last words."""
-    if threading.current_thread() is not threading.main_thread():  # only there can it be set
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
-
-
-@contextmanager
-def _watch(counts: NDArray[np.int64], progress: Progress) -> Iterator[None]:
-    """Tell ``progress`` of what workers write into ``counts``."""
-    stop, told = threading.Event(), 0
-
-    def look() -> None:
-        nonlocal told
-        new = int(counts.sum()) - told
-        told += new
-        if new:
-            progress(new)
-
-    def loop() -> None:
-        while not stop.wait(TELL_EVERY):
-            look()
-
-    watcher = threading.Thread(target=loop, daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        watcher.join()
-        look()
 
 
 @contextmanager
