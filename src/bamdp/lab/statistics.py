@@ -1,0 +1,213 @@
+"""What a handful of runs says about an algorithm, and how surely.
+
+For totals x₁..x_R of R independent runs:
+
+- the mean with its standard error s/√R;
+- the interquartile mean, IQM = 2 ∫ F⁻¹(u) du over u in [1/4, 3/4]: the mean of the middle half, which neither one
+  lucky nor one stuck run moves, and which uses more of the data than the median;
+- 95% intervals for both by the bootstrap (bias-corrected and accelerated, Efron 1987), with a fixed seed, so that a
+  report made twice reads the same. Runs that all agree give an interval of width zero, a single run gives none;
+- shares of what was to be had: total / optimum, and the normalised score (total − random) / (optimum − random),
+  which is 0 for uniformly random play and 1 for one who knows the model.
+
+Which algorithm is better is another question, see :mod:`bamdp.lab.comparisons`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from bamdp.ceilings import Ceilings
+
+CONFIDENCE = 0.95
+RESAMPLES = 9_999
+FEWER_RESAMPLES = 1_999  # for bands and pools, where more would take seconds
+AT_ONCE = 2_000_000  # resampled values held in memory
+SEED = (
+    20_200_211  # of every bootstrap and permutation, so that numbers do not depend on what was asked before
+)
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number and its 95% interval; NaN where the runs do not determine it."""
+
+    value: float
+    low: float
+    high: float
+
+    def rescaled(self, zero: float, one: float) -> Estimate:
+        """The same on a scale on which ``zero`` becomes 0 and ``one`` becomes 1; NaN if there is no such scale."""
+        width = one - zero if one > zero else np.nan
+        return Estimate(*((x - zero) / width for x in (self.value, self.low, self.high)))
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A sample of totals in a few numbers."""
+
+    runs: int
+    mean: Estimate
+    standard_error: float  # of the mean
+    iqm: Estimate
+
+
+def summarise(values: ArrayLike) -> Summary:
+    """Mean, standard error and IQM of independent values [R], with intervals.
+
+    Examples
+    --------
+    >>> found = summarise([1.0, 2.0, 3.0, 10.0])
+    >>> found.mean.value, round(found.standard_error, 3), found.iqm.value
+    (4.0, 2.041, 2.5)
+    >>> found.mean.low < 4.0 < found.mean.high
+    True
+    >>> summarise([7.0]).mean
+    Estimate(value=7.0, low=nan, high=nan)
+    """
+    array = np.asarray(values, float)
+    return Summary(len(array), estimate(_mean, array), standard_error(array), estimate(iqm, array))
+
+
+def standard_error(values: ArrayLike) -> float:
+    """Of the mean of values [R]; NaN for fewer than two.
+
+    Examples
+    --------
+    >>> standard_error([1.0, 3.0])
+    1.0
+    """
+    array = np.asarray(values, float)
+    return float(array.std(ddof=1) / np.sqrt(len(array))) if len(array) > 1 else np.nan
+
+
+def iqm(values: ArrayLike, weights: ArrayLike | None = None, axis: int = -1) -> Any:
+    """The interquartile mean along ``axis``, exactly: values at the quartiles count in part.
+
+    ``weights`` [R] need not add up to one.
+
+    Examples
+    --------
+    >>> float(iqm([0.0, 1.0, 2.0, 99.0]))
+    1.5
+    >>> float(iqm([0.0, 3.0, 9.0]).round(9))  # the middle third counts whole, of the others a quarter each
+    3.5
+    """
+    array = np.moveaxis(np.asarray(values, float), axis, -1)
+    if not array.shape[-1]:
+        return np.full(array.shape[:-1], np.nan)
+    mass = np.ones(array.shape[-1]) if weights is None else np.asarray(weights, float)
+    order = np.argsort(array, axis=-1)
+    upper = np.cumsum(mass[order], axis=-1) / mass.sum()  # F at each value
+    inside = np.diff(np.clip(upper, 0.25, 0.75), axis=-1, prepend=0.25)
+    return 2.0 * (inside * np.take_along_axis(array, order, -1)).sum(axis=-1)
+
+
+def estimate(statistic: Callable[..., Any], *samples: ArrayLike, resamples: int = RESAMPLES) -> Estimate:
+    """A statistic of one or several independent samples, each resampled by itself, with its bootstrap interval.
+
+    ``statistic(*samples, axis=-1)`` must take arrays of many resamples at once.
+    """
+    arrays = [np.asarray(sample, float) for sample in samples]
+    if not all(len(array) for array in arrays):
+        return Estimate(np.nan, np.nan, np.nan)
+    value = float(statistic(*arrays, axis=-1))
+    if all(
+        (array == array[0]).all() for array in arrays
+    ):  # nothing varies, or nothing can be known of how it does
+        edge = value if all(len(array) > 1 for array in arrays) else np.nan
+        return Estimate(value, edge, edge)
+    return Estimate(value, *_interval(statistic, arrays, resamples))
+
+
+def pooled_iqm(scores: Sequence[ArrayLike]) -> Estimate:
+    """IQM of normalised scores over several environments, each with the same weight, and its interval.
+
+    Runs are resampled within their environments (Agarwal et al. 2021).
+
+    Examples
+    --------
+    >>> pooled_iqm([[0.5, 0.5], [0.9, 0.9]]).value
+    0.7
+    """
+
+    def pooled(*parts: Array, axis: int) -> Any:
+        weights = np.concatenate([np.full(part.shape[axis], 1.0 / part.shape[axis]) for part in parts])
+        return iqm(np.concatenate(parts, axis=axis), weights, axis)
+
+    return estimate(pooled, *scores, resamples=FEWER_RESAMPLES)
+
+
+def band(curves: ArrayLike) -> tuple[Array, Array]:
+    """Pointwise 95% interval [P], [P] of the mean of curves [R, P], by resampling whole runs (percentiles).
+
+    Examples
+    --------
+    >>> low, high = band([[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]])
+    >>> bool(low[0] < 1.0 < high[0]), float(high[1] - low[1])
+    (True, 0.0)
+    """
+    array = np.asarray(curves, float)
+    if len(array) < 2:
+        return np.full(array.shape[1:], np.nan), np.full(array.shape[1:], np.nan)
+    draws = np.random.default_rng(SEED).multinomial(
+        len(array), np.full(len(array), 1 / len(array)), FEWER_RESAMPLES
+    )
+    centre = array.mean(axis=0)  # taken off first, so that a constant stays one
+    means = (draws / len(array)) @ (array - centre)
+    tail = (1.0 - CONFIDENCE) / 2.0
+    low, high = np.quantile(means, [tail, 1.0 - tail], axis=0)
+    return centre + low, centre + high
+
+
+def share_of_optimum(figure: Estimate, ceilings: Ceilings | None) -> Estimate:
+    """As a share of the known-model optimum; NaN if that is unknown or not positive."""
+    return figure.rescaled(0.0, np.nan if ceilings is None else ceilings.optimum)
+
+
+def normalised(figure: Estimate, ceilings: Ceilings | None) -> Estimate:
+    """On the scale on which random play is 0 and the known-model optimum 1."""
+    if ceilings is None:
+        return figure.rescaled(np.nan, np.nan)
+    return figure.rescaled(ceilings.random, ceilings.optimum)
+
+
+def normalised_totals(totals: ArrayLike, ceilings: Ceilings) -> Array:
+    """The same for each of many totals."""
+    return (np.asarray(totals, float) - ceilings.random) / (ceilings.optimum - ceilings.random)
+
+
+def _mean(values: Array, axis: int) -> Any:
+    return values.mean(axis=axis)
+
+
+def _interval(statistic: Callable[..., Any], arrays: list[Array], resamples: int) -> tuple[float, float]:
+    """BCa, or percentiles where its acceleration is not defined (the statistic does not feel a single run)."""
+    found = (np.nan, np.nan)
+    for method in ("BCa", "percentile"):
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore", stats.DegenerateDataWarning)
+            result = stats.bootstrap(
+                arrays,
+                statistic,
+                vectorized=True,
+                axis=-1,
+                n_resamples=resamples,
+                batch=max(1, AT_ONCE // sum(map(len, arrays))),
+                confidence_level=CONFIDENCE,
+                method=method,
+                rng=np.random.default_rng(SEED),
+            )
+        found = float(result.confidence_interval.low), float(result.confidence_interval.high)
+        if np.isfinite(found).all():
+            break
+    return found

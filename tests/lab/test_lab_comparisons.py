@@ -1,0 +1,152 @@
+"""Paired tests against closed forms, SciPy, a closed testing procedure, and simulations with their error rates."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lab_samples import sample
+from scipy import stats
+
+from bamdp.lab.comparisons import (
+    EXACT_RUNS,
+    best,
+    compare,
+    differences,
+    holm,
+    not_distinguishable,
+    sign_flip_p,
+)
+
+probabilities = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=5)
+
+
+def scipys(d, resamples=np.inf):
+    rng = np.random.default_rng(0)
+    return stats.permutation_test(
+        (d,),
+        lambda x, axis: x.mean(axis),
+        permutation_type="samples",
+        n_resamples=resamples,
+        vectorized=True,
+        rng=rng,
+    ).pvalue
+
+
+@pytest.mark.parametrize("runs", [2, 5, 10])
+def test_the_exact_p_is_scipys(runs):
+    rng = np.random.default_rng(runs)
+    for _ in range(5):
+        d = rng.integers(-5, 8, runs).astype(float)  # with ties and zeros
+        assert sign_flip_p(d) == pytest.approx(min(scipys(d), 1.0))
+
+
+@pytest.mark.parametrize("runs", [1, 3, EXACT_RUNS])
+def test_differences_of_one_sign_have_the_smallest_p_there_is(runs):
+    assert sign_flip_p(1.0 + np.arange(runs)) == 2.0 ** (1 - runs)
+
+
+def test_many_runs_are_tested_on_drawn_signs_and_agree_with_scipy_and_the_t_test():
+    d = np.random.default_rng(1).normal(0.35, 1.0, 40)
+    found = sign_flip_p(d)
+    assert found == pytest.approx(scipys(d, 20_000), abs=0.006)
+    assert found == pytest.approx(stats.ttest_1samp(d, 0.0).pvalue, abs=0.006)
+    assert sign_flip_p(np.ones(40)) == 1 / (2**EXACT_RUNS + 1)
+
+
+def test_equal_totals_are_no_evidence_and_no_common_run_is_no_test():
+    assert sign_flip_p(np.zeros(20)) == 1.0
+    assert np.isnan(sign_flip_p([]))
+
+
+def rejections(d):
+    return np.mean([sign_flip_p(row) <= 0.05 for row in d])
+
+
+@pytest.mark.parametrize("runs, trials", [(8, 2000), (25, 300)])
+def test_the_test_rejects_what_is_true_no_more_often_than_it_says(runs, trials):
+    """Heavy tails, unequal spreads. The bound is 5% and three standard errors of the simulation."""
+    rng = np.random.default_rng(2)
+    null = rng.standard_t(2, (trials, runs)) * rng.exponential(size=(trials, runs))
+    assert rejections(null) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / trials)
+
+
+def test_runs_that_are_counted_twice_would_fail_that_test():
+    null = np.random.default_rng(3).normal(size=(500, 6))
+    assert rejections(np.repeat(null, 2, axis=1)) > 0.10
+
+
+def test_pairing_sees_what_luck_hides():
+    rng = np.random.default_rng(4)
+    luck = rng.normal(0.0, 30.0, 20)
+    a, b = 300.0 + luck + rng.normal(0.0, 2.0, 20), 296.0 + luck + rng.normal(0.0, 2.0, 20)
+    (found,) = compare([sample(a, algorithm="a"), sample(b, algorithm="b")])
+    assert found.adjusted < 0.001
+    assert found.difference.low > 0.0
+    assert stats.ttest_ind(a, b).pvalue > 0.3
+
+
+@given(probabilities)
+def test_holm_is_the_closed_test_by_bonferroni(p):
+    """Adjusted p of i: the largest of |S|·min p over all sets S of hypotheses with i in it."""
+    sets = [s for n in range(1, len(p) + 1) for s in combinations(range(len(p)), n)]
+    closed = [max(min(1.0, len(s) * min(p[j] for j in s)) for s in sets if i in s) for i in range(len(p))]
+    assert holm(p) == pytest.approx(closed)
+
+
+def test_what_was_not_tested_is_not_corrected_for():
+    assert holm([0.02, np.nan, 0.5]) == pytest.approx([0.04, np.nan, 0.5], nan_ok=True)
+
+
+def field(rng, means, runs=12):
+    """Algorithms with these true means, under common luck."""
+    luck = rng.normal(0.0, 5.0, runs)
+    return [sample(m + luck + rng.normal(0.0, 1.0, runs), algorithm=f"a{i}") for i, m in enumerate(means)]
+
+
+def test_alike_algorithms_are_told_apart_at_most_once_in_twenty_and_without_correction_more_often():
+    rng, bound = np.random.default_rng(6), 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
+    trials = [compare(field(rng, [10.0] * 4, runs=8)) for _ in range(200)]
+    assert np.mean([any(c.distinguishable for c in pairs) for pairs in trials]) <= bound
+    assert np.mean([any(c.p <= 0.05 for c in pairs) for pairs in trials]) > bound
+
+
+def test_the_truly_best_is_among_those_not_distinguishable_from_the_best():
+    """Two that differ by a fifth of the noise, and one far behind, which is always found out."""
+    rng = np.random.default_rng(7)
+    fields = [field(rng, [10.0, 9.8, 5.0]) for _ in range(100)]
+    marked = [not_distinguishable(samples, compare(samples)) for samples in fields]
+    assert np.mean(["a0" in names for names in marked]) >= 0.95
+    assert not any("a2" in names for names in marked)
+
+
+def test_only_replicates_that_both_have_finished_are_compared():
+    a = sample([10.0, 20.0, 30.0], replicates=[0, 1, 2])
+    b = sample([5.0, 1.0], algorithm="b", replicates=[2, 0])
+    assert differences(a, b).tolist() == [9.0, 25.0]
+    (found,) = compare([a, b])
+    assert (found.runs, found.difference.value, found.p) == (2, 17.0, 0.5)
+
+
+def test_without_common_replicates_nothing_is_claimed():
+    a, b = sample([10.0], replicates=[0]), sample([20.0], algorithm="b", replicates=[1])
+    (found,) = compare([a, b])
+    assert found.runs == 0
+    assert not found.distinguishable
+    assert best([a, b]) == "b"
+    assert not_distinguishable([a, b], [found]) == {"b"}
+
+
+def test_runs_of_different_length_are_not_compared():
+    with pytest.raises(ValueError, match="one environment, phase and horizon"):
+        compare([sample([1.0], horizon=100), sample([1.0], algorithm="b", horizon=200)])
+
+
+def test_configurations_of_one_algorithm_are_told_apart_by_what_differs():
+    a, b = (sample([x], configuration={"n_steps": k, "discount": 0.95}) for x, k in ((1.0, 5), (2.0, 10)))
+    (found,) = compare([a, b])
+    assert (found.first, found.second) == ("a (n_steps=5)", "a (n_steps=10)")
+    assert best([a, b]) == "a (n_steps=10)"
