@@ -87,7 +87,9 @@ def standard_error(values: ArrayLike) -> float:
     1.0
     """
     array = np.asarray(values, float)
-    return float(array.std(ddof=1) / np.sqrt(len(array))) if len(array) > 1 else np.nan
+    if len(array) < 2:
+        return np.nan
+    return float(array.std(ddof=1) / np.sqrt(len(array))) if np.ptp(array) else 0.0  # without rounding errors
 
 
 def iqm(values: ArrayLike, weights: ArrayLike | None = None, axis: int = -1) -> Any:

@@ -1,0 +1,151 @@
+"""What was tried in tuning, what was chosen, and with which parameters the evaluation was done."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+import numpy as np
+
+from bamdp.lab.groups import file_stem
+from bamdp.lab.results import EVALUATE, TUNE, Results, Sample, differing
+from bamdp.lab.statistics import standard_error
+from bamdp.lab.tables.notes import warning
+from bamdp.lab.tables.table import MISSING, Cell, Table, decimals, mean_error, number, settings, text
+
+
+def configurations(results: Results, environment: str, algorithm: str) -> Table:
+    """Every configuration that was tried, the chosen one first, then by mean total reward."""
+    samples = results.select(TUNE, environment, algorithm)
+    varied = differing(samples)
+    errors = {id(sample): standard_error(sample.totals) for sample in samples}
+    shown = decimals(errors.values())
+    rows = [_tried(sample, varied, errors[id(sample)], shown) for sample in sorted(samples, key=_order)]
+    same = (
+        {key: value for key, value in samples[0].configuration.items() if key not in varied}
+        if samples
+        else {}
+    )
+    return Table(
+        file_stem(f"tuning_{environment}_{algorithm}"),
+        f"{environment}, {algorithm}: {len(samples)} configurations",
+        (*varied, "steps", "runs", "total reward", "ms/step", "remark"),
+        tuple(rows),
+        "r" * len(varied) + "rrrrl",
+        (
+            "Mean total reward ± standard error over the tuning runs, whose seeds the evaluation never sees.",
+            "Means of different numbers of steps are not comparable; the longest stand first.",
+            *([f"The same in all: {settings(same)}."] if same else []),
+        ),
+        (),
+        warning(results),
+    )
+
+
+def choices(results: Results) -> Table:
+    """The chosen configuration of each algorithm in each environment, and out of how many."""
+    tuned = sorted(results.select(TUNE), key=lambda s: _place(results, s))
+    cells = [list(held) for _, held in groupby(tuned, key=lambda s: _place(results, s))]
+    return Table(
+        "choices",
+        "Chosen in tuning",
+        ("environment", "algorithm", "tried", "excluded", "chosen", "total reward", "ms/step"),
+        tuple(_choice(samples) for samples in cells),
+        "llrrlrr",
+        (
+            "Selected on the mean total reward over the tuning runs, among configurations within the time limit.",
+        ),
+        (),
+        warning(results),
+    )
+
+
+def parameters(results: Results) -> Table:
+    """With what each algorithm was evaluated."""
+    samples = sorted(results.select(EVALUATE), key=lambda s: _place(results, s))
+    rows = [
+        (
+            text(s.environment),
+            text(s.algorithm),
+            number(s.horizon, str(s.horizon)),
+            text(settings(s.configuration)),
+        )
+        for s in samples
+    ]
+    header = ("environment", "algorithm", "steps", "parameters")
+    return Table(
+        "parameters", "Parameters of the evaluation", header, tuple(rows), "llrl", (), (), warning(results)
+    )
+
+
+def troubles(results: Results) -> Table:
+    """Every configuration with runs that failed, or that was excluded, and why."""
+    header = ("environment", "algorithm", "phase", "parameters", "finished", "failed", "why")
+    rows = tuple(_trouble(sample) for sample in results.samples if sample.failures or sample.excluded)
+    return Table("troubles", "Failed and excluded", header, rows, "llllrrl", (), (), warning(results))
+
+
+def _tried(sample: Sample, varied: tuple[str, ...], error: float, shown: int) -> tuple[Cell, ...]:
+    values = [sample.configuration.get(key, MISSING) for key in varied]
+    failed = f"{len(sample.failures)} failed" if sample.failures else ""
+    remark = "; ".join(part for part in ("chosen" if sample.chosen else "", sample.excluded, failed) if part)
+    mean = sample.totals.mean() if sample.runs else np.nan
+    return (
+        *(_setting(value) for value in values),
+        number(sample.horizon, str(sample.horizon)),
+        number(sample.runs, str(sample.runs)),
+        mean_error(mean, error, shown, sample.chosen),
+        number(sample.ms_per_step.mean() if sample.runs else np.nan),
+        text(remark),
+    )
+
+
+def _setting(value: object) -> Cell:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return number(float(value), f"{value:g}")
+    return text(value)
+
+
+def _order(sample: Sample) -> tuple[bool, int, float]:
+    mean = sample.totals.mean() if sample.runs else -np.inf
+    return not sample.chosen, -sample.horizon, -float(mean)
+
+
+def _place(results: Results, sample: Sample) -> tuple[int, int]:
+    return results.environments.index(sample.environment), results.algorithms.index(sample.algorithm)
+
+
+def _choice(samples: list[Sample]) -> tuple[Cell, ...]:
+    varied, chosen = differing(samples), [s for s in samples if s.chosen]
+    out = sum(bool(s.excluded) for s in samples)
+    tried = len({repr(dict(s.configuration)) for s in samples})
+    first = (
+        text(samples[0].environment),
+        text(samples[0].algorithm),
+        number(tried, str(tried)),
+        number(out, str(out)),
+    )
+    if not chosen:
+        return (
+            *first,
+            text("none yet" if out < len(samples) else "none: all were excluded"),
+            text(MISSING),
+            text(MISSING),
+        )
+    best = max(chosen, key=lambda s: s.horizon)
+    words = settings({key: best.configuration[key] for key in varied if key in best.configuration})
+    error = standard_error(best.totals)
+    mean = mean_error(best.totals.mean() if best.runs else np.nan, error, decimals([error]))
+    return *first, text(words), mean, number(best.ms_per_step.mean() if best.runs else np.nan)
+
+
+def _trouble(sample: Sample) -> tuple[Cell, ...]:
+    reasons = [f"{sample.failures.count(line)} × {line}" for line in dict.fromkeys(sample.failures)]
+    return (
+        text(sample.environment),
+        text(sample.algorithm),
+        text(sample.phase),
+        text(settings(sample.configuration)),
+        number(sample.runs, str(sample.runs)),
+        number(len(sample.failures), str(len(sample.failures))),
+        text("; ".join(([sample.excluded] if sample.excluded else []) + reasons)),
+    )
