@@ -1,0 +1,280 @@
+"""Studies from TOML, checked: every error names the place, and a misspelt key gets the right one suggested."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bamdp import _checks
+from bamdp._parameters import defaults
+from bamdp._specs import split_spec
+from bamdp.lab.identity import environment
+from bamdp.lab.spaces import OUTER, Configuration, Scalar, configurations
+from bamdp.lab.study import Cell, Place, Study, Tuning
+from bamdp.registry import DEFAULT_PRIOR, PLANNERS
+
+TOP = ("title", "runs", "seed", "steps", "limit", "prior", "discount", "rewards", "notes", "environments",
+       "algorithms", "tuning", "quick")  # fmt: skip
+PLACE = ("env", "steps", "limit")
+TUNING = ("method", "runs", "configurations", "budget", "keep", "screening")
+QUICK = {"runs": 3, "steps": 200, "tuning_runs": 2, "configurations": 4, "budget": 20.0}  # at most
+OWN = ("planner", "include", "at")  # keys of an algorithm that are not its space
+DEFAULTS: dict[str, Any] = {"prior": DEFAULT_PRIOR, "discount": 0.95}
+
+Table = Mapping[str, Any]
+
+
+def load_study(path: str | Path, *, quick: bool = False) -> Study:
+    """Read a study's file.
+
+    With ``quick``, runs and horizons are cut down to what the file's ``[quick]`` table says, and the study is marked.
+    """
+    path = Path(path)
+    try:
+        source = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not a text file; a study is written in TOML") from None
+    with _inside(str(path)):
+        return parse_study(source, quick=quick, path=path)
+
+
+def parse_study(source: str, *, quick: bool = False, path: Path | None = None) -> Study:
+    """A study from its text.
+
+    Examples
+    --------
+    >>> study = parse_study('''
+    ... environments = ["chain"]
+    ... [algorithms.thompson]
+    ... resample = ["step", "episode"]
+    ... ''')
+    >>> [dict(configuration) for configuration in study.cells[0].configurations][1]
+    {'resample': 'episode', 'prior': 'sparse', 'prior.alpha': 0.2, 'prior.beta': 2, 'discount': 0.95}
+    >>> parse_study('titel = "x"')
+    Traceback (most recent call last):
+    ...
+    ValueError: unknown key 'titel'; did you mean 'title'? (known: title, runs, ...)
+    """
+    try:
+        data = tomllib.loads(source)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"not TOML: {error}") from None
+    return make_study(data, quick=quick, source=source, path=path)
+
+
+def make_study(data: Table, *, quick: bool = False, source: str = "", path: Path | None = None) -> Study:
+    """A study from the tables that TOML reads."""
+    _keys({key for key in data if not key.startswith("prior.")}, TOP, "key")
+    cut = _quick(data) if quick else {}
+    seed = _number(data.get("seed", 0), "seed", low=0)
+    tuning = _tuning(data, cut)
+    folder = None if path is None else path.parent
+    places = [_place(label, table, data, cut, folder) for label, table in _entries(data, "environments")]
+    cells = []
+    for label, table in _entries(data, "algorithms"):
+        with _inside(f"algorithms.{label}"):
+            planner, written = _planner(label, table)
+            where = _at(table, [place.label for place in places])
+            for place in places:
+                found = _configurations(
+                    planner, {**written, **_own(table)}, where.get(place.label, {}), data, tuning, seed
+                )
+                cells.append(Cell(place, label, planner, found, data.get("rewards"), seed))
+    study = Study(
+        title=str(data.get("title") or (path.stem if path else "study")),
+        cells=tuple(cell for place in places for cell in cells if cell.place is place),
+        runs=min(_number(data.get("runs", 10), "runs", low=0), cut.get("runs", 10**9)),
+        tuning=tuning,
+        seed=seed,
+        quick=quick,
+        notes=tuple(_texts(data.get("notes", []), "notes")) + _unequal(cells, tuning),
+        source=source,
+        path=path,
+    )
+    _try_all(study)
+    return study
+
+
+def _try_all(study: Study) -> None:
+    """Whatever is wrong with a configuration is found now, not in the night."""
+    for cell in study.cells:
+        with _inside(f"algorithms.{cell.algorithm}, in {cell.place.label}"):
+            for configuration in cell.configurations:
+                cell.setting(configuration)
+
+
+def _place(label: str, table: Table, data: Table, cut: Table, folder: Path | None) -> Place:
+    with _inside(f"environments.{label}"):
+        _keys(table, PLACE, "key")
+        spec = str(table.get("env", label))
+        if spec.startswith("file:") and folder is not None:  # beside the study
+            spec = f"file:{folder / spec.removeprefix('file:')}"
+        env = environment(spec)
+        steps = _number(table.get("steps", data.get("steps", env.horizon)), "steps")
+        limit = _checks.real(
+            table.get("limit", data.get("limit", env.time_limit)), "limit", low=0.0, open_low=True
+        )
+        return Place(label, spec, min(steps, cut.get("steps", steps)), limit)
+
+
+def _planner(label: str, table: Table) -> tuple[str, dict[str, str]]:
+    """Its name, and the parameters that are written with it."""
+    head, written = split_spec(str(table.get("planner", label)))
+    known = head.lower().replace("_", "-")
+    if known not in PLANNERS and "planner" not in table:
+        raise ValueError(
+            f"{label!r} is not a planner's name ({_nearest(known)}); say planner = ... to use a label of your own"
+        )
+    planner = _checks.one_of(known, "planner", PLANNERS)
+    twice = [key for key in written if key in _own(table)]
+    if twice:
+        raise ValueError(f"{twice[0]} is given twice, in planner and by itself; drop one")
+    return planner, written
+
+
+def _nearest(name: str) -> str:
+    try:
+        _checks.one_of(name, "planner", PLANNERS)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _configurations(
+    planner: str, own: Table, here: Table, data: Table, tuning: Tuning | None, seed: int
+) -> tuple[Configuration, ...]:
+    shared = {key: value for key, value in data.items() if key in OUTER or key.startswith("prior.")}
+    merged = _merge({**DEFAULTS, **shared}, _flat(own), _flat(_own(here)))
+    include = here.get("include", own.get("include", []))
+    known = [*defaults(PLANNERS[planner]), *OUTER]
+    _keys({key for key in merged if "." not in key} - {"include"}, known, f"parameter of {planner}")
+    space = {key: _values(key, value) for key, value in merged.items() if key != "include"}
+    ordered = {key: space[key] for key in sorted(space, key=lambda key: key.partition(".")[0] in OUTER)}
+    if not isinstance(include, list) or not all(isinstance(one, dict) for one in include):
+        raise ValueError(
+            "include must be a list of tables, such as include = [{n_policies = 4, n_steps = 5}]"
+        )
+    return configurations(
+        planner,
+        ordered,
+        [_flat(one) for one in include],
+        None if tuning is None else tuning.configurations,
+        (seed, *planner.encode()),
+    )
+
+
+def _merge(*tables: Table) -> dict[str, Any]:
+    """Later ones win; a prior that is given anew takes the parameters of the old one away."""
+    merged: dict[str, Any] = {}
+    for table in tables:
+        if "prior" in table:
+            merged = {key: value for key, value in merged.items() if not key.startswith("prior.")}
+        merged |= table
+    return merged
+
+
+def _own(table: Table) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if key not in ("planner", "at")}
+
+
+def _at(table: Table, labels: list[str]) -> Table:
+    where = table.get("at", {})
+    if not isinstance(where, dict) or not all(isinstance(value, dict) for value in where.values()):
+        raise ValueError("at must have a table for each environment, such as [algorithms.dss-pi.at.maze]")
+    _keys(where, labels, "environment in 'at'")
+    return where
+
+
+def _flat(table: Table) -> dict[str, Any]:
+    """Tables in tables as keys with dots."""
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        nested = isinstance(value, dict)
+        flat |= {f"{key}.{inner}": v for inner, v in _flat(value).items()} if nested else {key: value}
+    return flat
+
+
+def _values(key: str, value: Any) -> tuple[Scalar, ...]:
+    values = value if isinstance(value, list) else [value]
+    if not values or not all(isinstance(one, (str, int, float, bool)) for one in values):
+        raise ValueError(f"{key} must be a value or a list of values to choose from, got {value!r}")
+    return tuple(values)
+
+
+def _tuning(data: Table, cut: Table) -> Tuning | None:
+    table = data.get("tuning")
+    if table is None:
+        return None
+    with _inside("tuning"):
+        _keys(table, TUNING, "key")
+        given = dict(table)
+        for key, name in (
+            ("runs", "tuning_runs"),
+            ("configurations", "configurations"),
+            ("budget", "budget"),
+        ):
+            if name in cut and (key in given or key == "configurations"):
+                given[key] = min(given.get(key, cut[name]), cut[name])
+        if given.get("screening") is not None and "steps" in cut:
+            given["screening"] = min(given["screening"], cut["steps"])
+        return Tuning(**given)
+
+
+def _quick(data: Table) -> dict[str, Any]:
+    table = data.get("quick", {})
+    _keys(table, tuple(QUICK), "key of quick")
+    return QUICK | table
+
+
+def _unequal(cells: list[Cell], tuning: Tuning | None) -> tuple[str, ...]:
+    """Algorithms that have fewer configurations to choose from than others are named."""
+    counts = {cell.algorithm: len(cell.configurations) for cell in cells}
+    if tuning is None or len(set(counts.values())) < 2:
+        return ()
+    listed = ", ".join(f"{name} {count}" for name, count in counts.items())
+    return (f"The spaces to choose from are not of one size: {listed} configurations.",)
+
+
+def _entries(data: Table, name: str) -> list[tuple[str, Table]]:
+    """Tables by label, or a plain list of labels."""
+    given = data.get(name)
+    if isinstance(given, list) and all(isinstance(label, str) for label in given):
+        given = {label: {} for label in given}
+    if (
+        not isinstance(given, dict)
+        or not given
+        or not all(isinstance(table, dict) for table in given.values())
+    ):
+        raise ValueError(
+            f'{name} are missing; write for instance {name} = ["..."] or a table [{name}.NAME] for each'
+        )
+    return list(given.items())
+
+
+def _keys(given: Any, known: Any, kind: str) -> None:
+    if not isinstance(given, (dict, set)):
+        raise ValueError(f"expected a table of values, got {given!r}")
+    for key in given:
+        _checks.one_of(key, kind, known)
+
+
+def _number(value: Any, name: str, low: int = 1) -> int:
+    return _checks.integer(value, name, low=low)
+
+
+def _texts(value: Any, name: str) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(line, str) for line in value):
+        raise ValueError(f"{name} must be a list of texts")
+    return value
+
+
+@contextmanager
+def _inside(where: str) -> Iterator[None]:
+    """Say where an error is."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{where}: {error}") from None

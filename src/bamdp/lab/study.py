@@ -1,0 +1,145 @@
+"""A study as data: which planners, in which environments, how often, and how their parameters are chosen.
+
+It is written as a small TOML file (``docs/laboratory.md`` has the whole language)::
+
+    title = "Does look-ahead pay?"
+    runs = 30
+    prior = ["sparse:beta=2", "sparse:beta=6"]   # several values: a space to tune over
+
+    [environments.grid5]
+
+    [algorithms.dss-pi]
+    n_policies = [2, 4, 8]
+    n_steps = 25
+
+    [algorithms.thompson]
+
+    [tuning]
+    method = "grid"
+    runs = 10
+
+This module holds what a study *is*; :mod:`bamdp.lab.reading` makes one of a file. A *cell* is one algorithm in one
+environment, with the configurations that it may have there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from bamdp import _checks
+from bamdp.lab.identity import environment
+from bamdp.lab.spaces import Configuration, planner_settings, prior_spec
+from bamdp.registry import make_planner, make_prior, make_rewards
+from bamdp.runs import Setting
+
+GRID, HALVING = METHODS = ("grid", "halving")
+
+
+@dataclass(frozen=True)
+class Place:
+    """An environment of a study."""
+
+    label: str
+    env: str  # as make_env reads it
+    steps: int  # of a run
+    limit: float  # seconds of processor time that a step may take on average
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How a configuration is chosen; see :mod:`bamdp.lab.protocol`."""
+
+    method: str = GRID
+    runs: int = 10  # replicates of a configuration, at most
+    configurations: int | None = None  # of each algorithm; None: all of its space
+    budget: float | None = None  # halving: processor seconds for each cell
+    keep: float = 1 / 3  # halving: the share that survives a round
+    screening: int | None = None  # halving: steps of a run before the last round; None: all
+
+    def __post_init__(self) -> None:
+        _checks.one_of(self.method, "tuning method", METHODS)
+        _checks.integer(self.runs, "tuning.runs")
+        _checks.real(self.keep, "tuning.keep", low=0.05, high=0.9)
+        for name in ("configurations", "screening"):
+            if getattr(self, name) is not None:
+                _checks.integer(getattr(self, name), f"tuning.{name}")
+        if self.budget is not None:
+            _checks.real(self.budget, "tuning.budget", low=0.0, open_low=True)
+        if self.method == GRID and (self.budget is not None or self.screening is not None):
+            raise ValueError(
+                'tuning.budget and tuning.screening are for method = "halving"; a grid runs everything'
+            )
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One algorithm in one environment."""
+
+    place: Place
+    algorithm: str  # label
+    planner: str  # name in the registry
+    configurations: tuple[Configuration, ...]
+    rewards: str | None  # as make_rewards reads it
+    seed: int
+
+    @property
+    def label(self) -> str:
+        """For people."""
+        return f"{self.algorithm} in {self.place.label}"
+
+    def setting(self, configuration: Configuration, steps: int | None = None) -> Setting:
+        """What a run of a configuration is made of."""
+        env = environment(self.place.env)
+        return Setting(
+            env=self.place.env,
+            planner=make_planner(self.planner, planner_settings(configuration)),
+            prior=make_prior(prior_spec(configuration), env),
+            rewards=make_rewards(self.rewards, env),
+            discount=float(configuration["discount"]),
+            steps=self.place.steps if steps is None else steps,
+            seed=self.seed,
+        )
+
+
+@dataclass(frozen=True)
+class Study:
+    """A whole study."""
+
+    title: str
+    cells: tuple[Cell, ...]
+    runs: int = 10  # of evaluation; 0: only tune
+    tuning: Tuning | None = None  # None: every configuration is evaluated
+    seed: int = 0
+    quick: bool = False  # shortened, to be marked as such
+    notes: tuple[str, ...] = ()
+    source: str = ""  # the text of the file
+    path: Path | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        _checks.integer(self.runs, "runs", low=0)
+        _checks.integer(self.seed, "seed", low=0)
+        if not self.cells:
+            raise ValueError("a study needs at least one algorithm and one environment")
+        if self.runs == 0 and self.tuning is None:
+            raise ValueError("runs = 0 leaves nothing to do; say how many runs, or add a [tuning] table")
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The environments, in order."""
+        return tuple(dict.fromkeys(cell.place for cell in self.cells))
+
+    def only(self, environments: list[str] | None = None, algorithms: list[str] | None = None) -> Study:
+        """The part of the study with these labels."""
+        known = {"environment": environments, "algorithm": algorithms}
+        has = {"environment": [p.label for p in self.places], "algorithm": [c.algorithm for c in self.cells]}
+        for kind, wanted in known.items():
+            for label in wanted or ():
+                _checks.one_of(label, f"{kind} of the study", dict.fromkeys(has[kind]))
+        kept = [
+            cell
+            for cell in self.cells
+            if (environments is None or cell.place.label in environments)
+            and (algorithms is None or cell.algorithm in algorithms)
+        ]
+        return replace(self, cells=tuple(kept))
