@@ -7,6 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
 
+import bamdp
 from bamdp.lab.protocol import Course
 from bamdp.lab.store import Store
 from bamdp.lab.study import Study
@@ -24,7 +25,7 @@ class Agenda:
     Parameters
     ----------
     study, store
-        What is wanted, and where it is kept. The store must have become a driver.
+        What is wanted, and where it is kept. The store's claims must be driving.
     more, steps
         Are called with the number of steps that have become known to be needed, and of those that others have done.
     """
@@ -56,7 +57,7 @@ class Agenda:
         self._look_elsewhere()
         while self.queue:
             unit = self.queue.popleft()
-            if self.store.claim(unit.id):
+            if self.store.claims.take(unit.id):
                 return unit
             self.elsewhere[unit.id] = unit
         return None
@@ -69,7 +70,9 @@ class Agenda:
                 self.queue.appendleft(unit)
                 return
             error = f"the process that ran it died {LIVES} times (killed, or out of memory)"
-            outcome = Outcome(FAILED, error=error, limit=unit.limit, machine=machine_facts())
+            outcome = Outcome(
+                FAILED, error=error, limit=unit.limit, machine=machine_facts(), version=bamdp.__version__
+            )
         if isinstance(outcome, Exception):
             raise outcome
         self.store.commit(unit, outcome)
@@ -113,7 +116,7 @@ class Agenda:
         if not self.elsewhere or time.monotonic() - self.looked < POLL:
             return
         self.looked = time.monotonic()
-        there, claimed = self.store.records(self.elsewhere), self.store.claimed()
+        there, claimed = self.store.records(self.elsewhere), self.store.claims.held()
         for run, unit in list(self.elsewhere.items()):
             if run in there or run not in claimed:
                 del self.elsewhere[run]

@@ -67,7 +67,9 @@ def results(study: Study, store: Store) -> Results:
     notes = list(study.notes)
     for cell in study.cells:
         course, missing = follow(study, cell, store)
-        parts = wanted(study, cell)
+        parts = [
+            part for part in wanted(study, cell) if part.phase == TUNE or _evaluated(course, part.number)
+        ]
         records = store.records(unit.id for part in parts for unit in part.units)
         samples += [sample for part in parts if (sample := _sample(course, part, records, store))]
         if course.decided and course.chosen is None and len(cell.configurations) > 1 and study.tuning:
@@ -83,6 +85,11 @@ def results(study: Study, store: Store) -> Results:
     return Results(study.title, tuple(samples), known, study.quick, tuple(notes))
 
 
+def _evaluated(course: Course, number: int) -> bool:
+    """Whether the study evaluates a configuration; the store may know more of it than this study asks for."""
+    return course.chosen == number or (course.chosen is None and course.study.tuning is None)
+
+
 def follow(study: Study, cell: Cell, store: Store) -> tuple[Course, list[Unit]]:
     """A course as far as the store has it, and the runs that it waits for."""
     course = Course(study, cell, store)
@@ -96,8 +103,8 @@ def follow(study: Study, cell: Cell, store: Store) -> tuple[Course, list[Unit]]:
 
 def status(study: Study, store: Store) -> list[CellStatus]:
     """How far each cell has come; may be asked while others write."""
-    claimed = store.claimed()
-    return [_cell_status(study, cell, store, set(claimed)) for cell in study.cells]
+    claimed = store.claims.held()
+    return [_cell_status(study, cell, store, claimed) for cell in study.cells]
 
 
 def provenance(study: Study, store: Store, commands: Sequence[str] = ()) -> Provenance:
@@ -105,7 +112,7 @@ def provenance(study: Study, store: Store, commands: Sequence[str] = ()) -> Prov
     ids = [unit.id for cell in study.cells for part in wanted(study, cell) for unit in part.units]
     records = store.records(ids).values()
     machines = {f"{m['processor']}, {m['cores']} cores, {m['system']}, Python {m['python']}, NumPy {m['numpy']}, "
-                f"Numba {m['numba']}" for m in store.machines()}  # fmt: skip
+                f"Numba {m['numba']}" for m in store.machines(ids)}  # fmt: skip
     facts = {
         "bamdp": ", ".join(sorted({record.version for record in records})),
         "machine": "; ".join(sorted(machines)),

@@ -12,7 +12,7 @@ from bamdp import _checks
 from bamdp._parameters import defaults
 from bamdp._specs import split_spec
 from bamdp.lab.identity import environment
-from bamdp.lab.spaces import OUTER, Configuration, Scalar, configurations
+from bamdp.lab.spaces import OUTER, Configuration, Scalar, configurations, merged
 from bamdp.lab.study import Cell, Place, Study, Tuning
 from bamdp.registry import DEFAULT_PRIOR, PLANNERS
 
@@ -21,7 +21,6 @@ TOP = ("title", "runs", "seed", "steps", "limit", "prior", "discount", "rewards"
 PLACE = ("env", "steps", "limit")
 TUNING = ("method", "runs", "configurations", "budget", "keep", "screening")
 QUICK = {"runs": 3, "steps": 200, "tuning_runs": 2, "configurations": 4, "budget": 20.0}  # at most
-OWN = ("planner", "include", "at")  # keys of an algorithm that are not its space
 DEFAULTS: dict[str, Any] = {"prior": DEFAULT_PRIOR, "discount": 0.95}
 
 Table = Mapping[str, Any]
@@ -147,11 +146,11 @@ def _configurations(
     planner: str, own: Table, here: Table, data: Table, tuning: Tuning | None, seed: int
 ) -> tuple[Configuration, ...]:
     shared = {key: value for key, value in data.items() if key in OUTER or key.startswith("prior.")}
-    merged = _merge({**DEFAULTS, **shared}, _flat(own), _flat(_own(here)))
+    given = merged({**DEFAULTS, **shared}, _flat(own), _flat(_own(here)))
     include = here.get("include", own.get("include", []))
     known = [*defaults(PLANNERS[planner]), *OUTER]
-    _keys({key for key in merged if "." not in key} - {"include"}, known, f"parameter of {planner}")
-    space = {key: _values(key, value) for key, value in merged.items() if key != "include"}
+    _keys({key for key in given if "." not in key} - {"include"}, known, f"parameter of {planner}")
+    space = {key: _values(key, value) for key, value in given.items() if key != "include"}
     ordered = {key: space[key] for key in sorted(space, key=lambda key: key.partition(".")[0] in OUTER)}
     if not isinstance(include, list) or not all(isinstance(one, dict) for one in include):
         raise ValueError(
@@ -164,16 +163,6 @@ def _configurations(
         None if tuning is None else tuning.configurations,
         (seed, *planner.encode()),
     )
-
-
-def _merge(*tables: Table) -> dict[str, Any]:
-    """Later ones win; a prior that is given anew takes the parameters of the old one away."""
-    merged: dict[str, Any] = {}
-    for table in tables:
-        if "prior" in table:
-            merged = {key: value for key, value in merged.items() if not key.startswith("prior.")}
-        merged |= table
-    return merged
 
 
 def _own(table: Table) -> dict[str, Any]:

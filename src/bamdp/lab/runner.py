@@ -12,15 +12,13 @@ command goes on from what was committed:
 
 from __future__ import annotations
 
-import sqlite3
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, nullcontext, suppress
+from collections.abc import Callable
+from contextlib import closing, nullcontext
 
 from bamdp.lab.agenda import Agenda
 from bamdp.lab.collect import wanted
 from bamdp.lab.protocol import Course
-from bamdp.lab.store import BEAT, Store, beat
+from bamdp.lab.store import Store
 from bamdp.lab.study import Study
 from bamdp.lab.units import DONE, work
 from bamdp.processes import Pool, new_pool, stream
@@ -50,8 +48,7 @@ def run_study(
     """
     if retry_failed:
         forget_failed(study, store)
-    store.become_driver()
-    with _heart(store), nullcontext(pool) if pool is not None else new_pool(jobs, steps) as workers:
+    with store.claims.driving(), nullcontext(pool) if pool is not None else new_pool(jobs, steps) as workers:
         agenda = Agenda(study, store, more, steps)
         while agenda.wait():
             if jobs > 1:
@@ -69,24 +66,3 @@ def forget_failed(study: Study, store: Store) -> None:
         if bad:
             store.forget(bad)
             store.undecide(Course(study, cell, store).key)
-
-
-@contextmanager
-def _heart(store: Store) -> Iterator[None]:
-    """Beats as long as the block lasts."""
-    stop = threading.Event()
-    driver = store.driver
-    assert driver is not None
-
-    def loop() -> None:
-        while not stop.wait(BEAT):
-            with suppress(sqlite3.Error, OSError):  # the next one may be heard
-                beat(store.path, driver)
-
-    thread = threading.Thread(target=loop, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()

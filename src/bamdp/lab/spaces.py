@@ -44,6 +44,8 @@ def configurations(
 ) -> tuple[Configuration, ...]:
     """Those of ``include``, and all of the space, or so many of it that there are ``count`` in all.
 
+    What an included one leaves out has the space's first value.
+
     Examples
     --------
     >>> space = {"resample": ("step", 5), "prior": ("flat", "sparse"), "prior.beta": (2, 4), "discount": (0.95,)}
@@ -57,11 +59,11 @@ def configurations(
     {'resample': 5, 'prior': 'sparse', 'prior.beta': 4, 'discount': 0.95}
     """
     check_names(planner, space)
-    single = {key: values[0] for key, values in space.items() if len(values) == 1}
+    first = {key: values[0] for key, values in space.items()}
     found: dict[str, tuple[int, Configuration]] = {}  # by value, with the place in the list
     for one in include:
         check_names(planner, {key: (value,) for key, value in one.items()})
-        configuration = normal(planner, {**single, **one})
+        configuration = normal(planner, merged(first, one))
         found.setdefault(repr(configuration), (-1, configuration))
     if count is not None and len(found) > count:
         raise ValueError(f"{len(found)} configurations are to be included, which is more than {count}")
@@ -77,6 +79,16 @@ def normal(planner: str, raw: Mapping[str, Scalar]) -> Configuration:
     """A configuration in its one form: values of their true types, without parameters that have no meaning."""
     own = {key: value for key, value in raw.items() if key.partition(".")[0] not in OUTER}
     return {**_normal_planner(planner, own), **_normal_prior(raw), "discount": _discount(raw["discount"])}
+
+
+def merged(*tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Later ones win; a prior that is given anew takes the parameters of the old one away."""
+    result: dict[str, Any] = {}
+    for table in tables:
+        if "prior" in table:
+            result = {key: value for key, value in result.items() if not key.startswith("prior.")}
+        result |= table
+    return result
 
 
 def prior_spec(configuration: Configuration) -> str:

@@ -154,7 +154,6 @@ def machine_facts() -> str:
             "processor": _processor(),
             "cores": os.cpu_count(),
             "system": platform.platform(),
-            "host": platform.node(),
             "python": platform.python_version(),
             "numpy": np.__version__,
             "numba": numba.__version__,

@@ -1,0 +1,118 @@
+"""The same work on an existing Dask cluster: ``bamdp lab run study.toml --cluster tcp://HOST:8786``.
+
+A cluster is a pool like any other (:mod:`bamdp.processes`): runs are handed over a few at a time, come back with
+their results, and are committed by the driver, which alone touches the store. Dask gives the run of a worker that
+died to another one; a run whose worker died several times comes back as lost. Progress is told run by run.
+
+Workers need the same bamdp as the driver, which is checked with every run, and one thread each
+(``dask worker --nthreads 1``), since processor time is measured.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from concurrent.futures import CancelledError, Future
+from typing import Any
+
+import bamdp
+from bamdp.processes import Lost, Progress, Work
+
+TIMEOUT = 10.0  # seconds to reach the scheduler
+COUNT_EVERY = 5.0  # seconds between two counts of the workers
+AT_LEAST = (
+    16  # runs handed over even if there are no workers yet: clusters that grow with the queue need to see one
+)
+
+
+class Cluster:
+    """A pool on the cluster of a scheduler; a context manager.
+
+    Parameters
+    ----------
+    address
+        Of the scheduler, such as ``tcp://127.0.0.1:8786``.
+    progress
+        Is called with the number of steps just done.
+    """
+
+    def __init__(self, address: str, progress: Progress | None = None) -> None:
+        distributed = _distributed()
+        logging.getLogger("distributed").setLevel(logging.ERROR)  # we say ourselves what went wrong
+        self.address = address
+        self.progress = progress or (lambda n: None)
+        try:
+            self.client = distributed.Client(address, timeout=TIMEOUT, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise ValueError(
+                f"no Dask scheduler answers at {address} ({_line(error)}); begin one with `dask scheduler`"
+            ) from None
+        self.executor = self.client.get_executor(pure=False)
+        self.counted, self.workers = -COUNT_EVERY, 0
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+        self.client.close()
+
+    @property
+    def places(self) -> int:
+        """Two runs for each thread there is, so that nobody waits for the next."""
+        if time.monotonic() - self.counted > COUNT_EVERY:
+            self.counted, self.workers = time.monotonic(), sum(self.client.nthreads().values())
+        return max(2 * self.workers, AT_LEAST)
+
+    def submit(self, work: Work, item: Any) -> Future[Any]:
+        future: Future[Any] = self.executor.submit(_remote, work, item, bamdp.__version__)
+        return future
+
+    def look(self) -> None:
+        """Nothing is told of a run before its end."""
+
+    def outcome(self, future: Future[Any]) -> Any:
+        from distributed.scheduler import KilledWorker
+
+        try:
+            result, steps = future.result()
+        except KilledWorker:
+            return Lost(begun=True)
+        except CancelledError:
+            return RuntimeError(
+                f"the connection to the scheduler at {self.address} was lost; what is done is kept: try again"
+            )
+        except Exception as error:
+            return error
+        self.progress(steps)
+        return result
+
+    def stop(self) -> None:
+        self.executor.shutdown(wait=False)
+
+
+def _remote(work: Work, item: Any, version: str) -> tuple[Any, int]:
+    """On a worker: the result, and the steps that were done."""
+    if version != bamdp.__version__:
+        raise RuntimeError(
+            f"a worker has bamdp {bamdp.__version__}, the driver {version}; install the same on both"
+        )
+    steps = 0
+
+    def count(n: int) -> None:
+        nonlocal steps
+        steps += n
+
+    return work(item, count), steps
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise ValueError("a cluster needs Dask; install it with: pip install 'bamdp[cluster]'") from None
+    return distributed
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,166 @@
+"""A study's runs as one small file, to commit beside the study and to go on from elsewhere.
+
+The file is text, one JSON object a line, compressed (xz): a head that says what it is, then the settings, machines and
+decisions that are needed, then the runs in order of their identities, traces included. The same runs give the same
+bytes. On the way in, every identity is worked out again from its facts, so that a damaged or edited file is refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import lzma
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bamdp.lab.collect import wanted
+from bamdp.lab.identity import canonical, digest, run_identity
+from bamdp.lab.protocol import Course
+from bamdp.lab.store import FIELDS, Store
+from bamdp.lab.study import Study
+from bamdp.lab.traces import decode
+from bamdp.lab.units import DONE, STATUSES
+
+KIND, VERSION = "bamdp runs", 1
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What came in."""
+
+    new: int
+    known: int  # were there already, with the same rewards
+    other: int  # were there already with other rewards; those that were there were kept
+
+
+def export_runs(study: Study, store: Store, path: str | Path) -> int:
+    """Write all runs of a study that the store has; returns how many."""
+    runs = {unit.id for cell in study.cells for part in wanted(study, cell) for unit in part.units}
+    with replaced(Path(path)) as temporary, lzma.open(temporary, "wt", encoding="utf-8") as file:
+        file.write(_line({"kind": KIND, "version": VERSION, "title": study.title, "study": study.source}))
+        count = 0
+        for entry in _dump(store, sorted(runs), [Course(study, cell, store).key for cell in study.cells]):
+            count += "run" in entry
+            file.write(_line(entry))
+    return count
+
+
+def import_runs(store: Store, path: str | Path) -> Imported:
+    """Take the runs of a file in; all of them, or none if something is wrong with it."""
+    entries = list(_read(Path(path)))
+    settings = {entry["setting"]: entry["facts"] for entry in entries if "setting" in entry}
+    for entry in entries:
+        _check(entry, settings, str(path))
+    return _load(store, entries)
+
+
+def _dump(store: Store, runs: list[str], cells: list[str]) -> Iterator[dict[str, Any]]:
+    """Entries of the file, those first that later ones refer to."""
+    ask = store.connection.execute
+    records = store.records(runs)
+    for setting in sorted({record.setting for record in records.values()}):
+        yield {"setting": setting, "facts": store.setting(setting)}
+    places = dict(store.chosen("SELECT id, machine FROM runs WHERE id IN", runs))
+    machines = dict(ask("SELECT id, facts FROM machines"))
+    names = {number: digest(json.loads(machines[number])) for number in set(places.values())}
+    for number in sorted(names, key=names.__getitem__):
+        yield {"machine": names[number], "facts": json.loads(machines[number])}
+    for cell in sorted(set(cells)):
+        for number, facts in sorted(store.decisions(cell).items()):
+            yield {"decision": cell, "round": number, "facts": facts}
+    for run in sorted(records):
+        values = asdict(records[run])
+        del values["id"]
+        trace = ask("SELECT rewards FROM traces WHERE run = ?", (run,)).fetchone()
+        rewards = base64.b64encode(trace[0]).decode() if trace else ""
+        yield {
+            "run": run,
+            "of": values.pop("setting"),
+            **values,
+            "on": names[places[run]],
+            "rewards": rewards,
+        }
+
+
+def _load(store: Store, entries: list[dict[str, Any]]) -> Imported:
+    machines = {entry["machine"]: canonical(entry["facts"]) for entry in entries if "machine" in entry}
+    runs = [entry for entry in entries if "run" in entry]
+    there = store.records(entry["run"] for entry in runs)
+    new = [entry for entry in runs if entry["run"] not in there]
+    with store.transaction():
+        insert = store.connection.execute
+        for entry in entries:
+            if "setting" in entry:
+                insert(
+                    "INSERT OR IGNORE INTO settings VALUES (?, ?)",
+                    (entry["setting"], canonical(entry["facts"])),
+                )
+            elif "decision" in entry:
+                row = entry["decision"], entry["round"], canonical(entry["facts"])
+                insert("INSERT OR IGNORE INTO decisions VALUES (?, ?, ?)", row)
+        for entry in new:
+            values = {**entry, "id": entry["run"], "setting": entry["of"]}
+            store.insert({name: values[name] for name in FIELDS}, machines[entry["on"]])
+            if entry["rewards"]:
+                trace = base64.b64decode(entry["rewards"])
+                insert("INSERT OR IGNORE INTO traces VALUES (?, ?)", (entry["run"], trace))
+    other = sum(entry["run"] in there and there[entry["run"]].total != entry["total"] for entry in runs)
+    return Imported(len(new), len(runs) - len(new) - other, other)
+
+
+def _read(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        with lzma.open(path, "rt", encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file]
+    except (lzma.LZMAError, EOFError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} is not a file of runs, or is damaged ({error}); export it again") from None
+    head = lines[0] if lines and isinstance(lines[0], dict) else {}
+    if head.get("kind") != KIND:
+        raise ValueError(f"{path} is not a file of runs; `bamdp lab export` writes one")
+    if head.get("version") != VERSION:
+        raise ValueError(
+            f"{path} was written by a newer bamdp (version {head.get('version')}); upgrade bamdp"
+        )
+    yield from lines[1:]
+
+
+def _check(entry: Mapping[str, Any], settings: Mapping[str, Any], path: str) -> None:
+    """That an entry is what its name says."""
+    try:
+        if "setting" in entry:
+            sound = digest(entry["facts"]) == entry["setting"]
+        elif "run" in entry:
+            facts = settings[entry["of"]]
+            sound = run_identity(facts, entry["phase"], entry["replicate"]) == entry["run"]
+            sound &= entry["status"] in STATUSES
+            if entry["status"] == DONE:
+                rewards = decode(base64.b64decode(entry["rewards"]))
+                sound &= len(rewards) == entry["steps"] and float(rewards.sum()) == entry["total"]
+        else:
+            sound = "decision" in entry or "machine" in entry
+    except (KeyError, TypeError, ValueError):
+        sound = False
+    if not sound:
+        raise ValueError(
+            f"{path}: an entry does not agree with its name or its rewards; the file is damaged or edited"
+        )
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """A file to write to that takes its place only when it is complete."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield temporary
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _line(entry: Mapping[str, Any]) -> str:
+    return canonical(entry) + "\n"
