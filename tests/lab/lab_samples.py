@@ -95,7 +95,15 @@ def study(quick=False):
             samples.append(learner(env, algorithm, configuration=settings, chosen=True))
     failed = next(s for s in samples if (s.environment, s.algorithm) == ("grid5", "bamcp"))
     samples[samples.index(failed)] = _without(failed, 3, "MemoryError: the tree <node> is full & cannot grow")
-    samples.append(sample([], "maze_door", "sboss", horizon=600, failures=("ValueError: no such row",) * 20))
+    samples.append(
+        sample(
+            [],
+            "maze_door",
+            "sboss",
+            horizon=600,
+            failures=tuple(f"run {r}: ValueError: no such row" for r in range(20)),
+        )
+    )
     return Results("Bayes-adaptive planners, made up", tuple(samples), CEILINGS, quick, ("A made-up study.",))
 
 
@@ -109,5 +117,5 @@ def _without(whole, lost, error):
         ms_per_step=whole.ms_per_step[kept],
         cpu_seconds=whole.cpu_seconds[kept],
         traces=lambda: rewards,
-        failures=(error,) * lost,
+        failures=tuple(f"run {r}: {error}" for r in range(lost)),
     )

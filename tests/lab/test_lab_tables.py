@@ -71,8 +71,9 @@ def test_the_best_is_bold_and_those_not_distinguishable_are_marked(results):
 
 def test_failed_runs_are_said_in_every_table_they_belong_to(results):
     for made in (tables.matrix(results), *tables.summaries(results, "grid5"), tables.times(results)):
-        assert "grid5, bamcp: 3 of 20 runs failed (MemoryError" in " ".join(made.notes)
+        assert "grid5, bamcp: 3 of 20 runs failed (run 0: MemoryError" in " ".join(made.notes)
     assert "17 (3 failed)" in printed(tables.summaries(results, "grid5")[0])
+    assert "20 × ValueError: no such row" in printed(tables.troubles(results))
     last = next(row for row in tables.matrix(results).rows if row[0].text == "sboss")
     assert last[3] == Cell("all 20 failed")
     assert [row["failed"] for row in read_csv(tables.troubles(results)) if row["phase"] == "evaluate"] == [

@@ -11,7 +11,7 @@ import bamdp
 from bamdp.ceilings import optimal_total
 from bamdp.cli import console
 from bamdp.cli.run import play, print_batches, runs_text
-from bamdp.figures import learning_curves
+from bamdp.lab import figures
 from bamdp.registry import describe_prior, make_planner, make_prior, make_rewards
 from bamdp.runs import Batch, Setting
 
@@ -44,13 +44,13 @@ def do(given: argparse.Namespace) -> int:
     )
     print_batches(batches, optimum, title)
     curves = {name: np.array([run.rewards for run in batch.runs]) for name, batch in batches.items()}
-    learning_curves(
-        output,
+    figure = figures.reward_figure(
         curves,
         window=WINDOW,
         optimum=best,
         title="Learning to cross a slippery 5 × 5 grid",
-        note=f"mean of {len(first.runs)} runs, band ± 1 s.e.",
+        note=f"mean of {len(first.runs)} runs, 95% band",
     )
+    figures.save(figure, output.with_suffix(""), [output.suffix[1:]])
     console.note(f"learning curve: {output}")
     return 0

@@ -33,7 +33,7 @@ class Sample:
     ms_per_step: NDArray[np.float64]  # [R] processor time, compiling not in it
     cpu_seconds: NDArray[np.float64]  # [R]
     traces: Callable[[], NDArray[np.float64]]  # [R, T] rewards, read when asked for
-    failures: tuple[str, ...] = ()  # a line for each run that raised or went over the limit
+    failures: tuple[str, ...] = ()  # "run 3: ..." for each run that raised or went over the limit
     chosen: bool = False  # by tuning, or because there was nothing to choose
     excluded: str = ""  # why it could not be chosen, such as being over the time limit
 
@@ -61,6 +61,9 @@ class Results:
     ceilings: Mapping[str, Ceilings] = field(default_factory=dict)  # by environment, over its `horizon`
     quick: bool = False  # few runs, short horizons: to be marked as such wherever it is shown
     notes: tuple[str, ...] = ()
+    horizons: Mapping[str, int] = field(
+        default_factory=dict
+    )  # by environment; what is not given is in `horizon`
 
     @property
     def environments(self) -> tuple[str, ...]:
@@ -83,7 +86,9 @@ class Results:
         )
 
     def horizon(self, environment: str) -> int:
-        """The environment's steps in this study: the longest of its evaluation, or of its tuning if there is none."""
+        """The environment's steps: as given, or the longest of its evaluation, or of its tuning if there is none."""
+        if environment in self.horizons:
+            return self.horizons[environment]
         samples = self.select(EVALUATE, environment) or self.select(environment=environment)
         return max(sample.horizon for sample in samples)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from itertools import groupby
 
 import numpy as np
@@ -139,7 +141,8 @@ def _choice(samples: list[Sample]) -> tuple[Cell, ...]:
 
 
 def _trouble(sample: Sample) -> tuple[Cell, ...]:
-    reasons = [f"{sample.failures.count(line)} × {line}" for line in dict.fromkeys(sample.failures)]
+    errors = Counter(re.sub(r"^run \d+: ", "", line) for line in sample.failures)
+    reasons = [f"{count} × {line}" for line, count in errors.items()]
     return (
         text(sample.environment),
         text(sample.algorithm),

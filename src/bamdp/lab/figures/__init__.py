@@ -1,0 +1,21 @@
+"""Figures of a study's results, as Matplotlib figures and as PNG, SVG and PDF files."""
+
+from bamdp.lab.figures.curves import learning_curves, regret_curves, reward_figure, trailing_mean
+from bamdp.lab.figures.parameters import ablation_curves, heat_maps
+from bamdp.lab.figures.style import FORMATS, Look, looks, save
+from bamdp.lab.figures.tradeoff import pareto, reward_against_time
+
+__all__ = [
+    "FORMATS",
+    "Look",
+    "ablation_curves",
+    "heat_maps",
+    "learning_curves",
+    "looks",
+    "pareto",
+    "regret_curves",
+    "reward_against_time",
+    "reward_figure",
+    "save",
+    "trailing_mean",
+]
