@@ -18,7 +18,7 @@ def split_spec(text: str) -> tuple[str, dict[str, str]]:
     """
     name, _, rest = text.partition(":")
     parameters: dict[str, str] = {}
-    for part in _parts(rest):
+    for part in split_values(rest):
         key, value = split_pair(part, text)
         if key in parameters:
             raise ValueError(f"{key} is given twice in {text!r}; drop one")
@@ -36,7 +36,7 @@ def split_pair(part: str, whole: str) -> tuple[str, str]:
     return key, value
 
 
-def _parts(text: str) -> list[str]:
+def split_values(text: str) -> list[str]:
     """What stands between commas that are outside all brackets; an empty text has none."""
     parts, depth = [""], 0
     for character in text:

@@ -15,11 +15,14 @@ from typing import Any, NoReturn
 
 import bamdp
 from bamdp import _checks
-from bamdp.cli import console
-from bamdp.registry import DEFAULT_PRIOR, REWARDS
+from bamdp.cli import arguments, console, lab_arguments
 
 LISTS = ("envs", "planners", "priors")
-KINDS = {"what": "list", "rewards": "reward model"}  # what messages call an argument
+KINDS = {
+    "what": "list",
+    "rewards": "reward model",
+    "lab_command": "lab command",
+}  # what messages call an argument
 
 
 class Parser(argparse.ArgumentParser):
@@ -33,10 +36,10 @@ class Parser(argparse.ArgumentParser):
             _checks.one_of(value, KINDS.get(action.dest, action.dest), action.choices)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(words: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     try:
-        return _run(arguments)
+        return _run(words)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # the reader of our output has gone, as in `bamdp list | head`
@@ -48,11 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(error, 1)
 
 
-def _run(arguments: Sequence[str] | None) -> int:
-    top, commands = make_parser()
-    given, unknown = top.parse_known_args(arguments)
+def _run(words: Sequence[str] | None) -> int:
+    top = make_parser()
+    given, unknown = top.parse_known_args(words)
     if unknown:
-        at = commands[given.command] if given.command else top
+        at = given.parser if given.command else top
         near = difflib.get_close_matches(unknown[0], at._option_string_actions, n=1)
         hint = f"; did you mean {near[0]}?" if near and unknown[0].startswith("-") else ""
         at.error(f"unknown argument {unknown[0]!r}{hint}")
@@ -73,8 +76,8 @@ def _fail(error: BaseException, status: int) -> int:
     return status
 
 
-def make_parser() -> tuple[Parser, dict[str, Parser]]:
-    """The parser, and those of its commands by name."""
+def make_parser() -> Parser:
+    """The parser, and in it those of the commands."""
     top = Parser(
         prog="bamdp",
         description="Bayes-adaptive planning in finite Markov decision processes.",
@@ -83,26 +86,34 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
     )
     top.add_argument("--version", action="version", version=f"bamdp {bamdp.__version__}")
     group = top.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
-    commands: dict[str, Parser] = {}
 
-    def command(name: str, help: str, do: Any, **more: Any) -> Parser:
-        commands[name] = group.add_parser(name, help=help, description=help, allow_abbrev=False, **more)
-        commands[name].set_defaults(do=do)
-        return commands[name]
+    def command(name: str, help: str, do: Any) -> Parser:
+        made = group.add_parser(name, help=help, description=help, allow_abbrev=False)
+        made.set_defaults(do=do, parser=made)
+        return made
 
     _add_run(command("run", "Let a planner learn an environment, several times over.", _do("run")))
     _add_list(command("list", "Environments, planners and priors, with their parameters.", _do("show")))
     _add_solve(command("solve", "What is there to be had when the model is known.", _do("solve")))
     _add_warmup(command("warmup", "Compile ahead of time.", _do("warmup")))
     _add_demo(command("demo", "Three planners on a 5 by 5 grid: a table and a learning curve.", _do("demo")))
-    return top, commands
+    lab_arguments.add_compare(command("compare", "Several planners on the same luck.", _do("compare")))
+    lab_arguments.add_tune(command("tune", "Choose the parameters of a planner.", _do("tune")))
+    lab_arguments.add_lab(command("lab", "Whole studies: run, status, report, export, import.", _help), _do)
+    lab_arguments.add_reproduce(command("reproduce", "Tables and figures of the paper.", _do("reproduce")))
+    return top
 
 
-def _do(module: str) -> Any:
+def _help(given: argparse.Namespace) -> int:
+    given.parser.print_help()
+    return 0
+
+
+def _do(module: str, function: str = "do") -> Any:
     def call(given: argparse.Namespace) -> int:
         from importlib import import_module
 
-        status: int = import_module(f"bamdp.cli.{module}").do(given)
+        status: int = getattr(import_module(f"bamdp.cli.{module}"), function)(given)
         return status
 
     return call
@@ -112,7 +123,7 @@ def _add_run(parser: Parser) -> None:
     parser.epilog = (
         "Example: bamdp run grid10 dss-pi --set n_steps=100 n_stages=2 --prior sparse:beta=6 --jobs 2"
     )
-    parser.add_argument("env", metavar="ENV", help="name, name:key=value,... or file:model.npz")
+    arguments.add_env(parser)
     parser.add_argument("planner", metavar="PLANNER", help="name, see `bamdp list planners`")
     parser.add_argument(
         "--set",
@@ -122,64 +133,35 @@ def _add_run(parser: Parser) -> None:
         default=[],
         help="parameters of the planner, such as n_steps=100 or generator.depth=50",
     )
-    _add_belief(parser)
-    parser.add_argument(
-        "--discount", type=float, default=0.95, metavar="γ", help="for planning (default: 0.95)"
-    )
-    parser.add_argument("--steps", type=int, metavar="T", help="steps of a run (default: the environment's)")
+    arguments.add_belief(parser)
+    arguments.add_discount(parser)
+    arguments.add_steps(parser)
     _add_runs(parser, runs=10, jobs=1)
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-
-
-def _add_belief(parser: Parser) -> None:
-    parser.add_argument(
-        "--prior",
-        default=DEFAULT_PRIOR,
-        metavar="SPEC",
-        help=f"name:key=value,...; several joined by + are a mixture (default: {DEFAULT_PRIOR})",
-    )
-    parser.add_argument(
-        "--rewards",
-        choices=REWARDS,
-        metavar="MODEL",
-        help="known to the agent, or learned (beta); default: beta where rewards are drawn, else known",
-    )
+    arguments.add_json(parser)
 
 
 def _add_runs(parser: Parser, runs: int, jobs: int) -> None:
     parser.add_argument("--runs", type=int, default=runs, metavar="N", help=f"replicates (default: {runs})")
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="same seed, same results (default: 0)"
-    )
-    parser.add_argument(
-        "--jobs",
-        type=int,
-        default=jobs,
-        metavar="N",
-        help=f"processes; results do not depend on it (default: {jobs})",
-    )
-    parser.add_argument(
-        "--progress",
-        action=argparse.BooleanOptionalAction,
-        help="a progress bar on standard error (default: if that is a terminal)",
-    )
+    arguments.add_seed(parser)
+    arguments.add_jobs(parser, jobs)
+    arguments.add_progress(parser)
 
 
 def _add_list(parser: Parser) -> None:
     parser.add_argument("what", metavar="WHAT", nargs="?", choices=LISTS, help=" | ".join(LISTS))
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    arguments.add_json(parser)
 
 
 def _add_solve(parser: Parser) -> None:
-    parser.add_argument("env", metavar="ENV", help="name, name:key=value,... or file:model.npz")
+    arguments.add_env(parser)
     parser.add_argument("--discount", type=float, default=0.95, metavar="γ", help="default: 0.95")
     parser.add_argument("--steps", type=int, metavar="T", help="for the totals (default: the environment's)")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    arguments.add_json(parser)
 
 
 def _add_warmup(parser: Parser) -> None:
     parser.add_argument("planners", metavar="PLANNER", nargs="*", help="default: all")
-    _add_belief(parser)
+    arguments.add_belief(parser)
 
 
 def _add_demo(parser: Parser) -> None:

@@ -82,7 +82,8 @@ def results(study: Study, store: Store) -> Results:
         place.label: _ceilings(place.env, _discount(study, place.label), place.steps)
         for place in study.places
     }
-    return Results(study.title, tuple(samples), known, study.quick, tuple(notes))
+    horizons = {place.label: place.steps for place in study.places}
+    return Results(study.title, tuple(samples), known, study.quick, tuple(notes), horizons)
 
 
 def _evaluated(course: Course, number: int) -> bool:

@@ -1,0 +1,72 @@
+"""Arguments that several commands have."""
+
+from __future__ import annotations
+
+import argparse
+
+from bamdp.registry import DEFAULT_PRIOR, REWARDS
+
+
+def add_env(parser: argparse.ArgumentParser) -> None:
+    """Where."""
+    parser.add_argument("env", metavar="ENV", help="name, name:key=value,... or file:model.npz")
+
+
+def add_steps(parser: argparse.ArgumentParser) -> None:
+    """How long."""
+    parser.add_argument("--steps", type=int, metavar="T", help="steps of a run (default: the environment's)")
+
+
+def add_belief(parser: argparse.ArgumentParser) -> None:
+    """What agents believe at first."""
+    parser.add_argument(
+        "--prior",
+        default=DEFAULT_PRIOR,
+        metavar="SPEC",
+        help=f"name:key=value,...; several joined by + are a mixture (default: {DEFAULT_PRIOR})",
+    )
+    parser.add_argument(
+        "--rewards",
+        choices=REWARDS,
+        metavar="MODEL",
+        help="known to the agent, or learned (beta); default: beta where rewards are drawn, else known",
+    )
+
+
+def add_discount(parser: argparse.ArgumentParser) -> None:
+    """Of planning."""
+    parser.add_argument(
+        "--discount", type=float, default=0.95, metavar="γ", help="for planning (default: 0.95)"
+    )
+
+
+def add_seed(parser: argparse.ArgumentParser) -> None:
+    """Which luck."""
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="same seed, same results (default: 0)"
+    )
+
+
+def add_jobs(parser: argparse.ArgumentParser, default: int | None = 1) -> None:
+    """How many at a time."""
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=default,
+        metavar="N",
+        help=f"processes; results do not depend on it (default: {default or 1})",
+    )
+
+
+def add_progress(parser: argparse.ArgumentParser) -> None:
+    """A bar."""
+    parser.add_argument(
+        "--progress",
+        action=argparse.BooleanOptionalAction,
+        help="a progress bar on standard error (default: if that is a terminal)",
+    )
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """For other programs."""
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")

@@ -1,0 +1,144 @@
+"""``bamdp lab run|status|report|export|import``: whole studies."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from bamdp.cli import console, studies
+
+
+def run(given: argparse.Namespace) -> int:
+    """Run what is missing."""
+    from bamdp.lab.collect import status
+    from bamdp.lab.store import Store
+
+    study = studies.load(given.study, given.quick)
+    with Store(studies.store_path(study, given.store)) as store:
+        studies.run(study, store, given)
+        found = status(study, store)
+        done, failed = sum(cell.done for cell in found), sum(cell.failed for cell in found)
+        console.note(f"{done} runs are done, {failed} failed or were stopped; they are in {store.path}")
+        excluded = [cell.cell.label for cell in found if cell.chosen.startswith("none")]
+        for label in excluded:
+            console.note(f"note: {label}: every configuration is excluded, see `bamdp lab report`")
+    return 0
+
+
+def status(given: argparse.Namespace) -> int:
+    """What is done, running, missing, failed."""
+    from bamdp.lab.collect import status
+    from bamdp.lab.store import Store
+
+    study = studies.load(given.study, given.quick)
+    with Store(studies.store_path(study, given.store), create=False) as store:
+        found = status(study, store)
+    if given.json:
+        cells = [
+            {
+                "environment": cell.cell.place.label,
+                "algorithm": cell.cell.algorithm,
+                "done": cell.done,
+                "running": cell.running,
+                "missing": cell.missing,
+                "failed": cell.failed,
+                "complete": cell.complete,
+                "cpu_seconds_left": cell.seconds,
+                "chosen": cell.chosen,
+            }
+            for cell in found
+        ]
+        console.print_json({"title": study.title, "cells": cells})
+        return 0
+    rows = [
+        (
+            cell.cell.place.label,
+            cell.cell.algorithm,
+            *(str(count) if count else "–" for count in (cell.done, cell.running, cell.missing, cell.failed)),
+            "done" if cell.complete else "?" if cell.seconds is None else _time(cell.seconds),
+            cell.chosen,
+        )
+        for cell in found
+    ]
+    columns = ("environment", "algorithm", "done", "running", "missing", "failed", "left", "chosen")
+    console.print_table(columns, rows, study.title, numbers=columns[2:7])
+    known = [cell.seconds for cell in found if cell.seconds is not None and not cell.complete]
+    dark = sum(cell.seconds is None for cell in found)
+    if known or dark:
+        unknown = f", and {dark} cells of which nothing is known yet" if dark else ""
+        console.note(
+            f"left: about {_time(sum(known))} of processor time{unknown}; divide by the number of processes"
+        )
+    return 0
+
+
+def report(given: argparse.Namespace) -> int:
+    """Tables, figures and a page."""
+    from bamdp.lab import tables
+    from bamdp.lab.collect import provenance, results
+    from bamdp.lab.report import write
+    from bamdp.lab.store import Store
+
+    study = studies.load(given.study, given.quick)
+    folder = _beside(study.path, "-report") if given.output is None else Path(given.output)
+    quick = " --quick" if given.quick else ""
+    commands = [f"bamdp lab run {given.study}{quick}", f"bamdp lab report {given.study}{quick}"]
+    with Store(studies.store_path(study, given.store), create=False) as store:
+        with console.compiling():
+            found = results(study, store)
+        if not found.samples:
+            raise ValueError(
+                f"{store.path} has no run of this study yet; `bamdp lab run {given.study}` makes them"
+            )
+        write(found, folder, provenance=provenance(study, store, commands))
+    if study.runs:
+        studies.show([tables.matrix(found)])
+    studies.tell_notes(found)
+    console.note(f"report: {folder / 'index.html'}")
+    return 0
+
+
+def export(given: argparse.Namespace) -> int:
+    """A portable file, or a table for other programs."""
+    from bamdp.lab import flat, portable
+    from bamdp.lab.store import Store
+
+    writers = {"runs": portable.export_runs, "csv": flat.write_csv, "parquet": flat.write_parquet}
+    endings = {"runs": ".runs.xz", "csv": ".csv", "parquet": ".parquet"}
+    study = studies.load(given.study, given.quick)
+    path = _beside(study.path, endings[given.format]) if given.output is None else Path(given.output)
+    with Store(studies.store_path(study, given.store), create=False) as store:
+        count = writers[given.format](study, store, path)
+    console.note(f"{count} runs: {path} ({path.stat().st_size / 1e3:.0f} kB)")
+    return 0
+
+
+def import_(given: argparse.Namespace) -> int:
+    """The runs of a portable file."""
+    from bamdp.lab.portable import import_runs
+    from bamdp.lab.store import Store
+
+    study = studies.load(given.study)
+    path = _beside(study.path, ".runs.xz") if given.file is None else Path(given.file)
+    with Store(studies.store_path(study, given.store)) as store:
+        found = import_runs(store, path)
+    console.note(f"{found.new} new runs, {found.known} were there already")
+    if found.other:
+        console.note(f"note: {found.other} were there with other rewards (another machine?); those were kept")
+    return 0
+
+
+def _beside(path: Path | None, ending: str) -> Path:
+    """Of a study's file: a name in its folder; of one that ships, in the working directory."""
+    assert path is not None
+    if path.suffix == ".toml":
+        return path.with_name(path.stem + ending)
+    return Path("-".join(path.parts) + ending)
+
+
+def _time(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

@@ -1,0 +1,46 @@
+"""``bamdp reproduce TARGET...``: tables and figures of the paper."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from bamdp import _checks
+from bamdp.cli import console, studies
+
+
+def do(given: argparse.Namespace) -> int:
+    """The command."""
+    from bamdp.lab.papers import TARGETS
+
+    for name in given.targets:
+        _checks.one_of(name, "target", TARGETS)
+    for name in given.targets:
+        _reproduce(name, given)
+    return 0
+
+
+def _reproduce(name: str, given: argparse.Namespace) -> None:
+    from bamdp.lab.collect import provenance, results
+    from bamdp.lab.papers import TARGETS, paper_study
+    from bamdp.lab.store import Store
+
+    target = TARGETS[name]
+    way = _checks.one_of(given.way, f"way to reproduce {name}", target.studies)
+    study = paper_study(target.studies[way], quick=given.quick).only(given.environments, given.algorithms)
+    with Store(studies.store_path(study, given.store)) as store:
+        studies.run(study, store, given)
+        with console.compiling():
+            found = results(study, store)
+        if given.json:
+            console.print_json(studies.results_json(found))
+        else:
+            studies.show(target.tables(found))
+            studies.tell_notes(found)
+        if given.output is not None:
+            from bamdp.lab.report import write
+
+            command = f"bamdp reproduce {name} --as {way}" + (" --quick" if given.quick else "")
+            folder = Path(given.output)
+            write(found, folder, provenance=provenance(study, store, [command]))
+            console.note(f"report: {folder / 'index.html'}")
