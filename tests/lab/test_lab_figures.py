@@ -169,8 +169,10 @@ def test_parameters_are_shown_for_one_horizon_only():
 
 
 def test_the_warning_is_in_the_picture(results, looks):
-    drawn = figures.learning_curves(groups(results), looks, warning="Quick run")
-    assert drawn.get_supxlabel() == "Quick run"
+    several = figures.learning_curves(groups(results), looks, warning="Quick run")
+    assert several.legends[0].get_title().get_text() == "Quick run"
+    one = figures.reward_against_time(groups(results)[0], looks, warning="Quick run")
+    assert one.get_supxlabel() == "Quick run"
 
 
 def test_files_are_what_their_names_say_and_the_same_each_time(results, looks, tmp_path):

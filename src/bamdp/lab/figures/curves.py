@@ -174,6 +174,7 @@ def _panels(groups: Sequence[Group], panel: Callable[[Axes, Group], Ends], warni
             if len(groups) == 1:
                 style.label_ends(axes, ends, 0.8 * size[1])
         if len(groups) > 1:
-            style.legend_below(figure, all_axes)
-        style.warn(figure, warning)
+            style.legend_below(figure, all_axes, warning)
+        else:
+            style.warn(figure, warning)
         return figure

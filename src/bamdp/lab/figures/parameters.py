@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamdp.lab.figures import style
-from bamdp.lab.figures.style import INK, PAPER, Look
+from bamdp.lab.figures.style import Look
 from bamdp.lab.results import Sample, differing
 from bamdp.lab.statistics import band
 from bamdp.lab.tables.table import significant
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_MAPS = 6
+LIGHT, DARK = "#fefefe", "#101010"  # letters on a map, which stays as it is on a dark page
 
 
 def comparable(samples: Sequence[Sample]) -> tuple[Sample, ...]:
@@ -133,7 +134,7 @@ def _map(
         held = _at(samples, {pair[0]: down[i], pair[1]: across[j]})
         if held:
             mark = " ★" if any(s.chosen for s in held) else " ×" if all(s.excluded for s in held) else ""
-            colour = PAPER if value < middle else INK
+            colour = LIGHT if value < middle else DARK
             axes.text(j, i, f"{significant(value)}{mark}", ha="center", va="center", color=colour, fontsize=8)
     axes.set_xticks(range(len(across)), [_short(v) for v in across])
     axes.set_yticks(range(len(down)), [_short(v) for v in down])

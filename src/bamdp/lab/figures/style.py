@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Box = tuple[float, float, float, float]  # left, right, bottom, top
 
-INK, GREY, GRID, PAPER = "#222222", "#555555", "#e4e4e4", "#ffffff"
+INK, GREY, GRID, PAPER, ALARM = "#222222", "#555555", "#e4e4e4", "#ffffff", "#b00020"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 LINES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
 MARKERS = "osD^vPX<>"
@@ -117,20 +117,20 @@ def sheet(
         yield figure, axes[:panels]
 
 
-def save(figure: Figure, stem: str | Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+def save(figure: Figure, stem: str | Path, formats: Iterable[str] = FORMATS) -> list[Path]:
     """Write a figure as ``stem.png`` and so on; the same figure gives the same bytes, with no date in them."""
     import matplotlib
 
     dates: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     target = Path(stem)
     target.parent.mkdir(parents=True, exist_ok=True)
-    paths = [target.with_name(f"{target.name}.{ending}") for ending in formats]
+    paths = {ending: target.with_name(f"{target.name}.{ending}") for ending in formats}
     with matplotlib.rc_context(STYLE):
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # laid out once for all formats: it is half the work
-        for path, ending in zip(paths, formats):
+        for ending, path in paths.items():
             figure.savefig(path, format=ending, dpi=200, facecolor=PAPER, metadata=dates.get(ending))
-    return paths
+    return list(paths.values())
 
 
 def title(axes: Axes, words: str, note: str = "") -> None:
@@ -159,18 +159,23 @@ def level(axes: Axes, height: float, words: str) -> None:
 def warn(figure: Figure, words: str) -> None:
     """A line under everything, for what must not be overlooked."""
     if words:
-        figure.supxlabel(words, fontsize=7.5, color="#B00020", x=0.01, ha="left")
+        figure.supxlabel(words, fontsize=7.5, color=ALARM, x=0.01, ha="left")
 
 
-def legend_below(figure: Figure, panels: Sequence[Axes]) -> None:
-    """One legend for all panels, under them."""
+def legend_below(figure: Figure, panels: Sequence[Axes], words: str = "") -> None:
+    """One legend for all panels, under them, and what :func:`warn` would say."""
     handles: dict[str, Artist] = {}
     for axes in panels:
         for handle, label in zip(*axes.get_legend_handles_labels()):
             handles.setdefault(str(label), handle)
-    figure.legend(
-        list(handles.values()), list(handles), loc="outside lower center", ncols=min(6, len(handles))
+    legend = figure.legend(
+        list(handles.values()),
+        list(handles),
+        loc="outside lower center",
+        ncols=min(6, len(handles)),
+        title=words,
     )
+    legend.get_title().set(color=ALARM, fontsize=7.5)
 
 
 def runs_text(counts: Iterable[int]) -> str:

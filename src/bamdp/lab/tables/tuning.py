@@ -79,6 +79,29 @@ def parameters(results: Results) -> Table:
     )
 
 
+def environments(results: Results) -> Table:
+    """Where it was run, and what there was to be had."""
+    rows = []
+    for name in results.environments:
+        runs = [sample.runs for sample in results.select(EVALUATE, name)]
+        known, steps = results.ceilings.get(name), results.horizon(name)
+        figures = (known.optimum, known.discounted, known.random) if known else (np.nan,) * 3
+        gain = np.nan if known is None or known.gain is None else known.gain
+        totals = [number(value, f"{value:.2f}") for value in figures]
+        counts = number(max(runs, default=0), str(max(runs, default=0)))
+        rows.append((text(name), number(steps, str(steps)), counts, *totals, number(gain, f"{gain:.5f}")))
+    return Table(
+        "environments",
+        "Environments, and what one who knows the model gets",
+        ("environment", "steps", "runs", "optimum", "best for the discount", "random play", "gain a step"),
+        tuple(rows),
+        "lrrrrrr",
+        ("Totals over the steps of a run, expected. Gain: the best average reward a step in the long run.",),
+        (),
+        warning(results),
+    )
+
+
 def troubles(results: Results) -> Table:
     """Every configuration with runs that failed, or that was excluded, and why."""
     header = ("environment", "algorithm", "phase", "parameters", "finished", "failed", "why")
