@@ -90,11 +90,11 @@ def report(given: argparse.Namespace) -> int:
             raise ValueError(
                 f"{store.path} has no run of this study yet; `bamdp lab run {given.study}` makes them"
             )
-        write(found, folder, provenance=provenance(study, store, commands))
+        page = write(found, folder, provenance=provenance(study, store, commands))[0]
     if study.runs:
         studies.show([tables.matrix(found)])
     studies.tell_notes(found)
-    console.note(f"report: {folder / 'index.html'}")
+    console.note(f"report: {page}")
     return 0
 
 

@@ -41,6 +41,5 @@ def _reproduce(name: str, given: argparse.Namespace) -> None:
             from bamdp.lab.report import write
 
             command = f"bamdp reproduce {name} --as {way}" + (" --quick" if given.quick else "")
-            folder = Path(given.output)
-            write(found, folder, provenance=provenance(study, store, [command]))
-            console.note(f"report: {folder / 'index.html'}")
+            page = write(found, Path(given.output), provenance=provenance(study, store, [command]))[0]
+            console.note(f"report: {page}")

@@ -11,6 +11,7 @@ Workers need the same bamdp as the driver, which is checked with every run, and 
 from __future__ import annotations
 
 import logging
+import re
 import time
 from concurrent.futures import CancelledError, Future
 from typing import Any
@@ -38,12 +39,14 @@ class Cluster:
 
     def __init__(self, address: str, progress: Progress | None = None) -> None:
         distributed = _distributed()
+        if not re.fullmatch(r"([a-z]+://)?[^/\s]+:\d+", address):
+            raise ValueError(f"{address!r} is not the address of a scheduler; write for instance tcp://127.0.0.1:8786")
         logging.getLogger("distributed").setLevel(logging.ERROR)  # we say ourselves what went wrong
         self.address = address
         self.progress = progress or (lambda n: None)
         try:
             self.client = distributed.Client(address, timeout=TIMEOUT, set_as_default=False)
-        except (OSError, ValueError) as error:
+        except OSError as error:
             raise ValueError(
                 f"no Dask scheduler answers at {address} ({_line(error)}); begin one with `dask scheduler`"
             ) from None

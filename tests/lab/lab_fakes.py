@@ -1,0 +1,38 @@
+"""Runs that were never run: outcomes by decree, so that what is done with them can be checked exactly."""
+
+from __future__ import annotations
+
+from bamdp.lab.agenda import Agenda
+from bamdp.lab.traces import encode
+from bamdp.lab.units import DONE, Outcome
+
+
+def outcome(total=1.0, *, ms=1.0, cpu=1.0, status=DONE, error="", steps=4, limit=0.25):
+    """As if a run had come to this."""
+    trace = encode([total] + [0.0] * (steps - 1)) if status == DONE else b""
+    return Outcome(status, steps, total, ms, cpu, trace, error, limit, True, '{"machine":"none"}', "0")
+
+
+def nothing(n):
+    """Nobody watches."""
+
+
+def agenda_of(study, store):
+    return Agenda(study, store, nothing, nothing)
+
+
+def live_through(study, store, result):
+    """Do all of a study with ``result(unit)`` for a run; returns the units in order."""
+    done = []
+    with store.claims.driving():
+        agenda = agenda_of(study, store)
+        while (unit := agenda.take()) is not None:
+            agenda.finish(unit, result(unit))
+            done.append(unit)
+    return done
+
+
+def contents(store):
+    """What must be the same whoever ran it: rewards by identity."""
+    traces = dict(store.connection.execute("SELECT run, rewards FROM traces"))
+    return {r.id: (r.status, r.steps, r.total, traces.get(r.id)) for r in store.all_records()}

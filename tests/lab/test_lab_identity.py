@@ -1,0 +1,157 @@
+"""What is in a run's identity, what is not, and the streams that come of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from bamdp import BetaBernoulli, Dirichlet, SparseDirichlet
+from bamdp.lab import identity
+from bamdp.lab.reading import parse_study
+from bamdp.lab.results import EVALUATE, TUNE
+from bamdp.planners import DSS
+from bamdp.registry import make_rewards
+from bamdp.runs import Setting
+
+
+ENV = {key: value for key, value in os.environ.items() if key != "PYTHONHASHSEED"}
+
+
+def setting(**changes):
+    env = changes.get("env", "chain")
+    base = Setting(env, DSS(), SparseDirichlet(), make_rewards(None, identity.environment(env)), 0.95, 100, 3)
+    return dataclasses.replace(base, **changes)
+
+
+def name(phase=EVALUATE, replicate=0, **changes):
+    return identity.run_identity(identity.setting_facts(setting(**changes)), phase, replicate)
+
+
+def test_everything_that_determines_a_result_is_in_the_identity():
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Later(DSS):
+        result_version = DSS.result_version + 1
+
+    Later.__name__ = "DSS"
+    others = [
+        name(),
+        name(phase=TUNE),
+        name(replicate=1),
+        name(env="chain:slip=0.1"),
+        name(env="double_loop"),
+        name(planner=DSS(n_steps=21)),
+        name(planner=DSS(generator="rtdp")),
+        name(planner=Later()),
+        name(prior=SparseDirichlet(beta=2.0 + 1e-12)),
+        name(prior=Dirichlet(alpha=0.2)),
+        name(prior=Dirichlet(alpha=np.full((5, 2, 5), 0.2))),
+        name(prior=Dirichlet(alpha=np.full((5, 2, 5), 0.3))),
+        name(rewards=BetaBernoulli()),
+        name(discount=0.9500001),
+        name(steps=101),
+        name(seed=4),
+    ]
+    assert len(set(others)) == len(others)
+
+
+def test_labels_spelling_and_versions_are_not_in_it(monkeypatch):
+    assert name(env="double-loop") == name(env="double_loop")
+    assert name(env="chain:slip=0.2") == name()
+    before = name()
+    monkeypatch.setattr("bamdp.__version__", "99.0")
+    assert name() == before
+
+
+def test_of_a_file_the_content_counts_and_not_the_place(tmp_path):
+    def model(path, reward):
+        np.savez(path, transitions=[[[0.0, 1.0]], [[1.0, 0.0]]], rewards=[0.0, reward])
+        return f"file:{path}"
+
+    one, copy = model(tmp_path / "a.npz", 1.0), tmp_path / "b.npz"
+    copy.write_bytes((tmp_path / "a.npz").read_bytes())
+    other = model(tmp_path / "c.npz", 2.0)
+    facts = [identity.environment_facts(spec) for spec in (one, f"file:{copy}", other)]
+    assert facts[0] == facts[1] != facts[2]
+
+
+def test_facts_read_back_from_json_give_the_same_name():
+    facts = identity.setting_facts(setting())
+    again = json.loads(identity.canonical(facts))
+    assert identity.digest(again) == identity.digest(facts)
+    assert identity.run_identity(again, TUNE, 3) == identity.run_identity(facts, TUNE, 3)
+
+
+def test_a_known_name_stays_as_it_is():
+    """Should this change, every store out there is worthless: raise FORMAT only if results have changed."""
+    facts = {
+        **identity.setting_facts(setting()),
+        "planner": {"class": "DSS", "result_version": 1, "parameters": {}},
+    }
+    assert identity.run_identity(facts, EVALUATE, 0) == "e885491fe95609b96806d178fd1dce01"
+
+
+def test_names_do_not_depend_on_the_process():
+    code = (
+        "from bamdp.lab import identity; from bamdp.lab.reading import parse_study; from bamdp.lab.units import units_of\n"
+        'cell = parse_study(\'environments = ["maze_door"]\\nalgorithms = ["dss-rtdp"]\').cells[0]\n'
+        "print(units_of(cell.setting(cell.configurations[0]), 'tune', range(1), 1.0)[0].id)"
+    )
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PYTHONHASHSEED": seed, **ENV},
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert runs[0] == runs[1]
+    assert len(runs[0].strip()) == 32
+
+
+def test_planners_meet_the_same_luck_and_tuning_other_luck_than_evaluation():
+    facts = identity.setting_facts(setting())
+    others = [
+        identity.setting_facts(setting(**changes))
+        for changes in (
+            {"planner": DSS(n_steps=3)},
+            {"prior": Dirichlet(alpha=1.0)},
+            {"discount": 0.5},
+            {"steps": 7},
+        )
+    ]
+    draws = lambda facts, phase, r: tuple(identity.environment_stream(facts, phase, r).generate_state(4))
+    assert {draws(other, TUNE, 0) for other in others} == {draws(facts, TUNE, 0)}
+    many = [draws(facts, phase, r) for phase in (TUNE, EVALUATE) for r in range(500)]
+    many += [
+        draws(identity.setting_facts(setting(**c)), TUNE, 0) for c in ({"seed": 4}, {"env": "double_loop"})
+    ]
+    assert len(set(many)) == len(many)
+
+
+def test_streams_of_phases_differ_by_their_spawn_key():
+    """SeedSequence keeps streams of different spawn keys apart by construction."""
+    facts = identity.setting_facts(setting())
+    tune, evaluate = (identity.environment_stream(facts, phase, 3) for phase in (TUNE, EVALUATE))
+    assert tune.entropy == evaluate.entropy
+    assert (tune.spawn_key, evaluate.spawn_key) == ((0, 3), (1, 3))
+
+
+def test_a_parameter_that_has_no_name_is_refused():
+    with pytest.raises(TypeError, match="cannot be part of a run's identity"):
+        identity.plain({"generator": lambda mdp, discount: None})
+
+
+def test_labels_of_a_study_do_not_matter():
+    texts = ['environments = ["chain"]\nalgorithms = ["random"]',
+             '[environments.other]\nenv = "chain"\n[algorithms.mine]\nplanner = "random"']  # fmt: skip
+    cells = [parse_study(text).cells[0] for text in texts]
+    facts = [identity.setting_facts(cell.setting(cell.configurations[0])) for cell in cells]
+    assert facts[0] == facts[1]

@@ -1,0 +1,151 @@
+"""Studies from TOML."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bamdp.lab.reading import load_study, parse_study
+
+SMALL = """
+title = "Small"
+runs = 5
+steps = 50
+environments = ["chain", "double_loop"]
+[algorithms.thompson]
+[algorithms.mine]
+planner = "dss-pi:n_steps=7"
+n_policies = [2, 4]
+"""
+
+
+def test_a_study_is_cells_of_places_and_algorithms():
+    study = parse_study(SMALL)
+    assert [(c.place.label, c.algorithm, len(c.configurations)) for c in study.cells] == [
+        ("chain", "thompson", 1),
+        ("chain", "mine", 2),
+        ("double_loop", "thompson", 1),
+        ("double_loop", "mine", 2),
+    ]
+    mine = study.cells[1]
+    assert mine.setting(mine.configurations[1]).planner.parameters()["n_policies"] == 4
+    assert mine.setting(mine.configurations[1]).planner.n_steps == 7
+    assert (study.title, study.runs, mine.place.steps, mine.place.limit) == ("Small", 5, 50, 0.25)
+
+
+def test_steps_and_limits_are_the_environments_unless_given():
+    study = parse_study(
+        'algorithms = ["random"]\n[environments.maze]\n[environments.g]\nenv = "grid5"\nlimit = 2.5'
+    )
+    assert [(p.label, p.env, p.steps, p.limit) for p in study.places] == [
+        ("maze", "maze", 20000, 1.5),
+        ("g", "grid5", 1000, 2.5),
+    ]
+
+
+def test_an_algorithm_can_have_values_of_its_own_in_a_place():
+    study = parse_study(
+        SMALL
+        + "generator.tol = 1e-3\n[algorithms.mine.at.chain]\nn_policies = 8\nprior = ['flat', 'sparse']\n"
+    )
+    here, there = study.cells[1].configurations, study.cells[3].configurations
+    assert [(c["n_policies"], c["prior"], c["generator.tol"]) for c in here] == [
+        (8, "flat", 1e-3),
+        (8, "sparse", 1e-3),
+    ]
+    assert [c["n_policies"] for c in there] == [2, 4]
+
+
+def test_priors_and_discounts_for_all_can_be_spaces():
+    study = parse_study('prior = ["flat", "sparse"]\n"prior.beta" = [2, 4]\ndiscount = [0.9, 0.95]\n' + SMALL)
+    assert len(study.cells[0].configurations) == 6
+
+
+def test_quick_cuts_down_runs_horizons_and_tuning_and_marks_the_study():
+    text = SMALL + "[tuning]\nruns = 10\n[quick]\nruns = 2\nsteps = 20\ntuning_runs = 3\nconfigurations = 1\n"
+    quick, full = parse_study(text, quick=True), parse_study(text)
+    assert (quick.quick, quick.runs, quick.cells[0].place.steps, quick.tuning.runs) == (True, 2, 20, 3)
+    assert len(quick.cells[1].configurations) == 1
+    assert (full.quick, full.runs, full.cells[0].place.steps, full.tuning.runs) == (False, 5, 50, 10)
+
+
+def test_quick_never_makes_anything_longer():
+    study = parse_study(SMALL.replace("runs = 5", "runs = 1").replace("steps = 50", "steps = 9"), quick=True)
+    assert (study.runs, study.cells[0].place.steps) == (1, 9)
+
+
+def test_spaces_of_unequal_size_are_said_when_tuning():
+    assert "thompson 1, mine 2" in parse_study(SMALL + "[tuning]\n").notes[0]
+    assert parse_study(SMALL).notes == ()
+
+
+def test_a_model_lies_beside_the_study(tmp_path, monkeypatch):
+    (tmp_path / "sub").mkdir()
+    np.savez(tmp_path / "sub" / "swap.npz", transitions=[[[0.0, 1.0]], [[1.0, 0.0]]], rewards=[0.0, 1.0])
+    (tmp_path / "sub" / "s.toml").write_text(
+        'algorithms = ["random"]\n[environments.swap]\nenv = "file:swap.npz"'
+    )
+    monkeypatch.chdir(tmp_path)
+    assert load_study("sub/s.toml").places[0].label == "swap"
+
+
+def test_a_part_of_a_study():
+    part = parse_study(SMALL).only(["chain"], ["mine"])
+    assert [cell.label for cell in part.cells] == ["mine in chain"]
+    with pytest.raises(ValueError, match="did you mean 'chain'"):
+        parse_study(SMALL).only(["chian"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ('titel = "x"', "unknown key 'titel'; did you mean 'title'"),
+        ("runs = 0", "runs = 0 leaves nothing"),
+        ("runs = -1", "runs must be at least 0"),
+        ("runs = 2.5", "runs must be a whole number"),
+        ("seed = -1", "seed must be at least 0"),
+        ("discount = 1.0", "algorithms.thompson: discount must be in"),
+        ('prior = "sprase"', "algorithms.thompson: unknown prior 'sprase'; did you mean 'sparse'"),
+        ('rewards = "beta"', "algorithms.thompson, in chain: beta rewards are 0 or 1"),
+        ("notes = 3", "notes must be a list"),
+        ("[environments.chain]\nstep = 3", "environments.chain: unknown key 'step'; did you mean 'steps'"),
+        ('[environments.a]\nenv = "chian"', "environments.a: unknown environment 'chian'; did you mean 'chain'"),
+        ("[tuning]\nmethods = 'grid'", "tuning: unknown key 'methods'; did you mean 'method'"),
+        ("[tuning]\nmethod = 'grit'", "tuning: unknown tuning method 'grit'; did you mean 'grid'"),
+        ("[tuning]\nbudget = 3", "are for method = \"halving\""),
+        ("[tuning]\nruns = 0", "tuning.runs must be at least 1"),
+        ("[algorithms.tompson]", "did you mean 'thompson'"),
+        ("[algorithms.sboss]\nn_model = 3", "algorithms.sboss: unknown parameter of sboss 'n_model'; did you mean 'n_models'"),
+        ("[algorithms.sboss]\nn_models = 0", "algorithms.sboss: n_models must be at least 1"),
+        ("[algorithms.sboss]\nn_models = []", "a list of values to choose from"),
+        ("[algorithms.sboss]\ninclude = [3]", "include must be a list of tables"),
+        ("[algorithms.sboss.at.chian]\nn_models = 3", "unknown environment in 'at' 'chian'; did you mean 'chain'"),
+        ('[algorithms.x]\nplanner = "sboss:n_models=2"\nn_models = 3', "n_models is given twice"),
+        ("[quick]\nrun = 2", "did you mean 'runs'"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_with_its_place(change, message):
+    keys = ("title", "runs", "environments = ")
+    kept = [
+        line
+        for line in SMALL.splitlines()
+        if not any(line.startswith(k) and k.strip(" =") in change for k in keys)
+    ]
+    top = not change.startswith("[")
+    text = "\n".join([change, *kept] if top else [*kept, change])
+    with pytest.raises((ValueError, TypeError)) as error:
+        parse_study(text, quick="quick" in change)
+    assert message in str(error.value)
+
+
+def test_a_file_that_is_no_study_is_an_error_in_one_line(tmp_path):
+    path = tmp_path / "s.toml"
+    path.write_text("runs = = 3")
+    with pytest.raises(ValueError, match=r"s\.toml: not TOML"):
+        load_study(path)
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ValueError, match="is not a text file"):
+        load_study(path)
+    path.write_text('algorithms = ["random"]')
+    with pytest.raises(ValueError, match="environments are missing"):
+        load_study(path)
