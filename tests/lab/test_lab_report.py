@@ -75,7 +75,7 @@ def page(written):
 
 def test_the_page_is_first_and_every_file_is_there(written):
     folder, paths = written
-    assert paths[0] == folder / "report.html"
+    assert paths[0] == folder / "index.html"
     assert len(set(paths)) == len(paths)
     assert all(path.stat().st_size for path in paths)
     there = {path for path in folder.rglob("*") if path.is_file()}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import doctest
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lab_samples import CEILINGS
+from lab_samples import CEILINGS, sample
 from scipy import stats
 
 from bamdp.ceilings import Ceilings
@@ -21,6 +22,13 @@ numbers = st.floats(-1e3, 1e3, allow_nan=False)
 @pytest.mark.parametrize("module", [statistics, comparisons, results])
 def test_examples(module):
     assert doctest.testmod(module).failed == 0
+
+
+def test_the_examples_of_the_documentation():
+    page = Path(__file__).parents[2] / "docs" / "statistics.md"
+    found = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    assert found.attempted
+    assert found.failed == 0
 
 
 def mean(x, axis):
@@ -161,10 +169,12 @@ def test_resampling_within_environments_does_not_count_their_differences_as_nois
 
 
 def test_ceilings_of_a_shorter_horizon_are_not_made_up():
-    from lab_samples import sample
-
     long, short = sample([5.0], horizon=1000), sample([5.0], algorithm="b", horizon=200)
     held = results.Results("t", (long, short), CEILINGS)
     assert held.horizon("chain") == 1000
     assert held.ceilings_of(long) is CEILINGS["chain"]
     assert held.ceilings_of(short) is None
+    screened = results.Results(
+        "t", (short,), CEILINGS, horizons={"chain": 1000}
+    )  # nothing of full length yet
+    assert screened.ceilings_of(short) is None

@@ -143,6 +143,17 @@ def test_the_chosen_configuration_stands_first_with_what_was_the_same(results):
     assert "The same in all: prior=sparse." in made.notes
 
 
+def test_means_over_different_steps_in_tuning_come_with_a_caution(results):
+    caution = "not comparable"
+    assert caution not in " ".join(tables.configurations(results, "grid5", "dss-pi").notes)
+    tuned = [
+        sample([k], phase="tune", horizon=steps, configuration={"k": k}) for k, steps in ((1, 100), (2, 1000))
+    ]
+    made = tables.configurations(Results("t", tuple(tuned), {}), "chain", "a")
+    assert caution in " ".join(made.notes)
+    assert [row[1].text for row in made.rows] == ["1000", "100"]
+
+
 def test_studies_without_runs_or_with_one_run_make_tables():
     for totals in ([], [3.0]):
         held = Results("t", (sample(totals), sample(totals, algorithm="b")), {})

@@ -55,8 +55,9 @@ def picture_block(svg: str, stem: str, caption: str, written: Iterable[Path], fo
     """A figure drawn into the page, its caption, and where its files are."""
     width = float(re.search(r'viewBox="0 0 ([\d.]+)', svg)[1])  # type: ignore[index]
     kind = "picture wide" if width > COLUMN else "picture"
+    drawing = inline_svg(svg, stem, caption)
     return (
-        f'<figure class="{kind}" id="picture-{safe(stem)}">\n<div class="scroll">{inline_svg(svg, stem, caption)}</div>\n'
+        f'<figure class="{kind}" id="picture-{safe(stem)}">\n<div class="scroll">{drawing}</div>\n'
         f"<figcaption>{safe(caption)}</figcaption>\n{_links(written, folder)}</figure>\n"
     )
 

@@ -1,7 +1,7 @@
 """A study as one page that opens anywhere, offline, and its tables and figures as files beside it.
 
 folder/
-  report.html    everything, self-contained
+  index.html     everything, self-contained
   tables/        Markdown, CSV, LaTeX
   figures/       PNG, SVG, PDF
 """
@@ -73,7 +73,7 @@ class _Writer:
 
     def write(self) -> list[Path]:
         sections = [section for section in self.sections() if section[2]]
-        path = self.folder / "report.html"
+        path = self.folder / "index.html"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(page.page(self.results.title, self.lead(), sections), encoding="utf-8")
         return [path, *self.written]

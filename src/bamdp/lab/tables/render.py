@@ -141,7 +141,8 @@ def html(table: Table) -> str:
     notes = "".join(f"<li>{_safe(note)}</li>" for note in table.notes)
     warning = f'<p class="warning">{_safe(table.warning)}</p>' if table.warning else ""
     return (
-        f'<figure class="table" id="table-{_safe(table.name)}">\n<figcaption>{_safe(table.title)}</figcaption>\n{warning}'
+        f'<figure class="table" id="table-{_safe(table.name)}">\n<figcaption>{_safe(table.title)}</figcaption>\n'
+        f"{warning}"
         f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table></div>\n'
         + (f'<ul class="notes">{notes}</ul>\n' if notes else "")
         + "</figure>\n"

@@ -14,6 +14,8 @@ from bamdp.lab.statistics import standard_error
 from bamdp.lab.tables.notes import warning
 from bamdp.lab.tables.table import MISSING, Cell, Table, decimals, mean_error, number, settings, text
 
+MIXED = "Means over different numbers of steps are not comparable; the longest stand first."
+
 
 def configurations(results: Results, environment: str, algorithm: str) -> Table:
     """Every configuration that was tried, the chosen one first, then by mean total reward."""
@@ -35,7 +37,7 @@ def configurations(results: Results, environment: str, algorithm: str) -> Table:
         "r" * len(varied) + "rrrrl",
         (
             "Mean total reward ± standard error over the tuning runs, whose seeds the evaluation never sees.",
-            "Means of different numbers of steps are not comparable; the longest stand first.",
+            *([MIXED] if len({sample.horizon for sample in samples}) > 1 else []),
             *([f"The same in all: {settings(same)}."] if same else []),
         ),
         (),
