@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lab_samples import CEILINGS, SKILL, learner, sample, study
+from scipy import optimize
 
 from bamdp.lab import figures
-from bamdp.lab.figures import curves, parameters, style, tradeoff
+from bamdp.lab.figures import curves, labels, parameters, style, tradeoff
 from bamdp.lab.groups import groups
 from bamdp.lab.results import Results
 
@@ -27,7 +28,7 @@ def looks(results):
     return figures.looks(results.algorithms)
 
 
-@pytest.mark.parametrize("module", [curves, style, tradeoff])
+@pytest.mark.parametrize("module", [curves, labels, style, tradeoff])
 def test_examples(module):
     assert doctest.testmod(module).failed == 0
 
@@ -54,15 +55,51 @@ def test_the_pareto_front_is_what_nobody_dominates(pairs):
     assert found.tolist() == [not dominated(*pair) for pair in pairs]
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=12).map(sorted), st.floats(0.01, 0.1))
-def test_labels_are_moved_apart_and_keep_their_order_and_centre(places, gap):
-    moved = style.spread(places, gap)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=9).map(sorted), st.floats(0.01, 0.12))
+def test_labels_are_moved_apart_and_stay_inside(places, gap):
+    moved = labels.spread(places, gap)
     assert np.diff(moved).min(initial=gap) >= gap - 1e-9
-    assert np.mean(moved) == pytest.approx(np.mean(places), abs=1e-9)
+    assert moved[0] >= -1e-9
+    assert moved[-1] <= 1.0 + 1e-9
+
+
+@given(st.lists(st.floats(0.3, 0.7), min_size=2, max_size=4).map(sorted))
+def test_no_other_places_take_a_smaller_move(places):
+    """Against SciPy's solution of the same constrained least squares."""
+    gap, n = 0.08, len(places)
+    found = optimize.minimize(
+        lambda y: np.sum((y - places) ** 2),
+        np.linspace(0.2, 0.8, n),
+        constraints={"type": "ineq", "fun": lambda y: np.diff(y) - gap},
+    )
+    assert labels.spread(places, gap) == pytest.approx(found.x, abs=1e-3)
+
+
+def test_labels_without_room_run_over_both_ends():
+    moved = labels.spread([0.5] * 11, gap=0.2)
+    assert (moved[0], moved[-1]) == pytest.approx((-0.5, 1.5))
 
 
 def test_labels_that_are_apart_stay():
-    assert style.spread([0.1, 0.5, 0.9], gap=0.2) == [0.1, 0.5, 0.9]
+    assert labels.spread([0.1, 0.5, 0.9], gap=0.2) == pytest.approx([0.1, 0.5, 0.9])
+
+
+def test_of_many_configurations_each_algorithm_shows_its_best_and_says_so(looks):
+    held = [
+        learner("chain", name, runs=3, shift=0.01 * k, configuration={"k": k})
+        for name in ("dss-pi", "bamcp")
+        for k in range(5)
+    ]
+    group = groups(Results("t", tuple(held), CEILINGS))[0]
+    best = {
+        f"{name} (k={max(range(5), key=lambda k: held[i + k].totals.mean())})"
+        for i, name in ((0, "dss-pi"), (5, "bamcp"))
+    }
+    figure = figures.learning_curves([group], looks)
+    assert set(lines(figure)) == best
+    assert "3 runs, 95% band, the best configuration of each algorithm" in texts(figure.axes[0])
+    assert {"dss-pi", "bamcp"} <= set(texts(figures.reward_against_time(group, looks).axes[0]))
+    assert len(lines(figures.learning_curves([replace(group, samples=group.samples[:8])], looks))) == 8
 
 
 def test_two_dozen_algorithms_have_looks_of_their_own_and_variants_keep_the_colour():

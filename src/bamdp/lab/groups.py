@@ -15,6 +15,8 @@ from bamdp.lab.comparisons import LEVEL, Comparison
 from bamdp.lab.results import EVALUATE, Results, Sample, names
 from bamdp.lab.statistics import Summary
 
+MANY = 8  # lines in one figure
+
 
 @dataclass(frozen=True, eq=False)
 class Group:
@@ -67,6 +69,17 @@ class Group:
         return sorted(
             self.named, key=lambda name: (not self.named[name].runs, -self.summaries[name].mean.value)
         )
+
+    @property
+    def leading(self) -> dict[str, Sample]:
+        """What a figure can show: all with runs, or if they are many the best configuration of each algorithm."""
+        held = {name: self.named[name] for name in self.ranked if self.named[name].runs}
+        if len(held) <= MANY:
+            return {name: sample for name, sample in self.named.items() if sample.runs}
+        first: dict[str, str] = {}
+        for name, sample in held.items():
+            first.setdefault(sample.algorithm, name)
+        return {name: sample for name, sample in self.named.items() if name in first.values()}
 
     @property
     def blind(self) -> bool:

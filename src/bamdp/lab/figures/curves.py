@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
 from bamdp.lab.figures import style
+from bamdp.lab.figures.labels import label_ends
 from bamdp.lab.figures.style import Look
 from bamdp.lab.groups import Group
 from bamdp.lab.statistics import band
@@ -64,8 +65,10 @@ def learning_curves(
     def panel(axes: Axes, group: Group) -> Ends:
         w = window or default_window(group.horizon)
         steps = style.points(group.horizon, first=max(1, w // 20))
-        curves = {name: trailing_mean(s.traces(), w, steps) for name, s in group.named.items() if s.runs}
-        return draw_learning(axes, steps, curves, style.group_looks(group, looks), w, best_per_step(group))
+        curves = {name: trailing_mean(s.traces(), w, steps) for name, s in group.leading.items()}
+        return draw_learning(
+            axes, steps, curves, style.variants(group.leading, looks), w, best_per_step(group)
+        )
 
     return _panels(groups, panel, warning)
 
@@ -98,7 +101,7 @@ def reward_figure(
     with style.sheet() as (figure, (axes,)):
         ends = draw_learning(axes, steps, smooth, style.looks(curves), window, optimum)
         style.title(axes, title, note)
-        style.label_ends(axes, ends, 2.8)
+        label_ends(axes, ends, 2.8)
     return figure
 
 
@@ -111,11 +114,9 @@ def regret_curves(groups: Sequence[Group], looks: Mapping[str, Look], *, warning
         if best is None:
             raise ValueError(f"no optimum of {group.label} is known, so there is no regret to draw")
         curves = {
-            name: best * steps - s.traces().cumsum(axis=-1)[:, steps - 1]
-            for name, s in group.named.items()
-            if s.runs
+            name: best * steps - s.traces().cumsum(axis=-1)[:, steps - 1] for name, s in group.leading.items()
         }
-        ends = _lines(axes, steps, curves, style.group_looks(group, looks))
+        ends = _lines(axes, steps, curves, style.variants(group.leading, looks))
         axes.axhline(0.0, color=style.GREY, linewidth=0.8)
         axes.set(xlim=(0, group.horizon), xlabel="step", ylabel="regret, total reward")
         return ends
@@ -170,11 +171,17 @@ def _panels(groups: Sequence[Group], panel: Callable[[Axes, Group], Ends], warni
     with style.sheet(len(groups), size) as (figure, all_axes):
         for axes, group in zip(all_axes, groups):
             ends = panel(axes, group)
-            style.title(axes, group.label, f"{style.runs_text(s.runs for s in group.samples)}, 95% band")
+            style.title(axes, group.label, _note(group))
             if len(groups) == 1:
-                style.label_ends(axes, ends, 0.8 * size[1])
+                label_ends(axes, ends, 0.8 * size[1])
         if len(groups) > 1:
             style.legend_below(figure, all_axes, warning)
         else:
             style.warn(figure, warning)
         return figure
+
+
+def _note(group: Group) -> str:
+    runs = style.runs_text(sample.runs for sample in group.leading.values())
+    hidden = sum(bool(sample.runs) for sample in group.samples) > len(group.leading)
+    return f"{runs}, 95% band" + (", the best configuration of each algorithm" if hidden else "")

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamdp.lab.figures import style
+from bamdp.lab.figures.labels import label_ends
 from bamdp.lab.figures.style import Look
 from bamdp.lab.results import Sample, differing
 from bamdp.lab.statistics import band
@@ -92,7 +93,7 @@ def ablation_curves(
             style.level(axes, optimum, "optimum, model known")
         axes.set(xlabel=parameter, ylabel=f"total reward, {shown[0].horizon} steps")
         style.title(axes, shown[0].environment, _over(shown, (parameter,)))
-        style.label_ends(axes, ends, 2.8)
+        label_ends(axes, ends, 2.8)
         style.warn(figure, warning)
     return figure
 

@@ -16,14 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bamdp.lab.groups import Group
+from bamdp.lab.results import Sample
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-Box = tuple[float, float, float, float]  # left, right, bottom, top
 
 INK, GREY, GRID, PAPER, ALARM = "#222222", "#555555", "#e4e4e4", "#ffffff", "#b00020"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -87,11 +85,11 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
     }
 
 
-def group_looks(group: Group, known: Mapping[str, Look]) -> dict[str, Look]:
-    """Looks by a group's labels: configurations of one algorithm are variants of its look."""
+def variants(named: Mapping[str, Sample], known: Mapping[str, Look]) -> dict[str, Look]:
+    """Looks of samples: configurations of one algorithm are variants of its look."""
     seen: Counter[str] = Counter()
     found = {}
-    for name, sample in group.named.items():
+    for name, sample in named.items():
         found[name] = known[sample.algorithm].variant(seen[sample.algorithm])
         seen[sample.algorithm] += 1
     return found
@@ -185,101 +183,6 @@ def runs_text(counts: Iterable[int]) -> str:
         return "no runs"
     low, high = min(held), max(held)
     return f"{low} run{'s' * (low > 1)}" if low == high else f"{low} to {high} runs"
-
-
-def label_ends(axes: Axes, ends: Sequence[tuple[str, float, str]], height: float) -> None:
-    """Write (label, y, colour) at the right edge, beside their lines, moved apart where they would overlap.
-
-    ``height`` is the panel's in inches, for the room that a line of text takes.
-    """
-    if not ends:
-        return
-    to_axes = axes.transData + axes.transAxes.inverted()
-    x = axes.get_xlim()[1]
-    held = sorted(((float(to_axes.transform((x, y))[1]), y, label, colour) for label, y, colour in ends))
-    places = spread([place for place, *_ in held], gap=0.155 / height)
-    for (place, _, label, colour), at in zip(held, places):
-        axes.plot(
-            [1.0, 1.015], [place, at], color=colour, linewidth=0.7, transform=axes.transAxes, clip_on=False
-        )
-        axes.text(1.022, at, label, color=colour, fontsize=8, va="center", transform=axes.transAxes)
-
-
-def name_points(figure: Figure, axes: Axes, named: Sequence[tuple[str, float, float, str]]) -> None:
-    """Write (label, x, y, colour) beside their points, at the first of a few places where nothing is in the way."""
-    figure.draw_without_rendering()  # limits and sizes are final only then
-    taken = [_box(axes.transData.transform((x, y)), 16.0, 16.0) for _, x, y, _ in named]
-    for label, x, y, colour in named:
-        at = axes.transData.transform((x, y))
-        sizes = (5.4 * len(label), 10.0)
-        offsets = [
-            (8, 5, "left"),
-            (-8, 5, "right"),
-            (8, -13, "left"),
-            (-8, -13, "right"),
-            (8, 17, "left"),
-            (-8, -26, "right"),
-        ]
-        boxes = [_text_box(at, offset, sizes, figure.dpi) for offset in offsets]
-        inside = axes.bbox
-        free = [
-            k for k, box in enumerate(boxes)
-            if not any(_overlap(box, other) for other in taken) and box[0] >= inside.x0 and box[1] <= inside.x1
-        ]  # fmt: skip
-        best = free[0] if free else 0
-        taken.append(boxes[best])
-        dx, dy, align = offsets[best]
-        axes.annotate(
-            label,
-            (x, y),
-            xytext=(dx, dy),
-            textcoords="offset points",
-            ha=align,
-            color=colour,
-            fontsize=8,
-            zorder=5,
-        )
-
-
-def spread(places: Sequence[float], gap: float) -> list[float]:
-    """Ascending places moved as little as a simple rule can, so that neighbours are ``gap`` apart.
-
-    Examples
-    --------
-    >>> [round(y, 3) for y in spread([0.5, 0.5, 0.9], gap=0.1)]
-    [0.45, 0.55, 0.9]
-    """
-    clusters: list[list[float]] = []  # [sum of (wanted − offset in the cluster), how many]
-    for place in places:
-        clusters.append([place, 1])
-        while len(clusters) > 1 and _foot(clusters[-2]) + (clusters[-2][1] * gap) > _foot(clusters[-1]):
-            upper, lower = clusters.pop(), clusters.pop()
-            clusters.append([lower[0] + upper[0] - upper[1] * lower[1] * gap, lower[1] + upper[1]])
-    return [_foot(cluster) + i * gap for cluster in clusters for i in range(int(cluster[1]))]
-
-
-def _text_box(at: Any, offset: tuple[int, int, str], size: tuple[float, float], dpi: float) -> Box:
-    dx, dy, align = offset
-    left = dx if align == "left" else dx - size[0]
-    scale = dpi / 72
-    return (
-        at[0] + left * scale,
-        at[0] + (left + size[0]) * scale,
-        at[1] + dy * scale,
-        at[1] + (dy + size[1]) * scale,
-    )
-
-
-def _box(centre: Any, width: float, height: float) -> Box:
-    return centre[0] - width / 2, centre[0] + width / 2, centre[1] - height / 2, centre[1] + height / 2
-
-
-def _overlap(a: Box, b: Box) -> bool:
-    return a[0] < b[1] and b[0] < a[1] and a[2] < b[3] and b[2] < a[3]
-
-
-def _foot(cluster: list[float]) -> float:
-    return cluster[0] / cluster[1]
 
 
 def points(horizon: int, count: int = 240, first: int = 1) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp.lab.figures import style
+from bamdp.lab.figures.labels import Box, name_points
 from bamdp.lab.figures.style import GREY, PAPER, Look
 from bamdp.lab.groups import Group
 from bamdp.lab.results import Sample
@@ -47,24 +48,33 @@ def reward_against_time(
     shown = {name: sample for name, sample in group.named.items() if sample.runs}
     times = {name: summarise(sample.ms_per_step).mean for name, sample in shown.items()}
     rewards = {name: group.summaries[name].mean for name in shown}
-    own = style.group_looks(group, looks)
+    own = style.variants(shown, looks)
     with style.sheet() as (figure, (axes,)):
         dots = _dots(axes, group, tried, looks)
         front = pareto([t.value for t in times.values()], [r.value for r in rewards.values()])
         for name, on_front in zip(shown, front):
             _point(axes, times[name], rewards[name], own[name], on_front)
-        _front(axes, [(times[n].value, rewards[n].value) for n, held in zip(shown, front) if held])
+        steps = _front(axes, [(times[n].value, rewards[n].value) for n, held in zip(shown, front) if held])
         if group.ceilings:
             style.level(axes, group.ceilings.optimum, "optimum, model known")
         _log_axis(axes)
         axes.set(xlabel="processor time of a step, ms (log)", ylabel=f"total reward, {group.horizon} steps")
         axes.margins(x=0.12, y=0.12)
-        style.name_points(
-            figure, axes, [(name, times[name].value, rewards[name].value, own[name].colour) for name in shown]
-        )
         style.title(axes, group.label, f"{style.runs_text(s.runs for s in shown.values())}; {KEY}{dots}")
         style.warn(figure, warning)
+        named = [
+            (w, times[n].value, rewards[n].value, own[n].colour) for n, w in _labels(group, shown).items()
+        ]
+        bars = [bar for name in shown for bar in _bars(times[name], rewards[name])]
+        name_points(figure, axes, named, bars + steps)
     return figure
+
+
+def _labels(group: Group, shown: Mapping[str, Sample]) -> dict[str, str]:
+    """What to write at which points: everything, or if that is too much each algorithm's name at its best one."""
+    if len(shown) == len(group.leading):
+        return {name: name for name in shown}
+    return {name: sample.algorithm for name, sample in group.leading.items()}
 
 
 def _point(axes: Axes, time: Estimate, reward: Estimate, look: Look, on_front: bool) -> None:
@@ -84,15 +94,26 @@ def _point(axes: Axes, time: Estimate, reward: Estimate, look: Look, on_front: b
     )
 
 
+def _bars(time: Estimate, reward: Estimate) -> list[Box]:
+    """Where a point's error bars are; without an interval, the point itself."""
+    x, y = time.value, reward.value
+    upright = (x, x, y, y) if np.isnan(reward.low) else (x, x, reward.low, reward.high)
+    flat = (x, x, y, y) if np.isnan(time.low) else (time.low, time.high, y, y)
+    return [upright, flat]
+
+
 def _arms(estimate: Estimate) -> list[list[float]] | None:
     if np.isnan(estimate.low):
         return None
     return [[max(estimate.value - estimate.low, 0.0)], [max(estimate.high - estimate.value, 0.0)]]
 
 
-def _front(axes: Axes, points: list[tuple[float, float]]) -> None:
-    x, y = zip(*sorted(points)) if points else ((), ())
+def _front(axes: Axes, points: list[tuple[float, float]]) -> list[Box]:
+    """Draw the front; returns where its steps are."""
+    front = sorted(points)
+    x, y = [x for x, _ in front], [y for _, y in front]
     axes.plot(x, y, color=GREY, linewidth=1.0, linestyle=(0, (2, 2)), drawstyle="steps-post", zorder=2)
+    return [(left, right, height, height) for left, right, height in zip(x, x[1:], y)]
 
 
 def _dots(axes: Axes, group: Group, tried: Sequence[Sample], looks: Mapping[str, Look]) -> str:
