@@ -129,6 +129,23 @@ def test_an_algorithm_that_misses_an_environment_gets_no_overall_score(results):
     assert 0.0 < rows["dss-pi"][1].value < 1.0
 
 
+def test_a_score_of_zero_stands_above_none_and_below_any_positive_one():
+    def played(name, score, environments=("chain", "grid5")):
+        for env in environments:
+            known = CEILINGS[env]
+            yield sample([known.random + score * (known.optimum - known.random)] * 2, env, name)
+
+    held = [
+        *played("lazy", 0.0),
+        *played("absent", 0.9, ["chain"]),
+        *played("good", 0.5),
+        *played("bad", -0.5),
+    ]
+    made = tables.overall(Results("t", tuple(held), CEILINGS))
+    assert [row[0].text for row in made.rows] == ["good", "lazy", "bad", "absent"]
+    assert made.rows[0][1].value == pytest.approx(0.5)
+
+
 def test_the_best_is_compared_with_each_of_the_others_from_its_side(results):
     (made,) = tables.against_best(results, "grid5")
     assert {row[0].text for row in made.rows} == {"dss-pi"}

@@ -83,9 +83,7 @@ def overall(results: Results) -> Table | None:
     others = [group.label for group in groups(results) if group not in columns]
     if len(columns) < 2:
         return None
-    rows = sorted(
-        (_overall_row(name, columns) for name in _rows(columns)), key=lambda row: -(row[1].value or -np.inf)
-    )
+    rows = sorted((_overall_row(name, columns) for name in _rows(columns)), key=_by_score)
     return Table(
         "overall",
         f"Normalised score over {len(columns)} environments: 0 random play, 1 optimum of the known model",
@@ -229,6 +227,12 @@ def _overall_row(name: str, columns: list[Group]) -> tuple[Cell, ...]:
         number(rank),
         covered,
     )
+
+
+def _by_score(row: tuple[Cell, ...]) -> float:
+    """The highest first, those without a score last."""
+    score = row[1].value
+    return np.inf if score is None else -score
 
 
 def _rows(columns: Iterable[Group]) -> list[str]:
