@@ -19,7 +19,6 @@ from bamdp.planners import DSS
 from bamdp.registry import make_rewards
 from bamdp.runs import Setting
 
-
 ENV = {key: value for key, value in os.environ.items() if key != "PYTHONHASHSEED"}
 
 
@@ -98,7 +97,7 @@ def test_a_known_name_stays_as_it_is():
 
 def test_names_do_not_depend_on_the_process():
     code = (
-        "from bamdp.lab import identity; from bamdp.lab.reading import parse_study; from bamdp.lab.units import units_of\n"
+        "from bamdp.lab.reading import parse_study\nfrom bamdp.lab.units import units_of\n"
         'cell = parse_study(\'environments = ["maze_door"]\\nalgorithms = ["dss-rtdp"]\').cells[0]\n'
         "print(units_of(cell.setting(cell.configurations[0]), 'tune', range(1), 1.0)[0].id)"
     )

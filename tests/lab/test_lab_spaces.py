@@ -94,7 +94,7 @@ def test_text_of_a_configuration_makes_the_planner():
     ("planner", "space", "message"),
     [
         ("dss-pi", {"prior.beat": (2,), **BELIEF}, "did you mean 'beta'"),
-        ("random", {"prior.beta": (2,), "prior": ("flat",), "discount": (0.9,)}, "unknown parameter of the prior flat 'beta'"),
+        ("random", {"prior.beta": (2,), "prior": ("flat",), "discount": (0.9,)}, "unknown parameter of the prior flat"),
         ("dss-rtdp", {"generator.dept": (2,), **BELIEF}, "did you mean 'depth'"),
         ("random", {"prior": ("sparse:beta=2",), "prior.beta": (2,), "discount": (0.9,)}, "given twice"),
         ("random", {"prior": ("sprase",), "discount": (0.9,)}, "did you mean 'sparse'"),

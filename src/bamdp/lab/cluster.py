@@ -20,6 +20,7 @@ import bamdp
 from bamdp.processes import Lost, Progress, Work
 
 TIMEOUT = 10.0  # seconds to reach the scheduler
+FETCH = 5.0  # seconds to fetch a result
 COUNT_EVERY = 5.0  # seconds between two counts of the workers
 AT_LEAST = (
     16  # runs handed over even if there are no workers yet: clusters that grow with the queue need to see one
@@ -40,7 +41,9 @@ class Cluster:
     def __init__(self, address: str, progress: Progress | None = None) -> None:
         distributed = _distributed()
         if not re.fullmatch(r"([a-z]+://)?[^/\s]+:\d+", address):
-            raise ValueError(f"{address!r} is not the address of a scheduler; write for instance tcp://127.0.0.1:8786")
+            raise ValueError(
+                f"{address!r} is not the address of a scheduler; write for instance tcp://127.0.0.1:8786"
+            )
         logging.getLogger("distributed").setLevel(logging.ERROR)  # we say ourselves what went wrong
         self.address = address
         self.progress = progress or (lambda n: None)
@@ -50,7 +53,8 @@ class Cluster:
             raise ValueError(
                 f"no Dask scheduler answers at {address} ({_line(error)}); begin one with `dask scheduler`"
             ) from None
-        self.executor = self.client.get_executor(pure=False)
+        self._check_workers()
+        self.running: dict[Future[Any], Any] = {}  # ours, and Dask's
         self.counted, self.workers = -COUNT_EVERY, 0
 
     def __enter__(self) -> Cluster:
@@ -60,6 +64,14 @@ class Cluster:
         self.stop()
         self.client.close()
 
+    def _check_workers(self) -> None:
+        """A worker that cannot import what it is sent dies without a word, so ask first."""
+        try:
+            self.client.run(exec, "import bamdp")
+        except ImportError as error:
+            self.client.close()
+            raise ValueError(f"workers at {self.address} have no bamdp ({error}); install it there") from None
+
     @property
     def places(self) -> int:
         """Two runs for each thread there is, so that nobody waits for the next."""
@@ -68,30 +80,42 @@ class Cluster:
         return max(2 * self.workers, AT_LEAST)
 
     def submit(self, work: Work, item: Any) -> Future[Any]:
-        future: Future[Any] = self.executor.submit(_remote, work, item, bamdp.__version__)
+        future: Future[Any] = Future()
+        self.running[future] = self.client.submit(_remote, work, item, bamdp.__version__, pure=False)
         return future
 
     def look(self) -> None:
-        """Nothing is told of a run before its end."""
+        """Fetch what has come to an end; a result that was lost with its worker is fetched when it is there again."""
+        for future, theirs in list(self.running.items()):
+            if theirs.status == "pending":
+                continue
+            try:
+                future.set_result(theirs.result(timeout=FETCH))
+            except TimeoutError:  # lost with a worker, and being worked out again
+                continue
+            except (Exception, CancelledError) as error:
+                future.set_exception(error)
+            del self.running[future]
 
     def outcome(self, future: Future[Any]) -> Any:
         from distributed.scheduler import KilledWorker
 
-        try:
-            result, steps = future.result()
-        except KilledWorker:
+        error = future.exception()
+        if isinstance(error, KilledWorker):
             return Lost(begun=True)
-        except CancelledError:
+        if isinstance(error, CancelledError):
             return RuntimeError(
                 f"the connection to the scheduler at {self.address} was lost; what is done is kept: try again"
             )
-        except Exception as error:
+        if error is not None:
             return error
+        result, steps = future.result()
         self.progress(steps)
         return result
 
     def stop(self) -> None:
-        self.executor.shutdown(wait=False)
+        self.client.cancel(list(self.running.values()))
+        self.running.clear()
 
 
 def _remote(work: Work, item: Any, version: str) -> tuple[Any, int]:

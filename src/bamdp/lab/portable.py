@@ -11,6 +11,7 @@ import base64
 import json
 import lzma
 import os
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -52,9 +53,14 @@ def export_runs(study: Study, store: Store, path: str | Path) -> int:
 def import_runs(store: Store, path: str | Path) -> Imported:
     """Take the runs of a file in; all of them, or none if something is wrong with it."""
     entries = list(_read(Path(path)))
-    settings = {entry["setting"]: entry["facts"] for entry in entries if "setting" in entry}
-    for entry in entries:
-        _check(entry, settings, str(path))
+    named = [
+        (entry.get("setting", entry.get("machine")), entry) for entry in entries if isinstance(entry, dict)
+    ]
+    facts = {name: entry.get("facts") for name, entry in named if name is not None}
+    if not all(_sound(entry, facts) for entry in entries):
+        raise ValueError(
+            f"{path}: an entry does not agree with its name or its rewards; the file is damaged or edited"
+        )
     return _load(store, entries)
 
 
@@ -128,26 +134,26 @@ def _read(path: Path) -> Iterator[dict[str, Any]]:
     yield from lines[1:]
 
 
-def _check(entry: Mapping[str, Any], settings: Mapping[str, Any], path: str) -> None:
-    """That an entry is what its name says."""
+def _sound(entry: Any, facts: Mapping[str, Any]) -> bool:
+    """Whether an entry is what its name says; ``facts`` of settings and machines by their names."""
     try:
-        if "setting" in entry:
-            sound = digest(entry["facts"]) == entry["setting"]
-        elif "run" in entry:
-            facts = settings[entry["of"]]
-            sound = run_identity(facts, entry["phase"], entry["replicate"]) == entry["run"]
-            sound &= entry["status"] in STATUSES
-            if entry["status"] == DONE:
-                rewards = decode(base64.b64decode(entry["rewards"]))
-                sound &= len(rewards) == entry["steps"] and float(rewards.sum()) == entry["total"]
-        else:
-            sound = "decision" in entry or "machine" in entry
-    except (KeyError, TypeError, ValueError):
-        sound = False
-    if not sound:
-        raise ValueError(
-            f"{path}: an entry does not agree with its name or its rewards; the file is damaged or edited"
-        )
+        if "run" in entry:
+            return _sound_run(entry, facts)
+        name = entry.get("setting", entry.get("machine"))
+        return "decision" in entry if name is None else digest(entry["facts"]) == name
+    except (KeyError, TypeError, AttributeError, ValueError, zlib.error):
+        return False
+
+
+def _sound_run(entry: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
+    name = run_identity(facts[entry["of"]], entry["phase"], entry["replicate"])
+    complete = {"run", "of", "on", "rewards", *FIELDS} - {"id", "setting"} <= set(entry)
+    if not complete or entry["run"] != name or entry["on"] not in facts or entry["status"] not in STATUSES:
+        return False
+    if entry["status"] != DONE:
+        return True
+    rewards = decode(base64.b64decode(entry["rewards"]))
+    return len(rewards) == entry["steps"] and float(rewards.sum()) == entry["total"]
 
 
 @contextmanager
