@@ -1,0 +1,201 @@
+"""The laboratory's commands, end to end, and what they say about bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bamdp.cli import main
+
+STUDY = """
+title = "A small study"
+environments = ["chain"]
+steps = 40
+runs = 3
+[algorithms.random]
+[algorithms.q-learning]
+epsilon = [0.1, 0.3]
+[tuning]
+runs = 2
+[quick]
+runs = 2
+steps = 10
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.toml").write_text(STUDY)
+    return tmp_path
+
+
+def call(capsys, command, status=0):
+    assert main(command.split()) == status
+    return capsys.readouterr()
+
+
+def page(err):
+    """Where a report was written to, by what was said."""
+    return Path(err.partition("report: ")[2].splitlines()[0])
+
+
+def call_json(capsys, command):
+    return json.loads(call(capsys, f"{command} --json").out)
+
+
+def test_compare_shows_a_table_and_pairs_and_keeps_its_runs(folder, capsys):
+    command = "compare chain random q-learning q-learning:epsilon=0.3 --steps 40 --runs 3"
+    out = call(capsys, command).out
+    assert all(word in out for word in ("random", "q-learning:epsilon=0.3", "optimum", "p (Holm)", "3"))
+    found = call_json(capsys, command)
+    totals = {sample["algorithm"]: sample["totals"] for sample in found["samples"]}
+    assert set(totals) == {"random", "q-learning", "q-learning:epsilon=0.3"}
+    assert found["ceilings"]["chain"]["optimum"] > 0
+    assert (folder / ".bamdp" / "runs.sqlite").exists()
+    more = call_json(capsys, command.replace("--runs 3", "--runs 5"))
+    assert {s["algorithm"]: s["totals"][:3] for s in more["samples"]} == totals
+
+
+def test_tune_chooses_and_tells_how_to_run_it(folder, capsys):
+    shown = call(
+        capsys, "tune chain q-learning --grid epsilon=.1,.4 prior.beta=2,4 --steps 40 --runs 2 --evaluate 2"
+    )
+    assert "4 configurations" in shown.out
+    assert "chosen: bamdp run chain q-learning --set epsilon=0." in shown.err
+    command = shown.err.partition("chosen: bamdp ")[2]
+    assert main([*command.split(), "--steps", "5", "--runs", "1"]) == 0
+    capsys.readouterr()
+    found = call_json(capsys, "tune chain q-learning --grid epsilon=.1,.4 prior.beta=2,4 --steps 40 --runs 2")
+    means = {repr(s["configuration"]): sum(s["totals"]) for s in found["samples"]}
+    assert means[repr(found["chosen"])] == max(means.values())
+
+
+def test_tune_by_halving_under_a_budget(folder, capsys):
+    options = "--method halving --budget 0.5 --configurations 5 --screening 20 --runs 3 --steps 40"
+    found = call_json(
+        capsys, f"tune chain q-learning --grid epsilon=.1,.2,.3 learning_rate=.1,.2,.3 {options}"
+    )
+    assert len({repr(s["configuration"]) for s in found["samples"]}) == 5
+    assert {s["steps"] for s in found["samples"]} == {20, 40}
+    assert found["chosen"] is not None
+
+
+def test_a_study_from_run_to_report(folder, capsys):
+    assert "no store yet" in call(capsys, "lab status s.toml", 2).err
+    assert "10 runs are done, 0 failed" in call(capsys, "lab run s.toml").err
+    cells = call_json(capsys, "lab status s.toml")["cells"]
+    assert [(cell["algorithm"], cell["done"], cell["missing"], cell["complete"]) for cell in cells] == [
+        ("random", 3, 0, True),
+        ("q-learning", 7, 0, True),
+    ]
+    assert "epsilon=0." in call(capsys, "lab status s.toml").out
+    shown = call(capsys, "lab report s.toml")
+    assert "q-learning" in shown.out
+    assert "A small study" in page(shown.err).read_text()
+    assert page(shown.err).parent.name == "s-report"
+
+
+def test_a_study_moves_to_another_store(folder, capsys):
+    call(capsys, "lab run s.toml")
+    assert "10 runs: s.runs.xz" in call(capsys, "lab export s.toml").err
+    assert "10 new runs" in call(capsys, "lab import s.toml --store other.sqlite").err
+    assert "0 new runs, 10 were there" in call(capsys, "lab import s.toml s.runs.xz --store other.sqlite").err
+    cells = call_json(capsys, "lab status s.toml --store other.sqlite")["cells"]
+    assert all(cell["complete"] for cell in cells)
+    for kind in ("csv", "parquet"):
+        assert f"10 runs: s.{kind}" in call(capsys, f"lab export s.toml --format {kind}").err
+
+
+def test_quick_is_short_and_marked(folder, capsys):
+    call(capsys, "lab run s.toml --quick")
+    shown = call(capsys, "lab report s.toml --quick --output quick")
+    assert "Quick run" in shown.out
+    assert "Quick run" in page(shown.err).read_text()
+    assert not call_json(capsys, "lab status s.toml")["cells"][0]["complete"]
+
+
+def test_an_incomplete_study_is_reported_as_such(folder, capsys):
+    call(capsys, "lab run s.toml --quick")
+    call(capsys, "lab run s.toml")
+    (folder / "s.toml").write_text(STUDY.replace("runs = 3", "runs = 5"))
+    assert "2 or more runs are missing" in call(capsys, "lab report s.toml").err
+    shown = call(capsys, "lab status s.toml")
+    assert "of processor time" in shown.err
+
+
+def test_progress_of_a_study_is_on_standard_error(folder, capfd):
+    assert main("lab run s.toml --progress --jobs 2".split()) == 0
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "A small study" in err
+    assert "100%" in err
+
+
+def test_table_1_is_reproduced_quickly_and_marked(folder, capsys):
+    options = "--quick --environments double_loop --algorithms dss-pi sboss"
+    shown = call(capsys, f"reproduce table1 {options} --output report")
+    assert "Quick run" in shown.out
+    assert "dss-pi" in shown.out
+    assert "Appendix C" in shown.err
+    assert page(shown.err).exists()
+    assert (folder / ".bamdp" / "dss2020.sqlite").exists()
+    found = call_json(capsys, f"reproduce table1 {options}")
+    assert found["quick"] is True
+    assert all(cell["algorithm"] in ("dss-pi", "sboss", "bfs3", "bamcp", "dss-rtdp")
+               for cell in call_json(capsys, "lab status dss2020/published --quick")["cells"])  # fmt: skip
+
+
+def test_lab_alone_tells_its_commands(capsys):
+    assert "status" in call(capsys, "lab").out
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("lab rnu s.toml", "unknown lab command 'rnu'; did you mean 'run'?"),
+        ("lab run", "the following arguments are required: STUDY"),
+        ("lab run none.toml", "none.toml: No such file or directory"),
+        ("lab run s.toml --job 2", "did you mean --jobs?"),
+        ("lab run s.toml --jobs 0", "jobs must be at least 1"),
+        ("lab run s.toml --store s.toml", "is not a store of bamdp"),
+        ("lab run s.toml --jobs 2 --cluster tcp://127.0.0.1:9", "exclude each other"),
+        ("lab run s.toml --cluster here", "is not the address of a scheduler"),
+        ("lab report s.toml", "there is no store yet"),
+        ("lab export s.toml --format xlsx", "unknown format 'xlsx'"),
+        ("lab import s.toml", "s.runs.xz: No such file"),
+        ("lab import s.toml s.toml", "is not a file of runs"),
+        ("lab run dss2020/fiar", "dss2020/fiar: No such file"),
+        ("compare chain", "the following arguments are required: PLANNER"),
+        ("compare chain random random", "random is given twice"),
+        ("compare chain rnadom", "did you mean 'random'"),
+        ("compare chian random", "did you mean 'chain'"),
+        ("compare chain random --runs 0", "leaves nothing to do"),
+        ("tune chain q-learning", "there is nothing to choose"),
+        ("tune chain q-learning --grid epsilon", "is not key=value,value"),
+        ("tune chain q-learning --grid epsilon=.1 epsilon=.2", "gives epsilon twice"),
+        ("tune chain q-learning --grid epsilom=.1,.2", "did you mean 'epsilon'"),
+        ("tune chain q-learning --grid epsilon=.1,.2 --budget 3", 'are for method = "halving"'),
+        ("tune chain q-learning --grid epsilon=.1,.2 --method gird", "did you mean 'grid'"),
+        ("reproduce", "the following arguments are required: TARGET"),
+        ("reproduce tabel1", "did you mean 'table1'"),
+        ("reproduce table1 --as fiar", "did you mean 'fair'"),
+        ("reproduce table1 --algorithms dss", "unknown algorithm of the study 'dss'"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(folder, capsys, command, message):
+    err = call(capsys, command, 2).err
+    assert message in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_a_study_with_a_mistake_names_its_place(folder, capsys):
+    (folder / "s.toml").write_text(STUDY.replace("epsilon", "epsilom"))
+    err = call(capsys, "lab run s.toml", 2).err
+    assert (
+        "s.toml: algorithms.q-learning: unknown parameter of q-learning 'epsilom'; did you mean 'epsilon'"
+        in err
+    )
+    assert not (folder / "s.sqlite").exists()
