@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from bamdp import _checks, _serial
 from bamdp._kernels.random import Seed, new_state
 from bamdp.beliefs.base import Prior, RewardModel
+from bamdp.beliefs.episodes import BEGIN_AGAIN
 from bamdp.envs.environment import Environment
 from bamdp.planners.base import Plan, Planner, Transition
 
@@ -36,6 +37,13 @@ class Agent:
         γ in [0, 1), the planning discount.
     terminal, action_mask
         Terminal states ``[S]`` and existing actions ``[S, A]``, where they are known beforehand.
+    end
+        The number of a state that stands for the end of an episode, where any transition may end one whatever the
+        environment shows then. Without it, a state that was entered with ``terminated`` is terminal.
+    objective
+        What an end is worth: ``"episode"``, nothing; ``"lifetime"``, what the next episode is worth, see
+        :mod:`bamdp.beliefs.episodes`. With ``"lifetime"`` the agent must be told where episodes begin
+        (:meth:`begin`).
     seed
         Of the agent's own random stream.
 
@@ -62,6 +70,8 @@ class Agent:
         rewards: RewardModel | ArrayLike | None = None,
         terminal: ArrayLike | None = None,
         action_mask: ArrayLike | None = None,
+        end: int | None = None,
+        objective: str = "episode",
         seed: Seed = None,
     ) -> None:
         if not isinstance(planner, Planner):
@@ -71,7 +81,13 @@ class Agent:
         self.planner = planner
         self.discount = _checks.discount(discount)
         self.belief = prior.belief(
-            n_states, n_actions, rewards=rewards, terminal=terminal, action_mask=action_mask
+            n_states,
+            n_actions,
+            rewards=rewards,
+            terminal=terminal,
+            action_mask=action_mask,
+            end=end,
+            objective=objective,
         )
         self.rng = new_state(seed)
         self.memory = planner.start(self.belief, self.discount)
@@ -89,9 +105,32 @@ class Agent:
         return self.planner.plan(memory, self.belief, self._state(state), rng)
 
     def observe(self, s: int, a: int, r: float, s2: int, terminated: bool = False) -> None:
-        """Learn from a real transition."""
-        self.belief.observe(s, a, r, s2, terminated)
-        self.planner.learn(self.memory, self.belief, Transition(s, a, r, s2, terminated))
+        """Learn from a real transition. A truncated episode has not ``terminated``; say :meth:`begin` after it."""
+        belief, changes = self.belief, self.belief.n_changes
+        belief.observe(s, a, r, s2, terminated)
+        if terminated and belief.episodes.end is not None:
+            s2 = belief.episodes.end
+        if belief.n_changes != changes:
+            self.planner.respace(self.memory, belief)
+            self._learn_starts(s2)
+        self.planner.learn(self.memory, belief, Transition(s, a, r, s2, terminated))
+
+    def begin(self, state: int) -> None:
+        """Take note that an episode begins here: the first, or one after an end or a truncation."""
+        state = self._state(state)
+        self.belief.begin(state)
+        if self.belief.episodes.again:
+            for end in np.flatnonzero(self.belief.episodes.ends).tolist():
+                seen = Transition(end, BEGIN_AGAIN, 0.0, state, False)
+                self.planner.learn(self.memory, self.belief, seen)
+        self.planner.begin(self.memory, self.belief, state)
+
+    def allow(self, state: int, actions: ArrayLike) -> None:
+        """Take note of which actions exist in a state, bool ``[A]``, where the environment says so on the way."""
+        changes = self.belief.n_changes
+        self.belief.allow(state, actions)
+        if self.belief.n_changes != changes:
+            self.planner.respace(self.memory, self.belief)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the agent to one ``.npz`` file; :meth:`load` goes on from it bit for bit."""
@@ -102,10 +141,21 @@ class Agent:
         """Read an agent that :meth:`save` wrote."""
         return _serial.load(path, Agent)
 
+    def _learn_starts(self, end: int) -> None:
+        """Tell the planner of the starts that a new end state has been given."""
+        episodes = self.belief.episodes
+        if episodes.again and episodes.ends[end]:
+            for start in np.repeat(np.arange(len(episodes.starts)), episodes.starts).tolist():
+                seen = Transition(end, BEGIN_AGAIN, 0.0, start, False)
+                self.planner.learn(self.memory, self.belief, seen)
+
     def _state(self, state: int) -> int:
         s = _checks.index(state, "state", self.belief.n_states)
-        if self.belief.space.terminal[s]:
-            raise ValueError(f"state {s} is terminal: there is nothing to choose; begin a new episode")
+        if self.belief.episodes.ends[s]:
+            raise ValueError(
+                f"state {s} is terminal: there is nothing to choose; begin a new episode (if episodes go on here at "
+                "other times, give the agent a state that stands for the end: end=...)"
+            )
         return s
 
 
@@ -202,6 +252,7 @@ def simulate(
     done = 0
     with _Progress(progress, T) as tick:
         state = env.reset(seed=seed)
+        agent.begin(state)
         for t in range(T):
             begin = time.thread_time()
             action = agent.act(state)
@@ -217,7 +268,10 @@ def simulate(
                 step = Step(t, state, action, reward, next_state, terminated)
                 if any([listener(agent, env, step) is False for listener in listeners]):
                     break
-            state = env.reset() if terminated else next_state
+            state = next_state
+            if terminated:
+                state = env.reset()
+                agent.begin(state)
     return Run(states[:done], actions[:done], rewards[:done], ends[:done], seconds[:done])
 
 

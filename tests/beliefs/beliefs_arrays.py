@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from bamdp.beliefs.cells import Cells
 from bamdp.beliefs.counts import SIZE, START, Counts
 
 # Fields that hold nothing but what is next computed into them.
-SCRATCH = {"mark", "memo", "memo_key", "sizes", "log", "past"}
+SCRATCH = {"mark", "memo", "memo_key", "sizes", "log", "past", "share", "last"}
 
 
 def content(state):
@@ -13,6 +14,10 @@ def content(state):
     if isinstance(state, Counts):
         used = [state.pool[r[START] : r[START] + r[SIZE]].copy() for r in state.rows]
         return [("rows", state.rows.copy()), ("top", state.top.copy()), *(("pool", x) for x in used)]
+    if isinstance(state, Cells):
+        used = state.top[0]
+        arrays = (state.head, state.top, state.stats[:used], state.link[:used])
+        return [("cells", array.copy()) for array in arrays]
     if isinstance(state, np.ndarray):
         return [("", state.copy())]
     if not isinstance(state, tuple):

@@ -13,7 +13,15 @@ from itertools import combinations
 
 import numpy as np
 
-from bamdp import BetaBernoulli, Dirichlet, FiniteMDP, FiniteModels, Mixture, SparseDirichlet
+from bamdp import (
+    BetaBernoulli,
+    Dirichlet,
+    FiniteMDP,
+    FiniteModels,
+    FiniteRewards,
+    Mixture,
+    SparseDirichlet,
+)
 
 S, A = 4, 2
 REWARDS = np.arange(S * A, dtype=float).reshape(S, A)
@@ -93,11 +101,31 @@ def mixture(parts, weights):
     return lambda data: sum(w * part(data) for w, part in zip(weights, parts)) / sum(weights)
 
 
-def beta_bernoulli(a, b):
+def by_cell(data, by_next):
+    """The rewards seen in each pair, or in each pair with its next state, as counts."""
+    cells = defaultdict(Counter)
+    for s, a, r, s2 in data:
+        cells[(s, a, s2) if by_next else (s, a)][r] += 1
+    return cells
+
+
+def finite_rewards(n_values, concentration, by_next):
+    """Symmetric Dirichlet over values 0.0 and 1.0, and more that are never seen."""
+    alpha = Fraction(concentration) / n_values
+
     def evidence(data):
-        rows = defaultdict(Counter)
-        for s, action, r, _ in data:
-            rows[s, action][int(r)] += 1
+        parts = (
+            dirichlet_row([alpha] * n_values, {int(r): n for r, n in counts.items()})
+            for counts in by_cell(data, by_next).values()
+        )
+        return math.prod(parts, start=Fraction(1))
+
+    return evidence
+
+
+def beta_bernoulli(a, b, by_next=False):
+    def evidence(data):
+        rows = by_cell(data, by_next)
         a_, b_ = Fraction(a), Fraction(b)
         return math.prod(
             (rising(a_, n[1]) * rising(b_, n[0]) / rising(a_ + b_, n[0] + n[1]) for n in rows.values()),
@@ -194,6 +222,18 @@ CASES = {
         sparse(0.2, ONE_BY_K),
         BetaBernoulli(a=0.5, b=2.0),
         beta_bernoulli(0.5, 2.0),
+    ),
+    "bernoulli by next": Case(
+        SparseDirichlet(alpha=0.2, beta=2.0),
+        sparse(0.2, ONE_BY_K),
+        BetaBernoulli(a=0.5, b=2.0, by="next"),
+        beta_bernoulli(0.5, 2.0, by_next=True),
+    ),
+    "values by next": Case(
+        SparseDirichlet(alpha=0.2, beta=2.0),
+        sparse(0.2, ONE_BY_K),
+        FiniteRewards(values=(0.0, 1.0), concentration=1.5, by="next"),
+        finite_rewards(2, 1.5, by_next=True),
     ),
     "own rewards": Case(OWN, models(OWN_TABLES, (2, 1, 1), OWN_REWARDS)),
 }

@@ -137,3 +137,23 @@ def reward_outcomes(R, row, s2, out):
 def draw_rewards(R, row, s2, rng, out):
     for i in range(out.shape[0]):
         out[i] = verbs.draw_reward(R, row, s2, rng)
+
+
+@kernel
+def log_density(R, row, s2, r):
+    return verbs.log_reward_probability(R, row, s2, r)
+
+
+@kernel
+def row_variance(T, R, row, index, prob):
+    """The posterior variance of E[r | row] under the mean row."""
+    end, background = verbs.mean_row(T, row, index, prob, 0)
+    return verbs.reward_variance(R, row, index, prob, 0, end, background)
+
+
+@kernel
+def play_rewards(T, R, steps, rewards):
+    """Push every (row, s2) with its reward."""
+    for i in range(steps.shape[0]):
+        verbs.push(T, steps[i, 0], steps[i, 1])
+        verbs.push_reward(R, steps[i, 0], steps[i, 1], rewards[i])

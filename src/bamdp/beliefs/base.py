@@ -2,7 +2,7 @@
 
 A :class:`Belief` holds a transition posterior ``T`` and a reward posterior ``R``, both NamedTuples of arrays
 that kernels understand (see :mod:`bamdp.beliefs.verbs`), and what is known in any case: which states are
-terminal and which actions exist.
+terminal and which actions exist. How episodes end and begin again is told in :mod:`bamdp.beliefs.episodes`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from bamdp._kernels.jit import Calls, kernel
 from bamdp._kernels.random import as_state
 from bamdp._kernels.rows import Rows, Space
 from bamdp.beliefs import verbs
+from bamdp.beliefs.episodes import BEGIN_AGAIN, Episodes, new_episodes
 from bamdp.beliefs.models import empty_rows, mean_model, sample_model
 from bamdp.mdp.model import FiniteMDP
 
@@ -35,6 +36,15 @@ def with_room(state: Any, depth: int) -> Any:
     raise TypeError(f"{type(state).__name__} is no belief state")
 
 
+@singledispatch
+def pay_nothing(state: Any, row: int) -> None:
+    """Let a row of a reward posterior be known to pay nothing."""
+    raise ValueError(
+        f"{type(state).__name__} says what models pay, and does not say that beginning again pays nothing; with "
+        "objective='lifetime' give a reward model or known rewards"
+    )
+
+
 class RewardModel(ABC):
     """Parameters of a prior over rewards."""
 
@@ -44,6 +54,27 @@ class RewardModel(ABC):
 
     def check(self, reward: float) -> None:
         """Refuse a reward that this model can never produce."""
+
+    def refusal(self, reward: float) -> str:
+        """Why a reward that passed :meth:`check` has probability 0 by now, and what to do."""
+        return f"{self} gives probability 0 to reward {reward}; use a model that allows it"
+
+
+def check_by(by: Any) -> str:
+    """What rewards depend on: ``"pair"`` or ``"next"``."""
+    return _checks.one_of(by, "by", ("pair", "next"))
+
+
+def check_bounds(bounds: Any) -> tuple[float, float] | None:
+    """(lowest, highest) reward, or None."""
+    if bounds is None:
+        return None
+    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
+        raise TypeError(f"bounds must be (lowest, highest), got {bounds!r}")
+    low, high = (_checks.real(bound, "every bound") for bound in bounds)
+    if not low < high:
+        raise ValueError(f"bounds must be (lowest, highest), got {bounds}")
+    return low, high
 
 
 class Prior(ABC):
@@ -65,6 +96,8 @@ class Prior(ABC):
         rewards: RewardModel | ArrayLike | None = None,
         terminal: ArrayLike | None = None,
         action_mask: ArrayLike | None = None,
+        end: int | None = None,
+        objective: str = "episode",
     ) -> Belief:
         """The posterior that lives: no data yet.
 
@@ -77,6 +110,12 @@ class Prior(ABC):
             rewards are known to be zero (unless the prior brings its own).
         terminal, action_mask
             What is known beforehand: terminal states ``[S]``, existing actions ``[S, A]``.
+        end
+            The number of a state that stands for the end of an episode, whatever the environment shows then. Without
+            it a state that was entered with ``terminated`` is terminal.
+        objective
+            ``"episode"``: nothing follows an end. ``"lifetime"``: the next episode does, see
+            :mod:`bamdp.beliefs.episodes`.
         """
         S = _checks.integer(n_states, "n_states")
         A = _checks.integer(n_actions, "n_actions")
@@ -91,7 +130,13 @@ class Prior(ABC):
 
             model = as_reward_model(rewards)
             R = model.state(S, A)
-        return Belief(self, model, T, R, self.space(S, A, terminal, action_mask))
+        space = self.space(S, A, terminal, action_mask)
+        belief = Belief(self, model, T, R, space, new_episodes(objective, end, space.terminal))
+        if belief.episodes.again and pay_nothing.dispatch(type(R)) is pay_nothing.dispatch(object):
+            pay_nothing(R, 0)  # says why not
+        for state in np.flatnonzero(belief.episodes.ends):
+            belief._close(int(state))
+        return belief
 
     def space(
         self, n_states: int, n_actions: int, terminal: ArrayLike | None, action_mask: ArrayLike | None
@@ -127,7 +172,15 @@ class Belief:
     array([0.25, 0.25, 0.5 ])
     """
 
-    def __init__(self, prior: Prior, reward_model: RewardModel | None, T: Any, R: Any, space: Space) -> None:
+    def __init__(
+        self,
+        prior: Prior,
+        reward_model: RewardModel | None,
+        T: Any,
+        R: Any,
+        space: Space,
+        episodes: Episodes | None = None,
+    ) -> None:
         self.prior = prior
         self.reward_model = reward_model
         self.T = T
@@ -137,6 +190,8 @@ class Belief:
         self.log_evidence = 0.0
         self.n_observed = 0
         self.call = Calls()  # of kernels on the arrays of this belief
+        self.n_changes = 0  # how often the space has changed
+        self.episodes = new_episodes("episode", None, space.terminal) if episodes is None else episodes
         self._room = 0  # simulated transitions that fit, until so many real ones have been seen
         self._room_until = 0
 
@@ -148,18 +203,96 @@ class Belief:
     def observe(self, s: int, a: int, r: float, s2: int, terminated: bool = False) -> None:
         """Learn from one real transition (equation 2 of the paper); raises before anything is changed."""
         s, a, s2, r = self._checked(s, a, r, s2)
-        self.reserve(1)
-        row = s * self.n_actions + a
-        log_p = self.call(_observe, self.T, self.R, row, s2, r)
-        if log_p == -math.inf:
+        if terminated:
+            s2 = self.episodes.end if self.episodes.end is not None else self._possible_end(s2, s)
+        self._learn(s, a, r, s2)
+        self.episodes.acted[s] = True
+        if terminated and not self.episodes.ends[s2]:
+            self._close(s2)
+
+    def begin(self, s: int) -> None:
+        """Learn that an episode began in ``s``: the first, or one after an end or a truncation."""
+        s = _checks.index(s, "start state", self.n_states)
+        if self.episodes.ends[s]:
             raise ValueError(
-                f"the prior gives probability 0 to going from state {s} by action {a} to state {s2} with "
-                f"reward {r}; use a prior that allows it"
+                f"state {s} ends episodes, so none can begin there; if it does not always end them, give the agent a "
+                "state that stands for the end (end=...)"
             )
+        ends = np.flatnonzero(self.episodes.ends).tolist() if self.episodes.again else []
+        for state in ends[1:]:  # so that all learn it or none does
+            if not self.predictive(state, BEGIN_AGAIN)[s] > 0.0:
+                raise ValueError(self._refusal(state, BEGIN_AGAIN, 0.0, s))
+        before = self.log_evidence
+        for i, state in enumerate(ends):
+            self._learn(state, BEGIN_AGAIN, 0.0, s)
+            if i == 0:  # one start is one piece of evidence, in however many rows it is kept
+                before = self.log_evidence
+        self.log_evidence = before
+        self.episodes.starts[s] += 1
+
+    def allow(self, s: int, actions: ArrayLike) -> None:
+        """Learn which actions exist in ``s``, bool ``[A]``: what an environment's action mask tells."""
+        s = _checks.index(s, "state", self.n_states)
+        mask = np.asarray(actions).astype(bool)
+        if mask.shape != (self.n_actions,):
+            raise ValueError(
+                f"the action mask must have {self.n_actions} entries, got shape {list(mask.shape)}"
+            )
+        if self.episodes.ends[s] or np.array_equal(mask, self.space.allowed[s]):
+            return
+        if not mask.any():
+            raise ValueError(f"the action mask of state {s} allows nothing; mark the state terminal instead")
+        self.space.allowed[s] = mask
+        self.n_changes += 1
+
+    def _learn(self, s: int, a: int, r: float, s2: int) -> None:
+        self.reserve(1)
+        log_p = self.call(_observe, self.T, self.R, s * self.n_actions + a, s2, r)
+        if log_p == -math.inf:
+            raise ValueError(self._refusal(s, a, r, s2))
         self.log_evidence += log_p
         self.n_observed += 1
-        if terminated:
-            self.space.terminal[s2] = True
+
+    def _refusal(self, s: int, a: int, r: float, s2: int) -> str:
+        if self.reward_model is not None and self.predictive(s, a)[s2] > 0.0:
+            return self.reward_model.refusal(r)
+        return (
+            f"the prior gives probability 0 to going from state {s} by action {a} to state {s2} with reward {r}; "
+            "use a prior that allows it"
+        )
+
+    def _possible_end(self, s2: int, s: int) -> int:
+        """Refuse an end where things went on before, if ends are followed by starts."""
+        if self.episodes.again and (s2 == s or self.episodes.acted[s2]):
+            raise ValueError(
+                f"an episode ended in state {s2}, where others went on; give the agent a state that stands for the end "
+                "(end=...)"
+            )
+        return s2
+
+    def _close(self, state: int) -> None:
+        """Make a state one in which episodes end."""
+        self.n_changes += 1
+        self.episodes.ends[state] = True
+        if not self.episodes.again:
+            self.space.terminal[state] = True
+            return
+        self.space.terminal[state] = False
+        self.space.allowed[state] = False
+        self.space.allowed[state, BEGIN_AGAIN] = True
+        row = state * self.n_actions + BEGIN_AGAIN
+        pay_nothing(self.R, row)
+        if not self.predictive(state, BEGIN_AGAIN).any():
+            raise ValueError(
+                f"{self.prior} knows nothing that follows state {state}, which ends episodes; for objective='lifetime' "
+                "use a prior that learns, such as Dirichlet, or models in which the state named end leads to a start"
+            )
+        before = self.log_evidence
+        for start in np.flatnonzero(self.episodes.starts).tolist():
+            for _ in range(self.episodes.starts[start]):
+                self._learn(state, BEGIN_AGAIN, 0.0, start)
+        if self.episodes.ends.sum() > 1:  # this evidence was counted already
+            self.log_evidence = before
 
     def observe_many(
         self, s: ArrayLike, a: ArrayLike, r: ArrayLike, s2: ArrayLike, terminated: ArrayLike | None = None
@@ -182,6 +315,8 @@ class Belief:
             if len(bad):
                 raise ValueError(f"{name}[{bad[0]}] must be in 0..{size - 1}, got {values[bad[0]]}")
         states, actions, nexts = (x.astype(np.int64) for x in (states, actions, nexts))
+        if self.episodes.end is not None:
+            nexts[ends] = self.episodes.end
         self._check_possible(states, actions, nexts, rewards, ends)
         row = states * self.n_actions + actions
         after = self.copy()
@@ -193,12 +328,13 @@ class Belief:
             after.n_observed += done
             if done < len(row[part]):
                 i = begin + done
-                raise ValueError(
-                    f"the prior gives probability 0 to transition {i}, from state {states[i]} by action "
-                    f"{actions[i]} to state {nexts[i]} with reward {rewards[i]}; use a prior that allows it"
-                )
-        self.space.terminal[nexts[ends]] = True
-        vars(self).update({**vars(after), "space": self.space})
+                why = after._refusal(int(states[i]), int(actions[i]), float(rewards[i]), int(nexts[i]))
+                raise ValueError(f"transition {i}: {why}")
+        vars(self).update({**vars(after), "space": self.space, "episodes": self.episodes})
+        self.episodes.acted[states] = True
+        for state in np.unique(nexts[ends]).tolist():
+            if not self.episodes.ends[state]:
+                self._close(state)
 
     def _check_possible(
         self,
@@ -218,17 +354,23 @@ class Belief:
         bad = np.flatnonzero(~self.space.allowed[s, a])
         if len(bad):
             raise ValueError(f"a[{bad[0]}] = {a[bad[0]]} does not exist in state {s[bad[0]]} (action_mask)")
-        ended_at = np.where(self.space.terminal, -1, len(s))  # [S]: when each state turned out terminal
+        ended_at = np.where(self.episodes.ends, -1, len(s))  # [S]: when each state turned out terminal
         np.minimum.at(ended_at, s2[ends], np.flatnonzero(ends))
         bad = np.flatnonzero(ended_at[s] < np.arange(len(s)))
         if len(bad):
             raise ValueError(f"s[{bad[0]}] = {s[bad[0]]} is a terminal state: nothing follows it")
+        if self.episodes.again and self.episodes.end is None:
+            acted = self.episodes.acted.copy()
+            acted[s] = True
+            for state in np.unique(s2[ends]).tolist():
+                if acted[state]:
+                    self._possible_end(state, state)
 
     def _checked(self, s: int, a: int, r: float, s2: int) -> tuple[int, int, int, float]:
         s = _checks.index(s, "state", self.n_states)
         a = _checks.index(a, "action", self.n_actions)
         s2 = _checks.index(s2, "next state", self.n_states)
-        if self.space.terminal[s]:
+        if self.episodes.ends[s]:
             raise ValueError(
                 f"state {s} is terminal: nothing follows it; begin a new episode at a start state"
             )
@@ -313,9 +455,10 @@ class Belief:
     def copy(self) -> Belief:
         """An independent belief in the same state."""
         T, R = copy_state((self.T, self.R))
-        twin = Belief(self.prior, self.reward_model, T, R, copy_state(self.space))
+        space, episodes = copy_state(self.space), self.episodes.copy()
+        twin = Belief(self.prior, self.reward_model, T, R, space, episodes)
         twin.log_evidence = self.log_evidence
-        twin.n_observed = self.n_observed
+        twin.n_observed, twin.n_changes = self.n_observed, self.n_changes
         return twin
 
     def save(self, path: Any) -> None:
@@ -393,6 +536,7 @@ _serial.known(
         "space": b.space,
         "log_evidence": b.log_evidence,
         "n_observed": b.n_observed,
+        "episodes": b.episodes,
     },
     make=lambda parts: _restored(**parts),
 )

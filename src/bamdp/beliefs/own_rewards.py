@@ -100,7 +100,7 @@ def _expected(R, row, index, prob, begin, end, background):
 
 
 @verbs.reward_variance.register(OwnRewards)
-def _variance(R, row):
+def _variance(R, row, index, prob, begin, end, background):
     mean, square = 0.0, 0.0
     for m in range(R.weights.now.shape[0]):
         mean += R.weights.now[m] * R.expected[m, row]

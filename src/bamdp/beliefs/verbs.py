@@ -112,8 +112,11 @@ def expected_reward(R, row, index, prob, begin, end, background):
 
 
 @generic
-def reward_variance(R, row):
-    """Posterior variance of E[r | row], as far as the reward model itself is open: 0 for known rewards."""
+def reward_variance(R, row, index, prob, begin, end, background):
+    """Posterior variance of E[r | row], as far as the reward model itself is open: 0 for known rewards.
+
+    The mean transition row stands at ``begin:end`` (plus background), as for :func:`expected_reward`.
+    """
 
 
 @generic

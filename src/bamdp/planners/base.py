@@ -19,7 +19,10 @@ from bamdp.beliefs.base import Belief
 
 
 class Transition(NamedTuple):
-    """A real step: in ``s`` took ``a``, got ``r``, came to ``s2``, which ended the episode or not."""
+    """A real step: in ``s`` took ``a``, got ``r``, came to ``s2``, which ended the episode or not.
+
+    An end is worth 0 only if ``belief.space.terminal[s2]``: with the objective "lifetime" a start follows it.
+    """
 
     s: int
     a: int
@@ -79,6 +82,12 @@ class Planner(ABC):
 
     def learn(self, memory: Any, belief: Belief, seen: Transition) -> None:
         """Take note of a real transition that the belief has just learned."""
+
+    def begin(self, memory: Any, belief: Belief, state: int) -> None:
+        """An episode begins in ``state``: the first, or one after an end or a truncation."""
+
+    def respace(self, memory: Any, belief: Belief) -> None:
+        """A state has turned out to end episodes, or an action not to exist: what was solved may be out of date."""
 
     def parameters(self) -> dict[str, Any]:
         """The hyper-parameters by name."""

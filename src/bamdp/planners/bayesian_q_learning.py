@@ -289,8 +289,8 @@ class BayesianQLearning(Planner):
         low, high = (float(x) / (1.0 - discount) for x in _reward_range(belief.R))
         if not (math.isfinite(low) and math.isfinite(high)) and (self.mu0 is None or self.beta is None):
             raise ValueError(
-                f"{belief.reward_model} sets no bounds on rewards to derive a prior over returns from; "
-                "give mu0 and beta"
+                f"{belief.reward_model} sets no bounds on rewards to derive a prior over returns from; give it "
+                "bounds=(low, high), or give mu0 and beta"
             )
         mu0 = low + LEVEL * (high - low) if self.mu0 is None else float(self.mu0)
         beta = self.beta
@@ -320,9 +320,9 @@ class BayesianQLearning(Planner):
         return Plan(action, float(memory.mu0[state, action]), candidates, details=details)
 
     def learn(self, memory: Memory, belief: Belief, seen: Transition) -> None:
-        s, a, r, s2, terminated = seen
+        s, a, r, s2, _ = seen
         after = None
-        if not (terminated or belief.space.terminal[s2]):
+        if not belief.space.terminal[s2]:
             means = np.where(belief.space.allowed[s2], memory.mu0[s2], -np.inf)
             after = pair(memory, s2, int(np.argmax(means)))
         update = moment_update if self.update == "moment" else mixture_update

@@ -45,7 +45,7 @@ class BEBState(NamedTuple):
 
 
 @bonus.register(BEBState)
-def _bonus(B, T, R, row, index, mean, variance, at):
+def _bonus(B, T, R, row, index, mean, variance, begin, at, background):
     return B.weight / (1.0 + verbs.concentration(T, row))
 
 

@@ -292,8 +292,8 @@ def learn_really(learner, space, discount, s, a, r, s2):
 
 
 @kernel
-def learn_nothing(learner, space):
-    """The policy before any transition."""
+def set_policies(learner, space):
+    """The policy in every state."""
     for s in range(learner.q.shape[0]):
         set_policy(learner, space, s)
 
@@ -302,7 +302,7 @@ def new_learner(space: Space, epsilon: float, rate: float) -> Learner:
     """Q is 0: all allowed actions are greedy."""
     n_states, n_actions = space.allowed.shape
     learner = Learner(np.zeros((n_states, n_actions)), np.ones((n_states, n_actions - 1)), epsilon, rate)
-    learn_nothing(learner, space)
+    set_policies(learner, space)
     return learner
 
 
@@ -572,6 +572,10 @@ class TreeSearch(Planner):
         if follows and reroot(memory.tree, belief.space, a, s2, float(r), memory.by_reward, moved):
             rehash(memory.tree, memory.by_reward)
             memory.root_state = s2
+
+    def respace(self, memory: Memory, belief: Belief) -> None:
+        set_policies(memory.learner, belief.space)
+        memory.root_state = -1
 
 
 def auto_depth(discount: float) -> int:

@@ -472,7 +472,7 @@ class BFS3(Planner):
         if not (math.isfinite(low) and math.isfinite(high)):
             raise ValueError(
                 f"BFS3 bounds values by the range of the rewards, and {belief.reward_model or type(belief.R).__name__} "
-                "has none; use KnownRewards or BetaBernoulli, or a planner without bounds, such as BAMCP"
+                "has none; give it bounds=(low, high), or use a planner without bounds, such as BAMCP"
             )
         nodes = min(self.n_trajectories * self.depth, FIRST_NODES)
         tree = new_tree(belief.n_actions, self.n_successors, self.depth, nodes, nodes * self.n_successors)
@@ -515,7 +515,7 @@ class BFS3(Planner):
         )
 
     def _setting(self, memory: Memory, belief: Belief) -> Setting:
-        ends = bool(belief.space.terminal.any())
+        ends = bool(belief.episodes.ends.any())
         low, high = (r / (1.0 - memory.discount) for r in memory.reward_range)
         if ends or self.leaf == "zero":  # rewards may stop, so the value may be nearer to 0 than for ever r
             low, high = min(low, 0.0), max(high, 0.0)

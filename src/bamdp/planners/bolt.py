@@ -218,7 +218,7 @@ class BOLT(Planner):
         return Memory(new_workspace(belief), hopes, discount, np.zeros(belief.n_actions))
 
     def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        by_next = bool(getattr(belief.R, "next_step", 0))  # known rewards R(s, a, s')
+        by_next = bool(getattr(belief.R, "next_step", 0))  # rewards R(s, a, s')
         while True:
             space = memory.space
             action = belief.call(

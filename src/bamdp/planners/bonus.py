@@ -30,6 +30,7 @@ from bamdp.beliefs.dirichlet import FullState, SymmetricState
 from bamdp.beliefs.mixture import MixtureState
 from bamdp.beliefs.models import skip_row
 from bamdp.beliefs.sparse import SparseState
+from bamdp.beliefs.values import FiniteRewards
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
 from bamdp.planners.workspace import Workspace, new_workspace
 
@@ -39,8 +40,11 @@ INDEPENDENT = (SymmetricState, FullState, SparseState)  # a transition changes i
 
 
 @generic
-def bonus(B, T, R, row, index, mean, variance, at):
-    """What ``row`` is paid beyond its expected reward; NaN if the scratch from ``at`` on is too small."""
+def bonus(B, T, R, row, index, mean, variance, begin, at, background):
+    """What ``row`` is paid beyond its expected reward; NaN if the scratch from ``at`` on is too small.
+
+    The mean row stands at ``begin:at`` (plus background).
+    """
 
 
 @kernel
@@ -81,7 +85,7 @@ def _write(T, R, B, rows, variance, extra, row, at):
     end, background = verbs.mean_row(T, row, rows.index, rows.prob, at)
     if end == verbs.NO_ROOM:
         return end
-    more = bonus(B, T, R, row, rows.index, rows.prob, variance, end)
+    more = bonus(B, T, R, row, rows.index, rows.prob, variance, at, end, background)
     if np.isnan(more):
         return verbs.NO_ROOM
     expected = verbs.expected_reward(R, row, rows.index, rows.prob, at, end, background)
@@ -209,12 +213,16 @@ class BonusPlanner(Planner):
         bonuses = {c.action: float(memory.extra[first + c.action]) for c in candidates}
         return Plan(action, float(memory.q[action]), candidates, details={"bonus": bonuses})
 
+    def respace(self, memory: Memory, belief: Belief) -> None:
+        memory.changed = EVERY_ROW
+
     def learn(self, memory: Memory, belief: Belief, seen: Transition) -> None:
         alone = (
             memory.changed == NO_ROW
             and not seen.terminated
             and belief.n_observed == memory.n_observed + 1
             and isinstance(belief.T, INDEPENDENT)
+            and not (isinstance(belief.reward_model, FiniteRewards) and belief.reward_model.values is None)
         )
         memory.changed = seen.s * belief.n_actions + seen.a if alone else EVERY_ROW
         memory.n_observed = belief.n_observed

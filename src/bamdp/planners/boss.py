@@ -102,5 +102,8 @@ class BOSS(Planner):
         memory.visits[row] += 1
         if memory.visits[row] == self.known_after:
             memory.due = True
-        if seen.terminated and not memory.models.merged.terminal[seen.s2]:
+        if belief.space.terminal[seen.s2] and not memory.models.merged.terminal[seen.s2]:
             memory.due = True
+
+    def respace(self, memory: Memory, belief: Belief) -> None:
+        memory.due = True

@@ -380,6 +380,12 @@ class DSS(Planner):
         if seen.terminated:
             memory.left = 0
 
+    def begin(self, memory: Memory, belief: Belief, state: int) -> None:
+        memory.left = 0
+
+    def respace(self, memory: Memory, belief: Belief) -> None:
+        memory.left = 0
+
     def leaf_value(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> float:
         """The value of the hyper-state that the belief is in now, by ``leaf``."""
         before = rng.copy()

@@ -318,7 +318,8 @@ class FHTS(Planner):
         if not enumerable or not 1 <= verbs.n_outcomes(belief.R) <= MANY_REWARDS:
             raise ValueError(
                 f"FHTS enumerates rewards, and {belief.reward_model or type(belief.R).__name__} has too many to "
-                "enumerate; use KnownRewards or BetaBernoulli, or a planner that samples, such as SparseSampling"
+                "enumerate; use KnownRewards, BetaBernoulli or FiniteRewards, or a planner that samples, such as "
+                "SparseSampling"
             )
         return Memory(discount, FIRST_ROOM, 4 * belief.n_states + 64)
 

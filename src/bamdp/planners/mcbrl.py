@@ -19,8 +19,9 @@ so that 1/K Σ_k V_{k,1} is the mean value of the policy (π_1, π_2, ..) on the
 lower bound of V*_β but for the error of sampling. The mean model's optimal policy is another candidate; this one
 knows that the models must be right one at a time. The lowest of equal actions wins everywhere.
 
-T is the smallest number of stages for which what is beyond, γ^T (r_max − r_min)/(1−γ), is at most ``tol``; V_{k,T+1} =
-min(0, r_min)/(1−γ), below what any policy can earn, so that the lower bound holds for every T.
+T is the smallest number of stages for which what is beyond, γ^T (r_max − r_min)/(1−γ), is at most ``tol``, with the
+range of the K models' own rewards and 0; V_{k,T+1} = min(0, r_min)/(1−γ), below what any policy can earn in them,
+so that the lower bound holds for every T.
 
 **Guarantee.** The two sums converge to bounds of V*_β as K grows, at rate 1/√K. Neither policy is Bayes-optimal: the
 upper one is optimistic about learning, the lower one plans as if nothing would be learned.
@@ -39,6 +40,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -130,12 +132,6 @@ def greedy_policy(q, space, policy):
 
 
 @kernel
-def lowest_and_highest(R):
-    """(r_min, r_max) of any model."""
-    return verbs.reward_range(R)
-
-
-@kernel
 def _flip(rng):
     return uniform(rng)
 
@@ -174,6 +170,8 @@ class MCBRL(Planner):
     >>> MCBRL(n_models=4, policy="lower")
     MCBRL(n_models=4, policy='lower', resample='step', tol=0.0001)
     """
+
+    result_version: ClassVar[int] = 2
 
     n_models: int = 8
     policy: str = "upper"
@@ -239,6 +237,12 @@ class MCBRL(Planner):
         if seen.terminated:
             memory.age = -1
 
+    def begin(self, memory: Memory, belief: Belief, state: int) -> None:
+        memory.age = -1
+
+    def respace(self, memory: Memory, belief: Belief) -> None:
+        greedy_policy(memory.q, belief.space, memory.policy)
+
     def _due(self, memory: Memory, rng: np.ndarray) -> bool:
         if memory.age < 0 or self.resample == "step":
             return True
@@ -266,9 +270,9 @@ class MCBRL(Planner):
         if name == "upper":
             upper_values(space.rows, belief.space, discount, self.tol, memory.one, space.solver, q)
             return
-        lowest, highest = lowest_and_highest(belief.R)
-        low = min(0.0, float(lowest)) / (1.0 - discount)
-        beyond = max(1e-300, (float(highest) - min(0.0, float(lowest))) / (1.0 - discount))
+        lowest, highest = min(0.0, float(space.rows.reward.min())), float(space.rows.reward.max())
+        low = lowest / (1.0 - discount)
+        beyond = max(1e-300, (highest - lowest) / (1.0 - discount))
         n_stages = 1
         if discount > 0.0 and beyond > self.tol:
             n_stages = max(1, math.ceil(math.log(self.tol / beyond) / math.log(discount)))

@@ -132,11 +132,11 @@ class QLearning(Planner):
         return Plan(action, float(q[action]), candidates, details=details)
 
     def learn(self, memory: Memory, belief: Belief, seen: Transition) -> None:
-        s, a, r, s2, terminated = seen
+        s, a, r, s2, _ = seen
         memory.visits[s, a] += 1
         rate = self.learning_rate / memory.visits[s, a] ** self.power
         after = 0.0
-        if not (terminated or belief.space.terminal[s2]):
+        if not belief.space.terminal[s2]:
             after = memory.q[s2][belief.space.allowed[s2]].max()
         memory.q[s, a] += rate * (r + memory.discount * after - memory.q[s, a])
 

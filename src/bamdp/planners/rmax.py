@@ -192,9 +192,11 @@ class RMax(Planner):
         r_max = float(highest_reward(belief.R))
         if not math.isfinite(r_max):
             raise ValueError(
-                f"RMax needs a largest reward, and {belief.reward_model} has none; use KnownRewards or "
-                "BetaBernoulli, or a planner that needs no bound, such as EpsilonGreedy"
+                f"RMax needs a largest reward, and {belief.reward_model} has none; give it bounds=(low, high), or use "
+                "a planner that needs no bound, such as EpsilonGreedy"
             )
+        if belief.episodes.again:  # beginning again pays 0
+            r_max = max(r_max, 0.0)
         value = max(r_max, r_max / (1.0 - discount))
         n_rows = belief.n_states * belief.n_actions
         memory = Memory(new_workspace(belief), discount, value, empty_counts(n_rows), np.zeros(n_rows))
@@ -228,6 +230,9 @@ class RMax(Planner):
         memory.counts = with_count_room(memory.counts, 1)
         memory.sums[row] += seen.r
         memory.due |= bool(belief.call(count, memory.counts, row, seen.s2) >= self.known_after)
+
+    def respace(self, memory: Memory, belief: Belief) -> None:
+        memory.due = True
 
     def _values(self, memory: Memory, belief: Belief, state: int) -> np.ndarray:
         """Q(state, ·), float64 [A], after solving the model if it has changed."""

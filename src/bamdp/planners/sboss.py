@@ -98,6 +98,7 @@ def take_snapshot(T, R, space, then, epsilon, most, number):
         if end == verbs.NO_ROOM:
             return end
         reward = verbs.expected_reward(R, row, then.now_index, then.now, 0, end, background)
+        reward_variance = verbs.reward_variance(R, row, then.now_index, then.now, 0, end, background)
         end, rest, variance = verbs.moments_row(T, row, then.index, then.mean, then.spread, at)
         if end == verbs.NO_ROOM:
             return end
@@ -108,7 +109,7 @@ def take_snapshot(T, R, space, then, epsilon, most, number):
         then.rest[row, 0] = rest
         then.rest[row, 1] = math.sqrt(variance)
         then.reward[row, 0] = reward
-        then.reward[row, 1] = math.sqrt(verbs.reward_variance(R, row))
+        then.reward[row, 1] = math.sqrt(reward_variance)
         if epsilon > 0.0:
             number[row] = np.int64(min(np.float64(most), max(1.0, math.ceil(largest / epsilon))))
         then.span[row, 1] = end
@@ -264,8 +265,11 @@ class SBOSS(Planner):
             memory.movement = belief.call(moved, T, memory.then, row, belief.n_states)
         else:
             memory.movement = belief.call(moved_and_paid, T, belief.R, memory.then, row, belief.n_states)
-        ended = seen.terminated and not memory.models.merged.terminal[seen.s2]
-        memory.due = ended or memory.movement >= self.delta
+        ended = belief.space.terminal[seen.s2] and not memory.models.merged.terminal[seen.s2]
+        memory.due = bool(ended) or memory.movement >= self.delta
+
+    def respace(self, memory: Memory, belief: Belief) -> None:
+        memory.due = True
 
     def _take_snapshot(self, memory: Memory, belief: Belief) -> None:
         epsilon = 0.0 if self.epsilon is None else float(self.epsilon)

@@ -35,6 +35,12 @@ def sample_and_solve(T, R, space, G, discount, rows, solver, s, rng):
 
 
 @kernel
+def solve_again(space, G, discount, rows, solver, s, rng):
+    """Make the model at hand a policy once more."""
+    generate(G, rows, space, discount, s, solver, rng)
+
+
+@kernel
 def _flip(rng):
     return uniform(rng)
 
@@ -47,6 +53,7 @@ class Memory:
     space: Workspace
     discount: float
     age: int = -1  # steps since the draw; -1: a new one is due
+    stale: bool = False  # the draw was solved for another set of actions or ends
 
 
 @known
@@ -98,6 +105,10 @@ class ThompsonSampling(Planner):
                 space.grow()
                 rng[:] = before
             memory.age = 0
+        elif memory.stale:
+            space, G = memory.space, PI(tol=self.tol).state()
+            solve_again(belief.space, G, memory.discount, space.rows, space.solver, state, rng)
+        memory.stale = False
         memory.age += 1
         return int(memory.space.solver.policy[state])
 
@@ -116,3 +127,9 @@ class ThompsonSampling(Planner):
     def learn(self, memory: Memory, belief: Belief, seen: Transition) -> None:
         if seen.terminated:
             memory.age = -1
+
+    def begin(self, memory: Memory, belief: Belief, state: int) -> None:
+        memory.age = -1
+
+    def respace(self, memory: Memory, belief: Belief) -> None:
+        memory.stale = True

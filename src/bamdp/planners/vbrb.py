@@ -47,14 +47,15 @@ class VBRBState(NamedTuple):
 
 
 @bonus.register(VBRBState)
-def _bonus(B, T, R, row, index, mean, variance, at):
+def _bonus(B, T, R, row, index, mean, variance, begin, at, background):
     end, _, rest = verbs.moments_row(T, row, index, mean, variance, at)
     if end == verbs.NO_ROOM:
         return np.nan
     total = (B.n_states - (end - at)) * rest
     for i in range(at, end):
         total += variance[i]
-    return B.beta_r * math.sqrt(verbs.reward_variance(R, row)) + B.beta_p * math.sqrt(total)
+    of_reward = verbs.reward_variance(R, row, index, mean, begin, at, background)
+    return B.beta_r * math.sqrt(of_reward) + B.beta_p * math.sqrt(total)
 
 
 @known
