@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import itertools
 import pickle
+from statistics import NormalDist
 
 import numpy as np
 import pytest
 
 import bamdp
+from bamdp.envs.environment import bernoulli
 from bamdp.registry import PLANNERS, make_planner
 
 S, A = 4, 3
@@ -39,7 +41,19 @@ PRIORS = {
     "models": bamdp.FiniteModels([WORLD, world(BY_PAIR, 2)]),
     "mixture": bamdp.Mixture([bamdp.Dirichlet(alpha=1.0), bamdp.SparseDirichlet()]),
 }
-REWARDS = {"pair": BY_PAIR, "next": BY_NEXT, "beta": bamdp.BetaBernoulli()}
+REWARDS = {
+    "pair": BY_PAIR,
+    "next": BY_NEXT,
+    "beta": bamdp.BetaBernoulli(),
+    "normal": bamdp.NormalGamma(bounds=(-3.0, 4.0)),
+    "values": bamdp.FiniteRewards(max_values=3, by="next"),
+}
+OBJECTIVES = {"values": "lifetime"}  # elsewhere "episode"
+QUANTILES = {  # of rewards that are drawn
+    "beta": bernoulli,
+    "values": bernoulli,
+    "normal": lambda mean, u: NormalDist(mean, 0.1).inv_cdf(min(max(u, 1e-9), 1.0 - 1e-9)),
+}
 SMALL: dict[str, dict[str, str]] = {
     "dss-pi": {"n_policies": "2", "n_samples": "2", "n_steps": "4", "n_stages": "2", "leaf": "mean"},
     "dss-rtdp": {"n_policies": "2", "n_samples": "2", "n_steps": "4"},
@@ -67,13 +81,14 @@ def agent_of(name: str, prior: str, rewards: str, seed: int = 3) -> bamdp.Agent:
         discount=0.9,
         terminal=TERMINAL,
         action_mask=MASK,
+        objective=OBJECTIVES.get(rewards, "episode"),
         seed=seed,
     )
 
 
 def environment(rewards: str) -> bamdp.Environment:
-    if rewards == "beta":
-        return bamdp.Environment("beta", WORLD, draw_reward=lambda mean, u: float(u < mean), start=0)
+    if rewards in QUANTILES:
+        return bamdp.Environment(rewards, WORLD, draw_reward=QUANTILES[rewards], start=0)
     return bamdp.from_mdp(world(BY_NEXT if rewards == "next" else BY_PAIR, 1))
 
 
