@@ -5,6 +5,8 @@ Four nouns carry the library: a known model (:class:`FiniteMDP`), a belief over 
 planner at work on one belief. :func:`make_env` gives it a world and :func:`simulate` lets it live there.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from bamdp._serial import known as saveable
 from bamdp.agent import Agent, Run, Step, simulate
 from bamdp.beliefs import (
@@ -20,7 +22,7 @@ from bamdp.beliefs import (
     RewardModel,
     SparseDirichlet,
 )
-from bamdp.envs import Environment, from_mdp, list_envs, make_env, maze_door_models
+from bamdp.envs import Environment, from_mdp, list_envs, make_env, make_world, maze_door_models
 from bamdp.generators import PI, RTDP, VI, Generator, register_generator
 from bamdp.mdp import (
     FiniteMDP,
@@ -59,7 +61,20 @@ from bamdp.planners import (
     ThompsonSampling,
 )
 
+if TYPE_CHECKING:
+    from bamdp.gym import GymAgent
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """GymAgent, when it is first asked for: it needs Gymnasium, and nothing else does."""
+    if name != "GymAgent":
+        raise AttributeError(f"module 'bamdp' has no attribute {name!r}")
+    from bamdp.gym import GymAgent
+
+    return GymAgent
+
 
 __all__ = [
     "BAMCP",
@@ -91,6 +106,7 @@ __all__ = [
     "FiniteRewards",
     "Gain",
     "Generator",
+    "GymAgent",
     "KnownRewards",
     "Mixture",
     "NormalGamma",
@@ -114,6 +130,7 @@ __all__ = [
     "gain",
     "list_envs",
     "make_env",
+    "make_world",
     "maze_door_models",
     "policy_iteration",
     "register_generator",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from typing import Any
+
 
 def split_spec(text: str) -> tuple[str, dict[str, str]]:
     """The name and the written parameters of a spec.
@@ -34,6 +37,14 @@ def split_pair(part: str, whole: str) -> tuple[str, str]:
         inside = f" in {whole!r}" if part.strip() != whole.strip() else ""
         raise ValueError(f"{part.strip()!r}{inside} is not key=value; write for instance grid:size=7")
     return key, value
+
+
+def literal(value: str) -> Any:
+    """A written value as a Python literal, or else as it is written."""
+    try:
+        return ast.literal_eval(value)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return value
 
 
 def split_values(text: str) -> list[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +17,7 @@ from bamdp import _checks, _serial
 from bamdp._kernels.random import Seed, new_state
 from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.beliefs.episodes import BEGIN_AGAIN
-from bamdp.envs.environment import Environment
+from bamdp.envs.world import World
 from bamdp.planners.base import Plan, Planner, Transition
 
 
@@ -183,6 +184,7 @@ class Step:
     reward: float
     next_state: int
     terminated: bool
+    truncated: bool = False
 
 
 @dataclass(frozen=True)
@@ -194,6 +196,30 @@ class Run:
     rewards: NDArray[np.float64]  # [T]
     terminated: NDArray[np.bool_]  # [T]
     step_seconds: NDArray[np.float64] = field(compare=False)  # [T]: processor time of planning and learning
+    truncated: NDArray[np.bool_] | None = None  # [T]: where an episode was cut off; None if none was
+
+    @property
+    def ends(self) -> NDArray[np.int64]:
+        """The last step of every episode that was completed, by an end or a truncation."""
+        cut = self.terminated if self.truncated is None else self.terminated | self.truncated
+        return np.flatnonzero(cut)
+
+    @property
+    def episode_returns(self) -> NDArray[np.float64]:
+        """The undiscounted sum of rewards of every episode that was completed."""
+        sums = np.concatenate([[0.0], np.cumsum(self.rewards)])
+        return np.diff(sums[np.concatenate([[0], self.ends + 1])])
+
+    @property
+    def success(self) -> float | None:
+        """The share of completed episodes that ended, in time, with a positive reward.
+
+        None where there was no such episode, or nothing but costs.
+        """
+        ends = self.ends
+        if not len(ends) or self.rewards.max() < 0.0:
+            return None
+        return float(np.mean(self.terminated[ends] & (self.rewards[ends] > 0.0)))
 
     @property
     def total_reward(self) -> float:
@@ -212,12 +238,12 @@ class Run:
         return 1e3 * float(later.mean()) if len(later) else 0.0
 
 
-Callback = Callable[[Agent, Environment, Step], Any]
+Callback = Callable[[Agent, Any, Step], Any]
 
 
 def simulate(
     agent: Agent,
-    env: Environment,
+    env: World,
     steps: int | None = None,
     *,
     seed: Seed = None,
@@ -229,7 +255,7 @@ def simulate(
     Parameters
     ----------
     agent, env
-        Who, and where. The environment is reset; a terminated episode is followed by the next.
+        Who, and where. The environment is reset; an episode that has ended or was cut off is followed by the next.
     steps
         Number of steps T; by default the environment's horizon.
     seed
@@ -238,6 +264,11 @@ def simulate(
         True for a progress bar on standard error, or a function called with the number of steps just done.
     callbacks
         Called as ``callback(agent, env, step)`` after each step; returning False ends the run there.
+
+    Notes
+    -----
+    If the environment does something impossible (a state out of range, a reward that is not a number), the error says
+    how far the run came. The agent keeps all that it has learned: it can be saved, and go on.
     """
     T = env.horizon if steps is None else _checks.integer(steps, "steps", low=0)
     if (env.n_states, env.n_actions) != (agent.belief.n_states, agent.belief.n_actions):
@@ -247,32 +278,56 @@ def simulate(
         )
     listeners = tuple(callbacks)
     states, actions = np.zeros(T, np.int64), np.zeros(T, np.int64)
-    rewards, ends = np.zeros(T), np.zeros(T, bool)
+    rewards, ends, cuts = np.zeros(T), np.zeros(T, bool), np.zeros(T, bool)
     seconds = np.zeros(T)
     done = 0
-    with _Progress(progress, T) as tick:
-        state = env.reset(seed=seed)
-        agent.begin(state)
+    with _Progress(progress, T) as tick, _telling_how_far(lambda: done):
+        state = _begin(agent, env, seed)
         for t in range(T):
             begin = time.thread_time()
             action = agent.act(state)
             planned = time.thread_time()
             next_state, reward, terminated = env.step(action)
+            truncated = env.truncated and not terminated
             stepped = time.thread_time()
             agent.observe(state, action, reward, next_state, terminated)
             seconds[t] = time.thread_time() - stepped + planned - begin
             states[t], actions[t], rewards[t], ends[t] = state, action, reward, terminated
+            cuts[t] = truncated
             done += 1
             tick(1)
             if listeners:
-                step = Step(t, state, action, reward, next_state, terminated)
+                step = Step(t, state, action, reward, next_state, terminated, truncated)
                 if any([listener(agent, env, step) is False for listener in listeners]):
                     break
+            if t + 1 == T:
+                break
             state = next_state
-            if terminated:
-                state = env.reset()
-                agent.begin(state)
-    return Run(states[:done], actions[:done], rewards[:done], ends[:done], seconds[:done])
+            if terminated or truncated:
+                state = _begin(agent, env)
+            elif env.allowed is not None:
+                agent.allow(state, env.allowed)
+    cut = cuts[:done] if cuts.any() else None
+    return Run(states[:done], actions[:done], rewards[:done], ends[:done], seconds[:done], cut)
+
+
+def _begin(agent: Agent, env: World, seed: Seed = None) -> int:
+    """Begin an episode; returns its first state."""
+    state = env.reset(seed=seed)
+    agent.begin(state)
+    if env.allowed is not None:
+        agent.allow(state, env.allowed)
+    return state
+
+
+@contextmanager
+def _telling_how_far(done: Callable[[], int]) -> Iterator[None]:
+    """Add to errors how many steps were taken before."""
+    try:
+        yield
+    except (ValueError, TypeError, RuntimeError) as error:
+        error.add_note(f"(after {done()} steps; the agent keeps what it has learned from them)")
+        raise
 
 
 class _Progress:

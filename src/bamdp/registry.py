@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from bamdp import _checks
 from bamdp._parameters import PARTS, Named, build, defaults
 from bamdp._specs import split_spec
@@ -19,13 +21,15 @@ from bamdp.beliefs import (
     BetaBernoulli,
     Dirichlet,
     FiniteModels,
+    FiniteRewards,
     KnownRewards,
     Mixture,
+    NormalGamma,
     Prior,
     RewardModel,
     SparseDirichlet,
 )
-from bamdp.envs import Environment
+from bamdp.envs import Environment, World
 from bamdp.planners import (
     BAMCP,
     BAUCT,
@@ -83,7 +87,12 @@ PRIORS: dict[str, Named] = {
 }
 
 DEFAULT_PRIOR = "sparse:alpha=0.2,beta=2"
-REWARDS = ("known", "beta")
+LEARNED: dict[str, Named] = {
+    "beta": Named(BetaBernoulli),
+    "normal": Named(NormalGamma),
+    "finite": Named(FiniteRewards),
+}
+REWARDS = ("known", *LEARNED)
 
 
 @dataclass(frozen=True)
@@ -133,7 +142,7 @@ def make_planner(name: str, settings: Mapping[str, str] | None = None) -> Planne
     return planner
 
 
-def make_prior(spec: str, env: Environment) -> Prior:
+def make_prior(spec: str, env: World) -> Prior:
     """A prior for an environment, from text; several joined by ``+`` are a mixture with equal weights.
 
     Examples
@@ -149,7 +158,7 @@ def make_prior(spec: str, env: Environment) -> Prior:
     return priors[0] if len(priors) == 1 else Mixture(priors)
 
 
-def _one_prior(spec: str, env: Environment) -> Prior:
+def _one_prior(spec: str, env: World) -> Prior:
     head, written = split_spec(spec)
     head = _checks.one_of(head.lower(), "prior", PRIORS)
     named = PRIORS[head]
@@ -170,18 +179,54 @@ def _one_prior(spec: str, env: Environment) -> Prior:
     return prior
 
 
-def make_rewards(kind: str | None, env: Environment) -> RewardModel:
-    """What the agent believes of rewards: ``known``, ``beta``, or None for what the environment calls for."""
-    kind = ("beta" if env.stochastic_rewards else "known") if kind is None else kind
-    _checks.one_of(kind, "reward model", REWARDS)
-    if kind == "known":
-        return KnownRewards(env.rewards)
-    odd = next((float(r) for r in env.rewards.ravel() if r not in (0.0, 1.0)), None)
-    if odd is not None and not env.stochastic_rewards:
+def make_rewards(spec: str | None, env: World) -> RewardModel:
+    """What the agent believes of rewards, from text; None for what the world calls for.
+
+    Known rewards are told to the agent, others are learned: ``beta``, ``normal``, ``finite``, with parameters after a
+    colon. By default ``known`` where they are certain, ``beta`` where they are drawn, ``normal`` where nothing is
+    known.
+
+    Examples
+    --------
+    >>> from bamdp import make_env
+    >>> make_rewards("normal:mu0=1,by=next", make_env("grid5"))
+    NormalGamma(mu0=1.0, lam=1.0, alpha=2.0, beta=1.0, by='next', bounds=None)
+    """
+    own = isinstance(env, Environment)
+    spec = ("beta" if env.stochastic_rewards else "known") if spec is None and own else spec or "normal"
+    head, written = split_spec(spec)
+    head = _checks.one_of(head.lower(), "reward model", REWARDS)
+    if head != "known":
+        model = build(LEARNED[head], head, written)
+        assert isinstance(model, RewardModel)
+        _check_payable(model, env)
+        return model
+    if not isinstance(env, Environment):
         raise ValueError(
-            f"beta rewards are 0 or 1, but {env.name} pays {odd:g} somewhere; use --rewards known"
+            f"nobody knows the rewards of {env.name} beforehand; use --rewards normal, finite or beta"
         )
-    return BetaBernoulli()
+    if written:
+        raise ValueError(f"known takes no parameters, got {next(iter(written))!r}")
+    return KnownRewards(env.rewards)
+
+
+def _check_payable(model: RewardModel, env: World) -> None:
+    """Refuse a model that rules out what the world is going to pay, where that is known."""
+    if not isinstance(env, Environment) or env.stochastic_rewards:
+        return
+    for reward in np.unique(env.rewards).tolist():
+        try:
+            model.check(reward)
+        except ValueError as error:
+            raise ValueError(f"{env.name} pays {reward:g} somewhere: {error}") from None
+
+
+def describe_rewards(model: RewardModel) -> str:
+    """The text that :func:`make_rewards` makes this model of."""
+    name = next((name for name, named in LEARNED.items() if type(model) is named.cls), None)
+    if name is None:
+        return "known" if isinstance(model, KnownRewards) else type(model).__name__
+    return f"{name}:{_written(model)}"
 
 
 def describe_planner(planner: Planner) -> dict[str, Any]:
@@ -196,9 +241,13 @@ def describe_prior(prior: Prior) -> str:
     name = next((name for name, named in PRIORS.items() if type(prior) is named.cls), type(prior).__name__)
     if isinstance(prior, FiniteModels):
         return name
-    values = {f.name: getattr(prior, f.name) for f in dataclasses.fields(prior)}  # type: ignore[arg-type]
-    shown = [f"{key}={_text(value)}" for key, value in values.items() if value is not None]
-    return f"{name}:{','.join(shown)}"
+    return f"{name}:{_written(prior)}"
+
+
+def _written(model: Any) -> str:
+    """The fields of a dataclass as they are written in a spec."""
+    values = {f.name: getattr(model, f.name) for f in dataclasses.fields(model)}
+    return ",".join(f"{key}={_text(value)}" for key, value in values.items() if value is not None)
 
 
 def _by_states(text: str, n_states: int) -> str:

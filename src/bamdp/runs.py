@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from bamdp import _checks
 from bamdp.agent import Agent, Callback, Run, simulate
 from bamdp.beliefs import Prior, RewardModel
-from bamdp.envs import Environment, make_env
+from bamdp.beliefs.episodes import OBJECTIVES
+from bamdp.envs import World, make_world
 from bamdp.planners import Planner
 from bamdp.processes import TELL_EVERY, Progress, new_pool, stream
 
@@ -30,20 +31,22 @@ ENVIRONMENT, AGENT = range(2)  # spawn keys
 class Setting:
     """Everything that determines a replicate but its number."""
 
-    env: str  # as make_env reads it
+    env: str  # as make_world reads it
     planner: Planner
     prior: Prior
     rewards: RewardModel
     discount: float
     steps: int
     seed: int = 0
+    objective: str = "episode"
 
     def __post_init__(self) -> None:
         _checks.discount(self.discount)
         _checks.integer(self.steps, "steps")
         _checks.integer(self.seed, "seed", low=0)
+        _checks.one_of(self.objective, "objective", OBJECTIVES)
 
-    def agent(self, env: Environment, seed: np.random.SeedSequence | int = 0) -> Agent:
+    def agent(self, env: World, seed: np.random.SeedSequence | int = 0) -> Agent:
         """A newborn agent for the setting's environment."""
         return Agent(
             self.planner,
@@ -52,9 +55,9 @@ class Setting:
             n_states=env.n_states,
             n_actions=env.n_actions,
             discount=self.discount,
-            terminal=env.mdp.terminal,
-            action_mask=env.mdp.action_mask,
+            objective=self.objective,
             seed=seed,
+            **env.knowledge,
         )
 
 
@@ -84,6 +87,17 @@ class Batch:
         return float(self.totals.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
 
     @property
+    def episode_returns(self) -> NDArray[np.float64]:
+        """Returns of all episodes that were completed, of one run after the other."""
+        return np.concatenate([run.episode_returns for run in self.runs])
+
+    @property
+    def success(self) -> float | None:
+        """Mean share of successes of the runs that have one (:attr:`Run.success`)."""
+        shares = [run.success for run in self.runs if run.success is not None]
+        return float(np.mean(shares)) if shares else None
+
+    @property
     def ms_per_step(self) -> float:
         """Processor milliseconds a step, planning and learning; compiling is not in it."""
         return float(np.mean([run.ms_per_step for run in self.runs]))
@@ -104,7 +118,7 @@ def play(
 ) -> Run:
     """One run with the two streams given; what it needs is compiled before it begins."""
     warm_up(setting)
-    env = make_env(setting.env)
+    env = make_world(setting.env)
     agent = setting.agent(env, agent_seed)
     if progress is None:
         return simulate(agent, env, setting.steps, seed=environment_seed, callbacks=callbacks)
@@ -141,9 +155,18 @@ _warm: dict[str, bool] = {}
 
 def warm_up(setting: Setting) -> bool:
     """Compile what the setting needs, or load it, once a process; returns whether its plans are reproducible."""
-    key = repr((setting.env, setting.planner, setting.prior, type(setting.rewards), setting.discount))
+    key = repr(
+        (
+            setting.env,
+            setting.planner,
+            setting.prior,
+            type(setting.rewards),
+            setting.discount,
+            setting.objective,
+        )
+    )
     if key not in _warm:
-        env = make_env(setting.env)
+        env = make_world(setting.env)
         agent = setting.agent(env)
         plan = agent.plan(env.reset(seed=0))
         simulate(agent, env, steps=2, seed=0)

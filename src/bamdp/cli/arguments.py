@@ -9,7 +9,7 @@ from bamdp.registry import DEFAULT_PRIOR, REWARDS
 
 def add_env(parser: argparse.ArgumentParser) -> None:
     """Where."""
-    parser.add_argument("env", metavar="ENV", help="name, name:key=value,... or file:model.npz")
+    parser.add_argument("env", metavar="ENV", help="name, name:key=value,..., file:model.npz or gym:ID")
 
 
 def add_steps(parser: argparse.ArgumentParser) -> None:
@@ -27,9 +27,19 @@ def add_belief(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--rewards",
-        choices=REWARDS,
         metavar="MODEL",
-        help="known to the agent, or learned (beta); default: beta where rewards are drawn, else known",
+        help=f"{', '.join(REWARDS)}, the last three learned, with parameters as in normal:mu0=1; default: known where "
+        "they are certain, beta where they are drawn, normal in gym: worlds",
+    )
+
+
+def add_objective(parser: argparse.ArgumentParser) -> None:
+    """What follows the end of an episode."""
+    parser.add_argument(
+        "--objective",
+        default="episode",
+        metavar="WHAT",
+        help="what follows the end of an episode: nothing (episode, the default) or the next one (lifetime)",
     )
 
 

@@ -18,11 +18,7 @@ from bamdp import _checks
 from bamdp.cli import arguments, console, lab_arguments
 
 LISTS = ("envs", "planners", "priors")
-KINDS = {
-    "what": "list",
-    "rewards": "reward model",
-    "lab_command": "lab command",
-}  # what messages call an argument
+KINDS = {"what": "list", "lab_command": "lab command"}  # what messages call an argument
 
 
 class Parser(argparse.ArgumentParser):
@@ -134,6 +130,7 @@ def _add_run(parser: Parser) -> None:
         help="parameters of the planner, such as n_steps=100 or generator.depth=50",
     )
     arguments.add_belief(parser)
+    arguments.add_objective(parser)
     arguments.add_discount(parser)
     arguments.add_steps(parser)
     _add_runs(parser, runs=10, jobs=1)

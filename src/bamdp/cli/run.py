@@ -7,17 +7,26 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 import bamdp
 from bamdp._specs import split_pair
 from bamdp.ceilings import optimal_total
 from bamdp.cli import console
-from bamdp.registry import describe_planner, describe_prior, make_planner, make_prior, make_rewards
+from bamdp.registry import (
+    describe_planner,
+    describe_prior,
+    describe_rewards,
+    make_planner,
+    make_prior,
+    make_rewards,
+)
 from bamdp.runs import Batch, Setting, run_many
 
 
 def do(given: argparse.Namespace) -> int:
     """The command."""
-    env = bamdp.make_env(given.env)
+    env = bamdp.make_world(given.env)
     setting = Setting(
         env=given.env,
         planner=make_planner(given.planner, _settings(given.set)),
@@ -26,10 +35,11 @@ def do(given: argparse.Namespace) -> int:
         discount=given.discount,
         steps=env.horizon if given.steps is None else given.steps,
         seed=given.seed,
+        objective=given.objective,
     )
     with console.compiling():
         batch = play(setting, given.runs, given.jobs, given.planner, given.progress)
-        optimum = optimal_total(env, setting.steps)
+        optimum = optimal_total(env, setting.steps) if isinstance(env, bamdp.Environment) else None
     if given.json:
         console.print_json(as_json(given.planner, batch, optimum))
     else:
@@ -52,7 +62,7 @@ def play(setting: Setting, runs: int, jobs: int, label: str, wanted: bool | None
         return run_many(setting, runs, jobs, progress)
 
 
-def as_json(planner: str, batch: Batch, optimum: float) -> dict[str, Any]:
+def as_json(planner: str, batch: Batch, optimum: float | None) -> dict[str, Any]:
     """What --json prints."""
     setting = batch.setting
     return {
@@ -60,7 +70,8 @@ def as_json(planner: str, batch: Batch, optimum: float) -> dict[str, Any]:
         "planner": planner.partition(":")[0].lower().replace("_", "-"),
         "parameters": describe_planner(setting.planner),
         "prior": describe_prior(setting.prior),
-        "rewards": type(setting.rewards).__name__,
+        "rewards": describe_rewards(setting.rewards),
+        "objective": setting.objective,
         "discount": setting.discount,
         "steps": setting.steps,
         "runs": len(batch.runs),
@@ -70,6 +81,7 @@ def as_json(planner: str, batch: Batch, optimum: float) -> dict[str, Any]:
             "se": _finite(batch.standard_error),
             "values": batch.totals.tolist(),
         },
+        "episodes": _episodes(batch),
         "optimum": optimum,
         "share_of_optimum": _share(batch, optimum),
         "ms_per_step": batch.ms_per_step,
@@ -79,22 +91,30 @@ def as_json(planner: str, batch: Batch, optimum: float) -> dict[str, Any]:
     }
 
 
-def print_batches(batches: dict[str, Batch], optimum: float, title: str) -> None:
+def print_batches(batches: dict[str, Batch], optimum: float | None, title: str) -> None:
     """A table with a row for each planner."""
-    columns = ("planner", "total reward", "share of optimum", "ms/step")
+    with_episodes = any(len(batch.episode_returns) for batch in batches.values())
+    columns = ["planner", "total reward"]
+    columns += ["episodes a run", "return", "success"] if with_episodes else []
+    columns += ["share of optimum"] if optimum is not None else []
+    columns.append("ms/step")
     rows: list[Sequence[str]] = []
     for name, batch in batches.items():
         error = _finite(batch.standard_error)
-        share = _share(batch, optimum)
-        rows.append(
-            (
-                name,
-                f"{batch.mean:.2f}" + ("" if error is None else f" ± {error:.2f}"),
-                "–" if share is None else f"{100 * share:.1f} %",
-                f"{batch.ms_per_step:.3f}",
-            )
-        )
-    rows.append(("optimum (known model)", f"{optimum:.2f}", "100.0 %", ""))
+        row = [name, f"{batch.mean:.2f}" + ("" if error is None else f" ± {error:.2f}")]
+        if with_episodes:
+            n = len(batch.episode_returns)
+            mean = f"{batch.episode_returns.mean():.3f}" if n else "–"
+            row += [f"{n / len(batch.runs):.1f}", mean, _percent(batch.success)]
+        row += [_percent(_share(batch, optimum))] if optimum is not None else []
+        rows.append((*row, f"{batch.ms_per_step:.3f}"))
+    if optimum is not None:
+        last = {
+            "planner": "optimum (known model)",
+            "total reward": f"{optimum:.2f}",
+            "share of optimum": "100.0 %",
+        }
+        rows.append([last.get(column, "") for column in columns])
     console.print_table(columns, rows, title, numbers=columns[1:])
 
 
@@ -118,8 +138,24 @@ def _settings(written: Sequence[str]) -> dict[str, str]:
     return settings
 
 
-def _share(batch: Batch, optimum: float) -> float | None:
-    return batch.mean / optimum if optimum > 0.0 else None
+def _episodes(batch: Batch) -> dict[str, Any]:
+    returns = batch.episode_returns
+    half = [run.episode_returns[len(run.episode_returns) // 2 :] for run in batch.runs]
+    late = np.concatenate(half)
+    return {
+        "completed": [len(run.ends) for run in batch.runs],
+        "mean_return": float(returns.mean()) if len(returns) else None,
+        "mean_return_second_half": float(late.mean()) if len(late) else None,
+        "success": batch.success,
+    }
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f} %"
+
+
+def _share(batch: Batch, optimum: float | None) -> float | None:
+    return batch.mean / optimum if optimum is not None and optimum > 0.0 else None
 
 
 def _finite(number: float) -> float | None:

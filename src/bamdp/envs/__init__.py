@@ -12,12 +12,14 @@ from bamdp.envs.grid import grid, grid5, grid10
 from bamdp.envs.maze import maze
 from bamdp.envs.maze_door import maze_door, maze_door_models
 from bamdp.envs.random_mdp import random_mdp
-from bamdp.envs.registry import EnvironmentInfo, list_envs, make_env
+from bamdp.envs.registry import EnvironmentInfo, list_envs, make_env, make_world
 from bamdp.envs.river_swim import river_swim
+from bamdp.envs.world import World
 
 __all__ = [
     "Environment",
     "EnvironmentInfo",
+    "World",
     "bandit",
     "bernoulli",
     "chain",
@@ -29,6 +31,7 @@ __all__ = [
     "grid10",
     "list_envs",
     "make_env",
+    "make_world",
     "maze",
     "maze_door",
     "maze_door_models",

@@ -106,6 +106,7 @@ class Environment:
         self.parameters = dict(parameters or {})
         self.state = self.start
         self.terminated = False
+        self.truncated = False  # our worlds are never cut off, runs are
         self.last_action: int | None = None
         self._draw_reward = draw_reward
         self._rng: np.random.Generator | None = None
@@ -129,6 +130,16 @@ class Environment:
     def rewards(self) -> NDArray[np.float64]:
         """The true model's rewards, [S], [S, A] or [S, A, S]: what an agent with known rewards is told."""
         return self.mdp.rewards
+
+    @property
+    def knowledge(self) -> dict[str, Any]:
+        """What an agent is told beforehand: where episodes end, which actions exist."""
+        return {"terminal": self.mdp.terminal, "action_mask": self.mdp.action_mask}
+
+    @property
+    def allowed(self) -> NDArray[np.bool_] | None:
+        """None: which actions exist is known beforehand."""
+        return None
 
     @property
     def stochastic_rewards(self) -> bool:
@@ -159,6 +170,14 @@ class Environment:
         self.terminated = False
         self.last_action = None
         return self.state
+
+    def place(self, state: int) -> int:
+        """Go to a state of choice after `reset`, and return it."""
+        state = _checks.index(state, "state", self.n_states)
+        if self._ends[state]:
+            raise ValueError(f"state {state} of {self.name} is terminal; choose another to begin in")
+        self.state = state
+        return state
 
     def step(self, action: int) -> Step:
         """Do ``action``.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from bamdp import _checks
-from bamdp._specs import split_spec
+from bamdp._specs import literal, split_spec
 from bamdp.envs.bandit import bandit
 from bamdp.envs.chain import chain
 from bamdp.envs.double_loop import double_loop
@@ -20,6 +19,7 @@ from bamdp.envs.maze import maze
 from bamdp.envs.maze_door import maze_door
 from bamdp.envs.random_mdp import random_mdp
 from bamdp.envs.river_swim import river_swim
+from bamdp.envs.world import World
 
 _FACTORIES: dict[str, Callable[..., Environment]] = {
     factory.__name__: factory
@@ -98,16 +98,39 @@ def make_env(name: str, **parameters: Any) -> Environment:
         _check_names("file", from_file, parameters, skip=1)
         return from_file(tail, **parameters)
     known = head.strip().lower().replace("-", "_")
+    if known == "gym":
+        raise ValueError(f"{name!r} is no environment of ours: use bamdp.make_world or bamdp.GymAgent for it")
     if known not in _FACTORIES:
         known = _checks.one_of(known, "environment", [*_FACTORIES, "file:PATH"])
     factory = _FACTORIES[known]
-    written = {key: _literal(value) for key, value in split_spec(name)[1].items()}
+    written = {key: literal(value) for key, value in split_spec(name)[1].items()}
     twice = sorted(set(written) & set(parameters))
     if twice:
         raise ValueError(f"{twice[0]} is given twice, in {name!r} and as a parameter; drop one")
     written.update(parameters)
     _check_names(known, factory, written)
     return factory(**written)
+
+
+def make_world(name: str) -> World:
+    """What an agent can live in, from text: an environment as `make_env` reads it, or ``gym:ID`` of Gymnasium.
+
+    Parameters of ``gymnasium.make`` follow a second colon, together with ``max_states`` and ``action_mask`` of
+    `GymWorld`.
+
+    Examples
+    --------
+    >>> make_world("grid5")
+    Environment('grid5', 25 states, 4 actions, start 0, horizon 1000)
+    >>> make_world("gym:FrozenLake-v1:is_slippery=False")
+    GymWorld('FrozenLake-v1', 17 states with the end, 4 actions)
+    """
+    head, _, tail = name.partition(":") if isinstance(name, str) else ("", "", "")
+    if head.strip().lower() != "gym":
+        return make_env(name)
+    from bamdp.envs.gym_world import from_gym  # Gymnasium is not needed for anything else
+
+    return from_gym(tail)
 
 
 def _check_names(
@@ -126,11 +149,3 @@ def _defaults(factory: Callable[..., Environment]) -> dict[str, Any]:
 
 def _first_line(factory: Callable[..., Environment]) -> str:
     return (inspect.getdoc(factory) or "").partition("\n")[0]
-
-
-def _literal(value: str) -> Any:
-    """A value as a Python literal, or else as it is written."""
-    try:
-        return ast.literal_eval(value)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return value

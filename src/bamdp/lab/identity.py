@@ -60,6 +60,7 @@ def setting_facts(setting: Setting) -> dict[str, Any]:
         "discount": setting.discount,
         "steps": setting.steps,
         "seed": setting.seed,
+        "objective": setting.objective,
     }
 
 

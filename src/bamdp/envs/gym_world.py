@@ -1,0 +1,201 @@
+"""Any Gymnasium environment with finite spaces as a world of numbers that agents can live in.
+
+States are the numbers of its observations, and one more, the last, that stands for the end of an episode: nothing is
+known of the model, so any transition may turn out to end one. Truncation is not an end: it only means that the
+environment must be reset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bamdp import _checks, _serial
+from bamdp._specs import literal, split_spec
+from bamdp.envs import spaces
+
+KEPT = ("numbering", "actions", "name", "masked")  # when a world is saved
+HORIZON = 1000  # steps of a run, unless somebody says otherwise
+
+
+class GymWorld:
+    """A Gymnasium environment, with states and actions numbered.
+
+    Parameters
+    ----------
+    env
+        The environment, wrapped in whatever way. It is stepped and reset, never closed.
+    max_states
+        Number observations as they appear, up to so many: for spaces that are large, or not finite but hashable.
+        By default finite spaces are numbered ahead of time.
+    observation
+        A function that every observation goes through first.
+    action_mask
+        Whether to believe ``info["action_mask"]``, where the environment gives one.
+    name
+        What it is called.
+
+    Examples
+    --------
+    >>> import gymnasium
+    >>> world = GymWorld(gymnasium.make("FrozenLake-v1", is_slippery=False))
+    >>> world.n_states, world.n_actions, world.reset(seed=0), world.step(2)
+    (17, 4, 0, (1, 0.0, False))
+    """
+
+    worlds: tuple[Any, ...] = ()  # nothing is known of the model
+    stochastic_rewards = True
+
+    def __init__(
+        self,
+        env: Any,
+        *,
+        max_states: int | None = None,
+        observation: Callable[[Any], Any] | None = None,
+        action_mask: bool = True,
+        name: str | None = None,
+    ) -> None:
+        self.env = env
+        self.function = observation
+        observations, actions = single_spaces(env)
+        self.numbering = spaces.number_observations(observations, max_states, observation)
+        self.actions = spaces.number_actions(actions)
+        spec = getattr(env, "spec", None)
+        self.name = str(name or (spec.id if spec is not None else type(env).__name__))
+        self.masked = action_mask
+        self._settle()
+
+    def _settle(self) -> None:
+        """What follows from how things are numbered."""
+        self.n_states = self.numbering.n + 1
+        self.n_actions = spaces.size(self.actions)
+        self.end = self.numbering.n
+        self.horizon = HORIZON
+        self.state = 0
+        self.terminated = self.truncated = False
+        self.allowed: NDArray[np.bool_] | None = (
+            None  # actions of the present state, if the environment tells
+        )
+        self._masks: dict[int, bytes] = {}
+
+    def __repr__(self) -> str:
+        return f"GymWorld({self.name!r}, {self.n_states} states with the end, {self.n_actions} actions)"
+
+    @property
+    def knowledge(self) -> dict[str, Any]:
+        """What an agent is told beforehand."""
+        return {"end": self.end}
+
+    def reset(self, *, seed: int | np.random.SeedSequence | None = None) -> int:
+        """Begin an episode; returns the number of its first observation."""
+        observation, info = self.env.reset(seed=whole_seed(seed))
+        self.terminated = self.truncated = False
+        self._check_actions()
+        return self._arrive(observation, info)
+
+    def step(self, action: int) -> tuple[int, float, bool]:
+        """Do the action with this number: (next state, reward, whether the episode has ended).
+
+        ``truncated`` tells afterwards whether the episode was cut off.
+        """
+        action = _checks.index(action, "action", self.n_actions)
+        found = self.env.step(spaces.element(self.actions, action))
+        observation, reward, terminated, truncated, info = found
+        self._check_actions()
+        self.terminated, self.truncated = bool(terminated), bool(truncated)
+        if self.terminated:
+            self.state, self.allowed = self.end, None
+        else:
+            self._arrive(observation, info)
+        return self.state, float(reward), self.terminated
+
+    def number(self, observation: Any) -> int:
+        """The state that an observation is."""
+        return self.numbering(observation if self.function is None else self.function(observation))
+
+    def mask(self, state: int, info: Any) -> NDArray[np.bool_] | None:
+        """The actions that exist in a state, if ``info`` says so; what it says of a state may not change."""
+        mask = info.get("action_mask") if self.masked and isinstance(info, dict) else None
+        if mask is None:
+            return None
+        allowed = np.asarray(mask).astype(bool)
+        if self._masks.setdefault(state, allowed.tobytes()) != allowed.tobytes():
+            raise ValueError(
+                f"the action mask of state {state} has changed; add to the observation what decides it, or say "
+                "action_mask=False"
+            )
+        return allowed
+
+    def _arrive(self, observation: Any, info: Any) -> int:
+        self.state = self.number(observation)
+        self.allowed = self.mask(self.state, info)
+        return self.state
+
+    def _check_actions(self) -> None:
+        """An environment may not change its actions on the way."""
+        if spaces.form_of(self.env.action_space) != self.actions:
+            raise ValueError(
+                f"{self.name} has changed its action space to {self.env.action_space}; agents need one for all states: "
+                'let it be the largest, with info["action_mask"] where not all of it exists'
+            )
+
+
+_serial.known(
+    GymWorld,
+    take=lambda world: {name: getattr(world, name) for name in KEPT},
+    make=lambda parts: _restored(parts),
+)
+
+
+def _restored(parts: dict[str, Any]) -> GymWorld:
+    """A world as it was saved: without the environment, and without a function for observations."""
+    world = GymWorld.__new__(GymWorld)
+    vars(world).update(parts, env=None, function=None)
+    world._settle()
+    return world
+
+
+def single_spaces(env: Any) -> tuple[Any, Any]:
+    """The observation and action space of an environment, or of the parts of a vector of environments."""
+    observations = getattr(env, "single_observation_space", None)
+    if observations is None:
+        return env.observation_space, env.action_space
+    return observations, env.single_action_space
+
+
+def whole_seed(seed: Any) -> int | None:
+    """A seed as Gymnasium takes it."""
+    return int(seed.generate_state(1)[0]) if isinstance(seed, np.random.SeedSequence) else seed
+
+
+def from_gym(text: str) -> GymWorld:
+    """A world from text: ``ID`` or ``ID:key=value,...``, with parameters for ``gymnasium.make`` or for GymWorld.
+
+    Examples
+    --------
+    >>> from_gym("FrozenLake-v1:is_slippery=False,map_name=8x8")
+    GymWorld('FrozenLake-v1', 65 states with the end, 4 actions)
+    """
+    import gymnasium
+
+    name, _, last = text.strip().rpartition(":")
+    if "=" not in last:  # an id may itself be module:Name-v0
+        name, last = text.strip(), ""
+    if not name:
+        raise ValueError("an environment is missing; write gym:ID, for instance gym:FrozenLake-v1")
+    written = {key: literal(value) for key, value in split_spec(f"gym:{last}")[1].items()}
+    own = {key: written.pop(key) for key in ("max_states", "action_mask") if key in written}
+    if name.startswith("bamdp/"):
+        from bamdp.envs.gym_env import register_all
+
+        register_all()
+    try:
+        env = gymnasium.make(name, **written)
+    except gymnasium.error.Error as error:
+        raise ValueError(f"Gymnasium cannot make {name!r}: {error}") from None
+    except TypeError as error:
+        raise ValueError(f"Gymnasium cannot make {name!r} with {written}: {error}") from None
+    return GymWorld(env, name=name, **own)

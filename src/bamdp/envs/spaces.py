@@ -1,0 +1,208 @@
+"""Finite spaces of Gymnasium as numbers, and anything hashable as numbers in the order of its appearance.
+
+A *form* describes a finite space as plain data, so that it can be compared, pickled and saved:
+
+    ("discrete", n, first)        ("multi", shape, sizes, firsts)        ("binary", shape)
+    ("tuple", forms)              ("dict", names, forms)
+
+The elements of a form are numbered like the digits of a number with mixed bases, the first part being the slowest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bamdp import _checks
+from bamdp._serial import known
+
+MANY = 20_000  # observations that are numbered ahead of time, at most
+Form = tuple[Any, ...]
+
+
+def form_of(space: Any) -> Form | None:
+    """The form of a Gymnasium space, None if it is not finite."""
+    from gymnasium import spaces
+
+    if isinstance(space, spaces.Discrete):
+        return "discrete", int(space.n), int(space.start)
+    if isinstance(space, spaces.MultiDiscrete):
+        firsts = getattr(space, "start", np.zeros_like(space.nvec))
+        return "multi", space.nvec.shape, tuple(space.nvec.ravel().tolist()), tuple(np.ravel(firsts).tolist())
+    if isinstance(space, spaces.MultiBinary):
+        return "binary", tuple(space.shape)
+    if isinstance(space, spaces.Tuple):
+        return _of_parts("tuple", (), space.spaces)
+    if isinstance(space, spaces.Dict):
+        return _of_parts("dict", (tuple(space.spaces),), space.spaces.values())
+    return None
+
+
+def _of_parts(kind: str, names: tuple[Any, ...], parts: Any) -> Form | None:
+    forms = tuple(form_of(part) for part in parts)
+    return None if None in forms else (kind, *names, forms)
+
+
+def size(form: Form) -> int:
+    """How many elements there are."""
+    if form[0] == "discrete":
+        return int(form[1])
+    if form[0] in ("tuple", "dict"):
+        return math.prod(size(part) for part in form[-1])
+    return math.prod(_sizes(form))
+
+
+def _sizes(form: Form) -> tuple[int, ...]:
+    return form[2] if form[0] == "multi" else (2,) * math.prod(form[1])
+
+
+def number_of(form: Form, value: Any) -> int:
+    """The number of an element; ValueError if it is none."""
+    if form[0] == "discrete":
+        return _digit(value, form[1], form[2])
+    if form[0] in ("tuple", "dict"):
+        return _number_of_parts(form, value)
+    array = np.asarray(value)
+    if array.shape != form[1]:
+        raise ValueError(f"{value!r} should have shape {form[1]}")
+    sizes = _sizes(form)
+    firsts = form[3] if form[0] == "multi" else (0,) * len(sizes)
+    total = 0
+    for digit, base, first in zip(array.ravel().tolist(), sizes, firsts):
+        total = total * base + _digit(digit, base, first)
+    return total
+
+
+def _number_of_parts(form: Form, value: Any) -> int:
+    parts = form[-1]
+    if form[0] == "dict":
+        if not isinstance(value, dict) or set(value) != set(form[1]):
+            raise ValueError(f"{value!r} should be a dict with the keys {form[1]}")
+        value = [value[name] for name in form[1]]
+    if not isinstance(value, (tuple, list)) or len(value) != len(parts):
+        raise ValueError(f"{value!r} should have {len(parts)} parts")
+    total = 0
+    for part, item in zip(parts, value):
+        total = total * size(part) + number_of(part, item)
+    return total
+
+
+def _digit(value: Any, base: int, first: int) -> int:
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if not isinstance(value, (int, np.integer)) or not first <= value < first + base:
+        raise ValueError(f"{value!r} should be a whole number in {first}..{first + base - 1}")
+    return int(value) - first
+
+
+def element(form: Form, number: int) -> Any:
+    """The element with a number, as Gymnasium writes it."""
+    if form[0] == "discrete":
+        return number + form[2]
+    if form[0] in ("tuple", "dict"):
+        found: list[Any] = []
+        for part in reversed(form[-1]):
+            number, digit = divmod(number, size(part))
+            found.append(element(part, digit))
+        found.reverse()
+        return tuple(found) if form[0] == "tuple" else dict(zip(form[1], found))
+    sizes = _sizes(form)
+    digits = np.zeros(len(sizes), np.int64)
+    for i in range(len(sizes) - 1, -1, -1):
+        number, digits[i] = divmod(number, sizes[i])
+    if form[0] == "binary":
+        return digits.astype(np.int8).reshape(form[1])
+    return (digits + np.array(form[3], np.int64)).reshape(form[1])
+
+
+@known
+@dataclass
+class Numbering:
+    """Observations as numbers: ahead of time by their form, or as they appear where there is none."""
+
+    form: Form | None
+    n: int  # how many numbers there are
+    seen: dict[Any, int] = field(default_factory=dict)
+
+    def __call__(self, observation: Any) -> int:
+        """The number of an observation; a new one gets the next."""
+        if self.form is not None:
+            try:
+                return number_of(self.form, observation)
+            except ValueError as error:
+                raise ValueError(
+                    f"the environment returned an observation outside its observation space: {error}"
+                ) from None
+        key = as_key(observation)
+        if key not in self.seen:
+            if len(self.seen) == self.n:
+                raise ValueError(
+                    f"observation {observation!r} is new, and {self.n} others have been seen, which is max_states; "
+                    "raise it"
+                )
+            self.seen[key] = len(self.seen)
+        return self.seen[key]
+
+
+def as_key(observation: Any) -> Hashable:
+    """Something hashable, and saveable, that stands for an observation."""
+    if isinstance(observation, (np.generic, np.ndarray)):
+        if observation.dtype.kind not in "biuSU":
+            raise ValueError(_continuous(f"observations of {observation.dtype}"))
+        observation = observation.tolist()
+    if isinstance(observation, (list, tuple)):
+        return tuple(as_key(item) for item in observation)
+    if isinstance(observation, dict):
+        return tuple((name, as_key(observation[name])) for name in sorted(observation))
+    if not isinstance(observation, Hashable):
+        raise ValueError(
+            f"observation {observation!r} is not hashable; give observation=, a function that makes a tuple of numbers "
+            "of it"
+        )
+    return observation
+
+
+def number_observations(
+    space: Any, max_states: int | None, function: Callable[[Any], Any] | None
+) -> Numbering:
+    """How to number the observations of a space, after ``function`` if there is one."""
+    form = form_of(space) if function is None else None
+    if max_states is not None:
+        return Numbering(None, _checks.integer(max_states, "max_states"))
+    if form is not None and size(form) <= MANY:
+        return Numbering(form, size(form))
+    if form is not None:
+        raise ValueError(
+            f"there are {size(form)} observations in {space}; say max_states=..., how many of them will appear at "
+            "most, and they are numbered as they come"
+        )
+    if function is not None:
+        raise ValueError(
+            "with observation=... say max_states=..., how many different observations it may return"
+        )
+    raise ValueError(_continuous(str(space)))
+
+
+def _continuous(what: str) -> str:
+    return (
+        f"{what} cannot be states of a finite model; make them discrete: give observation=, a function such as "
+        "lambda x: tuple(np.digitize(x, bins)), with max_states=, or put a gymnasium.ObservationWrapper around the "
+        "environment"
+    )
+
+
+def number_actions(space: Any) -> Form:
+    """The form of an action space."""
+    form = form_of(space)
+    if form is None:
+        raise ValueError(
+            f"actions {space} cannot be actions of a finite model; put a gymnasium.ActionWrapper around the "
+            "environment whose action space is Discrete, such as a list of a few useful actions"
+        )
+    if size(form) > MANY:
+        raise ValueError(f"there are {size(form)} actions in {space}, more than {MANY}; wrap it into fewer")
+    return form

@@ -1,0 +1,233 @@
+"""An agent that speaks in a Gymnasium environment's own observations and actions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+from numpy.typing import ArrayLike
+
+from bamdp import _checks, _serial
+from bamdp._kernels.random import Seed
+from bamdp.agent import Agent, Run, Step, simulate
+from bamdp.beliefs import NormalGamma, Prior, RewardModel, SparseDirichlet
+from bamdp.envs import spaces
+from bamdp.envs.gym_world import HORIZON, GymWorld, single_spaces
+from bamdp.planners import Planner
+
+
+class GymAgent:
+    """An agent for a Gymnasium environment: it speaks in the environment's own observations and actions.
+
+    Made by :meth:`for_env`. ``agent`` is the :class:`~bamdp.Agent` inside, ``world`` says how things are numbered.
+
+    Examples
+    --------
+    >>> import gymnasium
+    >>> import bamdp
+    >>> env = gymnasium.make("FrozenLake-v1", is_slippery=False)
+    >>> player = bamdp.GymAgent.for_env(env, bamdp.ThompsonSampling(resample="episode"), seed=0)
+    >>> run = player.play(episodes=30, seed=0)
+    >>> len(run.episode_returns), bool(run.episode_returns[-10:].mean() > 0.5)
+    (30, True)
+    """
+
+    def __init__(self, agent: Agent, world: GymWorld) -> None:
+        self.agent = agent
+        self.world = world
+
+    @classmethod
+    def for_env(
+        cls,
+        env: gymnasium.Env[Any, Any] | gymnasium.vector.VectorEnv[Any, Any, Any],
+        planner: Planner,
+        prior: Prior | None = None,
+        *,
+        rewards: RewardModel | ArrayLike | None = None,
+        discount: float = 0.95,
+        objective: str = "episode",
+        max_states: int | None = None,
+        observation: Callable[[Any], Any] | None = None,
+        action_mask: bool = True,
+        seed: Seed = None,
+    ) -> GymAgent:
+        """A newborn agent.
+
+        Parameters
+        ----------
+        env
+            The environment, wrapped or not, or a vector of environments: each of its parts is a stream of its own into
+            the one belief.
+        planner
+            The algorithm's hyper-parameters.
+        prior
+            What is believed about transitions; by default ``SparseDirichlet()``, few outcomes for each action.
+        rewards
+            A reward model; by default ``NormalGamma()``. (Known rewards are possible: their states are the numbers of
+            the observations, and the end.)
+        discount
+            γ in [0, 1), the planning discount.
+        objective
+            What an end is worth: ``"episode"``, nothing; ``"lifetime"``, what the next episode is worth.
+        max_states
+            Number observations as they appear, up to so many: for spaces that are large, or not finite but hashable.
+        observation
+            A function that every observation goes through first, to make it discrete.
+        action_mask
+            Whether to believe ``info["action_mask"]``, where the environment gives one.
+        seed
+            Of the agent's own random stream.
+        """
+        world = GymWorld(env, max_states=max_states, observation=observation, action_mask=action_mask)
+        agent = Agent(
+            planner,
+            prior=SparseDirichlet() if prior is None else prior,
+            rewards=NormalGamma() if rewards is None else rewards,
+            n_states=world.n_states,
+            n_actions=world.n_actions,
+            discount=discount,
+            objective=objective,
+            seed=seed,
+            **world.knowledge,
+        )
+        return cls(agent, world)
+
+    def __repr__(self) -> str:
+        return f"<GymAgent {self.agent!r} in {self.world!r}>"
+
+    def begin(self, observation: Any, info: dict[str, Any] | None = None) -> None:
+        """Take note that an episode begins: what ``env.reset()`` has returned."""
+        state = self.world.number(observation)
+        self.agent.begin(state)
+        self._allow(state, info)
+
+    def act(self, observation: Any) -> Any:
+        """Choose an action, in the environment's own form."""
+        return spaces.element(self.world.actions, self.agent.act(self.world.number(observation)))
+
+    def observe(
+        self,
+        observation: Any,
+        action: Any,
+        reward: float,
+        next_observation: Any,
+        terminated: bool,
+        info: dict[str, Any] | None = None,
+    ) -> None:
+        """Learn from a step of the environment.
+
+        If it was ``truncated``, and has not ``terminated``, learn it all the same and say :meth:`begin` afterwards.
+        """
+        state = self.world.number(observation)
+        number = spaces.number_of(self.world.actions, action)
+        after = self.world.end if terminated else self.world.number(next_observation)
+        self.agent.observe(state, number, _checks.real(reward, "reward"), after, bool(terminated))
+        if not terminated:
+            self._allow(after, info)
+
+    def _allow(self, state: int, info: dict[str, Any] | None) -> None:
+        mask = self.world.mask(state, info)
+        if mask is not None:
+            self.agent.allow(state, mask)
+
+    def play(
+        self,
+        *,
+        steps: int | None = None,
+        episodes: int | None = None,
+        seed: Seed = None,
+        progress: bool | Callable[[int], None] = False,
+    ) -> Run:
+        """Play and learn, for so many steps or so many episodes, whichever is over first.
+
+        Parameters
+        ----------
+        steps, episodes
+            How long. By default 1000 steps; for ``episodes`` alone up to 1000 steps each, or the environment's own
+            limit.
+        seed
+            Of the environment's random stream.
+        progress
+            True for a progress bar on standard error, or a function called with the number of steps just done.
+        """
+        if self.is_vector:
+            raise ValueError(
+                "a vector of environments is played with play_vector, which returns a run for each part"
+            )
+        steps, listeners = self._until(steps, episodes)
+        return simulate(self.agent, self.world, steps, seed=seed, progress=progress, callbacks=listeners)
+
+    def play_vector(
+        self, *, steps: int | None = None, episodes: int | None = None, seed: Seed = None
+    ) -> tuple[Run, ...]:
+        """The same in a vector of environments; steps and episodes of all parts count. Returns a run for each part."""
+        if not self.is_vector:
+            raise ValueError("this is no vector of environments; use play")
+        from bamdp.gym.vector import play_vector  # several modules of Gymnasium, for few
+
+        steps, listeners = self._until(steps, episodes)
+        return play_vector(self.agent, self.world, steps, seed, listeners)
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether the environment is a vector of environments."""
+        return isinstance(self.world.env, gymnasium.vector.VectorEnv)
+
+    def _until(self, steps: int | None, episodes: int | None) -> tuple[int, list[Any]]:
+        """How many steps at most, and callbacks that end the run before."""
+        if steps is not None:
+            _checks.integer(steps, "steps")
+        if episodes is None:
+            return HORIZON if steps is None else steps, []
+        _checks.integer(episodes, "episodes")
+        spec = getattr(self.world.env, "spec", None)
+        longest = getattr(spec, "max_episode_steps", None) or HORIZON
+        return episodes * int(longest) if steps is None else steps, [_counting(episodes)]
+
+    def move_to(self, env: Any) -> None:
+        """Go on in another environment with the same spaces."""
+        observations, actions = single_spaces(env)
+        if spaces.form_of(actions) != self.world.actions:
+            raise ValueError(f"the agent was made for other actions than {actions}")
+        form = self.world.numbering.form
+        if form is not None and spaces.form_of(observations) != form:
+            raise ValueError(f"the agent was made for other observations than {observations}")
+        self.world.env = env
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the agent to one ``.npz`` file; :meth:`load` goes on from it bit for bit."""
+        _serial.save(path, self)
+
+    @staticmethod
+    def load(
+        path: str | os.PathLike[str], env: Any, *, observation: Callable[[Any], Any] | None = None
+    ) -> GymAgent:
+        """Read an agent that :meth:`save` wrote, for an environment with the same spaces.
+
+        The function ``observation`` is not in the file: give it again.
+        """
+        player = _serial.load(path, GymAgent)
+        player.world.function = observation
+        player.move_to(env)
+        return player
+
+
+def _counting(episodes: int) -> Callable[[Agent, Any, Step], bool]:
+    """A callback that ends a run after so many episodes."""
+    left = episodes
+
+    def listen(agent: Agent, env: Any, step: Step) -> bool:
+        nonlocal left
+        left -= step.terminated or step.truncated
+        return left > 0
+
+    return listen
+
+
+_serial.known(
+    GymAgent,
+    take=lambda player: vars(player),
+    make=lambda parts: GymAgent(**parts),
+)
