@@ -7,6 +7,7 @@ planner at work on one belief. :func:`make_env` gives it a world and :func:`simu
 
 from typing import TYPE_CHECKING, Any
 
+from bamdp import theory
 from bamdp._serial import known as saveable
 from bamdp.agent import Agent, Run, Step, simulate
 from bamdp.beliefs import (
@@ -137,6 +138,7 @@ __all__ = [
     "rtdp",
     "saveable",
     "simulate",
+    "theory",
     "total_reward",
     "value_iteration",
 ]

@@ -91,6 +91,7 @@ def make_parser() -> Parser:
     _add_run(command("run", "Let a planner learn an environment, several times over.", _do("run")))
     _add_list(command("list", "Environments, planners and priors, with their parameters.", _do("show")))
     _add_solve(command("solve", "What is there to be had when the model is known.", _do("solve")))
+    _add_theory(command("theory", "What the bounds say of DSS, and the trade-off in K.", _do("theory")))
     _add_warmup(command("warmup", "Compile ahead of time.", _do("warmup")))
     _add_demo(command("demo", "Three planners on a 5 by 5 grid: a table and a learning curve.", _do("demo")))
     lab_arguments.add_compare(command("compare", "Several planners on the same luck.", _do("compare")))
@@ -154,6 +155,37 @@ def _add_solve(parser: Parser) -> None:
     parser.add_argument("--discount", type=float, default=0.95, metavar="γ", help="default: 0.95")
     parser.add_argument("--steps", type=int, metavar="T", help="for the totals (default: the environment's)")
     arguments.add_json(parser)
+
+
+def _add_theory(parser: Parser) -> None:
+    parser.epilog = "Example: bamdp theory --n-policies 4 --n-samples 4 --n-steps 18 --discount 0.95"
+    for name, default, help in (
+        ("policies", 4, "N, policies at a node"),
+        ("samples", 4, "M, samples of each policy"),
+        ("steps", 20, "K, steps of a stage"),
+        ("stages", 1, "H, stages"),
+    ):
+        parser.add_argument(
+            f"--n-{name}", type=int, default=default, metavar="N", help=f"{help} (default: {default})"
+        )
+    parser.add_argument("--discount", type=float, default=0.95, metavar="γ", help="default: 0.95")
+    parser.add_argument("--delta", type=float, default=0.05, metavar="δ", help="default: 0.05")
+    parser.add_argument(
+        "--epsilon0", type=float, metavar="ε₀", help="how much the belief changes in a stage (default: 0)"
+    )
+    parser.add_argument("--c", type=float, metavar="C", help="how much models disagree (default: 0)")
+    parser.add_argument("--reward-range", type=float, metavar="X", help="largest less least (default: 1)")
+    parser.add_argument("--n-actions", type=int, metavar="N", help="for sparse sampling's tree (default: 2)")
+    parser.add_argument("--env", metavar="ENV", help="estimate ε₀ and C of a belief about this environment")
+    parser.add_argument(
+        "--after", type=int, default=0, metavar="T", help="steps learned before that (default: 0)"
+    )
+    _add_belief(parser)
+    parser.add_argument("--pairs", type=int, default=200, metavar="N", help="of models, for C (default: 200)")
+    parser.add_argument("--episodes", type=int, default=10, metavar="N", help="for ε₀ (default: 10)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the estimates (default: 0)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    parser.add_argument("--output", metavar="PATH", help="draw the trade-off in K (png, svg or pdf)")
 
 
 def _add_warmup(parser: Parser) -> None:
