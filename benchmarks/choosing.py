@@ -1,0 +1,105 @@
+"""The table behind the page "choosing a planner and a prior": every planner with every prior, in four worlds.
+
+    python benchmarks/choosing.py          # some minutes: docs/data/choosing.csv
+    python benchmarks/choosing.py --table  # the table for the page, from the data
+
+Parameters are the defaults or the paper's, the same in all worlds and not tuned; γ = 0.95, rewards known.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import bamdp
+from bamdp.ceilings import optimal_total
+from bamdp.registry import make_planner, make_prior, make_rewards
+from bamdp.runs import Setting, run_many
+
+DATA = Path(__file__).resolve().parent.parent / "docs" / "data" / "choosing.csv"
+RUNS, DISCOUNT = 20, 0.95
+ENVS = ("chain", "double_loop", "river_swim", "grid5")
+PRIORS = ("flat", "sparse:alpha=0.2,beta=2", "sparse:alpha=0.2,beta=6")
+PLANNERS = {
+    "DSS-PI": "dss-pi:n_policies=4,n_samples=4,n_steps=20",
+    "DSS-PI, mean leaf": "dss-pi:n_policies=4,n_samples=8,n_steps=20,leaf=mean",
+    "Thompson sampling": "thompson",
+    "Thompson, kept 1/(1−γ) steps": "thompson:resample=discount",
+    "BAMCP, 300 simulations": "bamcp:n_simulations=300,depth=50",
+    "BFS3": "bfs3",
+    "SBOSS": "sboss",
+    "BEB": "beb",
+    "Bayes-greedy": "bayes-greedy",
+    "ε-greedy": "epsilon-greedy",
+}
+FIELDS = ("env", "planner", "spec", "prior", "runs", "steps", "mean", "se", "optimum", "ms_per_step")
+
+
+def measure(runs: int) -> Iterator[dict[str, Any]]:
+    """One row for each cell of the table."""
+    for name in ENVS:
+        env = bamdp.make_env(name)
+        best = optimal_total(env, env.horizon)
+        for label, spec in PLANNERS.items():
+            for prior in PRIORS:
+                rewards = make_rewards(None, env)
+                planner = make_planner(spec)
+                setting = Setting(name, planner, make_prior(prior, env), rewards, DISCOUNT, env.horizon)
+                batch = run_many(setting, runs)
+                yield {
+                    "env": name,
+                    "planner": label,
+                    "spec": spec,
+                    "prior": prior,
+                    "runs": runs,
+                    "steps": env.horizon,
+                    "mean": f"{batch.mean:.2f}",
+                    "se": f"{batch.standard_error:.2f}",
+                    "optimum": f"{best:.2f}",
+                    "ms_per_step": f"{batch.ms_per_step:.3f}",
+                }
+
+
+def table(rows: list[dict[str, str]]) -> str:
+    """Markdown: percent of the known-model optimum for each prior, and the time of a step."""
+    lines = [
+        f"| planner | {' | '.join(f'`{env}`' for env in ENVS)} | ms a step |",
+        "|---|" + "---|" * (len(ENVS) + 1),
+    ]
+    for label in PLANNERS:
+        mine = [row for row in rows if row["planner"] == label]
+        cells = [" · ".join(_share(row) for row in mine if row["env"] == env) for env in ENVS]
+        times = [float(row["ms_per_step"]) for row in mine]
+        lines.append(f"| {label} | {' | '.join(cells)} | {min(times):.2g}–{max(times):.2g} |")
+    return "\n".join(lines)
+
+
+def _share(row: dict[str, str]) -> str:
+    return f"{100 * float(row['mean']) / float(row['optimum']):.0f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--table", action="store_true", help="only print the table")
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--data", type=Path, default=DATA)
+    given = parser.parse_args()
+    if not given.table:
+        given.data.parent.mkdir(parents=True, exist_ok=True)
+        with given.data.open("w", newline="") as file:
+            writer = csv.DictWriter(file, FIELDS)
+            writer.writeheader()
+            for row in measure(given.runs):
+                writer.writerow(row)
+                file.flush()
+    with given.data.open(newline="") as file:
+        print(table(list(csv.DictReader(file))))
+
+
+if __name__ == "__main__":
+    main()
