@@ -1,0 +1,121 @@
+"""A prior of your own: every action has one outcome, nobody knows which, and one look is enough.
+
+Each row of the world leads to one state for certain, a priori to any with the same probability. So a row has been
+seen, and is known, or it has not, and all outcomes are equally likely. That is the posterior: one number for each row.
+
+This file is what it takes to teach bamdp a prior: the posterior as a NamedTuple of arrays, an implementation of each
+verb of :mod:`bamdp.beliefs.verbs` for it, and a :class:`bamdp.Prior` that makes it. It must be importable (not the
+script that is run), so that what is compiled can be kept on disk.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+import bamdp
+from bamdp._kernels.random import below
+from bamdp.beliefs import verbs
+from bamdp.beliefs.base import with_room
+
+UNSEEN = -1
+
+
+@bamdp.saveable
+class State(NamedTuple):
+    """The posterior; all arrays but ``n_states`` are written to."""
+
+    outcome: np.ndarray  # int64 [S*A]: where the row leads, or UNSEEN
+    log: np.ndarray  # int64 [depth, 2]: (row, outcome before) of every push, so that it can be taken back
+    top: np.ndarray  # int64 [1]: how many pushes there are
+    n_states: int
+
+
+@verbs.draw.register(State)
+def _draw(T, row, rng):
+    return T.outcome[row] if T.outcome[row] != UNSEEN else below(rng, T.n_states)
+
+
+@verbs.push.register(State)
+def _push(T, row, s2):
+    top = T.top[0]
+    T.log[top, 0] = row
+    T.log[top, 1] = T.outcome[row]
+    T.top[0] = top + 1
+    T.outcome[row] = s2
+
+
+@verbs.advance.register(State)
+def _advance(T, row, rng):
+    s2 = verbs.draw(T, row, rng)
+    verbs.push(T, row, s2)
+    return s2
+
+
+@verbs.pop.register(State)
+def _pop(T):
+    T.top[0] -= 1
+    T.outcome[T.log[T.top[0], 0]] = T.log[T.top[0], 1]
+
+
+@verbs.commit.register(State)
+def _commit(T, row):
+    T.top[0] = 0
+
+
+@verbs.probability.register(State)
+def _probability(T, row, s2):
+    if T.outcome[row] == UNSEEN:
+        return 1.0 / T.n_states
+    return 1.0 if T.outcome[row] == s2 else 0.0
+
+
+@verbs.log_probability.register(State)
+def _log_probability(T, row, s2):
+    p = verbs.probability(T, row, s2)
+    return math.log(p) if p > 0.0 else -np.inf
+
+
+@verbs.choose.register(State)
+def _choose(T, rng):
+    return 0  # rows are independent: they share nothing
+
+
+@verbs.sample_row.register(State)
+def _sample_row(T, choice, row, index, prob, at, rng):
+    if at == index.shape[0]:
+        return verbs.NO_ROOM, 0.0
+    index[at] = verbs.draw(T, row, rng)
+    prob[at] = 1.0
+    return at + 1, 0.0
+
+
+@verbs.mean_row.register(State)
+def _mean_row(T, row, index, prob, at):
+    if T.outcome[row] == UNSEEN:
+        return at, 1.0  # no entries: all the mass is spread evenly
+    if at == index.shape[0]:
+        return verbs.NO_ROOM, 0.0
+    index[at] = T.outcome[row]
+    prob[at] = 1.0
+    return at + 1, 0.0
+
+
+@with_room.register(State)
+def _with_room(T: State, depth: int) -> State:
+    log = np.zeros((max(depth, len(T.log)), 2), np.int64)
+    log[: len(T.log)] = T.log
+    return T._replace(log=log)
+
+
+@bamdp.saveable
+@dataclass(frozen=True)
+class Deterministic(bamdp.Prior):
+    """Every row leads to one unknown state."""
+
+    def state(self, n_states: int, n_actions: int) -> State:
+        unseen = np.full(n_states * n_actions, UNSEEN, np.int64)
+        return State(unseen, np.zeros((16, 2), np.int64), np.zeros(1, np.int64), n_states)
