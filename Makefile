@@ -7,13 +7,14 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-.PHONY: help setup demo test test-slow test-all bench lint format clean
+.PHONY: help setup demo test test-slow test-all bench docs lint format clean
 
 help:
 	@echo "make demo      three planners on a 5 by 5 grid: a table, and out/learning-curve.png"
 	@echo "make test      the test suite"
 	@echo "make test-all  the same and the slow tests"
 	@echo "make bench     speed, as tables and out/bench.json"
+	@echo "make docs      the documentation, as out/site/index.html"
 	@echo "make lint      style, types and import contracts"
 	@echo "make clean     remove .venv, caches and what was built"
 
@@ -40,6 +41,10 @@ bench: $(READY)
 	$(BIN)/python benchmarks/bench.py --json out/bench.json
 	$(BIN)/python benchmarks/bench_trees.py
 	$(BIN)/python benchmarks/bench_myopic.py
+
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "documentation: out/site/index.html"
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -1,0 +1,37 @@
+"""Pages quote what stands elsewhere, so that it is in one place.
+
+``::: source src/bamdp/planners/dss.py search`` becomes the source of that function, wherever it has moved in its file;
+``::: include CONTRIBUTING.md`` becomes that file of the repository, with its links as they are on the site.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SOURCE = re.compile(r"^::: source (\S+) ([\w.]+)$", flags=re.M)
+INCLUDE = re.compile(r"^::: include (\S+)$", flags=re.M)
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Called by mkdocs for every page."""
+    markdown = SOURCE.sub(lambda found: quoted(found[1], found[2]), markdown)
+    return INCLUDE.sub(lambda found: (ROOT / found[1]).read_text().replace("](docs/", "]("), markdown)
+
+
+def quoted(path: str, name: str) -> str:
+    """A fenced block with the definition of ``name`` (``Class.method`` for a method), decorators included."""
+    text = (ROOT / path).read_text()
+    node: Any = ast.parse(text)
+    for part in name.split("."):
+        node = next((n for n in node.body if getattr(n, "name", None) == part), None)
+        if node is None:
+            raise ValueError(f"{path} has no {name}: mend the page that quotes it")
+    first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+    lines = text.splitlines()[first - 1 : node.end_lineno]
+    indent = len(lines[0]) - len(lines[0].lstrip())
+    body = "\n".join(line[indent:] for line in lines)
+    return f'```python title="{path}"\n{body}\n```'
