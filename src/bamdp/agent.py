@@ -254,8 +254,10 @@ def simulate(
 
     Parameters
     ----------
-    agent, env
-        Who, and where. The environment is reset; an episode that has ended or was cut off is followed by the next.
+    agent
+        Who.
+    env
+        Where. It is reset; an episode that has ended or was cut off is followed by the next.
     steps
         Number of steps T; by default the environment's horizon.
     seed

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import importlib.util
+import itertools
 import re
 import subprocess
 import sys
@@ -54,6 +57,17 @@ def test_the_reference_has_every_public_name():
     bounds = {f"theory.{name}.loss_bound" for name in ("printed", "mended")}
     assert {f"theory.{name}" for name in bamdp.theory.__all__} - {"theory.printed", "theory.mended"} <= listed
     assert bounds <= listed
+
+
+def test_the_table_on_the_choosing_page_is_the_data():
+    spec = importlib.util.spec_from_file_location("choosing", ROOT / "benchmarks" / "choosing.py")
+    choosing = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(choosing)
+    with choosing.DATA.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert choosing.table(rows) in (ROOT / "docs" / "choosing.md").read_text()
+    cells = {(row["env"], row["planner"], row["prior"]) for row in rows}
+    assert cells == set(itertools.product(choosing.ENVS, choosing.PLANNERS, choosing.PRIORS))
 
 
 def test_what_builds_the_pages_is_installed_for_development():

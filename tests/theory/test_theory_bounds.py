@@ -15,6 +15,7 @@ SMALL = st.integers(1, 30)
 
 
 @given(DISCOUNTS, SMALL, st.floats(0.0, 2.0))
+@settings(deadline=None)
 def test_the_anytime_error_is_the_sum_over_stages_that_the_proof_has(discount, K, epsilon0):
     total = sum(
         2 * epsilon0 * K * discount ** (K * h) / h for h in range(1, 60_000 if discount > 0.99 else 6000)
@@ -30,6 +31,7 @@ def test_the_mended_anytime_error_counts_the_first_stage():
 
 
 @given(DISCOUNTS, st.integers(1, 60))
+@settings(deadline=None)
 def test_model_error_is_its_double_sum_and_no_more_than_the_paper_s(discount, K):
     total = sum(discount**k * sum(discount**j for j in range(K - k)) for k in range(K))
     assert mended.model_error(K, discount) == pytest.approx(total)
@@ -51,13 +53,14 @@ def recursion(N, M, K, H, discount):
 
 
 @given(st.integers(2, 9), SMALL, st.integers(1, 6), st.integers(1, 5), DISCOUNTS)
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_the_mended_sampling_error_is_its_recursion(N, M, K, H, discount):
     found = mended.sampling_error(N, M, discount, K, H)
     assert found == pytest.approx(recursion(N, M, K, H, discount))
 
 
 @given(DISCOUNTS, SMALL, SMALL, SMALL, st.floats(0.0, 2.0), st.floats(0.1, 5.0))
+@settings(deadline=None)
 def test_terms_scale_with_rewards_and_go_the_right_way(discount, N, M, K, c, scale):
     for bound in (printed, mended):
         one = bound.loss_bound(N, M, K, discount, epsilon0=c, c=c)

@@ -19,7 +19,7 @@ from bamdp.theory import k_rule
     st.floats(0.0, 0.3),
     st.floats(0.001, 0.5),
 )
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_the_rule_is_what_trying_every_k_finds(N, M, discount, epsilon0, c, delta):
     rule = k_rule(N, M, discount, epsilon0=epsilon0, c=c, delta=delta)
     allowed = math.sqrt(math.log(M / delta) / (8 * N))

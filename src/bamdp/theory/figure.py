@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bamdp.figures import COLOURS, STYLE
+from bamdp.lab.figures.style import COLOURS, STYLE
 from bamdp.theory.bound import Bound
 
 TERMS = {"anytime": COLOURS[3], "thompson": COLOURS[0], "truncation": COLOURS[4], "sampling": COLOURS[2]}
