@@ -60,6 +60,8 @@ from bamdp.planners import (
     RMax,
     SparseSampling,
     ThompsonSampling,
+    Transition,
+    Tree,
 )
 
 if TYPE_CHECKING:
@@ -125,6 +127,7 @@ __all__ = [
     "Step",
     "ThompsonSampling",
     "Transition",
+    "Tree",
     "__version__",
     "evaluate_policy",
     "from_mdp",

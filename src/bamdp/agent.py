@@ -100,10 +100,15 @@ class Agent:
         """Choose an action; advances the agent's random stream."""
         return self.planner.act(self.memory, self.belief, self._state(state), self.rng)
 
-    def plan(self, state: int) -> Plan:
-        """What :meth:`act` would choose now, with its evidence. Nothing changes, so it can be asked again."""
+    def plan(self, state: int, *, tree: bool = False) -> Plan:
+        """What :meth:`act` would choose now, with its evidence. Nothing changes, so it can be asked again.
+
+        With ``tree`` the plan has the whole :class:`~bamdp.planners.tree.Tree` of the search, for planners that grow
+        one (DSS, FHTS, sparse sampling, BAMCP, BAUCT, BFS3).
+        """
         memory, rng = copy_memory(self.memory), self.rng.copy()
-        return self.planner.plan(memory, self.belief, self._state(state), rng)
+        ask = self.planner.explain if tree else self.planner.plan
+        return ask(memory, self.belief, self._state(state), rng)
 
     def observe(self, s: int, a: int, r: float, s2: int, terminated: bool = False) -> None:
         """Learn from a real transition. A truncated episode has not ``terminated``; say :meth:`begin` after it."""
@@ -132,6 +137,11 @@ class Agent:
         self.belief.allow(state, actions)
         if self.belief.n_changes != changes:
             self.planner.respace(self.memory, self.belief)
+
+    def copy(self) -> Agent:
+        """An independent agent in the same state, random stream included."""
+        parts = {**vars(self), "belief": self.belief.copy(), "rng": self.rng.copy()}
+        return _restored(**{**parts, "memory": copy_memory(self.memory)})
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the agent to one ``.npz`` file; :meth:`load` goes on from it bit for bit."""

@@ -20,6 +20,7 @@ from bamdp.planners.rmax import RMax
 from bamdp.planners.sboss import SBOSS
 from bamdp.planners.sparse_sampling import SparseSampling
 from bamdp.planners.thompson import ThompsonSampling
+from bamdp.planners.tree import Tree
 from bamdp.planners.vbrb import VBRB
 
 __all__ = [
@@ -47,4 +48,5 @@ __all__ = [
     "SparseSampling",
     "ThompsonSampling",
     "Transition",
+    "Tree",
 ]

@@ -11,11 +11,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from bamdp.beliefs.base import Belief
+
+if TYPE_CHECKING:
+    from bamdp.planners.tree import Tree
 
 
 class Transition(NamedTuple):
@@ -57,6 +60,9 @@ class Plan:
     candidates: tuple[Candidate, ...]
     reproducible: bool = True  # False when a time budget decided how much was computed
     details: Mapping[str, Any] = field(default_factory=dict)
+    tree: Tree | None = field(
+        default=None, repr=False, compare=False
+    )  # the whole search, where it was asked for
 
 
 class Planner(ABC):
@@ -79,6 +85,10 @@ class Planner(ABC):
     def act(self, memory: Any, belief: Belief, state: int, rng: np.ndarray) -> int:
         """Decide: the action of :meth:`plan`, without the evidence where that is cheaper."""
         return self.plan(memory, belief, state, rng).action
+
+    def explain(self, memory: Any, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        """The same plan as :meth:`plan`, bit for bit, with the tree behind it where the algorithm grows one."""
+        return self.plan(memory, belief, state, rng)
 
     def learn(self, memory: Any, belief: Belief, seen: Transition) -> None:
         """Take note of a real transition that the belief has just learned."""

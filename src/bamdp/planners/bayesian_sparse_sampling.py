@@ -42,7 +42,7 @@ optimization", ICML 2005.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -56,6 +56,7 @@ from bamdp._serial import known
 from bamdp.beliefs import verbs
 from bamdp.beliefs.base import Belief, copy_state
 from bamdp.beliefs.models import mean_model, sample_model
+from bamdp.planners import tree as views
 from bamdp.planners.base import Candidate, Plan, Planner
 from bamdp.planners.workspace import Workspace, new_workspace
 
@@ -327,6 +328,10 @@ class BayesianSparseSampling(Planner):
         details = {"nodes": int(tree.size[0]), "depth": int(tree.size[1])}
         return Plan(action, float(tree.value[ROOT]), tuple(self._candidates(memory)), details=details)
 
+    def explain(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        plan = self.plan(memory, belief, state, rng)
+        return replace(plan, tree=_view(memory.tree, plan))
+
     def _candidates(self, memory: Memory) -> list[Candidate]:
         """The actions tried at the root."""
         tree = memory.tree
@@ -338,3 +343,31 @@ class BayesianSparseSampling(Planner):
             spread = (variance * n / (n - 1)) ** 0.5 if n > 1 else float("nan")
             out.append(Candidate(int(a), q, spread, n))
         return out
+
+
+def _view(tree: Tree, plan: Plan) -> views.Tree:
+    """The tree as it stands, with outcome nodes as choices."""
+    builder = views.TreeBuilder()
+    spreads = {c.action: c.spread for c in plan.candidates}
+    place = {ROOT: builder.hyper_state(NONE, int(tree.state[ROOT]), value=plan.value, count=1)}
+    choices: dict[tuple[int, int], int] = {}
+    for node in range(int(tree.size[0])):
+        parent, a = int(tree.parent[node]), int(tree.action[node])
+        if node != ROOT:
+            n, r = int(tree.times[node]), float(tree.reward[node])
+            place[node] = builder.hyper_state(
+                choices[parent, a],
+                int(tree.state[node]),
+                path=(int(tree.state[node]),),
+                gains=(r,),
+                reward=r,
+                share=n / int(tree.draws[parent, a]),
+                value=float(tree.value[node]),
+                count=n,
+            )
+        for b in np.flatnonzero(tree.draws[node]).tolist():
+            n = int(tree.draws[node, b])
+            spread = spreads[b] if node == ROOT else float("nan")
+            value = float(tree.total[node, b]) / n
+            choices[node, b] = builder.choice(place[node], b, value=value, spread=spread, count=n)
+    return builder.finish(choices[ROOT, plan.action])

@@ -37,7 +37,7 @@ from __future__ import annotations
 import math
 import time
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -514,6 +514,12 @@ class TreeSearch(Planner):
             reproducible=self.time_limit is None,
             details={"simulations": done, "nodes": int(tree.used[0]), "depth": memory.depth},
         )
+
+    def explain(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        from bamdp.planners.belief_tree_view import view
+
+        plan = self.plan(memory, belief, state, rng)
+        return replace(plan, tree=view(memory, belief, state, plan.action))
 
     def _search(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
         """Grow the tree from ``state``; returns the number of simulations."""

@@ -40,7 +40,7 @@ must be bounded.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -156,21 +156,28 @@ def bound_actions(T, R, space, setting, tree, s, rng):
     for a in range(n_actions):
         if not space.allowed[s, a]:
             continue
-        row = s * n_actions + a
         for c in range(setting.C):
-            s2, r = tree.root_next[a, c], tree.root_reward[a, c]
-            upper, lower = outset(space, setting, s2, 1)
-            if setting.depth > 1 and not space.terminal[s2]:
-                verbs.push(T, row, s2)
-                verbs.push_reward(R, row, s2, r)
-                status = grow(T, R, space, setting, tree, s2, tree.root_stream[a, c])
-                verbs.pop_reward(R)
-                verbs.pop(T)
-                if status == NO_ROOM:
-                    return NO_ROOM
-                upper, lower = highest(tree.upper, ROOT), highest(tree.lower, ROOT)
-            tree.root_upper[a, c] = r + setting.discount * upper
-            tree.root_lower[a, c] = r + setting.discount * lower
+            if bound_successor(T, R, space, setting, tree, s * n_actions + a, a, c) == NO_ROOM:
+                return NO_ROOM
+    return FITS
+
+
+@primitive
+def bound_successor(T, R, space, setting, tree, row, a, c):
+    """Search below one successor of the root, and bound it; returns FITS or NO_ROOM."""
+    s2, r = tree.root_next[a, c], tree.root_reward[a, c]
+    upper, lower = outset(space, setting, s2, 1)
+    if setting.depth > 1 and not space.terminal[s2]:
+        verbs.push(T, row, s2)
+        verbs.push_reward(R, row, s2, r)
+        status = grow(T, R, space, setting, tree, s2, tree.root_stream[a, c])
+        verbs.pop_reward(R)
+        verbs.pop(T)
+        if status == NO_ROOM:
+            return NO_ROOM
+        upper, lower = highest(tree.upper, ROOT), highest(tree.lower, ROOT)
+    tree.root_upper[a, c] = r + setting.discount * upper
+    tree.root_lower[a, c] = r + setting.discount * lower
     return FITS
 
 
@@ -513,6 +520,13 @@ class BFS3(Planner):
                 "depth": self.depth,
             },
         )
+
+    def explain(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        from bamdp.planners.bfs3_view import view
+
+        plan = self.plan(memory, belief, state, rng)
+        tree = view(memory.tree, self._setting(memory, belief), belief, state, plan)
+        return replace(plan, tree=tree)
 
     def _setting(self, memory: Memory, belief: Belief) -> Setting:
         ends = bool(belief.episodes.ends.any())

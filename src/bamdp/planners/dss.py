@@ -21,7 +21,7 @@ node are drawn one after the other from the same belief.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -386,17 +386,23 @@ class DSS(Planner):
     def respace(self, memory: Memory, belief: Belief) -> None:
         memory.left = 0
 
-    def leaf_value(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> float:
-        """The value of the hyper-state that the belief is in now, by ``leaf``."""
-        before = rng.copy()
-        while True:
-            status, value = value_leaf(
-                memory.leaf, belief.T, belief.R, belief.space, memory.discount, memory.space.rows, state, rng
-            )
-            if status == FITS:
-                return float(value)
-            self._grow(memory)
-            rng[:] = before
+    def explain(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        if memory.left > 0:  # the last plan is still followed: there was no search
+            return self.plan(memory, belief, state, rng)
+        from bamdp.planners.dss_python import search_with_tree
+
+        belief.reserve(self.n_steps * self.n_stages)
+        tree = search_with_tree(self, memory, belief, state, rng)
+        memory.left = self.replan_every
+        return replace(
+            self.plan(memory, belief, state, rng), tree=tree, details={"followed_from_last_plan": False}
+        )
+
+    def _leaf_value(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> tuple[int, float]:
+        """(status, value) of the hyper-state that the belief is in now, by ``leaf``."""
+        return value_leaf(
+            memory.leaf, belief.T, belief.R, belief.space, memory.discount, memory.space.rows, state, rng
+        )
 
     @staticmethod
     def _grow(memory: Memory) -> None:

@@ -25,7 +25,7 @@ outside the kernel, and the walk begins again with all finished hyper-states at 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -327,16 +327,25 @@ class FHTS(Planner):
         return int(np.nanargmax(self._search(memory, belief, state)[0]))
 
     def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        values, hyper_states, merged = self._search(memory, belief, state)
+        return self._plan(*self._search(memory, belief, state))
+
+    def explain(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        from bamdp.planners.fhts_view import view
+
+        values, table = self._search(memory, belief, state)
+        plan = self._plan(values, table)
+        return replace(plan, tree=view(self, memory.discount, belief, state, table, plan.action))
+
+    def _plan(self, values: np.ndarray, table: Table) -> Plan:
         candidates = tuple(
             Candidate(a, float(q), spread=0.0) for a, q in enumerate(values) if not np.isnan(q)
         )
         best = int(np.nanargmax(values))
-        details = {"hyper_states": hyper_states, "merged": merged}
+        details = {"hyper_states": int(table.size[COUNT]) + 1, "merged": int(table.size[MERGED])}
         return Plan(best, float(values[best]), candidates, details=details)
 
-    def _search(self, memory: Memory, belief: Belief, state: int) -> tuple[np.ndarray, int, int]:
-        """The root's Q [A], the number of distinct hyper-states, and the visits that found a known one."""
+    def _search(self, memory: Memory, belief: Belief, state: int) -> tuple[np.ndarray, Table]:
+        """The root's Q [A], and the values of all hyper-states below."""
         belief.reserve(self.horizon)
         limit = self.max_hyper_states - 1  # the root is not kept
         table = new_table(memory.slots, limit)
@@ -346,7 +355,7 @@ class FHTS(Planner):
                 search, belief.T, belief.R, belief.space, memory.discount, stack, table, state
             )
             if status == FITS:
-                return stack.value, int(table.size[COUNT]) + 1, int(table.size[MERGED])
+                return stack.value, table
             if status == NO_ROOM:
                 memory.row_room *= 4
                 continue

@@ -24,7 +24,7 @@ decision processes", Machine Learning 49 (2002).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +35,7 @@ from bamdp._serial import known
 from bamdp.beliefs import verbs
 from bamdp.beliefs.base import Belief
 from bamdp.planners.base import Candidate, Plan, Planner
+from bamdp.planners.tree import NONE, TreeBuilder, draw_step, take_back
 
 REWARD, TOTAL, SQUARES, BEST = range(4)  # columns of Tree.sums
 
@@ -188,3 +189,51 @@ class SparseSampling(Planner):
             if not np.isnan(q)
         )
         return Plan(action, float(tree.value[action]), candidates)
+
+    def explain(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        begin = rng.copy()
+        plan = self.plan(memory, belief, state, rng)
+        builder = TreeBuilder()
+        root = builder.hyper_state(NONE, state, count=1)
+        _Walk(self, memory.discount, belief, begin, builder).value(state, 0, root)
+        at_root = [i for i, parent in enumerate(builder.columns["parent"]) if parent == root]
+        chosen = next(i for i in at_root if builder.columns["action"][i] == plan.action)
+        return replace(plan, tree=builder.finish(chosen))
+
+
+@dataclass
+class _Walk:
+    """The search again as a recursion: the same draws in the same order, now with every node noted."""
+
+    planner: SparseSampling
+    discount: float
+    belief: Belief
+    rng: np.ndarray
+    builder: TreeBuilder
+
+    def value(self, state: int, h: int, node: int) -> float:
+        """V of the hyper-state that the belief is in now."""
+        space, best = self.belief.space, 0.0
+        if h < self.planner.depth and not space.terminal[state]:
+            best = max(self._try(state, int(a), h, node) for a in np.flatnonzero(space.allowed[state]))
+        self.builder.set(node, value=best)
+        return best
+
+    def _try(self, state: int, a: int, h: int, node: int) -> float:
+        """Q(ω, a) from C draws."""
+        width, T, R = self.planner.width, self.belief.T, self.belief.R
+        choice = self.builder.choice(node, a, count=width)
+        total = squares = 0.0
+        for _ in range(width):
+            s2, r = draw_step(T, R, state * self.belief.n_actions + a, self.rng)
+            child = self.builder.hyper_state(
+                choice, int(s2), path=(int(s2),), gains=(r,), reward=r, share=1.0 / width, count=1
+            )
+            q = float(r) + self.discount * self.value(int(s2), h + 1, child)
+            take_back(T, R, 1)
+            total += q
+            squares += q * q
+        mean = total / width
+        variance = max(0.0, squares / width - mean * mean) * width / (width - 1) if width > 1 else np.nan
+        self.builder.set(choice, value=mean, spread=float(np.sqrt(variance)))
+        return mean
