@@ -7,9 +7,34 @@ import argparse
 from bamdp.registry import DEFAULT_PRIOR, REWARDS
 
 
-def add_env(parser: argparse.ArgumentParser) -> None:
+def add_env(parser: argparse.ArgumentParser, default: str | None = None) -> None:
     """Where."""
-    parser.add_argument("env", metavar="ENV", help="name, name:key=value,..., file:model.npz or gym:ID")
+    _add_name(parser, "env", "name, name:key=value,..., file:model.npz or gym:ID", default)
+
+
+def add_planner(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    """Who."""
+    _add_name(parser, "planner", "name, see `bamdp list planners`", default)
+
+
+def _add_name(parser: argparse.ArgumentParser, name: str, help: str, default: str | None) -> None:
+    if default is None:
+        parser.add_argument(name, metavar=name.upper(), help=help)
+    else:
+        help = f"{help} (default: {default})"
+        parser.add_argument(name, metavar=name.upper(), nargs="?", default=default, help=help)
+
+
+def add_set(parser: argparse.ArgumentParser) -> None:
+    """With which parameters."""
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="parameters of the planner, such as n_steps=100 or generator.depth=50",
+    )
 
 
 def add_steps(parser: argparse.ArgumentParser) -> None:

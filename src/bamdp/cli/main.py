@@ -93,6 +93,8 @@ def make_parser() -> Parser:
     _add_solve(command("solve", "What is there to be had when the model is known.", _do("solve")))
     _add_theory(command("theory", "What the bounds say of DSS, and the trade-off in K.", _do("theory")))
     _add_warmup(command("warmup", "Compile ahead of time.", _do("warmup")))
+    _add_studio(command("studio", "Watch an agent think, on a local web page.", _do("studio")))
+    _add_explain(command("explain", "Why this action: one decision as a page or a picture.", _do("explain")))
     _add_demo(command("demo", "Three planners on a 5 by 5 grid: a table and a learning curve.", _do("demo")))
     lab_arguments.add_compare(command("compare", "Several planners on the same luck.", _do("compare")))
     lab_arguments.add_tune(command("tune", "Choose the parameters of a planner.", _do("tune")))
@@ -121,15 +123,8 @@ def _add_run(parser: Parser) -> None:
         "Example: bamdp run grid10 dss-pi --set n_steps=100 n_stages=2 --prior sparse:beta=6 --jobs 2"
     )
     arguments.add_env(parser)
-    parser.add_argument("planner", metavar="PLANNER", help="name, see `bamdp list planners`")
-    parser.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="parameters of the planner, such as n_steps=100 or generator.depth=50",
-    )
+    arguments.add_planner(parser)
+    arguments.add_set(parser)
     arguments.add_belief(parser)
     arguments.add_objective(parser)
     arguments.add_discount(parser)
@@ -180,7 +175,7 @@ def _add_theory(parser: Parser) -> None:
     parser.add_argument(
         "--after", type=int, default=0, metavar="T", help="steps learned before that (default: 0)"
     )
-    _add_belief(parser)
+    arguments.add_belief(parser)
     parser.add_argument("--pairs", type=int, default=200, metavar="N", help="of models, for C (default: 200)")
     parser.add_argument("--episodes", type=int, default=10, metavar="N", help="for ε₀ (default: 10)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the estimates (default: 0)")
@@ -201,3 +196,38 @@ def _add_demo(parser: Parser) -> None:
         metavar="PATH",
         help="of the picture (default: learning-curve.png)",
     )
+
+
+def _add_studio(parser: Parser) -> None:
+    parser.epilog = "Example: bamdp studio grid10 dss-pi --set n_steps=50 --prior sparse:beta=6"
+    arguments.add_env(parser, default="grid10")
+    arguments.add_planner(parser, default="dss-pi")
+    arguments.add_set(parser)
+    arguments.add_belief(parser)
+    arguments.add_discount(parser)
+    arguments.add_seed(parser)
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="where to listen (default: 127.0.0.1, this machine only)",
+    )
+    parser.add_argument("--port", type=int, metavar="N", help="default: the first free one from 8137 on")
+    parser.add_argument(
+        "--limit", type=float, default=60.0, metavar="SECONDS", help="for a single decision (default: 60)"
+    )
+    parser.add_argument("--open", action="store_true", help="open the page in the web browser")
+
+
+def _add_explain(parser: Parser) -> None:
+    parser.epilog = "Example: bamdp explain grid10 dss-pi --step 40 --prior sparse:beta=6 --out why.html"
+    arguments.add_env(parser)
+    arguments.add_planner(parser)
+    parser.add_argument(
+        "--step", type=int, default=0, metavar="T", help="which decision (default: 0, the first)"
+    )
+    parser.add_argument("--out", default="why.html", metavar="PATH", help=".html or .svg (default: why.html)")
+    arguments.add_set(parser)
+    arguments.add_belief(parser)
+    arguments.add_discount(parser)
+    arguments.add_seed(parser)

@@ -29,7 +29,7 @@ def do(given: argparse.Namespace) -> int:
     env = bamdp.make_world(given.env)
     setting = Setting(
         env=given.env,
-        planner=make_planner(given.planner, _settings(given.set)),
+        planner=make_planner(given.planner, read_settings(given.set)),
         prior=make_prior(given.prior, env),
         rewards=make_rewards(given.rewards, env),
         discount=given.discount,
@@ -123,7 +123,8 @@ def runs_text(batch: Batch) -> str:
     return "1 run" if len(batch.runs) == 1 else f"{len(batch.runs)} runs (mean ± s.e.)"
 
 
-def _settings(written: Sequence[str]) -> dict[str, str]:
+def read_settings(written: Sequence[str]) -> dict[str, str]:
+    """What --set says."""
     settings: dict[str, str] = {}
     for part in written:
         try:

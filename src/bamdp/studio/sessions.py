@@ -1,0 +1,349 @@
+"""Sessions: what each tab watches, paced and supervised.
+
+A session owns one worker process. One task a session decides what the worker does next: answer a question about a node
+or a state, go towards a step that was asked for, play on at the chosen speed, or explain the decision at hand, in this
+order. Everything that a tab should know is kept as the latest of its kind and sent when the tab is ready for it, so a
+slow tab gets fewer frames and never old ones, and a reloaded tab gets everything again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import multiprocessing
+import secrets
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from bamdp.studio import worker
+from bamdp.studio.settings import Choice
+
+MOST_SESSIONS = 6
+MOST_QUESTIONS = 8  # of one session that wait for an answer
+SLICE = 0.1  # seconds of work between two looks at what is wanted
+OPEN_LIMIT = 300.0  # seconds to open, compiling included
+STEP_LIMIT = 60.0  # seconds of a single decision before its worker is ended
+LEFT_ALONE = 90.0  # seconds without a tab before a session ends
+IDLE = 3600.0  # seconds without a wish before a session ends, tab or not
+LIVE_SPEED = 2.0  # up to so many steps a second, every decision is explained on the way
+
+
+class Refused(Exception):
+    """A wish that cannot be granted, with an HTTP status."""
+
+    def __init__(self, status: int, message: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.status, self.field = status, field
+
+
+class Gone(Exception):
+    """The worker has ended."""
+
+
+@dataclass
+class Session:
+    """One tab's stage."""
+
+    choice: Choice
+    step_limit: float = STEP_LIMIT
+    id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
+    latest: dict[str, Any] = field(default_factory=dict)  # what the tab should know, by kind
+    unsent: set[str] = field(default_factory=set)
+    attached: bool = False
+    playing: bool = False
+    speed: float = 4.0  # steps a second; inf for as fast as it goes
+    goal: int | None = None
+    explaining: bool = True
+    closed: bool = False
+
+    def __post_init__(self) -> None:
+        self.seen = self.wished = time.monotonic()
+        self.changed, self.wake = asyncio.Event(), asyncio.Event()
+        self._questions: list[tuple[tuple[Any, ...], asyncio.Future[Any]]] = []
+        self._explained = -1  # the step whose decision was explained last
+        self._t = self._known = 0
+        self._at_end = False
+        self._process: Any = None
+        self._pipe: Any = None
+        self._task: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1)
+
+    # --- what a tab does --------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin in the background."""
+        self._task = asyncio.create_task(self._run())
+
+    def command(self, do: str, value: Any = None) -> None:
+        """Take a wish; what comes of it is told by events."""
+        self.wished = time.monotonic()
+        if do == "play":
+            self.playing, self.goal = not self._at_end, None
+        elif do == "pause":
+            self.playing, self.goal = False, None
+        elif do == "step":
+            self.playing, self.goal = False, (self._t if self.goal is None else self.goal) + 1
+        elif do == "back":
+            self.playing, self.goal = False, max((self._t if self.goal is None else self.goal) - 1, 0)
+        elif do == "goto":
+            self.playing, self.goal = False, int(value)
+        elif do == "speed":
+            self.speed = math.inf if value is None else float(value)
+        elif do == "explain":
+            self.explaining = bool(value)
+        self._tell_frame()
+        self.wake.set()
+
+    async def ask(self, *question: Any) -> Any:
+        """Ask the worker something between two slices of its work."""
+        if self.closed or self.latest.get("status", {}).get("phase") == "failed":
+            raise Refused(410, "this session has ended; start again")
+        if len(self._questions) >= MOST_QUESTIONS:
+            raise Refused(429, "too many questions at once; wait for an answer")
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._questions.append((question, answer))
+        self.wake.set()
+        return await answer
+
+    def attach(self) -> None:
+        """A tab listens: it is told everything, from the beginning."""
+        if self.attached:
+            raise Refused(409, "another tab is watching this session")
+        self.attached = True
+        self.unsent = set(self.latest)
+        if self.unsent:
+            self.changed.set()
+
+    def detach(self) -> None:
+        """The tab has gone, perhaps to come back."""
+        self.attached = False
+        self.seen = time.monotonic()
+
+    def take(self) -> list[tuple[str, Any]]:
+        """What the tab has not been told, in the order in which it makes sense."""
+        self.changed.clear()
+        kinds = [kind for kind in ("status", "opened", "frame", "why") if kind in self.unsent]
+        self.unsent.clear()
+        return [(kind, self.latest[kind]) for kind in kinds]
+
+    def expired(self) -> bool:
+        """Whether nobody would miss it."""
+        now = time.monotonic()
+        return (not self.attached and now - self.seen > LEFT_ALONE) or now - self.wished > IDLE
+
+    async def close(self) -> None:
+        """End it, worker and all."""
+        self.closed = True
+        self._end_worker()
+        if self._task is not None and self._task is not asyncio.current_task():
+            self._task.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await self._task
+        self._refuse_questions("this session has ended; start again")
+        self._thread.shutdown(wait=False)
+        self.changed.set()
+
+    # --- the task ---------------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        try:
+            ready = await self._open()
+            due = 0.0
+            while ready and not self.closed:
+                if self._questions:
+                    await self._answer()
+                elif self.goal is not None:
+                    await self._approach(self.goal)
+                elif self.playing and (wait := due - time.monotonic()) <= 0:
+                    due = time.monotonic() + 1 / self.speed
+                    await self._play()
+                elif self._should_explain():
+                    await self._explain()
+                elif self.playing:
+                    await self._rest(wait)
+                else:
+                    await self._rest(None)
+        except Gone as error:
+            self.playing, self.goal = False, None
+            self._end_worker()
+            self._tell("status", {"phase": "failed", "error": str(error)})
+            self._refuse_questions(str(error))
+
+    async def _open(self) -> bool:
+        """Start the worker and build the stage; False where what was asked for cannot be built."""
+        self._tell("status", {"phase": "opening"})
+        context = multiprocessing.get_context("spawn")
+        self._pipe, far = context.Pipe()
+        self._process = context.Process(target=worker.serve, args=(far,), daemon=True)
+        await self._in_thread(self._process.start)
+        far.close()
+        kind, answer = await self._request(OPEN_LIMIT, "open", self.choice)
+        if kind != "done":
+            self._end_worker()
+            self._tell("status", {"phase": "failed", **answer})
+            return False
+        self._tell("opened", {"worlds": answer["worlds"], "choice": _described(self.choice)})
+        self._take_frames(answer)
+        self._tell("status", {"phase": "ready"})
+        return True
+
+    async def _answer(self) -> None:
+        question, answer = self._questions.pop(0)
+        kind, data = await self._request(self.step_limit, *question)
+        if answer.done():
+            return
+        if kind == "done":
+            answer.set_result(data)
+        else:
+            answer.set_exception(Refused(400 if kind == "bad" else 500, data["error"], data.get("field")))
+
+    async def _approach(self, goal: int) -> None:
+        if goal <= self._known:
+            answer = await self._work("approach", goal, SLICE)
+            there = answer["there"]
+        else:
+            answer = await self._work("advance", goal - self._t, SLICE)
+            there = answer["frames"][0]["t"] >= goal or answer["at_end"]
+        if there and self.goal == goal:
+            self.goal = None
+        self._take_frames(answer)
+
+    async def _play(self) -> None:
+        fast = math.isinf(self.speed)
+        answer = await self._work("advance", 1_000_000 if fast else 1, SLICE)
+        self.playing = self.playing and not answer["at_end"]
+        self._take_frames(answer)
+
+    def _should_explain(self) -> bool:
+        calm = not self.playing or self.speed <= LIVE_SPEED
+        return self.explaining and calm and self._explained != self._t
+
+    async def _explain(self) -> None:
+        at = self._t
+        lanes = [await self._work("explain", lane) for lane in range(len(self.choice.planners))]
+        self._explained = at
+        self._tell("why", {"t": at, "lanes": lanes})
+
+    async def _rest(self, seconds: float | None) -> None:
+        self.wake.clear()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.wake.wait(), seconds)
+
+    # --- the worker -------------------------------------------------------------------------------------------
+
+    async def _work(self, *request: Any) -> Any:
+        """Something that must succeed for the session to go on."""
+        kind, data = await self._request(self.step_limit, *request)
+        if kind != "done":
+            raise Gone(data["error"])
+        return data
+
+    async def _request(self, limit: float, *request: Any) -> tuple[str, Any]:
+        try:
+            await self._in_thread(self._pipe.send, request)
+            end = time.monotonic() + limit
+            noted = False
+            while True:
+                if not await self._in_thread(self._pipe.poll, max(end - time.monotonic(), 0.0)):
+                    raise Gone(
+                        f"the planner took more than {limit:g} seconds for one answer and was stopped; give it less to "
+                        "do (fewer simulations, policies, samples or steps)"
+                    )
+                kind, data = await self._in_thread(self._pipe.recv)
+                if kind != "note":
+                    if noted:
+                        self._tell("status", {"phase": "ready"})
+                    return kind, data
+                noted = True
+                end += OPEN_LIMIT - limit  # compiling is not the planner's fault
+                self._tell("status", {"phase": "compiling"})
+        except (EOFError, OSError) as error:
+            raise Gone(
+                "the process of this session has ended, perhaps for want of memory; start again"
+            ) from error
+
+    async def _in_thread(self, function: Any, *arguments: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+
+    def _end_worker(self) -> None:
+        if self._process is not None and self._process.pid is not None:
+            self._process.kill()
+            self._process.join(1.0)
+            self._process = None
+
+    def _refuse_questions(self, message: str) -> None:
+        for _, answer in self._questions:
+            if not answer.done():
+                answer.set_exception(Refused(410, message))
+        self._questions.clear()
+
+    # --- what the tab is told -----------------------------------------------------------------------------------
+
+    def _take_frames(self, answer: dict[str, Any]) -> None:
+        self._t, self._known = answer["frames"][0]["t"], answer["frames"][0]["known"]
+        self._at_end = bool(answer.get("at_end"))
+        self.latest["frame"] = {"frames": answer["frames"]}
+        self._tell_frame()
+
+    def _tell_frame(self) -> None:
+        if "frame" in self.latest:
+            state = {"playing": self.playing, "goal": self.goal, "at_end": self._at_end}
+            speed = None if math.isinf(self.speed) else self.speed
+            self._tell("frame", {**self.latest["frame"], **state, "speed": speed})
+
+    def _tell(self, kind: str, data: Any) -> None:
+        self.latest[kind] = data
+        self.unsent.add(kind)
+        self.changed.set()
+
+
+def _described(choice: Choice) -> dict[str, Any]:
+    names = ("env", "prior", "rewards", "discount", "seed")
+    return {**{name: getattr(choice, name) for name in names}, "planners": list(choice.planners)}
+
+
+class Sessions:
+    """All that are open, up to a number, until nobody wants them."""
+
+    def __init__(self, most: int = MOST_SESSIONS, step_limit: float = STEP_LIMIT) -> None:
+        self.most, self.step_limit = most, step_limit
+        self.open: dict[str, Session] = {}
+
+    async def new(self, choice: Choice) -> Session:
+        """Open one; a session that no tab listens to makes room if there is none."""
+        if len(self.open) >= self.most:
+            left = [s for s in self.open.values() if not s.attached]
+            if not left:
+                raise Refused(503, f"{self.most} tabs are open already; close one")
+            await self.end(min(left, key=lambda s: s.seen).id)
+        session = Session(choice, self.step_limit)
+        self.open[session.id] = session
+        session.start()
+        return session
+
+    def find(self, id: str) -> Session:
+        """By its name."""
+        if id not in self.open:
+            raise Refused(404, "there is no such session; it may have ended")
+        return self.open[id]
+
+    async def end(self, id: str) -> None:
+        """End one, if it is there."""
+        session = self.open.pop(id, None)
+        if session is not None:
+            await session.close()
+
+    async def end_all(self) -> None:
+        """When the server ends."""
+        for id in list(self.open):
+            await self.end(id)
+
+    async def sweep(self, every: float = 10.0) -> None:
+        """End what has expired, for ever."""
+        while True:
+            await asyncio.sleep(every)
+            for id in [id for id, session in self.open.items() if session.expired()]:
+                await self.end(id)

@@ -1,0 +1,339 @@
+// The page: one session, its lanes, the controls, the keyboard.
+
+import * as api from "./api.js";
+import { drawCurve } from "./curve.js";
+import { Lane } from "./lane.js";
+import { Setup, fromHash, splitSpec, toHash } from "./setup.js";
+import { OVERLAYS } from "./world.js";
+
+const $ = (id) => document.getElementById(id);
+const SPEEDS = ["1", "2", "4", "10", "30", ""];
+const KEPT = "bamdp-studio-session";
+
+const page = {
+  session: null, // its id
+  stop: null, // stops listening
+  lanes: [],
+  frame: null,
+  choice: null,
+  overlay: localStorage.getItem("bamdp-overlay") || "value",
+  arrows: localStorage.getItem("bamdp-arrows") !== "off",
+  jumpTo: 0, // the step that the address asked for
+};
+if (!OVERLAYS[page.overlay]) page.overlay = "value";
+
+// --- sessions ---------------------------------------------------------------------------------------------------
+
+async function begin(choice, t = 0) {
+  leave();
+  page.jumpTo = t;
+  page.choice = choice;
+  setup.show(choice);
+  notice("Opening …", "busy");
+  try {
+    const { id } = await api.open(choice);
+    follow(id);
+  } catch (error) {
+    failed({ error: error.message, field: error.field });
+  }
+}
+
+function follow(id) {
+  page.session = id;
+  sessionStorage.setItem(KEPT, id);
+  page.stop = api.listen(id, heard, () => {
+    sessionStorage.removeItem(KEPT);
+    begin(page.choice, page.frame?.frames[0].t ?? page.jumpTo); // it is no more: the same again, at the same step
+  });
+}
+
+function leave() {
+  if (page.stop) page.stop();
+  if (page.session) api.end(page.session).catch(() => {});
+  page.session = page.stop = page.frame = null;
+  sessionStorage.removeItem(KEPT);
+}
+
+function heard(kind, data) {
+  if (kind === "opened") opened(data);
+  else if (kind === "frame") framed(data);
+  else if (kind === "why") explained(data);
+  else if (kind === "status") status(data);
+  else if (kind === "closed") {
+    page.stop();
+    notice("This session has ended because nobody used it.", "failed", [["Start again", () => begin(page.choice)]]);
+  }
+}
+
+function status(data) {
+  if (data.phase === "opening") notice("Opening …", "busy");
+  else if (data.phase === "compiling") notice("Compiling this planner for your machine. This happens once and takes some seconds …", "busy");
+  else if (data.phase === "failed") failed(data);
+  else notice(null);
+}
+
+function failed(problem) {
+  const again = [["Change parameters", () => setup.open(problem)]];
+  if (page.frame) again.push(["Start again", () => begin(page.choice)]);
+  notice(problem.error, "failed", again);
+  $("play").disabled = true;
+}
+
+function opened({ worlds, choice }) {
+  page.choice = choice;
+  setup.show(choice);
+  const hooks = {
+    node: (lane, t, node) => api.node(page.session, lane, t, node),
+    state: (lane, state) => api.state(page.session, lane, state),
+    tip,
+  };
+  page.lanes = worlds.map((world, i) => new Lane(i, world, choice.planners[i], hooks));
+  const lanes = Object.assign(document.createElement("div"), { className: `lanes n${worlds.length}` });
+  lanes.append(...page.lanes.map((lane) => lane.element));
+  $("stage").replaceChildren(overlayBar(), lanes, curveCard());
+  placeCurve();
+  $("timeline").max = worlds[0].end;
+  $("of").textContent = `of ${worlds[0].end.toLocaleString("en")}`;
+  document.title = `${splitSpec(choice.env)[0]} · ${choice.planners.map((p) => splitSpec(p)[0]).join(" and ")} · bamdp studio`;
+  $("play").disabled = false;
+  if (page.jumpTo) command("goto", Math.min(page.jumpTo, worlds[0].end));
+  page.jumpTo = 0;
+}
+
+// --- what is seen ------------------------------------------------------------------------------------------------
+
+function framed(data) {
+  page.frame = data;
+  const { t } = data.frames[0];
+  page.lanes.forEach((lane, i) => lane.paint(data.frames[i], page.overlay, page.arrows));
+  document.documentElement.style.setProperty("--glide", data.speed && data.speed <= 10 ? `${Math.min(220, 600 / data.speed)}ms` : "0ms");
+  drawCurve($("curve"), page.lanes.map((lane, i) => ({ name: lane.name, curve: data.frames[i].curve })), page.lanes[0].data.optimum, page.lanes.length > 1);
+  const moving = data.playing || data.goal !== null;
+  $("play").classList.toggle("moving", moving);
+  $("play").setAttribute("aria-label", moving ? "Pause" : "Play");
+  if (document.activeElement !== $("timeline") || !page.dragging) $("timeline").value = t;
+  if (document.activeElement !== $("now")) $("now").value = t;
+  $("timeline").style.setProperty("--known", `${(100 * data.frames[0].known) / Math.max(1, $("timeline").max)}%`);
+  $("speed").value = data.speed === null ? "" : String(data.speed);
+  $("first").disabled = $("back").disabled = t === 0;
+  $("step").disabled = data.at_end;
+  clearTimeout(page.naming);
+  page.naming = setTimeout(() => history.replaceState(null, "", toHash(page.choice, t)), 150);
+  thinking(moving);
+}
+
+function explained({ lanes }) {
+  lanes.forEach((why, i) => page.lanes[i]?.explain(why));
+  thinking(false);
+}
+
+// Nothing has come for a while although something is wanted: say so, and since when.
+function thinking(expected) {
+  clearInterval(page.clock);
+  $("stage").classList.remove("thinking");
+  if (!expected) return;
+  const since = Date.now();
+  page.clock = setInterval(() => {
+    const seconds = Math.floor((Date.now() - since) / 1000);
+    if (seconds < 1) return;
+    $("stage").classList.add("thinking");
+    notice(`The planner has been thinking for ${seconds} s …`, "busy", [["Stop it", () => { leave(); notice("Stopped.", "failed", [["Change parameters", () => setup.open()], ["Start again", () => begin(page.choice)]]); thinking(false); }]]);
+    page.waited = true;
+  }, 500);
+  if (page.waited) {
+    page.waited = false;
+    notice(null);
+  }
+}
+
+function overlayBar() {
+  const bar = Object.assign(document.createElement("div"), { className: "overlays" });
+  const group = Object.assign(document.createElement("div"), { className: "segments" });
+  group.setAttribute("role", "radiogroup");
+  group.setAttribute("aria-label", "What the colours of the world show");
+  for (const [name, { label }] of Object.entries(OVERLAYS)) {
+    const button = Object.assign(document.createElement("button"), { type: "button", textContent: label });
+    button.dataset.overlay = name;
+    button.setAttribute("role", "radio");
+    button.addEventListener("click", () => setOverlay(name));
+    group.append(button);
+  }
+  const label = document.createElement("label");
+  const box = Object.assign(document.createElement("input"), { type: "checkbox", checked: page.arrows, id: "arrows" });
+  box.addEventListener("change", () => setArrows(box.checked));
+  label.append(box, " policy");
+  bar.append(group, label);
+  queueMicrotask(() => setOverlay(page.overlay));
+  return bar;
+}
+
+function setOverlay(name) {
+  page.overlay = name;
+  localStorage.setItem("bamdp-overlay", name);
+  for (const button of document.querySelectorAll("[data-overlay]")) {
+    if (button.tagName === "BUTTON") button.setAttribute("aria-checked", String(button.dataset.overlay === name));
+  }
+  repaint();
+}
+
+function setArrows(on) {
+  page.arrows = on;
+  localStorage.setItem("bamdp-arrows", on ? "on" : "off");
+  if ($("arrows")) $("arrows").checked = on;
+  repaint();
+}
+
+function repaint() {
+  if (page.frame) page.lanes.forEach((lane, i) => lane.paint(page.frame.frames[i], page.overlay, page.arrows));
+}
+
+function curveCard() {
+  const card = Object.assign(document.createElement("section"), { className: "card curve-card" });
+  card.innerHTML = '<header><h2>Reward so far</h2></header><div id="curve"></div>';
+  return card;
+}
+
+// One agent: the curve stands under its world. Two: between their worlds and their reasons.
+function placeCurve() {
+  const card = document.querySelector(".curve-card");
+  if (page.lanes.length > 1) {
+    document.querySelector(".lanes").append(card);
+    return;
+  }
+  const column = Object.assign(document.createElement("div"), { className: "column" });
+  const world = page.lanes[0].element.querySelector(".world-card");
+  world.before(column);
+  column.append(world, card);
+}
+
+function notice(text, kind = "", actions = []) {
+  const box = $("notice");
+  box.hidden = !text;
+  box.className = `notice ${kind}`;
+  box.replaceChildren(document.createTextNode(text ?? ""));
+  for (const [label, act] of actions) {
+    const button = Object.assign(document.createElement("button"), { type: "button", textContent: label });
+    button.addEventListener("click", act);
+    box.append(" ", button);
+  }
+}
+
+function tip(event, title, lines) {
+  const box = $("tip");
+  box.hidden = !event;
+  if (!event) return;
+  const head = Object.assign(document.createElement("strong"), { textContent: title });
+  box.replaceChildren(head, ...lines.map((line) => Object.assign(document.createElement("div"), { textContent: line })));
+  const from = event.target.getBoundingClientRect();
+  const x = event.clientX || from.right, y = event.clientY || from.top;
+  const width = box.offsetWidth, height = box.offsetHeight;
+  box.style.left = `${Math.max(8, Math.min(x + 14, innerWidth - width - 8))}px`;
+  box.style.top = `${y + 16 + height > innerHeight - 8 ? Math.max(8, y - height - 12) : y + 16}px`;
+}
+
+// --- controls ----------------------------------------------------------------------------------------------------
+
+async function command(what, value) {
+  if (!page.session) return;
+  try {
+    await api.command(page.session, what, value);
+  } catch (error) {
+    if (error.status !== 404) notice(error.message, "failed");
+  }
+}
+
+const moving = () => page.frame && (page.frame.playing || page.frame.goal !== null);
+const toggle = () => command(moving() ? "pause" : "play");
+const setSpeed = (text) => command("speed", text === "" ? null : Number(text));
+
+function jump(text) {
+  const t = Number(text);
+  const end = Number($("timeline").max);
+  if (!/^\d+$/.test(text.trim()) || t > end) {
+    notice(`A step is a whole number from 0 to ${end}.`, "failed");
+    return;
+  }
+  if (!$("notice").classList.contains("busy")) notice(null);
+  command("goto", t);
+}
+
+$("play").addEventListener("click", toggle);
+$("step").addEventListener("click", () => command("step"));
+$("back").addEventListener("click", () => command("back"));
+$("first").addEventListener("click", () => command("goto", 0));
+$("speed").addEventListener("change", (event) => setSpeed(event.target.value));
+$("timeline").addEventListener("input", () => { page.dragging = true; $("now").value = $("timeline").value; });
+$("timeline").addEventListener("change", () => { page.dragging = false; jump($("timeline").value); });
+$("jump").addEventListener("submit", (event) => { event.preventDefault(); jump($("now").value); $("now").blur(); });
+$("help-open").addEventListener("click", () => $("help").showModal());
+$("theme").addEventListener("click", switchTheme);
+
+function switchTheme() {
+  const dark = document.documentElement.dataset.theme
+    ? document.documentElement.dataset.theme === "dark"
+    : matchMedia("(prefers-color-scheme: dark)").matches;
+  document.documentElement.dataset.theme = dark ? "light" : "dark";
+  localStorage.setItem("bamdp-theme", dark ? "light" : "dark");
+  repaint();
+}
+if (localStorage.getItem("bamdp-theme")) document.documentElement.dataset.theme = localStorage.getItem("bamdp-theme");
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+
+function compare() {
+  const [first, second] = page.choice.planners;
+  begin({ ...page.choice, planners: second ? [first] : [first, "thompson"] });
+}
+
+const KEYS = {
+  " ": toggle,
+  ArrowRight: () => command("step"),
+  ArrowLeft: () => command("back"),
+  Home: () => command("goto", 0),
+  "[": () => setSpeed(SPEEDS[Math.max(0, SPEEDS.indexOf($("speed").value) - 1)]),
+  "]": () => setSpeed(SPEEDS[Math.min(SPEEDS.length - 1, SPEEDS.indexOf($("speed").value) + 1)]),
+  1: () => setOverlay("visits"),
+  2: () => setOverlay("entropy"),
+  3: () => setOverlay("value"),
+  4: () => setOverlay("truth"),
+  a: () => setArrows(!page.arrows),
+  g: () => { $("now").focus(); $("now").select(); },
+  p: () => setup.open(),
+  c: compare,
+  d: switchTheme,
+  "?": () => $("help").showModal(),
+  Escape: () => { page.lanes.forEach((lane) => lane.why.close()); tip(null); },
+};
+
+document.addEventListener("keydown", (event) => {
+  const typing = event.target.closest("input:not([type=range]):not([type=checkbox]), select, textarea, dialog");
+  if (typing || event.ctrlKey || event.metaKey || event.altKey || !KEYS[event.key]) return;
+  if (event.key === " " && event.target.closest("button")) return;
+  if (event.key.startsWith("Arrow") && event.target.closest('[role="radiogroup"]')) return;
+  event.preventDefault();
+  KEYS[event.key]();
+});
+addEventListener("hashchange", () => {
+  const { choice, t } = fromHash(location.hash, page.choice);
+  if (toHash(choice) !== toHash(page.choice)) begin(choice, t);
+  else if (page.frame && t !== page.frame.frames[0].t) jump(String(t));
+});
+
+// --- beginning ---------------------------------------------------------------------------------------------------
+
+let setup;
+try {
+  const known = await api.catalogue();
+  setup = new Setup(known, (choice) => begin(choice));
+  const { choice, t } = fromHash(location.hash, known.first);
+  page.choice = choice;
+  setup.show(choice);
+  const kept = sessionStorage.getItem(KEPT);
+  page.jumpTo = kept ? 0 : t;
+  if (kept) {
+    page.frame = { frames: [{ t }] };
+    follow(kept); // a reload: the session is still there, or listening fails and it begins again
+  } else begin(choice, t);
+} catch (error) {
+  notice(error.message, "failed");
+}
+document.documentElement.classList.add("ready");

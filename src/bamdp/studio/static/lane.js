@@ -1,0 +1,184 @@
+// One agent on the stage: its world, what it expects, and why it does what it does.
+
+import { OVERLAYS, World, colourClass } from "./world.js";
+import { Why } from "./why.js";
+import { splitSpec } from "./setup.js";
+
+const el = (tag, className, text) => {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  if (text !== undefined) made.textContent = text;
+  return made;
+};
+
+export class Lane {
+  // hooks: node(lane, t, node), state(lane, state) → promises; tip(event, title, lines) or tip(null)
+  constructor(index, world, planner, hooks) {
+    this.index = index;
+    this.data = world;
+    this.hooks = hooks;
+    this.name = splitSpec(planner)[0];
+    this.pinned = null;
+    this.element = el("article", "lane");
+    this.element.setAttribute("aria-label", `Agent: ${planner}`);
+    this.element.append(this.worldCard(planner), this.whyCard());
+  }
+
+  worldCard(planner) {
+    const card = el("section", "card world-card");
+    const head = el("header", "");
+    const title = el("h2", "");
+    title.append(el("span", `dot lane${this.index}`), document.createTextNode(planner));
+    this.score = el("p", "score");
+    head.append(title, this.score);
+    const holder = el("div", "world-holder");
+    this.world = new World(holder, this.data);
+    this.legend = el("div", "legend");
+    this.expected = el("div", "expects");
+    card.append(head, holder, this.legend, this.expected);
+    holder.addEventListener("pointermove", (event) => this.overCell(event));
+    holder.addEventListener("pointerleave", () => this.hooks.tip(null));
+    holder.addEventListener("click", (event) => this.pick(event));
+    return card;
+  }
+
+  whyCard() {
+    const card = el("section", "card why-card");
+    const head = el("header", "");
+    head.append(el("h2", "", "Why this action?"));
+    this.fresh = el("span", "muted fresh");
+    head.append(this.fresh);
+    const body = el("div", "why");
+    body.append(el("p", "muted", "Pause, or play slowly, to see what the agent considers."));
+    card.append(head, body);
+    this.why = new Why(body, this.data, {
+      detail: (node) => this.hooks.node(this.index, this.why.why.t, node),
+      show: (brief) => this.show(brief),
+      tip: this.hooks.tip,
+    });
+    return card;
+  }
+
+  show(brief) {
+    this.world.ways(brief?.ways ?? [], brief?.action ?? 0);
+  }
+
+  paint(frame, overlay, arrows) {
+    const moved = !this.frame || this.frame.t !== frame.t;
+    this.frame = frame;
+    this.world.paint(frame, overlay, arrows);
+    this.drawLegend(overlay);
+    const rate = frame.t ? frame.total / frame.t : 0;
+    const share = this.data.optimum > 0 && frame.t ? `, ${Math.round((100 * rate) / this.data.optimum)} % of optimal` : "";
+    this.score.textContent = `${Number(frame.total.toPrecision(5))} in ${frame.t} steps${share}`;
+    if (moved) {
+      this.fresh.textContent = this.why.why && this.why.why.t !== frame.t ? `of step ${this.why.why.t}` : "";
+      if (this.why.why?.t !== frame.t) {
+        this.world.ways([], 0);
+        this.world.head(null);
+      }
+      if (this.pinned === null) this.drawExpects(frame.state, frame.expects, frame.weights);
+      else this.refreshPinned();
+    }
+  }
+
+  explain(why) {
+    this.why.render(why);
+    this.fresh.textContent = why.t === this.frame.t ? "" : `of step ${why.t}`;
+    this.world.head(why.t === this.frame.t && !why.over ? why.action : null);
+  }
+
+  drawLegend(overlay) {
+    const { ramp, low, high } = OVERLAYS[overlay];
+    if (this.data.kind === "arms") {
+      this.legend.replaceChildren(el("span", "", "bars: believed mean reward"), el("span", "", "ticks: truth"));
+      return;
+    }
+    if (this.legend.dataset.overlay === overlay) return;
+    this.legend.dataset.overlay = overlay;
+    this.legend.replaceChildren(el("span", "", low), el("span", `ramp ${ramp}`), el("span", "", high));
+  }
+
+  overCell(event) {
+    const cell = event.target.closest("[data-place]");
+    const about = cell && this.data.kind !== "arms" ? this.world.describe(Number(cell.dataset.place)) : null;
+    if (about) this.hooks.tip(event, about.title, about.lines);
+    else this.hooks.tip(null);
+  }
+
+  async pick(event) {
+    const cell = event.target.closest("[data-place]");
+    if (!cell || this.data.kind === "arms") return;
+    const about = this.world.describe(Number(cell.dataset.place));
+    if (!about) return;
+    this.pinned = about.state;
+    await this.refreshPinned();
+  }
+
+  async refreshPinned() {
+    const state = this.pinned;
+    try {
+      const found = await this.hooks.state(this.index, state);
+      if (this.pinned === state) this.drawExpects(state, found.expects, this.frame.weights);
+    } catch {
+      this.unpin(); // the session is busy or gone; the next frame tells
+    }
+  }
+
+  unpin() {
+    this.pinned = null;
+    this.drawExpects(this.frame.state, this.frame.expects, this.frame.weights);
+  }
+
+  drawExpects(state, rows, weights) {
+    const title = el("h3", "", `What it expects in ${this.data.n_states > 1 ? `state ${this.data.state_labels[state]}` : "each arm"}`);
+    if (this.pinned !== null) {
+      const back = el("button", "ghost small", "back to the agent");
+      back.addEventListener("click", () => this.unpin());
+      title.append(" ", back);
+    }
+    const table = el("table", "");
+    for (const row of rows) table.append(this.expectRow(row));
+    const parts = [title, table];
+    if (weights) parts.push(this.drawWeights(weights));
+    this.expected.replaceChildren(...parts);
+  }
+
+  expectRow(row) {
+    const line = el("tr", "");
+    const name = el("td", "");
+    name.append(el("span", `chip ${colourClass(row.action)}`, this.data.action_labels[row.action]));
+    const bar = el("td", "next");
+    const strip = el("div", "strip");
+    if (this.data.n_states === 1) {
+      bar.textContent = `mean reward ${row.reward.toFixed(3)}`;
+    } else {
+      for (const [s, p] of row.next) {
+        if (p < 0.02) continue;
+        const piece = el("span", colourClass(row.action), p > 0.14 ? this.data.state_labels[s] : "");
+        piece.style.width = `${100 * p}%`;
+        piece.style.opacity = 0.35 + 0.65 * p;
+        piece.title = `${this.data.state_labels[s]}: ${(100 * p).toFixed(1)} %`;
+        strip.append(piece);
+      }
+      bar.append(strip);
+    }
+    const bits = el("td", "number muted", this.data.n_states === 1 ? "" : `${row.entropy.toFixed(2)} bits`);
+    line.append(name, bar, bits, el("td", "number muted", `${row.visits}×`));
+    line.addEventListener("pointerenter", () => this.world.expect(row));
+    line.addEventListener("pointerleave", () => this.world.expect(null));
+    return line;
+  }
+
+  drawWeights(weights) {
+    const list = el("ul", "weights");
+    for (const { name, weight } of weights) {
+      const item = el("li", "");
+      const bar = el("span", "fill");
+      bar.style.width = `${100 * weight}%`;
+      item.append(bar, el("span", "name", `${name}: ${(100 * weight).toFixed(1)} %`));
+      list.append(item);
+    }
+    return list;
+  }
+}

@@ -1,0 +1,208 @@
+// What to watch: the quick choices in the bar, and the sheet with every parameter.
+
+const make = (tag, className, text) => {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  if (text !== undefined) made.textContent = text;
+  return made;
+};
+
+// "name:key=value,key=value" into [name, { key: value }], and back; commas inside brackets belong to the value.
+export function splitSpec(spec) {
+  const at = spec.indexOf(":");
+  if (at < 0 || spec.startsWith("file:")) return [spec, {}];
+  const parts = spec.slice(at + 1).split(/,(?![^([]*[)\]])/);
+  const pairs = parts.map((part) => part.split("=").map((piece) => piece.trim()));
+  return [spec.slice(0, at), Object.fromEntries(pairs.filter((pair) => pair.length === 2))];
+}
+
+export function joinSpec(name, parameters) {
+  const written = Object.entries(parameters).map(([key, value]) => `${key}=${value}`);
+  return written.length ? `${name}:${written.join(",")}` : name;
+}
+
+// The address carries the choice, so that it can be kept and passed on.
+export function toHash(choice, t) {
+  const fields = new URLSearchParams();
+  fields.set("env", choice.env);
+  choice.planners.forEach((planner) => fields.append("planner", planner));
+  fields.set("prior", choice.prior);
+  if (choice.rewards) fields.set("rewards", choice.rewards);
+  fields.set("discount", choice.discount);
+  fields.set("seed", choice.seed);
+  if (t) fields.set("t", t);
+  return `#${fields}`;
+}
+
+export function fromHash(hash, fallback) {
+  const fields = new URLSearchParams(hash.replace(/^#/, ""));
+  if (!fields.has("env")) return { choice: { ...fallback }, t: 0 };
+  const planners = fields.getAll("planner");
+  const choice = {
+    env: fields.get("env"),
+    planners: planners.length ? planners : fallback.planners,
+    prior: fields.get("prior") ?? fallback.prior,
+    rewards: fields.get("rewards"),
+    discount: Number(fields.get("discount") ?? fallback.discount),
+    seed: Number(fields.get("seed") ?? fallback.seed),
+  };
+  const t = Number(fields.get("t") ?? 0);
+  return { choice, t: Number.isInteger(t) && t > 0 ? t : 0 };
+}
+
+function option(select, value, text) {
+  const made = make("option", "", text ?? value);
+  made.value = value;
+  select.append(made);
+}
+
+function select(element, value) {
+  if (![...element.options].some((known) => known.value === value)) option(element, value);
+  element.value = value;
+}
+
+export class Setup {
+  constructor(catalogue, begin) {
+    this.catalogue = catalogue;
+    this.begin = begin;
+    this.quick = document.getElementById("quick");
+    this.dialog = document.getElementById("setup");
+    this.error = document.getElementById("setup-error");
+    const { env, planner, prior, versus } = this.quick.elements;
+    catalogue.envs.forEach((info) => option(env, info.name));
+    catalogue.planners.forEach((info) => option(planner, info.name));
+    catalogue.priors.forEach((info) => option(prior, info.name));
+    option(versus, "", "nobody");
+    catalogue.planners.forEach((info) => option(versus, info.name));
+    this.quick.addEventListener("change", (event) => this.quickly(event.target.name));
+    this.quick.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.quickly("seed");
+    });
+    document.getElementById("setup-open").addEventListener("click", () => this.open());
+    document.getElementById("setup-cancel").addEventListener("click", () => this.dialog.close());
+    document.getElementById("setup-form").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.begin(this.written());
+      this.dialog.close();
+    });
+  }
+
+  // Put a choice into the bar.
+  show(choice) {
+    this.choice = choice;
+    const { env, planner, prior, versus, seed } = this.quick.elements;
+    select(env, choice.env.startsWith("file:") ? choice.env : splitSpec(choice.env)[0]);
+    select(planner, splitSpec(choice.planners[0])[0]);
+    select(prior, choice.prior.includes("+") ? choice.prior : splitSpec(choice.prior)[0]);
+    select(versus, choice.planners[1] ? splitSpec(choice.planners[1])[0] : "");
+    seed.value = choice.seed;
+  }
+
+  // A change in the bar: what was not touched keeps its parameters.
+  quickly(name) {
+    const fields = this.quick.elements;
+    const choice = { ...this.choice, planners: [...this.choice.planners] };
+    if (name === "env") {
+      choice.env = fields.env.value;
+      if (choice.env !== "maze_door" && choice.prior === "models") choice.prior = this.catalogue.default_prior;
+      choice.rewards = null;
+    }
+    if (name === "planner") choice.planners[0] = fields.planner.value;
+    if (name === "prior") choice.prior = this.priorSpec(fields.prior.value);
+    if (name === "versus") choice.planners = [choice.planners[0], ...(fields.versus.value ? [fields.versus.value] : [])];
+    if (name === "seed") choice.seed = Number(fields.seed.value);
+    this.begin(choice);
+  }
+
+  priorSpec(name) {
+    return name === splitSpec(this.catalogue.default_prior)[0] ? this.catalogue.default_prior : name;
+  }
+
+  // The sheet with all parameters.
+  open(problem) {
+    const columns = this.dialog.querySelector(".columns");
+    const { choice } = this;
+    this.parts = [
+      this.part("World", "env", this.catalogue.envs, choice.env),
+      ...choice.planners.map((planner, i) => this.part(i ? "Planner to compare with" : "Planner", `planner ${i}`, this.catalogue.planners, planner)),
+      this.part("Prior", "prior", this.catalogue.priors, choice.prior),
+    ];
+    columns.replaceChildren(...this.parts.map((part) => part.element), this.common(choice));
+    this.error.hidden = !problem;
+    if (problem) {
+      this.error.textContent = problem.error;
+      const at = problem.field && this.dialog.querySelector(`[data-field="${CSS.escape(problem.field)}"]`);
+      if (at) at.classList.add("bad");
+    }
+    if (!this.dialog.open) this.dialog.showModal();
+  }
+
+  part(title, field, known, spec) {
+    const element = make("fieldset", "");
+    element.dataset.field = field;
+    element.append(make("legend", "", title));
+    const plus = spec.includes("+") || spec.startsWith("file:");
+    const [name, given] = plus ? [spec, {}] : splitSpec(spec);
+    const chooser = make("select", "");
+    chooser.setAttribute("aria-label", title);
+    known.forEach((info) => option(chooser, info.name));
+    select(chooser, name);
+    const help = make("p", "muted help"), list = make("div", "parameters");
+    const fill = (values) => {
+      const info = known.find((entry) => entry.name === chooser.value);
+      help.textContent = info ? info.help : "";
+      list.replaceChildren(...Object.entries(info?.parameters ?? {}).map(([key, fallback]) => {
+        const label = make("label", "", key.replaceAll("_", " "));
+        const input = make("input", "");
+        Object.assign(input, { name: key, placeholder: fallback, value: values[key] ?? "", spellcheck: false });
+        label.append(input);
+        return label;
+      }));
+    };
+    fill(given);
+    chooser.addEventListener("change", () => fill({}));
+    element.append(chooser, help, list);
+    const spell = () => {
+      const inputs = [...list.querySelectorAll("input")].filter((input) => input.value.trim());
+      return joinSpec(chooser.value, Object.fromEntries(inputs.map((input) => [input.name, input.value.trim()])));
+    };
+    return { element, field, spell };
+  }
+
+  common(choice) {
+    const element = make("fieldset", "");
+    element.append(make("legend", "", "Both"));
+    if (choice.planners.length < 2) element.querySelector("legend").textContent = "Run";
+    const field = (name, text, value) => {
+      const label = make("label", "", text), input = make("input", "");
+      Object.assign(input, { name, value, inputMode: "decimal" });
+      label.dataset.field = name;
+      label.append(input);
+      element.append(label);
+    };
+    field("discount", "discount", choice.discount);
+    field("seed", "seed", choice.seed);
+    const label = make("label", "", "rewards"), rewards = make("select", "");
+    rewards.name = "rewards";
+    label.dataset.field = "rewards";
+    option(rewards, "", "as the world calls for");
+    this.catalogue.rewards.forEach((kind) => option(rewards, kind, kind === "beta" ? "learned (beta)" : kind));
+    rewards.value = choice.rewards ?? "";
+    label.append(rewards);
+    element.append(label);
+    return element;
+  }
+
+  written() {
+    const fields = document.getElementById("setup-form").elements;
+    return {
+      env: this.parts[0].spell(),
+      planners: this.parts.filter((part) => part.field.startsWith("planner")).map((part) => part.spell()),
+      prior: this.parts.at(-1).spell(),
+      rewards: fields.rewards.value || null,
+      discount: Number(fields.discount.value),
+      seed: Number(fields.seed.value),
+    };
+  }
+}

@@ -1,0 +1,251 @@
+// Why this action: the sentence, the tree, the candidates, and the node that is looked at.
+
+const whyElement = (tag, className, text) => {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  if (text !== undefined) made.textContent = text;
+  return made;
+};
+const asNumber = (x, digits = 3) => (x === null || x === undefined ? "–" : Number(x.toPrecision(digits)).toString());
+
+// hooks: detail(node) → promise, show(node's brief or null), tip(event, title, lines) or tip(null)
+export class Why {
+  constructor(holder, world, hooks) {
+    this.holder = holder;
+    this.world = world;
+    this.hooks = hooks;
+    this.selected = null;
+  }
+
+  render(why) {
+    this.why = why;
+    this.selected = null;
+    if (why.over) {
+      this.holder.replaceChildren(whyElement("p", "muted", "The run is over: there is nothing left to decide."));
+      return;
+    }
+    const parts = [whyElement("p", "sentence", why.sentence)];
+    if (why.tree) parts.push(this.tree());
+    else parts.push(whyElement("p", "muted", "This planner grows no tree: it decides by the candidates below."));
+    this.inspector = whyElement("section", "inspector");
+    this.inspector.hidden = true;
+    this.inspector.setAttribute("aria-live", "polite");
+    parts.push(this.inspector);
+    const lower = whyElement("div", "lower");
+    lower.append(this.candidates());
+    if (why.contrast) lower.append(this.contrast());
+    parts.push(lower);
+    this.holder.replaceChildren(...parts);
+    this.restShow();
+  }
+
+  // With nothing under the pointer, the chosen policy's rollouts are shown.
+  restShow() {
+    const nodes = this.why.tree?.nodes ?? {};
+    const chosen = this.why.candidates.find((c) => c.chosen);
+    const node = this.selected ?? (this.why.policies ? chosen?.node : null);
+    this.hooks.show(node === null || node === undefined ? null : nodes[node] ?? null);
+  }
+
+  tree() {
+    const figure = whyElement("figure", "tree-holder");
+    figure.innerHTML = this.why.tree.svg;
+    const { shown, kept, total } = this.why.tree;
+    const all = Math.max(kept, total);
+    const caption = whyElement("figcaption", "muted");
+    caption.textContent =
+      (shown < all ? `${shown.toLocaleString("en")} of ${all.toLocaleString("en")} nodes are drawn, the weightiest first. ` : "") +
+      "Circles are hyper-states, squares are choices in the colour of their action; green dots are rewards.";
+    figure.append(caption);
+    const find = (event) => event.target.closest("[data-node]")?.dataset.node;
+    figure.addEventListener("pointerover", (event) => {
+      const node = find(event);
+      if (node !== undefined) this.hover(event, node);
+    });
+    figure.addEventListener("pointerout", (event) => {
+      if (find(event) !== undefined) this.leave();
+    });
+    figure.addEventListener("focusin", (event) => {
+      const node = find(event);
+      if (node !== undefined) this.hover(event, node);
+    });
+    figure.addEventListener("focusout", () => this.leave());
+    figure.addEventListener("click", (event) => {
+      const node = find(event);
+      if (node !== undefined) this.open(Number(node));
+    });
+    figure.addEventListener("keydown", (event) => {
+      const node = find(event);
+      if (event.key === "Enter" && node !== undefined) this.open(Number(node));
+    });
+    for (const group of figure.querySelectorAll(".node")) {
+      const brief = this.why.tree.nodes[group.dataset.node];
+      group.setAttribute("role", "button");
+      group.setAttribute("aria-label", `${brief.title}, value ${asNumber(brief.value)}`);
+    }
+    this.figure = figure;
+    return figure;
+  }
+
+  hover(event, node) {
+    const brief = this.why.tree.nodes[node];
+    if (!brief) return;
+    this.light(node);
+    this.hooks.show(brief);
+    this.hooks.tip(event, brief.title, this.lines(brief));
+  }
+
+  leave() {
+    this.light(this.selected);
+    this.hooks.tip(null);
+    this.restShow();
+  }
+
+  light(node) {
+    for (const hot of this.holder.querySelectorAll(".hot")) hot.classList.remove("hot");
+    if (node === null) return;
+    for (const part of this.holder.querySelectorAll(`[data-node="${node}"]`)) part.classList.add("hot");
+  }
+
+  lines(brief) {
+    const lines = [];
+    const spread = brief.spread === undefined ? "" : ` ± ${asNumber(brief.spread, 2)}`;
+    if (brief.lower !== undefined) lines.push(`between ${asNumber(brief.lower)} and ${asNumber(brief.value)}`);
+    else lines.push(`${brief.kind === "choice" ? "Q" : "V"} = ${asNumber(brief.value)}${spread}`);
+    if (brief.reward !== undefined) lines.push(`collected ${asNumber(brief.reward)} on the way`);
+    if (brief.share !== undefined) lines.push(`${asNumber(100 * brief.share, 3)} % of what comes of the choice`);
+    if (brief.count > 1) lines.push(`${brief.count.toLocaleString("en")} samples`);
+    return lines;
+  }
+
+  async open(node) {
+    this.selected = node;
+    this.light(node);
+    this.hooks.tip(null);
+    this.restShow();
+    let detail;
+    try {
+      detail = await this.hooks.detail(node);
+    } catch (error) {
+      detail = { error: error.message };
+    }
+    if (this.selected === node) this.inspect(detail);
+  }
+
+  close() {
+    this.selected = null;
+    this.light(null);
+    if (this.inspector) this.inspector.hidden = true;
+    if (this.why && !this.why.over) this.restShow();
+  }
+
+  inspect(detail) {
+    const close = whyElement("button", "ghost close", "×");
+    close.setAttribute("aria-label", "Close");
+    close.addEventListener("click", () => this.close());
+    const parts = [close];
+    if (detail.error) parts.push(whyElement("p", "error", detail.error));
+    else parts.push(...this.facts(detail));
+    this.inspector.replaceChildren(...parts);
+    this.inspector.hidden = false;
+  }
+
+  facts(detail) {
+    const title = whyElement("h3", "", detail.title);
+    const list = whyElement("ul", "facts");
+    for (const line of this.lines(detail)) list.append(whyElement("li", "", line));
+    if (detail.steps) {
+      list.append(whyElement("li", "", `${detail.steps} simulated steps from now, return ${asNumber(detail.gained)}`));
+    }
+    const parts = [title, list];
+    if (detail.choices.length && detail.kind !== "choice") parts.push(this.choicesHere(detail.choices));
+    if (detail.changes.length) parts.push(...this.changes(detail));
+    return parts;
+  }
+
+  choicesHere(choices) {
+    const list = whyElement("ul", "chips");
+    for (const choice of choices) {
+      const item = whyElement("li", `chip a${choice.action % 6}${choice.chosen ? " chosen" : ""}`);
+      item.textContent = `${this.world.action_labels[choice.action]} ${asNumber(choice.value)}`;
+      list.append(item);
+    }
+    return list;
+  }
+
+  changes(detail) {
+    const table = whyElement("table", "changes");
+    const head = table.createTHead().insertRow();
+    for (const name of ["after", "seen", "next state: now → then"]) head.append(whyElement("th", "", name));
+    const body = table.createTBody();
+    for (const change of detail.changes) {
+      const row = body.insertRow();
+      row.append(whyElement("td", "", `${change.label}, ${change.action_label}`));
+      row.append(whyElement("td", "number", `${change.times}×`));
+      const next = change.next.map(([s, before, after]) => `${this.world.state_labels[s]}: ${before.toFixed(2)} → ${after.toFixed(2)}`);
+      row.append(whyElement("td", "", next.join("   ")));
+    }
+    const more = detail.more_changes ? `, and ${detail.more_changes} rows more` : "";
+    return [whyElement("h4", "", `What its belief has learned on the way${more}`), table];
+  }
+
+  candidates() {
+    const card = whyElement("div", "candidates");
+    card.append(whyElement("h3", "", this.why.policies ? "Candidate policies" : "Candidates"));
+    const table = whyElement("table", "");
+    const head = table.createTHead().insertRow();
+    const bounds = this.why.candidates.some((c) => c.lower !== null);
+    const names = [this.why.policies ? "begins with" : "action", bounds ? "at most" : "value", bounds ? "at least" : "spread", "count", ""];
+    for (const name of names) head.append(whyElement("th", "", name));
+    const body = table.createTBody();
+    const finite = this.why.candidates.map((c) => c.value).filter((x) => x !== null);
+    const low = Math.min(0, ...finite), high = Math.max(...finite, low + 1e-9);
+    for (const candidate of this.why.candidates) body.append(this.candidate(candidate, bounds, low, high));
+    card.append(table);
+    return card;
+  }
+
+  candidate(candidate, bounds, low, high) {
+    const row = whyElement("tr", candidate.chosen ? "chosen" : "");
+    const name = whyElement("td", "");
+    name.append(whyElement("span", `chip a${candidate.action % 6}`, candidate.label));
+    const second = bounds ? candidate.lower : candidate.spread;
+    const bar = whyElement("td", "meter");
+    const fill = whyElement("span", `a${candidate.action % 6}`);
+    fill.style.width = candidate.value === null ? "0" : `${(100 * (candidate.value - low)) / (high - low)}%`;
+    bar.append(fill);
+    row.append(
+      name,
+      whyElement("td", "number", asNumber(candidate.value)),
+      whyElement("td", "number", second === null ? "–" : `${bounds ? "" : "± "}${asNumber(second, 2)}`),
+      whyElement("td", "number", candidate.count ? candidate.count.toLocaleString("en") : "–"),
+      bar,
+    );
+    if (candidate.node !== null && this.why.tree) {
+      row.dataset.node = candidate.node;
+      row.tabIndex = 0;
+      row.addEventListener("pointerenter", () => {
+        this.light(candidate.node);
+        this.hooks.show(this.why.tree.nodes[candidate.node] ?? null);
+      });
+      row.addEventListener("pointerleave", () => this.leave());
+      row.addEventListener("click", () => this.open(candidate.node));
+      row.addEventListener("keydown", (event) => {
+        if (event.key === "Enter") this.open(candidate.node);
+      });
+    }
+    return row;
+  }
+
+  contrast() {
+    const { svg, words, full } = this.why.contrast;
+    const card = whyElement("div", "contrast-card");
+    card.append(whyElement("h3", "", "Wide or deep?"));
+    const figure = whyElement("figure", "");
+    figure.innerHTML = svg;
+    const counts = full.map((n, d) => `${d}: ${Number(n).toLocaleString("en", { maximumSignificantDigits: 3, notation: Number(n) >= 1e6 ? "compact" : "standard" })}`);
+    figure.append(whyElement("figcaption", "muted", `${words} Hyper-states of the full tree by steps ahead: ${counts.join(", ")}.`));
+    card.append(figure);
+    return card;
+  }
+}

@@ -1,0 +1,195 @@
+// The world: the server draws it once, this writes into it what is seen at a step.
+
+export const OVERLAYS = {
+  visits: { label: "Visits", ramp: "visits", low: "never", high: "most visited" },
+  entropy: { label: "Unknown", ramp: "entropy", low: "sure of what follows", high: "no idea" },
+  value: { label: "Value", ramp: "value", low: "low", high: "high" },
+  truth: { label: "Truth", ramp: "value", low: "low", high: "high" },
+};
+
+const N_COLOURS = 6;
+export const colourClass = (action) => `a${action % N_COLOURS}`;
+const svgElement = (name, attributes) => {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+};
+
+function stops(ramp) {
+  const style = getComputedStyle(document.documentElement);
+  return [0, 1, 2, 3, 4].map((i) => {
+    const hex = style.getPropertyValue(`--${ramp}-${i}`).trim();
+    return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+  });
+}
+
+export function shade(knots, place) {
+  const x = Math.min(Math.max(place, 0), 1) * (knots.length - 1);
+  const i = Math.min(Math.floor(x), knots.length - 2);
+  return knots[i].map((low, c) => Math.round(low + (x - i) * (knots[i + 1][c] - low)));
+}
+
+const isDark = ([r, g, b]) => 0.3 * r + 0.59 * g + 0.11 * b < 140;
+
+export class World {
+  constructor(holder, world) {
+    this.holder = holder;
+    this.world = world;
+    holder.innerHTML = world.scene.svg;
+    this.svg = holder.querySelector("svg");
+    this.agent = this.svg.querySelector(".agent");
+    this.heading = this.svg.querySelector(".heading");
+    this.cells = [...this.svg.querySelectorAll(".cell")];
+    this.arrows = [...this.svg.querySelectorAll(".arrow")];
+    this.names = [...this.svg.querySelectorAll(".name[data-place]")];
+    const inner = world.truth.value.filter((x) => x !== null);
+    this.range = [Math.min(...inner), Math.max(...inner)];
+    this.byLayer = new Map();
+    world.layers.forEach((layer, s) => {
+      if (!this.byLayer.has(layer)) this.byLayer.set(layer, []);
+      this.byLayer.get(layer)[world.scene.place[s]] = s;
+    });
+  }
+
+  // The state that a place stands for while the agent is where it is.
+  stateAt(place, frame) {
+    const states = this.byLayer.get(this.world.layers[frame.state]);
+    return states[place];
+  }
+
+  places(overlay, frame) {
+    const value = overlay === "truth" ? this.world.truth.value : frame[overlay];
+    const [low, high] = this.range;
+    const most = overlay === "visits" ? Math.max(1, ...frame.visits) : 1;
+    const bits = Math.log2(Math.max(2, this.world.n_states));
+    return (s) => {
+      if (value[s] === null) return 0;
+      if (overlay === "visits") return Math.log1p(value[s]) / Math.log1p(most);
+      if (overlay === "entropy") return value[s] / bits;
+      return high > low ? (value[s] - low) / (high - low) : 0;
+    };
+  }
+
+  paint(frame, overlay, arrows) {
+    this.frame = frame;
+    if (this.world.kind === "arms") this.paintArms(frame);
+    else this.paintPlaces(frame, overlay, arrows);
+    const [x, y] = this.agentAt(frame);
+    this.agent.style.transform = `translate(${x}px, ${y}px)`;
+    const held = this.world.layers[frame.state];
+    for (const mark of this.svg.querySelectorAll(".mark[data-bit]")) {
+      mark.style.opacity = held & Number(mark.dataset.bit) ? 0.2 : 1;
+    }
+  }
+
+  agentAt(frame) {
+    const { centres, place } = this.world.scene;
+    if (this.world.kind === "arms") return centres[frame.last ? frame.last.action + 1 : 0];
+    return centres[place[frame.state]];
+  }
+
+  paintPlaces(frame, overlay, arrows) {
+    const knots = stops(OVERLAYS[overlay].ramp);
+    const place = this.places(overlay, frame);
+    const policy = overlay === "truth" ? this.world.truth.policy : frame.policy;
+    const fills = [];
+    for (const cell of this.cells) {
+      const at = Number(cell.dataset.place), s = this.stateAt(at, frame);
+      fills[at] = s === undefined ? knots[0] : shade(knots, place(s));
+      cell.style.fill = `rgb(${fills[at].join(",")})`;
+      if (s !== undefined && cell.classList.contains("node")) {
+        cell.setAttribute("class", `cell node${arrows ? ` rim${policy[s] % N_COLOURS}` : ""}`);
+      }
+    }
+    for (const name of this.names) {
+      name.style.fill = isDark(fills[Number(name.dataset.place)]) ? "#ffffff" : "#252c38";
+    }
+    for (const arrow of this.arrows) {
+      const at = Number(arrow.dataset.place), s = this.stateAt(at, frame);
+      const move = s === undefined ? null : this.world.moves[policy[s]];
+      const shown = arrows && move && !this.world.terminal.includes(s);
+      arrow.setAttribute("visibility", shown ? "visible" : "hidden");
+      if (!shown) continue;
+      const [x, y] = this.world.scene.centres[at];
+      const angle = (Math.atan2(move[1], move[0]) * 180) / Math.PI;
+      arrow.setAttribute("transform", `translate(${x} ${y}) rotate(${angle})`);
+      const known = overlay === "truth" || frame.visits[s] > 0;
+      arrow.style.fill = isDark(fills[at]) ? "#ffffff" : "#252c38";
+      arrow.style.opacity = known ? 0.72 : 0.18; // where it has never been, the arrow is a guess
+    }
+  }
+
+  paintArms(frame) {
+    for (const { action, reward } of frame.expects) {
+      const bar = this.svg.querySelector(`.fill[data-arm="${action}"]`);
+      const tall = 166.4 * Math.min(Math.max(reward, 0), 1);
+      bar.setAttribute("height", tall);
+      bar.setAttribute("y", 64 + 166.4 - tall);
+      this.svg.querySelector(`.believed[data-arm="${action}"]`).textContent = reward.toFixed(2);
+    }
+  }
+
+  // Which way the agent is about to go.
+  head(action) {
+    const move = action === null ? null : this.world.moves[action];
+    this.heading.setAttribute("visibility", move ? "visible" : "hidden");
+    if (!move) return;
+    const angle = (Math.atan2(move[1], move[0]) * 180) / Math.PI;
+    this.heading.setAttribute("transform", `rotate(${angle}) scale(0.95)`);
+  }
+
+  // Rings where an action is expected to lead.
+  expect(row) {
+    const group = this.svg.querySelector(".expected");
+    group.replaceChildren();
+    if (!row || this.world.kind === "arms") return;
+    for (const [s, p] of row.next) {
+      if (p < 0.005) continue;
+      const [cx, cy] = this.world.scene.centres[this.world.scene.place[s]];
+      const r = 6 + 22 * Math.sqrt(p);
+      group.append(svgElement("circle", { cx, cy, r, class: colourClass(row.action), opacity: 0.35 + 0.65 * p }));
+    }
+  }
+
+  // Paths of states over the world: steps to a neighbour strong, leaps (where anything may follow) faint.
+  ways(list, action) {
+    const group = this.svg.querySelector(".rollouts");
+    group.replaceChildren();
+    if (this.world.kind === "arms") return;
+    const { centres, place } = this.world.scene;
+    list.forEach((states, i) => {
+      const turn = 2.4 * i, dx = 6 * Math.cos(turn), dy = 6 * Math.sin(turn);
+      const points = states.map((s) => [centres[place[s]][0] + dx, centres[place[s]][1] + dy]);
+      let near = "", far = "";
+      points.slice(1).forEach(([x, y], k) => {
+        const [x0, y0] = points[k];
+        const piece = `M${x0.toFixed(1)} ${y0.toFixed(1)}L${x.toFixed(1)} ${y.toFixed(1)}`;
+        if (this.world.kind === "grid" && Math.hypot(x - x0, y - y0) > 65) far += piece;
+        else near += piece;
+      });
+      group.append(
+        svgElement("path", { d: far || "M0 0", class: `far ${colourClass(action)}` }),
+        svgElement("path", { d: near || "M0 0", class: "halo" }),
+        svgElement("path", { d: near || "M0 0", class: colourClass(action) }),
+      );
+      const [x, y] = points.at(-1);
+      group.append(svgElement("circle", { cx: x, cy: y, r: 4.5, class: `end ${colourClass(action)}` }));
+    });
+  }
+
+  // What is told of the cell under the pointer.
+  describe(place) {
+    const s = this.stateAt(place, this.frame);
+    if (s === undefined) return null;
+    const number = (x, digits) => (x === null ? "–" : x.toFixed(digits));
+    return {
+      state: s,
+      title: `state ${this.world.state_labels[s]}`,
+      lines: [
+        `visited ${this.frame.visits[s]} times`,
+        `believed value ${number(this.frame.value[s], 3)} (true ${number(this.world.truth.value[s], 3)})`,
+        `${number(this.frame.entropy[s], 2)} bits unknown about what follows`,
+      ],
+    };
+  }
+}

@@ -1,0 +1,167 @@
+"""What there is to see of a run, as plain data for JSON: the world once, and a frame for every step shown.
+
+What an agent believes is shown through its posterior mean model, the same for every planner: per state the entropy of
+the predicted next state (mean over actions, in bits), the value and the best action if the mean model were the truth.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bamdp.beliefs.base import Belief
+from bamdp.ceilings import optimal_total
+from bamdp.envs import Environment
+from bamdp.mdp import FiniteMDP, gain, policy_iteration, value_iteration
+from bamdp.studio.playback import Playback
+
+TOL = 1e-3  # of the values that are only looked at
+MOST_POINTS = 400  # of a learning curve
+MOST_NEXT = 8  # next states listed for one action
+SHORT = 1000  # steps over which the optimum of an episodic world is averaged
+
+
+def world(env: Environment, discount: float, end: int) -> dict[str, Any]:
+    """What does not change during a run: the layout, names, and the truth that the agent is not shown."""
+    best = policy_iteration(env.mdp, discount)
+    return {
+        **env.layout(),
+        "name": env.name,
+        "n_states": env.n_states,
+        "n_actions": env.n_actions,
+        "end": end,
+        "horizon": env.horizon,
+        "optimum": optimum_rate(env),
+        "terminal": np.flatnonzero(env.mdp.terminal).tolist(),
+        "arms": env.mdp.expected_rewards[0].tolist() if env.n_states == 1 else None,
+        "truth": {"value": numbers(best.values), "policy": best.policy.tolist()},
+    }
+
+
+def optimum_rate(env: Environment) -> float:
+    """Reward a step of one who knows the model of this run and plays it for ever (or, with episodes, for long)."""
+    if not env.mdp.terminal.any():
+        try:
+            return float(gain(env.mdp).gain)
+        except (ValueError, RuntimeError):  # it depends on where one is, or was not found in time
+            pass
+    steps = min(env.horizon, SHORT)
+    return optimal_total(env, steps) / steps
+
+
+class Watcher:
+    """Frames of a run; the value map of the last one is where the next begins."""
+
+    def __init__(self, run: Playback) -> None:
+        self.run = run
+        self._values: NDArray[np.float64] | None = None
+
+    def frame(self) -> dict[str, Any]:
+        """Everything that is shown of the present step."""
+        run, belief = self.run, self.run.agent.belief
+        mean = belief.mean()
+        entropy = row_entropy(mean)
+        found = value_iteration(mean, run.agent.discount, tol=TOL, initial=self._values)
+        self._values = found.values
+        last = run.last
+        return {
+            "t": run.t,
+            "known": len(run.steps),  # steps that can be gone back to
+            "state": run.state,
+            "total": run.total_reward,
+            "ms": None if math.isnan(run.planned) else round(1e3 * run.planned, 3),
+            "last": None
+            if last is None
+            else {
+                "state": last.state,
+                "action": last.action,
+                "reward": last.reward,
+                "next": last.next_state,
+                "end": last.terminated,
+            },
+            "visits": run.visits.sum(axis=1).tolist(),
+            "entropy": numbers(_over_actions(entropy, belief)),
+            "value": numbers(found.values),
+            "policy": found.policy.tolist(),
+            "expects": expectations(belief, run.state, run.visits),
+            "weights": weights(belief, run.env),
+            "curve": curve(run),
+        }
+
+
+def row_entropy(mdp: FiniteMDP) -> NDArray[np.float64]:
+    """Entropy of the next state in bits, [S, A]; 0 for rows that do not exist."""
+    rows, S = mdp.rows, mdp.n_states
+    flat = np.maximum(rows.background, 0.0) / S
+    lengths = rows.span[:, 1] - rows.span[:, 0]
+    row_of = np.repeat(np.arange(len(lengths)), lengths)
+    at = (
+        np.repeat(rows.span[:, 0], lengths)
+        + np.arange(lengths.sum())
+        - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    )
+    listed = np.bincount(row_of, weights=_surprise(rows.prob[at] + flat[row_of]), minlength=len(lengths))
+    return (listed + (S - lengths) * _surprise(flat)).reshape(S, mdp.n_actions)
+
+
+def _surprise(p: NDArray[np.float64]) -> NDArray[np.float64]:
+    out = np.zeros_like(p)
+    np.log2(p, out=out, where=p > 0.0)
+    return -p * out
+
+
+def _over_actions(table: NDArray[np.float64], belief: Belief) -> NDArray[np.float64]:
+    allowed = belief.space.allowed & ~belief.space.terminal[:, None]
+    return (table * allowed).sum(axis=1) / np.maximum(allowed.sum(axis=1), 1)
+
+
+def expectations(belief: Belief, state: int, visits: NDArray[np.int64]) -> list[dict[str, Any]]:
+    """What the agent expects of each action in a state: next states, the likeliest first, and reward."""
+    found = []
+    for a in np.flatnonzero(belief.space.allowed[state] & ~belief.space.terminal[state]).tolist():
+        chances = belief.predictive(state, a)
+        order = np.argsort(-chances, kind="stable")[:MOST_NEXT]
+        found.append(
+            {
+                "action": a,
+                "visits": int(visits[state, a]),
+                "reward": round(belief.expected_reward(state, a), 4),
+                "entropy": round(float(_surprise(chances).sum()), 4),
+                "next": [[int(s), round(float(chances[s]), 4)] for s in order if chances[s] > 0.0],
+                "rest": round(float(1.0 - chances[order].sum()), 4),
+            }
+        )
+    return found
+
+
+def weights(belief: Belief, env: Environment) -> list[dict[str, Any]] | None:
+    """Posterior weights, where the belief is one over alternatives."""
+    if not hasattr(belief.T, "weights"):
+        return None
+    found = belief.weights
+    names = [f"model {i}" for i in range(len(found))]
+    if env.name == "maze_door" and len(found) == 2:
+        names = ["door open", "door closed"]
+    elif hasattr(belief.prior, "priors"):
+        names = [type(part).__name__ for part in belief.prior.priors]
+    return [{"name": name, "weight": round(float(w), 4)} for name, w in zip(names, found)]
+
+
+def curve(run: Playback) -> list[list[float]]:
+    """Total reward against time, thinned out."""
+    totals = np.concatenate([[0.0], np.cumsum([step.reward for step in run.steps[: run.t]])])
+    shown = np.unique(np.linspace(0, run.t, min(run.t + 1, MOST_POINTS)).round().astype(int))
+    return [[int(t), round(float(totals[t]), 4)] for t in shown]
+
+
+def numbers(values: Any) -> list[float | None]:
+    """Rounded for people, with None for what is not finite."""
+    return [round(float(x), 5) if math.isfinite(x) else None for x in np.asarray(values, float)]
+
+
+def number(value: float) -> float | None:
+    """One of them."""
+    return numbers([value])[0]

@@ -1,0 +1,220 @@
+"""Why this action: a decision with its tree, as plain data for the page and for files."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from bamdp.beliefs.base import Belief
+from bamdp.envs import Environment
+from bamdp.planners import DSS, FHTS
+from bamdp.planners.base import Plan, Planner
+from bamdp.planners.tree import CHOICE, HYPER_STATE, ROOT, Tree
+from bamdp.studio import contrast, tree_svg
+from bamdp.studio.playback import Playback
+from bamdp.studio.view import number
+
+MOST_ROWS = 12  # of beliefs that changed on the way to a node
+MOST_STEPS = 400  # of a path that is drawn
+
+
+class Decision:
+    """The decision that is due at the present step of a run."""
+
+    def __init__(self, run: Playback) -> None:
+        self.t, self.state = run.t, run.state
+        self.env: Environment = run.env
+        self.planner: Planner = run.setting.planner
+        self.discount = run.agent.discount
+        self.belief: Belief = run.agent.belief.copy()
+        self.plan: Plan = run.agent.plan(run.state, tree=True)
+
+    def data(self) -> dict[str, Any]:
+        """Everything but the details of single nodes."""
+        plan, tree = self.plan, self.plan.tree
+        found: dict[str, Any] = {
+            "t": self.t,
+            "state": self.state,
+            "action": plan.action,
+            "value": number(plan.value),
+            "sentence": self.sentence(),
+            "candidates": self.candidates(),
+            "policies": isinstance(self.planner, DSS),
+            "details": {
+                key: value for key, value in plan.details.items() if isinstance(value, (bool, int, float))
+            },
+            "tree": None,
+            "contrast": None,
+        }
+        if tree is not None:
+            drawing, shown = tree_svg.draw(tree, self._returns(), self._action_labels())
+            found["tree"] = {
+                "svg": drawing,
+                "nodes": {node: self.brief(node) for node in shown},
+                "kept": len(tree),
+                "total": tree.total,
+                "shown": len(shown),
+            }
+            if not isinstance(self.planner, FHTS):  # which is the full tree
+                figures = contrast.contrast(self.planner, tree, self.belief)
+                found["contrast"] = {**figures.data(), "svg": contrast.draw(figures, tree)}
+        return found
+
+    def candidates(self) -> list[dict[str, Any]]:
+        """The root's choices as rows of a table."""
+        tree = self.plan.tree
+        nodes = [] if tree is None else tree.children(ROOT).tolist()
+        by_action = {} if tree is None else {int(tree.action[n]): n for n in nodes}
+        rows = []
+        for i, c in enumerate(self.plan.candidates):
+            node = nodes[i] if len(nodes) == len(self.plan.candidates) else by_action.get(c.action)
+            rows.append(
+                {
+                    "action": c.action,
+                    "label": self.env.action_label(c.action),
+                    "value": number(c.value),
+                    "spread": number(c.spread),
+                    "count": c.count,
+                    "node": node,
+                    "chosen": bool(tree.chosen[node]) if tree is not None and node is not None
+                    else c.action == self.plan.action,
+                    "lower": number(dict(self.plan.details.get("lower", {})).get(c.action, math.nan)),
+                }
+            )  # fmt: skip
+        return rows
+
+    def sentence(self) -> str:
+        """The decision in words."""
+        plan, name = self.plan, self.env.action_label
+        if plan.details.get("followed_from_last_plan"):
+            return f"Next: {name(plan.action)}. The policy of the last plan is still followed, so nothing was searched."
+        others = [c for c in plan.candidates if c.action != plan.action and math.isfinite(c.value)]
+        best = max(others, key=lambda c: c.value, default=None)
+        worth = f"{plan.value:.3g}" if math.isfinite(plan.value) else "nothing it could put a number to"
+        if isinstance(self.planner, DSS):
+            p = self.planner
+            text = (
+                f"Next: {name(plan.action)}. Of {_several(len(plan.candidates), 'policy', 'policies')} drawn from its "
+                f"belief, the best returned {worth} on average over {_several(p.n_samples, 'rollout', 'rollouts')} of "
+                f"{p.n_steps} steps"
+            )
+            if best is None:
+                return text + "; all of them begin with the same action."
+            return text + f"; the best that begins otherwise, with {name(best.action)}, {best.value:.3g}."
+        text = f"Next: {name(plan.action)}, worth {worth}"
+        if best is None:
+            return text + "."
+        return text + f"; the next best action, {name(best.action)}, {best.value:.3g}."
+
+    # --- nodes ----------------------------------------------------------------------------------------------
+
+    def brief(self, node: int) -> dict[str, Any]:
+        """What is told when the pointer is over a node, and the way to it over the world."""
+        tree = self._tree()
+        choice = tree.kind[node] == CHOICE
+        facts: dict[str, Any] = {
+            "kind": "choice" if choice else "hyper-state",
+            "action": int(tree.action[node]),
+            "state": int(tree.state[node]),
+            "depth": int(tree.depth[node]),
+            "value": number(float(tree.value[node])),
+            "count": int(tree.count[node]),
+            "chosen": bool(tree.chosen[node]),
+        }
+        for name in ("reward", "share", "spread", "lower"):
+            if math.isfinite(getattr(tree, name)[node]):
+                facts[name] = number(float(getattr(tree, name)[node]))
+        facts["title"] = self._title(node)
+        facts["ways"] = self._ways(node)
+        if choice and tree.policy[node] >= 0:
+            facts["policy"] = tree.policies[tree.policy[node]].tolist()
+        return facts
+
+    def detail(self, node: int) -> dict[str, Any]:
+        """What a click adds: the simulated experience on the way, and what the belief has made of it."""
+        tree = self._tree()
+        if not 0 <= node < len(tree):
+            raise ValueError(f"node must be in 0..{len(tree) - 1}, got {node}")
+        steps = [] if node == ROOT else tree.history(node)
+        kept = [step for step in steps if math.isfinite(step.r)]
+        posterior = self.belief.copy()
+        for step in kept:
+            posterior.observe(*step)
+        pairs = list(dict.fromkeys((step.s, step.a) for step in kept))
+        changes = sorted((self._change(posterior, s, a, kept) for s, a in pairs), key=lambda c: -c["moved"])
+        return {
+            **self.brief(node),
+            "node": node,
+            "steps": len(steps),
+            "gained": number(math.fsum(self.discount**k * step.r for k, step in enumerate(kept))),
+            "log_evidence": number(posterior.log_evidence - self.belief.log_evidence),
+            "changes": changes[:MOST_ROWS],
+            "more_changes": max(len(changes) - MOST_ROWS, 0),
+            "choices": [
+                {**self.brief(int(child)), "node": int(child)}
+                for child in tree.children(node)[:MOST_ROWS]
+                if tree.kind[child] == CHOICE
+            ],
+        }
+
+    def _change(self, posterior: Belief, s: int, a: int, steps: list[Any]) -> dict[str, Any]:
+        """How the prediction of one pair has moved."""
+        before, after = self.belief.predictive(s, a), posterior.predictive(s, a)
+        top = np.argsort(-np.maximum(before, after), kind="stable")[:3]
+        return {
+            "state": s,
+            "label": self.env.state_label(s),
+            "action": a,
+            "action_label": self.env.action_label(a),
+            "times": sum(1 for step in steps if (step.s, step.a) == (s, a)),
+            "moved": round(float(np.abs(after - before).sum()) / 2, 4),
+            "next": [[int(i), round(float(before[i]), 3), round(float(after[i]), 3)] for i in top],
+        }
+
+    def _title(self, node: int) -> str:
+        tree = self._tree()
+        where = f"state {self.env.state_label(int(tree.state[node]))}"
+        if tree.kind[node] == HYPER_STATE:
+            return (
+                "now"
+                if node == ROOT
+                else f"{where}, {_several(int(tree.depth[node]), 'step', 'steps')} ahead"
+            )
+        name = self.env.action_label(int(tree.action[node]))
+        return f"a policy that begins with {name}" if tree.policy[node] >= 0 else f"{name} in {where}"
+
+    def _ways(self, node: int) -> list[list[int]]:
+        """Paths of states over the world: to a hyper-state from the root, of a choice all that comes of it."""
+        tree = self._tree()
+        if tree.kind[node] == HYPER_STATE:
+            return [] if node == ROOT else [self._way(node)]
+        return [self._way(int(child)) for child in tree.children(node)[:16]]
+
+    def _way(self, node: int) -> list[int]:
+        steps = self._tree().history(node)
+        return [self.state, *(step.s2 for step in steps)][:MOST_STEPS]
+
+    def _returns(self) -> dict[int, list[float]]:
+        """The samples behind each choice at the root, where its children are samples."""
+        tree, found = self._tree(), {}
+        if int(tree.count[tree.children(ROOT)].sum()) == 0:  # exact: there are none
+            return {}
+        for choice in tree.children(ROOT).tolist():
+            below = tree.children(choice)
+            if len(below) == int(tree.count[choice]):  # one child a sample
+                steps = self.planner.n_steps if isinstance(self.planner, DSS) else 1
+                found[choice] = (tree.reward[below] + self.discount**steps * tree.value[below]).tolist()
+        return found
+
+    def _action_labels(self) -> list[str]:
+        return [self.env.action_label(a) for a in range(self.env.n_actions)]
+
+    def _tree(self) -> Tree:
+        assert self.plan.tree is not None
+        return self.plan.tree
+
+
+def _several(n: int, one: str, many: str) -> str:
+    return f"{n} {one if n == 1 else many}"
