@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import bamdp
-from bamdp.registry import describe_planner, describe_prior
+from bamdp.registry import describe_planner, describe_prior, make_planner
 from bamdp.studio import palette, svg
 from bamdp.studio.playback import Playback
 from bamdp.studio.view import Watcher, world
@@ -49,15 +49,13 @@ def check_format(path: str | Path) -> Path:
 
 def facts(run: Playback, planner: str) -> str:
     """What was run, in a line."""
-    settings = ", ".join(f"{k}={_plain(v)}" for k, v in describe_planner(run.setting.planner).items())
+    name = planner.partition(":")[0]
+    given, usual = (describe_planner(p) for p in (run.setting.planner, make_planner(name)))
+    changed = ", ".join(f"{key}={value}" for key, value in given.items() if value != usual[key])
     return (
-        f"{run.setting.env}, {planner} ({settings}), prior {describe_prior(run.setting.prior)}, discount "
-        f"{run.setting.discount:g}, seed {run.setting.seed}, step {run.t}"
+        f"{run.setting.env}, {name}{f' ({changed})' if changed else ''}, prior {describe_prior(run.setting.prior)}, "
+        f"discount {run.setting.discount:g}, seed {run.setting.seed}, step {run.t}"
     )
-
-
-def _plain(value: Any) -> str:
-    return str(value.get("name", value)) if isinstance(value, dict) else str(value)
 
 
 # --- the page ------------------------------------------------------------------------------------------------------
@@ -143,6 +141,11 @@ def as_svg(run: Playback, planner: str) -> str:
         left = 28 + SIDE + 36
         tall = tree_high * (WIDTH - left - 20) / tree_wide
         parts.append(_placed(tree, left, top - 8, WIDTH - left - 20, tall))
+        if why["contrast"]:
+            parts.append(
+                _placed(why["contrast"]["svg"], left, top + tall + 16, *_size(why["contrast"]["svg"]))
+            )
+            tall += 16 + _size(why["contrast"]["svg"])[1]
         bottom = max(bottom, top + tall)
     style = (STATIC / "scene.css").read_text() + (STATIC / "file.css").read_text()
     return svg.figure(
@@ -164,8 +167,8 @@ def _paint(run: Playback, about: dict[str, Any], plain: Scene, decision: Decisio
         return Paint(agent=plain.centres[last], heights=[row["reward"] for row in frame["expects"]])
     shown = {plain.place[s]: s for s in run.env._layout.shown(run.state).tolist()}
     states = [shown.get(i) for i in range(len(plain.centres))]
-    truth = [v for v in about["truth"]["value"] if v is not None]
-    low, high = min(truth), max(truth)
+    values = [v for v in frame["value"] if v is not None]
+    low, high = min(values), max(values)
     span = high - low or 1.0
     fills = [palette.shade("value", 0.0 if s is None else (frame["value"][s] - low) / span) for s in states]
     moves = about["moves"]

@@ -1,6 +1,6 @@
 """Which part of a planning tree is drawn, and where.
 
-A tree may have a hundred thousand nodes; some seventy rows can be read. Nodes are opened one by one, the weightiest
+A tree may have a hundred thousand nodes; some fifty rows can be read. Nodes are opened one by one, the weightiest
 first, until the rows are used up. The weight of the root is 1; what may come of a choice shares its weight by
 probability (or share of the samples); of the choices at a hyper-state the best has the whole weight and the others half
 of it, or their part of the simulations where these differ. All choices at the root are always shown.
@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from bamdp.planners.tree import CHOICE, HYPER_STATE, ROOT, Tree
 
-ROWS = 64  # that are filled, about
-MOST_CHILDREN = 16  # of one choice that are drawn
+ROWS = 46  # that are filled, about
+MOST_CHILDREN = 16  # of one choice that are drawn, where they are rollouts
+MOST_NEXT = 6  # the same where they are single steps
 MOST_LEVELS = 10  # hyper-states on a branch, where each step is one
 OTHER = 0.5  # weight of a choice that is not the best, relative to the best
 
@@ -41,13 +42,14 @@ class Layout:
 
     nodes: list[Shown]
     rows: float
-    steps: int  # the largest x
+    steps: float  # the largest x
 
 
 def layout(tree: Tree, rows: int = ROWS) -> Layout:
     """Choose and place."""
     children = _children(tree)
-    shown = _select(tree, children, rows)
+    stage = int(np.diff(tree.path_begin).max())  # steps between two choices
+    shown = _select(tree, children, rows, MOST_NEXT if stage == 1 else MOST_CHILDREN)
     y: dict[int, float] = {}
     free = 0.0
     stack: list[tuple[int, bool]] = [(ROOT, False)]
@@ -65,12 +67,11 @@ def layout(tree: Tree, rows: int = ROWS) -> Layout:
         else:
             stack.append((node, True))
             stack += [(child, False) for child in reversed(below)]
-    stage = int(np.diff(tree.path_begin).max())  # steps between two choices
     nodes = [
         Shown(node, _x(tree, node, stage), y[node], len(children[node]) - len(shown[node]), bool(shown[node]))
         for node in sorted(shown)
     ]
-    return Layout(nodes, free, max(1, max(int(tree.depth[n.node]) for n in nodes)))
+    return Layout(nodes, free, max(1.0, max(shown.x for shown in nodes)))
 
 
 def _children(tree: Tree) -> list[NDArray[np.int64]]:
@@ -79,7 +80,7 @@ def _children(tree: Tree) -> list[NDArray[np.int64]]:
     return [order[bounds[i] : bounds[i + 1]] for i in range(len(tree))]
 
 
-def _select(tree: Tree, children: list[NDArray[np.int64]], rows: int) -> dict[int, list[int]]:
+def _select(tree: Tree, children: list[NDArray[np.int64]], rows: int, most: int) -> dict[int, list[int]]:
     """The drawn children of every drawn node."""
     shown: dict[int, list[int]] = {ROOT: children[ROOT].tolist()}
     shown.update({child: [] for child in shown[ROOT]})
@@ -89,8 +90,8 @@ def _select(tree: Tree, children: list[NDArray[np.int64]], rows: int) -> dict[in
     used = len(shown[ROOT])
     while waiting and used < rows:
         _, node, weight, level = heapq.heappop(waiting)
-        below = _first(tree, node, children[node])
-        if not len(below) or level >= 2 * MOST_LEVELS or used + len(below) - 1 > rows + MOST_CHILDREN:
+        below = _first(tree, node, children[node], most)
+        if not len(below) or level >= 2 * MOST_LEVELS or used + len(below) - 1 > rows + most:
             continue
         used += len(below) - 1
         shown[node] = below.tolist()
@@ -100,12 +101,12 @@ def _select(tree: Tree, children: list[NDArray[np.int64]], rows: int) -> dict[in
     return shown
 
 
-def _first(tree: Tree, node: int, below: NDArray[np.int64]) -> NDArray[np.int64]:
+def _first(tree: Tree, node: int, below: NDArray[np.int64], most: int) -> NDArray[np.int64]:
     """The children that are drawn, in the order of the tree: the likeliest outcomes of a choice."""
-    if tree.kind[node] == HYPER_STATE or len(below) <= MOST_CHILDREN:
+    if tree.kind[node] == HYPER_STATE or len(below) <= most:
         return below
     order = np.argsort(-tree.share[below], kind="stable")
-    return np.sort(below[order[:MOST_CHILDREN]])
+    return np.sort(below[order[:most]])
 
 
 def _weights(tree: Tree, node: int, below: NDArray[np.int64], weight: float) -> list[tuple[int, float]]:

@@ -23,15 +23,15 @@ from bamdp.studio.tree_layout import Layout, Shown, layout
 
 WIDTH, STRIP, MARGIN, TOP = 900.0, 190.0, 26.0, 40.0
 ROW = 15.0  # pixels, where there is room
-MOST_HEIGHT, LEAST_HEIGHT = 760.0, 250.0
-DOTS = 40  # rewards that are marked on one rollout, at most
+MOST_HEIGHT, LEAST_HEIGHT = 560.0, 250.0
+DOTS = 12  # rewards that are marked on one rollout, at most
 
 
 @dataclass(frozen=True)
 class Axes:
     """From steps, rows and returns to pixels."""
 
-    steps: int
+    steps: float
     row: float
     low: float
     high: float
@@ -91,13 +91,13 @@ def _axes(tree: Tree, found: Layout, returns: Mapping[int, Sequence[float]]) -> 
 
 def _ruler(axes: Axes, height: float) -> str:
     """Steps ahead, along the top."""
-    ticks = _round_ticks(0.0, float(axes.steps), 6)
+    ticks = [t for t in _round_ticks(0.0, axes.steps, 6) if t == int(t)]
     parts = []
     for t in ticks:
         x = axes.x(t)
         parts.append(svg.element("path", class_="grid", d=f"M{x:.1f} {TOP - 8}V{height - 8:.1f}"))
         parts.append(svg.text(x, TOP - 14, "now" if t == 0 else f"{t:g}", class_="tick"))
-    parts.append(svg.text(axes.x(0) + 18, TOP - 14, "steps ahead →", class_="tick unit"))
+    parts.append(svg.text(axes.x(0) - 12, TOP - 28, "steps ahead", class_="tick unit"))
     return svg.group(*parts, class_="ruler")
 
 

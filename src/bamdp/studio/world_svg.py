@@ -180,11 +180,13 @@ def _graph(world: Mapping[str, Any], centres: Sequence[Point], place: Sequence[i
             svg.element("circle", class_="ends", cx=x, cy=y, r=0.72 * RIM) if ends else "",
             svg.text(x, y, labels[place.index(i)][:4], class_="name", data_place=i, dy="0.35em"),
         ]
+    moving = _moving(paint, 0.2 * UNIT)
     return svg.figure(
         (float(high[0] - low[0]), float(high[1] - low[1])),
         svg.group(*drawn, class_="edges"),
+        *moving[:2],
         svg.group(*nodes, class_="cells"),
-        *_moving(paint, 0.2 * UNIT),
+        *moving[2:],
         corner=(float(low[0]), float(low[1])),
         label=f"The world {world['name']}",
         class_="scene world graph",

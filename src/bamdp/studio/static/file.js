@@ -20,9 +20,9 @@ function paintFile(overlay) {
   for (const button of document.querySelectorAll("#overlays button")) {
     button.setAttribute("aria-checked", String(button.dataset.overlay === overlay));
   }
-  const { ramp, low, high } = OVERLAYS[overlay];
-  const legend = document.getElementById("legend");
-  legend.replaceChildren(
+  const [low, high] = OVERLAYS[overlay].legend(...fileView.range(overlay, fileFrame));
+  const ramp = OVERLAYS[overlay].ramp;
+  document.getElementById("legend").replaceChildren(
     ...[["", low], [`ramp ${ramp}`, ""], ["", high]].map(([className, textContent]) => Object.assign(document.createElement("span"), { className, textContent })),
   );
 }

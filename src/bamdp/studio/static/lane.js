@@ -89,13 +89,12 @@ export class Lane {
   }
 
   drawLegend(overlay) {
-    const { ramp, low, high } = OVERLAYS[overlay];
+    const { ramp, legend } = OVERLAYS[overlay];
     if (this.data.kind === "arms") {
       this.legend.replaceChildren(el("span", "", "bars: believed mean reward"), el("span", "", "ticks: truth"));
       return;
     }
-    if (this.legend.dataset.overlay === overlay) return;
-    this.legend.dataset.overlay = overlay;
+    const [low, high] = legend(...this.world.range(overlay, this.frame));
     this.legend.replaceChildren(el("span", "", low), el("span", `ramp ${ramp}`), el("span", "", high));
   }
 

@@ -1,11 +1,12 @@
 // The world: the server draws it once, this writes into it what is seen at a step.
 
 export const OVERLAYS = {
-  visits: { label: "Visits", ramp: "visits", low: "never", high: "most visited" },
-  entropy: { label: "Unknown", ramp: "entropy", low: "sure of what follows", high: "no idea" },
-  value: { label: "Value", ramp: "value", low: "low", high: "high" },
-  truth: { label: "Truth", ramp: "value", low: "low", high: "high" },
+  visits: { label: "Visits", ramp: "visits", legend: (low, high) => ["never visited", `${high} times`] },
+  entropy: { label: "Unknown", ramp: "entropy", legend: (low, high) => ["knows what follows", `${high.toFixed(1)} bits unknown`] },
+  value: { label: "Value", ramp: "value", legend: (low, high) => [`believed value ${short(low)}`, short(high)] },
+  truth: { label: "Truth", ramp: "value", legend: (low, high) => [`true value ${short(low)}`, short(high)] },
 };
+const short = (x) => Number(x.toPrecision(3)).toString();
 
 const N_COLOURS = 6;
 export const colourClass = (action) => `a${action % N_COLOURS}`;
@@ -42,8 +43,6 @@ export class World {
     this.cells = [...this.svg.querySelectorAll(".cell")];
     this.arrows = [...this.svg.querySelectorAll(".arrow")];
     this.names = [...this.svg.querySelectorAll(".name[data-place]")];
-    const inner = world.truth.value.filter((x) => x !== null);
-    this.range = [Math.min(...inner), Math.max(...inner)];
     this.byLayer = new Map();
     world.layers.forEach((layer, s) => {
       if (!this.byLayer.has(layer)) this.byLayer.set(layer, []);
@@ -57,16 +56,21 @@ export class World {
     return states[place];
   }
 
+  // The ends of the ramp: a fixed scale for what is unknown, else what is there to be seen.
+  range(overlay, frame) {
+    if (overlay === "visits") return [0, Math.max(1, ...frame.visits)];
+    if (overlay === "entropy") return [0, Math.log2(Math.max(2, this.world.n_states))];
+    const values = (overlay === "truth" ? this.world.truth.value : frame.value).filter((x) => x !== null);
+    return [Math.min(...values), Math.max(...values)];
+  }
+
   places(overlay, frame) {
     const value = overlay === "truth" ? this.world.truth.value : frame[overlay];
-    const [low, high] = this.range;
-    const most = overlay === "visits" ? Math.max(1, ...frame.visits) : 1;
-    const bits = Math.log2(Math.max(2, this.world.n_states));
+    const [low, high] = this.range(overlay, frame);
     return (s) => {
-      if (value[s] === null) return 0;
-      if (overlay === "visits") return Math.log1p(value[s]) / Math.log1p(most);
-      if (overlay === "entropy") return value[s] / bits;
-      return high > low ? (value[s] - low) / (high - low) : 0;
+      if (value[s] === null || high <= low) return 0;
+      if (overlay === "visits") return Math.log1p(value[s]) / Math.log1p(high);
+      return (value[s] - low) / (high - low);
     };
   }
 
