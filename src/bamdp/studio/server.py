@@ -17,6 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
 from starlette.datastructures import Headers
@@ -307,7 +308,10 @@ def listen(host: str, port: int | None) -> socket.socket:
 
 def run(app: FastAPI, server: socket.socket) -> None:
     """Serve until Ctrl-C."""
-    import uvicorn
+    make_server(app).run(sockets=[server])
 
-    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1, lifespan="on")
-    uvicorn.Server(config).run(sockets=[server])
+
+def make_server(app: FastAPI) -> uvicorn.Server:
+    """Quiet, and quick to end: a tab that listens would keep it for ever."""
+    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1, lifespan="on", ws="none")
+    return uvicorn.Server(config)

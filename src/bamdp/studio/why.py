@@ -42,6 +42,7 @@ class Decision:
             "sentence": self.sentence(),
             "candidates": self.candidates(),
             "policies": isinstance(self.planner, DSS),
+            "reproducible": plan.reproducible,
             "details": {
                 key: value for key, value in plan.details.items() if isinstance(value, (bool, int, float))
             },
@@ -87,6 +88,10 @@ class Decision:
 
     def sentence(self) -> str:
         """The decision in words."""
+        words = self._words()
+        return words if self.plan.reproducible else f"{words} (A time budget decides how far it gets.)"
+
+    def _words(self) -> str:
         plan, name = self.plan, self.env.action_label
         if plan.details.get("followed_from_last_plan"):
             return f"Next: {name(plan.action)}. The policy of the last plan is still followed, so nothing was searched."

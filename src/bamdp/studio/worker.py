@@ -79,6 +79,8 @@ class Stage:
         decision = self.decisions.get(lane)
         if decision is None or decision.t != t or decision.plan.tree is None:
             raise BadField("node", "this tree is no longer there: the run has moved on")
+        if node >= len(decision.plan.tree):
+            raise BadField("node", f"node must be in 0..{len(decision.plan.tree) - 1}, got {node}")
         return decision.detail(node)
 
     def state(self, lane: int, state: int) -> dict[str, Any]:

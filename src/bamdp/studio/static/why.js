@@ -55,7 +55,8 @@ export class Why {
     const caption = whyElement("figcaption", "muted");
     caption.textContent =
       (shown < all ? `${shown.toLocaleString("en")} of ${all.toLocaleString("en")} nodes are drawn, the weightiest first. ` : "") +
-      "Circles are hyper-states, squares are choices in the colour of their action; green dots are rewards.";
+      "Circles are hyper-states, squares are choices in the colour of their action" +
+      (this.why.policies ? "; green dots are rewards." : ".");
     figure.append(caption);
     const find = (event) => event.target.closest("[data-node]")?.dataset.node;
     figure.addEventListener("pointerover", (event) => {

@@ -1,0 +1,329 @@
+"""The page in a real browser (Debian's Chromium): what a person does, and what must never happen meanwhile."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from urllib.parse import quote, urlsplit
+
+import pytest
+from studio_runs import DSS, run_of
+
+import bamdp
+from bamdp.studio import explain
+
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+).split()
+PATIENCE = 120_000  # milliseconds; compiling may be among them
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    path = shutil.which("chromium")
+    if path is None:
+        pytest.skip("there is no chromium here: apt-get install chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+class Watched:
+    """Pages of one visitor, and what went wrong in them."""
+
+    def __init__(self, browser, address, **options):
+        self.address = address
+        self.context = browser.new_context(viewport={"width": 1280, "height": 900}, **options)
+        self.context.set_default_timeout(PATIENCE)
+        self.wrong, self.hosts = [], set()
+
+    def page(self):
+        page = self.context.new_page()
+        page.on("console", lambda m: self.wrong.append(m.text) if m.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        page.on("request", lambda request: self.hosts.add(urlsplit(request.url).netloc))
+        return page
+
+    def visit(self, env="chain", planner=DSS, prior="sparse:alpha=0.2,beta=2", *, more=""):
+        page = self.page()
+        page.goto(
+            f"{self.address}/#env={quote(env)}&planner={quote(planner)}&prior={quote(prior)}&seed=1{more}"
+        )
+        page.wait_for_selector(".sentence")
+        return page
+
+    def close(self):
+        self.context.close()
+
+
+@pytest.fixture
+def visitor(chromium, studio):
+    made = Watched(chromium, studio)
+    yield made
+    made.close()
+    assert made.wrong == []
+    assert made.hosts <= {urlsplit(studio).netloc}
+
+
+def at_step(page, t):
+    page.wait_for_selector("#now")
+    for _ in range(600):
+        if page.input_value("#now") == str(t):
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(f"step {page.input_value('#now')}, not {t}")
+
+
+def explained(page, t):
+    """Wait until the decision of a step is on the page."""
+    at_step(page, t)
+    for _ in range(600):
+        if page.locator(".fresh").first.text_content() == "" and page.locator(".sentence").count():
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError("not explained")
+
+
+def test_watch_play_step_rewind_and_open_a_node(visitor):
+    page = visitor.visit()
+    assert page.locator(".world .node").count() == 5
+    at_step(page, 0)
+    page.click("#step")
+    explained(page, 1)
+    page.click("#play")
+    page.wait_for_selector("#play.moving")
+    for _ in range(200):
+        if int(page.input_value("#now")) >= 3:
+            break
+        page.wait_for_timeout(50)
+    page.click("#play")
+    page.wait_for_selector("#play:not(.moving)")
+    t = int(page.input_value("#now"))
+    assert t >= 3
+    page.click("#back")
+    explained(page, t - 1)
+    page.click("#first")
+    explained(page, 0)
+    assert page.locator(".candidates tbody tr").count() == 3
+    assert page.locator(".candidates tr.chosen").count() == 1
+    page.locator(".tree-holder .node.hyper:not(.root)").first.click()
+    page.wait_for_selector(".inspector:not([hidden]) .changes")
+    assert "6 simulated steps" in page.locator(".inspector").text_content()
+    page.keyboard.press("Escape")
+    assert page.locator(".inspector").is_hidden()
+    assert "full tree" in page.locator(".contrast-card").text_content()
+
+
+@pytest.mark.slow
+def test_switch_planner_world_prior_and_seed(visitor):
+    page = visitor.visit(planner="thompson")
+    page.select_option("[name=planner]", "bamcp")
+    page.wait_for_selector("h2:has-text('bamcp')")
+    page.wait_for_selector(".tree-holder svg")
+    page.select_option("[name=env]", "grid5")
+    page.wait_for_selector(".world:not(.graph)")
+    assert page.locator(".world .cell").count() == 25
+    page.select_option("[name=prior]", "flat")
+    page.wait_for_selector(".sentence")
+    page.fill("[name=seed]", "9")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".sentence")
+    page.wait_for_timeout(400)
+    assert "seed=9" in page.url
+    assert "prior=flat" in page.url
+
+
+@pytest.mark.slow
+def test_compare_two_agents(visitor):
+    page = visitor.visit(planner="thompson")
+    page.keyboard.press("c")
+    page.wait_for_selector(".lanes.n2")
+    assert page.locator(".world-card").count() == 2
+    page.fill("#now", "25")
+    page.keyboard.press("Enter")
+    at_step(page, 25)
+    scores = page.locator(".score").all_text_contents()
+    assert scores[0] == scores[1]  # the same planner on the same luck
+    page.select_option("[name=versus]", "random")
+    page.wait_for_selector("h2:has-text('random')")
+    page.select_option("[name=versus]", "")
+    page.wait_for_selector(".lanes.n1")
+
+
+@pytest.mark.slow
+def test_bad_parameters_are_told_where_they_are_and_can_be_mended(visitor):
+    page = visitor.visit()
+    page.click("#setup-open")
+    page.fill("#setup [name=n_steps]", "many")
+    page.click("#setup [type=submit]")
+    notice = page.locator("#notice.failed")
+    notice.wait_for()
+    assert "n_steps must be a whole number" in notice.text_content()
+    page.click("#notice >> text=Change parameters")
+    assert page.locator("#setup fieldset.bad legend").text_content() == "Planner"
+    assert "n_steps" in page.locator("#setup-error").text_content()
+    page.fill("#setup [name=n_steps]", "4")
+    page.click("#setup [type=submit]")
+    page.wait_for_selector(".sentence:has-text('4 steps')")
+    page.fill("#now", "-3")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#notice:has-text('whole number')")
+    page.fill("[name=seed]", "x")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#notice.failed")
+    visitor.wrong[:] = [w for w in visitor.wrong if "400" not in w]  # the browser reports refusals itself
+
+
+@pytest.mark.slow
+def test_a_reload_goes_on_where_it_was(visitor):
+    page = visitor.visit()
+    page.fill("#now", "40")
+    page.keyboard.press("Enter")
+    explained(page, 40)
+    before = page.locator(".score").text_content()
+    session = page.evaluate("sessionStorage.getItem('bamdp-studio-session')")
+    page.reload()
+    explained(page, 40)
+    assert page.locator(".score").text_content() == before
+    assert page.evaluate("sessionStorage.getItem('bamdp-studio-session')") == session
+    visitor.wrong[:] = [w for w in visitor.wrong if "409" not in w]
+
+
+@pytest.mark.slow
+def test_an_address_can_be_passed_on(visitor):
+    page = visitor.visit(more="&t=33")
+    explained(page, 33)
+    assert (
+        page.locator(".score")
+        .text_content()
+        .startswith(f"{run_of('chain', DSS, seed=1, t=33, steps=1000).total_reward:g} in 33 steps")
+    )
+
+
+@pytest.mark.slow
+def test_several_tabs_have_their_own_lives(visitor):
+    pages = [visitor.visit(planner="thompson") for _ in range(2)]
+    pages[0].fill("#now", "12")
+    pages[0].keyboard.press("Enter")
+    at_step(pages[0], 12)
+    assert pages[1].input_value("#now") == "0"
+    ids = [page.evaluate("sessionStorage.getItem('bamdp-studio-session')") for page in pages]
+    assert ids[0] != ids[1]
+
+
+@pytest.mark.slow
+def test_the_keyboard_does_everything(visitor):
+    page = visitor.visit()
+    page.locator("#stage").focus()
+    page.keyboard.press("ArrowRight")
+    at_step(page, 1)
+    page.keyboard.press("ArrowLeft")
+    at_step(page, 0)
+    for key, name in (("1", "visits"), ("2", "entropy"), ("3", "value"), ("4", "truth")):
+        page.keyboard.press(key)
+        assert page.get_attribute(f"button[data-overlay={name}]", "aria-checked") == "true"
+    page.keyboard.press("a")
+    assert not page.is_checked("#arrows")
+    page.keyboard.press("]")
+    page.wait_for_timeout(300)
+    assert page.input_value("#speed") == "10"
+    page.keyboard.press(" ")
+    page.wait_for_selector("#play.moving")
+    page.keyboard.press(" ")
+    page.wait_for_selector("#play:not(.moving)")
+    page.keyboard.press("Home")
+    explained(page, 0)
+    page.locator(".tree-holder .node").nth(1).focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".inspector:not([hidden])")
+    page.keyboard.press("?")
+    page.wait_for_selector("#help[open]")
+    page.keyboard.press("Escape")
+    assert page.locator("#help").is_hidden()
+
+
+@pytest.mark.slow
+def test_everything_that_can_be_used_has_a_name(visitor):
+    page = visitor.visit()
+    page.click("#setup-open")
+    nameless = page.evaluate(
+        """() => [...document.querySelectorAll("button, input, select")].filter((e) =>
+            !(e.getAttribute("aria-label") || e.textContent.trim() || (e.labels && e.labels.length)))
+            .map((e) => e.outerHTML.slice(0, 120))"""
+    )
+    assert nameless == []
+    assert page.locator("main").count() == 1
+    assert page.get_attribute("html", "lang") == "en"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [390, 768, 1440, 1920])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_sticks_out_on_any_screen(chromium, studio, width, scheme):
+    visitor = Watched(chromium, studio, color_scheme=scheme)
+    page = visitor.visit("grid5", "dss-pi:n_steps=10")
+    page.set_viewport_size({"width": width, "height": 844})
+    page.wait_for_timeout(200)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    transport = page.locator(".transport").bounding_box()
+    assert transport["height"] < 120
+    paper = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    assert (max(int(x) for x in re.findall(r"\d+", paper)[:3]) < 80) == (scheme == "dark")
+    before = page.locator(".world .cell").first.evaluate("e => e.style.fill")
+    page.keyboard.press("d")
+    assert page.locator(".world .cell").first.evaluate("e => e.style.fill") != before
+    visitor.close()
+    assert visitor.wrong == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("env", [info.name for info in bamdp.list_envs()])
+def test_every_world_plays(visitor, env):
+    page = visitor.visit(env, "thompson")
+    page.fill("#now", "8")
+    page.keyboard.press("Enter")
+    at_step(page, 8)
+    assert page.locator(".world .agent").count() == 1
+    for key in "1234":
+        page.keyboard.press(key)
+
+
+@pytest.mark.slow
+def test_a_slow_planner_never_freezes_the_page(visitor):
+    page = visitor.visit(planner="bamcp:n_simulations=100")
+    page.click("#setup-open")
+    page.fill("#setup [name=time_limit]", "4")
+    page.click("#setup [type=submit]")
+    page.wait_for_selector(".sentence:has-text('time budget')")
+    page.click("#step")
+    page.wait_for_selector("#notice:has-text('thinking')")
+    begin = page.evaluate("performance.now()")
+    page.keyboard.press("1")  # it answers at once
+    assert page.get_attribute("button[data-overlay=visits]", "aria-checked") == "true"
+    assert page.evaluate("performance.now()") - begin < 2000
+    page.click("#notice >> text=Stop it")
+    page.wait_for_selector("#notice:has-text('Stopped')")
+    page.click("#notice >> text=Start again")
+    page.wait_for_selector(".sentence")
+
+
+@pytest.mark.slow
+def test_an_explained_decision_opens_without_a_server(chromium, tmp_path):
+    path = tmp_path / "why.html"
+    explain.write(path, run_of("grid5", "dss-pi:n_steps=10", t=30), "dss-pi")
+    visitor = Watched(chromium, "")
+    page = visitor.page()
+    page.goto(path.as_uri())
+    page.wait_for_selector(".sentence")
+    assert page.locator(".world .cell").count() == 25
+    page.locator(".tree-holder .node.hyper:not(.root)").first.click()
+    page.wait_for_selector(".inspector:not([hidden]) .changes")
+    page.click("button[data-overlay=entropy]")
+    assert "bits unknown" in page.locator("#legend").text_content()
+    visitor.close()
+    assert visitor.wrong == []
+    assert visitor.hosts == {""}

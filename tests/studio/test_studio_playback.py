@@ -1,0 +1,131 @@
+"""A run that is watched is the run that tables count, at any time, in any order."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from studio_runs import DSS, run_of, setting_of
+
+import bamdp
+from bamdp.runs import Setting, run_one
+from bamdp.studio import playback
+from bamdp.studio.playback import Playback
+
+
+def state_of(run):
+    belief = run.agent.belief
+    pairs = [(s, a) for s in range(belief.n_states) for a in range(belief.n_actions)]
+    return [
+        run.t,
+        run.state,
+        run.agent.rng.tolist(),
+        belief.log_evidence,
+        [belief.predictive(*pair).tolist() for pair in pairs],
+        run.visits.tolist(),
+        run.total_reward,
+        run.env.state,
+    ]
+
+
+@pytest.mark.parametrize("planner", ["thompson", DSS])
+def test_what_is_watched_is_what_is_run(planner):
+    setting = setting_of("double_loop", planner, steps=60)
+    run, table = Playback(setting), run_one(setting, 0)
+    assert run.advance(1000) == 60
+    assert [step.action for step in run.steps] == table.actions.tolist()
+    assert [step.reward for step in run.steps] == table.rewards.tolist()
+    assert run.total_reward == table.total_reward
+    assert run.advance() == 0
+
+
+def test_going_back_and_on_again_is_the_same_life():
+    run = run_of(planner=DSS, steps=80)
+    seen = [state_of(run)]
+    for _ in range(80):
+        run.advance()
+        seen.append(state_of(run))
+    for t in (40, 39, 0, 79, 16, 17, 80, 1):
+        assert run.seek(t)
+        assert state_of(run) == seen[t]
+    run.advance(79)
+    assert state_of(run) == seen[80]
+    assert len(run.steps) == 80
+
+
+def test_plans_are_the_same_after_going_back():
+    run = run_of(planner=DSS, t=30)
+    before = repr(run.agent.plan(run.state))
+    run.seek(3)
+    run.seek(30)
+    assert repr(run.agent.plan(run.state)) == before
+
+
+def test_what_was_not_done_yet_cannot_be_gone_back_to():
+    run = run_of(t=5)
+    assert not run.seek(9)
+    assert run.t == 5
+    with pytest.raises(ValueError, match="at most 200"):
+        run.seek(201)
+
+
+def test_copies_are_few_and_the_first_is_kept(monkeypatch):
+    monkeypatch.setattr(playback, "MOST_COPIES", 8)
+    run = run_of(t=200)
+    assert len(run._copies) <= 8
+    assert 0 in run._copies
+    assert run._spacing > playback.SPACING
+    assert run.seek(3)
+    monkeypatch.setattr(playback, "MOST_BYTES", 1)
+    run.advance(197)
+    run.seek(200)
+    assert len(run._copies) >= 2
+
+
+def test_slow_planners_are_copied_more_often(monkeypatch):
+    monkeypatch.setattr(playback, "SLOW", 0.0)
+    run = run_of(t=5)
+    assert sorted(run._copies) == [0, 1, 2, 3, 4, 5]
+
+
+def test_episodes_are_replayed(tmp_path):
+    transitions = np.zeros((3, 2, 3))
+    transitions[0] = [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]]
+    transitions[1] = [[0.3, 0.3, 0.4], [0.0, 0.0, 1.0]]
+    mdp = bamdp.FiniteMDP(transitions, [[0.0, 1.0], [0.5, 0.0], [0.0, 0.0]], terminal=[2])
+    mdp.save(tmp_path / "ends.npz")
+    env = bamdp.make_env(f"file:{tmp_path / 'ends.npz'}")
+    rewards = bamdp.KnownRewards(env.rewards)
+    run = Playback(
+        Setting(
+            f"file:{tmp_path / 'ends.npz'}", bamdp.ThompsonSampling(), bamdp.Dirichlet(), rewards, 0.9, 60
+        )
+    )
+    run.advance(60)
+    assert sum(step.terminated for step in run.steps) > 5
+    last = state_of(run)
+    run.seek(20)
+    run.seek(60)
+    assert state_of(run) == last
+
+
+def test_under_a_time_budget_what_was_done_is_done_again():
+    planner = bamdp.BAMCP(time_limit=0.0005, depth=8)
+    setting = setting_of(steps=40)
+    run = Playback(Setting("chain", planner, setting.prior, setting.rewards, 0.95, 40, 0))
+    run.advance(40)
+    actions, state = [step.action for step in run.steps], run.state
+    run.seek(3)
+    run.seek(40)
+    assert run.state == state
+    assert [step.action for step in run.steps] == actions
+    assert run.visits.sum() == 40
+
+
+def test_work_is_bounded_by_time():
+    run = run_of(planner="thompson", steps=100_000)
+    begin = time.perf_counter()
+    assert 0 < run.advance(100_000, seconds=0.05) < 100_000
+    assert run.approach(0) is True
+    assert time.perf_counter() - begin < 60  # it did stop

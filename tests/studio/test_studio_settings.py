@@ -1,0 +1,68 @@
+"""What is asked for is checked, field by field."""
+
+from __future__ import annotations
+
+import pytest
+
+from bamdp.studio.settings import BadField, Choice
+
+BAD = [
+    ({"env": "gird5"}, "env", "did you mean 'grid5'"),
+    ({"env": "grid:size=1"}, "env", "size must be at least 2"),
+    ({"env": "grid:size=60"}, "env", "3600 states"),
+    ({"env": "grid:size=100000000"}, "env", "at most 2500"),
+    ({"env": "random_mdp:n_actions=99"}, "env", "99 actions"),
+    ({"env": "file:/etc/passwd"}, "env", "from the command line"),
+    ({"env": ""}, "env", "must be a word"),
+    ({"env": 3}, "env", "must be a word"),
+    ({"env": "x" * 1000}, "env", "at most 400 characters"),
+    ({"planners": ["tompson"]}, "planner 0", "did you mean 'thompson'"),
+    ({"planners": ["thompson", "dss-pi:n_steps=0"]}, "planner 1", "n_steps must be at least 1"),
+    ({"planners": ["dss-pi:n_stepz=3"]}, "planner 0", "did you mean 'n_steps'"),
+    ({"planners": []}, "planners", "one or two"),
+    ({"planners": ["random"] * 3}, "planners", "one or two"),
+    ({"planners": "random"}, "planners", "one or two"),
+    ({"prior": "spars"}, "prior", "did you mean 'sparse'"),
+    ({"prior": "models"}, "prior", "several worlds"),
+    ({"rewards": "betta"}, "rewards", "did you mean 'beta'"),
+    ({"rewards": "beta", "env": "chain"}, "rewards", "pays 0.2"),
+    ({"discount": 1}, "discount", "discount must be in [0, 1)"),
+    ({"discount": "0.5"}, "discount", "must be a number"),
+    ({"discount": None}, "discount", "must be a number"),
+    ({"seed": -1}, "seed", "at least 0"),
+    ({"seed": 1.5}, "seed", "whole number"),
+    ({"steps": 10**9}, "steps", "at most 100000"),
+    ({"sede": 1}, "env", "did you mean 'seed'"),
+    (["grid5"], "env", "expected an object"),
+    (
+        {"env": "bandit", "planners": ["bauct"], "prior": "sparse", "rewards": "known", "seed": True},
+        "seed",
+        "whole",
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "field", "message"), BAD, ids=[str(given)[:50] for given, _, _ in BAD])
+def test_bad_fields_are_named_and_explained(given, field, message):
+    with pytest.raises(BadField) as error:
+        Choice.read(given).settings()
+    assert error.value.field == field
+    assert message in str(error.value)
+
+
+def test_a_form_becomes_settings():
+    choice = Choice.read({"env": "grid:size=4", "planners": ["thompson", "dss-pi:n_steps=7"], "seed": 5})
+    first, second = choice.settings()
+    assert (first.env, first.seed, first.steps) == ("grid:size=4", 5, 800)
+    assert second.planner.n_steps == 7
+    assert first.prior == second.prior
+
+
+def test_files_are_opened_only_if_named_beforehand(tmp_path):
+    import numpy as np
+
+    np.savez(tmp_path / "m.npz", transitions=np.full((2, 1, 2), 0.5), rewards=np.zeros(2))
+    name = f"file:{tmp_path / 'm.npz'}"
+    with pytest.raises(BadField, match="command line"):
+        Choice.read({"env": name, "planners": ["thompson"]}).settings()
+    assert Choice.read({"env": name, "planners": ["thompson"]}, files=[name]).settings()
