@@ -63,6 +63,21 @@ BAD = [
     ("warmup dss", "unknown planner 'dss'"),
     ("demo --output curve.bmp", "must end in .png"),
     ("demo --runs 0", "runs must be at least 1"),
+    ("studio gird10", "did you mean 'grid10'"),
+    ("studio grid10 dss", "unknown planner 'dss'"),
+    ("studio grid10 dss-pi --set n_steps=0", "n_steps must be at least 1"),
+    ("studio grid10 dss-pi:n_steps=3 --set n_steps=2", "given twice"),
+    ("studio grid:size=99", "what can be looked at here ends"),
+    ("studio grid5 dss-pi --prior models", "several worlds"),
+    ("studio grid5 --port 70000", "port must be at least 0 and at most 65535"),
+    ("studio grid5 --limit 0", "limit must be finite, above 0"),
+    ("studio grid5 --seed -1", "seed must be at least 0"),
+    ("studio file:missing.npz", "no model file missing.npz"),
+    ("explain chain", "required: PLANNER"),
+    ("explain chain thompson --step -1", "step must be at least 0"),
+    ("explain chain thompson --out why.png", "must end in .html or .svg"),
+    ("explain chain thompsen", "did you mean 'thompson'"),
+    ("explain chain thompson --prior spars", "did you mean 'sparse'"),
 ]
 
 

@@ -9,7 +9,6 @@ from urllib.parse import quote, urlsplit
 import pytest
 from studio_runs import DSS, run_of
 
-import bamdp
 from bamdp.studio import explain
 
 FLAGS = (
@@ -53,7 +52,7 @@ class Watched:
         page.goto(
             f"{self.address}/#env={quote(env)}&planner={quote(planner)}&prior={quote(prior)}&seed=1{more}"
         )
-        page.wait_for_selector(".sentence")
+        opened(page)
         return page
 
     def close(self):
@@ -67,6 +66,11 @@ def visitor(chromium, studio):
     made.close()
     assert made.wrong == []
     assert made.hosts <= {urlsplit(studio).netloc}
+
+
+def opened(page):
+    """Wait until what was chosen is on the stage and explained."""
+    page.wait_for_selector("#stage:not(.opening) .sentence")
 
 
 def at_step(page, t):
@@ -128,11 +132,12 @@ def test_switch_planner_world_prior_and_seed(visitor):
     page.wait_for_selector(".world:not(.graph)")
     assert page.locator(".world .cell").count() == 25
     page.select_option("[name=prior]", "flat")
-    page.wait_for_selector(".sentence")
+    opened(page)
     page.fill("[name=seed]", "9")
     page.keyboard.press("Enter")
-    page.wait_for_selector(".sentence")
-    page.wait_for_timeout(400)
+    page.wait_for_selector("#stage.opening")
+    opened(page)
+    page.wait_for_timeout(400)  # the address follows
     assert "seed=9" in page.url
     assert "prior=flat" in page.url
 
@@ -261,16 +266,15 @@ def test_everything_that_can_be_used_has_a_name(visitor):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("width", [390, 768, 1440, 1920])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_sticks_out_on_any_screen(chromium, studio, width, scheme):
+def test_nothing_sticks_out_on_any_screen(chromium, studio, scheme):
     visitor = Watched(chromium, studio, color_scheme=scheme)
     page = visitor.visit("grid5", "dss-pi:n_steps=10")
-    page.set_viewport_size({"width": width, "height": 844})
-    page.wait_for_timeout(200)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    transport = page.locator(".transport").bounding_box()
-    assert transport["height"] < 120
+    for width in (390, 768, 1440, 1920):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.wait_for_timeout(200)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.locator(".transport").bounding_box()["height"] < 120
     paper = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
     assert (max(int(x) for x in re.findall(r"\d+", paper)[:3]) < 80) == (scheme == "dark")
     before = page.locator(".world .cell").first.evaluate("e => e.style.fill")
@@ -281,8 +285,8 @@ def test_nothing_sticks_out_on_any_screen(chromium, studio, width, scheme):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("env", [info.name for info in bamdp.list_envs()])
-def test_every_world_plays(visitor, env):
+@pytest.mark.parametrize("env", ["maze", "double_loop", "bandit", "maze_door", "random_mdp:n_states=40"])
+def test_every_kind_of_world_plays(visitor, env):
     page = visitor.visit(env, "thompson")
     page.fill("#now", "8")
     page.keyboard.press("Enter")

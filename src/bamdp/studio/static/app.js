@@ -18,6 +18,7 @@ const page = {
   choice: null,
   overlay: localStorage.getItem("bamdp-overlay") || "value",
   arrows: localStorage.getItem("bamdp-arrows") !== "off",
+  at: 0, // the step that was seen last
   jumpTo: 0, // the step that the address asked for
 };
 if (!OVERLAYS[page.overlay]) page.overlay = "value";
@@ -30,6 +31,7 @@ async function begin(choice, t = 0) {
   page.choice = choice;
   setup.show(choice);
   notice("Opening …", "busy");
+  $("stage").classList.add("opening");
   try {
     const { id } = await api.open(choice);
     follow(id);
@@ -43,7 +45,7 @@ function follow(id) {
   sessionStorage.setItem(KEPT, id);
   page.stop = api.listen(id, heard, () => {
     sessionStorage.removeItem(KEPT);
-    begin(page.choice, page.frame?.frames[0].t ?? page.jumpTo); // it is no more: the same again, at the same step
+    begin(page.choice, page.at); // it is no more: the same again, at the same step
   });
 }
 
@@ -92,6 +94,7 @@ function opened({ worlds, choice }) {
   lanes.append(...page.lanes.map((lane) => lane.element));
   $("stage").replaceChildren(overlayBar(), lanes, curveCard());
   placeCurve();
+  $("stage").classList.remove("opening");
   $("timeline").max = worlds[0].end;
   $("of").textContent = `of ${worlds[0].end.toLocaleString("en")}`;
   document.title = `${splitSpec(choice.env)[0]} · ${choice.planners.map((p) => splitSpec(p)[0]).join(" and ")} · bamdp studio`;
@@ -105,6 +108,7 @@ function opened({ worlds, choice }) {
 function framed(data) {
   page.frame = data;
   const { t } = data.frames[0];
+  page.at = t;
   page.lanes.forEach((lane, i) => lane.paint(data.frames[i], page.overlay, page.arrows));
   document.documentElement.style.setProperty("--glide", data.speed && data.speed <= 10 ? `${Math.min(220, 600 / data.speed)}ms` : "0ms");
   drawCurve($("curve"), page.lanes.map((lane, i) => ({ name: lane.name, curve: data.frames[i].curve })), page.lanes[0].data.optimum, page.lanes.length > 1);
@@ -330,7 +334,7 @@ try {
   const kept = sessionStorage.getItem(KEPT);
   page.jumpTo = kept ? 0 : t;
   if (kept) {
-    page.frame = { frames: [{ t }] };
+    page.at = t;
     follow(kept); // a reload: the session is still there, or listening fails and it begins again
   } else begin(choice, t);
 } catch (error) {
