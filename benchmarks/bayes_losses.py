@@ -144,10 +144,9 @@ def read(path: Path) -> list[dict[str, Any]]:
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
     """The figure: sweeps above, planners at equal calls below."""
     import matplotlib
+    from bamdp.figures import STYLE
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-
-    from bamdp.figures import STYLE
 
     with matplotlib.rc_context({**STYLE, "axes.titlesize": 9.0}):
         figure = Figure(figsize=(12.0, 6.4), layout="constrained")

@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 
 import numpy as np
+from bamdp.figures import learning_curves
 
 import bamdp
-from bamdp.figures import learning_curves
 
 
 def optimal(mdp: bamdp.FiniteMDP, discount: float) -> np.ndarray:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import sys
 
 import numpy as np
+from bamdp.figures import learning_curves
 from deterministic import Deterministic
 
 import bamdp
-from bamdp.figures import learning_curves
 
 PRIORS = {
     "Deterministic (ours)": Deterministic(),

@@ -7,7 +7,6 @@ planner at work on one belief. :func:`make_env` gives it a world and :func:`simu
 
 from typing import TYPE_CHECKING, Any
 
-from bamdp import theory
 from bamdp._serial import known as saveable
 from bamdp.agent import Agent, Run, Step, simulate
 from bamdp.beliefs import (
@@ -71,12 +70,16 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """GymAgent, when it is first asked for: it needs Gymnasium, and nothing else does."""
-    if name != "GymAgent":
-        raise AttributeError(f"module 'bamdp' has no attribute {name!r}")
-    from bamdp.gym import GymAgent
+    """What is imported when it is first asked for: ``GymAgent``, which needs Gymnasium, and ``theory``."""
+    if name == "GymAgent":
+        from bamdp.gym import GymAgent
 
-    return GymAgent
+        return GymAgent
+    if name == "theory":
+        from importlib import import_module
+
+        return import_module("bamdp.theory")
+    raise AttributeError(f"module 'bamdp' has no attribute {name!r}")
 
 
 __all__ = [

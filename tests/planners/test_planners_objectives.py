@@ -29,7 +29,16 @@ ENOUGH: dict[str, dict[str, str]] = {
     "bayesian-q-learning": {"update": "moment", "mu0": "1", "beta": "1"},
 }
 BEST = {"episode": (STAY, 1.2), "lifetime": (FINISH, 1.0 / (1.0 - DISCOUNT**2))}
-SURE = ("bayes-greedy", "epsilon-greedy", "thompson", "mcbrl", "boss", "sboss", "rmax", "dss-pi")  # values, too
+SURE = (
+    "bayes-greedy",
+    "epsilon-greedy",
+    "thompson",
+    "mcbrl",
+    "boss",
+    "sboss",
+    "rmax",
+    "dss-pi",
+)  # values, too
 
 
 def experienced(name: str, objective: str, episodes: int = 150) -> bamdp.Agent:

@@ -34,7 +34,8 @@ from bamdp.beliefs import Belief, BetaBernoulli, FiniteModels
 from bamdp.beliefs.rewards import KnownState
 from bamdp.mdp import FiniteMDP, policy_iteration
 from bamdp.mdp.validate import entry_positions
-from bamdp.planners.dss_python import roll_out, take_back
+from bamdp.planners.dss_python import take_back
+from bamdp.theory.step import push_step
 
 Seen = tuple[int, int, float, int]  # s, a, r, s2
 
@@ -186,9 +187,9 @@ def _walk(belief: Belief, policy: NDArray[np.int32], s: int, steps: int, rng: np
     belief.reserve(steps)
     seen: list[Seen] = []
     while len(seen) < steps and not belief.space.terminal[s]:
-        s2, r, _ = roll_out(belief.T, belief.R, belief.space, 1, 0.0, policy, s, rng)
-        seen.append((s, int(policy[s]), float(r), int(s2)))
-        s = int(s2)
+        s2, r = push_step(belief, policy, s, rng)
+        seen.append((s, int(policy[s]), r, s2))
+        s = s2
     take_back(belief.T, belief.R, len(seen))
     return seen
 

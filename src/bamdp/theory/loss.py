@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 from bamdp import _checks
 from bamdp._kernels.random import new_state
 from bamdp.agent import Agent
-from bamdp.planners.dss_python import roll_out, take_back
+from bamdp.planners.dss_python import take_back
 from bamdp.planners.fhts import FHTS
 from bamdp.runs import seeds
+from bamdp.theory.step import push_step
 
 
 @dataclass(frozen=True)
@@ -105,11 +106,11 @@ def _one_run(agent: Agent, luck: np.ndarray, horizon: int, s: int, exact: dict[A
         weight *= agent.discount
         belief.reserve(1)
         policy = np.full(belief.n_states, a, np.int32)
-        s2, r, steps = roll_out(belief.T, belief.R, belief.space, 1, 0.0, policy, s, luck)
-        take_back(belief.T, belief.R, steps)
-        history.append((s, a, float(r), int(s2)))
+        s2, r = push_step(belief, policy, s, luck)
+        take_back(belief.T, belief.R, 1)
+        history.append((s, a, r, s2))
         agent.observe(*history[-1])
-        s = int(s2)
+        s = s2
     return total
 
 
