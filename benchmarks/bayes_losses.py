@@ -144,9 +144,10 @@ def read(path: Path) -> list[dict[str, Any]]:
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
     """The figure: sweeps above, planners at equal calls below."""
     import matplotlib
-    from bamdp.figures import STYLE
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+
+    from bamdp.lab.figures import STYLE
 
     with matplotlib.rc_context({**STYLE, "axes.titlesize": 9.0}):
         figure = Figure(figsize=(12.0, 6.4), layout="constrained")
@@ -189,7 +190,7 @@ def frame(axes: Any, label: str, title: str = "") -> None:
 
 
 def draw_sweep(axes: Any, rows: list[dict[str, Any]], label: str) -> None:
-    from bamdp.figures import COLOURS
+    from bamdp.lab.figures import COLOURS
 
     for colour, world in zip(COLOURS, WORLDS):
         mine = sorted((r for r in rows if r["world"] == world), key=lambda r: r["x"])
@@ -204,7 +205,7 @@ def draw_sweep(axes: Any, rows: list[dict[str, Any]], label: str) -> None:
 
 
 def draw_calls(axes: Any, rows: list[dict[str, Any]], world: str) -> None:
-    from bamdp.figures import COLOURS
+    from bamdp.lab.figures import COLOURS
 
     for colour, name in zip(COLOURS, dict.fromkeys(r["planner"] for r in rows)):
         mine = [r for r in rows if r["planner"] == name]
@@ -216,7 +217,7 @@ def draw_calls(axes: Any, rows: list[dict[str, Any]], world: str) -> None:
 
 
 def draw_learned(axes: Any, rows: list[dict[str, Any]]) -> None:
-    from bamdp.figures import COLOURS
+    from bamdp.lab.figures import COLOURS
 
     points(axes, rows, COLOURS[0], "loss of DSS")
     for which, style in (("mended", "--"), ("printed", ":")):

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
-from bamdp.figures import STYLE
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import bamdp
+from bamdp.lab.figures import STYLE
 
 HORIZONS, MOST = (1, 4, 15), 8
 

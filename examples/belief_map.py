@@ -12,11 +12,11 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
-from bamdp.figures import STYLE
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import bamdp
+from bamdp.lab.figures import STYLE
 
 STEPS, SIZE, RIGHT, PAIRS = (0, 100, 1000), 5, 1, 30
 

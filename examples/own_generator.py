@@ -7,11 +7,12 @@ step, only slower: their curves are one. Run it as ``python examples/own_generat
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import numpy as np
-from bamdp.figures import learning_curves
 
 import bamdp
+from bamdp.lab import figures
 
 
 def optimal(mdp: bamdp.FiniteMDP, discount: float) -> np.ndarray:
@@ -51,8 +52,11 @@ def main(path: str = "own-generator.png", runs: int = 8, steps: int = 300) -> di
             )
             rewards.append(bamdp.simulate(agent, env, steps, seed=seed).rewards)
         curves[name] = np.array(rewards)
-    note = f"mean of {runs} runs, band ± 1 s.e."
-    learning_curves(path, curves, window=50, optimum=0.4096, title="Chain, three generators", note=note)
+    note = f"mean of {runs} runs, 95% band"
+    figure = figures.reward_figure(
+        curves, window=50, optimum=0.4096, title="Chain, three generators", note=note
+    )
+    figures.save(figure, Path(path).with_suffix(""), [Path(path).suffix[1:]])
     return {name: float(rewards.sum(axis=1).mean()) for name, rewards in curves.items()}
 
 

@@ -7,12 +7,13 @@ close to it, and is as good. Run it as ``python examples/own_prior.py [picture.p
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import numpy as np
-from bamdp.figures import learning_curves
 from deterministic import Deterministic
 
 import bamdp
+from bamdp.lab import figures
 
 PRIORS = {
     "Deterministic (ours)": Deterministic(),
@@ -39,8 +40,11 @@ def main(path: str = "own-prior.png", runs: int = 20, steps: int = 400) -> dict[
             )
             rewards.append(bamdp.simulate(agent, env, steps, seed=seed).rewards)
         curves[name] = np.array(rewards)
-    note = f"mean of {runs} runs, band ± 1 s.e."
-    learning_curves(path, curves, window=45, optimum=0.4, title="Double loop, three priors", note=note)
+    note = f"mean of {runs} runs, 95% band"
+    figure = figures.reward_figure(
+        curves, window=45, optimum=0.4, title="Double loop, three priors", note=note
+    )
+    figures.save(figure, Path(path).with_suffix(""), [Path(path).suffix[1:]])
     return {name: float(rewards.sum(axis=1).mean()) for name, rewards in curves.items()}
 
 

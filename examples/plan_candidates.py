@@ -11,11 +11,11 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
-from bamdp.figures import COLOURS, STYLE
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import bamdp
+from bamdp.lab.figures import COLOURS, STYLE
 
 ACTIONS = ("up", "right", "down", "left")
 

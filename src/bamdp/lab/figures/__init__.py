@@ -2,11 +2,13 @@
 
 from bamdp.lab.figures.curves import learning_curves, regret_curves, reward_figure, trailing_mean
 from bamdp.lab.figures.parameters import ablation_curves, heat_maps
-from bamdp.lab.figures.style import FORMATS, Look, looks, save
+from bamdp.lab.figures.style import COLOURS, FORMATS, STYLE, Look, looks, save
 from bamdp.lab.figures.tradeoff import pareto, reward_against_time
 
 __all__ = [
+    "COLOURS",
     "FORMATS",
+    "STYLE",
     "Look",
     "ablation_curves",
     "heat_maps",
