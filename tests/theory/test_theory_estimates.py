@@ -52,7 +52,7 @@ def test_c_of_a_finite_set_is_the_weighted_mean_of_distances():
 def test_c_of_a_bandit_is_in_its_rewards():
     # One arm, uniform chance of pay: 2 E|U − U'| = 2/3. 4 s.e.
     belief = bamdp.Dirichlet().belief(1, 1, rewards=bamdp.BetaBernoulli())
-    found = estimate_c(belief, pairs=4000, rng=0)
+    found = estimate_c(belief, pairs=1500, rng=0)
     assert abs(found.mean - 2 / 3) < 4 * found.standard_error
 
 
@@ -72,7 +72,7 @@ def test_the_distance_of_beliefs_is_the_integral(n):
     # One row of two outcomes, uniform; n times the same: ∫ |(n+1) pⁿ − 1| dp. Binomial noise, 5 s.e.
     belief = bamdp.Dirichlet(alpha=1.0).belief(2, 1)
     exact = integrate.quad(lambda p: abs(stats.beta.pdf(p, n + 1, 1) - 1), 0, 1, limit=200)[0]
-    models = 20_000
+    models = 4000
     found = belief_distance(belief, [(0, 0, 0.0, 1)] * n, models=models, rng=0)
     assert abs(found - exact) < 5 / math.sqrt(models)
     assert belief.n_observed == 0
@@ -83,7 +83,7 @@ def test_the_distance_of_beliefs_about_rewards_is_the_integral():
     seen = [(0, 0, 1.0, 0), (0, 0, 0.0, 0), (0, 1, 1.0, 0)]
     density = lambda q, p: abs(6 * p * (1 - p) * 2 * q - 1)
     exact = integrate.dblquad(density, 0, 1, 0, 1)[0]
-    assert abs(belief_distance(belief, seen, models=20_000, rng=0) - exact) < 5 / math.sqrt(20_000)
+    assert abs(belief_distance(belief, seen, models=4000, rng=0) - exact) < 5 / math.sqrt(4000)
 
 
 def test_the_distance_of_finite_beliefs_is_exact():
