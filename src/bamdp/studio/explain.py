@@ -165,9 +165,10 @@ def _paint(run: Playback, about: dict[str, Any], plain: Scene, decision: Decisio
     if about["kind"] == "arms":
         last = 0 if frame["last"] is None else frame["last"]["action"] + 1
         return Paint(agent=plain.centres[last], heights=[row["reward"] for row in frame["expects"]])
-    shown = {plain.place[s]: s for s in run.env._layout.shown(run.state).tolist()}
+    layer = about["layers"][run.state]
+    shown = {plain.place[s]: s for s, other in enumerate(about["layers"]) if other == layer}
     states = [shown.get(i) for i in range(len(plain.centres))]
-    values = [v for v in frame["value"] if v is not None]
+    values = [frame["value"][s] for s in shown.values() if frame["value"][s] is not None]
     low, high = min(values), max(values)
     span = high - low or 1.0
     fills = [palette.shade("value", 0.0 if s is None else (frame["value"][s] - low) / span) for s in states]

@@ -192,7 +192,7 @@ def _strip(tree: Tree, choices: list[Shown], axes: Axes, returns: Mapping[int, S
     """Returns of the choices at the root, each at its own height."""
     parts = [svg.text(WIDTH - STRIP / 2, TOP - 24, "returns, discounted", class_="tick unit")]
     bottom = TOP + max(choice.y for choice in choices) * axes.row + 16
-    for value in _round_ticks(axes.low, axes.high, 3):
+    for value in _round_ticks(axes.low, axes.high, 5):
         x = axes.strip(value)
         parts.append(svg.element("path", class_="grid", d=f"M{x:.1f} {TOP - 4}V{bottom:.1f}"))
         parts.append(svg.text(x, TOP - 9, f"{value:g}", class_="tick"))

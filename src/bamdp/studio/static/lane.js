@@ -28,7 +28,9 @@ export class Lane {
     const card = el("section", "card world-card");
     const head = el("header", "");
     const title = el("h2", "");
-    title.append(el("span", `dot lane${this.index}`), document.createTextNode(planner));
+    const [name, parameters] = splitSpec(planner);
+    const written = Object.entries(parameters).map(([key, value]) => `${key}=${value}`).join(", ");
+    title.append(el("span", `dot lane${this.index}`), document.createTextNode(name), el("span", "written", written));
     this.score = el("p", "score");
     head.append(title, this.score);
     const holder = el("div", "world-holder");

@@ -56,11 +56,13 @@ export class World {
     return states[place];
   }
 
-  // The ends of the ramp: a fixed scale for what is unknown, else what is there to be seen.
+  // The ends of the ramp: a fixed scale for what is unknown, else the extremes of what is to be seen now.
   range(overlay, frame) {
-    if (overlay === "visits") return [0, Math.max(1, ...frame.visits)];
     if (overlay === "entropy") return [0, Math.log2(Math.max(2, this.world.n_states))];
-    const values = (overlay === "truth" ? this.world.truth.value : frame.value).filter((x) => x !== null);
+    const table = overlay === "truth" ? this.world.truth.value : frame[overlay];
+    const shown = this.byLayer.get(this.world.layers[frame.state]).filter((s) => s !== undefined);
+    const values = shown.map((s) => table[s]).filter((x) => x !== null);
+    if (overlay === "visits") return [0, Math.max(1, ...values)];
     return [Math.min(...values), Math.max(...values)];
   }
 
