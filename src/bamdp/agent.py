@@ -104,7 +104,7 @@ class Agent:
         """What :meth:`act` would choose now, with its evidence. Nothing changes, so it can be asked again.
 
         With ``tree`` the plan has the whole :class:`~bamdp.planners.tree.Tree` of the search, for planners that grow
-        one (DSS, FHTS, sparse sampling, BAMCP, BAUCT, BFS3).
+        one (DSS, FHTS, both sparse samplings, BAMCP, BAUCT, BFS3); otherwise, and for the others, it is None.
         """
         memory, rng = copy_memory(self.memory), self.rng.copy()
         ask = self.planner.explain if tree else self.planner.plan

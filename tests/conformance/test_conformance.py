@@ -155,3 +155,29 @@ def test_planner_keeps_its_promises(name, prior, rewards, tmp_path):
 @pytest.mark.parametrize(("name", "prior", "rewards"), [case for case in PRODUCT if case not in COVER])
 def test_planner_keeps_its_promises_everywhere(name, prior, rewards, tmp_path):
     check(name, prior, rewards, tmp_path)
+
+
+TREES = (
+    "dss-pi",
+    "dss-rtdp",
+    "fhts",
+    "sparse-sampling",
+    "bayesian-sparse-sampling",
+    "bamcp",
+    "bauct",
+    "bfs3",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "prior"), list(itertools.product(TREES, PRIORS)))
+def test_the_tree_of_a_plan_is_that_of_the_decision_whatever_is_believed(name, prior):
+    agent = agent_of(name, prior, "pair")
+    bamdp.simulate(agent, environment("pair"), 15, seed=5)
+    before = belief_arrays(agent.belief)
+    plan = agent.plan(0, tree=True)
+    assert repr(plan) == repr(agent.plan(0))
+    values = [c.value for c in plan.candidates if not np.isnan(c.value)]
+    assert plan.tree.value[plan.tree.children(0)].tolist() == values
+    for old, new in zip(before, belief_arrays(agent.belief)):
+        assert np.array_equal(old, new), "looking leaves the belief as it was"

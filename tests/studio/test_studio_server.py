@@ -178,13 +178,13 @@ def test_there_is_a_limit_to_tabs_and_forgotten_ones_make_room():
         other.end()
 
 
-def test_sessions_expire_when_nobody_listens(monkeypatch):
-    monkeypatch.setattr(sessions, "LEFT_ALONE", 0.0)
+def test_sessions_expire_when_nobody_listens_or_wishes():
     session = sessions.Session.__new__(sessions.Session)
-    session.attached, session.seen, session.wished = False, time.monotonic() - 1, time.monotonic()
-    assert session.expired()
-    session.attached = True
+    session.seen = session.wished = time.monotonic()
     assert not session.expired()
+    session.seen -= sessions.LEFT_ALONE + 1
+    assert session.expired()
+    session.seen = time.monotonic()
     session.wished -= sessions.IDLE + 1
     assert session.expired()
 

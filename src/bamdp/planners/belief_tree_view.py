@@ -52,11 +52,15 @@ def view(memory: Memory, belief: Belief, state: int, action: int) -> Tree:
     at_root = node == ROOT
     columns["spread"][choice_at[at_root]] = _spreads(tree.returns)[chosen_action[at_root]]
 
-    paths: list[list[int]] = [[] for _ in range(size)]
-    gains: list[list[float]] = [[] for _ in range(size)]
-    for i in np.flatnonzero(inner).tolist():
-        paths[at[i]], gains[at[i]] = [int(state_of[i])], [float(rewards[i])]
-    return make_tree(columns, int(place[action]), paths=paths, gains=gains)
+    begin = np.zeros(size + 1, np.int64)  # one step into every history but the root
+    begin[1:] = np.cumsum(columns["kind"] == HYPER_STATE) - 1
+    return make_tree(
+        columns,
+        int(place[action]),
+        path_begin=begin,
+        path=state_of[inner].astype(np.int32),
+        path_reward=rewards[inner],
+    )
 
 
 def _depths(parent: NDArray[np.int64]) -> NDArray[np.int64]:

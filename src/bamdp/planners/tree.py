@@ -183,11 +183,14 @@ class TreeBuilder:
 
     def finish(self, root_choice: int, total: int | None = None) -> Tree:
         """The tree; ``root_choice`` is what the search settled for (choices below the root go by value)."""
+        begin = np.zeros(len(self.paths) + 1, np.int64)
+        np.cumsum([len(path) for path in self.paths], out=begin[1:])
         return make_tree(
             {name: np.array(column) for name, column in self.columns.items()},
             root_choice,
-            paths=self.paths,
-            gains=self.gains,
+            path_begin=begin,
+            path=_joined(self.paths, np.int32),
+            path_reward=_joined(self.gains, np.float64),
             policies=np.array(self.policies, np.int32) if self.policies else None,
             total=self.total if total is None else total,
         )
@@ -197,26 +200,25 @@ def make_tree(
     columns: dict[str, NDArray[Any]],
     root_choice: int,
     *,
-    paths: Sequence[Any],
-    gains: Sequence[Any],
+    path_begin: NDArray[np.int64],
+    path: NDArray[np.int32],
+    path_reward: NDArray[np.float64],
     policies: NDArray[np.int32] | None = None,
     total: int | None = None,
 ) -> Tree:
-    """A tree from its columns (those left out do not apply) and the path into every node."""
+    """A tree from its columns (those left out do not apply) and the paths into its nodes."""
     n = len(columns["kind"])
     full: dict[str, Any] = {name: columns.get(name, np.full(n, NONE)).astype(np.int32) for name in _INTEGERS}
     numbers: dict[str, Any] = {
         name: columns.get(name, np.full(n, np.nan)).astype(np.float64) for name in _NUMBERS
     }
-    begin = np.zeros(n + 1, np.int64)
-    np.cumsum([len(path) for path in paths], out=begin[1:])
     return Tree(
         kind=full.pop("kind").astype(np.int8),
         count=columns.get("count", np.zeros(n)).astype(np.int64),
         chosen=_chosen(full["parent"], columns["kind"], numbers["value"], root_choice),
-        path_begin=begin,
-        path=_joined(paths, np.int32),
-        path_reward=_joined(gains, np.float64),
+        path_begin=path_begin,
+        path=path,
+        path_reward=path_reward,
         policies=np.zeros((0, 0), np.int32) if policies is None else policies,
         total=n if total is None else total,
         **{name: full[name] for name in ("parent", "depth", "state", "action", "policy")},

@@ -23,7 +23,7 @@ from bamdp.studio.why import Decision
 from bamdp.studio.world_svg import Paint, Scene, scene
 
 STATIC = Path(__file__).with_name("static")
-SCRIPTS = ("world.js", "why.js", "file.js")
+SCRIPTS = ("tip.js", "world.js", "why.js", "file.js")
 FORMATS = (".html", ".svg")
 WIDTH = 1360.0  # of the picture
 SIDE = 400.0  # of the world in it

@@ -11,6 +11,7 @@ import asyncio
 import ipaddress
 import json
 import socket
+import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
@@ -27,13 +28,12 @@ from bamdp import _checks
 from bamdp.envs import list_envs
 from bamdp.registry import DEFAULT_PRIOR, REWARDS, list_planners, list_priors
 from bamdp.studio import palette
-from bamdp.studio.sessions import MOST_SESSIONS, STEP_LIMIT, Refused, Session, Sessions
+from bamdp.studio.sessions import MOST_SESSIONS, PING, STEP_LIMIT, Refused, Session, Sessions
 from bamdp.studio.settings import MOST_STEPS, BadField, Choice
 
 STATIC = Path(__file__).with_name("static")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 LARGEST = 20_000  # bytes of a request
-PING = 15.0  # seconds between two signs of life
 KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 COMMANDS = ("play", "pause", "step", "back", "goto", "speed", "explain")
 POLICY = (
@@ -93,11 +93,6 @@ def make_app(
         await sessions.end(id)
         return Response(status_code=204)
 
-    @app.post("/api/sessions/{id}/end")  # for a page that is being left, which can only post
-    async def leave(id: str) -> Response:
-        await sessions.end(id)
-        return Response(status_code=204)
-
     @app.post("/api/sessions/{id}")
     async def command(id: str, request: Request) -> Response:
         session = sessions.find(id)
@@ -127,6 +122,7 @@ async def _events(session: Session) -> AsyncIterator[str]:
     try:
         yield "retry: 1000\n\n"
         while not session.closed:
+            session.seen = time.monotonic()
             for kind, data in session.take():
                 yield f"event: {kind}\ndata: {json.dumps(data, allow_nan=False)}\n\n"
             try:

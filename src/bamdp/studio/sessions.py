@@ -27,6 +27,7 @@ SLICE = 0.1  # seconds of work between two looks at what is wanted
 OPEN_LIMIT = 300.0  # seconds to open, compiling included
 STEP_LIMIT = 60.0  # seconds of a single decision before its worker is ended
 LEFT_ALONE = 90.0  # seconds without a tab before a session ends
+PING = 15.0  # seconds between two signs of life that a tab is sent
 IDLE = 3600.0  # seconds without a wish before a session ends, tab or not
 LIVE_SPEED = 2.0  # up to so many steps a second, every decision is explained on the way
 
@@ -110,9 +111,10 @@ class Session:
 
     def attach(self) -> None:
         """A tab listens: it is told everything, from the beginning."""
-        if self.attached:
+        if self.attached and time.monotonic() - self.seen < 2 * PING:
             raise Refused(409, "another tab is watching this session")
         self.attached = True
+        self.seen = time.monotonic()
         self.unsent = set(self.latest)
         if self.unsent:
             self.changed.set()
@@ -132,7 +134,7 @@ class Session:
     def expired(self) -> bool:
         """Whether nobody would miss it."""
         now = time.monotonic()
-        return (not self.attached and now - self.seen > LEFT_ALONE) or now - self.wished > IDLE
+        return now - self.seen > LEFT_ALONE or now - self.wished > IDLE
 
     async def close(self) -> None:
         """End it, worker and all."""

@@ -11,6 +11,7 @@ Time runs to the right: a hyper-state's x is its number of steps ahead. Rows run
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,7 @@ ROWS = 46  # that are filled, about
 MOST_CHILDREN = 16  # of one choice that are drawn, where they are rollouts
 MOST_NEXT = 6  # the same where they are single steps
 MOST_LEVELS = 10  # hyper-states on a branch, where each step is one
+Children = Callable[[int], NDArray[np.int64]]
 OTHER = 0.5  # weight of a choice that is not the best, relative to the best
 
 
@@ -68,29 +70,30 @@ def layout(tree: Tree, rows: int = ROWS) -> Layout:
             stack.append((node, True))
             stack += [(child, False) for child in reversed(below)]
     nodes = [
-        Shown(node, _x(tree, node, stage), y[node], len(children[node]) - len(shown[node]), bool(shown[node]))
+        Shown(node, _x(tree, node, stage), y[node], len(children(node)) - len(shown[node]), bool(shown[node]))
         for node in sorted(shown)
     ]
     return Layout(nodes, free, max(1.0, max(shown.x for shown in nodes)))
 
 
-def _children(tree: Tree) -> list[NDArray[np.int64]]:
+def _children(tree: Tree) -> Children:
+    """A function from a node to its children, quick for many nodes."""
     order = np.argsort(tree.parent[1:], kind="stable") + 1
     bounds = np.searchsorted(tree.parent[order], np.arange(len(tree) + 1))
-    return [order[bounds[i] : bounds[i + 1]] for i in range(len(tree))]
+    return lambda node: order[bounds[node] : bounds[node + 1]]
 
 
-def _select(tree: Tree, children: list[NDArray[np.int64]], rows: int, most: int) -> dict[int, list[int]]:
+def _select(tree: Tree, children: Children, rows: int, most: int) -> dict[int, list[int]]:
     """The drawn children of every drawn node."""
-    shown: dict[int, list[int]] = {ROOT: children[ROOT].tolist()}
+    shown: dict[int, list[int]] = {ROOT: children(ROOT).tolist()}
     shown.update({child: [] for child in shown[ROOT]})
     waiting: list[tuple[float, int, float, int]] = []  # -weight, node, weight, level
-    for child, weight in _weights(tree, ROOT, children[ROOT], 1.0):
+    for child, weight in _weights(tree, ROOT, children(ROOT), 1.0):
         heapq.heappush(waiting, (-weight, child, weight, 0))
     used = len(shown[ROOT])
     while waiting and used < rows:
         _, node, weight, level = heapq.heappop(waiting)
-        below = _first(tree, node, children[node], most)
+        below = _first(tree, node, children(node), most)
         if not len(below) or level >= 2 * MOST_LEVELS or used + len(below) - 1 > rows + most:
             continue
         used += len(below) - 1

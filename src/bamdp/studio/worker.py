@@ -24,7 +24,7 @@ from bamdp.studio.view import Watcher, expectations, world
 from bamdp.studio.why import Decision
 from bamdp.studio.world_svg import scene
 
-MEMORY = 6 << 30  # bytes of address space (the compiler and the libraries take more than one of them)
+MEMORY = 16 << 30  # bytes of address space, of which compiler and libraries reserve some without using them
 
 Note = Callable[[str], None]
 

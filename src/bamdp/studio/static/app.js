@@ -4,7 +4,8 @@ import * as api from "./api.js";
 import { drawCurve } from "./curve.js";
 import { Lane } from "./lane.js";
 import { Setup, fromHash, splitSpec, toHash } from "./setup.js";
-import { OVERLAYS } from "./world.js";
+import { tip } from "./tip.js";
+import { OVERLAYS, markOverlay, overlayButtons } from "./world.js";
 
 const $ = (id) => document.getElementById(id);
 const SPEEDS = ["1", "2", "4", "10", "30", ""];
@@ -44,8 +45,8 @@ function follow(id) {
   page.session = id;
   sessionStorage.setItem(KEPT, id);
   page.stop = api.listen(id, heard, () => {
-    sessionStorage.removeItem(KEPT);
-    begin(page.choice, page.at); // it is no more: the same again, at the same step
+    page.session = null; // it is no more, or another tab's: not ours to end
+    begin(page.choice, page.at); // the same again, at the same step
   });
 }
 
@@ -152,21 +153,11 @@ function thinking(expected) {
 
 function overlayBar() {
   const bar = Object.assign(document.createElement("div"), { className: "overlays" });
-  const group = Object.assign(document.createElement("div"), { className: "segments" });
-  group.setAttribute("role", "radiogroup");
-  group.setAttribute("aria-label", "What the colours of the world show");
-  for (const [name, { label }] of Object.entries(OVERLAYS)) {
-    const button = Object.assign(document.createElement("button"), { type: "button", textContent: label });
-    button.dataset.overlay = name;
-    button.setAttribute("role", "radio");
-    button.addEventListener("click", () => setOverlay(name));
-    group.append(button);
-  }
   const label = document.createElement("label");
   const box = Object.assign(document.createElement("input"), { type: "checkbox", checked: page.arrows, id: "arrows" });
   box.addEventListener("change", () => setArrows(box.checked));
   label.append(box, " policy");
-  bar.append(group, label);
+  bar.append(overlayButtons(setOverlay), label);
   queueMicrotask(() => setOverlay(page.overlay));
   return bar;
 }
@@ -174,9 +165,7 @@ function overlayBar() {
 function setOverlay(name) {
   page.overlay = name;
   localStorage.setItem("bamdp-overlay", name);
-  for (const button of document.querySelectorAll("[data-overlay]")) {
-    if (button.tagName === "BUTTON") button.setAttribute("aria-checked", String(button.dataset.overlay === name));
-  }
+  markOverlay(name);
   repaint();
 }
 
@@ -220,19 +209,6 @@ function notice(text, kind = "", actions = []) {
     button.addEventListener("click", act);
     box.append(" ", button);
   }
-}
-
-function tip(event, title, lines) {
-  const box = $("tip");
-  box.hidden = !event;
-  if (!event) return;
-  const head = Object.assign(document.createElement("strong"), { textContent: title });
-  box.replaceChildren(head, ...lines.map((line) => Object.assign(document.createElement("div"), { textContent: line })));
-  const from = event.target.getBoundingClientRect();
-  const x = event.clientX || from.right, y = event.clientY || from.top;
-  const width = box.offsetWidth, height = box.offsetHeight;
-  box.style.left = `${Math.max(8, Math.min(x + 14, innerWidth - width - 8))}px`;
-  box.style.top = `${y + 16 + height > innerHeight - 8 ? Math.max(8, y - height - 12) : y + 16}px`;
 }
 
 // --- controls ----------------------------------------------------------------------------------------------------
@@ -312,7 +288,6 @@ document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("input:not([type=range]):not([type=checkbox]), select, textarea, dialog");
   if (typing || event.ctrlKey || event.metaKey || event.altKey || !KEYS[event.key]) return;
   if (event.key === " " && event.target.closest("button")) return;
-  if (event.key.startsWith("Arrow") && event.target.closest('[role="radiogroup"]')) return;
   event.preventDefault();
   KEYS[event.key]();
 });

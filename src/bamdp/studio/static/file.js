@@ -2,56 +2,35 @@
 
 const { world: fileWorld, frame: fileFrame, why: fileWhy, details: fileDetails } = JSON.parse(document.getElementById("data").textContent);
 const fileView = new World(document.getElementById("world"), fileWorld);
-const fileTip = document.getElementById("tip");
+let fileOverlay = "value";
 
-function showTip(event, title, lines) {
-  fileTip.hidden = !event;
-  if (!event) return;
-  const head = Object.assign(document.createElement("strong"), { textContent: title });
-  fileTip.replaceChildren(head, ...lines.map((line) => Object.assign(document.createElement("div"), { textContent: line })));
-  const from = event.target.getBoundingClientRect();
-  const x = event.clientX || from.right, y = event.clientY || from.top;
-  fileTip.style.left = `${Math.max(8, Math.min(x + 14, innerWidth - fileTip.offsetWidth - 8))}px`;
-  fileTip.style.top = `${Math.max(8, Math.min(y + 16, innerHeight - fileTip.offsetHeight - 8))}px`;
-}
-
-function paintFile(overlay) {
+function paintFile(overlay = fileOverlay) {
+  fileOverlay = overlay;
   fileView.paint(fileFrame, overlay, true);
-  for (const button of document.querySelectorAll("#overlays button")) {
-    button.setAttribute("aria-checked", String(button.dataset.overlay === overlay));
-  }
+  markOverlay(overlay);
   const [low, high] = OVERLAYS[overlay].legend(...fileView.range(overlay, fileFrame));
-  const ramp = OVERLAYS[overlay].ramp;
+  const parts = [["", low], [`ramp ${OVERLAYS[overlay].ramp}`, ""], ["", high]];
   document.getElementById("legend").replaceChildren(
-    ...[["", low], [`ramp ${ramp}`, ""], ["", high]].map(([className, textContent]) => Object.assign(document.createElement("span"), { className, textContent })),
+    ...parts.map(([className, textContent]) => Object.assign(document.createElement("span"), { className, textContent })),
   );
 }
 
-const fileBar = Object.assign(document.createElement("div"), { className: "segments" });
-fileBar.setAttribute("role", "radiogroup");
-for (const [name, { label }] of Object.entries(OVERLAYS)) {
-  const button = Object.assign(document.createElement("button"), { type: "button", textContent: label });
-  button.dataset.overlay = name;
-  button.setAttribute("role", "radio");
-  button.addEventListener("click", () => paintFile(name));
-  fileBar.append(button);
-}
-document.getElementById("overlays").append(fileBar);
-paintFile("value");
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => paintFile("value"));
+document.getElementById("overlays").append(overlayButtons(paintFile));
+paintFile();
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => paintFile());
 
 const fileReasons = new Why(document.getElementById("why"), fileWorld, {
   detail: async (node) => fileDetails[node] ?? { error: "this node is not in the file" },
   show: (brief) => fileView.ways(brief?.ways ?? [], brief?.action ?? 0),
-  tip: showTip,
+  tip,
 });
 fileReasons.render(fileWhy);
 fileView.head(fileWhy.action);
 document.getElementById("world").addEventListener("pointermove", (event) => {
   const cell = event.target.closest("[data-place]");
   const about = cell && fileWorld.kind !== "arms" ? fileView.describe(Number(cell.dataset.place)) : null;
-  if (about) showTip(event, about.title, about.lines);
-  else showTip(null);
+  if (about) tip(event, about.title, about.lines);
+  else tip(null);
 });
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") fileReasons.close();

@@ -8,6 +8,25 @@ export const OVERLAYS = {
 };
 const short = (x) => Number(x.toPrecision(3)).toString();
 
+export function overlayButtons(choose) {
+  const group = Object.assign(document.createElement("div"), { className: "segments" });
+  group.setAttribute("role", "group");
+  group.setAttribute("aria-label", "What the colours of the world show");
+  for (const [name, { label }] of Object.entries(OVERLAYS)) {
+    const button = Object.assign(document.createElement("button"), { type: "button", textContent: label });
+    button.dataset.overlay = name;
+    button.addEventListener("click", () => choose(name));
+    group.append(button);
+  }
+  return group;
+}
+
+export function markOverlay(name) {
+  for (const button of document.querySelectorAll("button[data-overlay]")) {
+    button.setAttribute("aria-pressed", String(button.dataset.overlay === name));
+  }
+}
+
 const N_COLOURS = 6;
 export const colourClass = (action) => `a${action % N_COLOURS}`;
 const svgElement = (name, attributes) => {
