@@ -190,7 +190,7 @@ def make_rewards(spec: str | None, env: World) -> RewardModel:
     --------
     >>> from bamdp import make_env
     >>> make_rewards("normal:mu0=1,by=next", make_env("grid5"))
-    NormalGamma(mu0=1.0, lam=1.0, alpha=2.0, beta=1.0, by='next', bounds=None)
+    NormalGamma(mu0=1.0, lam=0.001, alpha=2.0, beta=0.001, by='next', bounds=None)
     """
     own = isinstance(env, Environment)
     spec = ("beta" if env.stochastic_rewards else "known") if spec is None and own else spec or "normal"

@@ -151,7 +151,8 @@ class NormalGamma(RewardModel):
         α, half the number of rewards that the prior variance is worth; above 1, so that variances exist.
     beta
         β; the variance of a reward around its mean is expected to be β/(α−1), the mean's own spread is
-        √(β/(λ(α−1))). A small β says that rewards are almost certain once seen.
+        √(β/(λ(α−1))). By default that spread is 1 and the noise 0.03: rewards are of the order of 1, and almost certain
+        once seen. If they turn out to be noisy, β grows with the data.
     by
         What has a mean of its own: ``"pair"``, (s, a), or ``"next"``, (s, a, s').
     bounds
@@ -168,9 +169,9 @@ class NormalGamma(RewardModel):
     """
 
     mu0: float = 0.0
-    lam: float = 1.0
+    lam: float = 1e-3
     alpha: float = 2.0
-    beta: float = 1.0
+    beta: float = 1e-3
     by: str = "pair"
     bounds: tuple[float, float] | None = None
 

@@ -13,8 +13,9 @@ has paid is expected of all others, and novelty fades with every reward of the p
 the next free place; when there is none left the reward is refused, with the advice to raise ``max_values``.
 
 **In planning** something new must pay some number before anybody knows it: that is ``unseen``. It is part of the
-prior. High, and what was never tried is worth trying; at the usual level of rewards, and there is no reason to. If a
-real value turns out to be that very number, the stand-in moves by one rounding, so that the two stay apart.
+prior. High, and what was never tried is worth trying, for quite a while (the novelty of a pair fades like c/n); at the
+usual level of rewards, and there is no reason to. If a real value turns out to be that very number, the stand-in moves
+by one rounding, so that the two stay apart.
 
 **Evidence.** A new value counts with the probability of *something new*: the density of the number that it turned out
 to be is left out, as it is the same for every model that is compared.
@@ -245,7 +246,7 @@ class FiniteRewards(RewardModel):
     values: tuple[float, ...] | None = None
     max_values: int = 16
     concentration: float = 1.0
-    unseen: float = 1.0
+    unseen: float = 0.0
     by: str = "pair"
     bounds: tuple[float, float] | None = None
 
