@@ -182,7 +182,7 @@ def test_the_rollout_policy_is_epsilon_greedy_with_even_ties():
     learner = new_learner(space, 0.4, 0.2)
     learner.q[0] = [1.0, 1.0, 0.0]
     learner.q[1] = [0.0, 9.0, 2.0]
-    belief_tree.learn_nothing(learner, space)
+    belief_tree.set_policies(learner, space)
     rng = new_state(3)
     expected = {0: [0.4 / 3 + 0.3, 0.4 / 3 + 0.3, 0.4 / 3], 1: [0.2, 0.0, 0.8], 2: [0.0, 1.0, 0.0]}
     for s, p in expected.items():

@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bamdp import _checks
-from bamdp._kernels.dirichlet import dirichlet
+from bamdp._kernels.dirichlet import dirichlet, mixed_shapes
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import uniform
 from bamdp._serial import known
@@ -125,15 +125,17 @@ def _variance(R, cell):
 def _sample(R, cell, rng):
     size = R.values.shape[0] - 1
     end = R.known[0]
+    new = _weight(R, cell, size)
+    smallest = new if new > 0.0 else np.inf
     for i in range(end):
         R.share[i] = _weight(R, cell, i)
-    new = _weight(R, cell, size)
+        smallest = min(smallest, R.share[i])
     if new > 0.0:
         R.share[end] = new
-        dirichlet(R.share, 0, end + 1, rng)
+        dirichlet(R.share, 0, end + 1, mixed_shapes(smallest), rng)
         new = R.share[end]
     else:
-        dirichlet(R.share, 0, end, rng)
+        dirichlet(R.share, 0, end, mixed_shapes(smallest), rng)
     total = new * R.values[size]
     for i in range(end):
         total += R.share[i] * R.values[i]
