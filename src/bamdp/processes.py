@@ -148,8 +148,8 @@ class Workers:
         return future
 
     def _submit(self, *call: Any) -> Future[Any]:
-        for _ in range(ATTEMPTS):
-            with suppress(BrokenProcessPool), _children_without_ctrl_c():
+        for _ in range(ATTEMPTS):  # an executor that breaks at this moment may have closed its pipes
+            with suppress(BrokenProcessPool, OSError), _children_without_ctrl_c():
                 future: Future[Any] = self._executor().submit(*call)
                 return future
         raise RuntimeError("worker processes die as soon as they are begun; is memory short? try --jobs 1")

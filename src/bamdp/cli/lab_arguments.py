@@ -79,7 +79,7 @@ def add_tune(parser: Parser) -> None:
 
 def add_reproduce(parser: Parser) -> None:
     """Of ``bamdp reproduce``."""
-    parser.epilog = "Targets: table1. Example: bamdp reproduce table1 --quick --jobs 2"
+    parser.epilog = "Example: bamdp reproduce table1 --quick --jobs 2"
     parser.add_argument("targets", metavar="TARGET", nargs="+", help="such as table1")
     parser.add_argument(
         "--as",

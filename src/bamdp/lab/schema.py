@@ -7,6 +7,8 @@ has been released is never changed: what comes later is a new one.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 APPLICATION = 0x62616D64  # "bamd"
 
@@ -48,12 +50,12 @@ VERSION = len(STEPS)
 
 
 def prepare(connection: sqlite3.Connection, name: str) -> None:
-    """Lead a new or older file on to the present version."""
-    version = _version(connection, name)
+    """Lead a new or older file on to the present version; several may try at the same time."""
+    with _transaction(connection, "DEFERRED"):
+        version = _version(connection, name)
     if version == VERSION:
         return
-    connection.execute("BEGIN IMMEDIATE")
-    with connection:  # all steps or none
+    with _transaction(connection, "IMMEDIATE"):  # all steps or none
         for step in STEPS[_version(connection, name) :]:  # again: somebody else may have done it meanwhile
             for statement in step.split(";"):
                 connection.execute(statement)
@@ -61,11 +63,21 @@ def prepare(connection: sqlite3.Connection, name: str) -> None:
         connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
+@contextmanager
+def _transaction(connection: sqlite3.Connection, kind: str) -> Iterator[None]:
+    connection.execute(f"BEGIN {kind}")
+    with connection:
+        yield
+
+
 def _version(connection: sqlite3.Connection, name: str) -> int:
+    """How far a file has come; inside a transaction, so that all three are of one moment."""
     try:
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
         ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
         empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+    except sqlite3.OperationalError:  # locked, or the disk: no matter of what the file is
+        raise
     except sqlite3.DatabaseError as error:
         raise ValueError(f"{name} is not a store of bamdp ({error}); choose another file") from None
     if not ours and not (empty and version == 0):

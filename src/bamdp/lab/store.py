@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -87,13 +88,12 @@ class Store:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All or nothing, and nobody else writes in between."""
-        self.connection.execute("BEGIN IMMEDIATE")
         try:
-            yield
-        except BaseException:
-            self.connection.execute("ROLLBACK")
-            raise
-        self.connection.execute("COMMIT")
+            self.connection.execute("BEGIN IMMEDIATE")
+            with self.connection:
+                yield
+        except sqlite3.OperationalError as error:  # such as a full disk
+            raise _trouble(self.path, error) from None
 
     def records(self, ids: Iterable[str]) -> dict[str, Record]:
         """Those of the runs that are in the store, by identity."""
@@ -207,15 +207,32 @@ def connect(path: Path) -> sqlite3.Connection:
     try:
         connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
     except sqlite3.OperationalError as error:
-        raise OSError(None, f"cannot open the store: {error}", str(path)) from None
+        raise _trouble(path, error) from None
     try:
-        prepare(connection, str(path))
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
+        _prepare(connection, path)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    """Several may do so at the same time; SQLite does not wait by itself when the journal's mode is set."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            prepare(connection, str(path))
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > end:
+                raise _trouble(path, error) from None
+            time.sleep(0.02)
+
+
+def _trouble(path: Path, error: sqlite3.Error) -> OSError:
+    return OSError(None, f"cannot use the store: {error}", str(path))
 
 
 def _record(row: Sequence[Any]) -> Record:
