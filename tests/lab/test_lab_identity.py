@@ -29,7 +29,9 @@ def setting(**changes):
 
 
 def name(phase=EVALUATE, replicate=0, **changes):
-    return identity.run_identity(identity.setting_facts(setting(**changes)), phase, replicate)
+    return identity.run_identity(
+        identity.digest(identity.setting_facts(setting(**changes))), phase, replicate
+    )
 
 
 def test_everything_that_determines_a_result_is_in_the_identity():
@@ -83,7 +85,6 @@ def test_facts_read_back_from_json_give_the_same_name():
     facts = identity.setting_facts(setting())
     again = json.loads(identity.canonical(facts))
     assert identity.digest(again) == identity.digest(facts)
-    assert identity.run_identity(again, TUNE, 3) == identity.run_identity(facts, TUNE, 3)
 
 
 def test_a_known_name_stays_as_it_is():
@@ -92,7 +93,7 @@ def test_a_known_name_stays_as_it_is():
         **identity.setting_facts(setting()),
         "planner": {"class": "DSS", "result_version": 1, "parameters": {}},
     }
-    assert identity.run_identity(facts, EVALUATE, 0) == "e885491fe95609b96806d178fd1dce01"
+    assert identity.run_identity(identity.digest(facts), EVALUATE, 0) == "01742754992e2c473afabb32cf68ea42"
 
 
 def test_names_do_not_depend_on_the_process():

@@ -64,9 +64,9 @@ def setting_facts(setting: Setting) -> dict[str, Any]:
     }
 
 
-def run_identity(setting: Facts, phase: str, replicate: int) -> str:
-    """The name of a run, from the facts of its setting."""
-    return digest({**setting, "phase": phase, "replicate": replicate})
+def run_identity(setting: str, phase: str, replicate: int) -> str:
+    """The name of a run, from the digest of its setting's facts."""
+    return digest({"setting": setting, "phase": phase, "replicate": replicate})
 
 
 def environment_stream(setting: Facts, phase: str, replicate: int) -> np.random.SeedSequence:

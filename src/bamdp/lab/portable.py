@@ -146,9 +146,15 @@ def _sound(entry: Any, facts: Mapping[str, Any]) -> bool:
 
 
 def _sound_run(entry: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
-    name = run_identity(facts[entry["of"]], entry["phase"], entry["replicate"])
+    name = run_identity(entry["of"], entry["phase"], entry["replicate"])
     complete = {"run", "of", "on", "rewards", *FIELDS} - {"id", "setting"} <= set(entry)
-    if not complete or entry["run"] != name or entry["on"] not in facts or entry["status"] not in STATUSES:
+    if (
+        not complete
+        or entry["run"] != name
+        or entry["of"] not in facts
+        or entry["on"] not in facts
+        or entry["status"] not in STATUSES
+    ):
         return False
     if entry["status"] != DONE:
         return True

@@ -43,17 +43,13 @@ class Course:
     chosen: int | None = None  # number of the configuration
     decided: bool = False  # tuning is over, with or without a choice
     excluded: dict[int, str] = field(default_factory=dict)  # number of the configuration: why
-    batches: list[Batch] = field(default_factory=list)  # that were asked for so far
 
     def __post_init__(self) -> None:
         self._going = self._go()
 
     def advance(self) -> Batch | None:
         """The next batch, all of the last one being in the store; None when the cell is done."""
-        batch = next(self._going, None)
-        if batch is not None:
-            self.batches.append(batch)
-        return batch
+        return next(self._going, None)
 
     def units(self, number: int, phase: str, replicates: range, steps: int | None = None) -> list[Unit]:
         """Runs of a configuration."""

@@ -45,14 +45,10 @@ class Unit:
     id: str
     setting: Setting
     facts: Facts  # of the setting
+    setting_id: str  # their digest: the same for all replicates and phases
     phase: str
     replicate: int
     limit: float  # seconds a step
-
-    @property
-    def setting_id(self) -> str:
-        """The same for all replicates and phases."""
-        return digest(self.facts)
 
 
 @dataclass(frozen=True)
@@ -75,7 +71,8 @@ class Outcome:
 def units_of(setting: Setting, phase: str, replicates: range, limit: float) -> list[Unit]:
     """The replicates of a setting."""
     facts = setting_facts(setting)
-    return [Unit(run_identity(facts, phase, r), setting, facts, phase, r, limit) for r in replicates]
+    name = digest(facts)
+    return [Unit(run_identity(name, phase, r), setting, facts, name, phase, r, limit) for r in replicates]
 
 
 def work(unit: Unit, tick: Progress) -> Outcome:
