@@ -65,7 +65,7 @@ def status(given: argparse.Namespace) -> int:
     known = [cell.seconds for cell in found if cell.seconds is not None and not cell.complete]
     dark = sum(cell.seconds is None for cell in found)
     if known or dark:
-        unknown = f", and {dark} cells of which nothing is known yet" if dark else ""
+        unknown = f", and that of {dark} cells in which nothing is done yet" if dark else ""
         console.note(
             f"left: about {_time(sum(known))} of processor time{unknown}; divide by the number of processes"
         )

@@ -45,8 +45,8 @@ class CellStatus:
         return self.running + self.missing == 0
 
 
-def wanted(study: Study, cell: Cell) -> list[Part]:
-    """All runs that the study could ask for in a cell, whatever tuning decides."""
+def wanted(study: Study, cell: Cell, course: Course | None = None) -> list[Part]:
+    """All runs that the study could ask for in a cell, whatever tuning decides; or has decided, with its course."""
     parts = []
     tuned = study.tuning if len(cell.configurations) > 1 else None
     for number, configuration in enumerate(cell.configurations):
@@ -56,6 +56,8 @@ def wanted(study: Study, cell: Cell) -> list[Part]:
             if tuned.screening is not None and tuned.screening < cell.place.steps:
                 horizons.insert(0, (TUNE, tuned.screening, tuned.runs))
         for phase, steps, runs in horizons:
+            if phase == EVALUATE and course is not None and not _evaluated(course, number):
+                continue
             units = units_of(cell.setting(configuration, steps), phase, range(runs), cell.place.limit)
             parts.append(Part(number, phase, steps, tuple(units)))
     return parts
@@ -67,9 +69,7 @@ def results(study: Study, store: Store) -> Results:
     notes = list(study.notes)
     for cell in study.cells:
         course, missing = follow(study, cell, store)
-        parts = [
-            part for part in wanted(study, cell) if part.phase == TUNE or _evaluated(course, part.number)
-        ]
+        parts = wanted(study, cell, course)
         records = store.records(unit.id for part in parts for unit in part.units)
         samples += [sample for part in parts if (sample := _sample(course, part, records, store))]
         if course.decided and course.chosen is None and len(cell.configurations) > 1 and study.tuning:
@@ -130,7 +130,7 @@ def provenance(study: Study, store: Store, commands: Sequence[str] = ()) -> Prov
 
 def _cell_status(study: Study, cell: Cell, store: Store, claimed: set[str]) -> CellStatus:
     course, missing = follow(study, cell, store)
-    records = store.records(u.id for part in wanted(study, cell) for u in part.units).values()
+    records = store.records(u.id for part in wanted(study, cell, course) for u in part.units).values()
     running = sum(unit.id in claimed for unit in missing)
     steps = sum(unit.setting.steps for unit in missing)
     unknown = 0 if course.decided else study.runs  # the evaluation of what will be chosen
