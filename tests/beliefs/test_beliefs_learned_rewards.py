@@ -1,5 +1,6 @@
 """NormalGamma and FiniteRewards against closed forms of other hands: SciPy, enumeration, quadrature."""
 
+import doctest
 import itertools
 import math
 
@@ -12,7 +13,7 @@ from scipy.special import gammaln
 
 from bamdp import BetaBernoulli, Dirichlet, FiniteRewards, NormalGamma
 from bamdp._kernels.random import new_state
-from bamdp.beliefs import verbs
+from bamdp.beliefs import bernoulli, normal, rewards, values, verbs
 
 S, A = 3, 2
 NORMAL = NormalGamma(mu0=0.5, lam=2.0, alpha=3.0, beta=1.5)
@@ -304,3 +305,10 @@ def test_bounds_are_for_planners_that_need_a_range():
 def test_wrong_parameters_are_refused(make, words):
     with pytest.raises((ValueError, TypeError), match=words):
         make()
+
+
+@pytest.mark.parametrize("module", [bernoulli, normal, rewards, values])
+def test_the_examples_in_the_docstrings_hold(module):
+    result = doctest.testmod(module)
+    assert result.attempted
+    assert result.failed == 0

@@ -80,6 +80,7 @@ class GymWorld:
             None  # actions of the present state, if the environment tells
         )
         self._masks: dict[int, bytes] = {}
+        self._space: Any = None  # the action space that was looked at last
 
     def __repr__(self) -> str:
         return f"GymWorld({self.name!r}, {self.n_states} states with the end, {self.n_actions} actions)"
@@ -136,11 +137,14 @@ class GymWorld:
 
     def _check_actions(self) -> None:
         """An environment may not change its actions on the way."""
+        if self.env.action_space is self._space:
+            return
         if spaces.form_of(self.env.action_space) != self.actions:
             raise ValueError(
                 f"{self.name} has changed its action space to {self.env.action_space}; agents need one for all states: "
                 'let it be the largest, with info["action_mask"] where not all of it exists'
             )
+        self._space = self.env.action_space
 
 
 _serial.known(
@@ -194,7 +198,7 @@ def from_gym(text: str) -> GymWorld:
         register_all()
     try:
         env = gymnasium.make(name, **written)
-    except gymnasium.error.Error as error:
+    except (gymnasium.error.Error, ImportError) as error:
         raise ValueError(f"Gymnasium cannot make {name!r}: {error}") from None
     except TypeError as error:
         raise ValueError(f"Gymnasium cannot make {name!r} with {written}: {error}") from None

@@ -28,10 +28,10 @@ class GymAgent:
     >>> import gymnasium
     >>> import bamdp
     >>> env = gymnasium.make("FrozenLake-v1", is_slippery=False)
-    >>> player = bamdp.GymAgent.for_env(env, bamdp.ThompsonSampling(resample="episode"), seed=0)
-    >>> run = player.play(episodes=30, seed=0)
+    >>> player = bamdp.GymAgent.for_env(env, bamdp.ThompsonSampling(), objective="lifetime", seed=0)
+    >>> run = player.play(episodes=40, seed=0)
     >>> len(run.episode_returns), bool(run.episode_returns[-10:].mean() > 0.5)
-    (30, True)
+    (40, True)
     """
 
     def __init__(self, agent: Agent, world: GymWorld) -> None:

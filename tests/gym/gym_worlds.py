@@ -1,0 +1,72 @@
+"""Small Gymnasium environments for tests, good and bad."""
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+
+class Corridor(gymnasium.Env):
+    """States 0..n-1 in a row; action 1 goes on, action 0 back; the last step pays 1 and ends. Shown in any form."""
+
+    def __init__(self, n=4, show=lambda s: s, space=None, actions=None, read=lambda a: a):
+        self.n, self.show, self.read = n, show, read
+        self.observation_space = spaces.Discrete(n) if space is None else space
+        self.action_space = spaces.Discrete(2) if actions is None else actions
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at = 0
+        return self.show(self.at), {}
+
+    def step(self, action):
+        self.at = max(0, self.at + (1 if self.read(action) == 1 else -1))
+        over = self.at == self.n
+        return self.show(min(self.at, self.n - 1)), float(over), over, False, {}
+
+
+FORMS = {
+    "discrete from 7": dict(show=lambda s: s + 7, space=spaces.Discrete(4, start=7)),
+    "multi": dict(show=lambda s: np.array([s // 2, s % 2]), space=spaces.MultiDiscrete([2, 2])),
+    "binary": dict(show=lambda s: np.array([s // 2, s % 2], np.int8), space=spaces.MultiBinary(2)),
+    "tuple": dict(
+        show=lambda s: (s // 2, np.array([s % 2])),
+        space=spaces.Tuple([spaces.Discrete(2), spaces.MultiDiscrete([2])]),
+    ),
+    "dict": dict(
+        show=lambda s: {"high": s // 2, "low": (s % 2,)},
+        space=spaces.Dict({"low": spaces.Tuple([spaces.Discrete(2)]), "high": spaces.Discrete(2)}),
+    ),
+    "actions": dict(
+        actions=spaces.Tuple([spaces.Discrete(2, start=1), spaces.MultiBinary(1)]),
+        read=lambda a: int(a[0] == 2 and a[1][0] == 1),
+    ),
+}
+
+
+class Faulty(gymnasium.Wrapper):
+    """Goes wrong at its n-th step, in the way that ``fault`` makes of the step's outcome."""
+
+    def __init__(self, env, n, fault):
+        super().__init__(env)
+        self.left, self.fault = n, fault
+
+    def step(self, action):
+        self.left -= 1
+        found = self.env.step(action)
+        return self.fault(self, found) if self.left == 0 else found
+
+
+def change_actions(wrapper, found):
+    wrapper.action_space = spaces.Discrete(5)
+    return found
+
+
+FAULTS = {
+    "state": (lambda env, found: (99, *found[1:]), "outside its observation space: 99 should be a whole number in 0..3"),
+    "nan": (lambda env, found: (found[0], float("nan"), *found[2:]), "reward must be finite, got nan"),
+    "actions": (change_actions, r"changed its action space to Discrete\(5\)"),
+    "mask": (
+        lambda env, found: (*found[:4], {"action_mask": np.array([1, 1, 1])}),
+        "action mask must have 2 entries",
+    ),
+}

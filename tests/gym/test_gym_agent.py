@@ -1,0 +1,214 @@
+"""GymAgent: any finite environment, wrapped or in a vector; what goes wrong does not cost what was learned."""
+
+import doctest
+
+import gymnasium
+import numpy as np
+import pytest
+from gym_worlds import FAULTS, FORMS, Corridor, Faulty
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import TimeLimit
+
+import bamdp
+from bamdp.gym import GymWorld, player as player_module
+
+PLANNER = bamdp.ThompsonSampling()
+PRIOR = bamdp.SparseDirichlet(alpha=0.2, beta=4.0)
+
+
+def player(env, **options):
+    options = {"discount": 0.9, "objective": "lifetime", "seed": 0, **options}
+    return bamdp.GymAgent.for_env(TimeLimit(env, 50), PLANNER, PRIOR, **options)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_observation_and_action_is_the_same_world(form):
+    """The corridor shown in another way: same numbers, same luck, the same run (actions apart)."""
+    plain = player(Corridor()).play(steps=200, seed=0)
+    other = player(Corridor(**FORMS[form])).play(steps=200, seed=0)
+    if form != "actions":
+        assert np.array_equal(plain.states, other.states)
+        assert np.array_equal(plain.actions, other.actions)
+    assert other.success > 0.8
+    assert len(other.episode_returns) > 20
+
+
+def test_observations_may_be_anything_hashable_or_made_so():
+    words = Corridor(show=lambda s: "abcd"[s], space=gymnasium.spaces.Text(1))
+    run = player(words, max_states=4).play(steps=200, seed=0)
+    real = Corridor(show=lambda s: np.array([s / 4]), space=gymnasium.spaces.Box(0.0, 1.0))
+    binned = player(real, observation=lambda x: int(4 * x[0]), max_states=4).play(steps=200, seed=0)
+    assert np.array_equal(run.actions, binned.actions)
+    assert run.success > 0.8
+    with pytest.raises(ValueError, match="make them discrete"):
+        player(real)
+
+
+def test_playing_step_by_step_is_playing():
+    """The loop that everybody writes, against play()."""
+    one, env = player(Corridor()), TimeLimit(Corridor(), 50)
+    found, seen = [], 0
+    observation, info = env.reset(seed=0)
+    one.begin(observation, info)
+    while seen < 150:
+        action = one.act(observation)
+        after, reward, terminated, truncated, info = env.step(action)
+        one.observe(observation, action, reward, after, terminated, info)
+        found.append((one.world.number(observation), action))
+        seen += 1
+        observation = after
+        if terminated or truncated:
+            observation, info = env.reset()
+            one.begin(observation, info)
+    two = player(Corridor())
+    run = two.play(steps=150, seed=0)
+    assert found == list(zip(run.states.tolist(), run.actions.tolist()))
+    assert one.agent.belief.log_evidence == two.agent.belief.log_evidence
+
+
+def test_a_truncation_is_not_an_end():
+    """A world without ends under a time limit: nothing leads to the end state, nothing from the last to the first."""
+    endless = TimeLimit(Corridor(n=10**6, show=lambda s: min(s, 3), space=gymnasium.spaces.Discrete(4)), 5)
+    one = bamdp.GymAgent.for_env(endless, bamdp.Random(), bamdp.Dirichlet(alpha=0.1), discount=0.9, seed=0)
+    run = one.play(steps=400, seed=0)
+    belief, end = one.agent.belief, one.world.end
+    assert run.truncated.sum() == 80
+    assert not run.terminated.any()
+    counts = np.array([[belief.predictive(s, a) for a in range(2)] for s in range(4)])
+    visits = np.array([[((run.states == s) & (run.actions == a)).sum() for a in range(2)] for s in range(4)])
+    assert np.allclose(counts[:, :, end], 0.1 / (0.5 + visits))  # the prior's share and nothing more
+    assert np.allclose(counts[2, 1, 0], 0.1 / (0.5 + visits[2, 1]))  # 2 → 3, reset: not 2 → 0
+    assert belief.episodes.starts.tolist() == [80, 0, 0, 0, 0]
+
+
+def test_the_mask_of_taxi_is_used():
+    env = gymnasium.make("Taxi-v4")
+    one = bamdp.GymAgent.for_env(env, bamdp.Random(), seed=0)
+    run = one.play(steps=600, seed=0)
+    assert run.rewards.min() == -1.0  # an illegal pick-up or drop-off costs 10
+    allowed = one.agent.belief.space.allowed
+    seen = np.unique(run.states)
+    assert not allowed[seen].all()
+    assert allowed[np.arange(500), 0].sum() >= 500 - len(seen)
+    blind = bamdp.GymAgent.for_env(env, bamdp.Random(), action_mask=False, seed=0)
+    assert blind.play(steps=200, seed=0).rewards.min() == -10.0
+
+
+def test_a_mask_that_changes_is_refused():
+    class Moody(Corridor):
+        def step(self, action):
+            self.masks = getattr(self, "masks", 0) + 1
+            return *super().step(action)[:4], {"action_mask": np.array([1, self.masks % 2], np.int8)}
+
+    with pytest.raises(ValueError, match="action mask of state . has changed"):
+        player(Moody()).play(steps=100, seed=0)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_when_the_environment_fails_nothing_learned_is_lost(fault, tmp_path):
+    make, words = FAULTS[fault]
+    one = bamdp.GymAgent.for_env(Faulty(TimeLimit(Corridor(), 50), 60, make), PLANNER, PRIOR, objective="lifetime", seed=0)
+    with pytest.raises(ValueError, match=words) as caught:
+        one.play(steps=100, seed=0)
+    done = 60 if fault == "mask" else 59  # a wrong mask comes with a step that is fine
+    assert f"after {done} steps" in caught.value.__notes__[0]
+    learned = one.agent.belief.n_observed
+    assert learned == done + one.agent.belief.episodes.starts.sum()
+    one.save(tmp_path / "player.npz")
+    again = bamdp.GymAgent.load(tmp_path / "player.npz", TimeLimit(Corridor(), 50))
+    assert again.agent.belief.n_observed == learned
+    assert again.play(steps=100, seed=1).success > 0.8
+    one.move_to(TimeLimit(Corridor(), 50))
+    assert one.play(steps=100, seed=1).success > 0.8
+
+
+def test_a_saved_player_goes_on_bit_for_bit(tmp_path):
+    one = player(Corridor(show=lambda s: ("at", s), space=gymnasium.spaces.Text(9)), max_states=9)
+    one.play(steps=40, seed=0)
+    one.save(tmp_path / "player.npz")
+    env = TimeLimit(Corridor(show=lambda s: ("at", s), space=gymnasium.spaces.Text(9)), 50)
+    two = bamdp.GymAgent.load(tmp_path / "player.npz", env)
+    assert two.world.numbering == one.world.numbering
+    assert np.array_equal(one.play(steps=60, seed=1).actions, two.play(steps=60, seed=1).actions)
+    with pytest.raises(ValueError, match="made for other actions"):
+        bamdp.GymAgent.load(tmp_path / "player.npz", gymnasium.make("FrozenLake-v1"))
+
+
+@pytest.mark.parametrize("mode", AutoresetMode)
+def test_a_vector_of_environments_feeds_one_belief(mode):
+    """Whenever the parts reset, what is learned is the corridor: 3 → end, end → 0, and nothing across an end."""
+    env = SyncVectorEnv([lambda: TimeLimit(Corridor(), 9)] * 3, autoreset_mode=mode)
+    one = bamdp.GymAgent.for_env(
+        env, PLANNER, bamdp.Dirichlet(alpha=0.1), discount=0.9, objective="lifetime", seed=0
+    )
+    runs = one.play_vector(steps=300, seed=0)
+    belief = one.agent.belief
+    steps = sum(len(run.rewards) for run in runs)
+    assert 300 <= steps <= 302
+    assert min(len(run.ends) for run in runs) > 8
+    assert belief.n_observed == steps + belief.episodes.starts.sum()
+    assert belief.episodes.starts.nonzero()[0].tolist() == [0]
+    pairs = [(run.states, run.actions) for run in runs]
+    for s, a in ((3, 1), (3, 0), (1, 1)):
+        n = sum(int(((states == s) & (actions == a)).sum()) for states, actions in pairs)
+        to = 4 if (s, a) == (3, 1) else s + (1 if a else -1)
+        assert n >= 1
+        assert belief.predictive(s, a)[to] == pytest.approx((0.1 + n) / (0.5 + n))
+    with pytest.raises(ValueError, match="play_vector"):
+        one.play(steps=3)
+    with pytest.raises(ValueError, match="use play"):
+        player(Corridor()).play_vector(steps=3)
+
+
+def test_a_vector_tells_its_masks_and_counts_episodes():
+    env = gymnasium.make_vec("Taxi-v4", num_envs=2)
+    one = bamdp.GymAgent.for_env(env, bamdp.Random(), seed=0)
+    runs = one.play_vector(episodes=2, seed=0)
+    assert sum(len(run.ends) for run in runs) == 2
+    assert min(run.rewards.min() for run in runs) == -1.0
+
+
+def test_runs_know_their_episodes():
+    run = bamdp.Run(
+        states=np.zeros(6, np.int64),
+        actions=np.zeros(6, np.int64),
+        rewards=np.array([1.0, 2.0, 4.0, -8.0, 16.0, 32.0]),
+        terminated=np.array([0, 1, 0, 1, 0, 0], bool),
+        step_seconds=np.zeros(6),
+        truncated=np.array([0, 0, 0, 0, 1, 0], bool),
+    )
+    assert run.ends.tolist() == [1, 3, 4]
+    assert run.episode_returns.tolist() == [3.0, -4.0, 16.0]
+    assert run.success == pytest.approx(1 / 3)  # one ended well, one badly, one not in time
+
+
+def test_learning_the_slippery_lake_beats_chance():
+    """Random play succeeds in 1.4 percent of episodes; DSS is far above after 3000 steps (three seeds alike)."""
+    env = gymnasium.make("FrozenLake-v1")
+    one = bamdp.GymAgent.for_env(env, bamdp.DSS(n_steps=30), discount=0.99, seed=0)
+    run = one.play(steps=3000, seed=0)
+    assert run.episode_returns[len(run.episode_returns) // 2 :].mean() > 0.15
+
+
+def test_worlds_from_text():
+    world = bamdp.make_world("gym:FrozenLake-v1:is_slippery=False,map_name=8x8")
+    assert isinstance(world, GymWorld)
+    assert (world.n_states, world.end) == (65, 64)
+    assert bamdp.make_world("gym:Blackjack-v1:max_states=300").n_states == 301
+    assert bamdp.make_world("gym:bamdp/Grid5-v0").n_states == 26
+    assert bamdp.make_world("gym:gymnasium:CliffWalking-v1").name == "gymnasium:CliffWalking-v1"
+    for text, words in (
+        ("gym:", "environment is missing"),
+        ("gym:FrozenLake-v9", "Gymnasium cannot make 'FrozenLake-v9'"),
+        ("gym:FrozenLake-v1:slippery=False", "cannot make .*slippery"),
+        ("gym:CartPole-v1", "make them discrete"),
+        ("gym:FrozenLake-v1:is_slippery", "cannot make"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            bamdp.make_world(text)
+    with pytest.raises(ValueError, match="use bamdp.make_world"):
+        bamdp.make_env("gym:FrozenLake-v1")
+
+
+def test_the_examples_in_the_docstrings_hold():
+    assert doctest.testmod(player_module).failed == 0
