@@ -137,8 +137,7 @@ def test_switch_planner_world_prior_and_seed(visitor):
     page.keyboard.press("Enter")
     page.wait_for_selector("#stage.opening")
     opened(page)
-    page.wait_for_timeout(400)  # the address follows
-    assert "seed=9" in page.url
+    page.wait_for_url("**seed=9")  # the address follows
     assert "prior=flat" in page.url
 
 
@@ -223,6 +222,7 @@ def test_several_tabs_have_their_own_lives(visitor):
     twin.add_init_script(
         f"sessionStorage.getItem('bamdp-studio-session') || sessionStorage.setItem('bamdp-studio-session', '{first}')"
     )
+    pages[0].wait_for_url("**t=12")
     twin.goto(pages[0].url)
     explained(twin, 12)
     assert twin.evaluate(kept) not in (first, second)
