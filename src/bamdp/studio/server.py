@@ -1,19 +1,17 @@
 """The studio's web server: FastAPI, events by SSE, everything from this machine.
 
-It is for one person at one machine. Requests must come from a page that it served itself: names other than those of
-this machine are refused in ``Host`` (a foreign name could be made to point here), and so are other origins. Pages may
-load nothing from elsewhere.
+It is for one person at one machine; :mod:`bamdp.studio.guard` keeps others out. Every parameter is checked, and what is
+wrong is told in words that a page shows as they are.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import json
 import socket
 import time
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,25 +19,20 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
-from starlette.datastructures import Headers
 
 import bamdp
 from bamdp import _checks
 from bamdp.envs import list_envs
 from bamdp.registry import DEFAULT_PRIOR, REWARDS, list_planners, list_priors
 from bamdp.studio import palette
+from bamdp.studio.guard import Guard, refusal
 from bamdp.studio.sessions import MOST_SESSIONS, PING, STEP_LIMIT, Refused, Session, Sessions
 from bamdp.studio.settings import MOST_STEPS, BadField, Choice
 
 STATIC = Path(__file__).with_name("static")
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 LARGEST = 20_000  # bytes of a request
 KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-COMMANDS = ("play", "pause", "step", "back", "goto", "speed", "explain")
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
+COMMANDS = ("play", "pause", "step", "back", "goto", "speed")
 
 
 def make_app(
@@ -187,8 +180,6 @@ def _command(given: Any) -> tuple[str, Any]:
             _checks.integer(value, "step", low=0, high=MOST_STEPS)
         elif do == "speed" and value is not None:
             _checks.real(value, "speed", low=0.1, high=1000.0)
-        elif do == "explain" and not isinstance(value, bool):
-            raise TypeError(f"explain must be true or false, got {json.dumps(value)[:40]}")
     except (ValueError, TypeError) as error:
         raise BadField("value", str(error)) from None
     return str(do), value
@@ -201,45 +192,6 @@ def _number(request: Request, name: str) -> int:
     return int(text)
 
 
-# --- who may ask ------------------------------------------------------------------------------------------------
-
-
-HEADERS = {
-    "content-security-policy": POLICY,
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cache-control": "no-store",
-}
-
-
-class Guard:
-    """Lets in only what comes from this machine's own page, and tells the page to load nothing from elsewhere."""
-
-    def __init__(self, app: Any, host: str) -> None:
-        self.app, self.any_address = app, host not in LOOPBACK
-        self.names = {*LOOPBACK, host.lower()} | (
-            {socket.gethostname().lower()} if self.any_address else set()
-        )
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-
-        async def send_guarded(message: Any) -> None:
-            if message["type"] == "http.response.start":
-                pairs = [(key.encode(), value.encode()) for key, value in HEADERS.items()]
-                message = {**message, "headers": [*message.get("headers", []), *pairs]}
-            await send(message)
-
-        try:
-            check_origin(Headers(scope=scope), self.names, any_address=self.any_address)
-        except Refused as error:
-            await refusal(error.status, str(error))(scope, receive, send_guarded)
-        else:
-            await self.app(scope, receive, send_guarded)
-
-
 def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(Refused)
     async def refused(request: Request, error: Refused) -> Response:
@@ -248,36 +200,6 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(BadField)
     async def bad_field(request: Request, error: BadField) -> Response:
         return refusal(400, str(error), error.field)
-
-
-def refusal(status: int, message: str, field: str | None = None) -> Response:
-    """What a page shows as it is."""
-    return JSONResponse({"error": message, "field": field}, status_code=status)
-
-
-def check_origin(headers: Any, names: Iterable[str], *, any_address: bool) -> None:
-    """Refuse names that are not this machine's, and pages that are not ours."""
-    given = headers.get("host", "")
-    name = _host_name(given)
-    if name not in set(names) and not (any_address and _is_address(name)):
-        raise Refused(403, f"this server does not answer to the name {name!r}; use its address")
-    origin = headers.get("origin")
-    foreign = origin is not None and origin.partition("://")[2] != given
-    if foreign or headers.get("sec-fetch-site") == "cross-site":
-        raise Refused(403, "only this server's own page may ask")
-
-
-def _host_name(given: str) -> str:
-    if given.startswith("["):
-        return given[1:].partition("]")[0].lower()
-    return given.partition(":")[0].lower()
-
-
-def _is_address(name: str) -> bool:
-    with suppress(ValueError):
-        ipaddress.ip_address(name)
-        return True
-    return False
 
 
 # --- running ----------------------------------------------------------------------------------------------------

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import math
-import multiprocessing
 import secrets
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from bamdp.studio import worker
+from bamdp.studio.line import Gone, Line
 from bamdp.studio.settings import Choice
 
 MOST_SESSIONS = 6
@@ -40,10 +38,6 @@ class Refused(Exception):
         self.status, self.field = status, field
 
 
-class Gone(Exception):
-    """The worker has ended."""
-
-
 @dataclass
 class Session:
     """One tab's stage."""
@@ -57,7 +51,6 @@ class Session:
     playing: bool = False
     speed: float = 4.0  # steps a second; inf for as fast as it goes
     goal: int | None = None
-    explaining: bool = True
     closed: bool = False
 
     def __post_init__(self) -> None:
@@ -67,10 +60,8 @@ class Session:
         self._explained = -1  # the step whose decision was explained last
         self._t = self._known = 0
         self._at_end = False
-        self._process: Any = None
-        self._pipe: Any = None
+        self._line = Line()
         self._task: asyncio.Task[None] | None = None
-        self._thread = ThreadPoolExecutor(1)
 
     # --- what a tab does --------------------------------------------------------------------------------------
 
@@ -93,8 +84,6 @@ class Session:
             self.playing, self.goal = False, int(value)
         elif do == "speed":
             self.speed = math.inf if value is None else float(value)
-        elif do == "explain":
-            self.explaining = bool(value)
         self._tell_frame()
         self.wake.set()
 
@@ -139,13 +128,12 @@ class Session:
     async def close(self) -> None:
         """End it, worker and all."""
         self.closed = True
-        self._end_worker()
+        self._line.end()
         if self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
             with suppress(asyncio.CancelledError, Exception):
                 await self._task
         self._refuse_questions("this session has ended; start again")
-        self._thread.shutdown(wait=False)
         self.changed.set()
 
     # --- the task ---------------------------------------------------------------------------------------------
@@ -168,23 +156,22 @@ class Session:
                     await self._rest(wait)
                 else:
                     await self._rest(None)
-        except Gone as error:
+        except Exception as error:  # whatever it is, the tab must hear of it
+            message = (
+                str(error) if isinstance(error, Gone) else f"something went wrong in the studio: {error!r}"
+            )
             self.playing, self.goal = False, None
-            self._end_worker()
-            self._tell("status", {"phase": "failed", "error": str(error)})
-            self._refuse_questions(str(error))
+            self._line.end()
+            self._tell("status", {"phase": "failed", "error": message})
+            self._refuse_questions(message)
 
     async def _open(self) -> bool:
         """Start the worker and build the stage; False where what was asked for cannot be built."""
         self._tell("status", {"phase": "opening"})
-        context = multiprocessing.get_context("spawn")
-        self._pipe, far = context.Pipe()
-        self._process = context.Process(target=worker.serve, args=(far,), daemon=True)
-        await self._in_thread(self._process.start)
-        far.close()
+        await self._line.start()
         kind, answer = await self._request(OPEN_LIMIT, "open", self.choice)
         if kind != "done":
-            self._end_worker()
+            self._line.end()
             self._tell("status", {"phase": "failed", **answer})
             return False
         self._tell("opened", {"worlds": answer["worlds"], "choice": _described(self.choice)})
@@ -221,7 +208,7 @@ class Session:
 
     def _should_explain(self) -> bool:
         calm = not self.playing or self.speed <= LIVE_SPEED
-        return self.explaining and calm and self._explained != self._t
+        return calm and self._explained != self._t
 
     async def _explain(self) -> None:
         at = self._t
@@ -244,37 +231,16 @@ class Session:
         return data
 
     async def _request(self, limit: float, *request: Any) -> tuple[str, Any]:
-        try:
-            await self._in_thread(self._pipe.send, request)
-            end = time.monotonic() + limit
-            noted = False
-            while True:
-                if not await self._in_thread(self._pipe.poll, max(end - time.monotonic(), 0.0)):
-                    raise Gone(
-                        f"the planner took more than {limit:g} seconds for one answer and was stopped; give it less to "
-                        "do (fewer simulations, policies, samples or steps)"
-                    )
-                kind, data = await self._in_thread(self._pipe.recv)
-                if kind != "note":
-                    if noted:
-                        self._tell("status", {"phase": "ready"})
-                    return kind, data
-                noted = True
-                end += OPEN_LIMIT - limit  # compiling is not the planner's fault
-                self._tell("status", {"phase": "compiling"})
-        except (EOFError, OSError) as error:
-            raise Gone(
-                "the process of this session has ended, perhaps for want of memory; start again"
-            ) from error
+        noted: list[str] = []
 
-    async def _in_thread(self, function: Any, *arguments: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+        def note(text: str) -> None:
+            noted.append(text)
+            self._tell("status", {"phase": text})
 
-    def _end_worker(self) -> None:
-        if self._process is not None and self._process.pid is not None:
-            self._process.kill()
-            self._process.join(1.0)
-            self._process = None
+        answer = await self._line.request(limit, OPEN_LIMIT, request, note)
+        if noted:
+            self._tell("status", {"phase": "ready"})
+        return answer
 
     def _refuse_questions(self, message: str) -> None:
         for _, answer in self._questions:

@@ -134,11 +134,12 @@ def serve(pipe: Any) -> None:
             pipe.send(("done", answer))
         except BadField as error:
             pipe.send(("bad", {"field": error.field, "error": str(error)}))
-        except (ValueError, TypeError, RuntimeError, MemoryError, OSError) as error:
-            if isinstance(error, OSError) and pipe.closed:
-                return
-            message = " ".join(str(error).split()) or type(error).__name__
-            pipe.send(("failed", {"error": message}))
+        except BrokenPipeError:
+            return
+        except Exception as error:  # also what we did not think of: the tab should hear of it
+            expected = isinstance(error, (ValueError, TypeError, RuntimeError, MemoryError, OSError))
+            message = " ".join(str(error).split()) if expected else f"something went wrong: {error!r}"
+            pipe.send(("failed", {"error": message or type(error).__name__}))
 
 
 def _limit_memory() -> None:
