@@ -21,7 +21,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.mark.parametrize("prior", ["sparse", "flat", "flat+sparse"])
 def test_entropy_is_that_of_the_predictive(prior):
-    run = run_of("grid5", prior=prior, t=60)
+    run = run_of("grid5", "random", prior=prior, t=60)  # nothing to compile but the belief
     belief = run.agent.belief
     entropy = view.row_entropy(belief.mean())
     for s in range(0, 25, 3):
@@ -84,7 +84,7 @@ def test_the_optimum_is_the_gain():
 
 
 def test_weights_of_alternatives_are_shown():
-    run = run_of("maze_door", prior="models", t=3)
+    run = run_of("maze_door", "random", prior="models", t=3)
     named = view.Watcher(run).frame()["weights"]
     assert [entry["name"] for entry in named] == ["door open", "door closed"]
     assert sum(entry["weight"] for entry in named) == pytest.approx(1.0)

@@ -133,6 +133,10 @@ def test_planners_without_a_tree_show_their_candidates():
     assert data["sentence"].startswith("Next: ")
 
 
+def test_a_planner_that_values_nothing_says_so():
+    assert "no value" in Decision(run_of("chain", "random", t=2)).sentence()
+
+
 def test_a_policy_that_is_followed_is_said_to_be():
     run = run_of("chain", DSS + ",replan_every=3", t=1)
     assert "still followed" in Decision(run).sentence()

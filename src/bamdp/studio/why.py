@@ -97,7 +97,9 @@ class Decision:
             return f"Next: {name(plan.action)}. The policy of the last plan is still followed, so nothing was searched."
         others = [c for c in plan.candidates if c.action != plan.action and math.isfinite(c.value)]
         best = max(others, key=lambda c: c.value, default=None)
-        worth = f"{plan.value:.3g}" if math.isfinite(plan.value) else "nothing it could put a number to"
+        if not math.isfinite(plan.value):
+            return f"Next: {name(plan.action)}. This planner puts no value on what it does."
+        worth = f"{plan.value:.3g}"
         if isinstance(self.planner, DSS):
             p = self.planner
             text = (
