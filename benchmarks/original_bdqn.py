@@ -1,0 +1,59 @@
+"""The learning curve of bsuite's own Bootstrapped DQN on deep sea: what ours is compared with.
+
+Needs ``pip install 'bamdp[bsuite,bdqn]'``. The baseline runs unmodified, with its default parameters; for each seed one
+JSON line is added to the output, with the numbers of the bad episodes (counted by bsuite itself). Seeds that are already
+there are not run again.
+
+    python benchmarks/original_bdqn.py --size 10 --episodes 1000 --seeds 10 --output original-bdqn-10.jsonl
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+
+def bad_episodes(size: int, episodes: int, seed: int) -> list[int]:
+    """The numbers of the episodes in which a wrong step was taken on the way to the treasure."""
+    import numpy as np
+    from bsuite.baselines import experiment
+    from bsuite.baselines.jax import boot_dqn
+    from bsuite.environments.deep_sea import DeepSea
+
+    np.random.seed(seed)  # noqa: NPY002  (the baseline draws from NumPy's global stream)
+    env = DeepSea(size=size, mapping_seed=42, seed=seed)
+    agent = boot_dqn.default_agent(env.observation_spec(), env.action_spec(), seed=seed)
+    bad, before = [], 0
+    for episode in range(episodes):
+        experiment.run(agent, env, num_episodes=1)
+        now = env.bsuite_info()["total_bad_episodes"]
+        if now > before:
+            bad.append(episode)
+        before = now
+    return bad
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--size", type=int, default=10)
+    parser.add_argument("--episodes", type=int, default=1000)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--output", type=Path, required=True)
+    given = parser.parse_args()
+    lines = given.output.read_text().splitlines() if given.output.exists() else []
+    done = {json.loads(line)["seed"] for line in lines}
+    for seed in sorted(set(range(given.seeds)) - done):
+        begin = time.process_time()
+        bad = bad_episodes(given.size, given.episodes, seed)
+        record: dict[str, Any] = {"size": given.size, "episodes": given.episodes, "seed": seed}
+        record |= {"cpu_seconds": round(time.process_time() - begin, 1), "bad": bad}
+        with given.output.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+        print(f"seed {seed}: {len(bad)} bad episodes, {record['cpu_seconds']} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
