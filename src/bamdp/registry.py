@@ -45,6 +45,7 @@ from bamdp.planners import (
     BayesGreedy,
     BayesianQLearning,
     BayesianSparseSampling,
+    BootstrappedDQN,
     EpsilonGreedy,
     Planner,
     QLearning,
@@ -76,6 +77,7 @@ PLANNERS: dict[str, Named] = {
     "rmax": Named(RMax),
     "epsilon-greedy": Named(EpsilonGreedy),
     "q-learning": Named(QLearning),
+    "bootstrapped-dqn": Named(BootstrappedDQN),
     "random": Named(Random),
 }
 

@@ -5,6 +5,7 @@ One file a world. `make_env` makes any of them by name, `from_mdp` makes one of 
 
 from bamdp.envs.bandit import bandit
 from bamdp.envs.chain import chain
+from bamdp.envs.deep_sea import DeepSea, deep_sea, deep_sea_stochastic
 from bamdp.envs.double_loop import double_loop
 from bamdp.envs.environment import Environment, bernoulli, from_mdp
 from bamdp.envs.file import from_file
@@ -17,12 +18,15 @@ from bamdp.envs.river_swim import river_swim
 from bamdp.envs.world import World
 
 __all__ = [
+    "DeepSea",
     "Environment",
     "EnvironmentInfo",
     "World",
     "bandit",
     "bernoulli",
     "chain",
+    "deep_sea",
+    "deep_sea_stochastic",
     "double_loop",
     "from_file",
     "from_mdp",

@@ -11,6 +11,7 @@ from bamdp import _checks
 from bamdp._specs import literal, split_spec
 from bamdp.envs.bandit import bandit
 from bamdp.envs.chain import chain
+from bamdp.envs.deep_sea import deep_sea, deep_sea_stochastic
 from bamdp.envs.double_loop import double_loop
 from bamdp.envs.environment import Environment
 from bamdp.envs.file import from_file
@@ -34,6 +35,8 @@ _FACTORIES: dict[str, Callable[..., Environment]] = {
         river_swim,
         bandit,
         random_mdp,
+        deep_sea,
+        deep_sea_stochastic,
     )
 }
 

@@ -9,6 +9,7 @@ from bamdp.planners.bayesian_sparse_sampling import BayesianSparseSampling
 from bamdp.planners.beb import BEB
 from bamdp.planners.bfs3 import BFS3
 from bamdp.planners.bolt import BOLT
+from bamdp.planners.bootstrapped_dqn import BootstrappedDQN
 from bamdp.planners.boss import BOSS
 from bamdp.planners.dss import DSS
 from bamdp.planners.epsilon_greedy import EpsilonGreedy
@@ -38,6 +39,7 @@ __all__ = [
     "BayesGreedy",
     "BayesianQLearning",
     "BayesianSparseSampling",
+    "BootstrappedDQN",
     "Candidate",
     "EpsilonGreedy",
     "Plan",

@@ -1,0 +1,225 @@
+"""Deep sea: a treasure that only one of 2^size ways leads to, and whose price is paid on the way."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bamdp import _checks
+from bamdp.envs._layout import Layout
+from bamdp.envs.environment import Environment, Step
+from bamdp.mdp import FiniteMDP
+
+MOVE_COST = 0.01  # of a whole way to the right
+
+
+def deep_sea(size: int = 10, mapping_seed: int = 42) -> Environment:
+    """A dive of ``size`` steps to a treasure that one single sequence of actions reaches.
+
+    Description
+    -----------
+    A diver sinks by a row at each step and moves to the left or to the right. The treasure lies in the lower right corner,
+    so that every step must go right, and every step to the right costs a little: whoever looks only at what
+    was paid so far learns to go left. Random play finds the treasure once in 2^``size`` episodes, an agent that
+    plans what to learn in about ``size`` squared. Which of the two actions goes right is another matter in every cell.
+
+    States
+    ------
+    s = row * ``size`` + column, and one more, ``size`` * ``size``: the end. Cells right of the diagonal are never reached.
+
+    Actions
+    -------
+    0 and 1. One leads to the right, the other to the left, by a table that ``mapping_seed`` determines
+    (`DeepSea.right`).
+
+    Transitions
+    -----------
+    To the next row, one column to the left or to the right (within the sea); from the last row to the end.
+
+    Rewards
+    -------
+    R(s, a): 1 for going right in the last column, and -0.01 / ``size`` for every step to the right.
+
+    Start
+    -----
+    State 0, the upper left corner. An episode takes ``size`` steps; a run 10 000, 50 000 from size 20 on, as in the
+    paper's Appendix D.
+
+    Reference
+    ---------
+    I. Osband et al. (2020), Behaviour suite for reinforcement learning, ICLR: ``deep_sea`` of bsuite, whose very
+    tables these are (there ``mapping_seed`` is 42 in all experiments); I. Osband, D. Russo, B. Van Roy (2019), Deep
+    exploration via randomized value functions, JMLR.
+
+    Parameters
+    ----------
+    size : int, default 10
+        Rows, and columns; at least 2.
+    mapping_seed : int, default 42
+        Of the table that says which action leads to the right.
+
+    Examples
+    --------
+    >>> env = deep_sea(size=3)
+    >>> env.reset(seed=0)
+    0
+    >>> [env.step(int(env.right[row, row])) for row in range(3)]
+    [(4, -0.0033333333333333335, False), (8, -0.0033333333333333335, False), (9, 0.9966666666666667, True)]
+    """
+    return DeepSea("deep_sea", size, mapping_seed, stochastic=False)
+
+
+def deep_sea_stochastic(size: int = 10, mapping_seed: int = 42) -> Environment:
+    """Deep sea with a current, and with noise where the dive may end; see `deep_sea`.
+
+    Description
+    -----------
+    As `deep_sea`, but a step to the right fails now and then, and what is paid in the two lower corners is noisy. A
+    prior that expects a deterministic world is wrong here.
+
+    States
+    ------
+    As in `deep_sea`.
+
+    Actions
+    -------
+    As in `deep_sea`.
+
+    Transitions
+    -----------
+    As in `deep_sea`, but a step to the right only sinks with probability 1 / ``size``.
+
+    Rewards
+    -------
+    R(s, a) as in `deep_sea`, the cost of a step whether it fails or not; and in both corners of the last row
+    standard normal noise is added, whatever is done there.
+
+    Start
+    -----
+    As in `deep_sea`.
+
+    Reference
+    ---------
+    I. Osband et al. (2020), Behaviour suite for reinforcement learning, ICLR: ``deep_sea_stochastic`` of bsuite.
+
+    Parameters
+    ----------
+    size : int, default 10
+        Rows, and columns; at least 2.
+    mapping_seed : int, default 42
+        Of the table that says which action leads to the right.
+
+    Examples
+    --------
+    >>> env = deep_sea_stochastic(size=4)
+    >>> env.mdp.row(0, int(env.right[0, 0]))
+    (array([4, 5]), array([0.25, 0.75]))
+    """
+    return DeepSea("deep_sea_stochastic", size, mapping_seed, stochastic=True)
+
+
+class DeepSea(Environment):
+    """The environment of `deep_sea` and `deep_sea_stochastic`.
+
+    Attributes
+    ----------
+    size : int
+    right : array [size, size]
+        The action that leads to the right, by row and column.
+    """
+
+    def __init__(self, name: str, size: int, mapping_seed: int, *, stochastic: bool) -> None:
+        self.size = _checks.integer(size, "size", low=2)
+        seed = _checks.integer(mapping_seed, "mapping_seed", low=0, high=2**32 - 1)
+        self.right = np.random.RandomState(seed).binomial(1, 0.5, (size, size))  # noqa: NPY002  (bsuite's table)
+        corners = ((self.size - 1) * self.size, self.size**2 - 1)
+        self._noisy = frozenset(corners if stochastic else ())
+        super().__init__(
+            name,
+            _model(self.size, self.right, 1.0 / self.size if stochastic else 0.0),
+            horizon=10_000 if self.size < 20 else 50_000,
+            layout=_layout(self.size),
+            parameters={"size": self.size, "mapping_seed": seed},
+        )
+
+    @property
+    def stochastic_rewards(self) -> bool:
+        """Whether rewards are drawn, so that `rewards` are only their means."""
+        return bool(self._noisy)
+
+    def step(self, action: int) -> Step:
+        """Do ``action``; see `Environment.step`. With noise every step takes a second number of the stream."""
+        before = self.state
+        s2, reward, terminated = super().step(action)
+        if self._noisy:
+            u = self._uniform()
+            if before in self._noisy:
+                reward += NormalDist().inv_cdf(max(u, 2.0**-54))
+        return s2, reward, terminated
+
+    def bad_episodes(self, states: ArrayLike, actions: ArrayLike) -> NDArray[np.bool_]:
+        """Which episodes of a run were bad: somewhere on the way to the treasure a step was taken to the left.
+
+        Parameters
+        ----------
+        states, actions : array [T]
+            Those of a `Run`.
+
+        Returns
+        -------
+        array [number of complete episodes]
+            Its sum is bsuite's ``total_bad_episodes``. Without noise the other episodes are those that found the treasure.
+
+        Examples
+        --------
+        >>> env = deep_sea(size=2)
+        >>> left, right = 1 - env.right, env.right
+        >>> ways = [right[0, 0], right[1, 1], left[0, 0], right[1, 0], right[0, 0], left[1, 1]]
+        >>> env.bad_episodes([0, 3, 0, 2, 0, 3], ways)
+        array([False,  True,  True])
+        """
+        s = np.asarray(states, np.int64)
+        n_episodes = len(s) // self.size
+        row, column = np.divmod(s[: n_episodes * self.size], self.size)
+        done = np.asarray(actions, np.int64)[: n_episodes * self.size]
+        wrong = (row == column) & (done != self.right[row, column])
+        return np.asarray(wrong.reshape(n_episodes, self.size).any(axis=1), bool)
+
+
+def _model(size: int, right: NDArray[np.int64], fails: float) -> FiniteMDP:
+    """The tables of the world; ``fails`` is the probability that a step to the right only sinks."""
+    from scipy import sparse  # seldom needed, and slow to import
+
+    cells, end = np.arange(size * size), size * size
+    row, column = np.divmod(cells, size)
+
+    def below(target: NDArray[np.int64]) -> NDArray[np.int64]:
+        inside = np.clip(target, 0, size - 1)
+        return np.where(row < size - 1, (row + 1) * size + inside, end)
+
+    goes_right = np.column_stack([right.ravel() == 0, right.ravel() == 1])  # [cells, A]
+    matrices = []
+    for a in range(2):
+        ahead = np.where(goes_right[:, a], below(column + 1), below(column - 1))
+        stay = np.where(goes_right[:, a], fails, 0.0)
+        chances = np.concatenate([1.0 - stay, stay])
+        where = np.tile(cells, 2), np.concatenate([ahead, below(column)])
+        matrix = sparse.csr_matrix((chances, where), shape=(end + 1, end + 1))
+        matrix.eliminate_zeros()
+        matrices.append(matrix)
+    rewards = np.zeros((end + 1, 2))
+    treasure = goes_right & (column == size - 1)[:, None]
+    rewards[:end] = 1.0 * treasure - (MOVE_COST / size) * goes_right
+    terminal = np.arange(end + 1) == end
+    labels = [*(f"({r}, {c})" for r, c in zip(row.tolist(), column.tolist())), "the end"]
+    return FiniteMDP(matrices, rewards, terminal=terminal, state_labels=labels)
+
+
+def _layout(size: int) -> Layout:
+    """Rows from the top, and the end below them: a graph, since what an action does depends on the cell."""
+    row, column = np.divmod(np.arange(size * size), size)
+    end = [((size - 1) / 2, size)]
+    positions = np.concatenate([np.column_stack([column, row]), end]).astype(float)
+    return Layout("graph", size, size + 1, positions)

@@ -1,0 +1,332 @@
+"""BootstrappedDQN: Thompson sampling with an ensemble of value networks, each with a prior network of its own.
+
+Network n of N values action a in state s by Q_n(s, a) = q_n(s)[a] + c p_n(s)[a], where q_n is trained and p_n, drawn in
+the same way, stays as it is: the *randomised prior*. Each is trained by one step of Adam after every real step, on a
+batch of B transitions from the replay memory (the same for all networks), to lower
+
+    1/B Σ_b m_bn (r_b + σ z_bn + γ max_{a'} Q⁻_n(s'_b, a') − Q_n(s_b, a_b))²,
+
+where Q⁻_n is what Q_n was at the last of every ``target_period`` steps, m_bn are the bootstrap masks and z_bn standard
+normal, both drawn once for a transition. No value follows an end. For each episode one network is drawn, and its greedy
+policy, *as it is then*, is followed to the end: deep exploration comes from the disagreement of the ensemble where there
+are no data, which the priors keep alive.
+
+**What it is faithful to.** ``bsuite.baselines.jax.boot_dqn`` with its default parameters (those below, with a discount of
+.99), on observations that are one-hot, as those of deep sea are. Kept are also its oddities: the first target
+networks are drawn apart, priors included, and an episode is played with a copy of the network from just before the last
+training step. Faster are (:mod:`bamdp.planners.ensemble`): distinct states of a batch instead of all, one batched product
+for all networks, the prior as a table, targets computed when first asked for. The gradients are the same.
+
+**Departures.** Learning happens at the next decision, where the random stream is at hand; what the agent does is the same.
+The belief is not used, except for which actions exist and which states end an episode; an agent updates it all the same.
+
+References: Osband, Blundell, Pritzel & Van Roy, "Deep exploration via bootstrapped DQN" (NIPS 2016); Osband, Aslanides &
+Cassirer, "Randomized prior functions for deep reinforcement learning" (NeurIPS 2018).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bamdp import _checks
+from bamdp._kernels.jit import kernel
+from bamdp._kernels.random import below, next_word, normal, uniform
+from bamdp._serial import known
+from bamdp.beliefs.base import Belief
+from bamdp.planners.base import Candidate, Plan, Planner, Transition
+from bamdp.planners.ensemble import (
+    ABSENT,
+    UNMET,
+    Networks,
+    adam,
+    backward,
+    copy_networks,
+    draw_networks,
+    forward,
+    like,
+)
+from bamdp.planners.q_learning import best_of
+
+
+@known
+@dataclass
+class Replay:
+    """The last C transitions, number i in slot i mod C."""
+
+    index: np.ndarray  # int64 [C, 3]: s, a, s'
+    reward: np.ndarray  # float32 [C]
+    goes_on: np.ndarray  # float32 [C]: 0 where an end was reached, else 1
+    mask: np.ndarray  # float32 [C, N]; [C, 0] where all are 1
+    noise: np.ndarray  # float32 [C, N]; [C, 0] where there is none
+    n_seen: int = 0
+
+    def add(self, seen: Transition, ends: bool) -> None:
+        """Keep a transition."""
+        slot = self.n_seen % len(self.reward)
+        self.index[slot] = seen.s, seen.a, seen.s2
+        self.reward[slot] = seen.r
+        self.goes_on[slot] = 0.0 if ends else 1.0
+        self.n_seen += 1
+
+
+@known
+@dataclass
+class Learner:
+    """The networks and what training them needs."""
+
+    now: Networks
+    moments: tuple[Networks, Networks]
+    prior: np.ndarray  # float32 [N, S, A]: c p_n(s)[a]
+    target: Networks
+    target_q: np.ndarray  # float32 [N, S, A]: Q⁻_n(s, a), where up to date
+    up_to_date: np.ndarray  # bool [S]
+    place: np.ndarray  # int64 [S]: see `adam`
+    head: Networks  # of one network: the one that plays this episode
+    head_index: int = 0
+    n_steps: int = 0  # of training
+
+
+@known
+@dataclass
+class Memory:
+    """Transitions seen, how many of them were learned from, and the networks (None before the first decision)."""
+
+    replay: Replay
+    discount: float
+    n_inputs: int
+    n_learned: int = 0
+    new_head: bool = True  # an episode begins: draw the network that plays it
+    learner: Learner | None = None
+
+
+@kernel
+def _words(rng, out):
+    for i in range(out.shape[0]):
+        out[i] = next_word(rng)
+
+
+@kernel
+def _draw_slots(rng, n, out):
+    for i in range(out.shape[0]):
+        out[i] = below(rng, n)
+
+
+@kernel
+def _draw_marks(rng, chance, mask, noise):
+    """The masks and the noise of one transition, where they are kept at all."""
+    for n in range(mask.shape[0]):
+        mask[n] = 1.0 if uniform(rng) < chance else 0.0
+    for n in range(noise.shape[0]):
+        noise[n] = normal(rng)
+
+
+@kernel
+def _loss_gradient(q, prior, target_q, allowed, index, reward, goes_on, mask, noise, sigma, discount, place, dq):
+    """The derivatives of the loss by every output, into ``dq`` [N, U, A], which is zero before."""
+    N, B = q.shape[0], index.shape[0]
+    for n in range(N):
+        for b in range(B):
+            s, a, s2 = index[b, 0], index[b, 1], index[b, 2]
+            target = reward[b]
+            if goes_on[b] > 0.0:
+                best = np.float32(-np.inf)
+                for a2 in range(q.shape[2]):
+                    if allowed[s2, a2]:
+                        best = max(best, target_q[n, s2, a2])
+                target += discount * best
+            if noise.shape[1] > 0:
+                target += sigma * noise[b, n]
+            weight = mask[b, n] if mask.shape[1] > 0 else np.float32(1.0)
+            error = q[n, place[s], a] + prior[n, s, a] - target
+            dq[n, place[s], a] += np.float32(2.0) / np.float32(B) * weight * error
+
+
+@known
+@dataclass(frozen=True, kw_only=True)
+class BootstrappedDQN(Planner):
+    """Bootstrapped DQN with randomised priors: values by an ensemble of networks, no model.
+
+    Parameters
+    ----------
+    n_networks
+        N, networks in the ensemble.
+    n_hidden
+        Units in each of the two hidden layers.
+    prior_scale
+        c, the weight of the prior networks.
+    learning_rate
+        Of Adam.
+    batch_size
+        B, transitions for a step of training.
+    replay_size
+        Transitions that are remembered, the last ones.
+    min_replay
+        Transitions to see before training begins.
+    train_period, target_period
+        Train after every so many real steps; renew the targets after so many steps of training.
+    mask_probability
+        With which a network takes a transition into account.
+    noise_scale
+        σ, standard deviation of the noise on the rewards of each network.
+
+    Examples
+    --------
+    >>> import bamdp
+    >>> env = bamdp.make_env("deep_sea", size=4)
+    >>> agent = bamdp.Agent(BootstrappedDQN(), prior=bamdp.Dirichlet(), rewards=bamdp.NormalGamma(), discount=0.99,
+    ...                     n_states=env.n_states, n_actions=2, terminal=env.mdp.terminal, seed=0)
+    >>> run = bamdp.simulate(agent, env, steps=1200, seed=0)
+    >>> bool(run.rewards[-400:].sum() > 50)  # of 100 treasures
+    True
+    """
+
+    n_networks: int = 20
+    n_hidden: int = 50
+    prior_scale: float = 5.0
+    learning_rate: float = 1e-3
+    batch_size: int = 128
+    replay_size: int = 10_000
+    min_replay: int = 128
+    train_period: int = 1
+    target_period: int = 4
+    mask_probability: float = 1.0
+    noise_scale: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("n_networks", "n_hidden", "batch_size", "replay_size", "train_period", "target_period"):
+            _checks.integer(getattr(self, name), name)
+        _checks.integer(self.min_replay, "min_replay", high=self.replay_size)
+        _checks.real(self.prior_scale, "prior_scale", low=0.0)
+        _checks.real(self.learning_rate, "learning_rate", low=0.0, open_low=True)
+        _checks.real(self.mask_probability, "mask_probability", low=0.0, high=1.0, open_low=True)
+        _checks.real(self.noise_scale, "noise_scale", low=0.0)
+
+    def start(self, belief: Belief, discount: float) -> Memory:
+        C, N = self.replay_size, self.n_networks
+        replay = Replay(
+            index=np.zeros((C, 3), np.int64),
+            reward=np.zeros(C, np.float32),
+            goes_on=np.zeros(C, np.float32),
+            mask=np.zeros((C, N if self.mask_probability < 1.0 else 0), np.float32),
+            noise=np.zeros((C, N if self.noise_scale > 0.0 else 0), np.float32),
+        )
+        return Memory(replay, discount, n_inputs=int((~belief.space.terminal).sum()))
+
+    def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
+        return int(best_of(self._decide(memory, belief, state, rng), belief.space.allowed, state, rng))
+
+    def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        q = self._decide(memory, belief, state, rng)
+        action = int(best_of(q, belief.space.allowed, state, rng))
+        learner = _born(memory)
+        spread = (forward(learner.now, np.array([state]))[2][:, 0] + learner.prior[:, state]).std(axis=0)
+        candidates = tuple(
+            Candidate(int(a), float(q[a]), float(spread[a]), self.n_networks)
+            for a in np.flatnonzero(belief.space.allowed[state])
+        )
+        details = {"network": learner.head_index, "training_steps": learner.n_steps}
+        return Plan(action, float(q[action]), candidates, details=details)
+
+    def learn(self, memory: Memory, belief: Belief, seen: Transition) -> None:
+        memory.replay.add(seen, ends=bool(belief.space.terminal[seen.s2]))
+
+    def begin(self, memory: Memory, belief: Belief, state: int) -> None:
+        memory.new_head = True
+
+    def _decide(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> np.ndarray:
+        """Learn from what was seen since the last decision; the values of the network that plays, [A]."""
+        if memory.learner is None:
+            memory.learner = self._new_learner(memory, belief, rng)
+        learner = memory.learner
+        if memory.new_head:
+            slot = np.empty(1, np.int64)
+            _draw_slots(rng, self.n_networks, slot)
+            learner.head_index = int(slot[0])
+            learner.head = copy_networks(learner.now, slice(learner.head_index, learner.head_index + 1))
+            memory.new_head = False
+        self._catch_up(memory, belief, rng)
+        return forward(learner.head, np.array([state]))[2][0, 0] + learner.prior[learner.head_index, state]
+
+    def _new_learner(self, memory: Memory, belief: Belief, rng: np.ndarray) -> Learner:
+        """All networks, drawn with a stream that begins where ``rng`` is."""
+        words = np.empty(4, np.uint64)
+        _words(rng, words)
+        random = np.random.default_rng(words)
+        S, A = belief.n_states, belief.n_actions
+        shape = (self.n_networks, S, A, self.n_hidden, memory.n_inputs)
+        now, prior, target, target_prior = (draw_networks(*shape, random) for _ in range(4))
+        every = np.arange(S)
+        scale = np.float32(self.prior_scale)
+        return Learner(
+            now=now,
+            moments=(like(now), like(now)),
+            prior=scale * forward(prior, every)[2],
+            target=target,
+            target_q=forward(target, every)[2] + scale * forward(target_prior, every)[2],
+            up_to_date=np.ones(S, bool),
+            place=np.full(S, UNMET),
+            head=copy_networks(now, slice(0, 1)),
+        )
+
+    def _catch_up(self, memory: Memory, belief: Belief, rng: np.ndarray) -> None:
+        """Train for every transition that was seen and not yet learned from."""
+        replay, learner = memory.replay, _born(memory)
+        capacity = len(replay.reward)
+        while memory.n_learned < replay.n_seen:
+            slot = memory.n_learned % capacity
+            _draw_marks(rng, self.mask_probability, replay.mask[slot], replay.noise[slot])
+            memory.n_learned += 1
+            size = min(memory.n_learned, capacity)
+            if size >= self.min_replay and memory.n_learned % self.train_period == 0:
+                slots = np.empty(self.batch_size, np.int64)
+                _draw_slots(rng, size, slots)
+                self._train(learner, replay, slots, belief.space.allowed, memory.discount)
+
+    def _train(
+        self, learner: Learner, replay: Replay, slots: np.ndarray, allowed: np.ndarray, discount: float
+    ) -> None:
+        """A step of Adam for all networks on the transitions in ``slots`` [B]."""
+        index = replay.index[slots]
+        states = np.unique(index[:, 0])
+        _refresh_targets(learner, np.unique(index[:, 2]))
+        place = learner.place
+        place[place >= 0] = ABSENT
+        place[states] = np.arange(len(states))
+        x1, x2, q = forward(learner.now, states)
+        dq = np.zeros_like(q)
+        _loss_gradient(
+            q,
+            learner.prior,
+            learner.target_q,
+            allowed,
+            index,
+            replay.reward[slots],
+            replay.goes_on[slots],
+            replay.mask[slots],
+            replay.noise[slots],
+            np.float32(self.noise_scale),
+            np.float32(discount),
+            place,
+            dq,
+        )
+        learner.n_steps += 1
+        gradient = backward(learner.now, x1, x2, dq)
+        adam(learner.now, learner.moments, gradient, place, self.learning_rate, learner.n_steps)
+        if learner.n_steps % self.target_period == 0:
+            learner.target = copy_networks(learner.now)
+            learner.up_to_date[:] = False
+
+
+def _refresh_targets(learner: Learner, states: np.ndarray) -> None:
+    """Compute the target values of the states that have none since the targets were renewed."""
+    due = states[~learner.up_to_date[states]]
+    if len(due):
+        learner.target_q[:, due] = forward(learner.target, due)[2] + learner.prior[:, due]
+        learner.up_to_date[due] = True
+
+
+def _born(memory: Memory) -> Learner:
+    assert memory.learner is not None, "networks are drawn at the first decision"
+    return memory.learner
