@@ -123,7 +123,9 @@ def _draw_marks(rng, chance, mask, noise):
 
 
 @kernel
-def _loss_gradient(q, prior, target_q, allowed, index, reward, goes_on, mask, noise, sigma, discount, place, dq):
+def _loss_gradient(
+    q, prior, target_q, allowed, index, reward, goes_on, mask, noise, sigma, discount, place, dq
+):
     """The derivatives of the loss by every output, into ``dq`` [N, U, A], which is zero before."""
     N, B = q.shape[0], index.shape[0]
     for n in range(N):

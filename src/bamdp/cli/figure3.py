@@ -1,0 +1,96 @@
+"""``python -m bamdp.cli.figure3``: the deep-sea comparison, a table, a picture and the records of all runs."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from bamdp import _checks
+from bamdp.cli import console
+from bamdp.figure3 import CONTESTANTS, CONTESTS, PAPER, Record, collect, draw, summary
+
+FOLDER = "results/figure3"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.add_argument("--runs", type=int, default=10, help="runs of each contestant (default 10)")
+    parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
+    parser.add_argument(
+        "--contests", nargs="+", metavar="NAME", default=list(CONTESTS), help=", ".join(CONTESTS)
+    )
+    parser.add_argument(
+        "--contestants", nargs="+", metavar="NAME", default=list(CONTESTANTS), help=", ".join(CONTESTANTS)
+    )
+    parser.add_argument(
+        "--output", default=FOLDER, metavar="FOLDER", help=f"default {FOLDER}; runs in it are kept"
+    )
+
+
+def do(given: argparse.Namespace) -> int:
+    """The command: runs that are already in the folder are not done again."""
+    _checks.integer(given.runs, "runs")
+    _checks.integer(given.jobs, "jobs")
+    for name in given.contests:
+        _checks.one_of(name, "contest", CONTESTS)
+    for name in given.contestants:
+        _checks.one_of(name, "contestant", CONTESTANTS)
+    folder = Path(given.output)
+    with console.compiling():
+        records = collect(
+            folder / "runs.jsonl", given.contests, given.contestants, given.runs, given.jobs, _tell
+        )
+    if not records:
+        raise ValueError("none of these contestants competes in these contests")
+    _print(records)
+    for ending in ("png", "svg"):
+        draw(records, folder / f"figure3.{ending}")
+    console.note(f"figure: {folder / 'figure3.png'}")
+    return 0
+
+
+def _tell(record: Record) -> None:
+    console.note(
+        f"{record.contest:<14} {record.contestant:<12} run {record.replicate}: {len(record.bad)} bad episodes, "
+        f"{record.seconds:.1f} s"
+    )
+
+
+def _print(records: Sequence[Record]) -> None:
+    rows = []
+    for line in summary(records):
+        paper = PAPER.get((line.contest, line.contestant))
+        rows.append(
+            [
+                CONTESTS[line.contest].title,
+                CONTESTANTS[line.contestant].label,
+                f"{line.mean:.1f}" + ("" if math.isnan(line.half_width) else f" ± {line.half_width:.1f}"),
+                f"{line.low}–{line.high}",
+                str(line.runs),
+                "" if paper is None else str(paper),
+                f"{line.seconds:.1f}",
+            ]
+        )
+    columns = ("contest", "agent", "bad episodes", "range", "runs", "paper", "CPU s")
+    title = "Total bad episodes, mean ± half-width of the 95% interval"
+    console.print_table(columns, rows, title, numbers=columns[2:])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command alone; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m bamdp.cli.figure3", description=__doc__)
+    add_arguments(parser)
+    try:
+        return do(parser.parse_args(arguments))
+    except KeyboardInterrupt:
+        return 130
+    except (ValueError, TypeError, OSError) as error:
+        console.note(f"error: {error}")
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
