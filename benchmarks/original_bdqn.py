@@ -1,8 +1,8 @@
 """The learning curve of bsuite's own Bootstrapped DQN on deep sea: what ours is compared with.
 
-Needs ``pip install 'bamdp[bsuite,bdqn]'``. The baseline runs unmodified, with its default parameters; for each seed one
-JSON line is added to the output, with the numbers of the bad episodes (counted by bsuite itself). Seeds that are already
-there are not run again.
+Needs ``pip install 'bamdp[bsuite,bdqn]'``. The baseline runs unmodified, with its default parameters; for each seed
+one JSON line is added to the output, with the numbers of the bad episodes (counted by bsuite itself). Seeds that are
+already there are not run again.
 
     python benchmarks/original_bdqn.py --size 10 --episodes 1000 --seeds 10 --output original-bdqn-10.jsonl
 """

@@ -1,8 +1,8 @@
 """A few training steps of bsuite's own Bootstrapped DQN, number by number: what ours is tested against.
 
-Needs ``pip install 'bamdp[bsuite,bdqn]'``. The baseline's class runs unmodified, only small and with masks and noise, which
-its defaults leave out, and with batches that are written down. The file holds the transitions, the slots of every
-batch, and all parameters before and after.
+Needs ``pip install 'bamdp[bsuite,bdqn]'``. The baseline's class runs unmodified, only small and with masks and noise,
+which its defaults leave out, and with batches that are written down. The file holds the transitions, the slots of
+every batch, and all parameters before and after.
 
     python benchmarks/original_bdqn_training.py tests/planners/data/boot_dqn_training.npz
 """

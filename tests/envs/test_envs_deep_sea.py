@@ -120,7 +120,9 @@ def test_the_optimum_is_bsuite_s():
         original = Original(10, deterministic=name == "deep_sea", mapping_seed=42)
         best = bamdp.policy_iteration(env.mdp, 0.999999)
         assert original._optimal_return == pytest.approx(value - 0.01)
-        saved = best.values[0] - original._optimal_return  # by not going right when the treasure is out of reach
+        saved = (
+            best.values[0] - original._optimal_return
+        )  # by not going right when the treasure is out of reach
         assert -1e-4 < saved < (1e-4 if value == 1.0 else 0.01)
 
 

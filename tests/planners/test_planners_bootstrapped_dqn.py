@@ -20,8 +20,11 @@ SMALL = BootstrappedDQN(n_networks=3, n_hidden=8, batch_size=16, min_replay=16, 
 
 
 def networks(seed: int = 0, n_states: int = 5) -> Networks:
-    drawn = draw_networks(2, n_states, 3, 4, n_states, np.random.default_rng(seed))
-    return Networks(*(part.astype(np.float64) for part in drawn))
+    rng = np.random.default_rng(seed)
+    drawn = draw_networks(2, n_states, 3, 4, n_states, rng)
+    return Networks(
+        *(part + rng.normal(scale=0.1, size=part.shape) for part in drawn)
+    )  # biases, too: no kinks at 0
 
 
 def agent_in(env: bamdp.Environment, planner: BootstrappedDQN, seed: int = 0, **more) -> bamdp.Agent:
@@ -164,7 +167,9 @@ def test_an_episode_is_played_by_one_network_as_it_was_when_the_episode_began():
 
 
 def test_masks_and_noise_are_drawn_once_for_every_transition():
-    planner = BootstrappedDQN(n_networks=4, n_hidden=4, mask_probability=0.3, noise_scale=1.0, replay_size=2000)
+    planner = BootstrappedDQN(
+        n_networks=4, n_hidden=4, mask_probability=0.3, noise_scale=1.0, replay_size=2000
+    )
     env = bamdp.make_env("deep_sea", size=4)
     agent = agent_in(env, planner)
     bamdp.simulate(agent, env, steps=401, seed=0)
@@ -191,14 +196,17 @@ def test_the_last_transitions_are_remembered():
 
 def test_an_end_goes_on_under_the_lifetime_objective():
     env = bamdp.make_env("deep_sea", size=2)
-    for objective, worth in (("episode", 0.0), ("lifetime", 1.0)):
+    for objective, worth, more in (("episode", 0.0, 0), ("lifetime", 1.0, 1)):
         agent = agent_in(env, SMALL, objective=objective)
+        replay = agent.memory.replay
         agent.begin(0)
         agent.observe(0, 0, 0.0, 3)
         agent.observe(3, 0, 0.0, 4, True)
-        assert agent.memory.replay.goes_on[1] == worth
+        seen = replay.n_seen
+        assert replay.goes_on[seen - 1] == worth
         agent.begin(0)
-        assert agent.memory.replay.n_seen == (2 if objective == "episode" else 3)
+        assert replay.n_seen == seen + more
+        assert replay.index[seen].tolist() == ([4, 0, 0] if more else [0, 0, 0]), "from the end to the start"
 
 
 @pytest.mark.parametrize(

@@ -20,14 +20,15 @@ def deep_sea(size: int = 10, mapping_seed: int = 42) -> Environment:
 
     Description
     -----------
-    A diver sinks by a row at each step and moves to the left or to the right. The treasure lies in the lower right corner,
-    so that every step must go right, and every step to the right costs a little: whoever looks only at what
-    was paid so far learns to go left. Random play finds the treasure once in 2^``size`` episodes, an agent that
-    plans what to learn in about ``size`` squared. Which of the two actions goes right is another matter in every cell.
+    A diver sinks by a row at each step and moves to the left or to the right. The treasure lies in the lower right
+    corner, so that every step must go right, and every step to the right costs a little: whoever looks only at what
+    was paid so far learns to go left. Random play finds the treasure once in 2^``size`` episodes, an agent that plans
+    what to learn in about ``size`` squared. Which of the two actions goes right is another matter in every cell.
 
     States
     ------
-    s = row * ``size`` + column, and one more, ``size`` * ``size``: the end. Cells right of the diagonal are never reached.
+    s = row * ``size`` + column, and one more, ``size`` * ``size``: the end. Cells right of the diagonal are never
+    reached.
 
     Actions
     -------
@@ -170,7 +171,8 @@ class DeepSea(Environment):
         Returns
         -------
         array [number of complete episodes]
-            Its sum is bsuite's ``total_bad_episodes``. Without noise the other episodes are those that found the treasure.
+            Its sum is bsuite's ``total_bad_episodes``. Without noise the other episodes are those that found the
+            treasure.
 
         Examples
         --------

@@ -1,15 +1,16 @@
 """Who competes, where, and with what parameters: data only.
 
-DSS has the authors' parameters: (N, M, K) = (4, 10, 20) at size 10 and (2, 5, 40) at size 20, H = 1, γ = 0.95, one plan an
-episode. Two priors over transitions:
+DSS has the authors' parameters: (N, M, K) = (4, 10, 20) at size 10 and (2, 5, 40) at size 20, H = 1, γ = 0.95, one
+plan an episode. Two priors over transitions:
 
 - *flat*, a Dirichlet with 1/S for every next state, as in the authors' program: the prior of the paper's curves;
-- *sparse*, rows with few possible outcomes, P(k) ∝ k⁻⁸. One outcome is likely (0.996), two or more are possible, so that
-  an action that turns out to be random is learned as such.
+- *sparse*, rows with few possible outcomes, P(k) ∝ k⁻⁸. One outcome is likely (0.996), two or more are possible, so
+  that an action that turns out to be random is learned as such.
 
-Rewards are Normal with unknown mean and variance. The prior says that a mean may be anything of the order of 1 (standard
-deviation 1) and that rewards are almost certain (standard deviation 0.1) until they turn out not to be. That is wrong in the
-corners of the stochastic sea, and there are contestants that expect *noise* (standard deviation 0.55) there.
+Rewards are Normal with unknown mean and variance. The prior says that a mean may be anything of the order of 1
+(standard deviation 1) and that rewards are almost certain (standard deviation 0.1) until they turn out not to be.
+That is wrong in the corners of the stochastic sea, and there are contestants that expect *noise* (standard deviation
+0.55) there.
 
 R-max needs a largest reward, 10 here, which only says that what is unknown beats all that is known. It goes on learning
 about what is known, else one failure of a step would be taken for a law in the stochastic sea.

@@ -6,22 +6,24 @@ batch of B transitions from the replay memory (the same for all networks), to lo
 
     1/B Σ_b m_bn (r_b + σ z_bn + γ max_{a'} Q⁻_n(s'_b, a') − Q_n(s_b, a_b))²,
 
-where Q⁻_n is what Q_n was at the last of every ``target_period`` steps, m_bn are the bootstrap masks and z_bn standard
-normal, both drawn once for a transition. No value follows an end. For each episode one network is drawn, and its greedy
-policy, *as it is then*, is followed to the end: deep exploration comes from the disagreement of the ensemble where there
-are no data, which the priors keep alive.
+where Q⁻_n is what Q_n was at the last of every ``target_period`` steps, m_bn are the bootstrap masks and z_bn
+standard normal, both drawn once for a transition. No value follows an end. For each episode one network is drawn, and
+its greedy policy, *as it is then*, is followed to the end: deep exploration comes from the disagreement of the
+ensemble where there are no data, which the priors keep alive.
 
-**What it is faithful to.** ``bsuite.baselines.jax.boot_dqn`` with its default parameters (those below, with a discount of
-.99), on observations that are one-hot, as those of deep sea are. Kept are also its oddities: the first target
-networks are drawn apart, priors included, and an episode is played with a copy of the network from just before the last
-training step. Faster are (:mod:`bamdp.planners.ensemble`): distinct states of a batch instead of all, one batched product
-for all networks, the prior as a table, targets computed when first asked for. The gradients are the same.
+**What it is faithful to.** ``bsuite.baselines.jax.boot_dqn`` with its default parameters (those below, with a
+discount of .99), on observations that are one-hot, as those of deep sea are. Kept are also its oddities: the first
+target networks are drawn apart, priors included, and an episode is played with a copy of the network from just before
+the last training step. Faster are (:mod:`bamdp.planners.ensemble`): distinct states of a batch instead of all, one
+batched product for all networks, the prior as a table, targets computed when first asked for. The gradients are the
+same.
 
-**Departures.** Learning happens at the next decision, where the random stream is at hand; what the agent does is the same.
-The belief is not used, except for which actions exist and which states end an episode; an agent updates it all the same.
+**Departures.** Learning happens at the next decision, where the random stream is at hand; what the agent does is the
+same. The belief is not used, except for which actions exist and which states end an episode; an agent updates it all
+the same.
 
-References: Osband, Blundell, Pritzel & Van Roy, "Deep exploration via bootstrapped DQN" (NIPS 2016); Osband, Aslanides &
-Cassirer, "Randomized prior functions for deep reinforcement learning" (NeurIPS 2018).
+References: Osband, Blundell, Pritzel & Van Roy, "Deep exploration via bootstrapped DQN" (NIPS 2016); Osband,
+Aslanides & Cassirer, "Randomized prior functions for deep reinforcement learning" (NeurIPS 2018).
 """
 
 from __future__ import annotations

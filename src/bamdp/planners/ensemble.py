@@ -4,12 +4,12 @@ Network n of N has two hidden layers of W units and an output an action,
 
     x₁ = max(0, w₁[s] + b₁),        x₂ = max(0, x₁ w₂ + b₂),        q = x₂ w₃ + b₃,
 
-where the one-hot state s only picks a row of w₁. So the first layer is a look-up, a batch is made of its distinct states
-alone, and all networks go through one batched product a layer. Everything is float32, as in the original.
+where the one-hot state s only picks a row of w₁. So the first layer is a look-up, a batch is made of its distinct
+states alone, and all networks go through one batched product a layer. Everything is float32, as in the original.
 
-Adam (Kingma & Ba 2015) moves every parameter that has ever had a gradient, also at steps at which it has none; a row of
-w₁ whose state was never in a batch has moments of zero and stays. So only the rows of such states are gone through, with
-the very same result.
+Adam (Kingma & Ba 2015) moves every parameter that has ever had a gradient, also at steps at which it has none; a row
+of w₁ whose state was never in a batch has moments of zero and stays. So only the rows of such states are gone
+through, with the very same result.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ def adam(
 ) -> None:
     """One step of Adam, in place.
 
-    ``place`` [S] is where a state's row is in ``gradient.w1``; ABSENT for states that are not in this batch and UNMET for
-    those that were in none so far. ``step`` counts from 1.
+    ``place`` [S] is where a state's row is in ``gradient.w1``; ABSENT for states that are not in this batch and UNMET
+    for those that were in none so far. ``step`` counts from 1.
     """
     root = math.sqrt(1.0 - BETA2**step)
     constants = (BETA1, 1.0 - BETA1, BETA2, 1.0 - BETA2, rate * root / (1.0 - BETA1**step), EPSILON * root)

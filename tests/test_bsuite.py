@@ -1,0 +1,163 @@
+"""Agents in bsuite's experiments, through bsuite's own loop."""
+
+from __future__ import annotations
+
+import builtins
+import doctest
+
+import dm_env
+import numpy as np
+import pytest
+from bsuite.baselines import experiment
+
+import bamdp
+import bamdp.bsuite
+from bamdp.bsuite import BsuiteAgent, load
+
+PSRL = bamdp.ThompsonSampling(resample="episode")
+SHARP = bamdp.NormalGamma(lam=0.01, beta=0.01)
+
+
+def test_deep_sea_is_solved_as_in_our_own_environment():
+    env = load("deep_sea/0")
+    player = BsuiteAgent.for_env(
+        env, PSRL, bamdp.SparseDirichlet(alpha=0.2, beta=8.0), rewards=SHARP, max_states=60, seed=0
+    )
+    experiment.run(player, env, num_episodes=150)
+    solved = env.bsuite_info()["total_bad_episodes"]
+    assert solved < 100, "of 150 episodes; random play has 150"
+    before = solved
+    experiment.run(player, env, num_episodes=50)
+    assert env.bsuite_info()["total_bad_episodes"] - before < 15
+    assert len(player.numbering.seen) <= 55, "cells right of the diagonal never appear"
+
+
+def test_the_best_arm_of_the_bandit_is_found():
+    env = load("bandit/0")
+    player = BsuiteAgent.for_env(
+        env, PSRL, rewards=bamdp.NormalGamma(lam=0.1, beta=0.1), max_states=1, seed=1
+    )
+    experiment.run(player, env, num_episodes=200)
+    rewards = []
+    for _ in range(50):
+        timestep = env.reset()
+        action = player.select_action(timestep)
+        following = env.step(action)
+        player.update(timestep, action, following)
+        rewards.append(following.reward)
+    assert np.mean(rewards) > 0.85  # the best arm pays 1, the others 0, .1, ..., .9
+
+
+@pytest.mark.parametrize(
+    ("name", "states", "episodes"),
+    [
+        ("catch/0", 400, 10),
+        ("memory_len/0", 30, 50),
+        ("umbrella_length/0", 60, 10),
+        ("discounting_chain/0", 600, 2),
+    ],
+)
+def test_small_discrete_experiments_run(name, states, episodes):
+    env = load(name)
+    player = BsuiteAgent.for_env(env, PSRL, bamdp.Dirichlet(alpha=0.1), max_states=states, seed=0)
+    experiment.run(player, env, num_episodes=episodes)
+    assert 1 < len(player.numbering.seen) <= states
+    assert player.agent.belief.episodes.starts.sum() == episodes
+
+
+def test_more_observations_than_stated_are_refused_and_nothing_is_lost():
+    env = load("mountain_car/0")
+    player = BsuiteAgent.for_env(env, PSRL, max_states=20, seed=0)
+    with pytest.raises(ValueError, match=r"more than 20 different observations.*max_states"):
+        experiment.run(player, env, num_episodes=1)
+    assert len(player.numbering.seen) == 20
+    assert player.agent.act(3) in range(3)
+
+
+def timesteps() -> list[dm_env.TimeStep]:
+    def show(number: int) -> np.ndarray:
+        return np.array([number], np.float32)
+
+    return [
+        dm_env.restart(show(0)),
+        dm_env.transition(reward=1.0, observation=show(1)),
+        dm_env.truncation(reward=2.0, observation=show(2)),
+        dm_env.termination(reward=3.0, observation=show(0)),
+    ]
+
+
+class Two:
+    """A world that only says how many actions there are."""
+
+    def action_spec(self):
+        return dm_env.specs.DiscreteArray(2)
+
+
+def test_an_end_is_learned_and_a_truncation_is_not():
+    first, middle, cut, end = timesteps()
+    player = BsuiteAgent.for_env(Two(), PSRL, bamdp.Dirichlet(alpha=0.01), max_states=5, seed=0)
+    player.select_action(first)
+    player.update(first, 0, middle)
+    player.update(middle, 1, cut)
+    player.select_action(first)
+    player.update(first, 1, end)
+    belief = player.agent.belief
+    assert belief.predictive(1, 1)[2] > 0.9, "where it was cut off"
+    assert belief.predictive(0, 1)[5] > 0.9, "the end, although the observation is one that is known"
+    assert belief.expected_reward(0, 1) == pytest.approx(
+        1.5
+    )  # one reward of 3 and a prior mean of 0 worth one
+    assert belief.episodes.starts.tolist() == [2, 0, 0, 0, 0, 0]
+
+
+def test_a_saved_agent_goes_on_as_it_would_have(tmp_path):
+    env = load("deep_sea/0")
+    player = BsuiteAgent.for_env(env, PSRL, max_states=60, seed=3)
+    experiment.run(player, env, num_episodes=5)
+    player.save(tmp_path / "player.npz")
+    twin = BsuiteAgent.load(tmp_path / "player.npz")
+    ways = []
+    for one in (player, twin):
+        timestep, way = env.reset(), []
+        while not timestep.last():
+            way.append(one.select_action(timestep))
+            following = env.step(way[-1])
+            one.update(timestep, way[-1], following)
+            timestep = following
+        ways.append(way)
+    assert ways[0] == ways[1]
+
+
+def test_bad_input_is_told():
+    class Real:
+        def action_spec(self):
+            return dm_env.specs.BoundedArray((1,), float, -1, 1)
+
+    with pytest.raises(ValueError, match="actions must be discrete"):
+        BsuiteAgent.for_env(Real(), PSRL)
+    with pytest.raises(ValueError, match="max_states"):
+        BsuiteAgent.for_env(Two(), PSRL, max_states=0)
+    with pytest.raises(ValueError, match="did you mean 'deep_sea/0'"):
+        load("deepsea/0")
+    first, middle, *_ = timesteps()
+    player = BsuiteAgent.for_env(Two(), PSRL, max_states=5, seed=0)
+    with pytest.raises(ValueError, match="reward"):
+        player.update(first, 0, middle._replace(reward=float("nan")))
+    assert player.select_action(first) in (0, 1)
+
+
+def test_a_missing_package_is_named_with_the_extra(monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *rest, **more):
+        if name == "bsuite":
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError, match=r"pip install 'bamdp\[bsuite\]'"):
+        load("deep_sea/0")
+
+
+def test_examples_in_docstrings_run():
+    assert doctest.testmod(bamdp.bsuite, optionflags=doctest.ELLIPSIS).failed == 0
