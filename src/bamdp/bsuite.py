@@ -126,8 +126,8 @@ class BsuiteAgent:
         seen = self.numbering.seen
         if key not in seen and len(seen) == self.numbering.n:
             raise ValueError(
-                f"there are more than {len(seen)} different observations, which is max_states; raise it, unless they
-                are " "continuous: then wrap the environment so that it shows a few numbers"
+                f"there are more than {len(seen)} different observations, which is max_states; raise it, unless "
+                "they are continuous: then wrap the environment so that it shows a few numbers"
             )
         return self.numbering(key)
 

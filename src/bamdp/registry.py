@@ -185,8 +185,8 @@ def make_rewards(spec: str | None, env: World) -> RewardModel:
     """What the agent believes of rewards, from text; None for what the world calls for.
 
     Known rewards are told to the agent, others are learned: ``beta``, ``normal``, ``finite``, with parameters after a
-    colon. By default ``known`` where they are certain, ``beta`` where they are drawn, ``normal`` where nothing is
-    known.
+    colon. By default ``known`` where they are certain, ``beta`` where they are drawn with means from
+    0 to 1, ``normal`` elsewhere.
 
     Examples
     --------
@@ -194,8 +194,7 @@ def make_rewards(spec: str | None, env: World) -> RewardModel:
     >>> make_rewards("normal:mu0=1,by=next", make_env("grid5"))
     NormalGamma(mu0=1.0, lam=0.001, alpha=2.0, beta=0.001, by='next', bounds=None)
     """
-    own = isinstance(env, Environment)
-    spec = ("beta" if env.stochastic_rewards else "known") if spec is None and own else spec or "normal"
+    spec = _usual_rewards(env) if spec is None and isinstance(env, Environment) else spec or "normal"
     head, written = split_spec(spec)
     head = _checks.one_of(head.lower(), "reward model", REWARDS)
     if head != "known":
@@ -210,6 +209,13 @@ def make_rewards(spec: str | None, env: World) -> RewardModel:
     if written:
         raise ValueError(f"known takes no parameters, got {next(iter(written))!r}")
     return KnownRewards(env.rewards)
+
+
+def _usual_rewards(env: Environment) -> str:
+    if not env.stochastic_rewards:
+        return "known"
+    means = np.unique(env.rewards)
+    return "beta" if means[0] >= 0.0 and means[-1] <= 1.0 else "normal"
 
 
 def _check_payable(model: RewardModel, env: World) -> None:

@@ -13,6 +13,7 @@ from bamdp.figure3.records import Record, counts, interval, records_of
 from bamdp.figures import COLOURS, STYLE
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
 SHOWN = ("dss-sparse", "psrl-sparse", "rmax", "bdqn", "psrl-flat", "dss-flat")  # the others are in tables
@@ -37,7 +38,7 @@ def draw(records: Sequence[Record], path: str | Path) -> None:
         figure = Figure(figsize=(4.0 * across, 3.3 * down + 0.6), layout="constrained")
         FigureCanvasAgg(figure)
         grid = figure.subplots(down, across, squeeze=False).ravel()
-        handles: dict[str, object] = {}
+        handles: dict[str, Artist] = {}
         for axes, contest in zip(grid, panels):
             _panel(axes, contest, records)
             handles.update({label: h for h, label in zip(*axes.get_legend_handles_labels())})

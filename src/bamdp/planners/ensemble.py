@@ -114,8 +114,8 @@ def adam(
     first, second = moments
     adam_rows(networks.w1, first.w1, second.w1, gradient.w1, place, c)
     for name in Networks._fields[1:]:
-        parts = (getattr(one, name).reshape(-1) for one in (networks, first, second, gradient))
-        adam_flat(*parts, c)
+        w, m, v, g = (getattr(one, name).reshape(-1) for one in (networks, first, second, gradient))
+        adam_flat(w, m, v, g, c)
 
 
 ABSENT, UNMET = -1, -2  # places of states
