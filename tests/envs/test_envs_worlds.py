@@ -26,7 +26,8 @@ MOVES = {0: (0, -1), 1: (1, 0), 2: (0, 1), 3: (-1, 0)}  # up, right, down, left 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_are_distributions(name):
-    dense = make_env(name).mdp.dense()
+    mdp = make_env(name).mdp
+    dense = mdp.dense()[~mdp.terminal]
     assert (dense >= 0).all()
     np.testing.assert_allclose(dense.sum(axis=2), 1.0, rtol=0, atol=1e-12)
 
@@ -226,8 +227,10 @@ def test_drawn_steps_agree_with_the_model_in_value(name):
     for seed in range(300):
         state, total = env.reset(seed=seed), 0.0
         for t in range(60):
-            state, reward, _ = env.step(int(policy[state]))
+            state, reward, terminated = env.step(int(policy[state]))
             total += 0.8**t * reward
+            if terminated:
+                break
         returns.append(total)
     error = np.std(returns) / len(returns) ** 0.5
     assert abs(np.mean(returns) - truth) <= 5 * error + 1e-4  # 0.8**60 of the rest is below 1e-4
