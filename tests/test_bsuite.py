@@ -95,7 +95,8 @@ class Two:
 
 def test_an_end_is_learned_and_a_truncation_is_not():
     first, middle, cut, end = timesteps()
-    player = BsuiteAgent.for_env(Two(), PSRL, bamdp.Dirichlet(alpha=0.01), max_states=5, seed=0)
+    one = bamdp.NormalGamma(mu0=0.0, lam=1.0, beta=1.0)
+    player = BsuiteAgent.for_env(Two(), PSRL, bamdp.Dirichlet(alpha=0.01), rewards=one, max_states=5, seed=0)
     player.select_action(first)
     player.update(first, 0, middle)
     player.update(middle, 1, cut)

@@ -233,26 +233,22 @@ def test_examples_in_docstrings_run(module):
     assert doctest.testmod(module).failed == 0
 
 
-def totals(size: int, steps: int, runs: int) -> list[int]:
-    found = []
-    for seed in range(runs):
-        env = bamdp.make_env("deep_sea", size=size)
-        run = bamdp.simulate(agent_in(env, BootstrappedDQN(), seed=seed), env, steps, seed=seed)
-        found.append(int(env.bad_episodes(run.states, run.actions).sum()))
-    return found
-
-
 @pytest.mark.slow
 def test_the_learning_curve_is_the_original_s():
-    """Total bad episodes of 10 runs of ours against those of the original (see the file's first line for its command).
+    """Bad episodes among the first 150, ours in 12 runs, those of bsuite's own agent from the file.
 
-    Welch's test at level 0.001, two-sided, with a fixed seed: a difference of two pooled standard deviations is found.
+    The file is what ``benchmarks/original_bdqn.py`` has written (its head says how). Welch's test at level 0.001,
+    two-sided, with fixed seeds.
     """
     from scipy import stats
 
     lines = (DATA / "boot_dqn_deep_sea_10.jsonl").read_text().splitlines()
-    theirs = [len([e for e in json.loads(line)["bad"] if e < 300]) for line in lines]
-    ours = totals(10, 3000, 10)
-    assert len(theirs) >= 3
+    theirs = [sum(episode < 150 for episode in json.loads(line)["bad"]) for line in lines]
+    ours = []
+    for seed in range(12):
+        env = bamdp.make_env("deep_sea", size=10)
+        run = bamdp.simulate(agent_in(env, BootstrappedDQN(), seed=seed), env, 1500, seed=seed)
+        ours.append(int(env.bad_episodes(run.states, run.actions).sum()))
+    assert len(theirs) > 1
     assert stats.ttest_ind(ours, theirs, equal_var=False).pvalue > 0.001, (ours, theirs)
-    assert max(ours) < 200, "all have found the treasure for good"
+    assert max(ours) < 140, "every run finds the treasure for good"

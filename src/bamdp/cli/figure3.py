@@ -31,24 +31,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def do(given: argparse.Namespace) -> int:
-    """The command: runs that are already in the folder are not done again."""
-    _checks.integer(given.runs, "runs")
-    _checks.integer(given.jobs, "jobs")
-    for name in given.contests:
+    """The command alone."""
+    return make(given.output, given.contests, given.contestants, given.runs, given.jobs)
+
+
+def make(folder: str, contests: Sequence[str], contestants: Sequence[str], runs: int, jobs: int) -> int:
+    """Run, print, draw. Runs that are already in the folder are not done again."""
+    _checks.integer(runs, "runs")
+    _checks.integer(jobs, "jobs")
+    for name in contests:
         _checks.one_of(name, "contest", CONTESTS)
-    for name in given.contestants:
+    for name in contestants:
         _checks.one_of(name, "contestant", CONTESTANTS)
-    folder = Path(given.output)
+    target = Path(folder)
     with console.compiling():
-        records = collect(
-            folder / "runs.jsonl", given.contests, given.contestants, given.runs, given.jobs, _tell
-        )
+        records = collect(target / "runs.jsonl", contests, contestants, runs, jobs, _tell)
     if not records:
         raise ValueError("none of these contestants competes in these contests")
     _print(records)
-    for ending in ("png", "svg"):
-        draw(records, folder / f"figure3.{ending}")
-    console.note(f"figure: {folder / 'figure3.png'}")
+    draw(records, target / "figure3.png")
+    console.note(f"figure: {target / 'figure3.png'}")
     return 0
 
 
