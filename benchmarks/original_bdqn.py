@@ -19,9 +19,13 @@ from typing import Any
 def bad_episodes(size: int, episodes: int, seed: int) -> list[int]:
     """The numbers of the episodes in which a wrong step was taken on the way to the treasure."""
     import numpy as np
-    from bsuite.baselines import experiment
-    from bsuite.baselines.jax import boot_dqn
-    from bsuite.environments.deep_sea import DeepSea
+
+    try:
+        from bsuite.baselines import experiment
+        from bsuite.baselines.jax import boot_dqn
+        from bsuite.environments.deep_sea import DeepSea
+    except ImportError as error:
+        raise SystemExit(f"{error}; install the original with pip install 'bamdp[bsuite,bdqn]'") from None
 
     np.random.seed(seed)  # noqa: NPY002  (the baseline draws from NumPy's global stream)
     env = DeepSea(size=size, mapping_seed=42, seed=seed)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import doctest
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -231,6 +234,32 @@ def test_bad_parameters_are_refused_by_name(name, value):
 @pytest.mark.parametrize("module", [bootstrapped_dqn, ensemble])
 def test_examples_in_docstrings_run(module):
     assert doctest.testmod(module).failed == 0
+
+
+SCRIPT = """
+import bamdp
+env = bamdp.make_env("deep_sea", size=3)
+planner = bamdp.BootstrappedDQN(n_networks=3, n_hidden=4, batch_size=8, min_replay=8, mask_probability=0.5, noise_scale=0.1)
+agent = bamdp.Agent(planner, prior=bamdp.Dirichlet(), rewards=bamdp.NormalGamma(), n_states=10, n_actions=2, discount=0.9,
+                    terminal=env.mdp.terminal, seed=1)
+run = bamdp.simulate(agent, env, 40, seed=0)
+print(run.actions.tolist(), round(agent.plan(0).value, 3))
+"""
+
+
+def test_runs_without_the_compiler_to_the_same_end():
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT],
+            env={**os.environ, "NUMBA_DISABLE_JIT": off},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for off in ("0", "1")
+    ]
+    assert outputs[0] == outputs[1]
+    assert len(outputs[0]) > 50
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import numpy as np
 
 from bamdp.figure3.contests import CONTESTANTS, CONTESTS, PAPER, Contest
 from bamdp.figure3.records import Record, counts, interval, records_of
-from bamdp.figures import COLOURS, STYLE
+from bamdp.lab.figures import COLOURS, STYLE
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
