@@ -239,9 +239,10 @@ def test_examples_in_docstrings_run(module):
 SCRIPT = """
 import bamdp
 env = bamdp.make_env("deep_sea", size=3)
-planner = bamdp.BootstrappedDQN(n_networks=3, n_hidden=4, batch_size=8, min_replay=8, mask_probability=0.5, noise_scale=0.1)
-agent = bamdp.Agent(planner, prior=bamdp.Dirichlet(), rewards=bamdp.NormalGamma(), n_states=10, n_actions=2, discount=0.9,
-                    terminal=env.mdp.terminal, seed=1)
+planner = bamdp.BootstrappedDQN(n_networks=3, n_hidden=4, batch_size=8, min_replay=8, mask_probability=0.5,
+                                noise_scale=0.1)
+agent = bamdp.Agent(planner, prior=bamdp.Dirichlet(), rewards=bamdp.NormalGamma(), n_states=10, n_actions=2,
+                    discount=0.9, terminal=env.mdp.terminal, seed=1)
 run = bamdp.simulate(agent, env, 40, seed=0)
 print(run.actions.tolist(), round(agent.plan(0).value, 3))
 """
