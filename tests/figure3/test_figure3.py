@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bamdp.cli import figure3 as command
+from bamdp.cli import main
 from bamdp.envs import make_env
 from bamdp.figure3 import (
     CONTESTANTS,
@@ -143,8 +143,8 @@ def test_the_figure_shows_what_there_is(tmp_path):
 
 
 def test_the_command_prints_a_table_and_draws(tiny, tmp_path, capsys):
-    arguments = ["--contests", tiny, "--contestants", "rmax", "--runs", "2", "--output", str(tmp_path)]
-    assert command.main(arguments) == 0
+    arguments = ["--environments", tiny, "--algorithms", "rmax", "--quick", "--output", str(tmp_path)]
+    assert main(["reproduce", "figure3", *arguments]) == 0
     out, err = capsys.readouterr()
     assert "R-max" in out
     assert "run 1" in err
@@ -154,14 +154,15 @@ def test_the_command_prints_a_table_and_draws(tiny, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--contests", "episode-11"], "did you mean 'episode-10'"),
-        (["--contestants", "dqn"], "did you mean 'bdqn'"),
-        (["--runs", "0"], "runs must be at least 1"),
-        (["--contests", "lifetime-10", "--contestants", "bdqn"], "none of these contestants"),
+        (["--environments", "episode-11"], "did you mean 'episode-10'"),
+        (["--algorithms", "dqn"], "did you mean 'bdqn'"),
+        (["--jobs", "0"], "jobs must be at least 1"),
+        (["--environments", "lifetime-10", "--algorithms", "bdqn"], "none of these contestants"),
+        (["--json"], "has no JSON form"),
     ],
 )
 def test_bad_arguments_end_in_one_line(arguments, words, tmp_path, capsys):
-    assert command.main([*arguments, "--output", str(tmp_path)]) == 2
+    assert main(["reproduce", "figure3", *arguments, "--output", str(tmp_path)]) == 2
     err = capsys.readouterr().err
     assert words in err
     assert err.count("\n") == 1

@@ -10,7 +10,8 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 
 import bamdp
-from bamdp.gym import GymWorld, player as player_module
+from bamdp.gym import GymWorld
+from bamdp.gym import player as player_module
 
 PLANNER = bamdp.ThompsonSampling()
 PRIOR = bamdp.SparseDirichlet(alpha=0.2, beta=4.0)

@@ -1,10 +1,8 @@
-"""``python -m bamdp.cli.figure3``: the deep-sea comparison, a table, a picture and the records of all runs."""
+"""``bamdp reproduce figure3``: the deep-sea comparison, a table, a picture and the records of all runs."""
 
 from __future__ import annotations
 
-import argparse
 import math
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,27 +10,10 @@ from bamdp import _checks
 from bamdp.cli import console
 from bamdp.figure3 import CONTESTANTS, CONTESTS, PAPER, Record, collect, draw, summary
 
-FOLDER = "results/figure3"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
-    parser.add_argument("--runs", type=int, default=10, help="runs of each contestant (default 10)")
-    parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
-    parser.add_argument(
-        "--contests", nargs="+", metavar="NAME", default=list(CONTESTS), help=", ".join(CONTESTS)
-    )
-    parser.add_argument(
-        "--contestants", nargs="+", metavar="NAME", default=list(CONTESTANTS), help=", ".join(CONTESTANTS)
-    )
-    parser.add_argument(
-        "--output", default=FOLDER, metavar="FOLDER", help=f"default {FOLDER}; runs in it are kept"
-    )
-
-
-def do(given: argparse.Namespace) -> int:
-    """The command alone."""
-    return make(given.output, given.contests, given.contestants, given.runs, given.jobs)
+FOLDER, RUNS = "results/figure3", 10
+QUICK_FOLDER, QUICK_RUNS = "out/figure3-quick", 2
+QUICK_CONTESTS = ["episode-10"]
+QUICK_CONTESTANTS = ["dss-sparse", "psrl-sparse", "rmax", "dss-flat"]
 
 
 def make(folder: str, contests: Sequence[str], contestants: Sequence[str], runs: int, jobs: int) -> int:
@@ -79,20 +60,3 @@ def _print(records: Sequence[Record]) -> None:
     columns = ("contest", "agent", "bad episodes", "range", "runs", "paper", "CPU s")
     title = "Total bad episodes, mean ± half-width of the 95% interval"
     console.print_table(columns, rows, title, numbers=columns[2:])
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command alone; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m bamdp.cli.figure3", description=__doc__)
-    add_arguments(parser)
-    try:
-        return do(parser.parse_args(arguments))
-    except KeyboardInterrupt:
-        return 130
-    except (ValueError, TypeError, OSError) as error:
-        console.note(f"error: {error}")
-        return 2
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -80,7 +80,7 @@ def add_tune(parser: Parser) -> None:
 def add_reproduce(parser: Parser) -> None:
     """Of ``bamdp reproduce``."""
     parser.epilog = "Example: bamdp reproduce table1 --quick --jobs 2"
-    parser.add_argument("targets", metavar="TARGET", nargs="+", help="such as table1")
+    parser.add_argument("targets", metavar="TARGET", nargs="+", help="table1 or figure3")
     parser.add_argument(
         "--as",
         dest="way",

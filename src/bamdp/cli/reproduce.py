@@ -8,16 +8,41 @@ from pathlib import Path
 from bamdp import _checks
 from bamdp.cli import console, studies
 
+FIGURE3 = "figure3"
+
 
 def do(given: argparse.Namespace) -> int:
     """The command."""
     from bamdp.lab.papers import TARGETS
 
     for name in given.targets:
-        _checks.one_of(name, "target", TARGETS)
+        _checks.one_of(name, "target", [*TARGETS, FIGURE3])
     for name in given.targets:
-        _reproduce(name, given)
+        if name == FIGURE3:
+            _deep_sea(given)
+        else:
+            _reproduce(name, given)
     return 0
+
+
+def _deep_sea(given: argparse.Namespace) -> None:
+    from bamdp.cli import figure3
+    from bamdp.figure3 import CONTESTANTS, CONTESTS
+
+    if given.json:
+        raise ValueError(
+            f"{FIGURE3} has no JSON form: its runs are in runs.jsonl, in the folder that --output names"
+        )
+    contests = given.environments or (figure3.QUICK_CONTESTS if given.quick else list(CONTESTS))
+    contestants = given.algorithms or (figure3.QUICK_CONTESTANTS if given.quick else list(CONTESTANTS))
+    folder = given.output or (figure3.QUICK_FOLDER if given.quick else figure3.FOLDER)
+    figure3.make(
+        folder,
+        contests,
+        contestants,
+        figure3.QUICK_RUNS if given.quick else figure3.RUNS,
+        1 if given.jobs is None else given.jobs,
+    )
 
 
 def _reproduce(name: str, given: argparse.Namespace) -> None:
