@@ -36,13 +36,8 @@ def _deep_sea(given: argparse.Namespace) -> None:
     contests = given.environments or (figure3.QUICK_CONTESTS if given.quick else list(CONTESTS))
     contestants = given.algorithms or (figure3.QUICK_CONTESTANTS if given.quick else list(CONTESTANTS))
     folder = given.output or (figure3.QUICK_FOLDER if given.quick else figure3.FOLDER)
-    figure3.make(
-        folder,
-        contests,
-        contestants,
-        figure3.QUICK_RUNS if given.quick else figure3.RUNS,
-        1 if given.jobs is None else given.jobs,
-    )
+    runs = figure3.QUICK_RUNS if given.quick else figure3.RUNS
+    figure3.make(folder, contests, contestants, runs, 1 if given.jobs is None else given.jobs)
 
 
 def _reproduce(name: str, given: argparse.Namespace) -> None:
