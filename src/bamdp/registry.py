@@ -119,6 +119,12 @@ def list_priors() -> list[Info]:
     ]
 
 
+def list_rewards() -> list[Info]:
+    """All reward models that :func:`make_rewards` knows."""
+    known = Info("known", "The environment's own rewards, told to the agent.", {})
+    return [known, *(Info(name, _help(named), defaults(named)) for name, named in LEARNED.items())]
+
+
 def make_planner(name: str, settings: Mapping[str, str] | None = None) -> Planner:
     """A planner from its name and written parameters.
 

@@ -53,7 +53,7 @@ def test_the_next_normal_reward_is_a_student_variable():
 
 
 def test_normal_evidence_has_its_closed_form():
-    m, lam, alpha, beta = posterior(NORMAL, DATA)
+    _, lam, alpha, beta = posterior(NORMAL, DATA)
     n = len(DATA)
     want = gammaln(alpha) - gammaln(NORMAL.alpha) + 0.5 * math.log(NORMAL.lam / lam)
     want += NORMAL.alpha * math.log(NORMAL.beta) - alpha * math.log(beta) - 0.5 * n * math.log(2 * math.pi)
@@ -187,7 +187,7 @@ def test_a_real_value_that_equals_the_stand_in_stays_apart_from_it():
 def test_a_value_too_many_is_refused_and_nothing_is_lost(tmp_path):
     belief = belief_of(UNKNOWN, [1.0, 2.0, 3.0, 4.0])
     before = content((belief.T, belief.R))
-    with pytest.raises(ValueError, match="room for 4 distinct rewards.*raise max_values"):
+    with pytest.raises(ValueError, match=r"room for 4 distinct rewards.*raise max_values"):
         belief.observe(0, 1, 5.0, 0)
     with pytest.raises(ValueError, match=r"transition 1: .*raise max_values"):
         belief.observe_many([0, 0], [1, 1], [1.0, 5.0], [0, 0])
@@ -282,7 +282,7 @@ def test_bounds_are_for_planners_that_need_a_range():
     assert verbs.reward_range(NORMAL.state(S, A)) == (-math.inf, math.inf)
     assert verbs.reward_range(FiniteRewards(values=(3.0, -1.0)).state(S, A)) == (-1.0, 3.0)
     belief = Dirichlet().belief(S, A, rewards=NormalGamma(bounds=(-1.0, 2.0)))
-    with pytest.raises(ValueError, match="outside the bounds.*widen"):
+    with pytest.raises(ValueError, match=r"outside the bounds.*widen"):
         belief.observe(0, 0, 2.5, 0)
 
 

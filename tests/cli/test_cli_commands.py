@@ -60,7 +60,7 @@ def test_run_json_has_everything(capsys):
         "seed": 4,
     }
     assert found["parameters"] == {"resample": 5, "tol": 1e-4}
-    assert found["rewards"] == "KnownRewards"
+    assert found["rewards"] == "known"
     assert found["version"] == bamdp.__version__
     assert found["reproducible"] is True
     assert len(totals["values"]) == 3
@@ -87,9 +87,9 @@ def test_one_run_has_no_standard_error(capsys):
 
 
 def test_a_bandit_learns_its_rewards_by_default(capsys):
-    assert run_json(capsys, "run bandit thompson --runs 1 --steps 5")["rewards"] == "BetaBernoulli"
+    assert run_json(capsys, "run bandit thompson --runs 1 --steps 5")["rewards"] == "beta:a=1,b=1,by=pair"
     told = run_json(capsys, "run bandit bayes-greedy --rewards known --runs 1 --steps 5")
-    assert told["rewards"] == "KnownRewards"
+    assert told["rewards"] == "known"
 
 
 def test_an_own_model_from_a_file(tmp_path, capsys):
@@ -221,3 +221,52 @@ def test_ctrl_c_ends_quietly_with_status_130(jobs):
     assert out == b""
     assert b"Traceback" not in err
     assert b"Error" not in err
+
+
+LAKE = "run gym:FrozenLake-v1:is_slippery=False thompson --prior sparse:beta=4 --steps 150 --runs 2"
+
+
+def test_a_gym_environment_is_run_like_any_other(capsys):
+    one = run_json(capsys, f"{LAKE} --objective lifetime")
+    two = run_json(capsys, f"{LAKE} --objective lifetime --jobs 2")
+    assert {**one, **dict.fromkeys(TIMES)} == {**two, **dict.fromkeys(TIMES)}
+    assert one["env"] == "gym:FrozenLake-v1:is_slippery=False"
+    assert one["rewards"].startswith("normal:mu0=0,lam=0.001")
+    assert one["objective"] == "lifetime"
+    assert one["optimum"] is one["share_of_optimum"] is None
+    assert len(one["episodes"]["completed"]) == 2
+    assert 0.0 <= one["episodes"]["success"] <= 1.0
+    assert one["episodes"]["mean_return"] <= 1.0
+
+
+def test_episodes_are_in_the_table(capsys):
+    assert main(f"{LAKE} --rewards finite:values=(0,1)".split()) == 0
+    out = capsys.readouterr().out
+    assert "episodes a run" in out
+    assert "success" in out
+    assert "optimum" not in out
+
+
+def test_the_objective_is_told_to_the_agent(tmp_path, capsys):
+    """Stay for 0.36 or end with 1: with γ = 0.7 it depends on what follows an end (see the tests of planners)."""
+    path = tmp_path / "stay.npz"
+    p = np.zeros((2, 2, 2))
+    p[0, 0, 1] = p[0, 1, 0] = 1.0
+    bamdp.FiniteMDP(p, [[1.0, 0.36], [0.0, 0.0]], terminal=[1]).save(path)
+    found = {}
+    for objective in ("episode", "lifetime"):
+        command = f"run file:{path} thompson --discount 0.7 --runs 1 --steps 60 --objective {objective}"
+        found[objective] = run_json(capsys, f"{command} --prior dirichlet:alpha=0.01")["episodes"][
+            "completed"
+        ][0]
+    assert found["episode"] < 20
+    assert found["lifetime"] > 40
+
+
+def test_learned_rewards_of_every_kind_are_listed_and_run(capsys):
+    assert main(["list", "rewards"]) == 0
+    out = capsys.readouterr().out
+    for name in ("known", "beta", "normal", "finite"):
+        assert name in out
+    found = run_json(capsys, "run double_loop thompson --rewards normal:by=next,mu0=0.5 --runs 1 --steps 5")
+    assert found["rewards"] == "normal:mu0=0.5,lam=0.001,alpha=2,beta=0.001,by=next"

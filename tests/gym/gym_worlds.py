@@ -25,21 +25,21 @@ class Corridor(gymnasium.Env):
 
 
 FORMS = {
-    "discrete from 7": dict(show=lambda s: s + 7, space=spaces.Discrete(4, start=7)),
-    "multi": dict(show=lambda s: np.array([s // 2, s % 2]), space=spaces.MultiDiscrete([2, 2])),
-    "binary": dict(show=lambda s: np.array([s // 2, s % 2], np.int8), space=spaces.MultiBinary(2)),
-    "tuple": dict(
-        show=lambda s: (s // 2, np.array([s % 2])),
-        space=spaces.Tuple([spaces.Discrete(2), spaces.MultiDiscrete([2])]),
-    ),
-    "dict": dict(
-        show=lambda s: {"high": s // 2, "low": (s % 2,)},
-        space=spaces.Dict({"low": spaces.Tuple([spaces.Discrete(2)]), "high": spaces.Discrete(2)}),
-    ),
-    "actions": dict(
-        actions=spaces.Tuple([spaces.Discrete(2, start=1), spaces.MultiBinary(1)]),
-        read=lambda a: int(a[0] == 2 and a[1][0] == 1),
-    ),
+    "discrete from 7": {"show": lambda s: s + 7, "space": spaces.Discrete(4, start=7)},
+    "multi": {"show": lambda s: np.array([s // 2, s % 2]), "space": spaces.MultiDiscrete([2, 2])},
+    "binary": {"show": lambda s: np.array([s // 2, s % 2], np.int8), "space": spaces.MultiBinary(2)},
+    "tuple": {
+        "show": lambda s: (s // 2, np.array([s % 2])),
+        "space": spaces.Tuple([spaces.Discrete(2), spaces.MultiDiscrete([2])]),
+    },
+    "dict": {
+        "show": lambda s: {"high": s // 2, "low": (s % 2,)},
+        "space": spaces.Dict({"low": spaces.Tuple([spaces.Discrete(2)]), "high": spaces.Discrete(2)}),
+    },
+    "actions": {
+        "actions": spaces.Tuple([spaces.Discrete(2, start=1), spaces.MultiBinary(1)]),
+        "read": lambda a: int(a[0] == 2 and a[1][0] == 1),
+    },
 }
 
 
@@ -62,7 +62,10 @@ def change_actions(wrapper, found):
 
 
 FAULTS = {
-    "state": (lambda env, found: (99, *found[1:]), "outside its observation space: 99 should be a whole number in 0..3"),
+    "state": (
+        lambda env, found: (99, *found[1:]),
+        "outside its observation space: 99 should be a whole number in 0..3",
+    ),
     "nan": (lambda env, found: (found[0], float("nan"), *found[2:]), "reward must be finite, got nan"),
     "actions": (change_actions, r"changed its action space to Discrete\(5\)"),
     "mask": (

@@ -101,14 +101,16 @@ def test_a_mask_that_changes_is_refused():
             self.masks = getattr(self, "masks", 0) + 1
             return *super().step(action)[:4], {"action_mask": np.array([1, self.masks % 2], np.int8)}
 
-    with pytest.raises(ValueError, match="action mask of state . has changed"):
+    with pytest.raises(ValueError, match=r"action mask of state . has changed"):
         player(Moody()).play(steps=100, seed=0)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_when_the_environment_fails_nothing_learned_is_lost(fault, tmp_path):
     make, words = FAULTS[fault]
-    one = bamdp.GymAgent.for_env(Faulty(TimeLimit(Corridor(), 50), 60, make), PLANNER, PRIOR, objective="lifetime", seed=0)
+    one = bamdp.GymAgent.for_env(
+        Faulty(TimeLimit(Corridor(), 50), 60, make), PLANNER, PRIOR, objective="lifetime", seed=0
+    )
     with pytest.raises(ValueError, match=words) as caught:
         one.play(steps=100, seed=0)
     done = 60 if fault == "mask" else 59  # a wrong mask comes with a step that is fine
@@ -207,7 +209,7 @@ def test_worlds_from_text():
     ):
         with pytest.raises(ValueError, match=words):
             bamdp.make_world(text)
-    with pytest.raises(ValueError, match="use bamdp.make_world"):
+    with pytest.raises(ValueError, match=r"use bamdp\.make_world"):
         bamdp.make_env("gym:FrozenLake-v1")
 
 

@@ -36,9 +36,8 @@ def test_parameters_limits_and_starts_are_passed_on():
     env = gymnasium.make("bamdp/Grid-v0", size=3, max_episode_steps=7)
     assert env.observation_space.n == 9
     assert env.reset(seed=0, options={"state": 5})[0] == 5
-    for step in range(7):
-        *_, truncated, _ = env.step(0)
-    assert truncated, step
+    cuts = [env.step(0)[3] for _ in range(7)]
+    assert cuts == [False] * 6 + [True]
     with pytest.raises(ValueError, match=r"state must be in 0\.\.8"):
         env.reset(options={"state": 9})
 

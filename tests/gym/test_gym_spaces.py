@@ -60,7 +60,10 @@ def test_things_are_numbered_as_they_appear_up_to_a_stated_number():
         (lambda: number_observations(spaces.Box(0, 1), 9, None)(np.zeros(1)), "make them discrete"),
         (lambda: number_observations(spaces.Text(5), None, None), "make them discrete"),
         (lambda: number_observations(spaces.MultiDiscrete([999] * 3), None, None), "say max_states"),
-        (lambda: number_observations(spaces.Discrete(2), None, lambda x: x), r"observation=\.\.\. say max_states"),
+        (
+            lambda: number_observations(spaces.Discrete(2), None, lambda x: x),
+            r"observation=\.\.\. say max_states",
+        ),
         (lambda: number_observations(spaces.Discrete(2), 0, None), "max_states must be at least 1"),
         (lambda: number_actions(spaces.Box(0, 1)), "ActionWrapper"),
         (lambda: number_actions(spaces.MultiBinary(40)), "more than"),

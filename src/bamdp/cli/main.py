@@ -17,7 +17,7 @@ import bamdp
 from bamdp import _checks
 from bamdp.cli import arguments, console, lab_arguments
 
-LISTS = ("envs", "planners", "priors")
+LISTS = ("envs", "planners", "priors", "rewards")
 KINDS = {"what": "list", "lab_command": "lab command"}  # what messages call an argument
 
 

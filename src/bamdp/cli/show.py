@@ -8,13 +8,19 @@ from typing import Any
 
 from bamdp.cli import console
 from bamdp.envs import list_envs
-from bamdp.registry import list_planners, list_priors
+from bamdp.registry import list_planners, list_priors, list_rewards
 
-LISTS: dict[str, Any] = {"envs": list_envs, "planners": list_planners, "priors": list_priors}
+LISTS: dict[str, Any] = {
+    "envs": list_envs,
+    "planners": list_planners,
+    "priors": list_priors,
+    "rewards": list_rewards,
+}
 TITLES = {
-    "envs": "Environments   (parameters: grid:size=7; your own model: file:model.npz)",
+    "envs": "Environments   (parameters: grid:size=7; your own model: file:model.npz; Gymnasium's: gym:FrozenLake-v1)",
     "planners": "Planners   (parameters: --set n_steps=100)",
     "priors": "Priors   (parameters: sparse:alpha=0.2,beta=6; alpha may be x/S; a mixture: flat+sparse)",
+    "rewards": "Rewards   (parameters: normal:mu0=1,by=next)",
 }
 
 
