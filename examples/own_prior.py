@@ -1,36 +1,42 @@
-"""A prior of your own at work: Thompson sampling in a deterministic world, with three priors.
+"""A prior of your own: on a grid one comes to a neighbouring square, or is put back to the start.
 
-``Deterministic`` is defined in ``deterministic.py``. It fits the double loop exactly; the sparse prior with β = 6 comes
-close to it, and is as good. Run it as ``python examples/own_prior.py [picture.png]``.
+A prior is a few parameters and the posterior before any data. Here that is a Dirichlet on the neighbours, of which
+everything else, down to compiled planning, is had for nothing. Run: python examples/own_prior.py
 """
 
-from __future__ import annotations
-
-import sys
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
-from deterministic import Deterministic
 
 import bamdp
-from bamdp.lab import figures
-
-PRIORS = {
-    "Deterministic (ours)": Deterministic(),
-    "SparseDirichlet, β = 6": bamdp.SparseDirichlet(alpha=0.2, beta=6.0),
-    "Dirichlet, 1/S": bamdp.Dirichlet(alpha=1 / 9),
-}
 
 
-def main(path: str = "own-prior.png", runs: int = 20, steps: int = 400) -> dict[str, float]:
-    """Draw the picture; returns the mean total of each prior."""
-    env = bamdp.make_env("double_loop")
-    curves = {}
-    for name, prior in PRIORS.items():
-        rewards = []
-        for seed in range(runs):
+@bamdp.saveable
+@dataclass(frozen=True)
+class Neighbours(bamdp.Prior):
+    """Each square leads to itself, to a neighbour on a square grid, or to square 0, with prior count alpha each."""
+
+    alpha: float = 0.5
+
+    def state(self, n_states, n_actions):
+        size = round(n_states**0.5)
+        if size * size != n_states:
+            raise ValueError(f"Neighbours is for square grids, and {n_states} states are none")
+        column, row = np.divmod(np.arange(n_states), size)
+        distance = abs(column[:, None] - column) + abs(row[:, None] - row)
+        counts = np.where(distance <= 1, self.alpha, 0.0)
+        counts[:, 0] = self.alpha
+        alpha = np.repeat(counts[:, None, :], n_actions, axis=1)
+        return bamdp.Dirichlet(alpha=alpha).state(n_states, n_actions)
+
+
+def main() -> None:
+    env = bamdp.make_env("grid5")
+    for prior in (bamdp.Dirichlet(alpha=1 / 25), bamdp.SparseDirichlet(beta=2.0), Neighbours()):
+        totals = []
+        for seed in range(5):
             agent = bamdp.Agent(
-                bamdp.ThompsonSampling(resample=5),
+                bamdp.DSS(n_policies=2, n_samples=2, n_steps=25),
                 prior=prior,
                 rewards=env.rewards,
                 n_states=env.n_states,
@@ -38,16 +44,9 @@ def main(path: str = "own-prior.png", runs: int = 20, steps: int = 400) -> dict[
                 discount=0.95,
                 seed=seed,
             )
-            rewards.append(bamdp.simulate(agent, env, steps, seed=seed).rewards)
-        curves[name] = np.array(rewards)
-    note = f"mean of {runs} runs, 95% band"
-    figure = figures.reward_figure(
-        curves, window=45, optimum=0.4, title="Double loop, three priors", note=note
-    )
-    figures.save(figure, Path(path).with_suffix(""), [Path(path).suffix[1:]])
-    return {name: float(rewards.sum(axis=1).mean()) for name, rewards in curves.items()}
+            totals.append(bamdp.simulate(agent, env, steps=300, seed=seed).total_reward)
+        print(f"{type(prior).__name__}: {np.mean(totals):.1f} in 300 steps, mean of 5 runs")
 
 
 if __name__ == "__main__":
-    for label, total in main(*sys.argv[1:]).items():
-        print(f"{label:24} {total:6.1f}")
+    main()

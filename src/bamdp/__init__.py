@@ -22,7 +22,15 @@ from bamdp.beliefs import (
     RewardModel,
     SparseDirichlet,
 )
-from bamdp.envs import Environment, from_mdp, list_envs, make_env, make_world, maze_door_models
+from bamdp.envs import (
+    Environment,
+    from_function,
+    from_mdp,
+    list_envs,
+    make_env,
+    make_world,
+    maze_door_models,
+)
 from bamdp.generators import PI, RTDP, VI, Generator, register_generator
 from bamdp.mdp import (
     FiniteMDP,
@@ -135,6 +143,7 @@ __all__ = [
     "Tree",
     "__version__",
     "evaluate_policy",
+    "from_function",
     "from_mdp",
     "gain",
     "list_envs",

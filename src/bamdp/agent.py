@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks, _serial
 from bamdp._kernels.random import Seed, new_state
-from bamdp.beliefs.base import Prior, RewardModel
+from bamdp.beliefs.base import Belief, Prior, RewardModel
 from bamdp.beliefs.episodes import BEGIN_AGAIN
 from bamdp.envs.world import World
 from bamdp.planners.base import Plan, Planner, Transition
@@ -92,6 +92,20 @@ class Agent:
         )
         self.rng = new_state(seed)
         self.memory = planner.start(self.belief, self.discount)
+
+    @classmethod
+    def with_belief(cls, planner: Planner, belief: Belief, *, discount: float, seed: Seed = None) -> Agent:
+        """An agent that begins with what is known already: a belief that was saved, or another agent's.
+
+        The belief is taken as it is, not copied: the agent will learn in it.
+        """
+        if not isinstance(planner, Planner):
+            raise TypeError(f"planner must be a planner such as DSS(), got {planner!r}")
+        discount = _checks.discount(discount)
+        memory = planner.start(belief, discount)
+        return _restored(
+            planner=planner, discount=discount, belief=belief, rng=new_state(seed), memory=memory
+        )
 
     def __repr__(self) -> str:
         return f"<Agent {self.planner} on {self.belief!r}, discount={self.discount}>"

@@ -59,10 +59,10 @@ def test_k_trade_off(run):
     assert 0.02 < c < 0.3
 
 
-def test_own_prior(tmp_path):
+def test_compare_priors(tmp_path):
     # In a process of its own: what is registered from outside belongs to the key of every compiled file after it.
     path = tmp_path / "own.png"
-    done = elsewhere(EXAMPLES / "own_prior.py", path)
+    done = elsewhere(EXAMPLES / "compare_priors.py", path)
     totals = {line[:24].strip(): float(line[24:]) for line in done.splitlines()}
     assert totals["Deterministic (ours)"] > 120
     assert path.read_bytes().startswith(b"\x89PNG")
@@ -82,8 +82,8 @@ def elsewhere(script, *arguments):
     return done.stdout
 
 
-def test_own_generator(run):
-    totals = run("own_generator", runs=3, steps=120)
+def test_compare_generators(run):
+    totals = run("compare_generators", runs=3, steps=120)
     assert totals["compiled PI"] == totals["PI in Python"]
 
 

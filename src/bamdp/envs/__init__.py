@@ -9,6 +9,7 @@ from bamdp.envs.deep_sea import DeepSea, deep_sea, deep_sea_stochastic
 from bamdp.envs.double_loop import double_loop
 from bamdp.envs.environment import Environment, bernoulli, from_mdp
 from bamdp.envs.file import from_file
+from bamdp.envs.function import from_function
 from bamdp.envs.grid import grid, grid5, grid10
 from bamdp.envs.maze import maze
 from bamdp.envs.maze_door import maze_door, maze_door_models
@@ -29,6 +30,7 @@ __all__ = [
     "deep_sea_stochastic",
     "double_loop",
     "from_file",
+    "from_function",
     "from_mdp",
     "grid",
     "grid5",

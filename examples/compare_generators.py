@@ -1,0 +1,65 @@
+"""A policy generator of your own: DSS with policies that are optimal, and with some that see three steps.
+
+Any function ``(mdp, discount) -> policy`` will do. Policy iteration in Python does what the compiled one does, step by
+step, only slower: their curves are one. Run it as ``python examples/compare_generators.py [picture.png]``.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import bamdp
+from bamdp.lab import figures
+
+
+def optimal(mdp: bamdp.FiniteMDP, discount: float) -> np.ndarray:
+    """Policy iteration, as DSS(generator="pi") has it compiled."""
+    return bamdp.policy_iteration(mdp, discount).policy
+
+
+def short_sighted(mdp: bamdp.FiniteMDP, discount: float) -> np.ndarray:
+    """Three sweeps of value iteration: a policy that sees three steps."""
+    P, R = mdp.dense(), mdp.expected_rewards
+    values = np.zeros(mdp.n_states)
+    for _ in range(3):
+        q = R + discount * P @ values
+        values = q.max(axis=1)
+    return q.argmax(axis=1)
+
+
+def main(path: str = "compare-generators.png", runs: int = 8, steps: int = 300) -> dict[str, float]:
+    """Draw the picture; returns the mean total of each generator."""
+    env = bamdp.make_env("chain")
+    curves = {}
+    for name, generator in {
+        "compiled PI": "pi",
+        "PI in Python": optimal,
+        "three sweeps": short_sighted,
+    }.items():
+        rewards = []
+        for seed in range(runs):
+            agent = bamdp.Agent(
+                bamdp.DSS(n_policies=4, n_samples=4, n_steps=5, generator=generator),
+                prior=bamdp.Dirichlet(alpha=0.2),
+                rewards=env.rewards,
+                n_states=env.n_states,
+                n_actions=env.n_actions,
+                discount=0.95,
+                seed=seed,
+            )
+            rewards.append(bamdp.simulate(agent, env, steps, seed=seed).rewards)
+        curves[name] = np.array(rewards)
+    note = f"mean of {runs} runs, 95% band"
+    figure = figures.reward_figure(
+        curves, window=50, optimum=0.4096, title="Chain, three generators", note=note
+    )
+    figures.save(figure, Path(path).with_suffix(""), [Path(path).suffix[1:]])
+    return {name: float(rewards.sum(axis=1).mean()) for name, rewards in curves.items()}
+
+
+if __name__ == "__main__":
+    for label, total in main(*sys.argv[1:]).items():
+        print(f"{label:14} {total:6.1f}")
