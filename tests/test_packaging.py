@@ -29,6 +29,11 @@ def test_versions_agree():
     assert PROJECT["project"]["version"] == bamdp.__version__ == cited[1]
 
 
+def test_every_public_name_is_there():
+    assert [name for name in bamdp.__all__ if not hasattr(bamdp, name)] == []
+    assert sorted(set(bamdp.__all__)) == sorted(bamdp.__all__)
+
+
 def test_constraints_are_names_and_versions_of_all_that_is_needed():
     lines = (ROOT / "constraints.txt").read_text().splitlines()
     assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9_.]+", line) for line in lines)
@@ -60,7 +65,7 @@ def test_the_readme_links_to_files_that_exist():
 
 
 def test_importing_the_package_does_not_import_what_is_slow_and_seldom_needed():
-    slow = ("scipy.special", "scipy.sparse", "matplotlib", "rich", "joblib")
+    slow = ("scipy.special", "scipy.sparse", "matplotlib", "rich", "joblib", "gymnasium")
     code = f"import sys, bamdp; print([name for name in {slow} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
