@@ -63,7 +63,13 @@ SMALL: dict[str, dict[str, str]] = {
     "bamcp": {"n_simulations": "30"},
     "bauct": {"n_simulations": "30"},
     "bayesian-sparse-sampling": {"n_trajectories": "6", "depth": "3"},
-    "bootstrapped-dqn": {"n_networks": "3", "n_hidden": "4", "batch_size": "8", "min_replay": "8", "replay_size": "20"},
+    "bootstrapped-dqn": {
+        "n_networks": "3",
+        "n_hidden": "4",
+        "batch_size": "8",
+        "min_replay": "8",
+        "replay_size": "20",
+    },
     "bfs3": {"n_successors": "2", "n_trajectories": "5", "depth": "4"},
 }
 # rewards by pair and by next state are one compiled type, so the latter need not meet every prior again
