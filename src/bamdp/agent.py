@@ -97,7 +97,8 @@ class Agent:
     def with_belief(cls, planner: Planner, belief: Belief, *, discount: float, seed: Seed = None) -> Agent:
         """An agent that begins with what is known already: a belief that was saved, or another agent's.
 
-        The belief is taken as it is, not copied: the agent will learn in it.
+        The belief is taken as it is, not copied: the agent will learn in it. Planners that keep statistics of their own
+        beside the belief (Q-learning, RMax) begin those anew.
         """
         if not isinstance(planner, Planner):
             raise TypeError(f"planner must be a planner such as DSS(), got {planner!r}")

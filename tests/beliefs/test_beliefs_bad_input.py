@@ -323,7 +323,7 @@ def test_a_generator_that_would_stand_still_is_refused():
 
 
 def test_a_model_too_large_to_draw_is_refused_with_the_cure(monkeypatch):
-    monkeypatch.setattr("bamdp.beliefs.base.MOST_ENTRIES", 50_000)
+    monkeypatch.setattr("bamdp.beliefs.belief.MOST_ENTRIES", 50_000)
     belief = Dirichlet(alpha=1.0).belief(200, 2)
     refused(lambda: belief.sample(0), MemoryError, "SparseDirichlet, or a smaller alpha")
     assert belief.mean().n_states == 200

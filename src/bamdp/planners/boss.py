@@ -19,8 +19,8 @@ chain, double_loop and grid5, on average).
 
 **Departures.** None in the algorithm. The merged MDP is solved by modified policy iteration from the last solution,
 until the changes of one sweep differ by at most ``tol``, so the policy loses at most γ/(1−γ)·tol in it. A state that
-turns out to be terminal also calls for a new draw. Visits are counted by the agent from its start on. Any prior
-will do; models whose rows are not independent are drawn as wholes.
+turns out to be terminal, or an action not to exist, also calls for a new draw. Visits are counted by the agent from its
+start on. Any prior will do; models whose rows are not independent are drawn as wholes.
 
 Reference: Asmuth, Li, Littman, Nouri & Wingate, "A Bayesian sampling approach to exploration in reinforcement
 learning" (UAI 2009).

@@ -1,0 +1,434 @@
+"""A belief: the posterior that lives.
+
+A :class:`Belief` holds a transition posterior ``T`` and a reward posterior ``R``, both NamedTuples of arrays
+that kernels understand (see :mod:`bamdp.beliefs.verbs`), and what is known in any case: which states are
+terminal and which actions exist. How episodes end and begin again is told in :mod:`bamdp.beliefs.episodes`.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import singledispatch
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bamdp import _checks, _serial
+from bamdp._kernels.jit import Calls, kernel
+from bamdp._kernels.random import as_state
+from bamdp._kernels.rows import Rows, Space
+from bamdp.beliefs import verbs
+from bamdp.beliefs.episodes import BEGIN_AGAIN, Episodes, new_episodes
+from bamdp.beliefs.models import empty_rows, mean_model, sample_model
+from bamdp.mdp.model import FiniteMDP
+
+if TYPE_CHECKING:
+    from bamdp.beliefs.base import Prior, RewardModel
+
+CHUNK = 1024  # observations taken in one go by observe_many
+SPARE = 64  # real observations for which room is made at a time
+MOST_ENTRIES = 1 << 30  # of a sampled model: 12 GB
+
+
+@singledispatch
+def with_room(state: Any, depth: int) -> Any:
+    """The same posterior with room for ``depth`` more pushes than it now holds."""
+    raise TypeError(f"{type(state).__name__} is no belief state")
+
+
+@singledispatch
+def pay_nothing(state: Any, row: int) -> None:
+    """Let a row of a reward posterior be known to pay nothing."""
+    raise ValueError(
+        f"{type(state).__name__} says what models pay, and does not say that beginning again pays nothing; with "
+        "objective='lifetime' give a reward model or known rewards"
+    )
+
+
+class Belief:
+    """A posterior over models μ = (P, R). Made by ``prior.belief(...)``.
+
+    Examples
+    --------
+    >>> from bamdp import Dirichlet
+    >>> belief = Dirichlet(alpha=1.0).belief(3, 2)
+    >>> belief.observe(0, 1, 0.0, 2)
+    >>> belief.predictive(0, 1)
+    array([0.25, 0.25, 0.5 ])
+    """
+
+    def __init__(
+        self,
+        prior: Prior,
+        reward_model: RewardModel | None,
+        T: Any,
+        R: Any,
+        space: Space,
+        episodes: Episodes | None = None,
+    ) -> None:
+        self.prior = prior
+        self.reward_model = reward_model
+        self.T = T
+        self.R = R
+        self.space = space
+        self.n_states, self.n_actions = map(int, space.allowed.shape)
+        self.log_evidence = 0.0
+        self.n_observed = 0
+        self.call = Calls()  # of kernels on the arrays of this belief
+        self.n_changes = 0  # how often the space has changed
+        self.episodes = new_episodes("episode", None, space.terminal) if episodes is None else episodes
+        self._room = 0  # simulated transitions that fit, until so many real ones have been seen
+        self._room_until = 0
+
+    def __repr__(self) -> str:
+        return f"<Belief {self.prior} after {self.n_observed} transitions, S={self.n_states}, A={self.n_actions}>"
+
+    # --- learning ---------------------------------------------------------------------------------------
+
+    def observe(self, s: int, a: int, r: float, s2: int, terminated: bool = False) -> None:
+        """Learn from one real transition (equation 2 of the paper); raises before anything is changed."""
+        s, a, s2, r = self._checked(s, a, r, s2)
+        if terminated:
+            s2 = self.episodes.end if self.episodes.end is not None else self._possible_end(s2, s)
+        self._learn(s, a, r, s2)
+        self.episodes.acted[s] = True
+        if terminated and not self.episodes.ends[s2]:
+            self._close(s2)
+
+    def begin(self, s: int) -> None:
+        """Learn that an episode began in ``s``: the first, or one after an end or a truncation."""
+        s = _checks.index(s, "start state", self.n_states)
+        if self.episodes.ends[s]:
+            raise ValueError(
+                f"state {s} ends episodes, so none can begin there; if it does not always end them, give the agent a "
+                "state that stands for the end (end=...)"
+            )
+        ends = np.flatnonzero(self.episodes.ends).tolist() if self.episodes.again else []
+        for state in ends[1:]:  # so that all learn it or none does
+            if not self.predictive(state, BEGIN_AGAIN)[s] > 0.0:
+                raise ValueError(self._refusal(state, BEGIN_AGAIN, 0.0, s))
+        before = self.log_evidence
+        for i, state in enumerate(ends):
+            self._learn(state, BEGIN_AGAIN, 0.0, s)
+            if i == 0:  # one start is one piece of evidence, in however many rows it is kept
+                before = self.log_evidence
+        self.log_evidence = before
+        self.episodes.starts[s] += 1
+
+    def allow(self, s: int, actions: ArrayLike) -> None:
+        """Learn which actions exist in ``s``, bool ``[A]``: what an environment's action mask tells."""
+        s = _checks.index(s, "state", self.n_states)
+        mask = np.asarray(actions).astype(bool)
+        if mask.shape != (self.n_actions,):
+            raise ValueError(
+                f"the action mask must have {self.n_actions} entries, got shape {list(mask.shape)}"
+            )
+        if self.episodes.ends[s] or np.array_equal(mask, self.space.allowed[s]):
+            return
+        if not mask.any():
+            raise ValueError(f"the action mask of state {s} allows nothing; mark the state terminal instead")
+        self.space.allowed[s] = mask
+        self.n_changes += 1
+
+    def _learn(self, s: int, a: int, r: float, s2: int) -> None:
+        self.reserve(1)
+        log_p = self.call(_observe, self.T, self.R, s * self.n_actions + a, s2, r)
+        if log_p == -math.inf:
+            raise ValueError(self._refusal(s, a, r, s2))
+        self.log_evidence += log_p
+        self.n_observed += 1
+
+    def _refusal(self, s: int, a: int, r: float, s2: int) -> str:
+        if self.reward_model is not None and self.predictive(s, a)[s2] > 0.0:
+            return self.reward_model.refusal(r)
+        return (
+            f"the prior gives probability 0 to going from state {s} by action {a} to state {s2} with reward {r}; "
+            "use a prior that allows it"
+        )
+
+    def _possible_end(self, s2: int, s: int) -> int:
+        """Refuse an end where things went on before, if ends are followed by starts."""
+        if self.episodes.again and (s2 == s or self.episodes.acted[s2]):
+            raise ValueError(
+                f"an episode ended in state {s2}, where others went on; give the agent a state that stands for the end "
+                "(end=...)"
+            )
+        return s2
+
+    def _close(self, state: int) -> None:
+        """Make a state one in which episodes end."""
+        self.n_changes += 1
+        self.episodes.ends[state] = True
+        if not self.episodes.again:
+            self.space.terminal[state] = True
+            return
+        self.space.terminal[state] = False
+        self.space.allowed[state] = False
+        self.space.allowed[state, BEGIN_AGAIN] = True
+        row = state * self.n_actions + BEGIN_AGAIN
+        pay_nothing(self.R, row)
+        if not self.predictive(state, BEGIN_AGAIN).any():
+            raise ValueError(
+                f"{self.prior} knows nothing that follows state {state}, which ends episodes; for objective='lifetime' "
+                "use a prior that learns, such as Dirichlet, or models in which the state named end leads to a start"
+            )
+        before = self.log_evidence
+        for start in np.flatnonzero(self.episodes.starts).tolist():
+            for _ in range(self.episodes.starts[start]):
+                self._learn(state, BEGIN_AGAIN, 0.0, start)
+        if self.episodes.ends.sum() > 1:  # this evidence was counted already
+            self.log_evidence = before
+
+    def observe_many(
+        self, s: ArrayLike, a: ArrayLike, r: ArrayLike, s2: ArrayLike, terminated: ArrayLike | None = None
+    ) -> None:
+        """Learn from arrays of transitions, in order: all of them, or none if one is refused."""
+        states, actions, nexts = (np.asarray(x) for x in (s, a, s2))
+        rewards = _checks.numbers(r, "r")
+        ends = np.zeros(states.shape, bool) if terminated is None else np.asarray(terminated, bool)
+        shapes = {x.shape for x in (states, actions, rewards, nexts, ends)}
+        if len(shapes) != 1 or states.ndim != 1:
+            raise ValueError(f"s, a, r, s2 and terminated must be vectors of one length, got shapes {shapes}")
+        for name, values, size in (
+            ("s", states, self.n_states),
+            ("a", actions, self.n_actions),
+            ("s2", nexts, self.n_states),
+        ):
+            if not np.issubdtype(values.dtype, np.integer) and len(values):
+                raise TypeError(f"{name} must be whole numbers, got {values.dtype}")
+            bad = np.flatnonzero((values < 0) | (values >= size))
+            if len(bad):
+                raise ValueError(f"{name}[{bad[0]}] must be in 0..{size - 1}, got {values[bad[0]]}")
+        states, actions, nexts = (x.astype(np.int64) for x in (states, actions, nexts))
+        if self.episodes.end is not None:
+            nexts[ends] = self.episodes.end
+        self._check_possible(states, actions, nexts, rewards, ends)
+        row = states * self.n_actions + actions
+        after = self.copy()
+        for begin in range(0, len(row), CHUNK):
+            part = slice(begin, begin + CHUNK)
+            after.reserve(len(row[part]))
+            done, log_p = _observe_many(after.T, after.R, row[part], nexts[part], rewards[part])
+            after.log_evidence += log_p
+            after.n_observed += done
+            if done < len(row[part]):
+                i = begin + done
+                why = after._refusal(int(states[i]), int(actions[i]), float(rewards[i]), int(nexts[i]))
+                raise ValueError(f"transition {i}: {why}")
+        vars(self).update({**vars(after), "space": self.space, "episodes": self.episodes})
+        self.episodes.acted[states] = True
+        for state in np.unique(nexts[ends]).tolist():
+            if not self.episodes.ends[state]:
+                self._close(state)
+
+    def _check_possible(
+        self,
+        s: NDArray[np.int64],
+        a: NDArray[np.int64],
+        s2: NDArray[np.int64],
+        r: NDArray[np.float64],
+        ends: NDArray[np.bool_],
+    ) -> None:
+        """Refuse bad rewards, terminal states and actions that do not exist."""
+        bad = np.flatnonzero(~np.isfinite(r))
+        if len(bad):
+            raise ValueError(f"r[{bad[0]}] must be a finite number, got {r[bad[0]]}")
+        if self.reward_model is not None:
+            for reward in np.unique(r).tolist():
+                self.reward_model.check(reward)
+        bad = np.flatnonzero(~self.space.allowed[s, a])
+        if len(bad):
+            raise ValueError(f"a[{bad[0]}] = {a[bad[0]]} does not exist in state {s[bad[0]]} (action_mask)")
+        ended_at = np.where(self.episodes.ends, -1, len(s))  # [S]: when each state turned out terminal
+        np.minimum.at(ended_at, s2[ends], np.flatnonzero(ends))
+        bad = np.flatnonzero(ended_at[s] < np.arange(len(s)))
+        if len(bad):
+            raise ValueError(f"s[{bad[0]}] = {s[bad[0]]} is a terminal state: nothing follows it")
+        if self.episodes.again and self.episodes.end is None:
+            acted = self.episodes.acted.copy()
+            acted[s] = True
+            for state in np.unique(s2[ends]).tolist():
+                if acted[state]:
+                    self._possible_end(state, state)
+
+    def _checked(self, s: int, a: int, r: float, s2: int) -> tuple[int, int, int, float]:
+        s = _checks.index(s, "state", self.n_states)
+        a = _checks.index(a, "action", self.n_actions)
+        s2 = _checks.index(s2, "next state", self.n_states)
+        if self.episodes.ends[s]:
+            raise ValueError(
+                f"state {s} is terminal: nothing follows it; begin a new episode at a start state"
+            )
+        if not self.space.allowed[s, a]:
+            raise ValueError(f"action {a} does not exist in state {s} (action_mask)")
+        r = _checks.real(r, "reward")
+        if self.reward_model is not None:
+            self.reward_model.check(r)
+        return s, a, s2, r
+
+    # --- asking -----------------------------------------------------------------------------------------
+
+    def predictive(self, s: int, a: int) -> NDArray[np.float64]:
+        """ν(· | s, a), float64 [S]: the law of the next state with the model integrated out."""
+        return self._row(s, a)[0]
+
+    def expected_reward(self, s: int, a: int) -> float:
+        """E[r | s, a] with the model integrated out."""
+        return float(self._row(s, a)[1])
+
+    def _row(self, s: int, a: int) -> tuple[NDArray[np.float64], float]:
+        s = _checks.index(s, "state", self.n_states)
+        a = _checks.index(a, "action", self.n_actions)
+        row = s * self.n_actions + a
+        room = 64
+        while True:
+            index, prob = np.empty(room, np.int32), np.empty(room)
+            end, background, reward = _mean_row(self.T, self.R, row, index, prob)
+            if end != verbs.NO_ROOM:
+                break
+            room *= 4
+        out = np.full(self.n_states, background / self.n_states)
+        out[index[:end]] += prob[:end]
+        return out, reward
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """Posterior weights of the models of a FiniteModels or the components of a Mixture."""
+        if not hasattr(self.T, "weights"):
+            raise AttributeError(f"{self.prior} has no weights; they belong to FiniteModels and Mixture")
+        return np.array(self.T.weights.now)
+
+    def sample(self, rng: Any) -> FiniteMDP:
+        """A model drawn from the posterior. ``rng``: a numpy Generator, or anything that seeds one."""
+        rows = self._fill(sample_model, as_state(rng))
+        return FiniteMDP.from_rows(rows, self._known())
+
+    def mean(self) -> FiniteMDP:
+        """The posterior mean model: rows are the predictives, rewards the expected ones."""
+        return FiniteMDP.from_rows(self._fill(mean_model), self._known())
+
+    def _known(self) -> Space:
+        return Space(self.space.terminal.copy(), self.space.allowed.copy())
+
+    def _fill(self, fill: Any, *rng: NDArray[np.uint64]) -> Rows:
+        room = 16 * self.n_states * self.n_actions
+        while True:
+            if room > MOST_ENTRIES:
+                raise MemoryError(
+                    f"a model drawn from {self.prior} has more than {room // 4} possible transitions; use a "
+                    "prior with fewer outcomes a row, such as SparseDirichlet, or a smaller alpha"
+                )
+            rows = empty_rows(self.n_states * self.n_actions, room)
+            state = [x.copy() for x in rng]
+            end = fill(self.T, self.R, self.space, rows, *state)
+            if end != verbs.NO_ROOM:
+                for mine, used in zip(rng, state):
+                    mine[:] = used
+                return rows._replace(index=rows.index[:end].copy(), prob=rows.prob[:end].copy())
+            room *= 4
+
+    # --- keeping ----------------------------------------------------------------------------------------
+
+    def reserve(self, depth: int) -> None:
+        """Make room for ``depth`` simulated transitions on top of what is there."""
+        if depth > self._room or self.n_observed >= self._room_until:
+            self._room = max(depth, self._room)
+            self._room_until = self.n_observed + SPARE
+            self.T = _kept(self.T, with_room(self.T, self._room + SPARE))
+            self.R = _kept(self.R, with_room(self.R, self._room + SPARE))
+
+    def copy(self) -> Belief:
+        """An independent belief in the same state."""
+        T, R = copy_state((self.T, self.R))
+        space, episodes = copy_state(self.space), self.episodes.copy()
+        twin = Belief(self.prior, self.reward_model, T, R, space, episodes)
+        twin.log_evidence = self.log_evidence
+        twin.n_observed, twin.n_changes = self.n_observed, self.n_changes
+        return twin
+
+    def save(self, path: Any) -> None:
+        """Write the belief to one ``.npz`` file, without pickle."""
+        _serial.save(path, self)
+
+    @staticmethod
+    def load(path: Any) -> Belief:
+        """Read a belief that :meth:`save` wrote."""
+        return _serial.load(path, Belief)
+
+
+def _kept(old: Any, new: Any) -> Any:
+    """``old`` if ``new`` is made of the same arrays: Numba need not look at it again."""
+    same = all(x is y if not isinstance(x, tuple) else _kept(x, y) is x for x, y in zip(old, new))
+    return old if same else new
+
+
+def copy_state(state: Any, seen: dict[int, Any] | None = None) -> Any:
+    """A deep copy of nested NamedTuples of arrays; an array that stands twice is copied once."""
+    seen = {} if seen is None else seen
+    if isinstance(state, np.ndarray):
+        if id(state) not in seen:
+            seen[id(state)] = state.copy()
+        return seen[id(state)]
+    if isinstance(state, tuple):
+        parts = [copy_state(x, seen) for x in state]
+        return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
+    return state
+
+
+@kernel
+def _observe(T, R, row, s2, r):
+    """Learn one transition; returns the log predictive probability, -inf (nothing changed) if it is 0."""
+    log_p = verbs.log_probability(T, row, s2)
+    if not log_p > -np.inf:
+        return -np.inf
+    verbs.push(T, row, s2)
+    log_q = verbs.log_reward_probability(R, row, s2, r)
+    if not log_q > -np.inf:
+        verbs.pop(T)
+        return -np.inf
+    verbs.push_reward(R, row, s2, r)
+    verbs.commit(T, row)
+    verbs.commit_reward(R, row)
+    return log_p + log_q
+
+
+@kernel
+def _observe_many(T, R, row, s2, r):
+    total = 0.0
+    for i in range(row.shape[0]):
+        log_p = _observe(T, R, row[i], s2[i], r[i])
+        if log_p == -np.inf:
+            return i, total
+        total += log_p
+    return row.shape[0], total
+
+
+@kernel
+def _mean_row(T, R, row, index, prob):
+    end, background = verbs.mean_row(T, row, index, prob, 0)
+    if end == verbs.NO_ROOM:
+        return end, 0.0, 0.0
+    return end, background, verbs.expected_reward(R, row, index, prob, 0, end, background)
+
+
+_serial.known(
+    Belief,
+    take=lambda b: {
+        "prior": b.prior,
+        "reward_model": b.reward_model,
+        "T": b.T,
+        "R": b.R,
+        "space": b.space,
+        "log_evidence": b.log_evidence,
+        "n_observed": b.n_observed,
+        "episodes": b.episodes,
+    },
+    make=lambda parts: _restored(**parts),
+)
+
+
+def _restored(log_evidence: float, n_observed: int, **parts: Any) -> Belief:
+    belief = Belief(**parts)
+    belief.log_evidence, belief.n_observed = log_evidence, n_observed
+    return belief
