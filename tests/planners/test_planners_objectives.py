@@ -26,6 +26,7 @@ ENOUGH: dict[str, dict[str, str]] = {
     "sparse-sampling": {"width": "2", "depth": "7"},
     "epsilon-greedy": {"epsilon": "0"},
     "q-learning": {"epsilon": "0"},
+    "bootstrapped-dqn": {"n_networks": "5", "learning_rate": "0.01"},
     "bayesian-q-learning": {"update": "moment", "mu0": "1", "beta": "1"},
 }
 BEST = {"episode": (STAY, 1.2), "lifetime": (FINISH, 1.0 / (1.0 - DISCOUNT**2))}

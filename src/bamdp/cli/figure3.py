@@ -48,7 +48,7 @@ def _print(records: Sequence[Record]) -> None:
         paper = PAPER.get((line.contest, line.contestant))
         rows.append(
             [
-                CONTESTS[line.contest].title,
+                line.contest,
                 CONTESTANTS[line.contestant].label,
                 f"{line.mean:.1f}" + ("" if math.isnan(line.half_width) else f" ± {line.half_width:.1f}"),
                 f"{line.low}–{line.high}",

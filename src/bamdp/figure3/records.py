@@ -39,7 +39,8 @@ Job = tuple[str, str, int]  # contest, contestant, replicate
 
 def setting_text(contest: str, contestant: str) -> str:
     """All parameters of a contestant in a contest."""
-    return repr(CONTESTANTS[contestant].setting(CONTESTS[contest]))
+    s = CONTESTANTS[contestant].setting(CONTESTS[contest])
+    return f"{s.env}, {s.steps} steps, {s.objective}, discount {s.discount}: {s.planner} on {s.prior}, {s.rewards}"
 
 
 def run_record(job: Job) -> Record:
@@ -51,7 +52,7 @@ def run_record(job: Job) -> Record:
     assert isinstance(env, DeepSea)
     run = run_one(setting, replicate)
     bad = np.flatnonzero(env.bad_episodes(run.states, run.actions))
-    return Record(name, who, replicate, repr(setting), tuple(bad.tolist()), round(run.seconds, 2))
+    return Record(name, who, replicate, setting_text(name, who), tuple(bad.tolist()), round(run.seconds, 2))
 
 
 def read_records(path: Path) -> list[Record]:
@@ -90,7 +91,7 @@ def collect(
     for record in _run_all([job for key, job in keys.items() if key not in done], jobs):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a") as file:
-            file.write(json.dumps(asdict(record)) + "\n")
+            file.write(json.dumps(asdict(record), separators=(",", ":")) + "\n")
         done[record.key] = record
         tell(record)
     return [done[key] for key in keys]

@@ -245,12 +245,13 @@ class BootstrappedDQN(Planner):
             memory.learner = self._new_learner(memory, belief, rng)
         learner = memory.learner
         if memory.new_head:
+            self._catch_up(memory, belief, rng, memory.replay.n_seen - 1)  # all but the end of the last episode
             slot = np.empty(1, np.int64)
             _draw_slots(rng, self.n_networks, slot)
             learner.head_index = int(slot[0])
             learner.head = copy_networks(learner.now, slice(learner.head_index, learner.head_index + 1))
             memory.new_head = False
-        self._catch_up(memory, belief, rng)
+        self._catch_up(memory, belief, rng, memory.replay.n_seen)
         return forward(learner.head, np.array([state]))[2][0, 0] + learner.prior[learner.head_index, state]
 
     def _new_learner(self, memory: Memory, belief: Belief, rng: np.ndarray) -> Learner:
@@ -274,11 +275,11 @@ class BootstrappedDQN(Planner):
             head=copy_networks(now, slice(0, 1)),
         )
 
-    def _catch_up(self, memory: Memory, belief: Belief, rng: np.ndarray) -> None:
-        """Train for every transition that was seen and not yet learned from."""
+    def _catch_up(self, memory: Memory, belief: Belief, rng: np.ndarray, until: int) -> None:
+        """Train for the transitions before number ``until`` that were not yet learned from."""
         replay, learner = memory.replay, _born(memory)
         capacity = len(replay.reward)
-        while memory.n_learned < replay.n_seen:
+        while memory.n_learned < until:
             slot = memory.n_learned % capacity
             _draw_marks(rng, self.mask_probability, replay.mask[slot], replay.noise[slot])
             memory.n_learned += 1
