@@ -245,7 +245,9 @@ class BootstrappedDQN(Planner):
             memory.learner = self._new_learner(memory, belief, rng)
         learner = memory.learner
         if memory.new_head:
-            self._catch_up(memory, belief, rng, memory.replay.n_seen - 1)  # all but the end of the last episode
+            self._catch_up(
+                memory, belief, rng, memory.replay.n_seen - 1
+            )  # all but the end of the last episode
             slot = np.empty(1, np.int64)
             _draw_slots(rng, self.n_networks, slot)
             learner.head_index = int(slot[0])
