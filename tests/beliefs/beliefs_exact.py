@@ -230,8 +230,8 @@ CASES = {
         beta_bernoulli(0.5, 2.0, by_next=True),
     ),
     "values by next": Case(
-        SparseDirichlet(alpha=0.2, beta=2.0),
-        sparse(0.2, ONE_BY_K),
+        Dirichlet(alpha=0.3),
+        dirichlet(0.3),
         FiniteRewards(values=(0.0, 1.0), concentration=1.5, by="next"),
         finite_rewards(2, 1.5, by_next=True),
     ),

@@ -106,7 +106,7 @@ class Environment:
         self.parameters = dict(parameters or {})
         self.state = self.start
         self.terminated = False
-        self.truncated = False  # our worlds are never cut off, runs are
+        self.truncated = False  # these worlds are never cut off, runs are
         self.last_action: int | None = None
         self._draw_reward = draw_reward
         self._rng: np.random.Generator | None = None

@@ -76,9 +76,7 @@ class GymWorld:
         self.horizon = HORIZON
         self.state = 0
         self.terminated = self.truncated = False
-        self.allowed: NDArray[np.bool_] | None = (
-            None  # actions of the present state, if the environment tells
-        )
+        self.allowed: NDArray[np.bool_] | None = None  # of the present state, if the environment tells
         self._masks: dict[int, bytes] = {}
         self._space: Any = None  # the action space that was looked at last
 
@@ -123,6 +121,11 @@ class GymWorld:
         if mask is None:
             return None
         allowed = np.asarray(mask).astype(bool)
+        if allowed.shape != (self.n_actions,):
+            raise ValueError(
+                f"the action mask must have {self.n_actions} entries, one for each action, got shape "
+                f"{list(allowed.shape)}; say action_mask=False to do without"
+            )
         if self._masks.setdefault(state, allowed.tobytes()) != allowed.tobytes():
             raise ValueError(
                 f"the action mask of state {state} has changed; add to the observation what decides it, or say "
