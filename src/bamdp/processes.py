@@ -161,8 +161,9 @@ class Workers:
 
     def look(self) -> None:
         used = list(self.slots.values())
-        new = int((self.counts[used, STEPS] - self.told[used]).sum())
-        self.told[used] = self.counts[used, STEPS]
+        now = np.array(self.counts[used, STEPS])  # read once: workers go on counting
+        new = int((now - self.told[used]).sum())
+        self.told[used] = now
         if new:
             self.progress(new)
 

@@ -25,8 +25,8 @@ def numbers(pattern, text):
     return [float(x) for x in re.search(pattern.replace("#", NUMBER), text).groups()]
 
 
-def test_the_guide_names_every_example():
-    text = (ROOT / "docs" / "environments.md").read_text()
+def test_the_documentation_names_every_example():
+    text = "".join(page.read_text() for page in (ROOT / "docs").glob("*.md"))
     assert EXAMPLES
     assert [path.name for path in EXAMPLES if f"examples/{path.name}" not in text] == []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from bamdp.envs import DeepSea, make_env
 from bamdp.figure3.contests import CONTESTANTS, CONTESTS, Contest
+from bamdp.processes import Progress, new_pool, stream
 from bamdp.runs import run_one
 
 CONFIDENCE = 0.95
@@ -98,13 +100,16 @@ def collect(
 
 
 def _run_all(jobs: Sequence[Job], processes: int) -> Iterator[Record]:
-    if processes == 1:
-        return map(run_record, jobs)
-    from joblib import Parallel, delayed
+    waiting = iter(jobs)
+    with new_pool(processes) as pool, closing(stream(pool, _work, lambda: next(waiting, None))) as results:
+        for _, record in results:
+            if isinstance(record, Exception):
+                raise record
+            yield record
 
-    parallel = Parallel(n_jobs=processes, return_as="generator_unordered", batch_size=1)
-    results: Iterator[Record] = parallel(delayed(run_record)(job) for job in jobs)
-    return results
+
+def _work(job: Job, tick: Progress) -> Record:
+    return run_record(job)
 
 
 def records_of(records: Iterable[Record], contest: str, contestant: str) -> list[Record]:
