@@ -106,7 +106,7 @@ def test_a_part_of_a_study():
         ("seed = -1", "seed must be at least 0"),
         ("discount = 1.0", "algorithms.thompson: discount must be in"),
         ('prior = "sprase"', "algorithms.thompson: unknown prior 'sprase'; did you mean 'sparse'"),
-        ('rewards = "beta"', "algorithms.thompson, in chain: chain pays 0.2 somewhere: BetaBernoulli rewards are 0 or 1"),
+        ('rewards = "beta"', "algorithms.thompson, in chain: chain pays 0.2 somewhere"),
         ("notes = 3", "notes must be a list"),
         ("[environments.chain]\nstep = 3", "environments.chain: unknown key 'step'; did you mean 'steps'"),
         ('[environments.a]\nenv = "chian"', "environments.a: unknown environment 'chian'; did you mean 'chain'"),
