@@ -187,3 +187,8 @@ def test_the_code_of_the_page_runs(capsys):
     assert len(code) == 2
     exec(compile("\n".join(code), "deep-sea.md", "exec"), {})
     assert int(capsys.readouterr().out.split()[0]) < 60
+
+
+def test_the_page_shows_the_committed_figure():
+    shown = ROOT / "docs" / "images" / "deep-sea.png"
+    assert shown.read_bytes() == (ROOT / "results" / "figure3" / "figure3.png").read_bytes()
