@@ -8,7 +8,17 @@ from pathlib import Path
 
 from bamdp import _checks
 from bamdp.cli import console
-from bamdp.figure3 import CONTESTANTS, CONTESTS, PAPER, Record, collect, draw, summary
+from bamdp.figure3 import (
+    CONTESTANTS,
+    CONTESTS,
+    PAPER,
+    Record,
+    collect,
+    draw,
+    read_records,
+    records_of,
+    summary,
+)
 
 FOLDER, RUNS = "results/figure3", 10
 QUICK_FOLDER, QUICK_RUNS = "out/figure3-quick", 2
@@ -16,8 +26,8 @@ QUICK_CONTESTS = ["episode-10"]
 QUICK_CONTESTANTS = ["dss-sparse", "psrl-sparse", "rmax", "dss-flat"]
 
 
-def make(folder: str, contests: Sequence[str], contestants: Sequence[str], runs: int, jobs: int) -> int:
-    """Run, print, draw. Runs that are already in the folder are not done again."""
+def make(folder: str, contests: Sequence[str], contestants: Sequence[str], runs: int, jobs: int) -> None:
+    """Run what is asked for and the folder does not have; print and draw all that it then has."""
     _checks.integer(runs, "runs")
     _checks.integer(jobs, "jobs")
     for name in contests:
@@ -26,13 +36,16 @@ def make(folder: str, contests: Sequence[str], contestants: Sequence[str], runs:
         _checks.one_of(name, "contestant", CONTESTANTS)
     target = Path(folder)
     with console.compiling():
-        records = collect(target / "runs.jsonl", contests, contestants, runs, jobs, _tell)
-    if not records:
+        found = collect(target / "runs.jsonl", contests, contestants, runs, jobs, _tell)
+    if not found:
         raise ValueError("none of these contestants competes in these contests")
+    kept = read_records(target / "runs.jsonl")
+    records = [
+        r for name in CONTESTS for who in CONTESTS[name].contestants for r in records_of(kept, name, who)
+    ]
     _print(records)
     draw(records, target / "figure3.png")
     console.note(f"figure: {target / 'figure3.png'}")
-    return 0
 
 
 def _tell(record: Record) -> None:
