@@ -12,7 +12,7 @@ from scipy import stats
 from studio_runs import DSS, run_of
 
 import bamdp
-from bamdp.studio import palette, view
+from bamdp.studio import palette, view, world_svg
 from bamdp.studio.world_svg import MOST_EDGE_NODES, scene
 
 ENVS = [info.name for info in bamdp.list_envs()]
@@ -108,3 +108,9 @@ def test_both_themes_have_all_colours_and_text_can_be_read():
             assert contrast(theme["muted"], theme[back]) > 4.5
         assert contrast(theme["on-accent"], theme["accent"]) > 4.5
         assert contrast(theme["danger"], theme["card"]) > 4.5
+
+
+def test_names_of_nodes_are_whole_or_numbers():
+    """A label that does not fit is not cut: deep sea's would all read "(0,"."""
+    assert world_svg._name("(0, 3)", 3) == "3"
+    assert world_svg._name("s0", 0) == "s0"

@@ -19,6 +19,7 @@ from bamdp.studio.svg import Point
 
 UNIT = 64.0  # pixels a cell
 RIM = 0.3 * UNIT  # a graph's node
+LONGEST_NAME = 4  # characters that fit into a node
 MOST_EDGE_NODES = 24  # graphs with more nodes are drawn without edges: nobody could follow them
 TALL = 2.6 * UNIT  # a bandit's arm
 ARROW = "M-9 -4.2H1V-9.5L12 0L1 9.5V4.2H-9Z"
@@ -178,7 +179,9 @@ def _graph(world: Mapping[str, Any], centres: Sequence[Point], place: Sequence[i
         nodes += [
             _node(x, y, i, paint),
             svg.element("circle", class_="ends", cx=x, cy=y, r=0.72 * RIM) if ends else "",
-            svg.text(x, y, labels[place.index(i)][:4], class_="name", data_place=i, dy="0.35em"),
+            svg.text(
+                x, y, _name(labels[place.index(i)], place.index(i)), class_="name", data_place=i, dy="0.35em"
+            ),
         ]
     moving = _moving(paint, 0.2 * UNIT)
     return svg.figure(
@@ -275,3 +278,8 @@ def _arms(world: Mapping[str, Any], paint: Paint) -> Scene:
         class_="scene world arms",
     )
     return Scene(drawing, [middle, *centres], [0])
+
+
+def _name(label: str, state: int) -> str:
+    """What fits into a circle: the label if it is short, else the state's number."""
+    return label if len(label) <= LONGEST_NAME else str(state)
