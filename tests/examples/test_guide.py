@@ -18,9 +18,3 @@ def test_the_code_of_the_guide_runs(tmp_path, monkeypatch, capsys):
     assert mean > 0.8
     assert success > 0.5
     assert out.splitlines()[1:3] == ["episode 1 1.2", "lifetime 0 2.0"]
-
-
-def test_the_links_of_the_guide_lead_somewhere():
-    links = re.findall(r"\]\(([^)#:]+)\)", GUIDE.read_text())
-    assert links
-    assert [link for link in links if not (GUIDE.parent / link).exists()] == []
