@@ -194,10 +194,15 @@ class Calls:
         last = self._last.get(function)
         if last is not None:
             entry, before = last
+            same = True
             for x, y in zip(args, before):
-                if x is not y and not _alike(x, y):
-                    break
+                if x is not y:
+                    if not _alike(x, y):
+                        break
+                    same = False
             else:
+                if not same:
+                    self._last[function] = entry, args
                 return entry(*args)
         result = function(*args)
         if JIT:
