@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from bamdp._kernels.jit import kernel, primitive
+from bamdp._kernels.jit import inner, kernel, primitive
 from bamdp._kernels.random import exponential, gamma_above_one, gamma_with_constants, log_gamma, uniform
 
 BY_LOGARITHMS, BY_EXPONENTIAL = -1, 0  # ways to take the power; a positive way is the power itself
@@ -75,7 +75,7 @@ def _draw_gammas(prob, begin, end, way, rng):
     return total
 
 
-@kernel
+@inner
 def _draw_small(prob, begin, end, power, rng):
     """The same with GS for concentrations 1/power, which mostly stand side by side."""
     total = 0.0
@@ -107,7 +107,7 @@ def _fill_small(prob, begin, end, power, rng):
     return total
 
 
-@kernel
+@inner
 def _small_gamma(rng, x, u, span, power):
     """A Gamma(1/power, 1) variable whose first proposal is p^power = x, with the uniform ``u`` to judge it."""
     while True:
@@ -133,7 +133,7 @@ def _power(p, n):
     return result
 
 
-@kernel
+@inner
 def _draw_logarithms(prob, begin, end, rng):
     """The same from logarithms, divided by the largest."""
     highest, total = -np.inf, 0.0

@@ -43,7 +43,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 JIT = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
 OPTIONS: dict[str, Any] = {"_nrt": False, "error_model": "numpy", "no_cfunc_wrapper": True}
-INLINED: dict[str, Any] = {**OPTIONS, "forceinline": True, "no_cpython_wrapper": True}
+INNER: dict[str, Any] = {**OPTIONS, "no_cpython_wrapper": True}
+INLINED: dict[str, Any] = {**INNER, "forceinline": True}
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 ROOMS = ("_kernels", "mdp", "beliefs", "generators", "planners")  # those with kernels, lowest first
@@ -123,19 +124,30 @@ def kernel(function: F) -> F:
     return _compiled(function, OPTIONS)
 
 
-def primitive(function: F) -> F:
-    """A small kernel that is always inlined: a NamedTuple argument then costs nothing.
+def inner(function: F) -> F:
+    """A kernel that only kernels call: compiled without the part that makes it callable from Python.
 
-    Passed to a real call it is copied field by field, some hundred words for a belief. It is compiled without the
-    part that makes it callable from Python, which takes longer than the rest; see :class:`_Primitive`.
+    That part takes longer than a small kernel itself; see :class:`_Inner`.
     """
-    made = _compiled(function, INLINED)
+    return _without_wrapper(function, INNER)
+
+
+def primitive(function: F) -> F:
+    """An inner kernel that is always inlined: a NamedTuple argument then costs nothing.
+
+    Passed to a real call it is copied field by field, some hundred words for a belief.
+    """
+    return _without_wrapper(function, INLINED)
+
+
+def _without_wrapper(function: F, options: dict[str, Any]) -> F:
+    made = _compiled(function, options)
     if JIT:
-        made.__class__ = _Primitive  # type: ignore[assignment]
+        made.__class__ = _Inner  # type: ignore[assignment]
     return made
 
 
-class _Primitive(CPUDispatcher):
+class _Inner(CPUDispatcher):
     """A dispatcher for kernels. Called from Python, as tests do, it compiles a kernel of the same function."""
 
     def __call__(self, *args: Any) -> Any:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bamdp._kernels.jit import JIT, kernel, primitive
+from bamdp._kernels.jit import JIT, inner, primitive
 
 Seed = int | np.random.SeedSequence | None
 
@@ -124,7 +124,7 @@ _EXPONENTIAL_X = _layers(
 _EXPONENTIAL_Y = np.exp(-_EXPONENTIAL_X)
 
 
-@kernel
+@inner
 def exponential(rng):
     """A standard exponential variable."""
     shift = 0.0
@@ -148,7 +148,7 @@ def _normal_proposal(word):
     return layer, (x if word & np.uint64(256) else -x)
 
 
-@kernel
+@inner
 def _normal_from(rng, word):
     """A standard normal variable whose first proposal is made of ``word``."""
     while True:
@@ -189,7 +189,7 @@ def gamma_with_constants(rng, d, c):
     return _gamma_from(rng, d, c, word, u)
 
 
-@kernel
+@inner
 def _gamma_from(rng, d, c, word, u):
     """The same, its first proposal made of ``word`` and ``u``."""
     while True:

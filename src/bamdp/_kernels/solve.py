@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bamdp._kernels.jit import kernel, primitive
+from bamdp._kernels.jit import inner, primitive
 from bamdp._kernels.sweeps import average
 from bamdp._serial import known
 
@@ -83,7 +83,7 @@ def new_solver(n_states: int, room: int) -> Solver:
     )
 
 
-@kernel
+@inner
 def _running_sums(prob, index, values, size, sums):
     """``sums[i + 1] = Σ_{j<=i} prob[j] values[index[j]]``, as two chains side by side that are then joined."""
     half = np.uint64(size // 2)
@@ -102,7 +102,7 @@ def _running_sums(prob, index, values, size, sums):
         sums[i] += first
 
 
-@kernel
+@inner
 def _improve(rows, space, discount, solver):
     """One Jacobi optimality sweep: T V into ``solver.scratch``, and the greedy policy.
 
@@ -137,7 +137,7 @@ def _improve(rows, space, discount, solver):
     return low, high, changed
 
 
-@kernel
+@inner
 def _order_along_policy(rows, space, solver):
     """Order the states by how many likeliest steps under the policy lie before them.
 
@@ -179,7 +179,7 @@ def _order_along_policy(rows, space, solver):
         tally[level[s]] += 1
 
 
-@kernel
+@inner
 def _copy_policy_rows(rows, space, discount, solver):
     """The policy's rows side by side, in order, probabilities times the discount."""
     n_states, n_actions = space.allowed.shape
@@ -196,7 +196,7 @@ def _copy_policy_rows(rows, space, discount, solver):
         solver.reward[i] = rows.reward[row]
 
 
-@kernel
+@inner
 def _evaluate_copy(solver, most, goal, extrapolate):
     """At most ``most`` Gauss–Seidel sweeps over the copied rows, until one changes no value by ``goal``."""
     values, order, index, prob = solver.values, solver.order, solver.index, solver.prob
@@ -226,7 +226,7 @@ def _evaluate_copy(solver, most, goal, extrapolate):
                 values[order[i]] += rest * change[i]
 
 
-@kernel
+@inner
 def _evaluate_directly(rows, space, discount, solver):
     """Solve (I − γ P_π) V = r_π by elimination; the matrix is diagonally dominant, so no pivots are needed."""
     n_states, n_actions = space.allowed.shape
@@ -272,7 +272,7 @@ def _remember(solver):
         solver.usual[s] += (solver.values[s] - solver.usual[s]) / number
 
 
-@kernel
+@inner
 def solve(rows, space, discount, tol, max_rounds, solver, usual):
     """Solve a model from ``solver.values``; the optimal values and policy stand there afterwards.
 

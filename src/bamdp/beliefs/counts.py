@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bamdp._kernels.jit import kernel, primitive
+from bamdp._kernels.jit import inner, primitive
 from bamdp._kernels.random import below
 from bamdp._serial import known
 
@@ -145,7 +145,7 @@ def commit_count(counts, row):
     counts.top[WIDEST] = max(counts.top[WIDEST], counts.rows[row, SIZE])
 
 
-@kernel
+@inner
 def draw_new_outcomes(index, begin, at, end, mark, rng):
     """Fill ``index[at:end]`` with uniform distinct states that are not among ``index[begin:at]``.
 

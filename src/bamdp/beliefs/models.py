@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bamdp._kernels.jit import kernel
+from bamdp._kernels.jit import inner, kernel
 from bamdp._kernels.rows import Rows
 from bamdp.beliefs import verbs
 
@@ -67,7 +67,7 @@ def mean_model(T, R, space, rows):
     return at
 
 
-@kernel
+@inner
 def skip_row(rows, row, at):
     """A row of a terminal state or of an action that does not exist: empty."""
     rows.span[row, 0] = at

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from bamdp import _checks
 from bamdp._kernels.dirichlet import dirichlet, small_shapes
-from bamdp._kernels.jit import kernel, primitive
+from bamdp._kernels.jit import inner, primitive
 from bamdp._kernels.random import below, uniform
 from bamdp._serial import known
 from bamdp.beliefs import verbs
@@ -98,7 +98,7 @@ def _look_up(state, k0, n):
     return entry
 
 
-@kernel
+@inner
 def _compute(state, k0, n, entry):
     """Fill a memo entry: one pass over k, sums scaled by the largest term so far.
 
@@ -231,7 +231,7 @@ def _bisect(cdf, low, u):
     return high
 
 
-@kernel
+@inner
 def _tabulate(state, k0, n, slot):
     """Fill ``sizes[slot]`` with the distribution function of the size given (k₀, n)."""
     log_total = state.memo[_look_up(state, k0, n), 1]

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from bamdp import _checks
-from bamdp._kernels.jit import kernel
+from bamdp._kernels.jit import inner, kernel
 from bamdp._kernels.random import Seed, below, new_state, uniform
 from bamdp._kernels.rows import Rows, Space
 from bamdp._kernels.sweeps import average, best_action
@@ -131,7 +131,7 @@ def run_trials(
     return n_trials, change
 
 
-@kernel
+@inner
 def draw_next(rows: Rows, row: int, n_states: int, rng: np.ndarray) -> int:
     """A next state from a row: entries in order, the rest of the mass evenly over all states."""
     u = uniform(rng)

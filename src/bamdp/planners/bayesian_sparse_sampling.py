@@ -48,7 +48,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bamdp import _checks
-from bamdp._kernels.jit import kernel, primitive
+from bamdp._kernels.jit import inner, kernel, primitive
 from bamdp._kernels.random import below
 from bamdp._kernels.solve import Solver, solve
 from bamdp._kernels.sweeps import improve
@@ -177,7 +177,7 @@ def _pick_child(tree, node, a, rng):
     return child
 
 
-@kernel
+@inner
 def _value_leaf(T, R, space, discount, tol, steps, leaf, rows, tree, node):
     """Value a new leaf, with ``steps`` to go to the depth limit, by the mean model of its belief."""
     if mean_model(T, R, space, rows) == NO_ROOM:
@@ -196,7 +196,7 @@ def _value_leaf(T, R, space, discount, tol, steps, leaf, rows, tree, node):
     return FITS
 
 
-@kernel
+@inner
 def back_up(tree, discount):
     """Values of all nodes: children are made after their parents, so one pass from the last to the root."""
     n_actions = tree.child.shape[1]

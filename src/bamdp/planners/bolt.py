@@ -37,7 +37,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bamdp import _checks
-from bamdp._kernels.jit import kernel, primitive
+from bamdp._kernels.jit import inner, kernel, primitive
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import average, row_value
 from bamdp._serial import known
@@ -79,7 +79,7 @@ def _aim(R, row, rows, hopes, s2):
     rows.reward[row] = reward + weight * _reward_of(R, row, s2, hopes)
 
 
-@kernel
+@inner
 def hopeful_model(T, R, space, eta, rows, hopes):
     """The mean model with every pair's hope as the last entry of its row; returns NO_ROOM if it does not fit."""
     n_states, n_actions = space.allowed.shape
@@ -116,7 +116,7 @@ def _listed(rows, begin, end, s2):
     return found
 
 
-@kernel
+@inner
 def hope_again(R, space, discount, tol, by_next, rows, values, hopes):
     """Let each pair hope for its best successor where that gains more than ``tol``; returns how many changed."""
     n_states, n_actions = space.allowed.shape

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from bamdp._kernels.jit import generic, kernel, primitive
+from bamdp._kernels.jit import generic, inner, kernel, primitive
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import average, row_value
 from bamdp._serial import known
@@ -47,7 +47,7 @@ def bonus(B, T, R, row, index, mean, variance, begin, at, background):
     """
 
 
-@kernel
+@inner
 def refresh(T, R, space, B, rows, variance, extra, changed):
     """The mean model with bonuses into ``rows``: the row ``changed``, or EVERY_ROW, or NO_ROW.
 
@@ -95,7 +95,7 @@ def _write(T, R, B, rows, variance, extra, row, at):
     return end
 
 
-@kernel
+@inner
 def _replace(T, R, B, rows, variance, extra, row, used):
     """Write one row anew: behind all others first, then into its place, to which those after it are moved."""
     end = _write(T, R, B, rows, variance, extra, row, used)

@@ -45,7 +45,7 @@ from typing import ClassVar
 import numpy as np
 
 from bamdp import _checks
-from bamdp._kernels.jit import kernel
+from bamdp._kernels.jit import inner, kernel
 from bamdp._kernels.random import uniform
 from bamdp._kernels.rows import Rows
 from bamdp._kernels.solve import solve
@@ -110,7 +110,7 @@ def lower_values(rows, space, discount, n_stages, low, values, q):
                 values[k, s] = q[k, s, action]
 
 
-@kernel
+@inner
 def best_on_average(q, space, s):
     """The action with the highest mean over models; the lowest of equals."""
     best, action = -np.inf, 0

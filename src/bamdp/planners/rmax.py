@@ -38,7 +38,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bamdp import _checks
-from bamdp._kernels.jit import kernel
+from bamdp._kernels.jit import inner, kernel
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import average, row_value
 from bamdp._serial import known
@@ -76,7 +76,7 @@ def count(counts, row, s2):
     return counts.rows[row, TOTAL]
 
 
-@kernel
+@inner
 def optimistic_model(counts, sums, known_after, value, discount, space, rows):
     """The model of this file's head into ``rows``; returns the used entries, or NO_ROOM.
 
