@@ -1,6 +1,6 @@
 """Kernels that fill arrays with random numbers. (Numba needs a file.)"""
 
-from bamdp._kernels.dirichlet import dirichlet
+from bamdp._kernels.dirichlet import dirichlet, posterior_row
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.random import below, beta, exponential, gamma, log_gamma, next_word, normal, uniform
 
@@ -54,11 +54,22 @@ def betas(rng, a, b, out):
 
 
 @kernel
-def dirichlets(rng, shapes, way, out):
-    """``out[i]``, float64 [n, k]: Dirichlet vectors, drawn in the given way."""
+def dirichlets(rng, shapes, smallest, out):
+    """``out[i]``, float64 [n, k]: Dirichlet vectors."""
     n, k = out.shape
     flat = out.reshape(n * k)
     for i in range(n):
         for j in range(k):
             out[i, j] = shapes[j]
-        dirichlet(flat, i * k, (i + 1) * k, way, rng)
+        dirichlet(flat, i * k, (i + 1) * k, smallest, rng)
+
+
+@kernel
+def posterior_rows(rng, seen, alpha, way, out):
+    """``out[i]``, float64 [n, k]: posterior rows with the given concentrations of outcomes seen, ``alpha`` of others."""
+    n, k = out.shape
+    flat = out.reshape(n * k)
+    for i in range(n):
+        for j in range(seen.shape[0]):
+            out[i, j] = seen[j]
+        posterior_row(flat, i * k, i * k + seen.shape[0], (i + 1) * k, alpha, way, rng)

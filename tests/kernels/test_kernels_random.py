@@ -13,7 +13,7 @@ import random_kernels as fill
 from scipy import special, stats
 
 from bamdp._kernels import random as rnd
-from bamdp._kernels.dirichlet import mixed_shapes, small_shapes
+from bamdp._kernels.dirichlet import small_shapes
 
 FALSE_ALARM = 1e-4
 N = 100_000
@@ -138,37 +138,58 @@ def test_betas_with_tiny_parameters_choose_an_end(a, b):
         assert stats.binomtest(int((x <= edge).sum()), N, p).pvalue > FALSE_ALARM
 
 
-@pytest.mark.parametrize(
-    ("shapes", "way_of"),
-    [
-        ((0.5, 1.0, 2.0), mixed_shapes),
-        ((0.07, 0.3, 2.0), mixed_shapes),
-        ((1e-3, 2e-3, 3e-3), mixed_shapes),
-        ((0.01, 1.0, 50.0), mixed_shapes),
-        ((0.2, 0.2, 7.2), small_shapes),  # a power taken as a product
-        ((0.3, 0.3, 0.3), small_shapes),
-        ((0.04, 0.04, 0.04), small_shapes),  # GS
-        ((0.1, 0.1, 1.1), small_shapes),
-    ],
-)
-def test_dirichlet_coordinates_have_their_beta_laws(shapes, way_of):
+def assert_beta_laws(out, shapes):
     """By thresholds, since with tiny shapes (drawn as logarithms) many coordinates are 0 to rounding."""
-    out = np.empty((N // 4, 3))
-    fill.dirichlets(rnd.new_state(2), np.array(shapes), way_of(min(shapes)), out)
     assert np.allclose(out.sum(axis=1), 1.0, atol=1e-14)
     for i, a in enumerate(shapes):
         law = stats.beta(a, sum(shapes) - a)
         for edge in (1e-100, 1e-6, 0.1, 0.5, 0.9):
             p = law.cdf(edge)
             found = stats.binomtest(int((out[:, i] <= edge).sum()), len(out), p)
-            assert found.pvalue > FALSE_ALARM / 15
+            assert found.pvalue > FALSE_ALARM / (5 * len(shapes))
+
+
+@pytest.mark.parametrize("shapes", [(0.5, 1.0, 2.0), (0.07, 0.3, 2.0), (1e-3, 2e-3, 3e-3), (0.01, 1.0, 50.0)])
+def test_dirichlet_coordinates_have_their_beta_laws(shapes):
+    out = np.empty((N // 4, 3))
+    fill.dirichlets(rnd.new_state(2), np.array(shapes), min(shapes), out)
+    assert_beta_laws(out, shapes)
+
+
+@pytest.mark.parametrize(
+    ("seen", "alpha", "unseen"),
+    [
+        ((7.2,), 0.2, 2),  # a power taken as a product
+        ((), 0.3, 3),  # as an exponential
+        ((), 0.04, 3),  # GS
+        ((3.1, 1.1), 0.1, 2),
+        ((2.04, 1.04), 0.04, 23),
+        ((1.01,), 0.01, 3),  # as logarithms
+        ((3.0, 2.0), 1.0, 2),
+        ((4.5,), 1.5, 2),
+    ],
+)
+def test_posterior_rows_have_their_beta_laws(seen, alpha, unseen):
+    out = np.empty((N // 4, len(seen) + unseen))
+    fill.posterior_rows(rnd.new_state(2), np.array(seen), alpha, small_shapes(alpha), out)
+    assert_beta_laws(out, (*seen, *[alpha] * unseen))
+
+
+def test_gamma_variables_by_proposals_and_a_poisson_line_are_independent_of_each_other():
+    """Dirichlet coordinates covary by -a²/(A²(A+1)): a rejection that favoured its neighbours would show."""
+    k, alpha, n = 25, 0.04, N
+    out = np.empty((n, k))
+    fill.posterior_rows(rnd.new_state(5), np.empty(0), alpha, small_shapes(alpha), out)
+    products = (out[:, :-1] * out[:, 1:]).sum(axis=1)  # of neighbours
+    expected = (k - 1) * alpha**2 / (k * alpha * (k * alpha + 1))
+    assert abs(products.mean() - expected) < 4.5 * products.std() / np.sqrt(n)
 
 
 def test_a_dirichlet_of_one_is_one_without_a_draw():
     rng = rnd.new_state(3)
     before = rng.copy()
     out = np.zeros((4, 1))
-    fill.dirichlets(rng, np.array([0.3]), small_shapes(0.3), out)
+    fill.dirichlets(rng, np.array([0.3]), 0.3, out)
     assert (out == 1.0).all()
     assert np.array_equal(rng, before)
 
@@ -176,7 +197,7 @@ def test_a_dirichlet_of_one_is_one_without_a_draw():
 def test_dirichlet_vectors_with_shapes_near_underflow_stay_finite():
     for shape in (1e-300, 1e-100, rnd_tiny(), 1e10):
         out = np.empty((20_000, 2))
-        fill.dirichlets(rnd.new_state(4), np.full(2, shape), mixed_shapes(shape), out)
+        fill.dirichlets(rnd.new_state(4), np.full(2, shape), shape, out)
         assert np.isfinite(out).all()
         assert np.allclose(out.sum(axis=1), 1.0)
 

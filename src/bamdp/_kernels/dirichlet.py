@@ -2,8 +2,9 @@
 
 Concentrations a below one are common here (α of a sparse prior, 1/S of a flat one). A Gamma(a) variable is then a
 Gamma(a + 1) one times U^(1/a); for small a the method of Ahrens & Dieter (1974, "GS") is cheaper: x = p^(1/a), p
-uniform on [0, 1 + a/e], accepted with probability e^-x if p <= 1; the rare p > 1 stand for the tail x > 1. How the
-power is best taken depends on a, so callers look it up once (:func:`small_shapes`) and hand it over.
+uniform on [0, 1 + a/e], accepted with probability e^-x if p <= 1; the rare p > 1 stand for the tail x > 1, which is
+1 + an exponential variable, accepted with probability x^(a-1). How the power is best taken depends on a, so callers
+look it up once (:func:`small_shapes`) and hand it over.
 """
 
 from __future__ import annotations
@@ -21,51 +22,83 @@ MOST_FACTORS = 8  # of a power taken as a product; beyond it GS, which then acce
 
 
 @kernel
-def small_shapes(shape):
-    """The way for vectors whose smallest concentration, and the only one below one, is ``shape``."""
-    if shape < TINY_SHAPE:
+def small_shapes(alpha):
+    """The way for outcomes of concentration ``alpha``, see :func:`posterior_row`."""
+    if alpha < TINY_SHAPE:
         return BY_LOGARITHMS
-    power = int(1.0 / shape + 0.5)
-    return power if abs(power * shape - 1.0) < 1e-15 else BY_EXPONENTIAL
+    power = int(1.0 / alpha + 0.5)
+    return power if abs(power * alpha - 1.0) < 1e-15 else BY_EXPONENTIAL
 
 
-@kernel
-def mixed_shapes(smallest):
-    """The way for vectors with any concentrations not below ``smallest``."""
-    return BY_LOGARITHMS if smallest < TINY_SHAPE else BY_EXPONENTIAL
-
-
-@kernel
-def dirichlet(prob, begin, end, way, rng):
-    """Replace the concentrations in ``prob[begin:end]`` by a Dirichlet draw with those concentrations."""
+@inner
+def dirichlet(prob, begin, end, smallest, rng):
+    """Replace the concentrations in ``prob[begin:end]``, none below ``smallest``, by a Dirichlet draw with them."""
     if end - begin == 1:
         prob[begin] = 1.0
         return
+    if smallest < TINY_SHAPE:
+        _divide(prob, begin, end, _draw_logarithms(prob, begin, end, rng))
+        return
+    total = 0.0
+    for i in range(np.uint64(begin), np.uint64(end)):
+        shape = prob[i]
+        x = gamma_above_one(rng, shape if shape >= 1.0 else shape + 1.0)
+        if shape < 1.0:
+            x *= math.exp(-exponential(rng) / shape)
+        prob[i] = x
+        total += x
+    _divide(prob, begin, end, total)
+
+
+@inner
+def posterior_row(prob, begin, new, end, alpha, way, rng):
+    """A Dirichlet draw into ``prob[begin:end]``: a row with outcomes seen and not seen.
+
+    Up to ``new`` stand the concentrations of those seen, at least one each; the others have ``alpha``, whose ``way``
+    is that of :func:`small_shapes`.
+    """
     if way == BY_LOGARITHMS:
-        total = _draw_logarithms(prob, begin, end, rng)
-    elif way > MOST_FACTORS:
-        total = _draw_small(prob, begin, end, way, rng)
+        for i in range(new, end):
+            prob[i] = alpha
+        _divide(prob, begin, end, _draw_logarithms(prob, begin, end, rng))
+        return
+    total = _draw_seen(prob, begin, new, rng)
+    if way > MOST_FACTORS:
+        total += _draw_small(prob, new, end, way, rng)
     else:
-        total = _draw_gammas(prob, begin, end, way, rng)
+        total += _draw_equal(prob, new, end, alpha, way, rng)
+    _divide(prob, begin, end, total)
+
+
+@primitive
+def _divide(prob, begin, end, total):
     scale = 1.0 / total
     for i in range(np.uint64(begin), np.uint64(end)):
         prob[i] *= scale
 
 
 @primitive
-def _draw_gammas(prob, begin, end, way, rng):
-    """A gamma variable for each concentration; returns their sum."""
-    total, last, d, c = 0.0, -1.0, 0.0, 0.0
+def _draw_seen(prob, begin, end, rng):
+    """A gamma variable for each concentration, all at least one; returns their sum."""
+    total = 0.0
     for i in range(np.uint64(begin), np.uint64(end)):
-        shape = prob[i]
-        if shape != last:  # runs of equal shapes share the constants, a root and a division
-            last = shape
-            d = (shape if shape >= 1.0 else shape + 1.0) - 1.0 / 3.0
-            c = 1.0 / math.sqrt(9.0 * d)
+        x = gamma_above_one(rng, prob[i])
+        prob[i] = x
+        total += x
+    return total
+
+
+@primitive
+def _draw_equal(prob, begin, end, alpha, way, rng):
+    """Gamma(alpha, 1) variables, by a power of a uniform one where alpha < 1; returns their sum."""
+    total = 0.0
+    d = (alpha if alpha >= 1.0 else alpha + 1.0) - 1.0 / 3.0
+    c = 1.0 / math.sqrt(9.0 * d)
+    for i in range(np.uint64(begin), np.uint64(end)):
         x = gamma_with_constants(rng, d, c)
-        if shape < 1.0:
+        if alpha < 1.0:
             if way == BY_EXPONENTIAL:
-                x *= math.exp(-exponential(rng) / shape)
+                x *= math.exp(-exponential(rng) / alpha)
             else:
                 u = 1.0 - uniform(rng)
                 for _ in range(way):
@@ -77,65 +110,51 @@ def _draw_gammas(prob, begin, end, way, rng):
 
 @inner
 def _draw_small(prob, begin, end, power, rng):
-    """The same with GS for concentrations 1/power, which mostly stand side by side."""
-    total = 0.0
-    i = begin
-    while i < end:
-        first = i
-        while i < end and prob[i] < 1.0:
-            i += 1
-        if i > first:
-            total += _fill_small(prob, first, i, power, rng)
-        if i < end:
-            prob[i] = gamma_above_one(rng, prob[i])
-            total += prob[i]
-            i += 1
-    return total
+    """Gamma(1/power, 1) variables by GS: all proposals in one go, then a second look at few; returns their sum.
 
-
-@primitive
-def _fill_small(prob, begin, end, power, rng):
-    """Gamma(1/power, 1) variables by GS: all proposals without a branch, then a second look at few. Returns the sum."""
-    span, total = 1.0 + 1.0 / (math.e * power), 0.0
+    Each proposal x <= 1 stands with probability e^-x. So the rejected ones are those in whose stretch of the line, if
+    the x are laid end to end, a point of a Poisson process falls: one exponential variable says where the first is.
+    """
+    span = 1.0 + 1.0 / (math.e * power)
     for i in range(np.uint64(begin), np.uint64(end)):
-        prob[i] = _power(span * (1.0 - uniform(rng)), power)
-    for i in range(np.uint64(begin), np.uint64(end)):
-        u = uniform(rng)
-        if u >= 1.0 - prob[i]:  # 1 - x <= e^-x, and x > 1 where p > 1
-            prob[i] = _small_gamma(rng, prob[i], u, span, power)
-        total += prob[i]
+        prob[i] = span * (1.0 - uniform(rng))
+    for i in range(np.uint64(begin), np.uint64(end)):  # a loop of its own: it is done for several at once
+        prob[i] = _power(prob[i], power)
+    total, line, point = 0.0, 0.0, exponential(rng)
+    i = np.uint64(begin)
+    while i < np.uint64(end):
+        x = prob[i]
+        if x <= 1.0:
+            line += x
+            stands = line <= point
+            if not stands:
+                point = line + exponential(rng)
+        else:  # p > 1
+            x = 1.0 + exponential(rng)
+            u = uniform(rng)
+            stands = u * x < 1.0 or u < x ** (1.0 / power - 1.0)  # x^(a-1) > 1/x spares most of the powers
+        if stands:
+            prob[i] = x
+            total += x
+            i += np.uint64(1)
+        else:
+            prob[i] = _power(span * (1.0 - uniform(rng)), power)
     return total
-
-
-@inner
-def _small_gamma(rng, x, u, span, power):
-    """A Gamma(1/power, 1) variable whose first proposal is p^power = x, with the uniform ``u`` to judge it."""
-    while True:
-        if x > 1.0:  # p is uniform between 1 and span, whatever x
-            x = -math.log((span - 1.0) * (1.0 - uniform(rng)) * power)
-            if u < x ** (1.0 / power - 1.0):
-                return x
-        elif u < math.exp(-x):
-            return x
-        x = _power(span * (1.0 - uniform(rng)), power)
-        u = uniform(rng)
 
 
 @primitive
 def _power(p, n):
-    """p^n by squaring."""
-    result = 1.0
-    while n > 0:
-        if n & 1:
-            result *= p
+    """p^n for n < 64 by squaring, without a loop or a branch."""
+    result = p if n & 1 else 1.0
+    for bit in (2, 4, 8, 16, 32):
         p *= p
-        n >>= 1
+        result *= p if n & bit else 1.0
     return result
 
 
 @inner
 def _draw_logarithms(prob, begin, end, rng):
-    """The same from logarithms, divided by the largest."""
+    """A gamma variable for each concentration, all divided by the largest; returns their sum."""
     highest, total = -np.inf, 0.0
     for i in range(begin, end):
         prob[i] = log_gamma(rng, prob[i])

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bamdp import _checks
-from bamdp._kernels.dirichlet import dirichlet, mixed_shapes, small_shapes
+from bamdp._kernels.dirichlet import dirichlet, posterior_row, small_shapes
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import below, exponential, uniform
 from bamdp._serial import known
@@ -135,19 +135,17 @@ def _sample_row(T, choice, row, index, prob, at, rng):
     seen_end = at + k0
     if by_sticks:
         prob[seen_end] = unseen * alpha
-        dirichlet(prob, at, seen_end + 1, mixed_shapes(unseen * alpha), rng)
+        dirichlet(prob, at, seen_end + 1, unseen * alpha, rng)
         return _break_sticks(T, index, prob, at, seen_end, prob[seen_end], alpha, rng)
     tick = T.mark[n_states] + 1
     T.mark[n_states] = tick
     for i in range(at, seen_end):
         T.mark[index[i]] = tick
     end = seen_end
-    for s2 in range(n_states):
-        if T.mark[s2] != tick:
-            index[end] = s2
-            prob[end] = alpha
-            end += 1
-    dirichlet(prob, at, end, small_shapes(alpha), rng)
+    for s2 in range(n_states):  # without a branch: the place is written again by the next where s2 was seen
+        index[end] = s2
+        end += np.int64(T.mark[s2] != tick)
+    posterior_row(prob, at, seen_end, end, alpha, small_shapes(alpha), rng)
     return end, 0.0
 
 
@@ -329,7 +327,7 @@ def _full_sample_row(T, choice, row, index, prob, at, rng):
         index[at + i] = T.index[begin + i]
         prob[at + i] = T.alpha[begin + i] + T.count[begin + i]
         smallest = min(smallest, prob[at + i])
-    dirichlet(prob, at, at + size, mixed_shapes(smallest), rng)
+    dirichlet(prob, at, at + size, smallest, rng)
     return at + size, 0.0
 
 

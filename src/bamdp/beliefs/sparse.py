@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamdp import _checks
-from bamdp._kernels.dirichlet import dirichlet, small_shapes
+from bamdp._kernels.dirichlet import posterior_row, small_shapes
 from bamdp._kernels.jit import inner, primitive
 from bamdp._kernels.random import below, uniform
 from bamdp._serial import known
@@ -278,13 +278,11 @@ def _sample_row(T, choice, row, index, prob, at, rng):
         index[at + i] = counts.pool[start + i, NEXT]
         prob[at + i] = T.alpha + counts.pool[start + i, COUNT]
     if end > at + k0:
-        for i in range(at + k0, end):
-            prob[i] = T.alpha
         draw_new_outcomes(index, at, at + k0, end, T.mark, rng)
     if end == at + 1:
         prob[at] = 1.0
     else:
-        dirichlet(prob, at, end, T.way, rng)
+        posterior_row(prob, at, at + k0, end, T.alpha, T.way, rng)
     return end, 0.0
 
 

@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bamdp import _checks
-from bamdp._kernels.dirichlet import dirichlet, mixed_shapes
+from bamdp._kernels.dirichlet import dirichlet
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import uniform
 from bamdp._serial import known
@@ -132,10 +132,10 @@ def _sample(R, cell, rng):
         smallest = min(smallest, R.share[i])
     if new > 0.0:
         R.share[end] = new
-        dirichlet(R.share, 0, end + 1, mixed_shapes(smallest), rng)
+        dirichlet(R.share, 0, end + 1, smallest, rng)
         new = R.share[end]
     else:
-        dirichlet(R.share, 0, end, mixed_shapes(smallest), rng)
+        dirichlet(R.share, 0, end, smallest, rng)
     total = new * R.values[size]
     for i in range(end):
         total += R.share[i] * R.values[i]

@@ -72,7 +72,7 @@ class Planner(ABC):
     change makes the same seed give another result.
     """
 
-    result_version: ClassVar[int] = 1
+    result_version: ClassVar[int] = 2
 
     @abstractmethod
     def start(self, belief: Belief, discount: float) -> Any:

@@ -171,7 +171,7 @@ class MCBRL(Planner):
     MCBRL(n_models=4, policy='lower', resample='step', tol=0.0001)
     """
 
-    result_version: ClassVar[int] = 2
+    result_version: ClassVar[int] = 3
 
     n_models: int = 8
     policy: str = "upper"
