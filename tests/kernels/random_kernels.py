@@ -1,6 +1,6 @@
 """Kernels that fill arrays with random numbers. (Numba needs a file.)"""
 
-from bamdp._kernels.dirichlet import dirichlet, posterior_row
+from bamdp._kernels.dirichlet import MOST_FACTORS, dirichlet, posterior_row, posterior_row_by_gs
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.random import below, beta, exponential, gamma, log_gamma, next_word, normal, uniform
 
@@ -66,10 +66,14 @@ def dirichlets(rng, shapes, smallest, out):
 
 @kernel
 def posterior_rows(rng, seen, alpha, way, out):
-    """``out[i]``, float64 [n, k]: posterior rows with the given concentrations of outcomes seen, ``alpha`` of others."""
+    """``out[i]``, float64 [n, k]: rows with the given concentrations of outcomes seen, ``alpha`` of others."""
     n, k = out.shape
     flat = out.reshape(n * k)
     for i in range(n):
         for j in range(seen.shape[0]):
             out[i, j] = seen[j]
-        posterior_row(flat, i * k, i * k + seen.shape[0], (i + 1) * k, alpha, way, rng)
+        new = i * k + seen.shape[0]
+        if way > MOST_FACTORS:
+            posterior_row_by_gs(flat, i * k, new, (i + 1) * k, way, rng)
+        else:
+            posterior_row(flat, i * k, new, (i + 1) * k, alpha, way, rng)

@@ -14,7 +14,14 @@ import math
 import numpy as np
 
 from bamdp._kernels.jit import inner, kernel, primitive
-from bamdp._kernels.random import exponential, gamma_above_one, gamma_with_constants, log_gamma, uniform
+from bamdp._kernels.random import (
+    exponential,
+    gamma,
+    gamma_above_one,
+    gamma_with_constants,
+    log_gamma,
+    uniform,
+)
 
 BY_LOGARITHMS, BY_EXPONENTIAL = -1, 0  # ways to take the power; a positive way is the power itself
 TINY_SHAPE = 0.03  # below it all gamma variables of a vector may underflow, so draw their logarithms
@@ -41,10 +48,7 @@ def dirichlet(prob, begin, end, smallest, rng):
         return
     total = 0.0
     for i in range(np.uint64(begin), np.uint64(end)):
-        shape = prob[i]
-        x = gamma_above_one(rng, shape if shape >= 1.0 else shape + 1.0)
-        if shape < 1.0:
-            x *= math.exp(-exponential(rng) / shape)
+        x = gamma(rng, prob[i])
         prob[i] = x
         total += x
     _divide(prob, begin, end, total)
@@ -62,11 +66,14 @@ def posterior_row(prob, begin, new, end, alpha, way, rng):
             prob[i] = alpha
         _divide(prob, begin, end, _draw_logarithms(prob, begin, end, rng))
         return
-    total = _draw_seen(prob, begin, new, rng)
-    if way > MOST_FACTORS:
-        total += _draw_small(prob, new, end, way, rng)
-    else:
-        total += _draw_equal(prob, new, end, alpha, way, rng)
+    total = _draw_seen(prob, begin, new, rng) + _draw_equal(prob, new, end, alpha, way, rng)
+    _divide(prob, begin, end, total)
+
+
+@inner
+def posterior_row_by_gs(prob, begin, new, end, power, rng):
+    """The same for many unseen outcomes with a concentration of 1/power, more than MOST_FACTORS."""
+    total = _draw_seen(prob, begin, new, rng) + _draw_small(prob, new, end, power, rng)
     _divide(prob, begin, end, total)
 
 

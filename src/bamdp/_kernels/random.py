@@ -213,17 +213,15 @@ def gamma_above_one(rng, shape):
 @primitive
 def log_gamma(rng, shape):
     """The logarithm of a Gamma(shape, 1) variable, exact where the variable itself would underflow."""
-    if shape >= 1.0:
-        return math.log(gamma_above_one(rng, shape))
-    return math.log(gamma_above_one(rng, shape + 1.0)) - exponential(rng) / shape
+    x = math.log(gamma_above_one(rng, shape if shape >= 1.0 else shape + 1.0))
+    return x if shape >= 1.0 else x - exponential(rng) / shape
 
 
 @primitive
 def gamma(rng, shape):
     """A Gamma(shape, 1) variable; for tiny shapes it may underflow to 0, see :func:`log_gamma`."""
-    if shape >= 1.0:
-        return gamma_above_one(rng, shape)
-    return gamma_above_one(rng, shape + 1.0) * math.exp(-exponential(rng) / shape)
+    x = gamma_above_one(rng, shape if shape >= 1.0 else shape + 1.0)
+    return x if shape >= 1.0 else x * math.exp(-exponential(rng) / shape)
 
 
 @primitive

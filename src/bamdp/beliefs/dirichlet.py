@@ -20,7 +20,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bamdp import _checks
-from bamdp._kernels.dirichlet import dirichlet, posterior_row, small_shapes
+from bamdp._kernels.dirichlet import (
+    MOST_FACTORS,
+    dirichlet,
+    posterior_row,
+    posterior_row_by_gs,
+    small_shapes,
+)
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import below, exponential, uniform
 from bamdp._serial import known
@@ -145,7 +151,11 @@ def _sample_row(T, choice, row, index, prob, at, rng):
     for s2 in range(n_states):  # without a branch: the place is written again by the next where s2 was seen
         index[end] = s2
         end += np.int64(T.mark[s2] != tick)
-    posterior_row(prob, at, seen_end, end, alpha, small_shapes(alpha), rng)
+    way = small_shapes(alpha)
+    if way > MOST_FACTORS:
+        posterior_row_by_gs(prob, at, seen_end, end, way, rng)
+    else:
+        posterior_row(prob, at, seen_end, end, alpha, way, rng)
     return end, 0.0
 
 
