@@ -25,6 +25,7 @@ APPENDIX_C = {
     "bfs3": [(10, 100), (10, 10), (10, 10), (5, 10), (5, 10)],
     "sboss": [(8, 3), (2, 3), (2, 3), (2, 3), (2, 3)],
 }
+FAIR = [*APPENDIX_C, "thompson", "beb", "bayes-greedy", "rmax", "q-learning"]
 NAMES = {
     "dss-rtdp": ("n_policies", "n_samples", "n_steps", "n_stages"),
     "dss-pi": ("n_policies", "n_samples", "n_steps", "n_stages"),
@@ -33,15 +34,18 @@ NAMES = {
     "sboss": ("n_models", "delta"),
 }
 
+TABLE1 = ("dss2020/published", "dss2020/fair")
+RUNS = {"chain": 100, "double_loop": 100, "grid5": 100, "grid10": 30, "maze": 10}
+
 paper_study = cache(papers.paper_study)
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("name", [name for name in STUDIES if name != "dss2020/ablation"])
 def test_environments_have_the_papers_horizons_and_limits(name):
     assert {p.label: (p.steps, p.limit) for p in paper_study(name).places} == ENVIRONMENTS
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("name", TABLE1)
 @pytest.mark.parametrize("algorithm", APPENDIX_C)
 def test_appendix_c_is_run_or_always_among_what_is_tried(name, algorithm):
     cells = {c.place.label: c for c in paper_study(name).cells if c.algorithm == algorithm}
@@ -59,21 +63,64 @@ def test_appendix_c_is_run_or_always_among_what_is_tried(name, algorithm):
             assert first["generator.tol"] == 1e-4
 
 
+@pytest.mark.parametrize("name", [*TABLE1, "dss2020/single"])
+def test_large_environments_have_fewer_runs_and_nobody_has_fewer_than_others(name):
+    assert {cell.label: cell.runs for cell in paper_study(name).cells} == {
+        cell.label: RUNS[cell.place.label] for cell in paper_study(name).cells
+    }
+
+
 def test_as_published_nothing_is_tuned():
     study = paper_study("dss2020/published")
     assert study.tuning is None
-    assert study.runs == 100
     assert {len(cell.configurations) for cell in study.cells} == {1}
+    thompson = [dict(cell.configurations[0]) for cell in study.cells if cell.algorithm == "thompson"]
+    common = {"resample": "step", "prior": "sparse", "prior.alpha": 0.2, "prior.beta": 2, "discount": 0.95}
+    assert thompson == 5 * [common]
 
 
 def test_in_the_fair_one_everybody_has_the_same_chances():
     study = paper_study("dss2020/fair")
-    assert {len(cell.configurations) for cell in study.cells} == {study.tuning.configurations}
-    assert (study.tuning.runs, study.runs) == (10, 100)
+    counts = {cell.algorithm: len(cell.configurations) for cell in study.cells}
+    assert counts == {name: 15 if name == "bayes-greedy" else 48 for name in FAIR}
+    assert study.tuning.runs == 10
     for cell in study.cells:
         priors = Counter((c["prior"], c.get("prior.beta")) for c in cell.configurations)
-        assert len(priors) == 5, cell.label
+        assert len(priors) == (1 if cell.algorithm in ("rmax", "q-learning") else 5), cell.label
         assert {c["discount"] for c in cell.configurations} == {0.95, 0.98, 0.99}
+    budgets = {cell.place.label: (cell.tuning.budget, cell.tuning.screening) for cell in study.cells}
+    assert budgets == {
+        **dict.fromkeys(("chain", "double_loop", "grid5"), (600, None)),
+        "grid10": (1800, None),
+        "maze": (2700, 4000),
+    }
+
+
+def test_the_single_choice_has_appendix_c_but_for_prior_discount_and_leaf():
+    study = paper_study("dss2020/single")
+    for cell, values in zip(study.cells, APPENDIX_C["dss-pi"], strict=True):
+        assert study.together(cell) == study.cells
+        found = {tuple(c[key] for key in NAMES["dss-pi"]) for c in cell.configurations}
+        assert found == {values}
+        chosen = {(c["prior"], c.get("prior.beta"), c["discount"], c["leaf"]) for c in cell.configurations}
+        assert len(chosen) == len(cell.configurations) == 5 * 3 * 2
+
+
+def test_each_sweep_of_the_ablation_changes_what_it_says_around_appendix_c():
+    keys = {"N": "n_policies", "M": "n_samples", "K": "n_steps", "H": "n_stages", "leaf": "leaf",
+            "beta": "prior.beta", "gamma": "discount", "N-flat": "n_policies"}  # fmt: skip
+    base = {(c.place.label): dict(c.configurations[0]) for c in paper_study("dss2020/published").cells
+            if c.algorithm == "dss-pi"}  # fmt: skip
+    for cell in paper_study("dss2020/ablation").cells:
+        plain = {"leaf": "zero", **base[cell.place.label]}
+        found = [{"leaf": "zero", **c} for c in cell.configurations]
+        if cell.algorithm != "N-flat":
+            assert plain in found, cell.label
+        if cell.algorithm in keys:
+            varied = {key for key in found[0] if len({one[key] for one in found}) > 1}
+            assert varied == {keys[cell.algorithm]}, cell.label
+        if cell.place.label in ("chain", "maze"):
+            assert cell.algorithm in ("leaf", "beta", "gamma")
 
 
 def test_the_papers_numbers_are_all_there():

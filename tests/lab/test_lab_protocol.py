@@ -8,6 +8,8 @@ from collections import Counter
 import pytest
 from lab_fakes import agenda_of, live_through, outcome
 
+from bamdp.ceilings import optimal_total
+from bamdp.envs import make_env
 from bamdp.lab.collect import follow, results, status
 from bamdp.lab.halving import n_rounds
 from bamdp.lab.reading import parse_study
@@ -162,11 +164,36 @@ def test_a_budget_ends_rounds_before_the_next_wave_would_overdraw_its_share(stor
     assert sum(runs.values()) <= 40
 
 
-def test_a_tiny_budget_still_runs_every_configuration_once(store):
+def test_a_slow_configuration_cannot_eat_the_budget_of_the_others(store):
+    """40 s for 9 configurations of 4 steps: twice an even share is 2.2 s a step, far below the limit of 100 s."""
+    study = parse_study("limit = 100\n" + HALVING + "budget = 40\n")
+    (cell,) = study.cells
+    assert cell.tuning_limit == pytest.approx(2 * 40 / (9 * 4))
+
+    def result(unit):
+        assert unit.limit == (cell.tuning_limit if unit.phase == "tune" else 100)
+        if number(unit) == 9:  # the best, if it were not so slow: it is stopped
+            return outcome(99.0, status=OVER, ms=9e3, cpu=unit.limit * 4, error="stopped")
+        return by_number(unit)
+
+    done = live_through(study, store, result)
+    assert Counter(number(u) for u in done)[9] == 1
+    course, _ = follow(study, cell, store)
+    assert course.chosen == 7
+    assert course.excluded == {8: "1 of 1 runs went over the limit (stopped)"}
+
+
+def test_the_share_of_the_budget_is_of_short_runs_where_there_is_screening():
+    (cell,) = parse_study(HALVING + "budget = 0.36\nscreening = 2\n").cells
+    assert cell.tuning_limit == pytest.approx(2 * 0.36 / (9 * 2))
+    assert (cell.horizon(short=True), cell.horizon(short=False)) == (2, 4)
+
+
+def test_with_a_budget_that_is_too_small_for_anybody_nothing_is_chosen_and_it_is_said(store):
     study = parse_study(HALVING + "budget = 0.001\n")
     done = live_through(study, store, by_number)
-    assert min(Counter(number(u) for u in done if u.phase == "tune").values()) == 1
-    assert follow(study, study.cells[0], store)[0].chosen == 8
+    assert Counter(number(u) for u in done) == dict.fromkeys(range(1, 10), 1)
+    assert "every configuration is excluded" in results(study, store).notes[-1]
 
 
 def test_halving_drops_those_over_the_limit_at_once(store):
@@ -196,6 +223,89 @@ def test_a_course_that_is_broken_off_anywhere_goes_on_to_the_same_end(tmp_path, 
                 first.append(unit.id)
         second = [unit.id for unit in live_through(study, broken, by_number)]
     assert sorted(first + second) == sorted(everything)
+
+
+ACROSS = """
+runs = 3
+steps = 10
+[environments.chain]
+[environments.double_loop]
+runs = 2
+[algorithms.sboss]
+n_models = [1, 2, 3]
+[algorithms.sboss.at.chain]
+delta = 3
+[tuning]
+runs = 2
+across = true
+"""
+
+
+def test_across_environments_one_configuration_is_chosen_by_the_mean_share_of_the_optimum(store):
+    """Chain is best with 1, double_loop with 3; shares count, not totals, and 2 has the best mean of them."""
+    study = parse_study(ACROSS)
+    best = {place.label: optimal_total(make_env(place.env), 10) for place in study.places}
+    shares = {"chain": {1: 0.9, 2: 0.8, 3: 0.1}, "double_loop": {1: 0.1, 2: 0.5, 3: 0.9}}
+    done = live_through(
+        study, store, lambda u: outcome(shares[u.setting.env][number(u)] * best[u.setting.env])
+    )
+    counts = Counter((u.phase, u.setting.env, number(u)) for u in done)
+    assert counts == {
+        **{("tune", env, n): 2 for env in best for n in (1, 2, 3)},
+        ("evaluate", "chain", 2): 3,
+        ("evaluate", "double_loop", 2): 2,
+    }
+    assert [follow(study, cell, store)[0].chosen for cell in study.cells] == [1, 1]
+    assert len(store.connection.execute("SELECT * FROM decisions").fetchall()) == 1
+
+
+def test_across_environments_whoever_is_excluded_in_one_is_excluded_in_all(store):
+    study = parse_study(ACROSS)
+    slow = lambda u: outcome(number(u), ms=251.0 if (number(u), u.setting.env) == (3, "chain") else 1.0)
+    live_through(study, store, slow)
+    courses = [follow(study, cell, store)[0] for cell in study.cells]
+    assert [course.chosen for course in courses] == [1, 1]
+    assert [course.excluded for course in courses] == 2 * [{2: "chain: 251 ms/step, over the limit of 250"}]
+
+
+@pytest.mark.parametrize("stop", [1, 4, 9, 12])
+@pytest.mark.parametrize("more", ["", 'method = "halving"\nbudget = 40\nscreening = 8\n'])
+def test_a_choice_across_environments_that_is_broken_off_comes_to_the_same_end(tmp_path, stop, more):
+    study = parse_study(ACROSS + more)
+    with Store(tmp_path / "whole.sqlite") as whole:
+        everything = [unit.id for unit in live_through(study, whole, by_number)]
+    assert len(set(everything)) == len(everything)
+    with Store(tmp_path / "broken.sqlite") as broken:
+        first = []
+        with broken.claims.driving():
+            agenda = agenda_of(study, broken)
+            while len(first) < stop and (unit := agenda.take()) is not None:
+                agenda.finish(unit, by_number(unit))
+                first.append(unit.id)
+        second = [unit.id for unit in live_through(study, broken, by_number)]
+    assert sorted(first + second) == sorted(everything)
+
+
+def test_a_status_counts_runs_of_its_own_cell_where_cells_choose_together(store):
+    study = parse_study(ACROSS)
+    assert [cell.missing for cell in status(study, store)] == [3 + 3, 3 + 2]
+
+
+def test_a_cell_has_as_many_runs_as_its_place_says_or_fewer_where_it_is_slow(store):
+    study = parse_study(
+        "runs = 4\nsteps = 4\n[environments.chain]\n[environments.grid5]\nruns = 3\n"
+        "[algorithms.random]\n[algorithms.q-learning.at.grid5]\nruns = 1\n"
+    )
+    live_through(study, store, lambda u: outcome())
+    found = {
+        (s.environment, s.algorithm): (s.runs, s.asked, s.complete) for s in results(study, store).samples
+    }
+    assert found == {
+        ("chain", "random"): (4, 4, True),
+        ("chain", "q-learning"): (4, 4, True),
+        ("grid5", "random"): (3, 3, True),
+        ("grid5", "q-learning"): (1, 3, False),
+    }
 
 
 def test_what_was_decided_stays_decided_whatever_is_faster_now(store):

@@ -56,6 +56,46 @@ def test_an_algorithm_can_have_values_of_its_own_in_a_place():
     assert [c["n_policies"] for c in there] == [2, 4]
 
 
+def test_an_algorithm_can_be_in_some_environments_only():
+    study = parse_study(SMALL + 'environments = ["double_loop"]\n')
+    assert [cell.label for cell in study.cells] == [
+        "thompson in chain",
+        "thompson in double_loop",
+        "mine in double_loop",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("['chian']", "unknown environment 'chian'; did you mean 'chain'"),
+        ("'chain'", "must be a list of texts"),
+    ],
+)
+def test_environments_of_an_algorithm_are_of_the_study(given, message):
+    with pytest.raises(ValueError, match=message):
+        parse_study(SMALL + f"environments = {given}\n")
+
+
+def test_an_environment_can_have_runs_a_budget_and_screening_of_its_own():
+    text = (
+        'runs = 5\nalgorithms = ["random"]\n[environments.chain]\n[environments.maze]\nruns = 2\nbudget = 7\n'
+        'screening = 4000\n[tuning]\nmethod = "halving"\nbudget = 3\n'
+    )
+    chain, maze = parse_study(text).cells
+    assert (chain.runs, chain.tuning.budget, chain.tuning.screening) == (5, 3, None)
+    assert (maze.runs, maze.tuning.budget, maze.tuning.screening) == (2, 7, 4000)
+    _, quick = parse_study(text + "[quick]\nbudget = 5\nsteps = 90\nruns = 1", quick=True).cells
+    assert (quick.runs, quick.tuning.budget, quick.tuning.screening) == (1, 5, 90)
+
+
+def test_a_study_that_chooses_for_all_environments_has_no_parts_without_some():
+    study = parse_study(SMALL + "[tuning]\nacross = true\n")
+    assert [cell.algorithm for cell in study.only(algorithms=["mine"]).cells] == ["mine", "mine"]
+    with pytest.raises(ValueError, match="none can be left out"):
+        study.only(["chain"])
+
+
 def test_priors_and_discounts_for_all_can_be_spaces():
     study = parse_study('prior = ["flat", "sparse"]\n"prior.beta" = [2, 4]\ndiscount = [0.9, 0.95]\n' + SMALL)
     assert len(study.cells[0].configurations) == 6
@@ -122,6 +162,16 @@ def test_a_part_of_a_study():
         ("[algorithms.sboss.at.chian]\nn_models = 3", "unknown environment in 'at' 'chian'; did you mean 'chain'"),
         ('[algorithms.x]\nplanner = "sboss:n_models=2"\nn_models = 3', "n_models is given twice"),
         ("[quick]\nrun = 2", "did you mean 'runs'"),
+        ("[environments.chain]\nruns = -1", "environments.chain: runs must be at least 0"),
+        ("[environments.chain]\nruns = 0", "leaves nothing to do"),
+        ("[environments.chain]\nbudget = 3", "environments.chain: budget is about tuning; add a [tuning] table"),
+        ("[environments.chain]\nbudget = -3\n[tuning]\nmethod = 'halving'", "environments.chain: tuning.budget must"),
+        ("[environments.chain]\nbudget = 3\n[tuning]", "environments.chain: tuning.budget and tuning.screening are"),
+        ("[algorithms.sboss.at.chain]\nruns = 19", "at.chain.runs is 19, more than the environment's 10; raise that"),
+        ("[algorithms.sboss]\nruns = 3", "unknown parameter of sboss 'runs'"),
+        ("[tuning]\nacross = 1", "tuning.across must be true or false"),
+        ("[algorithms.sboss.at.chain]\ndelta = [1, 2]\n[tuning]\nacross = true",
+         "algorithms.sboss: across = true chooses once for all environments"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_with_its_place(change, message):

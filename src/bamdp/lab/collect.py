@@ -48,9 +48,9 @@ class CellStatus:
 def wanted(study: Study, cell: Cell, course: Course | None = None) -> list[Part]:
     """All runs that the study could ask for in a cell, whatever tuning decides; or has decided, with its course."""
     parts = []
-    tuned = study.tuning if len(cell.configurations) > 1 else None
+    tuned = cell.tuning if len(cell.configurations) > 1 else None
     for number, configuration in enumerate(cell.configurations):
-        horizons = [(EVALUATE, cell.place.steps, study.runs)]
+        horizons = [(EVALUATE, cell.place.steps, cell.runs)]
         if tuned is not None:
             horizons.insert(0, (TUNE, cell.place.steps, tuned.runs))
             if tuned.screening is not None and tuned.screening < cell.place.steps:
@@ -97,8 +97,8 @@ def follow(study: Study, cell: Cell, store: Store) -> tuple[Course, list[Unit]]:
     while (batch := course.advance()) is not None:
         there = store.records(unit.id for unit in batch)
         missing = [unit for unit in batch if unit.id not in there]
-        if missing:
-            return course, missing
+        if missing:  # of its own: cells that choose together wait for each other's, too
+            return course, [unit for unit in missing if unit.setting.env == cell.place.env]
     return course, []
 
 
@@ -133,7 +133,7 @@ def _cell_status(study: Study, cell: Cell, store: Store, claimed: set[str]) -> C
     records = store.records(u.id for part in wanted(study, cell, course) for u in part.units).values()
     running = sum(unit.id in claimed for unit in missing)
     steps = sum(unit.setting.steps for unit in missing)
-    unknown = 0 if course.decided else study.runs  # the evaluation of what will be chosen
+    unknown = 0 if course.decided else cell.runs  # the evaluation of what will be chosen
     done = [record for record in records if record.status == DONE]
     pace = np.mean([record.ms_per_step for record in done]) / 1e3 if done else None
     return CellStatus(
@@ -183,6 +183,7 @@ def _sample(course: Course, part: Part, records: dict[str, Record], store: Store
         traces=partial(_traces, store, [record.id for record in done]),
         failures=tuple(f"run {r.replicate}: {r.error}" for r in mine if r.status != DONE),
         chosen=part.number == course.chosen,
+        asked=course.cell.place.runs if part.phase == EVALUATE else 0,
         excluded=excluded or (exclusion(mine, course.cell.place.limit) if part.phase == EVALUATE else ""),
     )
 

@@ -2,11 +2,16 @@
 
 Tuning and evaluation are different phases with different luck. A configuration is chosen by its mean total reward
 over its tuning runs. It cannot be chosen, and is said to be excluded, if one of its runs failed or was stopped, or
-if its mean processor time a step is over the environment's limit.
+if its mean processor time a step is over the limit: the environment's, or under a budget twice an even share of that.
 
 - **Grid.** First one run of each configuration, so that those that are over the limit, or fail, cost one run only;
   then the others. (:func:`grid`)
 - **Successive halving.** Rounds, after each of which the best share goes on. (:mod:`bamdp.lab.halving`)
+
+**Across environments** (``across``), an algorithm has one choice for all: configuration number i of every environment
+is one candidate, chosen by the mean over environments of total / optimal total of the known model over the same
+steps, and excluded if it is in any. The cells of the algorithm ask for the same tuning runs and decide under the same
+name, so whichever comes first decides for all.
 
 Every decision is a function of what is in the store, and is itself stored: a study that goes on later, or elsewhere
 with other speeds, never decides again what was decided. Every algorithm gets the same number of configurations (as
@@ -19,10 +24,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
-from bamdp.lab.identity import digest
+from bamdp.ceilings import optimal_total
+from bamdp.lab.identity import digest, environment
 from bamdp.lab.results import EVALUATE, TUNE
 from bamdp.lab.store import Record, Store
 from bamdp.lab.study import GRID, Cell, Study, Tuning
@@ -51,21 +58,30 @@ class Course:
         """The next batch, all of the last one being in the store; None when the cell is done."""
         return next(self._going, None)
 
-    def units(self, number: int, phase: str, replicates: range, steps: int | None = None) -> list[Unit]:
-        """Runs of a configuration."""
-        setting = self.cell.setting(self.cell.configurations[number], steps)
-        return units_of(setting, phase, replicates, self.cell.place.limit)
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """Those that choose together: the cell alone, or its algorithm in every environment."""
+        return self.study.together(self.cell)
+
+    def evaluation(self, number: int) -> list[Unit]:
+        """Runs of what was chosen."""
+        setting = self.cell.setting(self.cell.configurations[number])
+        return units_of(setting, EVALUATE, range(self.cell.runs), self.cell.place.limit)
+
+    def trials(self, number: int, replicates: range, short: bool = False) -> list[Unit]:
+        """Tuning runs of a configuration, in all cells that choose together."""
+        return [unit for cell in self.cells for unit in _trials(cell, number, replicates, short)]
 
     def _go(self) -> Iterator[Batch]:
         numbers = range(len(self.cell.configurations))
-        if self.study.tuning is not None and len(numbers) > 1:
-            yield from self._tune(self.study.tuning)
+        if self.cell.tuning is not None and len(numbers) > 1:
+            yield from self._tune(self.cell.tuning)
             numbers = range(0) if self.chosen is None else range(self.chosen, self.chosen + 1)
         elif len(numbers) == 1:
             self.chosen = 0
         self.decided = True
-        if self.study.runs and len(numbers):
-            yield [u for n in numbers for u in self.units(n, EVALUATE, range(self.study.runs))]
+        if self.cell.runs and len(numbers):
+            yield [unit for number in numbers for unit in self.evaluation(number)]
 
     def _tune(self, tuning: Tuning) -> Iterator[Batch]:
         key = self.key
@@ -86,22 +102,61 @@ class Course:
     @property
     def key(self) -> str:
         """The name under which decisions are kept: all that they depend on but the runs."""
-        units = [self.units(n, TUNE, range(1))[0] for n in range(len(self.cell.configurations))]
-        options = {} if self.study.tuning is None else asdict(self.study.tuning)
-        return digest({"candidates": [u.id for u in units], "limit": self.cell.place.limit, **options})
+        numbers = range(len(self.cell.configurations))
+        return digest(
+            {
+                "cells": [
+                    {
+                        "candidates": [_trials(cell, n, range(1), False)[0].id for n in numbers],
+                        "limit": cell.tuning_limit,
+                        **({} if cell.tuning is None else asdict(cell.tuning)),
+                    }
+                    for cell in self.cells
+                ]
+            }
+        )
 
-    def judge(self, numbers: Sequence[int], replicates: int, steps: int | None = None) -> dict[int, float]:
-        """Mean totals of those that may be chosen; the others are noted as excluded."""
-        means = {}
+    def judge(self, numbers: Sequence[int], replicates: int, short: bool = False) -> dict[int, float]:
+        """Scores of those that may be chosen; the others are noted as excluded."""
+        scores = {}
         for number in numbers:
-            units = self.units(number, TUNE, range(replicates), steps)
-            records = list(self.store.records(unit.id for unit in units).values())
-            why = exclusion(records, self.cell.place.limit)
-            if why:
-                self.excluded[number] = why
+            found = [(cell, self._records(cell, number, replicates, short)) for cell in self.cells]
+            reasons = [(cell, exclusion(records, cell.tuning_limit)) for cell, records in found]
+            bad = [(cell, why) for cell, why in reasons if why]
+            if bad:
+                cell, why = bad[0]
+                self.excluded[number] = why if len(self.cells) == 1 else f"{cell.place.label}: {why}"
             else:
-                means[number] = float(np.mean([record.total for record in records]))
-        return means
+                scores[number] = _score(found, short)
+        return scores
+
+    def _records(self, cell: Cell, number: int, replicates: int, short: bool) -> list[Record]:
+        units = _trials(cell, number, range(replicates), short)
+        return list(self.store.records(unit.id for unit in units).values())
+
+
+def _trials(cell: Cell, number: int, replicates: range, short: bool) -> list[Unit]:
+    setting = cell.setting(cell.configurations[number], cell.horizon(short))
+    return units_of(setting, TUNE, replicates, cell.tuning_limit)
+
+
+def _score(found: Sequence[tuple[Cell, Sequence[Record]]], short: bool) -> float:
+    """The mean total of a single cell; of several, the mean of their shares of the optimum."""
+    means = [float(np.mean([record.total for record in records])) for _, records in found]
+    if len(means) == 1:
+        return means[0]
+    optima = [_optimum(cell.place.env, cell.horizon(short)) for cell, _ in found]
+    return float(np.mean(np.divide(means, optima)))
+
+
+@lru_cache(maxsize=64)
+def _optimum(env: str, steps: int) -> float:
+    best = optimal_total(environment(env), steps)
+    if best <= 0.0:
+        raise ValueError(
+            f"{env}: its best total is {best:g}, of which no share can be taken; choose without across = true"
+        )
+    return best
 
 
 def exclusion(records: Sequence[Record], limit: float) -> str:
@@ -127,7 +182,7 @@ def by_text(numbered: Mapping[int, str]) -> dict[str, str]:
 def grid(course: Course, tuning: Tuning) -> Iterator[Batch]:
     """One run of each, then the others of those that may be chosen."""
     everyone = range(len(course.cell.configurations))
-    yield [unit for n in everyone for unit in course.units(n, TUNE, range(1))]
+    yield [unit for n in everyone for unit in course.trials(n, range(1))]
     left = list(course.judge(everyone, 1))
-    yield [unit for n in left for unit in course.units(n, TUNE, range(1, tuning.runs))]
+    yield [unit for n in left for unit in course.trials(n, range(1, tuning.runs))]
     course.chosen = best(course.judge(left, tuning.runs))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ from bamdp.registry import DEFAULT_PRIOR, PLANNERS
 
 TOP = ("title", "runs", "seed", "steps", "limit", "prior", "discount", "rewards", "notes", "environments",
        "algorithms", "tuning", "quick")  # fmt: skip
-PLACE = ("env", "steps", "limit")
-TUNING = ("method", "runs", "configurations", "budget", "keep", "screening")
+PLACE = ("env", "steps", "limit", "runs", "budget", "screening")
+TUNING = ("method", "runs", "configurations", "budget", "keep", "screening", "across")
 QUICK = {"runs": 3, "steps": 200, "tuning_runs": 2, "configurations": 4, "budget": 20.0}  # at most
+RUNS = 10
 DEFAULTS: dict[str, Any] = {"prior": DEFAULT_PRIOR, "discount": 0.95}
 
 Table = Mapping[str, Any]
@@ -72,20 +74,27 @@ def make_study(data: Table, *, quick: bool = False, source: str = "", path: Path
     tuning = _tuning(data, cut)
     folder = None if path is None else path.parent
     places = [_place(label, table, data, cut, folder) for label, table in _entries(data, "environments")]
+    tunings = {place.label: _tuning_at(place, data, tuning, cut) for place in places}
     cells = []
     for label, table in _entries(data, "algorithms"):
         with _inside(f"algorithms.{label}"):
             planner, written = _planner(label, table)
-            where = _at(table, [place.label for place in places])
+            labels = _where(table, [place.label for place in places])
+            where = _at(table, labels)
             for place in places:
-                found = _configurations(
-                    planner, {**written, **_own(table)}, where.get(place.label, {}), data, tuning, seed
-                )
-                cells.append(Cell(place, label, planner, found, data.get("rewards"), seed))
+                if place.label not in labels:
+                    continue
+                here = dict(where.get(place.label, {}))
+                runs = _runs_here(here.pop("runs", place.runs), place, quick)
+                found = _configurations(planner, {**written, **_own(table)}, here, data, tuning, seed)
+                own = (data.get("rewards"), seed, runs, tunings[place.label])
+                cells.append(Cell(place, label, planner, found, *own))
+    if tuning is not None and tuning.across:
+        _check_across(cells)
     study = Study(
         title=str(data.get("title") or (path.stem if path else "study")),
         cells=tuple(cell for place in places for cell in cells if cell.place is place),
-        runs=min(_number(data.get("runs", 10), "runs", low=0), cut.get("runs", 10**9)),
+        runs=min(_number(data.get("runs", RUNS), "runs", low=0), cut.get("runs", 10**9)),
         tuning=tuning,
         seed=seed,
         quick=quick,
@@ -116,7 +125,20 @@ def _place(label: str, table: Table, data: Table, cut: Table, folder: Path | Non
         limit = _checks.real(
             table.get("limit", data.get("limit", env.time_limit)), "limit", low=0.0, open_low=True
         )
-        return Place(label, spec, min(steps, cut.get("steps", steps)), limit)
+        runs = _number(table.get("runs", data.get("runs", RUNS)), "runs", low=0)
+        return Place(
+            label, spec, min(steps, cut.get("steps", steps)), limit, min(runs, cut.get("runs", runs))
+        )
+
+
+def _runs_here(given: Any, place: Place, quick: bool) -> int:
+    """Of an algorithm in one environment, where it is too slow for as many as the others have."""
+    runs = _number(given, f"at.{place.label}.runs", low=0)
+    if runs > place.runs and not quick:
+        raise ValueError(
+            f"at.{place.label}.runs is {runs}, more than the environment's {place.runs}; raise that for all, or drop it"
+        )
+    return min(runs, place.runs)
 
 
 def _planner(label: str, table: Table) -> tuple[str, dict[str, str]]:
@@ -166,7 +188,14 @@ def _configurations(
 
 
 def _own(table: Table) -> dict[str, Any]:
-    return {key: value for key, value in table.items() if key not in ("planner", "at")}
+    return {key: value for key, value in table.items() if key not in ("planner", "environments", "at")}
+
+
+def _where(table: Table, labels: list[str]) -> list[str]:
+    """The environments that an algorithm is run in."""
+    given = _texts(table.get("environments", labels), "environments")
+    _keys(set(given), labels, "environment")
+    return [label for label in labels if label in given]
 
 
 def _at(table: Table, labels: list[str]) -> Table:
@@ -210,6 +239,39 @@ def _tuning(data: Table, cut: Table) -> Tuning | None:
         if given.get("screening") is not None and "steps" in cut:
             given["screening"] = min(given["screening"], cut["steps"])
         return Tuning(**given)
+
+
+def _tuning_at(place: Place, data: Table, tuning: Tuning | None, cut: Table) -> Tuning | None:
+    """The same with the budget and the screening of one environment."""
+    table = dict(_entries(data, "environments"))[place.label]
+    own = {key: table[key] for key in ("budget", "screening") if key in table}
+    if not own:
+        return tuning
+    with _inside(f"environments.{place.label}"):
+        if tuning is None:
+            raise ValueError(f"{next(iter(own))} is about tuning; add a [tuning] table")
+        replace(tuning, **own)  # checks them before they are cut
+        limits = {"budget": cut.get("budget"), "screening": cut.get("steps")}
+        return replace(tuning, **{k: v if limits[k] is None else min(v, limits[k]) for k, v in own.items()})
+
+
+def _check_across(cells: list[Cell]) -> None:
+    """One choice for all environments must be among the same values in each."""
+    for label in dict.fromkeys(cell.algorithm for cell in cells):
+        own = [cell for cell in cells if cell.algorithm == label]
+        keys = {key for cell in own for key in _varied(cell)}
+        lists = [[{k: c.get(k) for k in keys} for c in cell.configurations] for cell in own]
+        odd = next((cell for cell, listed in zip(own, lists) if listed != lists[0]), None)
+        if odd is not None:
+            raise ValueError(
+                f"algorithms.{label}: across = true chooses once for all environments, so what is to be chosen must "
+                f"be the same in each; it is not in {own[0].place.label} and {odd.place.label}"
+            )
+
+
+def _varied(cell: Cell) -> list[str]:
+    keys = dict.fromkeys(key for one in cell.configurations for key in one)
+    return [key for key in keys if len({repr(one.get(key)) for one in cell.configurations}) > 1]
 
 
 def _quick(data: Table) -> dict[str, Any]:

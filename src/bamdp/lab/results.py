@@ -36,6 +36,7 @@ class Sample:
     failures: tuple[str, ...] = ()  # "run 3: ..." for each run that raised or went over the limit
     chosen: bool = False  # by tuning, or because there was nothing to choose
     excluded: str = ""  # why it could not be chosen, such as being over the time limit
+    asked: int = 0  # runs that a complete row has in this environment; 0: not known
 
     def __post_init__(self) -> None:
         if self.phase not in PHASES:
@@ -50,6 +51,11 @@ class Sample:
     def runs(self) -> int:
         """How many finished, R."""
         return len(self.totals)
+
+    @property
+    def complete(self) -> bool:
+        """Whether as many have finished as the environment's other algorithms are asked for."""
+        return self.runs >= max(self.asked, 1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,6 +34,7 @@ from bamdp.registry import make_planner, make_prior, make_rewards
 from bamdp.runs import Setting
 
 GRID, HALVING = METHODS = ("grid", "halving")
+SLOWEST = 2.0  # even shares of the budget that a configuration's first run may take
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class Place:
     env: str  # as make_env reads it
     steps: int  # of a run
     limit: float  # seconds of processor time that a step may take on average
+    runs: int  # of the evaluation that a complete row has here; 0: only tune
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Tuning:
     budget: float | None = None  # halving: processor seconds for each cell
     keep: float = 1 / 3  # halving: the share that survives a round
     screening: int | None = None  # halving: steps of a run before the last round; None: all
+    across: bool = False  # one choice for all environments together; see bamdp.lab.protocol
 
     def __post_init__(self) -> None:
         _checks.one_of(self.method, "tuning method", METHODS)
@@ -70,6 +73,8 @@ class Tuning:
             raise ValueError(
                 'tuning.budget and tuning.screening are for method = "halving"; a grid runs everything'
             )
+        if not isinstance(self.across, bool):
+            raise TypeError(f"tuning.across must be true or false, got {self.across!r}")
 
 
 @dataclass(frozen=True)
@@ -82,11 +87,30 @@ class Cell:
     configurations: tuple[Configuration, ...]
     rewards: str | None  # as make_rewards reads it
     seed: int
+    runs: int  # of the evaluation; fewer than the place's where an algorithm is too slow for that
+    tuning: Tuning | None = None  # None: every configuration is evaluated
 
     @property
     def label(self) -> str:
         """For people."""
         return f"{self.algorithm} in {self.place.label}"
+
+    def horizon(self, short: bool) -> int:
+        """Steps of a run: all, or as many as screening has in the rounds before the last."""
+        screening = None if self.tuning is None else self.tuning.screening
+        return self.place.steps if not short or screening is None else min(screening, self.place.steps)
+
+    @property
+    def tuning_limit(self) -> float:
+        """Seconds a step in tuning: the place's limit, or twice an even share of the budget, 2B / (configurations · T).
+
+        Without the latter a single slow configuration could use up what was meant for all of them.
+        """
+        budget = None if self.tuning is None else self.tuning.budget
+        if budget is None:
+            return self.place.limit
+        share = budget / (len(self.configurations) * self.horizon(short=True))
+        return min(self.place.limit, SLOWEST * share)
 
     def setting(self, configuration: Configuration, steps: int | None = None) -> Setting:
         """What a run of a configuration is made of."""
@@ -108,7 +132,7 @@ class Study:
 
     title: str
     cells: tuple[Cell, ...]
-    runs: int = 10  # of evaluation; 0: only tune
+    runs: int = 10  # of evaluation, unless an environment or a cell says otherwise; 0: only tune
     tuning: Tuning | None = None  # None: every configuration is evaluated
     seed: int = 0
     quick: bool = False  # shortened, to be marked as such
@@ -121,13 +145,19 @@ class Study:
         _checks.integer(self.seed, "seed", low=0)
         if not self.cells:
             raise ValueError("a study needs at least one algorithm and one environment")
-        if self.runs == 0 and self.tuning is None:
+        if self.tuning is None and any(cell.runs == 0 for cell in self.cells):
             raise ValueError("runs = 0 leaves nothing to do; say how many runs, or add a [tuning] table")
 
     @property
     def places(self) -> tuple[Place, ...]:
         """The environments, in order."""
         return tuple(dict.fromkeys(cell.place for cell in self.cells))
+
+    def together(self, cell: Cell) -> tuple[Cell, ...]:
+        """The cells that choose one configuration together with this one: itself, or its algorithm everywhere."""
+        if cell.tuning is None or not cell.tuning.across:
+            return (cell,)
+        return tuple(one for one in self.cells if one.algorithm == cell.algorithm)
 
     def only(self, environments: list[str] | None = None, algorithms: list[str] | None = None) -> Study:
         """The part of the study with these labels."""
@@ -136,6 +166,10 @@ class Study:
         for kind, wanted in known.items():
             for label in wanted or ():
                 _checks.one_of(label, f"{kind} of the study", dict.fromkeys(has[kind]))
+        if environments is not None and self.tuning is not None and self.tuning.across:
+            raise ValueError(
+                "this study chooses for all environments together, so none can be left out; drop --environments"
+            )
         kept = [
             cell
             for cell in self.cells

@@ -18,7 +18,7 @@ from bamdp.lab.results import Results
 from bamdp.lab.study import Study
 from bamdp.lab.tables import Table, choices, matrix
 
-STUDIES = ("dss2020/published", "dss2020/fair")
+STUDIES = ("dss2020/published", "dss2020/fair", "dss2020/single", "dss2020/ablation")
 PUBLISHED, FAIR = WAYS = ("published", "fair")
 
 
