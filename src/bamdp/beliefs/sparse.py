@@ -74,7 +74,7 @@ class SparseState(NamedTuple):
     log_rest: np.ndarray  # float64 [S+1]: log P(size > k)
     prior_cdf: np.ndarray  # float64 [S+1]: P(size <= k)
     memo_key: np.ndarray  # int64 [2^MEMO_BITS]: the (k₀, n) that an entry stands for
-    memo: np.ndarray  # float64 [2^MEMO_BITS, 5]: C, log Σ m_k, P(k = k₀), U, 1 - C
+    memo: np.ndarray  # float64 [2^MEMO_BITS, 6]: C, log Σ m_k, P(k = k₀), U, 1 - C, (k₀α+n)/C
     sizes: (
         np.ndarray
     )  # float64 [FEW_DRAWS (FEW_DRAWS+1) / 2, S+1]: P(size <= k | k₀, n); [:, 0] = 1 if filled
@@ -135,6 +135,7 @@ def _compute(state, k0, n, entry):
     state.memo[entry, 2] = math.exp(_log_m(state, k0, k0, n) - log_total) if total > 0.0 and k0 > 0 else 0.0
     state.memo[entry, 3] = unseen / total if total > 0.0 else 0.0
     state.memo[entry, 4] = fresh / total if total > 0.0 else 0.0
+    state.memo[entry, 5] = seen_mass * total / again if again > 0.0 else np.inf
 
 
 @primitive
@@ -146,10 +147,10 @@ def _draw_slot(state, row, rng):
     if n == 0:
         return below(rng, n_states), NOT_SEEN
     k0, start = counts.rows[row, SIZE], counts.rows[row, START]
-    again = state.memo[_look_up(state, k0, n), 0]
+    entry = _look_up(state, k0, n)
     u = uniform(rng)
-    if u < again or k0 == n_states:
-        x = u / again * (k0 * state.alpha + n)
+    x = u * state.memo[entry, 5]
+    if x < k0 * state.alpha + n or k0 == n_states:
         slot = start
         while slot < start + k0 - 1:
             x -= state.alpha + counts.pool[slot, COUNT]
@@ -409,7 +410,7 @@ class SparseDirichlet(Prior):
             log_rest=log_rest,
             prior_cdf=cdf / cdf[-1],
             memo_key=np.full(1 << MEMO_BITS, -1, np.int64),
-            memo=np.zeros((1 << MEMO_BITS, 5)),
+            memo=np.zeros((1 << MEMO_BITS, 6)),
             sizes=np.zeros(
                 (FEW_DRAWS * (FEW_DRAWS + 1) // 2 if n_states <= TABLE_STATES else 0, n_states + 1)
             ),
