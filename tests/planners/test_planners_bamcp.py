@@ -18,20 +18,12 @@ from scipy import stats
 import bamdp
 from bamdp._kernels.random import new_state
 from bamdp.beliefs import verbs
-from bamdp.planners import belief_tree
+from bamdp.planners import belief_tree, rollouts, tree_search
 from bamdp.planners.bamcp import BAMCP
 from bamdp.planners.base import Transition
-from bamdp.planners.belief_tree import (
-    NO_NODE,
-    ROOT,
-    auto_depth,
-    child,
-    find,
-    new_learner,
-    new_tree,
-    rollout_action,
-    ucb_action,
-)
+from bamdp.planners.belief_tree import NO_NODE, ROOT, child, find, new_tree, ucb_action
+from bamdp.planners.rollouts import new_learner, rollout_action
+from bamdp.planners.tree_search import auto_depth
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -69,7 +61,7 @@ def test_rewards_in_the_history_are_worth_something_when_they_are_learned(monkey
     world = {"n_states": 1, "prior": bamdp.Dirichlet(), "rewards": bamdp.BetaBernoulli(), "discount": 0.95}
     planner = BAMCP(n_simulations=100_000, depth=6, exploration=1.0)
     with_rewards = bamdp.Agent(planner, n_actions=2, seed=0, **world).plan(0)
-    monkeypatch.setattr(belief_tree, "MANY_REWARDS", 1)
+    monkeypatch.setattr(tree_search, "MANY_REWARDS", 1)
     without = bamdp.Agent(planner, n_actions=2, seed=0, **world).plan(0)
     assert without.details["nodes"] < with_rewards.details["nodes"]
     blind = 0.5 * (1 - 0.95**6) / 0.05
@@ -182,7 +174,7 @@ def test_the_rollout_policy_is_epsilon_greedy_with_even_ties():
     learner = new_learner(space, 0.4, 0.2)
     learner.q[0] = [1.0, 1.0, 0.0]
     learner.q[1] = [0.0, 9.0, 2.0]
-    belief_tree.set_policies(learner, space)
+    rollouts.set_policies(learner, space)
     rng = new_state(3)
     expected = {0: [0.4 / 3 + 0.3, 0.4 / 3 + 0.3, 0.4 / 3], 1: [0.2, 0.0, 0.8], 2: [0.0, 1.0, 0.0]}
     for s, p in expected.items():
@@ -395,7 +387,7 @@ def test_a_time_limit_is_kept_and_marked():
     before = learned(agent.belief)
     plan = agent.plan(0)
     assert not plan.reproducible
-    assert plan.details["simulations"] == sum(c.count for c in plan.candidates) >= belief_tree.FIRST_BATCH
+    assert plan.details["simulations"] == sum(c.count for c in plan.candidates) >= tree_search.FIRST_BATCH
     for name, array in learned(agent.belief).items():
         np.testing.assert_array_equal(array, before[name])
 

@@ -1,6 +1,6 @@
 """BAMCP: Bayes-adaptive Monte Carlo planning (Guez, Silver & Dayan, NIPS 2012; JAIR 48, 2013).
 
-UCT over histories (:mod:`bamdp.planners.belief_tree` has the recursion) in which the belief is never updated inside
+UCT over histories (:mod:`bamdp.planners.tree_search` has the recursion) in which the belief is never updated inside
 the tree: each simulation draws one model from the *root's* posterior and moves in it, and rows of the model are only
 drawn when the simulation comes to them. Conditioning happens by itself: the simulations that reach a history are
 those whose models produced it.
@@ -45,7 +45,7 @@ from bamdp.beliefs import verbs
 from bamdp.beliefs.base import Belief
 from bamdp.beliefs.models import empty_rows
 from bamdp.beliefs.own_rewards import OwnRewards
-from bamdp.planners.belief_tree import Memory, Predictive, TreeSearch, begin, finish, move
+from bamdp.planners.tree_search import Memory, Predictive, TreeSearch, begin, finish, move
 
 ROOT_SAMPLING = ("auto", "rows", "predictive")
 ENTRIES_A_STEP = 16  # room to begin with

@@ -2,7 +2,7 @@
 
 The belief is part of the state: from (s, β) action ``a`` leads to s' ~ ν_β(· | s, a) with reward r ~ τ_β, and the
 belief becomes β given (s, a, r, s'). That is an MDP, and this is UCT on it (Kocsis & Szepesvári 2006; called BA-UCT by
-Guez, Silver & Dayan 2012): :mod:`bamdp.planners.belief_tree` with next states from the predictive of the branch's own
+Guez, Silver & Dayan 2012): :mod:`bamdp.planners.tree_search` with next states from the predictive of the branch's own
 counts, in the tree and in the rollout below it. A history determines its belief, so a node is a history.
 
 Guarantee: as simulations grow, Q at the root converges to the Bayes-optimal value of the horizon ``depth``, for
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from bamdp._serial import known
 from bamdp.beliefs.base import Belief
-from bamdp.planners.belief_tree import Memory, Predictive, TreeSearch
+from bamdp.planners.tree_search import Memory, Predictive, TreeSearch
 
 
 @known

@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from bamdp.beliefs.base import Belief
 from bamdp.beliefs.rewards import KnownState
-from bamdp.planners.belief_tree import ROOT, Memory
+from bamdp.planners.belief_tree import ROOT
 from bamdp.planners.tree import CHOICE, HYPER_STATE, NONE, Tree, make_tree
+from bamdp.planners.tree_search import Memory
 
 
 def view(memory: Memory, belief: Belief, state: int, action: int) -> Tree:

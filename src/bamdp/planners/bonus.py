@@ -26,10 +26,11 @@ from bamdp._kernels.sweeps import average, row_value
 from bamdp._serial import known
 from bamdp.beliefs import verbs
 from bamdp.beliefs.base import Belief
-from bamdp.beliefs.dirichlet import FullState, SymmetricState
+from bamdp.beliefs.full import FullState
 from bamdp.beliefs.mixture import MixtureState
 from bamdp.beliefs.models import skip_row
 from bamdp.beliefs.sparse import SparseState
+from bamdp.beliefs.symmetric import SymmetricState
 from bamdp.beliefs.values import FiniteRewards
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
 from bamdp.planners.workspace import Workspace, new_workspace

@@ -45,10 +45,10 @@ from bamdp._kernels.jit import kernel, primitive
 from bamdp._serial import known
 from bamdp.beliefs import verbs
 from bamdp.beliefs.base import Belief
-from bamdp.beliefs.dirichlet import SymmetricState
 from bamdp.beliefs.mixture import MixtureState
 from bamdp.beliefs.rewards import KnownState
 from bamdp.beliefs.sparse import SparseState
+from bamdp.beliefs.symmetric import SymmetricState
 from bamdp.planners.base import Plan, Planner, Transition
 from bamdp.planners.merged import Merged, new_merged
 
