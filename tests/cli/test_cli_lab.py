@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bamdp.cli import main
+from bamdp.cli import main, studies
 
 STUDY = """
 title = "A small study"
@@ -134,18 +134,48 @@ def test_progress_of_a_study_is_on_standard_error(folder, capfd):
     assert "100%" in err
 
 
+QUICK = "--quick --environments double_loop --algorithms dss-pi sboss"
+
+
 def test_table_1_is_reproduced_quickly_and_marked(folder, capsys):
-    options = "--quick --environments double_loop --algorithms dss-pi sboss"
-    shown = call(capsys, f"reproduce table1 {options} --output report")
+    shown = call(capsys, f"reproduce table1 {QUICK} --output report")
     assert "Quick run" in shown.out
     assert "dss-pi" in shown.out
     assert "Appendix C" in shown.err
     assert page(shown.err).exists()
     assert (folder / ".bamdp" / "dss2020.sqlite").exists()
-    found = call_json(capsys, f"reproduce table1 {options}")
+    found = call_json(capsys, f"reproduce table1 {QUICK}")
     assert found["quick"] is True
+    assert found["targets"]["table1"][0]["rows"][0][0] == {"text": "dss-pi"}
+    assert {s["algorithm"] for s in found["studies"]["dss2020/published"]["samples"]} == {"dss-pi", "sboss"}
     assert all(cell["algorithm"] in ("dss-pi", "sboss", "bfs3", "bamcp", "dss-rtdp", "thompson")
                for cell in call_json(capsys, "lab status dss2020/published --quick")["cells"])  # fmt: skip
+
+
+def test_targets_of_one_study_run_it_once_and_make_tables_and_figures(folder, capsys, monkeypatch):
+    ran = []
+    run = studies.run
+    monkeypatch.setattr(studies, "run", lambda study, *rest: (ran.append(study.title), run(study, *rest)))
+    shown = call(capsys, f"reproduce table1 table2 figure2 {QUICK} --output there")
+    assert len(ran) == 1
+    assert "Processor seconds of a run" in shown.out
+    assert {path.name for path in (folder / "there").glob("figure2.*")} == {"figure2.png", "figure2.svg"}
+    assert {path.name for path in (folder / "there" / "table2").iterdir()} == {
+        f"times.{e}" for e in ("md", "csv", "tex")
+    }
+    call(capsys, f"reproduce figure2 {QUICK}")
+    assert (folder / "out" / "reproduction" / "figure2.png").exists()
+
+
+def test_tables_are_made_from_exports_without_running_anything(folder, capsys, monkeypatch):
+    call(capsys, f"reproduce table1 {QUICK}")
+    call(capsys, "lab export dss2020/published --quick --output results/published.runs.xz")
+    monkeypatch.setattr(studies, "run", lambda *given: pytest.fail("nothing may be run"))
+    stored = call_json(capsys, f"reproduce table1 {QUICK} --from results")["studies"]["dss2020/published"]
+    assert [(s["algorithm"], s["runs"]) for s in stored["samples"]] == [("dss-pi", 3), ("sboss", 3)]
+    shown = call(capsys, "reproduce table1 --quick --from results/published.runs.xz")
+    assert "bamcp in maze: not complete, 3 or more runs are missing" in shown.err
+    assert "Too slow or unfinished here" in shown.out
 
 
 def test_lab_alone_tells_its_commands(capsys):
@@ -183,6 +213,13 @@ def test_lab_alone_tells_its_commands(capsys):
         ("reproduce tabel1", "did you mean 'table1'"),
         ("reproduce table1 --as fiar", "did you mean 'fair'"),
         ("reproduce table1 --algorithms dss", "unknown algorithm of the study 'dss'"),
+        ("reproduce figure2 ablatoin", "did you mean 'ablation'"),
+        ("reproduce table1 --environments grid", "unknown environment of the study 'grid'"),
+        ("reproduce table1 --from nowhere", "nowhere: No such file"),
+        ("reproduce table1 --from .", "has no file that ends in .runs.xz"),
+        ("reproduce table1 --from s.toml", "is not a file of runs"),
+        ("reproduce table1 --from . --jobs 2", "--from runs nothing"),
+        ("reproduce figure3 --from .", "figure3 has no exports"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(folder, capsys, command, message):

@@ -10,10 +10,17 @@ from importlib.resources import files
 import numpy as np
 import pytest
 from lab_fakes import live_through, outcome
+from lab_samples import sample
+from matplotlib.text import Text
+from scipy import stats
 
 from bamdp.lab import papers
 from bamdp.lab.collect import results
-from bamdp.lab.papers import STUDIES, TARGETS
+from bamdp.lab.papers import STUDIES, TARGETS, parts, printed
+from bamdp.lab.papers.beside import beside_table2, speedup
+from bamdp.lab.papers.completeness import merged
+from bamdp.lab.papers.sweeps import points
+from bamdp.lab.results import Results
 from bamdp.lab.store import Store
 
 ENVIRONMENTS = {"chain": (1000, 0.25), "double_loop": (1000, 0.25), "grid5": (1000, 1.0), "grid10": (2000, 1.0),
@@ -138,14 +145,16 @@ def test_table_1_stands_beside_the_papers(tmp_path):
         live_through(study, store, lambda unit: outcome(370.06 + rng.normal(), steps=unit.setting.steps))
         tables = {table.name: table for table in TARGETS["table1"].tables(results(study, store))}
     beside = tables["beside_the_paper"]
-    assert [(row[0].text, row[1].text, row[3].text) for row in beside.rows] == [
+    assert [(row[0].text, row[1].text, row[4].text) for row in beside.rows] == [
         ("chain", "dss-pi", "370.06 ± 4.71"),
         ("chain", "sboss", "351.49 ± 4.28"),
         ("grid5", "dss-pi", "79.01 ± 0.47"),
         ("grid5", "sboss", "47.50 ± 0.36"),
     ]
-    assert abs(beside.rows[0][4].value) < 1.0
-    assert beside.rows[1][4].value == pytest.approx(370.06 - 351.49, abs=1.0)
+    assert abs(beside.rows[0][5].value) < 1.0
+    assert beside.rows[1][5].value == pytest.approx(370.06 - 351.49, abs=1.0)
+    assert [row[7].text for row in beside.rows] == ["agrees", "better", "better", "better"]
+    assert "unfinished" not in tables
 
 
 def test_short_runs_do_not_stand_beside_the_papers(tmp_path):
@@ -157,3 +166,138 @@ def test_short_runs_do_not_stand_beside_the_papers(tmp_path):
     assert found.quick
     assert [table.name for table in tables] == ["rewards"]
     assert "Quick" in tables[0].warning
+
+
+def sampled(totals, environment="chain", algorithm="dss-pi", horizon=1000, **other):
+    return sample(totals, environment, algorithm, horizon=horizon, **other)
+
+
+@pytest.mark.parametrize(
+    ("totals", "word"),
+    [
+        ([360.0, 380.0, 372.0], "agrees"),
+        ([300.0, 310.0, 305.0, 306.0], "worse"),
+        ([430.0, 440.0, 435.0, 436.0], "better"),
+        ([370.0], "–"),
+    ],
+)
+def test_a_verdict_is_by_welchs_test(totals, word):
+    found = printed.verdict(sampled(totals))
+    assert found.word == word
+    if len(totals) > 1:
+        mean, error, n = np.mean(totals), np.std(totals, ddof=1), len(totals)
+        want = stats.ttest_ind_from_stats(mean, error, n, 370.06, 4.71 * 10, 100, equal_var=False).pvalue
+        assert found.p == pytest.approx(want)
+
+
+def test_what_the_paper_does_not_have_has_no_verdict():
+    assert printed.verdict(sampled([1.0, 2.0], algorithm="thompson")) is None
+    assert printed.reward("dss-pi", "river_swim") is None
+
+
+def test_times_stand_beside_table_2_with_their_ratio():
+    times = {"ms_per_step": np.full(2, 0.136), "cpu_seconds": np.full(2, 0.136)}
+    unpaid = sampled([1.0, 2.0], "grid10", "bfs3", 2000)  # Table 2 has "> 2000" there
+    short = sampled([1.0, 2.0], "maze", "dss-pi", 200)
+    found = Results("t", (sampled([1.0, 2.0], **times), unpaid, short), cells=())
+    (table,) = beside_table2(found)
+    first, second = table.rows
+    assert [cell.text for cell in first] == [
+        "chain",
+        "dss-pi",
+        "0.136 ± 0.000",
+        "0.136",
+        "2.72",
+        "2.72",
+        "20.0",
+    ]
+    assert second[-1].text == "–"
+    assert speedup(found.samples[0]) == pytest.approx(20.0)
+    assert np.isnan(speedup(short))
+
+
+def test_unfinished_rows_never_stand_in_the_column_of_finished_ones():
+    done, few = sampled([1.0, 2.0], asked=2), sampled([9.0], algorithm="bamcp", asked=2)
+    cells = (("chain", "dss-pi"), ("chain", "bamcp"), ("chain", "bfs3"))
+    tables = {t.name: t for t in TARGETS["table1"].tables(Results("t", (done, few), cells=cells))}
+    assert [row[0].text for row in tables["rewards"].rows] == ["dss-pi"]
+    assert [row[1].text for row in tables["beside_the_paper"].rows] == ["dss-pi"]
+    shown = [[cell.text for cell in row] for row in tables["unfinished"].rows]
+    assert shown == [
+        ["chain", "bamcp", "1 of 2", "9.00", "1.00"],
+        ["chain", "bfs3", "no runs", "–", "–"],
+    ]
+    assert [table.name for table in TARGETS["table2"].tables(Results("t", (done,), cells=cells[:1]))] == [
+        "times",
+        "times_beside_the_paper",
+    ]
+
+
+def test_studies_are_merged_only_if_they_have_the_same_steps():
+    a = Results("a", (sampled([1.0]),), horizons={"chain": 1000}, notes=("x",))
+    b = Results(
+        "b", (sampled([2.0], algorithm="other"),), horizons={"chain": 1000}, notes=("x", "y"), quick=True
+    )
+    both = merged([a, b])
+    assert (both.algorithms, both.notes, both.quick) == (("dss-pi", "other"), ("x", "y"), True)
+    with pytest.raises(ValueError, match="different steps in chain"):
+        merged([a, Results("c", (), horizons={"chain": 10})])
+
+
+def test_parts_of_several_studies_are_asked_for_together():
+    both = TARGETS["table1"].studies["fair"]
+    assert list(parts(both, True, None, None)) == list(both)
+    assert list(parts(both, True, None, ["dss-pi-single"])) == ["dss2020/single"]
+    assert list(parts(both, True, ["chain"], None)) == ["dss2020/fair"]  # the other chooses for all together
+    with pytest.raises(ValueError, match="did you mean 'thompson'"):
+        parts(both, True, None, ["tompson"])
+    with pytest.raises(ValueError, match="drop --environments"):
+        parts(both, True, ["chain"], ["dss-pi-single"])
+
+
+def ablated(tmp_path, result):
+    """Grid5's ablation with decreed totals."""
+    study = paper_study("dss2020/ablation").only(["grid5"], ["N", "M", "gamma", "trade"])
+    with Store(tmp_path / "s.sqlite") as store:
+        live_through(study, store, result)
+        return results(study, store)
+
+
+def test_configurations_of_an_ablation_are_compared_to_appendix_c_on_common_luck(tmp_path):
+    def result(unit):
+        planner = unit.setting.planner
+        gain = 5.0 * (planner.n_policies == 8) - 3.0 * (unit.setting.discount == 0.9)
+        luck = np.random.default_rng(unit.replicate).normal()
+        own = 0.1 * np.random.default_rng([unit.replicate, planner.n_samples]).normal()
+        return outcome(50.0 + 10.0 * luck + gain + own, ms=float(planner.n_policies), steps=1000)
+
+    held = points(ablated(tmp_path, result), "grid5")
+    assert {p.label for p in held if p.sweep == "N"} == {"1", "2", "4", "8", "16", "32"}
+    assert {p.sweep for p in held if p.base} == {"N", "M", "gamma", "trade"}
+    assert {(p.sweep, p.label): p.less_base.value > 0 for p in held if p.different} == {
+        ("N", "8"): True,
+        ("gamma", "0.9"): False,
+    }
+    found = next(p for p in held if (p.sweep, p.label) == ("N", "8"))
+    assert (found.less_base.value, found.ms) == (pytest.approx(5.0), 8.0)
+
+
+def test_the_ablation_has_a_table_for_each_environment_and_two_figures(tmp_path):
+    found = ablated(tmp_path, lambda u: outcome(50.0 + u.replicate, steps=1000))
+    (table,) = TARGETS["ablation"].tables(found)
+    assert table.name == "ablation_grid5"
+    assert len(table.rules) == 3
+    pictures = TARGETS["ablation"].pictures(found)
+    assert [picture.stem for picture in pictures] == ["ablation", "ablation_beliefs"]
+    words = {text.get_text() for text in pictures[0].draw().findobj(Text)}
+    assert {"grid5", "16", "width against depth", "Appendix C"} <= words
+    assert "discount γ" in {text.get_text() for text in pictures[1].draw().findobj(Text)}
+
+
+def test_figure_2_has_the_papers_panels_in_its_order():
+    runs = [sampled([1.0, 2.0], env, asked=2) for env in ("chain", "maze", "grid5", "double_loop")]
+    slow = sampled([1.0], "grid10", asked=2)
+    (picture,) = TARGETS["figure2"].pictures(Results("t", (*runs, slow)))
+    titles = [axes.get_title("left") for axes in picture.draw().axes if axes.get_title("left")]
+    assert titles == ["grid5", "double_loop", "maze", "chain"]
+    assert TARGETS["figure2"].pictures(Results("t", (slow,))) == []

@@ -79,8 +79,10 @@ def add_tune(parser: Parser) -> None:
 
 def add_reproduce(parser: Parser) -> None:
     """Of ``bamdp reproduce``."""
-    parser.epilog = "Example: bamdp reproduce table1 --quick --jobs 2"
-    parser.add_argument("targets", metavar="TARGET", nargs="+", help="table1 or figure3")
+    parser.epilog = "Example: bamdp reproduce table1 table2 figure2 --quick --jobs 2"
+    parser.add_argument(
+        "targets", metavar="TARGET", nargs="+", help="table1, table2, figure2, figure3, ablation"
+    )
     parser.add_argument(
         "--as",
         dest="way",
@@ -90,7 +92,18 @@ def add_reproduce(parser: Parser) -> None:
     )
     parser.add_argument("--environments", nargs="+", metavar="NAME", help="only these")
     parser.add_argument("--algorithms", nargs="+", metavar="NAME", help="only these")
-    parser.add_argument("--output", metavar="FOLDER", help="also write a report")
+    parser.add_argument(
+        "--output",
+        metavar="FOLDER",
+        help="also write tables, figures and reports (figures without it: out/reproduction)",
+    )
+    parser.add_argument(
+        "--from",
+        dest="exports",
+        nargs="+",
+        metavar="PATH",
+        help="of exported files or folders with them, such as results/dss2020; nothing is run",
+    )
     add_quick(parser)
     add_running(parser)
     add_store(parser)
@@ -100,7 +113,7 @@ def add_reproduce(parser: Parser) -> None:
 def add_lab(parser: Parser, do: Callable[[str, str], Any]) -> None:
     """Of ``bamdp lab``, which has commands of its own; ``do`` finds what is to be done, by module and function."""
     parser.epilog = (
-        "A study is a small TOML file, see docs/laboratory.md; or dss2020/published, dss2020/fair."
+        "A study is a TOML file, see docs/laboratory.md; or dss2020/published, fair, single or ablation."
     )
     group = parser.add_subparsers(
         dest="lab_command", metavar="COMMAND", title="commands", parser_class=type(parser)

@@ -1,27 +1,43 @@
-"""``bamdp reproduce TARGET...``: tables and figures of the paper."""
+"""``bamdp reproduce TARGET...``: tables and figures of the paper.
+
+Targets that need the same study share it: it is run, or read from exported files, once.
+"""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from bamdp import _checks
 from bamdp.cli import console, studies
 
+if TYPE_CHECKING:
+    from bamdp.lab.papers import Target
+    from bamdp.lab.results import Provenance, Results
+    from bamdp.lab.store import Store
+    from bamdp.lab.study import Study
+
 FIGURE3 = "figure3"
+FOLDER = Path("out/reproduction")  # of figures, where no other is named
+FIGURES = ("png", "svg")
+TABLES = ("md", "csv", "tex")
 
 
 def do(given: argparse.Namespace) -> int:
     """The command."""
-    from bamdp.lab.papers import TARGETS
+    from bamdp.lab.papers import TARGETS, WAYS
 
     for name in given.targets:
         _checks.one_of(name, "target", [*TARGETS, FIGURE3])
-    for name in given.targets:
-        if name == FIGURE3:
-            _deep_sea(given)
-        else:
-            _reproduce(name, given)
+    _checks.one_of(given.way, "way to reproduce", WAYS)
+    if FIGURE3 in given.targets:
+        _deep_sea(given)
+    wanted = {name: TARGETS[name] for name in given.targets if name != FIGURE3}
+    if wanted:
+        _reproduce(wanted, given)
     return 0
 
 
@@ -33,6 +49,10 @@ def _deep_sea(given: argparse.Namespace) -> None:
         raise ValueError(
             f"{FIGURE3} has no JSON form: its runs are in runs.jsonl, in the folder that --output names"
         )
+    if given.exports:
+        raise ValueError(
+            f"{FIGURE3} has no exports: it goes on from runs.jsonl, in the folder that --output names"
+        )
     contests = given.environments or (figure3.QUICK_CONTESTS if given.quick else list(CONTESTS))
     contestants = given.algorithms or (figure3.QUICK_CONTESTANTS if given.quick else list(CONTESTANTS))
     folder = given.output or (figure3.QUICK_FOLDER if given.quick else figure3.FOLDER)
@@ -40,26 +60,98 @@ def _deep_sea(given: argparse.Namespace) -> None:
     figure3.make(folder, contests, contestants, runs, 1 if given.jobs is None else given.jobs)
 
 
-def _reproduce(name: str, given: argparse.Namespace) -> None:
+def _reproduce(wanted: dict[str, Target], given: argparse.Namespace) -> None:
     from bamdp.lab.collect import provenance, results
-    from bamdp.lab.papers import TARGETS, paper_study
+    from bamdp.lab.papers import parts
+    from bamdp.lab.papers.completeness import merged
+
+    by_target = {
+        name: parts(target.studies[given.way], given.quick, given.environments, given.algorithms)
+        for name, target in wanted.items()
+    }
+    needed = {name: study for found in by_target.values() for name, study in found.items()}
+    with _store(needed, given) as store:
+        with console.compiling():
+            found = {name: results(study, store) for name, study in needed.items()}
+        sources = {name: provenance(study, store, [_command(given)]) for name, study in needed.items()}
+        whole = {name: merged([found[study] for study in held]) for name, held in by_target.items()}
+        if given.json:
+            console.print_json(_json(wanted, whole, found))
+        else:
+            _show(wanted, whole)
+        _write(wanted, whole, found, sources, given)
+
+
+@contextmanager
+def _store(needed: dict[str, Study], given: argparse.Namespace) -> Iterator[Store]:
+    """A store in which all runs are that there can be: read from files, or made now."""
+    from bamdp.lab.papers.exports import opened
     from bamdp.lab.store import Store
 
-    target = TARGETS[name]
-    way = _checks.one_of(given.way, f"way to reproduce {name}", target.studies)
-    study = paper_study(target.studies[way], quick=given.quick).only(given.environments, given.algorithms)
-    with Store(studies.store_path(study, given.store)) as store:
-        studies.run(study, store, given)
-        with console.compiling():
-            found = results(study, store)
-        if given.json:
-            console.print_json(studies.results_json(found))
-        else:
-            studies.show(target.tables(found))
-            studies.tell_notes(found)
-        if given.output is not None:
-            from bamdp.lab.report import write
+    if given.exports:
+        if given.store or given.cluster or given.jobs is not None or given.retry_failed:
+            raise ValueError("--from runs nothing; drop --store, --jobs, --cluster and --retry-failed")
+        with opened(given.exports) as store:
+            yield store
+        return
+    first = next(iter(needed.values()))
+    with Store(studies.store_path(first, given.store)) as store:
+        for study in needed.values():
+            studies.run(study, store, given)
+        yield store
 
-            command = f"bamdp reproduce {name} --as {way}" + (" --quick" if given.quick else "")
-            page = write(found, Path(given.output), provenance=provenance(study, store, [command]))[0]
-            console.note(f"report: {page}")
+
+def _show(wanted: dict[str, Target], whole: dict[str, Results]) -> None:
+    tables = [table for name, target in wanted.items() for table in target.tables(whole[name])]
+    studies.show(dict.fromkeys(tables))  # targets may have one in common
+    for line in dict.fromkeys(line for results in whole.values() for line in results.notes):
+        console.note(f"note: {line}")
+
+
+def _json(wanted: dict[str, Target], whole: dict[str, Results], found: dict[str, Results]) -> dict[str, Any]:
+    """Tables of each target, and of each study all that there is."""
+    return {
+        "quick": any(results.quick for results in found.values()),
+        "targets": {
+            name: [studies.table_json(table) for table in target.tables(whole[name])]
+            for name, target in wanted.items()
+        },
+        "studies": {name: studies.results_json(results) for name, results in found.items()},
+    }
+
+
+def _write(
+    wanted: dict[str, Target],
+    whole: dict[str, Results],
+    found: dict[str, Results],
+    sources: dict[str, Provenance],
+    given: argparse.Namespace,
+) -> None:
+    """Figures, and with --output all tables and a report of each study."""
+    from bamdp.lab.figures import save
+    from bamdp.lab.report import write
+    from bamdp.lab.tables import FORMATS
+
+    folder = FOLDER if given.output is None else Path(given.output)
+    for name, target in wanted.items():
+        for picture in target.pictures(whole[name]):
+            paths = save(picture.draw(), folder / picture.stem, FIGURES)
+            console.note(f"{name}: {', '.join(map(str, paths))}")
+        if given.output is None:
+            continue
+        for table in target.tables(whole[name]):
+            for ending in TABLES:
+                path = folder / name / f"{table.name}.{ending}"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(FORMATS[ending](table), encoding="utf-8")
+    if given.output is not None:
+        for study, results in found.items():
+            if results.samples:
+                page = write(results, folder / study, provenance=sources[study])[0]
+                console.note(f"report: {page}")
+
+
+def _command(given: argparse.Namespace) -> str:
+    """How to get it again."""
+    options = [f"--as {given.way}", *(["--quick"] if given.quick else [])]
+    return " ".join(["bamdp reproduce", *given.targets, *options])

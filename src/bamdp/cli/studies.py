@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,6 +100,23 @@ def samples_json(results: Results) -> list[dict[str, Any]]:
         }
         for sample in results.samples
     ]
+
+
+def table_json(table: Table) -> dict[str, Any]:
+    """A table as rows of cells: the text, and the numbers behind it."""
+    return {
+        "name": table.name,
+        "title": table.title,
+        "header": list(table.header),
+        "rows": [[{"text": cell.text, **_numbers(cell.numbers)} for cell in row] for row in table.rows],
+        "notes": list(table.notes),
+        "warning": table.warning or None,
+    }
+
+
+def _numbers(numbers: Iterable[tuple[str, float]]) -> dict[str, float | None]:
+    """What a cell shows, at full precision; JSON has no NaN."""
+    return {what or "value": value if math.isfinite(value) else None for what, value in numbers}
 
 
 def results_json(results: Results) -> dict[str, Any]:

@@ -83,7 +83,8 @@ def results(study: Study, store: Store) -> Results:
         for place in study.places
     }
     horizons = {place.label: place.steps for place in study.places}
-    return Results(study.title, tuple(samples), known, study.quick, tuple(notes), horizons)
+    cells = tuple((cell.place.label, cell.algorithm) for cell in study.cells)
+    return Results(study.title, tuple(samples), known, study.quick, tuple(notes), horizons, cells)
 
 
 def _evaluated(course: Course, number: int) -> bool:

@@ -70,6 +70,9 @@ class Results:
     horizons: Mapping[str, int] = field(
         default_factory=dict
     )  # by environment; what is not given is in `horizon`
+    cells: tuple[
+        tuple[str, str], ...
+    ] = ()  # (environment, algorithm) that the study has, also those without runs
 
     @property
     def environments(self) -> tuple[str, ...]:

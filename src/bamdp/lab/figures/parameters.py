@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_MAPS = 6
+LISTED = 5  # parameters named above a figure; a longer line would squeeze it
 LIGHT, DARK = "#fefefe", "#101010"  # letters on a map, which stays as it is on a dark page
 
 
@@ -154,7 +155,11 @@ def _over(samples: Sequence[Sample], shown: Sequence[str]) -> str:
         [s for s in samples if s.algorithm == a] for a in dict.fromkeys(s.algorithm for s in samples)
     ]
     others = dict.fromkeys(key for own in by_algorithm for key in differing(own) if key not in shown)
-    return f"mean over {', '.join(others)}" if others else style.runs_text(s.runs for s in samples)
+    if not others:
+        return style.runs_text(s.runs for s in samples)
+    listed = list(others)
+    more = f" and {len(listed) - LISTED} more" if len(listed) > LISTED else ""
+    return f"mean over {', '.join(listed[:LISTED])}{more}"
 
 
 def _ablation_line(

@@ -57,7 +57,7 @@ def reward_against_time(
         steps = _front(axes, [(times[n].value, rewards[n].value) for n, held in zip(shown, front) if held])
         if group.ceilings:
             style.level(axes, group.ceilings.optimum, "optimum, model known")
-        _log_axis(axes)
+        log_axis(axes)
         axes.set(xlabel="processor time of a step, ms (log)", ylabel=f"total reward, {group.horizon} steps")
         axes.margins(x=0.12, y=0.12)
         style.title(axes, group.label, f"{style.runs_text(s.runs for s in shown.values())}; {KEY}{dots}")
@@ -126,7 +126,8 @@ def _dots(axes: Axes, group: Group, tried: Sequence[Sample], looks: Mapping[str,
     return ", dots: tried in tuning" if held else ""
 
 
-def _log_axis(axes: Axes) -> None:
+def log_axis(axes: Axes) -> None:
+    """Times on a log axis with plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axes.set_xscale("log")

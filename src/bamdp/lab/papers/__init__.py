@@ -8,18 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
-from pathlib import Path
 
-from bamdp import _checks
-from bamdp.lab.papers.beside import beside_table1
-from bamdp.lab.reading import parse_study
+from bamdp.lab.figures import learning_curves, looks
+from bamdp.lab.groups import groups
+from bamdp.lab.papers.beside import beside_table1, beside_table2
+from bamdp.lab.papers.completeness import complete, unfinished
+from bamdp.lab.papers.library import STUDIES, paper_study, parts
+from bamdp.lab.papers.sweep_figures import ablation_pictures
+from bamdp.lab.papers.sweeps import ablation_tables
+from bamdp.lab.pictures import BANDS, SMOOTH, Picture
 from bamdp.lab.results import Results
-from bamdp.lab.study import Study
-from bamdp.lab.tables import Table, choices, matrix
+from bamdp.lab.tables import Table, choices, matrix, overall, times
+from bamdp.lab.tables.notes import warning
 
-STUDIES = ("dss2020/published", "dss2020/fair", "dss2020/single", "dss2020/ablation")
+__all__ = ["FAIR", "PUBLISHED", "STUDIES", "TARGETS", "WAYS", "Target", "paper_study", "parts"]
+
 PUBLISHED, FAIR = WAYS = ("published", "fair")
+ORDER = ("grid5", "grid10", "double_loop", "maze", "chain")  # of the panels in Figure 2
 
 
 @dataclass(frozen=True)
@@ -27,26 +32,49 @@ class Target:
     """Something that a paper shows, and how it is made."""
 
     help: str
-    studies: Mapping[str, str]  # by way: published or fair
+    studies: Mapping[str, tuple[str, ...]]  # by way: published or fair
     tables: Callable[[Results], list[Table]]
+    pictures: Callable[[Results], list[Picture]] = lambda results: []
 
 
 def _table1(results: Results) -> list[Table]:
+    done = complete(results)
     tuned = [choices(results)] if any(sample.phase == "tune" for sample in results.samples) else []
-    return [matrix(results), *beside_table1(results), *tuned]
+    score = overall(done)
+    return [
+        matrix(done),
+        *([score] if score else []),
+        *beside_table1(done),
+        *unfinished(results),
+        *tuned,
+    ]
 
 
+def _table2(results: Results) -> list[Table]:
+    done = complete(results)
+    return [times(done), *beside_table2(done), *unfinished(results)]
+
+
+def _figure2(results: Results) -> list[Picture]:
+    done = complete(results)
+    shown = sorted(
+        (group for group in groups(done) if any(sample.runs for sample in group.samples)),
+        key=lambda group: ORDER.index(group.environment) if group.environment in ORDER else len(ORDER),
+    )
+    looked = looks(results.algorithms)
+    draw = lambda: learning_curves(shown, looked, warning=warning(results))
+    return [Picture("figure2", f"{SMOOTH} {BANDS}", draw)] if shown else []
+
+
+TABLE1 = {PUBLISHED: ("dss2020/published",), FAIR: ("dss2020/fair", "dss2020/single")}
 TARGETS: dict[str, Target] = {
-    "table1": Target(
-        "Total reward of each algorithm in each environment (Grover, Basu & Dimitrakakis 2020).",
-        {PUBLISHED: "dss2020/published", FAIR: "dss2020/fair"},
-        _table1,
+    "table1": Target("total reward of each algorithm in each environment", TABLE1, _table1),
+    "table2": Target("processor time of an episode and of a step", TABLE1, _table2),
+    "figure2": Target("moving-average reward on a log time axis", TABLE1, unfinished, _figure2),
+    "ablation": Target(
+        "DSS against N, M, K, H, leaf value, prior and discount; not in the paper",
+        dict.fromkeys(WAYS, ("dss2020/ablation",)),
+        lambda results: [*ablation_tables(results), *unfinished(results)],
+        ablation_pictures,
     ),
 }
-
-
-def paper_study(name: str, *, quick: bool = False) -> Study:
-    """A study that ships with the package."""
-    _checks.one_of(name, "study of a paper", STUDIES)
-    source = files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8")
-    return parse_study(source, quick=quick, path=Path(name))

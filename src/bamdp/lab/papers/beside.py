@@ -1,53 +1,149 @@
-"""Our numbers beside those that the paper prints."""
+"""Our numbers beside those that the paper prints: rewards (Table 1) and processor time (Table 2)."""
 
 from __future__ import annotations
 
-import math
-import tomllib
-from importlib.resources import files
+from collections.abc import Callable, Iterator
 
+import numpy as np
+
+from bamdp.lab.papers import printed
 from bamdp.lab.results import EVALUATE, Results, Sample
 from bamdp.lab.statistics import standard_error
 from bamdp.lab.tables import Cell, Table
-from bamdp.lab.tables.table import mean_error, number, text
+from bamdp.lab.tables.notes import warning
+from bamdp.lab.tables.table import MISSING, decimals_of, mean_error, number, significant, text
+
+Row = tuple[Cell, ...]
+
+VERDICTS = (
+    "Difference, and the same over the root of both squared standard errors. Verdict: Welch's test at 5%, two-sided, "
+    "not corrected for the number of rows."
+)
+HARDWARE = (
+    "Processor time of planning and learning, one thread, compiling not counted. The machines differ; the paper does "
+    "not say on which its times were taken."
+)
 
 
 def beside_table1(results: Results) -> list[Table]:
     """A row for each entry of Table 1; only runs of the paper's length can stand beside it."""
-    paper = tomllib.loads(files(__package__).joinpath("dss2020/paper.toml").read_text(encoding="utf-8"))
-    rows: list[tuple[Cell, ...]] = []
-    rules: list[int] = []
-    for environment in results.environments:
-        if results.horizon(environment) != paper["steps"].get(environment):
-            continue
-        rules.append(len(rows))
-        for sample in results.select(EVALUATE, environment):
-            printed = paper["table1"].get(sample.algorithm, {}).get(environment)
-            if printed is not None and sample.runs:
-                rows.append(_row(sample, *printed))
+    rows, rules = _by_environment(results, _reward_row)
     if not rows:
         return []
+    header = (
+        "environment",
+        "algorithm",
+        "runs",
+        "here",
+        "paper",
+        "difference",
+        "in standard errors",
+        "verdict",
+    )
     return [
         Table(
             "beside_the_paper",
             "Total reward, mean ± standard error, beside the paper's Table 1",
-            ("environment", "algorithm", "here", "paper", "difference", "in standard errors"),
-            tuple(rows),
-            "llrrrr",
-            ("The last column is the difference over the root of both squared standard errors.",),
-            tuple(rule for rule in rules if 0 < rule < len(rows)),
+            header,
+            rows,
+            "llrrrrrl",
+            (VERDICTS,),
+            rules,
+            warning(results),
         )
     ]
 
 
-def _row(sample: Sample, mean: float, error: float) -> tuple[Cell, ...]:
-    mine, spread = float(sample.totals.mean()), standard_error(sample.totals)
-    difference, both = mine - mean, math.hypot(spread, error)
+def beside_table2(results: Results) -> list[Table]:
+    """Processor time of an episode and of a step, and how many times faster; runs of the paper's length only."""
+    rows, rules = _by_environment(results, _time_row)
+    if not rows:
+        return []
+    header = (
+        "environment",
+        "algorithm",
+        "s/episode",
+        "ms/step",
+        "paper, s/episode",
+        "paper, ms/step",
+        "times faster",
+    )
+    return [
+        Table(
+            "times_beside_the_paper",
+            "Processor time beside the paper's Table 2",
+            header,
+            rows,
+            "llrrrrr",
+            (HARDWARE,),
+            rules,
+            warning(results),
+        )
+    ]
+
+
+def speedup(sample: Sample) -> float:
+    """The paper's time of a step over ours; NaN where the paper has none, or the runs are of another length."""
+    paper = printed.seconds(sample.algorithm, sample.environment)
+    if paper is None or not sample.runs or sample.horizon != printed.steps(sample.environment):
+        return float("nan")
+    return 1e3 * paper / sample.horizon / float(sample.ms_per_step.mean())
+
+
+def of_the_papers_length(results: Results) -> Iterator[Sample]:
+    """Evaluations that finished runs over as many steps as the paper's."""
+    for environment in results.environments:
+        if results.horizon(environment) == printed.steps(environment):
+            yield from (s for s in results.select(EVALUATE, environment) if s.runs)
+
+
+def _by_environment(
+    results: Results, row: Callable[[Sample], Row | None]
+) -> tuple[tuple[Row, ...], tuple[int, ...]]:
+    """Rows of samples that the paper has, too, and where a line stands between environments."""
+    rows: list[Row] = []
+    rules: list[int] = []
+    last = None
+    for sample in of_the_papers_length(results):
+        cells = row(sample)
+        if cells is not None:
+            if last is not None and sample.environment != last:
+                rules.append(len(rows))
+            last = sample.environment
+            rows.append(cells)
+    return tuple(rows), tuple(rules)
+
+
+def _reward_row(sample: Sample) -> Row | None:
+    entry = printed.reward(sample.algorithm, sample.environment)
+    found = printed.verdict(sample)
+    if entry is None or found is None:
+        return None
     return (
         text(sample.environment),
         text(sample.algorithm),
-        mean_error(mine, spread, 2),
-        mean_error(mean, error, 2),
-        number(difference, f"{difference:+.2f}"),
-        number(difference / both, f"{difference / both:+.1f}") if both > 0 else text("–"),
+        number(sample.runs, str(sample.runs)),
+        mean_error(float(sample.totals.mean()), standard_error(sample.totals), 2),
+        mean_error(*entry, 2),
+        number(found.difference, f"{found.difference:+.2f}"),
+        number(found.errors, f"{found.errors:+.1f}"),
+        text(found.word),
+    )
+
+
+def _time_row(sample: Sample) -> Row | None:
+    paper = printed.seconds(sample.algorithm, sample.environment)
+    if printed.reward(sample.algorithm, sample.environment) is None:
+        return None
+    own = float(sample.cpu_seconds.mean())
+    spread, shown = standard_error(sample.cpu_seconds), significant(own)
+    ratio = speedup(sample)
+    return (
+        text(sample.environment),
+        text(sample.algorithm),
+        mean_error(own, spread, decimals_of(shown)),
+        number(float(sample.ms_per_step.mean())),
+        text(MISSING) if paper is None else number(paper, f"{paper:g}"),
+        text(MISSING) if paper is None else number(1e3 * paper / sample.horizon),
+        number(ratio, f"{ratio:.1f}") if np.isfinite(ratio) else text(MISSING),
     )

@@ -1,0 +1,146 @@
+"""Figures of the ablation: reward against the time of a step, and what prior and discount do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bamdp.lab.figures import style
+from bamdp.lab.figures.tradeoff import log_axis
+from bamdp.lab.papers.sweeps import Point, points
+from bamdp.lab.pictures import Picture
+from bamdp.lab.results import Results
+from bamdp.lab.statistics import standard_error
+from bamdp.lab.tables.notes import warning
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COSTLY = ("N", "M", "K", "H", "N-flat", "trade")  # what changes the time of a step
+NAMES = {"N": "N policies", "M": "M samples", "K": "K steps", "H": "H stages", "N-flat": "N policies, one stage",
+         "trade": "width against depth"}  # fmt: skip
+BELIEFS = {"beta": "prior's sparsity β", "gamma": "discount γ"}
+
+
+def ablation_pictures(results: Results) -> list[Picture]:
+    """Those for which there are runs."""
+    costly = [e for e in results.environments if _any(results, e, COSTLY)]
+    believing = [name for name in BELIEFS if any(_any(results, e, (name,)) for e in results.environments)]
+    found = []
+    if costly:
+        caption = (
+            "Total reward of DSS-PI against processor time of a step: each line changes one parameter, its values "
+            "beside the points; the ring is Appendix C's configuration. Bars: standard errors."
+        )
+        found.append(Picture("ablation", caption, lambda: _against_time(results, costly)))
+    if believing:
+        caption = (
+            "DSS-PI with Appendix C's N, M, K and H: total reward as a share of the known-model optimum over the "
+            "same steps, against the prior's sparsity and the discount. Bars: standard errors."
+        )
+        found.append(Picture("ablation_beliefs", caption, lambda: _beliefs(results, believing)))
+    return found
+
+
+def _against_time(results: Results, environments: Sequence[str]) -> Figure:
+    looks = style.looks(COSTLY)
+    with style.sheet(len(environments), (4.6, 3.6)) as (figure, panels):
+        for axes, environment in zip(panels, environments):
+            for sweep in COSTLY:
+                _line(axes, _of(results, environment, sweep), sweep, looks[sweep])
+            _ring(axes, points(results, environment))
+            known = results.ceilings.get(environment)
+            if known is not None:
+                style.level(axes, known.optimum, "optimum, model known")
+            log_axis(axes)
+            axes.set(xlabel="processor time of a step, ms (log)", ylabel="total reward")
+            axes.margins(x=0.1)
+            counts = [p.sample.runs for p in points(results, environment)]
+            style.title(
+                axes, environment, f"{style.runs_text(counts)}, {results.horizon(environment)} steps each"
+            )
+        style.legend_below(figure, panels, warning(results))
+    return figure
+
+
+def _line(axes: Axes, held: Sequence[Point], sweep: str, look: style.Look) -> None:
+    """A sweep in the order of its values; trades have no order, so no line."""
+    if not held:
+        return
+    line = "none" if sweep == "trade" else look.line
+    axes.errorbar(
+        [p.ms for p in held],
+        [p.mean for p in held],
+        yerr=[np.nan_to_num(standard_error(p.sample.totals)) for p in held],
+        color=look.colour,
+        linestyle=line,
+        marker=look.marker,
+        markersize=4,
+        linewidth=1.2,
+        elinewidth=0.8,
+        label=NAMES[sweep],
+        zorder=3,
+    )
+    for p in (p for p in held if not p.base):  # the base is in nearly all of them, and has its ring
+        axes.annotate(
+            p.label,
+            (p.ms, p.mean),
+            xytext=(3, 3),
+            textcoords="offset points",
+            fontsize=6,
+            color=look.colour,
+            zorder=5,
+        )
+
+
+def _ring(axes: Axes, held: Sequence[Point]) -> None:
+    base = next((point for point in held if point.base), None)
+    if base is not None:
+        axes.plot(
+            base.ms,
+            base.mean,
+            "o",
+            markersize=12,
+            markerfacecolor="none",
+            markeredgecolor=style.INK,
+            zorder=4,
+            label="Appendix C",
+            linestyle="none",
+        )
+
+
+def _beliefs(results: Results, names: Sequence[str]) -> Figure:
+    looks = style.looks(results.environments)
+    with style.sheet(len(names), (4.6, 3.4)) as (figure, panels):
+        for axes, name in zip(panels, names):
+            for environment in results.environments:
+                known, held = results.ceilings.get(environment), _of(results, environment, name)
+                if known is None or not held:
+                    continue
+                look = looks[environment]
+                axes.errorbar(
+                    [float(p.value) for p in held],
+                    [p.mean / known.optimum for p in held],
+                    yerr=[np.nan_to_num(standard_error(p.sample.totals)) / known.optimum for p in held],
+                    color=look.colour,
+                    linestyle=look.line,
+                    marker=look.marker,
+                    markersize=4,
+                    linewidth=1.3,
+                    label=environment,
+                )
+            axes.set(xlabel=BELIEFS[name], ylabel="share of the optimum")
+            style.title(axes, BELIEFS[name])
+        style.legend_below(figure, panels, warning(results))
+    return figure
+
+
+def _of(results: Results, environment: str, sweep: str) -> list[Point]:
+    return [point for point in points(results, environment) if point.sweep == sweep]
+
+
+def _any(results: Results, environment: str, sweeps: Sequence[str]) -> bool:
+    return any(point.sweep in sweeps for point in points(results, environment))

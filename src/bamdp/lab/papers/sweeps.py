@@ -1,0 +1,151 @@
+"""The ablation: what each parameter of DSS does around Appendix C's values, and what it costs.
+
+A sweep is an algorithm's label in ``dss2020/ablation``; the *base* is Appendix C's configuration in an environment,
+which most sweeps contain. Every configuration is compared to the base on common luck, by the sign-flip test of
+:mod:`bamdp.lab.comparisons`, with Holm's correction over all configurations of the environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
+
+from bamdp.lab.comparisons import LEVEL, differences, holm, sign_flip_p
+from bamdp.lab.groups import file_stem
+from bamdp.lab.papers.library import paper_study
+from bamdp.lab.results import EVALUATE, Results, Sample
+from bamdp.lab.statistics import Estimate, estimate, standard_error
+from bamdp.lab.tables import Cell, Table
+from bamdp.lab.tables.notes import warning
+from bamdp.lab.tables.table import MISSING, decimals, mean_error, number, settings, text, value_interval
+
+KEYS = {"N": "n_policies", "M": "n_samples", "K": "n_steps", "H": "n_stages", "N-flat": "n_policies",
+        "leaf": "leaf", "beta": "prior.beta", "gamma": "discount"}  # fmt: skip
+SHAPE = {"N": "n_policies", "M": "n_samples", "K": "n_steps", "H": "n_stages"}
+DEFAULT = {"leaf": "zero"}  # what published leaves to the planner
+TEST = (
+    "Less Appendix C's configuration on common replicates, with the bootstrap 95% interval of that pair. Different: "
+    "paired sign-flip test, Holm's correction over all configurations of the environment, 5%."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """One configuration of a sweep."""
+
+    sweep: str
+    sample: Sample
+    value: Any  # of the parameter that the sweep changes; the whole shape for trades
+    base: bool  # whether it is Appendix C's
+    less_base: Estimate  # mean difference; NaN without common runs
+    different: bool
+
+    @property
+    def mean(self) -> float:
+        """Total reward."""
+        return float(self.sample.totals.mean())
+
+    @property
+    def ms(self) -> float:
+        """Processor time of a step."""
+        return float(self.sample.ms_per_step.mean())
+
+    @property
+    def label(self) -> str:
+        """The value in a few letters."""
+        return f"{self.value:g}" if isinstance(self.value, int | float) else str(self.value)
+
+
+@lru_cache(maxsize=8)
+def points(results: Results, environment: str) -> tuple[Point, ...]:
+    """The complete configurations of an environment, sweep by sweep, each in the order of its values."""
+    samples = [s for s in results.select(EVALUATE, environment) if s.complete and s.runs]
+    home = base_configuration(environment)
+    base = next((s for s in samples if _full(s.configuration) == home), None)
+    own = {repr(_full(s.configuration)): s for s in samples}  # sweeps share runs, which are tested once
+    away = {key: s for key, s in own.items() if base is not None and _full(s.configuration) != home}
+    gaps = {key: differences(s, base) for key, s in away.items() if base is not None}
+    adjusted = dict(zip(gaps, holm([sign_flip_p(gap) for gap in gaps.values()])))
+    found = []
+    for sample in samples:
+        key = repr(_full(sample.configuration))
+        gap = estimate(_mean, gaps[key]) if key in gaps else Estimate(np.nan, np.nan, np.nan)
+        found.append(
+            Point(
+                sample.algorithm,
+                sample,
+                _value(sample),
+                _full(sample.configuration) == home,
+                gap,
+                bool(key in gaps and adjusted[key] <= LEVEL),
+            )
+        )
+    return tuple(found)
+
+
+@cache
+def base_configuration(environment: str) -> Mapping[str, Any]:
+    """Appendix C's of DSS-PI."""
+    cell = next(
+        cell
+        for cell in paper_study("dss2020/published").cells
+        if cell.algorithm == "dss-pi" and cell.place.label == environment
+    )
+    return _full(cell.configurations[0])
+
+
+def ablation_tables(results: Results) -> list[Table]:
+    """A table for each environment."""
+    return [_table(results, environment) for environment in results.environments]
+
+
+def _table(results: Results, environment: str) -> Table:
+    held = points(results, environment)
+    shown = decimals(standard_error(point.sample.totals) for point in held)
+    rules = [i for i in range(1, len(held)) if held[i].sweep != held[i - 1].sweep]
+    return Table(
+        f"ablation_{file_stem(environment)}",
+        f"{environment}, {results.horizon(environment)} steps: DSS-PI around Appendix C's values",
+        ("sweep", "value", "runs", "total reward", "ms/step", "less Appendix C", "different"),
+        tuple(_row(point, shown) for point in held),
+        "llrrrrl",
+        (f"Appendix C: {settings(base_configuration(environment))}.", TEST),
+        tuple(rules),
+        warning(results),
+    )
+
+
+def _row(point: Point, shown: int) -> tuple[Cell, ...]:
+    sample = point.sample
+    word = ("better" if point.less_base.value > 0 else "worse") if point.different else ""
+    return (
+        text(point.sweep),
+        text(point.label),
+        number(sample.runs, str(sample.runs)),
+        mean_error(point.mean, standard_error(sample.totals), shown, point.base),
+        number(point.ms),
+        text("Appendix C" if point.base else MISSING)
+        if np.isnan(point.less_base.value)
+        else value_interval(point.less_base, shown),
+        text(word),
+    )
+
+
+def _value(sample: Sample) -> Any:
+    """What a sweep's configuration is called: the value of its parameter, or N, M, K, H."""
+    configuration = _full(sample.configuration)
+    if sample.algorithm in KEYS:
+        return configuration.get(KEYS[sample.algorithm])
+    return "(" + ",".join(str(configuration[key]) for key in SHAPE.values()) + ")"
+
+
+def _full(configuration: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(sorted({**DEFAULT, **configuration}.items()))
+
+
+def _mean(values: Any, axis: int) -> Any:
+    return values.mean(axis=axis)
