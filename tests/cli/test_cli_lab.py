@@ -195,6 +195,7 @@ def test_lab_alone_tells_its_commands(capsys):
         ("lab run s.toml --cluster here", "is not the address of a scheduler"),
         ("lab report s.toml", "there is no store yet"),
         ("lab export s.toml --format xlsx", "unknown format 'xlsx'"),
+        ("lab export s.toml --format csv --thin", "--thin is for --format runs"),
         ("lab import s.toml", "s.runs.xz: No such file"),
         ("lab import s.toml s.toml", "is not a file of runs"),
         ("lab run dss2020/fiar", "dss2020/fiar: No such file"),

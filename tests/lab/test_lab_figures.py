@@ -198,7 +198,7 @@ def test_ablation_of_words_and_of_algorithms_without_the_parameter(looks):
     assert "bamcp" not in texts(axes)
 
 
-def test_of_many_other_parameters_a_few_are_named_so_that_the_figure_keeps_its_room(looks):
+def test_of_many_other_parameters_a_few_are_named_so_that_the_figure_keeps_its_room():
     keys = [f"a_parameter_with_a_long_name_{i}" for i in range(12)]
     two = [sample([1.0, 2.0 + v], configuration={"x": v, **dict.fromkeys(keys, v)}) for v in (0, 1)]
     figure = figures.ablation_curves(two, "x", style.looks(["a"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import lzma
 import sys
@@ -12,6 +13,7 @@ from lab_fakes import agenda_of, contents, live_through, outcome
 
 from bamdp.lab.collect import results
 from bamdp.lab.flat import write_csv, write_parquet
+from bamdp.lab.identity import canonical
 from bamdp.lab.portable import export_runs, import_runs
 from bamdp.lab.reading import parse_study
 from bamdp.lab.store import Store
@@ -113,16 +115,58 @@ def test_runs_that_differ_from_those_that_are_there_are_told_and_not_taken(full,
         assert before.items() <= contents(other).items()
 
 
-def change(path, edit):
+def change(path, edit, seal=True):
+    """Edit the entries of a file, and its last line so that it agrees, as one would who means to deceive."""
     with lzma.open(path, "rt", encoding="utf-8") as file:
         lines = [json.loads(line) for line in file]
+    lines.pop()
     edit(lines)
+    lines.append(
+        {"digest": hashlib.sha256("".join(canonical(line) + "\n" for line in lines).encode()).hexdigest()}
+    )
+    if not seal:
+        lines[-1]["digest"] = "0" * 64
     with lzma.open(path, "wt", encoding="utf-8") as file:
         file.writelines(json.dumps(line) + "\n" for line in lines)
 
 
 def entry(lines, kind, **has):
     return next(e for e in lines if kind in e and all(e.get(key) == value for key, value in has.items()))
+
+
+def test_any_change_is_noticed_by_the_last_line(full, tmp_path):
+    export_runs(STUDY, full, tmp_path / "runs.xz")
+    slower = lambda lines: entry(lines, "run", status="done").update(ms_per_step=0.001)
+    change(tmp_path / "runs.xz", slower, seal=False)
+    with (
+        Store(tmp_path / "other.sqlite") as other,
+        pytest.raises(ValueError, match="last line does not agree"),
+    ):
+        import_runs(other, tmp_path / "runs.xz")
+
+
+def test_a_thin_file_is_smaller_and_as_good_to_go_on_from(full, tmp_path):
+    count = export_runs(STUDY, full, tmp_path / "full.xz")
+    assert export_runs(STUDY, full, tmp_path / "thin.xz", thin=True) == count
+    assert (tmp_path / "thin.xz").stat().st_size < (tmp_path / "full.xz").stat().st_size
+    with Store(tmp_path / "other.sqlite") as other:
+        assert import_runs(other, tmp_path / "thin.xz").new == count
+        assert shown(other) == shown(full)
+        assert other.all_records() == full.all_records()
+        assert live_through(STUDY, other, fate) == []
+        evaluated = [s for s in results(STUDY, other).samples if s.phase == "evaluate"]
+        assert all(s.traces().shape == (3, 4) for s in evaluated)
+        export_runs(STUDY, other, tmp_path / "again.xz")
+        write_parquet(STUDY, other, tmp_path / "runs.parquet")
+    assert (tmp_path / "again.xz").read_bytes() == (tmp_path / "thin.xz").read_bytes()
+
+
+def test_only_rewards_of_tuning_may_be_left_out(full, tmp_path):
+    export_runs(STUDY, full, tmp_path / "runs.xz")
+    bare = lambda lines: entry(lines, "run", status="done", phase="evaluate").update(rewards=None)
+    change(tmp_path / "runs.xz", bare)
+    with Store(tmp_path / "other.sqlite") as other, pytest.raises(ValueError, match="damaged or edited"):
+        import_runs(other, tmp_path / "runs.xz")
 
 
 @pytest.mark.parametrize(
@@ -138,7 +182,7 @@ def entry(lines, kind, **has):
         (lambda lines: entry(lines, "run").update(on="nowhere"), "damaged or edited"),
         (lambda lines: lines.append({"riddle": 3}), "damaged or edited"),
         (lambda lines: lines.append([3]), "damaged or edited"),
-        (lambda lines: lines[0].update(version=99), "newer bamdp"),
+        (lambda lines: lines[0].update(version=99), "another bamdp"),
         (lambda lines: lines.pop(0), "not a file of runs"),
         (lambda lines: lines.clear(), "not a file of runs"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 
 from bamdp.cli import console, studies
@@ -103,12 +104,19 @@ def export(given: argparse.Namespace) -> int:
     from bamdp.lab import flat, portable
     from bamdp.lab.store import Store
 
-    writers = {"runs": portable.export_runs, "csv": flat.write_csv, "parquet": flat.write_parquet}
+    writers: dict[str, Callable[..., int]] = {
+        "runs": portable.export_runs,
+        "csv": flat.write_csv,
+        "parquet": flat.write_parquet,
+    }
     endings = {"runs": ".runs.xz", "csv": ".csv", "parquet": ".parquet"}
     study = studies.load(given.study, given.quick)
     path = _beside(study.path, endings[given.format]) if given.output is None else Path(given.output)
+    if given.thin and given.format != "runs":
+        raise ValueError(f"--thin is for --format runs; {given.format} has all that there is")
+    options = {"thin": True} if given.thin else {}
     with Store(studies.store_path(study, given.store), create=False) as store:
-        count = writers[given.format](study, store, path)
+        count = writers[given.format](study, store, path, **options)
     console.note(f"{count} runs: {path} ({path.stat().st_size / 1e3:.0f} kB)")
     return 0
 

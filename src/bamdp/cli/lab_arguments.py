@@ -140,6 +140,9 @@ def add_lab(parser: Parser, do: Callable[[str, str], Any]) -> None:
     export = command("export", "export", "Write the runs to a portable file, CSV or Parquet.")
     export.add_argument("--format", choices=FORMATS, default="runs", help="default: runs, which import reads")
     export.add_argument("--output", metavar="PATH", help="default: beside the study")
+    export.add_argument(
+        "--thin", action="store_true", help="without the rewards of tuning runs step by step: much smaller"
+    )
     add_quick(export)
     taken = command("import", "import_", "Take in the runs that export has written.")
     taken.add_argument("file", metavar="FILE", nargs="?", help="default: STUDY.runs.xz")

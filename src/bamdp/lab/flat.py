@@ -51,11 +51,17 @@ def write_parquet(study: Study, store: Store, path: str | Path) -> int:
         raise ValueError("Parquet needs pyarrow; install it with: pip install 'bamdp[parquet]'") from None
     found = list(rows(study, store))
     named = {name: _one_type([row.get(name) for row in found]) for name in columns(found)}
-    traces = [store.traces([row["id"]])[0].tolist() if row["status"] == DONE else None for row in found]
+    traces = [_rewards(store, row) for row in found]
     with replaced(Path(path)) as temporary:
         table = pyarrow.table({**named, "rewards": pyarrow.array(traces, pyarrow.list_(pyarrow.float64()))})
         pyarrow.parquet.write_table(table, temporary, compression="zstd")
     return len(found)
+
+
+def _rewards(store: Store, row: dict[str, Any]) -> list[float] | None:
+    """Step by step; None of a run that was not finished, or came from a thin file."""
+    held = row["status"] == DONE and store.has_trace(row["id"])
+    return store.traces([row["id"]])[0].tolist() if held else None
 
 
 def columns(found: list[dict[str, Any]]) -> list[str]:

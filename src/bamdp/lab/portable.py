@@ -2,12 +2,17 @@
 
 The file is text, one JSON object a line, compressed (xz): a head that says what it is, then the settings, machines and
 decisions that are needed, then the runs in order of their identities, traces included. The same runs give the same
-bytes. On the way in, every identity is worked out again from its facts, so that a damaged or edited file is refused.
+bytes. On the way in, every identity is worked out again from its facts, every total from its rewards, and the last line
+holds a digest of all others, so that a damaged or edited file is refused.
+
+A *thin* file leaves out the rewards of tuning runs step by step, which nothing is drawn from: their totals, times and
+what was decided by them are there, so a study goes on from it all the same.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import lzma
 import os
@@ -15,18 +20,21 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from bamdp.lab.collect import wanted
 from bamdp.lab.identity import canonical, digest, run_identity
 from bamdp.lab.protocol import Course
+from bamdp.lab.results import TUNE
 from bamdp.lab.store import FIELDS, Store
 from bamdp.lab.study import Study
 from bamdp.lab.traces import decode
 from bamdp.lab.units import DONE, STATUSES
 
-KIND, VERSION = "bamdp runs", 1
+KIND, VERSION = "bamdp runs", 2
+SEAL = "digest"  # of all lines before the last
 
 
 @dataclass(frozen=True)
@@ -38,15 +46,18 @@ class Imported:
     other: int  # were there already with other rewards; those that were there were kept
 
 
-def export_runs(study: Study, store: Store, path: str | Path) -> int:
-    """Write all runs of a study that the store has; returns how many."""
+def export_runs(study: Study, store: Store, path: str | Path, *, thin: bool = False) -> int:
+    """Write all runs of a study that the store has; returns how many. ``thin``: tuning runs without their traces."""
     runs = {unit.id for cell in study.cells for part in wanted(study, cell) for unit in part.units}
+    keys = [Course(study, cell, store).key for cell in study.cells]
+    head = {"kind": KIND, "version": VERSION, "title": study.title, "study": study.source}
+    count, sums = 0, hashlib.sha256()
     with replaced(Path(path)) as temporary, lzma.open(temporary, "wt", encoding="utf-8") as file:
-        file.write(_line({"kind": KIND, "version": VERSION, "title": study.title, "study": study.source}))
-        count = 0
-        for entry in _dump(store, sorted(runs), [Course(study, cell, store).key for cell in study.cells]):
+        for entry in chain([head], _dump(store, sorted(runs), keys, thin)):
             count += "run" in entry
+            sums.update(_line(entry).encode())
             file.write(_line(entry))
+        file.write(_line({SEAL: sums.hexdigest()}))
     return count
 
 
@@ -64,7 +75,7 @@ def import_runs(store: Store, path: str | Path) -> Imported:
     return _load(store, entries)
 
 
-def _dump(store: Store, runs: list[str], cells: list[str]) -> Iterator[dict[str, Any]]:
+def _dump(store: Store, runs: list[str], cells: list[str], thin: bool) -> Iterator[dict[str, Any]]:
     """Entries of the file, those first that later ones refer to."""
     ask = store.connection.execute
     records = store.records(runs)
@@ -82,13 +93,13 @@ def _dump(store: Store, runs: list[str], cells: list[str]) -> Iterator[dict[str,
         values = asdict(records[run])
         del values["id"]
         trace = ask("SELECT rewards FROM traces WHERE run = ?", (run,)).fetchone()
-        rewards = base64.b64encode(trace[0]).decode() if trace else ""
+        left_out = trace is None or (thin and values["phase"] == TUNE)
         yield {
             "run": run,
             "of": values.pop("setting"),
             **values,
             "on": names[places[run]],
-            "rewards": rewards,
+            "rewards": None if left_out else base64.b64encode(trace[0]).decode(),
         }
 
 
@@ -129,9 +140,19 @@ def _read(path: Path) -> Iterator[dict[str, Any]]:
         raise ValueError(f"{path} is not a file of runs; `bamdp lab export` writes one")
     if head.get("version") != VERSION:
         raise ValueError(
-            f"{path} was written by a newer bamdp (version {head.get('version')}); upgrade bamdp"
+            f"{path} was written by another bamdp (version {head.get('version')} of the format, this one reads "
+            f"{VERSION}); upgrade, or export it again"
         )
-    yield from lines[1:]
+    if not isinstance(lines[-1], dict) or lines[-1].get(SEAL) != _seal(lines[:-1]):
+        raise ValueError(
+            f"{path}: its last line does not agree with the others; the file is damaged or edited"
+        )
+    yield from lines[1:-1]
+
+
+def _seal(lines: list[Any]) -> str:
+    """A digest of all lines."""
+    return hashlib.sha256("".join(map(_line, lines)).encode()).hexdigest()
 
 
 def _sound(entry: Any, facts: Mapping[str, Any]) -> bool:
@@ -156,7 +177,7 @@ def _sound_run(entry: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
         or entry["status"] not in STATUSES
     ):
         return False
-    if entry["status"] != DONE:
+    if entry["status"] != DONE or (entry["rewards"] is None and entry["phase"] == TUNE):  # stopped, or thin
         return True
     rewards = decode(base64.b64decode(entry["rewards"]))
     return len(rewards) == entry["steps"] and float(rewards.sum()) == entry["total"]

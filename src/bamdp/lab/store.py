@@ -110,6 +110,10 @@ class Store:
         found = dict(self.chosen("SELECT run, rewards FROM traces WHERE run IN", ids))
         return np.array([decode(found[run]) for run in ids]) if ids else np.empty((0, 0))
 
+    def has_trace(self, run: str) -> bool:
+        """Whether a run's rewards are here step by step; those of thin files are not."""
+        return any(self.chosen("SELECT 1 FROM traces WHERE run IN", [run]))
+
     def setting(self, setting_id: str) -> Mapping[str, Any]:
         """The facts of a setting."""
         row = self.connection.execute("SELECT facts FROM settings WHERE id = ?", (setting_id,)).fetchone()
