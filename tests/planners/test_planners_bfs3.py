@@ -14,8 +14,8 @@ from belief_tree_checks import CASES, agent_in, exact
 from planner_checks import agent_of, check_promises, experience
 
 import bamdp
+from bamdp._kernels import streams
 from bamdp.beliefs import verbs
-from bamdp.planners import bfs3
 from bamdp.planners.bfs3 import BFS3
 
 MANY = 100_000  # trajectories: all bounds meet long before
@@ -23,13 +23,13 @@ MANY = 100_000  # trajectories: all bounds meet long before
 
 def branch(stream, number):
     """What leaves compiled code as a Python integer goes back as a word."""
-    return np.uint64(bfs3.branch(np.uint64(stream), number))
+    return np.uint64(streams.branch(np.uint64(stream), number))
 
 
 def drawn(belief, stream, s, a, C):
     """The distinct successors {(s2, r): how often} of a pair at the present belief, in the order of drawing."""
     row, rng = s * belief.n_actions + a, np.zeros(4, np.uint64)
-    bfs3.open_stream(branch(stream, a), rng)
+    streams.open_stream(branch(stream, a), rng)
     out = {}
     for _ in range(C):
         s2 = int(verbs.advance(belief.T, row, rng))

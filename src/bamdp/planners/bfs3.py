@@ -41,103 +41,43 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
 from bamdp import _checks
-from bamdp._kernels.jit import JIT, kernel, primitive
+from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.random import below, next_word
+from bamdp._kernels.streams import branch, open_stream
 from bamdp._serial import known
 from bamdp.beliefs import verbs
 from bamdp.beliefs.base import Belief
 from bamdp.beliefs.rewards import KnownState
 from bamdp.planners.base import Candidate, Plan, Planner
+from bamdp.planners.bfs3_tree import (
+    ALL_NODES,
+    EDGES,
+    NO_ACTION,
+    NO_NODE,
+    NODES,
+    NOT_DRAWN,
+    ROOT,
+    TRAJECTORIES,
+    Setting,
+    Tree,
+    back_up,
+    draw_successors,
+    first_undrawn,
+    highest,
+    new_node,
+    new_tree,
+    optimistic,
+    outset,
+    widest,
+)
 
 LEAVES = ("upper", "zero")
-ROOT, NO_NODE, NO_ACTION, NOT_DRAWN = 0, -1, -1, -1
 FITS, NO_ROOM = 0, verbs.NO_ROOM
 FIRST_NODES = 1024  # room to begin with
-NODES, EDGES, ALL_NODES, TRAJECTORIES = 0, 1, 2, 3  # entries of Tree.used
-
-
-@known
-class Tree(NamedTuple):
-    """The tree below one successor of the root, and what the root has found; all are written to."""
-
-    stream: np.ndarray  # uint64 [M]: what the node's draws are seeded by
-    begin: np.ndarray  # int64 [M, A]: first edge of a pair, or NOT_DRAWN
-    size: np.ndarray  # int64 [M, A]: how many edges, distinct successors, it has
-    upper: np.ndarray  # float64 [M, A]: U(s, a); -inf for actions that do not exist
-    lower: np.ndarray  # float64 [M, A]: L(s, a)
-    child: np.ndarray  # int64 [E]: node of the successor, or NO_NODE
-    next: np.ndarray  # int64 [E]: its state
-    reward: np.ndarray  # float64 [E]: the reward on the way
-    draws: np.ndarray  # float64 [E]: how many of the C draws
-    edge_upper: np.ndarray  # float64 [E]: U of the successor
-    edge_lower: np.ndarray  # float64 [E]: L
-    path: np.ndarray  # int64 [D, 3]: node, action, edge
-    used: np.ndarray  # int64 [4]: nodes and edges of this tree, nodes of all trees, trajectories of all trees
-    scratch: np.ndarray  # uint64 [4]: the generator of a node's draws
-    ties: np.ndarray  # uint64 [4]: the generator that breaks ties in this tree
-    root_next: np.ndarray  # int64 [A, C]: successors of the root
-    root_reward: np.ndarray  # float64 [A, C]
-    root_stream: np.ndarray  # uint64 [A, C]
-    root_upper: np.ndarray  # float64 [A, C]: r + γ U
-    root_lower: np.ndarray  # float64 [A, C]
-
-
-@known
-class Setting(NamedTuple):
-    """What does not change during a plan."""
-
-    discount: float
-    depth: int
-    C: int
-    n: int  # trajectories a successor of the root
-    high: float  # V_max
-    low: float  # V_min
-    leaf: float  # value at the depth limit
-    by_action: bool  # successors of a pair can wait until it is taken
-    certain: bool  # rewards are known
-
-
-if JIT:
-
-    @primitive
-    def mix(word):
-        """A well mixed 64-bit word from another (the finaliser of SplitMix64, Steele et al. 2014)."""
-        word = word + np.uint64(0x9E3779B97F4A7C15)
-        word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return word ^ (word >> np.uint64(31))
-
-    @primitive
-    def branch(stream, number):
-        """The stream of the number-th thing that comes out of another stream."""
-        return mix(stream ^ mix(np.uint64(number)))
-
-else:  # the same bits from Python integers, whose products do not overflow
-    _WORD = (1 << 64) - 1
-
-    def mix(word):
-        """A well mixed 64-bit word from another (the finaliser of SplitMix64, Steele et al. 2014)."""
-        word = (int(word) + 0x9E3779B97F4A7C15) & _WORD
-        word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
-        word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & _WORD
-        return np.uint64(word ^ (word >> 31))
-
-    def branch(stream, number):
-        """The stream of the number-th thing that comes out of another stream."""
-        return mix(int(stream) ^ int(mix(number)))
-
-
-@primitive
-def open_stream(stream, rng):
-    """Make ``rng`` the generator of a stream."""
-    for i in range(4):
-        stream = mix(stream)
-        rng[i] = stream
 
 
 @kernel
@@ -260,124 +200,6 @@ def descend(T, R, space, setting, tree, s, stream):
         node = tree.child[edge]
 
 
-@primitive
-def first_undrawn(tree, space, node, s):
-    """A pair of the node whose successors have not been drawn, or NO_ACTION."""
-    for a in range(space.allowed.shape[1]):
-        if space.allowed[s, a] and tree.begin[node, a] == NOT_DRAWN:
-            return a
-    return NO_ACTION
-
-
-@primitive
-def optimistic(tree, node):
-    """argmax_a U(s, a), ties at random."""
-    most, action, ties = -np.inf, 0, 1
-    for a in range(tree.upper.shape[1]):
-        if tree.upper[node, a] > most:
-            most, action, ties = tree.upper[node, a], a, 1
-        elif tree.upper[node, a] == most and most > -np.inf:
-            ties += 1
-            if below(tree.ties, ties) == 0:
-                action = a
-    return action
-
-
-@primitive
-def widest(tree, node, a):
-    """The edge with the largest count · (U − L), ties at random; NO_NODE where all bounds have met."""
-    most, edge, ties = 0.0, NO_NODE, 1
-    begin = tree.begin[node, a]
-    for e in range(begin, begin + tree.size[node, a]):
-        width = tree.draws[e] * (tree.edge_upper[e] - tree.edge_lower[e])
-        if width > most:
-            most, edge, ties = width, e, 1
-        elif width == most and most > 0.0:
-            ties += 1
-            if below(tree.ties, ties) == 0:
-                edge = e
-    return edge
-
-
-@primitive
-def highest(bounds, node):
-    """max_a of a row of bounds."""
-    most = -np.inf
-    for a in range(bounds.shape[1]):
-        most = max(most, bounds[node, a])
-    return most
-
-
-@primitive
-def outset(space, setting, s, level):
-    """(U, L) of a successor that nothing is known of yet, ``level`` steps from the root."""
-    if space.terminal[s]:
-        return 0.0, 0.0
-    if level == setting.depth:
-        return setting.leaf, setting.leaf
-    return setting.high, setting.low
-
-
-@primitive
-def new_node(R, space, setting, tree, s, level, stream):
-    """Append a node of which no successor is drawn."""
-    n_actions = space.allowed.shape[1]
-    node = tree.used[NODES]
-    tree.used[NODES] = node + 1
-    tree.stream[node] = stream
-    for a in range(n_actions):
-        tree.begin[node, a] = NOT_DRAWN
-        tree.upper[node, a] = -np.inf
-        tree.lower[node, a] = -np.inf
-        if setting.by_action and space.allowed[s, a]:
-            r = verbs.draw_reward(R, s * n_actions + a, 0, tree.scratch)  # the same for all next states
-            upper, lower = outset(space, setting, 0, level + 1)
-            tree.upper[node, a] = r + setting.discount * upper
-            tree.lower[node, a] = r + setting.discount * lower
-
-
-@primitive
-def draw_successors(T, R, space, setting, tree, node, a, row, level):
-    """Draw C next states of a pair into edges, equal ones into one."""
-    begin = tree.used[EDGES]
-    open_stream(branch(tree.stream[node], a), tree.scratch)
-    end = begin
-    for _ in range(setting.C):
-        s2 = verbs.draw(T, row, tree.scratch)
-        if not setting.certain:
-            verbs.push(T, row, s2)
-        r = verbs.draw_reward(R, row, s2, tree.scratch)
-        if not setting.certain:
-            verbs.pop(T)
-        edge = begin
-        while edge < end and not (tree.next[edge] == s2 and tree.reward[edge] == r):
-            edge += 1
-        if edge == end:
-            end += 1
-            tree.child[edge] = NO_NODE
-            tree.next[edge] = s2
-            tree.reward[edge] = r
-            tree.draws[edge] = 0.0
-            tree.edge_upper[edge], tree.edge_lower[edge] = outset(space, setting, s2, level + 1)
-        tree.draws[edge] += 1.0
-    tree.begin[node, a] = begin
-    tree.size[node, a] = end - begin
-    tree.used[EDGES] = end
-    back_up(tree, setting, node, a)
-
-
-@primitive
-def back_up(tree, setting, node, a):
-    """U(s, a) and L(s, a) from the successors."""
-    begin = tree.begin[node, a]
-    upper, lower = 0.0, 0.0
-    for e in range(begin, begin + tree.size[node, a]):
-        upper += tree.draws[e] * (tree.reward[e] + setting.discount * tree.edge_upper[e])
-        lower += tree.draws[e] * (tree.reward[e] + setting.discount * tree.edge_lower[e])
-    tree.upper[node, a] = upper / setting.C
-    tree.lower[node, a] = lower / setting.C
-
-
 @kernel
 def reward_bounds(R):
     """(lowest, highest) reward."""
@@ -401,33 +223,6 @@ def best_action(tree, space, s, rng):
                 if below(rng, ties) == 0:
                     action = a
     return action
-
-
-def new_tree(n_actions: int, C: int, depth: int, n_nodes: int, n_edges: int) -> Tree:
-    """Room for a tree of so many nodes and edges."""
-    pairs, edges, root = (n_nodes, n_actions), max(n_edges, C), (n_actions, C)
-    return Tree(
-        stream=np.zeros(n_nodes, np.uint64),
-        begin=np.zeros(pairs, np.int64),
-        size=np.zeros(pairs, np.int64),
-        upper=np.zeros(pairs),
-        lower=np.zeros(pairs),
-        child=np.zeros(edges, np.int64),
-        next=np.zeros(edges, np.int64),
-        reward=np.zeros(edges),
-        draws=np.zeros(edges),
-        edge_upper=np.zeros(edges),
-        edge_lower=np.zeros(edges),
-        path=np.zeros((depth, 3), np.int64),
-        used=np.zeros(4, np.int64),
-        scratch=np.zeros(4, np.uint64),
-        ties=np.zeros(4, np.uint64),
-        root_next=np.zeros(root, np.int64),
-        root_reward=np.zeros(root),
-        root_stream=np.zeros(root, np.uint64),
-        root_upper=np.zeros(root),
-        root_lower=np.zeros(root),
-    )
 
 
 @known

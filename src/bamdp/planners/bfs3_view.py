@@ -12,9 +12,10 @@ import numpy as np
 
 from bamdp._kernels.jit import kernel
 from bamdp.beliefs.base import Belief
-from bamdp.planners import bfs3
+from bamdp.planners import bfs3_tree
 from bamdp.planners.base import Plan
-from bamdp.planners.bfs3 import NO_NODE, NODES, NOT_DRAWN, Setting, bound_successor
+from bamdp.planners.bfs3 import bound_successor
+from bamdp.planners.bfs3_tree import NO_NODE, NODES, NOT_DRAWN, Setting
 from bamdp.planners.tree import NONE, ROOT, Tree, TreeBuilder
 
 
@@ -24,7 +25,7 @@ def grow_again(T, R, space, setting, tree, row, a, c):
     return bound_successor(T, R, space, setting, tree, row, a, c)
 
 
-def view(tree: bfs3.Tree, setting: Setting, belief: Belief, state: int, plan: Plan) -> Tree:
+def view(tree: bfs3_tree.Tree, setting: Setting, belief: Belief, state: int, plan: Plan) -> Tree:
     """Values are upper bounds, with the lower ones beside them. Equal successors of the root stay apart.
 
     The lower bounds of root actions are the plan's, which also covers what lies beyond the last step.
@@ -54,7 +55,7 @@ def view(tree: bfs3.Tree, setting: Setting, belief: Belief, state: int, plan: Pl
 def _successor(
     builder: TreeBuilder,
     choice: int,
-    tree: bfs3.Tree,
+    tree: bfs3_tree.Tree,
     setting: Setting,
     belief: Belief,
     row: int,
@@ -83,7 +84,7 @@ def _bound(total: float, r: float, setting: Setting) -> float:
     return (float(total) - r) / setting.discount if setting.discount > 0.0 else math.nan
 
 
-def _read(builder: TreeBuilder, at: int, tree: bfs3.Tree, setting: Setting, node: int) -> None:
+def _read(builder: TreeBuilder, at: int, tree: bfs3_tree.Tree, setting: Setting, node: int) -> None:
     """What stands below a node; trajectories are short, so the stack need not be deep."""
     waiting = [(at, node)]
     while waiting:

@@ -1,0 +1,47 @@
+"""Random streams that branch: each is one word, and what comes out of it has a stream of its own.
+
+So a tree that is grown at random can be a function of its seed alone, in whatever order its parts are looked at.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bamdp._kernels.jit import JIT, primitive
+
+if JIT:
+
+    @primitive
+    def mix(word):
+        """A well mixed 64-bit word from another (the finaliser of SplitMix64, Steele et al. 2014)."""
+        word = word + np.uint64(0x9E3779B97F4A7C15)
+        word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return word ^ (word >> np.uint64(31))
+
+    @primitive
+    def branch(stream, number):
+        """The stream of the number-th thing that comes out of another stream."""
+        return mix(stream ^ mix(np.uint64(number)))
+
+else:  # the same bits from Python integers, whose products do not overflow
+    _WORD = (1 << 64) - 1
+
+    def mix(word):
+        """A well mixed 64-bit word from another (the finaliser of SplitMix64, Steele et al. 2014)."""
+        word = (int(word) + 0x9E3779B97F4A7C15) & _WORD
+        word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
+        word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & _WORD
+        return np.uint64(word ^ (word >> 31))
+
+    def branch(stream, number):
+        """The stream of the number-th thing that comes out of another stream."""
+        return mix(int(stream) ^ int(mix(number)))
+
+
+@primitive
+def open_stream(stream, rng):
+    """Make ``rng`` the generator of a stream."""
+    for i in range(4):
+        stream = mix(stream)
+        rng[i] = stream
