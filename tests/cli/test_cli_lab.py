@@ -73,6 +73,24 @@ def test_tune_chooses_and_tells_how_to_run_it(folder, capsys):
     assert means[repr(found["chosen"])] == max(means.values())
 
 
+def test_worlds_that_nobody_knows_are_compared_tuned_and_reported(folder, capsys):
+    world = "gym:FrozenLake-v1:is_slippery=False"
+    compared = call(capsys, f"compare {world} random q-learning --steps 60 --runs 3 --objective lifetime").out
+    assert "q-learning" in compared
+    assert "optimum (known model)" not in compared
+    options = "--steps 60 --runs 2 --objective lifetime --rewards normal"
+    tuned = call(capsys, f"tune {world} q-learning --grid epsilon=.1,.4 {options}").err
+    assert "--rewards normal --objective lifetime" in tuned
+    assert main([*tuned.partition("chosen: bamdp ")[2].split(), "--steps", "5", "--runs", "1"]) == 0
+    capsys.readouterr()
+    lake = STUDY.replace('["chain"]', f'["{world}", "chain"]')
+    (folder / "lake.toml").write_text(lake)
+    call(capsys, "lab run lake.toml")
+    shown = call(capsys, "lab report lake.toml")
+    assert world in page(shown.err).read_text()
+    assert "20 runs: lake.runs.xz" in call(capsys, "lab export lake.toml").err
+
+
 def test_tune_by_halving_under_a_budget(folder, capsys):
     options = "--method halving --budget 0.5 --configurations 5 --screening 20 --runs 3 --steps 40"
     found = call_json(

@@ -57,6 +57,10 @@ def test_everything_that_determines_a_result_is_in_the_identity():
         name(discount=0.9500001),
         name(steps=101),
         name(seed=4),
+        name(objective="lifetime"),
+        name(env="gym:FrozenLake-v1"),
+        name(env="gym:FrozenLake-v1:is_slippery=False"),
+        name(env="gym:FrozenLake8x8-v1"),
     ]
     assert len(set(others)) == len(others)
 

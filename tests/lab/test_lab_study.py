@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bamdp import BetaBernoulli, NormalGamma
 from bamdp.lab.reading import load_study, parse_study
 
 SMALL = """
@@ -87,6 +88,24 @@ def test_an_environment_can_have_runs_a_budget_and_screening_of_its_own():
     assert (maze.runs, maze.tuning.budget, maze.tuning.screening) == (2, 7, 4000)
     _, quick = parse_study(text + "[quick]\nbudget = 5\nsteps = 90\nruns = 1", quick=True).cells
     assert (quick.runs, quick.tuning.budget, quick.tuning.screening) == (1, 5, 90)
+
+
+def test_rewards_and_objective_are_of_all_environments_or_of_one():
+    text = (
+        'rewards = "beta"\nobjective = "lifetime"\nalgorithms = ["random"]\n[environments.grid5]\n'
+        '[environments.lake]\nenv = "gym:FrozenLake-v1"\nrewards = "normal"\nobjective = "episode"\n'
+    )
+    grid, lake = (cell.setting(cell.configurations[0]) for cell in parse_study(text).cells)
+    assert (type(grid.rewards), grid.objective) == (BetaBernoulli, "lifetime")
+    assert (type(lake.rewards), lake.objective) == (NormalGamma, "episode")
+    with pytest.raises(ValueError, match=r"environments.chain: unknown objective 'life'"):
+        parse_study('objective = "life"\n' + SMALL)
+
+
+def test_a_world_without_a_known_optimum_is_not_chosen_across():
+    text = 'algorithms = ["q-learning"]\nenvironments = ["chain", "gym:FrozenLake-v1"]\nsteps = 5\n'
+    with pytest.raises(ValueError, match="its best total is not known"):
+        parse_study(text + "discount = [0.9, 0.95]\n[tuning]\nacross = true\nruns = 1\n")
 
 
 def test_a_study_that_chooses_for_all_environments_has_no_parts_without_some():

@@ -38,11 +38,12 @@ def as_study(given: argparse.Namespace) -> dict[str, Any]:
         raise ValueError(f"{twice} is given twice; drop one, or give it other parameters: {twice}:key=value")
     place = {} if given.steps is None else {"steps": given.steps}
     study: dict[str, Any] = {
-        "title": f"{bamdp.make_env(given.env).name}: {', '.join(given.planners)}",
+        "title": f"{bamdp.make_world(given.env).name}: {', '.join(given.planners)}",
         "runs": given.runs,
         "seed": given.seed,
         "prior": given.prior,
         "discount": given.discount,
+        "objective": given.objective,
         "environments": {given.env: place},
         "algorithms": {name: {"planner": name} for name in given.planners},
     }

@@ -21,6 +21,7 @@ def add_compare(parser: Parser) -> None:
     arguments.add_steps(parser)
     parser.add_argument("planners", metavar="PLANNER", nargs="+", help="name or name:key=value,...")
     arguments.add_belief(parser)
+    arguments.add_objective(parser)
     arguments.add_discount(parser)
     arguments.add_seed(parser)
     parser.add_argument("--runs", type=int, default=10, metavar="N", help="replicates (default: 10)")
@@ -70,6 +71,7 @@ def add_tune(parser: Parser) -> None:
     )
     arguments.add_belief(parser)
     parser.set_defaults(prior=None)  # the default is not fixed if its parameters are to be chosen
+    arguments.add_objective(parser)
     arguments.add_discount(parser)
     arguments.add_seed(parser)
     add_running(parser)

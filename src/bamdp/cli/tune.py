@@ -55,11 +55,12 @@ def as_study(given: argparse.Namespace) -> dict[str, Any]:
     space = _space(given.grid)
     open_prior = any(key.startswith("prior.") for key in space)
     study: dict[str, Any] = {
-        "title": f"{bamdp.make_env(given.env).name}: {given.planner}",
+        "title": f"{bamdp.make_world(given.env).name}: {given.planner}",
         "runs": given.evaluate,
         "seed": given.seed,
         "prior": given.prior or ("sparse" if open_prior else DEFAULT_PRIOR),
         "discount": given.discount,
+        "objective": given.objective,
         "environments": {given.env: place},
         "algorithms": {given.planner: {"planner": given.planner, **space}},
         "tuning": _tuning(given),
@@ -107,4 +108,6 @@ def _command(given: argparse.Namespace, results: Results) -> str:
     own = [f"{key}={value}" for key, value in planner_settings(chosen).items()]
     words = ["bamdp", "run", given.env, given.planner.partition(":")[0], *(["--set", *own] if own else [])]
     words += ["--prior", prior_spec(chosen), "--discount", f"{chosen['discount']:g}"]
+    words += [] if given.rewards is None else ["--rewards", given.rewards]
+    words += [] if given.objective == "episode" else ["--objective", given.objective]
     return shlex.join(words)

@@ -188,12 +188,7 @@ def from_gym(text: str) -> GymWorld:
     """
     import gymnasium
 
-    name, _, last = text.strip().rpartition(":")
-    if "=" not in last:  # an id may itself be module:Name-v0
-        name, last = text.strip(), ""
-    if not name:
-        raise ValueError("an environment is missing; write gym:ID, for instance gym:FrozenLake-v1")
-    written = {key: literal(value) for key, value in split_spec(f"gym:{last}")[1].items()}
+    name, written = read_gym(text)
     own = {key: written.pop(key) for key in ("max_states", "action_mask") if key in written}
     if name.startswith("bamdp/"):
         from bamdp.envs.gym_env import register_all
@@ -206,3 +201,13 @@ def from_gym(text: str) -> GymWorld:
     except TypeError as error:
         raise ValueError(f"Gymnasium cannot make {name!r} with {written}: {error}") from None
     return GymWorld(env, name=name, **own)
+
+
+def read_gym(text: str) -> tuple[str, dict[str, Any]]:
+    """The id and the parameters in ``ID`` or ``ID:key=value,...``."""
+    name, _, last = text.strip().rpartition(":")
+    if "=" not in last:  # an id may itself be module:Name-v0
+        name, last = text.strip(), ""
+    if not name:
+        raise ValueError("an environment is missing; write gym:ID, for instance gym:FrozenLake-v1")
+    return name, {key: literal(value) for key, value in split_spec(f"gym:{last}")[1].items()}

@@ -9,6 +9,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from bamdp.ceilings import Ceilings, ceilings
+from bamdp.envs import Environment
 from bamdp.lab.identity import environment
 from bamdp.lab.protocol import Course, exclusion
 from bamdp.lab.results import EVALUATE, TUNE, Provenance, Results, Sample
@@ -79,8 +80,9 @@ def results(study: Study, store: Store) -> Results:
         if missing or not course.decided:
             notes.append(f"{cell.label}: not complete, {len(missing)} or more runs are missing.")
     known = {
-        place.label: _ceilings(place.env, _discount(study, place.label), place.steps)
+        place.label: found
         for place in study.places
+        if (found := _ceilings(place.env, _discount(study, place.label), place.steps)) is not None
     }
     horizons = {place.label: place.steps for place in study.places}
     cells = tuple((cell.place.label, cell.algorithm) for cell in study.cells)
@@ -201,5 +203,7 @@ def _discount(study: Study, label: str) -> float:
 
 
 @lru_cache(maxsize=64)
-def _ceilings(env: str, discount: float, steps: int) -> Ceilings:
-    return ceilings(environment(env), discount, steps)
+def _ceilings(env: str, discount: float, steps: int) -> Ceilings | None:
+    """None in worlds whose model nobody knows."""
+    world = environment(env)
+    return ceilings(world, discount, steps) if isinstance(world, Environment) else None

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from bamdp.beliefs import FiniteModels, KnownRewards
-from bamdp.envs import Environment, make_env
+from bamdp.envs import Environment, World, make_world
 from bamdp.lab.results import PHASES
 from bamdp.registry import describe_planner
 from bamdp.runs import Setting
@@ -83,6 +83,11 @@ def agent_stream(identity: str) -> np.random.SeedSequence:
 def environment_facts(spec: str) -> dict[str, Any]:
     """What an environment's behaviour is determined by."""
     env = environment(spec)
+    if not isinstance(env, Environment):  # Gymnasium's rule: what changes has another version in its name
+        from bamdp.envs.gym_world import read_gym
+
+        name, parameters = read_gym(spec.partition(":")[2])
+        return {"name": "gym", "id": name, "parameters": plain(parameters)}
     if spec.strip().startswith("file:"):  # where the file lies does not matter, what is in it does
         content = Path(env.name.removeprefix("file:")).read_bytes()
         own = {key: value for key, value in env.parameters.items() if key != "horizon"}
@@ -91,9 +96,9 @@ def environment_facts(spec: str) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=256)
-def environment(spec: str) -> Environment:
-    """An environment to read facts from; nobody steps in it."""
-    return make_env(spec)
+def environment(spec: str) -> World:
+    """An environment, or another world, to read facts from; nobody steps in it."""
+    return make_world(spec)
 
 
 def plain(value: Any) -> Any:

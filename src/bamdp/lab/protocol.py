@@ -29,6 +29,7 @@ from functools import lru_cache
 import numpy as np
 
 from bamdp.ceilings import optimal_total
+from bamdp.envs import Environment
 from bamdp.lab.identity import digest, environment
 from bamdp.lab.results import EVALUATE, TUNE
 from bamdp.lab.store import Record, Store
@@ -151,7 +152,9 @@ def _score(found: Sequence[tuple[Cell, Sequence[Record]]], short: bool) -> float
 
 @lru_cache(maxsize=64)
 def _optimum(env: str, steps: int) -> float:
-    best = optimal_total(environment(env), steps)
+    world = environment(env)
+    assert isinstance(world, Environment)  # the study was refused otherwise
+    best = optimal_total(world, steps)
     if best <= 0.0:
         raise ValueError(
             f"{env}: its best total is {best:g}, of which no share can be taken; choose without across = true"

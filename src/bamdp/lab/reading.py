@@ -12,17 +12,20 @@ from typing import Any
 from bamdp import _checks
 from bamdp._parameters import defaults
 from bamdp._specs import split_spec
+from bamdp.beliefs.episodes import OBJECTIVES
+from bamdp.envs import Environment
 from bamdp.lab.identity import environment
 from bamdp.lab.spaces import OUTER, Configuration, Scalar, configurations, merged
 from bamdp.lab.study import Cell, Place, Study, Tuning
 from bamdp.registry import DEFAULT_PRIOR, PLANNERS
 
-TOP = ("title", "runs", "seed", "steps", "limit", "prior", "discount", "rewards", "notes", "environments",
-       "algorithms", "tuning", "quick")  # fmt: skip
-PLACE = ("env", "steps", "limit", "runs", "budget", "screening")
+TOP = ("title", "runs", "seed", "steps", "limit", "prior", "discount", "rewards", "objective", "notes",
+       "environments", "algorithms", "tuning", "quick")  # fmt: skip
+PLACE = ("env", "steps", "limit", "runs", "budget", "screening", "rewards", "objective")
 TUNING = ("method", "runs", "configurations", "budget", "keep", "screening", "across")
 QUICK = {"runs": 3, "steps": 200, "tuning_runs": 2, "configurations": 4, "budget": 20.0}  # at most
 RUNS = 10
+LIMIT = 1.0  # seconds a step in worlds that name none
 DEFAULTS: dict[str, Any] = {"prior": DEFAULT_PRIOR, "discount": 0.95}
 
 Table = Mapping[str, Any]
@@ -87,7 +90,7 @@ def make_study(data: Table, *, quick: bool = False, source: str = "", path: Path
                 here = dict(where.get(place.label, {}))
                 runs = _runs_here(here.pop("runs", place.runs), place, quick)
                 found = _configurations(planner, {**written, **_own(table)}, here, data, tuning, seed)
-                own = (data.get("rewards"), seed, runs, tunings[place.label])
+                own = (seed, runs, tunings[place.label])
                 cells.append(Cell(place, label, planner, found, *own))
     if tuning is not None and tuning.across:
         _check_across(cells)
@@ -121,13 +124,18 @@ def _place(label: str, table: Table, data: Table, cut: Table, folder: Path | Non
         if spec.startswith("file:") and folder is not None:  # beside the study
             spec = f"file:{folder / spec.removeprefix('file:')}"
         env = environment(spec)
-        steps = _number(table.get("steps", data.get("steps", env.horizon)), "steps")
-        limit = _checks.real(
-            table.get("limit", data.get("limit", env.time_limit)), "limit", low=0.0, open_low=True
-        )
-        runs = _number(table.get("runs", data.get("runs", RUNS)), "runs", low=0)
+        given = {**data, **table}
+        steps = _number(given.get("steps", env.horizon), "steps")
+        runs = _number(given.get("runs", RUNS), "runs", low=0)
+        usual = env.time_limit if isinstance(env, Environment) else LIMIT
         return Place(
-            label, spec, min(steps, cut.get("steps", steps)), limit, min(runs, cut.get("runs", runs))
+            label,
+            spec,
+            min(steps, cut.get("steps", steps)),
+            _checks.real(given.get("limit", usual), "limit", low=0.0, open_low=True),
+            min(runs, cut.get("runs", runs)),
+            given.get("rewards"),
+            _checks.one_of(given.get("objective", OBJECTIVES[0]), "objective", OBJECTIVES),
         )
 
 
@@ -256,7 +264,13 @@ def _tuning_at(place: Place, data: Table, tuning: Tuning | None, cut: Table) -> 
 
 
 def _check_across(cells: list[Cell]) -> None:
-    """One choice for all environments must be among the same values in each."""
+    """One choice for all environments must be among the same values in each, judged by shares of what can be had."""
+    for place in dict.fromkeys(cell.place for cell in cells):
+        if not isinstance(environment(place.env), Environment):
+            raise ValueError(
+                f"environments.{place.label}: its best total is not known, so no share of it can be taken; choose "
+                "without across = true"
+            )
     for label in dict.fromkeys(cell.algorithm for cell in cells):
         own = [cell for cell in cells if cell.algorithm == label]
         keys = {key for cell in own for key in _varied(cell)}

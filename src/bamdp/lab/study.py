@@ -42,10 +42,12 @@ class Place:
     """An environment of a study."""
 
     label: str
-    env: str  # as make_env reads it
+    env: str  # as make_world reads it
     steps: int  # of a run
     limit: float  # seconds of processor time that a step may take on average
     runs: int  # of the evaluation that a complete row has here; 0: only tune
+    rewards: str | None = None  # as make_rewards reads it
+    objective: str = "episode"
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,6 @@ class Cell:
     algorithm: str  # label
     planner: str  # name in the registry
     configurations: tuple[Configuration, ...]
-    rewards: str | None  # as make_rewards reads it
     seed: int
     runs: int  # of the evaluation; fewer than the place's where an algorithm is too slow for that
     tuning: Tuning | None = None  # None: every configuration is evaluated
@@ -119,10 +120,11 @@ class Cell:
             env=self.place.env,
             planner=make_planner(self.planner, planner_settings(configuration)),
             prior=make_prior(prior_spec(configuration), env),
-            rewards=make_rewards(self.rewards, env),
+            rewards=make_rewards(self.place.rewards, env),
             discount=float(configuration["discount"]),
             steps=self.place.steps if steps is None else steps,
             seed=self.seed,
+            objective=self.place.objective,
         )
 
 
