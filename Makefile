@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-.PHONY: help setup demo test test-slow test-all bench docs lint format clean
+.PHONY: help setup demo test test-slow test-all bench docs reproduction lint format clean
 
 help:
 	@echo "make demo      three planners on a 5 by 5 grid: a table, and out/learning-curve.png"
@@ -15,6 +15,7 @@ help:
 	@echo "make test-all  the same and the slow tests"
 	@echo "make bench     speed, as tables and out/bench.json"
 	@echo "make docs      the documentation, as out/site/index.html"
+	@echo "make reproduction  docs/reproduction.md and its figures, from results/dss2020"
 	@echo "make lint      style, types and import contracts"
 	@echo "make clean     remove .venv, caches and what was built"
 
@@ -45,6 +46,9 @@ bench: $(READY)
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "documentation: out/site/index.html"
+
+reproduction: $(READY)
+	$(BIN)/bamdp reproduce page --from results/dss2020
 
 lint: $(READY)
 	$(BIN)/ruff check .

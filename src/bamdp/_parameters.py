@@ -12,6 +12,7 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from bamdp import _checks
@@ -34,7 +35,7 @@ class Named:
 def build(named: Named, name: str, written: Mapping[str, str]) -> Any:
     """An instance of the class, with what the name stands for and what is written; ``name`` is for messages."""
     values: dict[str, Any] = dict(named.fixed)
-    hints = typing.get_type_hints(named.cls)
+    hints = _hints(named.cls)
     known = [key for key in defaults(named) if "." not in key]
     inner: dict[str, dict[str, str]] = {}
     for key, text in written.items():
@@ -53,6 +54,12 @@ def build(named: Named, name: str, written: Mapping[str, str]) -> Any:
         which = values.get(key, _default_of(named.cls, key))
         values[key] = build(Named(PARTS[key][which]), f"the {key} {which}", settings)
     return named.cls(**values)
+
+
+@cache
+def _hints(cls: type) -> dict[str, Any]:
+    """Types of a class's fields; a study builds the same few classes thousands of times."""
+    return typing.get_type_hints(cls)
 
 
 def defaults(named: Named) -> dict[str, Any]:

@@ -145,15 +145,15 @@ def test_table_1_stands_beside_the_papers(tmp_path):
         live_through(study, store, lambda unit: outcome(370.06 + rng.normal(), steps=unit.setting.steps))
         tables = {table.name: table for table in TARGETS["table1"].tables(results(study, store))}
     beside = tables["beside_the_paper"]
-    assert [(row[0].text, row[1].text, row[4].text) for row in beside.rows] == [
+    assert [(row[0].text, row[1].text, row[5].text) for row in beside.rows] == [
         ("chain", "dss-pi", "370.06 ± 4.71"),
         ("chain", "sboss", "351.49 ± 4.28"),
         ("grid5", "dss-pi", "79.01 ± 0.47"),
         ("grid5", "sboss", "47.50 ± 0.36"),
     ]
-    assert abs(beside.rows[0][5].value) < 1.0
-    assert beside.rows[1][5].value == pytest.approx(370.06 - 351.49, abs=1.0)
-    assert [row[7].text for row in beside.rows] == ["agrees", "better", "better", "better"]
+    assert abs(beside.rows[0][6].value) < 1.0
+    assert beside.rows[1][6].value == pytest.approx(370.06 - 351.49, abs=1.0)
+    assert [row[8].text for row in beside.rows] == ["agrees", "better", "better", "better"]
     assert "unfinished" not in tables
 
 

@@ -83,7 +83,7 @@ def add_reproduce(parser: Parser) -> None:
     """Of ``bamdp reproduce``."""
     parser.epilog = "Example: bamdp reproduce table1 table2 figure2 --quick --jobs 2"
     parser.add_argument(
-        "targets", metavar="TARGET", nargs="+", help="table1, table2, figure2, figure3, ablation"
+        "targets", metavar="TARGET", nargs="+", help="table1, table2, figure2, figure3, ablation, page"
     )
     parser.add_argument(
         "--as",

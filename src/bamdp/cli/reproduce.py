@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bamdp.lab.store import Store
     from bamdp.lab.study import Study
 
-FIGURE3 = "figure3"
+FIGURE3, PAGE = "figure3", "page"
 FOLDER = Path("out/reproduction")  # of figures, where no other is named
 FIGURES = ("png", "svg")
 TABLES = ("md", "csv", "tex")
@@ -31,14 +31,34 @@ def do(given: argparse.Namespace) -> int:
     from bamdp.lab.papers import TARGETS, WAYS
 
     for name in given.targets:
-        _checks.one_of(name, "target", [*TARGETS, FIGURE3])
+        _checks.one_of(name, "target", [*TARGETS, FIGURE3, PAGE])
     _checks.one_of(given.way, "way to reproduce", WAYS)
     if FIGURE3 in given.targets:
         _deep_sea(given)
-    wanted = {name: TARGETS[name] for name in given.targets if name != FIGURE3}
+    wanted = {name: TARGETS[name] for name in given.targets if name in TARGETS}
     if wanted:
         _reproduce(wanted, given)
+    if PAGE in given.targets:
+        _page(given)
     return 0
+
+
+def _page(given: argparse.Namespace) -> None:
+    """The page on all of it, of exported files."""
+    from bamdp.lab.papers.page import publish
+
+    if not given.exports:
+        raise ValueError("the page is made of exported files alone; say which: --from results/dss2020")
+    if given.json or given.environments or given.algorithms:
+        raise ValueError("the page is one whole; drop --json, --environments and --algorithms")
+    if given.quick and given.output is None:
+        raise ValueError(
+            "quick runs are no results to publish; name a copy of the repository with --output to try it"
+        )
+    with console.compiling():
+        written = publish(given.exports, given.output or ".", quick=given.quick)
+    for path in written:
+        console.note(f"written: {path}")
 
 
 def _deep_sea(given: argparse.Namespace) -> None:

@@ -8,10 +8,10 @@ import numpy as np
 
 from bamdp.lab.papers import printed
 from bamdp.lab.results import EVALUATE, Results, Sample
-from bamdp.lab.statistics import standard_error
+from bamdp.lab.statistics import standard_error, summarise
 from bamdp.lab.tables import Cell, Table
 from bamdp.lab.tables.notes import warning
-from bamdp.lab.tables.table import MISSING, decimals_of, mean_error, number, significant, text
+from bamdp.lab.tables.table import MISSING, decimals_of, interval, mean_error, number, significant, text
 
 Row = tuple[Cell, ...]
 
@@ -35,6 +35,7 @@ def beside_table1(results: Results) -> list[Table]:
         "algorithm",
         "runs",
         "here",
+        "95% interval",
         "paper",
         "difference",
         "in standard errors",
@@ -46,7 +47,7 @@ def beside_table1(results: Results) -> list[Table]:
             "Total reward, mean ± standard error, beside the paper's Table 1",
             header,
             rows,
-            "llrrrrrl",
+            "llrrrrrrl",
             (VERDICTS,),
             rules,
             warning(results),
@@ -124,6 +125,7 @@ def _reward_row(sample: Sample) -> Row | None:
         text(sample.algorithm),
         number(sample.runs, str(sample.runs)),
         mean_error(float(sample.totals.mean()), standard_error(sample.totals), 2),
+        interval(summarise(sample.totals).mean, 2),
         mean_error(*entry, 2),
         number(found.difference, f"{found.difference:+.2f}"),
         number(found.errors, f"{found.errors:+.1f}"),

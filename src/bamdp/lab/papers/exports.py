@@ -23,7 +23,11 @@ def opened(paths: Sequence[str | Path]) -> Iterator[Store]:
     files = [file for path in paths for file in files_of(Path(path))]
     with TemporaryDirectory(prefix="bamdp-") as folder, Store(Path(folder) / "runs.sqlite") as store:
         for file in files:
-            import_runs(store, file)
+            other = import_runs(store, file).other
+            if other:
+                raise ValueError(
+                    f"{file} has {other} runs that another file has with other rewards; export both studies again"
+                )
         yield store
 
 
@@ -33,7 +37,11 @@ def files_of(path: Path) -> list[Path]:
         if not path.exists():
             raise FileNotFoundError(2, "No such file or directory", str(path))
         return [path]
-    found = sorted(path.glob(f"*{ENDING}"))
-    if not found:
+    if is_empty(path):
         raise ValueError(f"{path} has no file that ends in {ENDING}; `bamdp lab export` writes them")
-    return found
+    return sorted(path.glob(f"*{ENDING}"))
+
+
+def is_empty(path: Path) -> bool:
+    """Whether it is a folder without exported files."""
+    return path.is_dir() and not any(path.glob(f"*{ENDING}"))

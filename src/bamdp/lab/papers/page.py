@@ -1,0 +1,217 @@
+"""The page on the reproduction, ``docs/reproduction.md``, and the README's part of it, made of exported files alone.
+
+Everything with a number of ours stands between marks (:mod:`bamdp.lab.papers.marks`) and is written by
+:func:`sections`; the rest is prose. Figures go to ``docs/images``. What has not been run is said to be missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from bamdp.lab.figures import save
+from bamdp.lab.papers import TARGETS, words
+from bamdp.lab.papers.beside import beside_table1, beside_table2
+from bamdp.lab.papers.completeness import unfinished
+from bamdp.lab.papers.evidence import Evidence, gathered, tuned
+from bamdp.lab.papers.library import STUDIES
+from bamdp.lab.papers.marks import fill
+from bamdp.lab.papers.sweeps import ablation_tables
+from bamdp.lab.papers.verdicts import choice_gains, reward_targets, speed_targets, trend_table, trends
+from bamdp.lab.pictures import Picture
+from bamdp.lab.results import EVALUATE, Results
+from bamdp.lab.tables import Table, choices, markdown, matrix, overall, summaries, times
+from bamdp.lab.tables.table import number, text
+
+PAGE, README, IMAGES = Path("docs/reproduction.md"), Path("README.md"), Path("docs/images")
+PREFIX = "reproduction-"
+NOT_YET = "*Not run yet.*"
+MISSING = "*Nothing: every row that was asked for is complete.*"
+FAIR = ("dss2020/fair", "dss2020/single")
+
+
+def publish(exports: Sequence[str | Path], root: str | Path = ".", *, quick: bool = False) -> list[Path]:
+    """Write the page, the README's part and the figures; returns what was written."""
+    folder = Path(root)
+    pages = [folder / PAGE, folder / README]
+    for path in pages:
+        if not path.exists():
+            raise FileNotFoundError(
+                2, "run it in the repository's root, or name that with --output", str(path)
+            )
+    with gathered(exports, quick=quick) as evidence:
+        drawn = draw(evidence, folder / IMAGES)
+        found = sections(evidence, {path.stem.removeprefix(PREFIX) for path in drawn})
+    for path in pages:
+        path.write_text(fill(path.read_text(encoding="utf-8"), found), encoding="utf-8")
+    return [*pages, *drawn]
+
+
+def sections(evidence: Evidence, drawn: Iterable[str]) -> dict[str, str]:
+    """All parts of the pages, by name; ``drawn`` are the figures that there are."""
+    there = set(drawn)
+    return {
+        "state": _state(evidence),
+        "targets": _targets(evidence),
+        "published": _of(evidence.published, _published, there),
+        "unfinished": _unfinished(evidence),
+        "fair": _of(evidence.fair, _fair, there),
+        "choices": _of(evidence.whole(*FAIR), _choices),
+        "gains": _table_or(choice_gains(evidence)),
+        "ceiling": _join(*words.ceiling(evidence.fair or evidence.published)) or NOT_YET,
+        "times": _of(evidence.published, _times),
+        "ablation": _of(evidence.ablation, _ablation, there),
+        "readme": _of(evidence.fair, _readme, there),
+    }
+
+
+def pictures(evidence: Evidence) -> list[tuple[str, Picture]]:
+    """The page's figures, with the names of their files."""
+    held = []
+    for way, results in (("published", evidence.published), ("fair", evidence.fair)):
+        if results is not None:
+            held += [(f"{picture.stem}-{way}", picture) for picture in TARGETS["figure2"].pictures(results)]
+    if evidence.ablation is not None:
+        held += [(picture.stem, picture) for picture in TARGETS["ablation"].pictures(evidence.ablation)]
+    return held
+
+
+def draw(evidence: Evidence, folder: Path) -> list[Path]:
+    """As PNG, which is what pages show."""
+    return [
+        path
+        for stem, picture in pictures(evidence)
+        for path in save(picture.draw(), folder / f"{PREFIX}{stem}", ["png"])
+    ]
+
+
+def _of(results: Results | None, write: Callable[..., str], *rest: object) -> str:
+    return NOT_YET if results is None else write(results, *rest)
+
+
+def _state(evidence: Evidence) -> str:
+    rows = []
+    for name in STUDIES:
+        results = evidence.studies.get(name)
+        if results is None:
+            rows.append((text(name), text("not run yet"), text("–")))
+            continue
+        done = sum(_finished(results, *cell) for cell in results.cells)
+        runs = sum(sample.runs for sample in results.samples)
+        cells = number(done, f"{done} of {len(results.cells)}")
+        rows.append((text(name), cells, number(runs, str(runs))))
+    table = Table("state", "What has been run", ("study", "complete cells", "runs"), tuple(rows), "lrr")
+    warned = any(results.quick for results in evidence.studies.values())
+    warning = "**Quick runs: these numbers are not results.**" if warned else ""
+    return _join(warning, markdown(table), evidence.source)
+
+
+def _targets(evidence: Evidence) -> str:
+    return _join(
+        markdown(reward_targets(evidence)), _list(words.missed(evidence)), markdown(speed_targets(evidence))
+    )
+
+
+def _finished(results: Results, environment: str, algorithm: str) -> bool:
+    found = results.select(EVALUATE, environment, algorithm)
+    return bool(found) and all(sample.complete for sample in found)
+
+
+def _published(results: Results, drawn: set[str]) -> str:
+    return _join(
+        _list(words.agreement(results)),
+        *(markdown(table) for table in beside_table1(results)),
+        _folded("All rows, with those that the paper does not have", [matrix(results)]),
+        _figure(
+            drawn, "figure2-published", "Moving-average reward of all algorithms with Appendix C's parameters"
+        ),
+    )
+
+
+def _unfinished(evidence: Evidence) -> str:
+    whole = {"as published": evidence.whole("dss2020/published"), "fair": evidence.whole(*FAIR),
+             "ablation": evidence.whole("dss2020/ablation")}  # fmt: skip
+    parts = []
+    for name, results in whole.items():
+        held = [markdown(table) for table in unfinished(results)] if results is not None else []
+        if held:
+            parts.append(_join(f"In the study *{name}*:", *held))
+    if any(results is None for results in whole.values()):
+        names = ", ".join(name for name, results in whole.items() if results is None)
+        parts.append(f"Not run at all yet: {names}.")
+    return _join(*parts) or MISSING
+
+
+def _fair(results: Results, drawn: set[str]) -> str:
+    score = overall(results)
+    detail = [table for name in results.environments for table in summaries(results, name)]
+    return _join(
+        markdown(matrix(results)),
+        _list([*words.winners(results), *words.ranking(results)]),
+        markdown(score) if score else "",
+        _folded("Intervals, shares of the optimum and time, environment by environment", detail),
+        _figure(
+            drawn, "figure2-fair", "Moving-average reward of all algorithms with what the protocol chose"
+        ),
+    )
+
+
+def _choices(results: Results) -> str:
+    if not tuned(results):
+        return NOT_YET
+    return _join(
+        _list(words.choices_of_priors(results)), _folded("Everything that was chosen", [choices(results)])
+    )
+
+
+def _times(results: Results) -> str:
+    beside = [markdown(table) for table in beside_table2(results)]
+    return _join(*beside) or _join(markdown(times(results)))
+
+
+def _ablation(results: Results, drawn: set[str]) -> str:
+    found = trends(results)
+    return _join(
+        _list([*words.more(found), *words.equal_cost(results), *words.beliefs(results)]),
+        markdown(trend_table(found)) if found else "",
+        _figure(
+            drawn,
+            "ablation",
+            "Total reward of DSS-PI against processor time of a step, one line for each parameter",
+        ),
+        _figure(
+            drawn, "ablation_beliefs", "Share of the optimum against the prior's sparsity and the discount"
+        ),
+        _folded("Every configuration", ablation_tables(results)),
+    )
+
+
+def _readme(results: Results, drawn: set[str]) -> str:
+    figure = _figure(
+        drawn, "figure2-fair", "Moving-average reward of all algorithms in the paper's five worlds", README
+    )
+    return _join(markdown(matrix(results)), _list(words.ranking(results)), figure)
+
+
+def _figure(drawn: set[str], stem: str, description: str, page: Path = PAGE) -> str:
+    if stem not in drawn:
+        return ""
+    return f"![{description}]({'docs/' if page == README else ''}images/{PREFIX}{stem}.png)"
+
+
+def _folded(summary: str, shown: Iterable[Table]) -> str:
+    """What is shown when asked for; Markdown inside works on GitHub and in the site."""
+    inner = _join(*map(markdown, shown))
+    return f'<details markdown="1">\n<summary>{summary}</summary>\n\n{inner}\n\n</details>'
+
+
+def _table_or(table: Table | None) -> str:
+    return NOT_YET if table is None else markdown(table)
+
+
+def _list(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _join(*parts: str) -> str:
+    return "\n\n".join(part.strip() for part in parts if part.strip())

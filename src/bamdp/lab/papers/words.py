@@ -1,0 +1,259 @@
+"""Sentences of the page, each worded by what the runs say: who wins, what agrees, what was chosen, what more buys."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from bamdp.lab.comparisons import Comparison
+from bamdp.lab.groups import Group
+from bamdp.lab.papers import printed
+from bamdp.lab.papers.beside import of_the_papers_length
+from bamdp.lab.papers.evidence import Evidence, columns, sample_of
+from bamdp.lab.papers.sweeps import Point, points
+from bamdp.lab.papers.verdicts import DSS, FALLS, FLAT, RISES, TARGETS, Trend
+from bamdp.lab.results import EVALUATE, TUNE, Results, differing
+from bamdp.lab.statistics import Estimate
+from bamdp.lab.tables import overall
+from bamdp.lab.tables.table import settings
+
+SINGLE = "dss-pi-single"  # the row of one prior, discount and leaf value for all environments
+WITHOUT_PRIOR = ("rmax", "q-learning")
+COMPARABLE = (0.5, 2.0)  # times Appendix C's time of a step that count as equal cost
+ROWS = (*DSS, SINGLE)
+SHAPES = ("N", "M", "K", "H", "N-flat", "trade")
+
+
+def missed(evidence: Evidence) -> list[str]:
+    """What was tried where a target was missed."""
+    whole = evidence.whole("dss2020/fair")
+    lines = []
+    for environment, aim in TARGETS.items():
+        found = {name: sample_of(evidence.fair, environment, name) for name in DSS}
+        means = [float(s.totals.mean()) for s in found.values() if s is not None]
+        if whole is None or not means or max(means) >= aim:
+            continue
+        tried = "; ".join(_tried(whole, environment, name) for name, s in found.items() if s is not None)
+        lines.append(f"Missed in {environment}, by {aim - max(means):.1f}. Tried: {tried}.")
+    return lines
+
+
+def _tried(results: Results, environment: str, algorithm: str) -> str:
+    """How many configurations, and the best of those that got as far as whole runs."""
+    held = results.select(TUNE, environment, algorithm)
+    count = len({repr(dict(sample.configuration)) for sample in held})
+    whole = [s for s in held if s.horizon == results.horizon(environment) and s.runs and not s.excluded]
+    if not whole:
+        return f"{count} configurations of {algorithm}"
+    best = max(whole, key=lambda sample: float(sample.totals.mean()))
+    varied = {key: best.configuration[key] for key in differing(held) if key in best.configuration}
+    return (
+        f"{count} configurations of {algorithm}, of which the best had {best.totals.mean():.1f} in {best.runs} "
+        f"tuning runs ({settings(varied)})"
+    )
+
+
+def agreement(results: Results) -> list[str]:
+    """How many rows of Table 1 agree, and which do not."""
+    found = {s: v for s in of_the_papers_length(results) if (v := printed.verdict(s)) is not None}
+    if not found:
+        return ["No row of the paper's Table 1 has been run yet."]
+    rows = sum(len(row) for row in printed.paper()["table1"].values())
+    counts = Counter(verdict.word for verdict in found.values())
+    lines = [
+        f"Of the {rows} entries of Table 1, {len(found)} were run here in full: {counts[printed.AGREES]} agree, "
+        f"{counts[printed.BETTER]} are better here, {counts[printed.WORSE]} worse."
+    ]
+    for word in (printed.BETTER, printed.WORSE):
+        listed = [f"{s.algorithm} in {s.environment}" for s, verdict in found.items() if verdict.word == word]
+        if listed:
+            lines.append(f"{word.capitalize()} here: {', '.join(listed)}.")
+    dss = Counter(verdict.word for s, verdict in found.items() if s.algorithm in DSS)
+    rivals = counts - dss
+    lines.append(f"DSS: {_counted(dss)}; the rivals: {_counted(rivals)}.")
+    return lines
+
+
+def winners(results: Results) -> list[str]:
+    """Who is best in each environment, who cannot be told from it, and where DSS stands."""
+    lines = []
+    for group in columns(results):
+        if group.best is None:
+            continue
+        near = [name for name in group.ranked if name in group.near_best and name != group.best]
+        alike = f"; not distinguishable from it: {', '.join(near)}" if near else ""
+        best = _estimate(group.summaries[group.best].mean)
+        first = f"**{group.label}**{_so_far(results, group)}: {group.best} has the highest mean, {best}"
+        lines.append(" ".join([f"{first}{alike}.", *_behind(group)]))
+    return lines
+
+
+def ranking(results: Results) -> list[str]:
+    """Over all environments together."""
+    table = overall(results)
+    ranked = [] if table is None else [row[0].text for row in table.rows if row[1].value is not None]
+    if table is None or not ranked:
+        return []
+    first = next(row for row in table.rows if row[0].text == ranked[0])
+    wins = Counter(name for group in columns(results) for name in group.near_best)
+    lines = [
+        f"Of the {len(ranked)} that are complete in all environments, {ranked[0]} has the highest normalised score "
+        f"(IQM {first[1].text}), followed by {', '.join(ranked[1:3])}; "
+        + ", ".join(f"{name} is number {ranked.index(name) + 1}" for name in DSS if name in ranked)
+        + "."
+    ]
+    if wins:
+        listed = ", ".join(f"{name} {count}" for name, count in wins.most_common())
+        lines.append(f"In how many environments each is the best or not distinguishable from it: {listed}.")
+    return lines
+
+
+def choices_of_priors(results: Results) -> list[str]:
+    """Which priors and discounts the protocol chose where it had the choice."""
+    held = [s for s in results.select(EVALUATE) if s.chosen and s.algorithm not in (*WITHOUT_PRIOR, SINGLE)]
+    if not held:
+        return []
+    sparse = Counter(s.configuration["prior.beta"] for s in held if s.configuration["prior"] == "sparse")
+    listed = ", ".join(f"β = {beta:g} in {count}" for beta, count in sorted(sparse.items()))
+    flat = sum(s.configuration["prior"] == "flat" for s in held)
+    lines = [
+        f"Of {len(held)} cells in which a prior was to be chosen, the sparse one was in {sum(sparse.values())} "
+        f"({listed}), the flat one in {flat}."
+    ]
+    for group in columns(results):
+        own = [s for s in held if s.environment == group.environment]
+        discounts = Counter(s.configuration["discount"] for s in own)
+        if discounts:
+            listed = ", ".join(f"{g:g} by {count}" for g, count in sorted(discounts.items()))
+            lines.append(f"Discounts in {group.label}: {listed}.")
+    single = [s for s in results.select(EVALUATE, algorithm=SINGLE) if s.chosen]
+    if single:
+        keys = ("prior", "prior.alpha", "prior.beta", "discount", "leaf")
+        chosen = {key: single[0].configuration[key] for key in keys if key in single[0].configuration}
+        lines.append(f"The single choice for all environments: {settings(chosen)}.")
+    return lines
+
+
+def ceiling(results: Results | None) -> list[str]:
+    """What one who knows the maze gets with the paper's discount."""
+    known = None if results is None else results.ceilings.get("maze")
+    if known is None:
+        return []
+    return [
+        f"One who knows the maze gets {known.optimum:.0f} in as many steps, and with the policy that is optimal for "
+        f"γ = 0.95 only {known.discounted:.0f}."
+    ]
+
+
+def more(found: Sequence[Trend]) -> list[str]:
+    """What the trends come to, parameter by parameter."""
+    names = {"N": "N", "M": "M", "K": "K", "H": "H", "N-flat": "N with a single stage"}
+    lines = []
+    for sweep, name in names.items():
+        own = [trend for trend in found if trend.sweep == sweep]
+        parts = [
+            f"{word} in {', '.join(trend.environment for trend in own if trend.word == word)}"
+            for word in (RISES, FLAT, FALLS)
+            if any(trend.word == word for trend in own)
+        ]
+        if parts:
+            lines.append(f"Larger {name}: {'; '.join(parts)}.")
+    return lines
+
+
+def equal_cost(results: Results) -> list[str]:
+    """The best shape that costs about as much as Appendix C's, in each environment."""
+    lines = []
+    for environment in results.environments:
+        held = [p for p in points(results, environment) if p.sweep in SHAPES]
+        base = next((p for p in held if p.base), None)
+        if base is None:
+            continue
+        near = [p for p in held if COMPARABLE[0] * base.ms <= p.ms <= COMPARABLE[1] * base.ms]
+        best = _best(near)
+        lines.append(_best_shape(environment, base, best, len({_shape(p) for p in near})))
+    return lines
+
+
+def beliefs(results: Results) -> list[str]:
+    """The best prior, discount and leaf value around Appendix C's in each environment."""
+    lines = []
+    names = {"beta": "β", "gamma": "γ", "leaf": "leaf value"}
+    for sweep, name in names.items():
+        parts = list(_best_beliefs(results, sweep))
+        if parts:
+            lines.append(f"Best {name}: {'; '.join(parts)}.")
+    return lines
+
+
+def _best_beliefs(results: Results, sweep: str) -> Iterator[str]:
+    for environment in results.environments:
+        held = [p for p in points(results, environment) if p.sweep == sweep]
+        if not any(p.base for p in held):
+            continue
+        best = _best(held)
+        gain = "Appendix C's own" if best.base else f"{_signed(best.less_base)}, {_told(best)}"
+        yield f"{best.label} in {environment} ({gain})"
+
+
+def _best_shape(environment: str, base: Point, best: Point, count: int) -> str:
+    first = (
+        f"{environment}: of {count} shapes that cost {COMPARABLE[0]:g} to {COMPARABLE[1]:g} times as much as"
+    )
+    if best.base:
+        return f"{first} Appendix C's {_shape(base)}, none has a higher mean."
+    return (
+        f"{first} Appendix C's {_shape(base)}, (N, M, K, H) = {_shape(best)} has the highest mean, "
+        f"{_signed(best.less_base)}, {_told(best)}."
+    )
+
+
+def _best(held: Sequence[Point]) -> Point:
+    """The highest mean; of equal ones Appendix C's."""
+    return max(held, key=lambda point: (point.mean, point.base))
+
+
+def _shape(point: Point) -> str:
+    keys = ("n_policies", "n_samples", "n_steps", "n_stages")
+    return "(" + ", ".join(str(point.sample.configuration[key]) for key in keys) + ")"
+
+
+def _told(point: Point) -> str:
+    return "different" if point.different else "not distinguishable"
+
+
+def _behind(group: Group) -> list[str]:
+    """How far each form of DSS is behind the best."""
+    pairs = [p for p in group.compared if group.best in (p.first, p.second)]
+    lines = []
+    for name in ROWS:
+        pair = next((p for p in pairs if name in (p.first, p.second) and name != group.best), None)
+        if pair is not None:
+            lines.append(f"{name} gets {group.summaries[name].mean.value:.1f}, {_gap(pair, name)}.")
+    return lines
+
+
+def _so_far(results: Results, group: Group) -> str:
+    """A word of warning as long as some have not been run."""
+    asked = sum(environment == group.environment for environment, _ in results.cells)
+    return f" (so far {len(group.named)} of {asked})" if len(group.named) < asked else ""
+
+
+def _gap(pair: Comparison, name: str) -> str:
+    d = pair.difference
+    turned = d if pair.first == name else Estimate(-d.value, -d.high, -d.low)
+    return f"{_signed(turned)} against it"
+
+
+def _signed(estimate: Estimate) -> str:
+    return f"{estimate.value:+.1f} [{estimate.low:+.1f} to {estimate.high:+.1f}]"
+
+
+def _estimate(estimate: Estimate) -> str:
+    return f"{estimate.value:.1f} [{estimate.low:.1f} to {estimate.high:.1f}]"
+
+
+def _counted(counts: Counter[str]) -> str:
+    kinds = (printed.AGREES, printed.BETTER, printed.WORSE)
+    words = {printed.AGREES: "agree", printed.BETTER: "better", printed.WORSE: "worse"}
+    return ", ".join(f"{counts[kind]} {words[kind]}" for kind in kinds if counts[kind]) or "none was run"

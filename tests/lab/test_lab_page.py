@@ -1,0 +1,292 @@
+"""The page on the reproduction: made of exported files alone, the same each time, and never ahead of them."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from lab_fakes import live_through, outcome
+
+from bamdp.lab.papers import paper_study
+from bamdp.lab.papers.evidence import gathered
+from bamdp.lab.papers.marks import fill, marked
+from bamdp.lab.papers.page import NOT_YET, PAGE, README, publish, sections
+from bamdp.lab.portable import export_runs
+from bamdp.lab.store import Store
+from bamdp.lab.units import machine_facts
+
+ROOT = Path(__file__).resolve().parents[2]
+SKILL = {
+    "dss-pi": 79.5,
+    "dss-rtdp": 70.0,
+    "sboss": 47.5,
+    "thompson": 82.0,
+    "bayes-greedy": 60.0,
+    "dss-pi-single": 78.0,
+}
+PARTS = {
+    "published": (["grid5"], ["dss-pi", "dss-rtdp", "sboss"]),
+    "fair": (["grid5"], ["dss-pi", "dss-rtdp", "thompson", "bayes-greedy"]),
+    "ablation": (["grid5"], ["N", "M", "N-flat", "trade", "beta"]),
+}
+
+
+def decreed(label):
+    """Outcomes by what is labelled, with common luck and a little of one's own."""
+
+    def result(unit):
+        planner = unit.setting.planner
+        luck = np.random.default_rng(unit.replicate).normal()
+        own = np.random.default_rng(int(unit.id[:8], 16)).normal()
+        total = label(unit) + 2.0 * luck + 0.2 * own
+        ms = 0.1 * getattr(planner, "n_policies", 1)
+        made = outcome(float(round(total)), ms=ms, cpu=0.5, steps=unit.setting.steps)
+        return replace(made, machine=machine_facts())
+
+    return result
+
+
+def skill(study):
+    """By the label of the cell that a unit is of."""
+    names = {cell.setting(c).planner: cell.algorithm for cell in study.cells for c in cell.configurations}
+    return lambda unit: SKILL[names[unit.setting.planner]]
+
+
+def swept(unit):
+    """More policies hurt in N-flat, and a sparser prior helps; Appendix C's is the published one."""
+    planner = unit.setting.planner
+    falling = -0.5 * planner.n_policies if planner.n_samples == 8 and planner.n_stages == 1 else 0.0
+    return SKILL["dss-pi"] + falling + 0.5 * (unit.setting.prior.beta - 2.0)
+
+
+@pytest.fixture(scope="module")
+def exports(tmp_path_factory):
+    """Parts of the studies as if they had been run, whole runs of the paper's length."""
+    folder = tmp_path_factory.mktemp("exports")
+    for name, part in PARTS.items():
+        study = paper_study(f"dss2020/{name}").only(*part)
+        with Store(folder / f"{name}.sqlite") as store:
+            live_through(study, store, decreed(swept if name == "ablation" else skill(study)))
+            export_runs(study, store, folder / f"{name}.runs.xz", thin=True)
+    return folder
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A copy of the pages."""
+    (tmp_path / "docs").mkdir()
+    for page in (PAGE, README):
+        shutil.copy(ROOT / page, tmp_path / page)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def written(exports):
+    """The pages' parts of those exports."""
+    with gathered([exports]) as evidence:
+        return sections(evidence, {"figure2-fair"})
+
+
+def test_the_committed_page_is_what_the_committed_exports_say(root):
+    """If this fails, runs or words were changed: `make reproduction` writes the page again."""
+    drawn = publish([ROOT / "results" / "dss2020"], root)[2:]
+    for page in (PAGE, README):
+        assert (root / page).read_text() == (ROOT / page).read_text(), page
+    committed = {path.name for path in (ROOT / "docs" / "images").glob("reproduction-*.png")}
+    assert {path.name for path in drawn} == committed
+
+
+def test_the_page_has_every_part(written):
+    assert {*marked((ROOT / PAGE).read_text()), *marked((ROOT / README).read_text())} == set(written)
+
+
+def test_the_committed_exports_are_small():
+    assert sum(path.stat().st_size for path in (ROOT / "results" / "dss2020").iterdir()) <= 10_000_000
+
+
+def test_what_was_not_run_is_said_to_be_missing(tmp_path):
+    with gathered([tmp_path]) as evidence:
+        found = sections(evidence, ())
+    assert found["fair"] == found["published"] == found["ablation"] == found["readme"] == NOT_YET
+    assert found["state"].count("not run yet") == 4
+    assert found["targets"].count("not run yet") == 5 + 2
+    assert "Not run at all yet: as published, fair, ablation." in found["unfinished"]
+
+
+def test_rows_stand_beside_the_paper_with_interval_and_verdict(written):
+    rows = [line for line in written["published"].splitlines() if line.startswith("| grid5 |")]
+    assert [row.split("|")[-2].strip() for row in rows] == ["worse", "agrees", "agrees"]
+    assert " to " in rows[0]
+    assert (
+        "Of the 25 entries of Table 1, 3 were run here in full: 2 agree, 0 are better here, 1 worse."
+        in written["published"]
+    )
+    assert "Worse here: dss-rtdp in grid5." in written["published"]
+
+
+def test_winners_are_worded_by_the_paired_tests(written):
+    (line,) = [line for line in written["fair"].splitlines() if line.startswith("- **grid5**")]
+    assert "(so far 4 of 11): thompson has the highest mean, 81.8" in line
+    assert "not distinguishable" not in line
+    assert re.search(r"dss-pi gets 79\.\d, -2\.\d \[-2\.\d to -2\.\d\] against it", line)
+
+
+def test_targets_are_met_or_missed_by_the_better_form_of_dss(written):
+    rows = {
+        line.split("|")[1].strip(): line for line in written["targets"].splitlines() if line.startswith("| ")
+    }
+    assert rows["grid5"].endswith("| met |")
+    assert "**79" in rows["grid5"]
+    assert rows["maze"].endswith("| not run yet |")
+    # 5.73 s an episode of 1000 steps in the paper, 0.2 ms a step here
+    assert "| 28.6 |" in rows["dss-pi"].replace("28.7", "28.6")
+    assert rows["dss-pi"].endswith("| not run yet |")
+
+
+def test_where_a_target_is_missed_it_is_said_what_was_tried(tmp_path):
+    study = paper_study("dss2020/fair").only(["grid5"], ["dss-pi"])
+    with Store(tmp_path / "s.sqlite") as store:
+        live_through(study, store, decreed(lambda unit: 50.0 + unit.setting.planner.n_policies))
+        export_runs(study, store, tmp_path / "fair.runs.xz")
+    with gathered([tmp_path]) as evidence:
+        found = sections(evidence, ())["targets"]
+    assert "Missed in grid5, by 2" in found
+    assert "48 configurations of dss-pi, of which the best had 5" in found
+    assert "n_policies=8" in found
+
+
+def test_the_ablation_says_where_more_hurts_and_which_prior_is_best(written):
+    assert "- Larger N with a single stage: falls in grid5." in written["ablation"]
+    assert re.search(r"- Larger N: no difference seen in grid5\.", written["ablation"])
+    assert re.search(r"- Best β: 12 in grid5 \(\+\d\.\d \[.*\], different\)", written["ablation"])
+    assert "images/" not in written["ablation"]  # none of its figures was drawn
+
+
+def test_unfinished_cells_are_listed_and_stand_in_no_other_table(written):
+    assert "| grid10 | sboss | no runs | – | – |" in written["unfinished"]
+    assert "| grid5 | sboss |" not in written["unfinished"].partition("study *fair*")[0]
+    assert "bfs3" not in written["fair"].partition("<details")[0]
+
+
+def test_publishing_fills_the_pages_and_draws_figures_and_twice_is_once(exports, root):
+    prose = outside((root / PAGE).read_text())
+    paths = publish([exports], root)
+    assert [path.name for path in paths[2:]] == [
+        f"reproduction-{stem}.png"
+        for stem in ("figure2-published", "figure2-fair", "ablation", "ablation_beliefs")
+    ]
+    first = {path: path.read_bytes() for path in paths}
+    page, readme = (root / PAGE).read_text(), (root / README).read_text()
+    assert "thompson has the highest mean" in page
+    assert outside(page) == prose
+    assert "![" in readme
+    for link in re.findall(r"\]\((images/reproduction-[^)]+)\)", page):
+        assert (root / "docs" / link).exists()
+    publish([exports], root)
+    assert {path: path.read_bytes() for path in paths} == first
+
+
+def rewrite(path, edit):
+    """Edit the lines of an export and leave its digest as it was."""
+    with lzma.open(path, "rt", encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    edit(lines)
+    with lzma.open(path, "wt", encoding="utf-8") as file:
+        file.writelines(json.dumps(line) + "\n" for line in lines)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda lines: next(e for e in lines if e.get("phase") == "tune").update(total=1e3),
+        lambda lines: next(e for e in lines if e.get("phase") == "evaluate").update(ms_per_step=1e-3),
+        lambda lines: next(e for e in lines if "decision" in e)["facts"].update(chosen=0),
+        lambda lines: lines.remove(next(e for e in lines if e.get("phase") == "evaluate")),
+    ],
+    ids=["total", "time", "decision", "run"],
+)
+def test_tampering_with_an_export_is_noticed(exports, root, tmp_path, edit):
+    folder = tmp_path / "edited"
+    shutil.copytree(exports, folder)
+    rewrite(folder / "fair.runs.xz", edit)
+    before = (root / PAGE).read_text()
+    with pytest.raises(ValueError, match="damaged or edited"):
+        publish([folder], root)
+    assert (root / PAGE).read_text() == before
+
+
+def test_files_that_contradict_each_other_are_refused(exports, tmp_path):
+    study = paper_study("dss2020/published").only(["grid5"], ["dss-pi"])
+    with Store(tmp_path / "s.sqlite") as store:
+        live_through(study, store, decreed(lambda unit: 1.0))
+        export_runs(study, store, tmp_path / "published.runs.xz")
+    with pytest.raises(ValueError, match="100 runs that another file has"), gathered([exports, tmp_path]):
+        pass
+
+
+def outside(text):
+    return re.sub(r"<!-- begin: ([\w-]+) -->.*?<!-- end: \1 -->", "", text, flags=re.DOTALL)
+
+
+PAPERS = {"50.91", "267.63", "351.49", "47.50", "13.32"}  # Table 1
+STATED = {
+    "2020",
+    "1",
+    "2",
+    "3",
+    "10",
+    "0.95",
+    "0.98",
+    "0.99",
+    "0.2",
+    "4",
+    "6",
+    "8",
+}  # numbers of tables, spaces, priors
+MEASURED = {
+    "29",
+    "51",
+    "267.9",
+    "354.9",
+    "236",
+    "308",
+    "408",
+    "367",
+    "46.6",
+    "13.0",
+    "60.4",
+    "23.5",
+}  # before this study
+
+
+def test_numbers_outside_the_generated_parts_are_the_papers_or_were_measured_before():
+    prose = re.sub(r"```.*?```|`[^`]*`", "", outside((ROOT / PAGE).read_text()), flags=re.DOTALL)
+    numbers = set(re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\w)", prose))
+    assert numbers <= PAPERS | STATED | MEASURED, numbers - (PAPERS | STATED | MEASURED)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<!-- begin: a -->\n",
+        "<!-- end: a -->",
+        "<!-- begin: a -->\n<!-- begin: b -->\n<!-- end: a -->\n<!-- end: b -->",
+        "<!-- begin: a -->\n<!-- end: a -->\n<!-- begin: a -->\n<!-- end: a -->",
+    ],
+)
+def test_marks_must_come_in_pairs(text):
+    with pytest.raises(ValueError, match="in pairs"):
+        fill(text, {"a": "", "b": ""})
+
+
+def test_a_part_that_nobody_writes_is_an_error_and_backslashes_stay():
+    text = "<!-- begin: a -->\nold\n<!-- end: a -->"
+    with pytest.raises(ValueError, match="'a' that nobody writes; known are b"):
+        fill(text, {"b": ""})
+    assert "double\\_loop \\1" in fill(text, {"a": "double\\_loop \\1"})
