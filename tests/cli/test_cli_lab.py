@@ -196,6 +196,16 @@ def test_tables_are_made_from_exports_without_running_anything(folder, capsys, m
     assert "Too slow or unfinished here" in shown.out
 
 
+def test_the_page_is_written_into_a_copy_of_the_repository(folder, capsys):
+    (folder / "copy" / "docs").mkdir(parents=True)
+    for name in ("README.md", "docs/reproduction.md"):
+        (folder / "copy" / name).write_text("Ours:\n<!-- begin: state -->\n<!-- end: state -->\n")
+    (folder / "results").mkdir()
+    shown = call(capsys, "reproduce page --from results --output copy")
+    assert shown.err.splitlines() == ["written: copy/docs/reproduction.md", "written: copy/README.md"]
+    assert "dss2020/fair | not run yet" in (folder / "copy" / "README.md").read_text()
+
+
 def test_lab_alone_tells_its_commands(capsys):
     assert "status" in call(capsys, "lab").out
 
@@ -239,6 +249,10 @@ def test_lab_alone_tells_its_commands(capsys):
         ("reproduce table1 --from s.toml", "is not a file of runs"),
         ("reproduce table1 --from . --jobs 2", "--from runs nothing"),
         ("reproduce figure3 --from .", "figure3 has no exports"),
+        ("reproduce page", "made of exported files alone; say which: --from"),
+        ("reproduce page --from . --json", "the page is one whole"),
+        ("reproduce page --from . --quick", "quick runs are no results to publish"),
+        ("reproduce page --from .", "docs/reproduction.md: run it in the repository's root"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(folder, capsys, command, message):

@@ -145,7 +145,7 @@ def test_targets_are_met_or_missed_by_the_better_form_of_dss(written):
     assert "**79" in rows["grid5"]
     assert rows["maze"].endswith("| not run yet |")
     # 5.73 s an episode of 1000 steps in the paper, 0.2 ms a step here
-    assert "| 28.6 |" in rows["dss-pi"].replace("28.7", "28.6")
+    assert re.search(r"\| 28\.[67] \|", rows["dss-pi"])
     assert rows["dss-pi"].endswith("| not run yet |")
 
 

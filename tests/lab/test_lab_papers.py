@@ -284,9 +284,13 @@ def test_configurations_of_an_ablation_are_compared_to_appendix_c_on_common_luck
 
 def test_the_ablation_has_a_table_for_each_environment_and_two_figures(tmp_path):
     found = ablated(tmp_path, lambda u: outcome(50.0 + u.replicate, steps=1000))
-    (table,) = TARGETS["ablation"].tables(found)
-    assert table.name == "ablation_grid5"
+    table, more = TARGETS["ablation"].tables(found)
+    assert (table.name, more.name) == ("ablation_grid5", "trends")
     assert len(table.rules) == 3
+    assert [[cell.text for cell in row] for row in more.rows] == [
+        ["grid5", "N", "1 … 32", "32 less 2", "0.00 [0.00 to 0.00]", "no difference seen"],
+        ["grid5", "M", "1 … 32", "32 less 2", "0.00 [0.00 to 0.00]", "no difference seen"],
+    ]
     pictures = TARGETS["ablation"].pictures(found)
     assert [picture.stem for picture in pictures] == ["ablation", "ablation_beliefs"]
     words = {text.get_text() for text in pictures[0].draw().findobj(Text)}

@@ -16,6 +16,7 @@ from bamdp.lab.papers.completeness import complete, unfinished
 from bamdp.lab.papers.library import STUDIES, paper_study, parts
 from bamdp.lab.papers.sweep_figures import ablation_pictures
 from bamdp.lab.papers.sweeps import ablation_tables
+from bamdp.lab.papers.trends import trend_tables
 from bamdp.lab.pictures import BANDS, SMOOTH, Picture
 from bamdp.lab.results import Results
 from bamdp.lab.tables import Table, choices, matrix, overall, times
@@ -74,7 +75,7 @@ TARGETS: dict[str, Target] = {
     "ablation": Target(
         "DSS against N, M, K, H, leaf value, prior and discount; not in the paper",
         dict.fromkeys(WAYS, ("dss2020/ablation",)),
-        lambda results: [*ablation_tables(results), *unfinished(results)],
+        lambda results: [*ablation_tables(results), *trend_tables(results), *unfinished(results)],
         ablation_pictures,
     ),
 }

@@ -17,7 +17,8 @@ from bamdp.lab.papers.evidence import Evidence, gathered, tuned
 from bamdp.lab.papers.library import STUDIES
 from bamdp.lab.papers.marks import fill
 from bamdp.lab.papers.sweeps import ablation_tables
-from bamdp.lab.papers.verdicts import choice_gains, reward_targets, speed_targets, trend_table, trends
+from bamdp.lab.papers.trends import trend_tables
+from bamdp.lab.papers.verdicts import choice_gains, reward_targets, speed_targets
 from bamdp.lab.pictures import Picture
 from bamdp.lab.results import EVALUATE, Results
 from bamdp.lab.tables import Table, choices, markdown, matrix, overall, summaries, times
@@ -170,10 +171,9 @@ def _times(results: Results) -> str:
 
 
 def _ablation(results: Results, drawn: set[str]) -> str:
-    found = trends(results)
     return _join(
-        _list([*words.more(found), *words.equal_cost(results), *words.beliefs(results)]),
-        markdown(trend_table(found)) if found else "",
+        _list([*words.more(results), *words.equal_cost(results), *words.beliefs(results)]),
+        *(markdown(table) for table in trend_tables(results)),
         _figure(
             drawn,
             "ablation",

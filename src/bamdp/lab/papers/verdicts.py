@@ -1,18 +1,12 @@
-"""Tables of the page that say whether something holds: targets, what a choice of prior is worth, plateaus."""
+"""Tables of the page that say whether something holds: targets, and what a choice of one's own is worth."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-
 import numpy as np
 
-from bamdp.lab.comparisons import LEVEL, differences, holm, sign_flip_p
 from bamdp.lab.papers.beside import of_the_papers_length, speedup
 from bamdp.lab.papers.evidence import Evidence, sample_of
-from bamdp.lab.papers.sweeps import Point, points
-from bamdp.lab.results import Results
-from bamdp.lab.statistics import Estimate, estimate, standard_error, summarise
+from bamdp.lab.statistics import standard_error, summarise
 from bamdp.lab.tables import Cell, Table
 from bamdp.lab.tables.table import MISSING, decimals, mean_error, number, text, value_interval
 
@@ -25,8 +19,6 @@ TARGETS = {
 }  # total reward
 SPEEDUP = 10.0  # times the paper's, a step
 DSS = ("dss-pi", "dss-rtdp")
-RISES, FALLS, FLAT = "rises further", "falls", "no difference seen"
-GROWING = ("N", "M", "K", "H", "N-flat")
 
 
 def reward_targets(evidence: Evidence) -> Table:
@@ -84,80 +76,6 @@ def choice_gains(evidence: Evidence) -> Table | None:
         "l" + "r" * len(TARGETS),
         ("SBOSS and BFS3 have the flat prior on the left, as their published rows have.",),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class Trend:
-    """What the largest value of a sweep does against a smaller one that was fixed beforehand."""
-
-    environment: str
-    sweep: str
-    values: str
-    reference: str  # Appendix C's value, or the middle of a sweep without it
-    largest: str
-    difference: Estimate  # largest − reference, paired
-    different: bool  # Holm's correction over all trends
-
-    @property
-    def word(self) -> str:
-        """Rises further, falls, or no difference seen."""
-        if not self.different:
-            return FLAT
-        return RISES if self.difference.value > 0 else FALLS
-
-
-def trends(results: Results) -> list[Trend]:
-    """Of all sweeps that grow, where there is a larger value than the reference's."""
-    found = [pair for environment in results.environments for pair in _extremes(results, environment)]
-    gaps = [differences(last.sample, reference.sample) for _, reference, last, _ in found]
-    adjusted = holm([sign_flip_p(gap) for gap in gaps])
-    return [
-        Trend(
-            environment,
-            last.sweep,
-            f"{held[0].label} … {held[-1].label}",
-            reference.label,
-            last.label,
-            estimate(lambda x, axis: x.mean(axis), gap),
-            bool(p <= LEVEL),
-        )
-        for (environment, reference, last, held), gap, p in zip(found, gaps, adjusted)
-    ]
-
-
-def trend_table(found: Sequence[Trend]) -> Table:
-    """As a table."""
-    rows = tuple(
-        (
-            text(trend.environment),
-            text(trend.sweep),
-            text(trend.values),
-            text(f"{trend.largest} less {trend.reference}"),
-            value_interval(trend.difference, 2),
-            text(trend.word),
-        )
-        for trend in found
-    )
-    return Table(
-        "trends",
-        "Does more of it pay? The largest value of each sweep less Appendix C's (or, of N-flat, the middle one)",
-        ("environment", "sweep", "values", "compared", "difference of totals", "verdict"),
-        rows,
-        "lllrrl",
-        (
-            "Paired on common luck, bootstrap 95% interval. Verdict: sign flips, Holm's correction over all rows, 5%.",
-        ),
-    )
-
-
-def _extremes(results: Results, environment: str) -> Iterator[tuple[str, Point, Point, list[Point]]]:
-    for sweep in GROWING:
-        held = [p for p in points(results, environment) if p.sweep == sweep]
-        if len(held) < 2:
-            continue
-        reference = next((p for p in held if p.base), held[len(held) // 2])
-        if reference is not held[-1]:
-            yield environment, reference, held[-1], held
 
 
 def _reward(sample: object, bold: bool) -> Cell:

@@ -11,7 +11,8 @@ from bamdp.lab.papers import printed
 from bamdp.lab.papers.beside import of_the_papers_length
 from bamdp.lab.papers.evidence import Evidence, columns, sample_of
 from bamdp.lab.papers.sweeps import Point, points
-from bamdp.lab.papers.verdicts import DSS, FALLS, FLAT, RISES, TARGETS, Trend
+from bamdp.lab.papers.trends import FALLS, FLAT, RISES, trends
+from bamdp.lab.papers.verdicts import DSS, TARGETS
 from bamdp.lab.results import EVALUATE, TUNE, Results, differing
 from bamdp.lab.statistics import Estimate
 from bamdp.lab.tables import overall
@@ -145,8 +146,9 @@ def ceiling(results: Results | None) -> list[str]:
     ]
 
 
-def more(found: Sequence[Trend]) -> list[str]:
+def more(results: Results) -> list[str]:
     """What the trends come to, parameter by parameter."""
+    found = trends(results)
     names = {"N": "N", "M": "M", "K": "K", "H": "H", "N-flat": "N with a single stage"}
     lines = []
     for sweep, name in names.items():
