@@ -53,6 +53,22 @@ def best_action(rows, space, discount, s, values, mean):
     return action, best
 
 
+@primitive
+def action_values(rows, space, discount, values, s, q):
+    """Q_V(s, ·) into ``q`` [A], NaN where there is no such action; returns the greedy one."""
+    n_actions = space.allowed.shape[1]
+    mean = average(values)
+    best, action = -np.inf, 0
+    for a in range(n_actions):
+        row = s * n_actions + a
+        q[a] = np.nan
+        if space.allowed[s, a]:
+            q[a] = rows.reward[row] + discount * row_value(rows, row, values, mean)
+            if q[a] > best:
+                best, action = q[a], a
+    return action
+
+
 @kernel
 def improve(rows, space, discount, values, new_values, policy):
     """One Jacobi optimality sweep: T V into ``new_values``, the greedy policy of V into ``policy``.

@@ -22,7 +22,7 @@ import numpy as np
 from bamdp import _checks
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.solve import solve
-from bamdp._kernels.sweeps import average, row_value
+from bamdp._kernels.sweeps import action_values
 from bamdp._serial import known
 from bamdp.beliefs import verbs
 from bamdp.beliefs.base import Belief
@@ -40,13 +40,7 @@ def solve_mean(T, R, space, discount, tol, rows, solver, s, q):
     if end == verbs.NO_ROOM:
         return end
     solve(rows, space, discount, tol, MAX_ROUNDS, solver, False)
-    n_actions = space.allowed.shape[1]
-    mean = average(solver.values)
-    for a in range(n_actions):
-        row = s * n_actions + a
-        q[a] = np.nan
-        if space.allowed[s, a]:
-            q[a] = rows.reward[row] + discount * row_value(rows, row, solver.values, mean)
+    action_values(rows, space, discount, solver.values, s, q)
     return end
 
 

@@ -39,7 +39,7 @@ import numpy as np
 from bamdp import _checks
 from bamdp._kernels.jit import inner, kernel, primitive
 from bamdp._kernels.solve import solve
-from bamdp._kernels.sweeps import average, row_value
+from bamdp._kernels.sweeps import action_values
 from bamdp._serial import known
 from bamdp.beliefs import verbs
 from bamdp.beliefs.base import Belief
@@ -156,17 +156,7 @@ def solve_hopeful(T, R, space, eta, by_next, discount, tol, rows, solver, hopes,
     solve(rows, space, discount, tol * (1.0 - discount), MAX_ROUNDS, solver, False)
     while hope_again(R, space, discount, tol, by_next, rows, solver.values, hopes) > 0:
         solve(rows, space, discount, tol * (1.0 - discount), MAX_ROUNDS, solver, False)
-    n_actions = space.allowed.shape[1]
-    mean = average(solver.values)
-    best, action = -np.inf, 0
-    for a in range(n_actions):
-        row = s * n_actions + a
-        q[a] = np.nan
-        if space.allowed[s, a]:
-            q[a] = rows.reward[row] + discount * row_value(rows, row, solver.values, mean)
-            if q[a] > best:
-                best, action = q[a], a
-    return action
+    return action_values(rows, space, discount, solver.values, s, q)
 
 
 @known

@@ -22,7 +22,7 @@ import numpy as np
 
 from bamdp._kernels.jit import generic, inner, kernel, primitive
 from bamdp._kernels.solve import solve
-from bamdp._kernels.sweeps import average, row_value
+from bamdp._kernels.sweeps import action_values
 from bamdp._serial import known
 from bamdp.beliefs import verbs
 from bamdp.beliefs.base import Belief
@@ -135,17 +135,7 @@ def solve_with_bonus(T, R, space, B, discount, tol, rows, solver, extra, changed
     if refresh(T, R, space, B, rows, solver.sums, extra, changed) == verbs.NO_ROOM:
         return verbs.NO_ROOM
     solve(rows, space, discount, tol, MAX_ROUNDS, solver, False)
-    n_actions = space.allowed.shape[1]
-    mean = average(solver.values)
-    best, action = -np.inf, 0
-    for a in range(n_actions):
-        row = s * n_actions + a
-        q[a] = np.nan
-        if space.allowed[s, a]:
-            q[a] = rows.reward[row] + discount * row_value(rows, row, solver.values, mean)
-            if q[a] > best:
-                best, action = q[a], a
-    return action
+    return action_values(rows, space, discount, solver.values, s, q)
 
 
 @known

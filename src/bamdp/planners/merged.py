@@ -16,7 +16,7 @@ import numpy as np
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.rows import Space
 from bamdp._kernels.solve import new_solver, solve
-from bamdp._kernels.sweeps import average, row_value
+from bamdp._kernels.sweeps import action_values
 from bamdp._serial import known
 from bamdp.beliefs import verbs
 from bamdp.beliefs.base import Belief
@@ -74,12 +74,7 @@ def draw_and_solve(T, R, space, number, discount, tol, rows, merged, solver, rng
 @kernel
 def merged_values(rows, merged, discount, values, s, q):
     """Q(s, ·) of the merged MDP into ``q`` [K*A], NaN where there is no such action."""
-    mean = average(values)
-    for action in range(merged.allowed.shape[1]):
-        row = s * merged.allowed.shape[1] + action
-        q[action] = np.nan
-        if merged.allowed[s, action]:
-            q[action] = rows.reward[row] + discount * row_value(rows, row, values, mean)
+    action_values(rows, merged, discount, values, s, q)
 
 
 @known
