@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections import Counter
 from functools import cache
@@ -16,6 +17,7 @@ from scipy import stats
 
 from bamdp.lab import papers
 from bamdp.lab.collect import results
+from bamdp.lab.comparisons import LEVEL
 from bamdp.lab.papers import STUDIES, TARGETS, parts, printed
 from bamdp.lab.papers.beside import beside_table2, speedup
 from bamdp.lab.papers.completeness import merged
@@ -42,7 +44,7 @@ NAMES = {
 }
 
 TABLE1 = ("dss2020/published", "dss2020/fair")
-RUNS = {"chain": 100, "double_loop": 100, "grid5": 100, "grid10": 30, "maze": 10}
+RUNS = {"chain": 100, "double_loop": 100, "grid5": 100, "grid10": 30}
 
 paper_study = cache(papers.paper_study)
 
@@ -72,9 +74,17 @@ def test_appendix_c_is_run_or_always_among_what_is_tried(name, algorithm):
 
 @pytest.mark.parametrize("name", [*TABLE1, "dss2020/single"])
 def test_large_environments_have_fewer_runs_and_nobody_has_fewer_than_others(name):
-    assert {cell.label: cell.runs for cell in paper_study(name).cells} == {
-        cell.label: RUNS[cell.place.label] for cell in paper_study(name).cells
-    }
+    runs = {**RUNS, "maze": 10 if name == "dss2020/published" else 12}
+    for cell in paper_study(name).cells:
+        assert cell.runs == cell.place.runs == runs[cell.place.label]
+
+
+def test_everywhere_there_are_runs_enough_for_a_difference_to_pass_the_corrected_test():
+    for names in TARGETS["table1"].studies.values():
+        cells = [cell for name in names for cell in paper_study(name).cells]
+        for label in ENVIRONMENTS:
+            runs = [cell.runs for cell in cells if cell.place.label == label]
+            assert 2.0 ** (1 - min(runs)) * math.comb(len(runs), 2) <= LEVEL, label
 
 
 def test_as_published_nothing_is_tuned():

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from bamdp.lab.figures import save
-from bamdp.lab.papers import TARGETS, words
+from bamdp.lab.papers import TARGETS, sweep_words, words
 from bamdp.lab.papers.beside import beside_table1, beside_table2
 from bamdp.lab.papers.completeness import unfinished
 from bamdp.lab.papers.evidence import Evidence, gathered, tuned
@@ -172,7 +172,7 @@ def _times(results: Results) -> str:
 
 def _ablation(results: Results, drawn: set[str]) -> str:
     return _join(
-        _list([*words.more(results), *words.equal_cost(results), *words.beliefs(results)]),
+        _list([*sweep_words.more(results), *sweep_words.equal_cost(results), *sweep_words.beliefs(results)]),
         *(markdown(table) for table in trend_tables(results)),
         _figure(
             drawn,

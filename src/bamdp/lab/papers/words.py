@@ -1,17 +1,15 @@
-"""Sentences of the page, each worded by what the runs say: who wins, what agrees, what was chosen, what more buys."""
+"""Sentences of the page, each worded by what the runs say: what agrees, who wins, what was chosen and tried."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
 
 from bamdp.lab.comparisons import Comparison
 from bamdp.lab.groups import Group
 from bamdp.lab.papers import printed
 from bamdp.lab.papers.beside import of_the_papers_length
 from bamdp.lab.papers.evidence import Evidence, columns, sample_of
-from bamdp.lab.papers.sweeps import Point, points
-from bamdp.lab.papers.trends import FALLS, FLAT, RISES, trends
+from bamdp.lab.papers.sweep_words import signed
 from bamdp.lab.papers.verdicts import DSS, TARGETS
 from bamdp.lab.results import EVALUATE, TUNE, Results, differing
 from bamdp.lab.statistics import Estimate
@@ -20,9 +18,7 @@ from bamdp.lab.tables.table import settings
 
 SINGLE = "dss-pi-single"  # the row of one prior, discount and leaf value for all environments
 WITHOUT_PRIOR = ("rmax", "q-learning")
-COMPARABLE = (0.5, 2.0)  # times Appendix C's time of a step that count as equal cost
 ROWS = (*DSS, SINGLE)
-SHAPES = ("N", "M", "K", "H", "N-flat", "trade")
 
 
 def missed(evidence: Evidence) -> list[str]:
@@ -146,84 +142,6 @@ def ceiling(results: Results | None) -> list[str]:
     ]
 
 
-def more(results: Results) -> list[str]:
-    """What the trends come to, parameter by parameter."""
-    found = trends(results)
-    names = {"N": "N", "M": "M", "K": "K", "H": "H", "N-flat": "N with a single stage"}
-    lines = []
-    for sweep, name in names.items():
-        own = [trend for trend in found if trend.sweep == sweep]
-        parts = [
-            f"{word} in {', '.join(trend.environment for trend in own if trend.word == word)}"
-            for word in (RISES, FLAT, FALLS)
-            if any(trend.word == word for trend in own)
-        ]
-        if parts:
-            lines.append(f"Larger {name}: {'; '.join(parts)}.")
-    return lines
-
-
-def equal_cost(results: Results) -> list[str]:
-    """The best shape that costs about as much as Appendix C's, in each environment."""
-    lines = []
-    for environment in results.environments:
-        held = [p for p in points(results, environment) if p.sweep in SHAPES]
-        base = next((p for p in held if p.base), None)
-        if base is None:
-            continue
-        near = [p for p in held if COMPARABLE[0] * base.ms <= p.ms <= COMPARABLE[1] * base.ms]
-        best = _best(near)
-        lines.append(_best_shape(environment, base, best, len({_shape(p) for p in near})))
-    return lines
-
-
-def beliefs(results: Results) -> list[str]:
-    """The best prior, discount and leaf value around Appendix C's in each environment."""
-    lines = []
-    names = {"beta": "β", "gamma": "γ", "leaf": "leaf value"}
-    for sweep, name in names.items():
-        parts = list(_best_beliefs(results, sweep))
-        if parts:
-            lines.append(f"Best {name}: {'; '.join(parts)}.")
-    return lines
-
-
-def _best_beliefs(results: Results, sweep: str) -> Iterator[str]:
-    for environment in results.environments:
-        held = [p for p in points(results, environment) if p.sweep == sweep]
-        if not any(p.base for p in held):
-            continue
-        best = _best(held)
-        gain = "Appendix C's own" if best.base else f"{_signed(best.less_base)}, {_told(best)}"
-        yield f"{best.label} in {environment} ({gain})"
-
-
-def _best_shape(environment: str, base: Point, best: Point, count: int) -> str:
-    first = (
-        f"{environment}: of {count} shapes that cost {COMPARABLE[0]:g} to {COMPARABLE[1]:g} times as much as"
-    )
-    if best.base:
-        return f"{first} Appendix C's {_shape(base)}, none has a higher mean."
-    return (
-        f"{first} Appendix C's {_shape(base)}, (N, M, K, H) = {_shape(best)} has the highest mean, "
-        f"{_signed(best.less_base)}, {_told(best)}."
-    )
-
-
-def _best(held: Sequence[Point]) -> Point:
-    """The highest mean; of equal ones Appendix C's."""
-    return max(held, key=lambda point: (point.mean, point.base))
-
-
-def _shape(point: Point) -> str:
-    keys = ("n_policies", "n_samples", "n_steps", "n_stages")
-    return "(" + ", ".join(str(point.sample.configuration[key]) for key in keys) + ")"
-
-
-def _told(point: Point) -> str:
-    return "different" if point.different else "not distinguishable"
-
-
 def _behind(group: Group) -> list[str]:
     """How far each form of DSS is behind the best."""
     pairs = [p for p in group.compared if group.best in (p.first, p.second)]
@@ -244,11 +162,7 @@ def _so_far(results: Results, group: Group) -> str:
 def _gap(pair: Comparison, name: str) -> str:
     d = pair.difference
     turned = d if pair.first == name else Estimate(-d.value, -d.high, -d.low)
-    return f"{_signed(turned)} against it"
-
-
-def _signed(estimate: Estimate) -> str:
-    return f"{estimate.value:+.1f} [{estimate.low:+.1f} to {estimate.high:+.1f}]"
+    return f"{signed(turned)} against it"
 
 
 def _estimate(estimate: Estimate) -> str:
