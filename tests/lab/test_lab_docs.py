@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from bamdp.cli.main import make_parser
-from bamdp.lab.reading import DEFAULTS, PLACE, QUICK, TOP, TUNING, parse_study
+from bamdp.lab.reading import DEFAULTS, PLACE, TOP, parse_study
+from bamdp.lab.reading_tuning import QUICK, TUNING
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 TEXT = (DOCS / "laboratory.md").read_text()

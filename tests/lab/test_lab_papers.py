@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import math
 import tomllib
 from collections import Counter
@@ -18,7 +19,7 @@ from scipy import stats
 from bamdp.lab import papers
 from bamdp.lab.collect import results
 from bamdp.lab.comparisons import LEVEL
-from bamdp.lab.papers import STUDIES, TARGETS, parts, printed
+from bamdp.lab.papers import STUDIES, TARGETS, marks, parts, printed
 from bamdp.lab.papers.beside import beside_table2, speedup
 from bamdp.lab.papers.completeness import merged
 from bamdp.lab.papers.sweeps import points
@@ -47,6 +48,11 @@ TABLE1 = ("dss2020/published", "dss2020/fair")
 RUNS = {"chain": 100, "double_loop": 100, "grid5": 100, "grid10": 30}
 
 paper_study = cache(papers.paper_study)
+
+
+@pytest.mark.parametrize("module", [printed, marks])
+def test_examples(module):
+    assert doctest.testmod(module).failed == 0
 
 
 @pytest.mark.parametrize("name", [name for name in STUDIES if name != "dss2020/ablation"])

@@ -6,9 +6,10 @@ import numpy as np
 
 from bamdp.lab.papers.beside import of_the_papers_length, speedup
 from bamdp.lab.papers.evidence import Evidence, sample_of
+from bamdp.lab.results import Sample
 from bamdp.lab.statistics import standard_error, summarise
 from bamdp.lab.tables import Cell, Table
-from bamdp.lab.tables.table import MISSING, decimals, mean_error, number, text, value_interval
+from bamdp.lab.tables.table import MISSING, decimals, number, text, value_interval
 
 TARGETS = {
     "chain": 370.0,
@@ -78,11 +79,10 @@ def choice_gains(evidence: Evidence) -> Table | None:
     )
 
 
-def _reward(sample: object, bold: bool) -> Cell:
-    totals = getattr(sample, "totals", None)
-    if totals is None:
+def _reward(sample: Sample | None, bold: bool) -> Cell:
+    if sample is None:
         return text(MISSING)
-    return value_interval(summarise(totals).mean, decimals([standard_error(totals)]), bold)
+    return value_interval(summarise(sample.totals).mean, decimals([standard_error(sample.totals)]), bold)
 
 
 def _gain(evidence: Evidence, environment: str, algorithm: str) -> Cell:
@@ -91,5 +91,4 @@ def _gain(evidence: Evidence, environment: str, algorithm: str) -> Cell:
         return text(MISSING)
     shown = decimals([standard_error(before.totals), standard_error(after.totals)])
     first, second = float(before.totals.mean()), float(after.totals.mean())
-    difference = mean_error(second - first, float("nan"), shown).numbers
-    return Cell(f"{first:.{shown}f} → {second:.{shown}f}", difference)
+    return number(second - first, f"{first:.{shown}f} → {second:.{shown}f}")
