@@ -192,8 +192,10 @@ def test_tables_are_made_from_exports_without_running_anything(folder, capsys, m
     stored = call_json(capsys, f"reproduce table1 {QUICK} --from results")["studies"]["dss2020/published"]
     assert [(s["algorithm"], s["runs"]) for s in stored["samples"]] == [("dss-pi", 3), ("sboss", 3)]
     shown = call(capsys, "reproduce table1 --quick --from results/published.runs.xz")
-    assert "bamcp in maze: not complete, 3 or more runs are missing" in shown.err
+    assert "28 cells are not complete, see the table" in shown.err
     assert "Too slow or unfinished here" in shown.out
+    shown = call(capsys, "reproduce table1 --quick --from results --algorithms bamcp --environments maze")
+    assert "bamcp in maze: not complete, 3 or more runs are missing" in shown.err
 
 
 def test_the_page_is_written_into_a_copy_of_the_repository(folder, capsys):

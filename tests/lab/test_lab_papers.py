@@ -91,6 +91,11 @@ def test_everywhere_there_are_runs_enough_for_a_difference_to_pass_the_corrected
         for label in ENVIRONMENTS:
             runs = [cell.runs for cell in cells if cell.place.label == label]
             assert 2.0 ** (1 - min(runs)) * math.comb(len(runs), 2) <= LEVEL, label
+    ablation = paper_study("dss2020/ablation")
+    for place in ablation.places:  # each configuration against Appendix C's
+        held = [c for cell in ablation.cells if cell.place is place for c in cell.configurations]
+        others = len({repr(sorted({"leaf": "zero", **c}.items())) for c in held}) - 1
+        assert 2.0 ** (1 - place.runs) * others <= LEVEL, place.label
 
 
 def test_as_published_nothing_is_tuned():

@@ -58,7 +58,12 @@ def add_tune(parser: Parser) -> None:
     parser.add_argument(
         "--configurations", type=int, metavar="N", help="draw so many of the grid (default: all)"
     )
-    parser.add_argument("--budget", type=float, metavar="S", help="halving: processor seconds")
+    parser.add_argument(
+        "--budget",
+        type=float,
+        metavar="S",
+        help="halving: processor seconds; what needs more than two even shares of it for a run is excluded",
+    )
     parser.add_argument(
         "--screening", type=int, metavar="T", help="halving: steps of a run before the last round"
     )

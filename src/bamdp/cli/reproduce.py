@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 FIGURE3, PAGE = "figure3", "page"
 FOLDER = Path("out/reproduction")  # of figures, where no other is named
 FIGURES = ("png", "svg")
+MANY = 5  # notes of one kind
 TABLES = ("md", "csv", "tex")
 
 
@@ -124,8 +125,19 @@ def _store(needed: dict[str, Study], given: argparse.Namespace) -> Iterator[Stor
 def _show(wanted: dict[str, Target], whole: dict[str, Results]) -> None:
     tables = [table for name, target in wanted.items() for table in target.tables(whole[name])]
     studies.show(dict.fromkeys(tables))  # targets may have one in common
-    for line in dict.fromkeys(line for results in whole.values() for line in results.notes):
+    for line in _few(list(dict.fromkeys(line for results in whole.values() for line in results.notes))):
         console.note(f"note: {line}")
+
+
+def _few(notes: list[str]) -> list[str]:
+    """Many unfinished cells in one line: a table lists them."""
+    waiting = [line for line in notes if ": not complete, " in line]
+    if len(waiting) <= MANY:
+        return notes
+    return [
+        *(line for line in notes if line not in waiting),
+        f"{len(waiting)} cells are not complete, see the table",
+    ]
 
 
 def _json(wanted: dict[str, Target], whole: dict[str, Results], found: dict[str, Results]) -> dict[str, Any]:
