@@ -185,6 +185,14 @@ def test_targets_of_one_study_run_it_once_and_make_tables_and_figures(folder, ca
     assert (folder / "out" / "reproduction" / "figure2.png").exists()
 
 
+def test_a_study_that_chooses_for_all_environments_is_left_out_of_a_part_and_it_is_said(folder, capsys):
+    (folder / "results").mkdir()
+    call(capsys, f"reproduce table1 {QUICK}")
+    call(capsys, "lab export dss2020/published --quick --output results/published.runs.xz")
+    shown = call(capsys, "reproduce table1 --as fair --quick --environments chain --from results")
+    assert "dss2020/single chooses for all environments together" in shown.err
+
+
 def test_tables_are_made_from_exports_without_running_anything(folder, capsys, monkeypatch):
     call(capsys, f"reproduce table1 {QUICK}")
     call(capsys, "lab export dss2020/published --quick --output results/published.runs.xz")

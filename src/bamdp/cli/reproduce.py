@@ -91,6 +91,10 @@ def _reproduce(wanted: dict[str, Target], given: argparse.Namespace) -> None:
         for name, target in wanted.items()
     }
     needed = {name: study for found in by_target.values() for name, study in found.items()}
+    if given.environments and not given.algorithms:
+        for name in dict.fromkeys(name for target in wanted.values() for name in target.studies[given.way]):
+            if name not in needed:
+                console.note(f"note: {name} chooses for all environments together, so it is left out")
     with _store(needed, given) as store:
         with console.compiling():
             found = {name: results(study, store) for name, study in needed.items()}

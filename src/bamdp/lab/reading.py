@@ -72,21 +72,11 @@ def make_study(data: Table, *, quick: bool = False, source: str = "", path: Path
     tuning = read_tuning(data, cut)
     folder = None if path is None else path.parent
     places = [_place(label, table, data, cut, folder) for label, table in entries(data, "environments")]
-    tunings = {place.label: tuning_at(place, data, tuning, cut) for place in places}
-    cells = []
-    for label, table in entries(data, "algorithms"):
-        with inside(f"algorithms.{label}"):
-            planner, written = _planner(label, table)
-            labels = _where(table, [place.label for place in places])
-            where = _at(table, labels)
-            for place in places:
-                if place.label not in labels:
-                    continue
-                here = dict(where.get(place.label, {}))
-                runs = _runs_here(here.pop("runs", place.runs), place, quick)
-                found = _configurations(planner, {**written, **_own(table)}, here, data, tuning, seed)
-                own = (seed, runs, tunings[place.label])
-                cells.append(Cell(place, label, planner, found, *own))
+    cells = [
+        cell
+        for label, table in entries(data, "algorithms")
+        for cell in _cells(label, table, places, data, tuning, cut, seed)
+    ]
     if tuning is not None and tuning.across:
         check_across(cells)
     study = Study(
@@ -102,6 +92,25 @@ def make_study(data: Table, *, quick: bool = False, source: str = "", path: Path
     )
     _try_all(study)
     return study
+
+
+def _cells(
+    label: str, table: Table, places: list[Place], data: Table, tuning: Tuning | None, cut: Table, seed: int
+) -> list[Cell]:
+    """Of one algorithm, in the environments that it is run in."""
+    cells = []
+    with inside(f"algorithms.{label}"):
+        planner, written = _planner(label, table)
+        labels = _where(table, [place.label for place in places])
+        where = _at(table, labels)
+    for place in (place for place in places if place.label in labels):
+        at_place = tuning_at(place, data, tuning, cut)
+        with inside(f"algorithms.{label}"):
+            here = dict(where.get(place.label, {}))
+            runs = _runs_here(here.pop("runs", place.runs), place, bool(cut))
+            found = _configurations(planner, {**written, **_own(table)}, here, data, tuning, seed)
+            cells.append(Cell(place, label, planner, found, seed, runs, at_place))
+    return cells
 
 
 def _try_all(study: Study) -> None:

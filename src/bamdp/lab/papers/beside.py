@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from bamdp.lab.papers import printed
-from bamdp.lab.results import EVALUATE, Results, Sample
+from bamdp.lab.results import EVALUATE, TUNE, Results, Sample
 from bamdp.lab.statistics import standard_error, summarise
 from bamdp.lab.tables import Cell, Table
 from bamdp.lab.tables.notes import warning
@@ -48,7 +48,7 @@ def beside_table1(results: Results) -> list[Table]:
             header,
             rows,
             "llrrrrrrl",
-            (VERDICTS,),
+            (VERDICTS, *_tuned(results)),
             rules,
             warning(results),
         )
@@ -76,11 +76,16 @@ def beside_table2(results: Results) -> list[Table]:
             header,
             rows,
             "llrrrrr",
-            (HARDWARE,),
+            (HARDWARE, *_tuned(results)),
             rules,
             warning(results),
         )
     ]
+
+
+def _tuned(results: Results) -> list[str]:
+    chosen = "The configurations are those that were chosen here, not the paper's."
+    return [chosen] if results.select(TUNE) else []
 
 
 def speedup(sample: Sample) -> float:
