@@ -135,7 +135,7 @@ def _compute(state, k0, n, entry):
     state.memo[entry, 2] = math.exp(_log_m(state, k0, k0, n) - log_total) if total > 0.0 and k0 > 0 else 0.0
     state.memo[entry, 3] = unseen / total if total > 0.0 else 0.0
     state.memo[entry, 4] = fresh / total if total > 0.0 else 0.0
-    state.memo[entry, 5] = seen_mass * total / again if again > 0.0 else np.inf
+    state.memo[entry, 5] = seen_mass / state.memo[entry, 0] if again > 0.0 else np.inf  # exact where C = 1
 
 
 @primitive
