@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 
+import numpy as np
 import pytest
 from lab_fakes import agenda_of, live_through, outcome
 
 from bamdp.ceilings import optimal_total
 from bamdp.envs import make_env
 from bamdp.lab.collect import follow, results, status
-from bamdp.lab.halving import n_rounds
+from bamdp.lab.halving import credible, n_rounds
 from bamdp.lab.reading import parse_study
 from bamdp.lab.runner import forget_failed
 from bamdp.lab.store import Store
@@ -181,6 +182,37 @@ def test_a_slow_configuration_cannot_eat_the_budget_of_the_others(store):
     course, _ = follow(study, cell, store)
     assert course.chosen == 7
     assert course.excluded == {8: "1 of 1 runs went over the limit (stopped)"}
+
+
+def test_quick_configurations_are_run_more_often_than_slow_ones(store):
+    """36 s are 18 for the first round, 2 for each of 9: one run of a slow one (2 s), and 20 of a quick one."""
+    study = parse_study(HALVING.replace("runs = 4", "runs = 20") + "budget = 36\n")
+
+    def result(unit):
+        slow = number(unit) % 2 == 0
+        return outcome(float(number(unit)) + 0.01 * unit.replicate, cpu=2.0 if slow else 0.0625)
+
+    runs = Counter(number(u) for u in live_through(study, store, result) if u.phase == "tune")
+    assert {runs[n] for n in (2, 4, 6)} == {1}
+    assert {runs[n] for n in (1, 3, 5, 7, 9)} == {20}
+    assert runs[8] > 1  # it went on to the second round
+
+
+def test_one_lucky_run_is_not_believed_like_many():
+    rng = np.random.default_rng(0)
+    steady = {n: rng.normal(n, 2.0, size=30) for n in range(4)}
+    found = credible({**steady, 9: np.array([steady[3].mean() + 0.1])})
+    assert max(found, key=found.get) == 3
+    clear = credible({**steady, 9: np.array([30.0])})
+    assert max(clear, key=clear.get) == 9
+    assert credible({0: np.array([1.0]), 1: np.array([2.0])}) == {0: 1.0, 1: 2.0}
+
+
+def test_with_equal_numbers_of_runs_the_order_is_that_of_the_means():
+    rng = np.random.default_rng(1)
+    scores = {n: rng.normal(0.1 * n, 1.0, size=5) for n in range(20)}
+    found = credible(scores)
+    assert sorted(found, key=found.get) == sorted(scores, key=lambda n: scores[n].mean())
 
 
 def test_the_share_of_the_budget_is_of_short_runs_where_there_is_screening():

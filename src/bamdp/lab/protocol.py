@@ -27,6 +27,7 @@ from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bamdp.ceilings import optimal_total
 from bamdp.envs import Environment
@@ -38,7 +39,10 @@ from bamdp.lab.units import FAILED, OVER, Unit, units_of
 
 CHOICE = -1  # the round under which the choice is kept
 
+RULE = 2  # is raised when the same runs would be decided on otherwise
+
 Batch = Sequence[Unit]
+Scores = Mapping[int, NDArray[np.float64]]  # by configuration: what it is judged by, replicate by replicate
 
 
 @dataclass
@@ -106,6 +110,7 @@ class Course:
         numbers = range(len(self.cell.configurations))
         return digest(
             {
+                "rule": RULE,
                 "cells": [
                     {
                         "candidates": [_trials(cell, n, range(1), False)[0].id for n in numbers],
@@ -113,27 +118,28 @@ class Course:
                         **({} if cell.tuning is None else asdict(cell.tuning)),
                     }
                     for cell in self.cells
-                ]
+                ],
             }
         )
 
-    def judge(self, numbers: Sequence[int], replicates: int, short: bool = False) -> dict[int, float]:
-        """Scores of those that may be chosen; the others are noted as excluded."""
+    def judge(self, replicates: Mapping[int, int], short: bool = False) -> dict[int, NDArray[np.float64]]:
+        """Scores of those that may be chosen, of so many replicates each; the others are noted as excluded."""
         scores = {}
-        for number in numbers:
-            found = [(cell, self._records(cell, number, replicates, short)) for cell in self.cells]
+        for number, runs in replicates.items():
+            found = [(cell, self._records(cell, number, runs, short)) for cell in self.cells]
             reasons = [(cell, exclusion(records, cell.tuning_limit)) for cell, records in found]
             bad = [(cell, why) for cell, why in reasons if why]
             if bad:
                 cell, why = bad[0]
                 self.excluded[number] = why if len(self.cells) == 1 else f"{cell.place.label}: {why}"
             else:
-                scores[number] = _score(found, short)
+                scores[number] = _scores(found, short)
         return scores
 
     def _records(self, cell: Cell, number: int, replicates: int, short: bool) -> list[Record]:
         units = _trials(cell, number, range(replicates), short)
-        return list(self.store.records(unit.id for unit in units).values())
+        found = self.store.records(unit.id for unit in units)
+        return [found[unit.id] for unit in units if unit.id in found]
 
 
 def _trials(cell: Cell, number: int, replicates: range, short: bool) -> list[Unit]:
@@ -141,13 +147,13 @@ def _trials(cell: Cell, number: int, replicates: range, short: bool) -> list[Uni
     return units_of(setting, TUNE, replicates, cell.tuning_limit)
 
 
-def _score(found: Sequence[tuple[Cell, Sequence[Record]]], short: bool) -> float:
-    """The mean total of a single cell; of several, the mean of their shares of the optimum."""
-    means = [float(np.mean([record.total for record in records])) for _, records in found]
-    if len(means) == 1:
-        return means[0]
-    optima = [_optimum(cell.place.env, cell.horizon(short)) for cell, _ in found]
-    return float(np.mean(np.divide(means, optima)))
+def _scores(found: Sequence[tuple[Cell, Sequence[Record]]], short: bool) -> NDArray[np.float64]:
+    """Totals of a single cell; of several, the mean of their shares of the optimum."""
+    totals = np.array([[record.total for record in records] for _, records in found])
+    if len(found) == 1:
+        return totals[0]
+    optima = np.array([_optimum(cell.place.env, cell.horizon(short)) for cell, _ in found])
+    return np.mean(totals / optima[:, None], axis=0)
 
 
 @lru_cache(maxsize=64)
@@ -172,9 +178,9 @@ def exclusion(records: Sequence[Record], limit: float) -> str:
     return f"{mean:.4g} ms/step, over the limit of {1e3 * limit:g}" if mean > 1e3 * limit else ""
 
 
-def best(means: Mapping[int, float]) -> int | None:
+def best(scores: Scores) -> int | None:
     """The number with the highest mean, the first of those that are equal."""
-    return max(means, key=lambda number: (means[number], -number)) if means else None
+    return max(scores, key=lambda number: (float(np.mean(scores[number])), -number)) if scores else None
 
 
 def by_text(numbered: Mapping[int, str]) -> dict[str, str]:
@@ -186,6 +192,6 @@ def grid(course: Course, tuning: Tuning) -> Iterator[Batch]:
     """One run of each, then the others of those that may be chosen."""
     everyone = range(len(course.cell.configurations))
     yield [unit for n in everyone for unit in course.trials(n, range(1))]
-    left = list(course.judge(everyone, 1))
+    left = list(course.judge(dict.fromkeys(everyone, 1)))
     yield [unit for n in left for unit in course.trials(n, range(1, tuning.runs))]
-    course.chosen = best(course.judge(left, tuning.runs))
+    course.chosen = best(course.judge(dict.fromkeys(left, tuning.runs)))
