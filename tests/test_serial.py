@@ -27,6 +27,7 @@ from bamdp import (
     SparseDirichlet,
     _serial,
 )
+from bamdp._serial import FORMAT
 
 
 def prepared(name):
@@ -217,12 +218,12 @@ def test_files_of_others_are_refused(tmp_path):
 
 def test_another_format_is_named(tmp_path):
     write_tree(tmp_path / "x.npz", {"format": 99, "value": 1})
-    with pytest.raises(ValueError, match="has format 99, this version of bamdp reads 1"):
+    with pytest.raises(ValueError, match=f"has format 99, this version of bamdp reads {FORMAT}"):
         Belief.load(tmp_path / "x.npz")
 
 
 def test_an_unknown_class_is_named(tmp_path):
-    tree = {"format": 1, "value": {"class": "os.system", "parts": {"command": "true"}}}
+    tree = {"format": FORMAT, "value": {"class": "os.system", "parts": {"command": "true"}}}
     write_tree(tmp_path / "x.npz", tree)
     with pytest.raises(ValueError, match=r"needs the class 'os\.system'; import the module"):
         Belief.load(tmp_path / "x.npz")
@@ -236,7 +237,7 @@ def test_wrong_parts_and_missing_arrays_are_refused(tmp_path):
         {"class": box},
         {"nonsense": 1},
     ):
-        write_tree(tmp_path / "x.npz", {"format": 1, "value": value})
+        write_tree(tmp_path / "x.npz", {"format": FORMAT, "value": value})
         with pytest.raises(ValueError, match="cannot be read"):
             _serial.load(tmp_path / "x.npz", Box)
 

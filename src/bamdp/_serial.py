@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-FORMAT = 1
+FORMAT = 2  # is raised when files of before would be read wrongly
 T = TypeVar("T")
 _classes: dict[str, type] = {}
 _takers: dict[str, Callable[[Any], dict[str, Any]]] = {}

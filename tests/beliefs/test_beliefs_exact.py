@@ -8,11 +8,12 @@ import beliefs_exact as exact
 import numpy as np
 import pytest
 from beliefs_exact import CASES, A, S
-from beliefs_kernels import moments
+from beliefs_kernels import draw_many, moments
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bamdp import Dirichlet, FiniteMDP, FiniteModels, Mixture, SparseDirichlet
+from bamdp._kernels.random import new_state
 
 fast = settings(max_examples=15, deadline=None, derandomize=True)
 steps = st.tuples(
@@ -212,6 +213,23 @@ def test_any_beta_is_its_p_k(beta):
         two.observe(*step)
     assert np.allclose(one.predictive(0, 0), two.predictive(0, 0), rtol=1e-12)
     assert one.log_evidence == pytest.approx(two.log_evidence, rel=1e-12)
+
+
+def test_with_a_single_state_a_row_is_one_without_a_draw():
+    belief = Dirichlet(alpha=0.04).belief(1, 2)
+    for seed in range(20):
+        assert belief.sample(seed).dense().tolist() == [[[1.0], [1.0]]]
+
+
+def test_where_the_support_is_known_nothing_else_is_drawn():
+    belief = SparseDirichlet(alpha=0.2, p_k=(0.5, 0.5)).belief(9, 1)
+    belief.observe_many([0, 0], [0, 0], [0.0, 0.0], [3, 7])
+    assert belief.predictive(0, 0)[[3, 7]].tolist() == [0.5, 0.5]
+    assert all(set(np.flatnonzero(belief.sample(seed).dense()[0, 0])) == {3, 7} for seed in range(20))
+    counts = np.zeros(10, np.int64)
+    counts[0] = 100_000
+    draw_many(belief.T, 0, new_state(0), counts)
+    assert counts[1:][[3, 7]].sum() == 100_000
 
 
 def test_all_weight_on_size_S_is_the_flat_dirichlet():

@@ -108,6 +108,18 @@ def test_a_world_without_a_known_optimum_is_not_chosen_across():
         parse_study(text + "discount = [0.9, 0.95]\n[tuning]\nacross = true\nruns = 1\n")
 
 
+def test_a_world_that_only_costs_is_not_chosen_across(tmp_path):
+    np.savez(tmp_path / "cost.npz", transitions=[[[0.0, 1.0]], [[1.0, 0.0]]], rewards=[0.0, -1.0])
+    text = f'algorithms = ["q-learning"]\nenvironments = ["file:{tmp_path / "cost.npz"}"]\nsteps = 5\n'
+    with pytest.raises(ValueError, match="of which no share can be taken"):
+        parse_study(text + "discount = [0.9, 0.95]\n[tuning]\nacross = true\nruns = 1\n")
+
+
+def test_an_environment_that_is_listed_twice_is_refused():
+    with pytest.raises(ValueError, match="environments: 'chain' is given twice"):
+        parse_study('environments = ["chain", "chain"]\nalgorithms = ["random"]\n')
+
+
 def test_a_study_that_chooses_for_all_environments_has_no_parts_without_some():
     study = parse_study(SMALL + "[tuning]\nacross = true\n")
     assert [cell.algorithm for cell in study.only(algorithms=["mine"]).cells] == ["mine", "mine"]
@@ -166,6 +178,10 @@ def test_a_part_of_a_study():
         ("discount = 1.0", "algorithms.thompson: discount must be in"),
         ('prior = "sprase"', "algorithms.thompson: unknown prior 'sprase'; did you mean 'sparse'"),
         ('rewards = "beta"', "algorithms.thompson, in chain: chain pays 0.2 somewhere"),
+        ("rewards = 3", "environments.chain: rewards must be the name of a reward model"),
+        ('rewards = ["beta"]', "environments.chain: rewards must be the name of a reward model"),
+        ('rewards = ""', "environments.chain: rewards must be the name of a reward model"),
+        ("objective = 3", "environments.chain: unknown objective 3"),
         ("notes = 3", "notes must be a list"),
         ("[environments.chain]\nstep = 3", "environments.chain: unknown key 'step'; did you mean 'steps'"),
         ('[environments.a]\nenv = "chian"', "environments.a: unknown environment 'chian'; did you mean 'chain'"),
@@ -181,6 +197,8 @@ def test_a_part_of_a_study():
         ("[algorithms.sboss.at.chian]\nn_models = 3", "unknown environment in 'at' 'chian'; did you mean 'chain'"),
         ('[algorithms.x]\nplanner = "sboss:n_models=2"\nn_models = 3', "n_models is given twice"),
         ("[quick]\nrun = 2", "did you mean 'runs'"),
+        ("[quick]\nruns = 'x'", "quick: runs must be a whole number"),
+        ("[quick]\nbudget = 0", "quick: budget must be"),
         ("[environments.chain]\nruns = -1", "environments.chain: runs must be at least 0"),
         ("[environments.chain]\nruns = 0", "leaves nothing to do"),
         ("[environments.chain]\nbudget = 3", "environments.chain: budget is about tuning; add a [tuning] table"),

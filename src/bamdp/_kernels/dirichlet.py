@@ -3,8 +3,9 @@
 Concentrations a below one are common here (α of a sparse prior, 1/S of a flat one). A Gamma(a) variable is then a
 Gamma(a + 1) one times U^(1/a); for small a the method of Ahrens & Dieter (1974, "GS") is cheaper: x = p^(1/a), p
 uniform on [0, 1 + a/e], accepted with probability e^-x if p <= 1; the rare p > 1 stand for the tail x > 1, which is
-1 + an exponential variable, accepted with probability x^(a-1). How the power is best taken depends on a, so callers
-look it up once (:func:`small_shapes`) and hand it over.
+1 + an exponential variable, accepted with probability x^(a-1). How the power is best taken depends on a, see
+:func:`small_shapes`. GS pays where many outcomes are unseen and 1/a is a whole number above MOST_FACTORS, as in rows of
+the flat prior; rows of the sparse prior have few, and spare the compiler its code.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from bamdp._kernels.random import (
 
 BY_LOGARITHMS, BY_EXPONENTIAL = -1, 0  # ways to take the power; a positive way is the power itself
 TINY_SHAPE = 0.03  # below it all gamma variables of a vector may underflow, so draw their logarithms
-MOST_FACTORS = 8  # of a power taken as a product; beyond it GS, which then accepts nearly always, is faster
+MOST_FACTORS = (
+    8  # of a power taken as a product; beyond it GS, which then accepts nearly always, is faster for many
+)
 
 
 @kernel
@@ -151,7 +154,7 @@ def _draw_small(prob, begin, end, power, rng):
 
 @primitive
 def _power(p, n):
-    """p^n for n < 64 by squaring, without a loop or a branch."""
+    """p^n for n < 64 (:func:`small_shapes` gives at most 1/TINY_SHAPE) by squaring, without a loop or a branch."""
     result = p if n & 1 else 1.0
     for bit in (2, 4, 8, 16, 32):
         p *= p

@@ -333,7 +333,7 @@ def _moments_row(T, row, index, mean, variance, at):
 def _concentration(T, row):
     k0, n = T.counts.rows[row, SIZE], T.counts.rows[row, TOTAL]
     if n > 0:
-        return (k0 * T.alpha + n) / T.memo[_look_up(T, k0, n), 0]
+        return T.memo[_look_up(T, k0, n), 5]
     inverse = 0.0  # E[1/(kα)]
     for k in range(1, T.base.shape[0]):
         inverse += (T.prior_cdf[k] - T.prior_cdf[k - 1]) / (k * T.alpha)

@@ -132,6 +132,10 @@ def _sample_row(T, choice, row, index, prob, at, rng):
         index[at + i] = counts.pool[start + i, NEXT]
         prob[at + i] = alpha + counts.pool[start + i, COUNT]
     seen_end = at + k0
+    if n_states == 1:
+        index[at] = 0
+        prob[at] = 1.0
+        return at + 1, 0.0
     if by_sticks:
         prob[seen_end] = unseen * alpha
         dirichlet(prob, at, seen_end + 1, unseen * alpha, rng)

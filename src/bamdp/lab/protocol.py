@@ -152,12 +152,13 @@ def _scores(found: Sequence[tuple[Cell, Sequence[Record]]], short: bool) -> NDAr
     totals = np.array([[record.total for record in records] for _, records in found])
     if len(found) == 1:
         return totals[0]
-    optima = np.array([_optimum(cell.place.env, cell.horizon(short)) for cell, _ in found])
+    optima = np.array([optimum(cell.place.env, cell.horizon(short)) for cell, _ in found])
     return np.mean(totals / optima[:, None], axis=0)
 
 
 @lru_cache(maxsize=64)
-def _optimum(env: str, steps: int) -> float:
+def optimum(env: str, steps: int) -> float:
+    """The best total of an environment, of which shares can be taken."""
     world = environment(env)
     assert isinstance(world, Environment)  # the study was refused otherwise
     best = optimal_total(world, steps)

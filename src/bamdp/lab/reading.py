@@ -67,7 +67,8 @@ def parse_study(source: str, *, quick: bool = False, path: Path | None = None) -
 def make_study(data: Table, *, quick: bool = False, source: str = "", path: Path | None = None) -> Study:
     """A study from the tables that TOML reads."""
     keys({key for key in data if not key.startswith("prior.")}, TOP, "key")
-    cut = quick_cut(data) if quick else {}
+    cut = quick_cut(data)  # is checked in any case
+    cut = cut if quick else {}
     seed = number(data.get("seed", 0), "seed", low=0)
     tuning = read_tuning(data, cut)
     folder = None if path is None else path.parent
@@ -138,9 +139,15 @@ def _place(label: str, table: Table, data: Table, cut: Table, folder: Path | Non
             min(steps, cut.get("steps", steps)),
             _checks.real(given.get("limit", usual), "limit", low=0.0, open_low=True),
             min(runs, cut.get("runs", runs)),
-            given.get("rewards"),
+            _rewards(given.get("rewards")),
             _checks.one_of(given.get("objective", OBJECTIVES[0]), "objective", OBJECTIVES),
         )
+
+
+def _rewards(given: Any) -> str | None:
+    if given is None or (isinstance(given, str) and given.strip()):
+        return given
+    raise ValueError(f'rewards must be the name of a reward model, such as "normal", got {given!r}')
 
 
 def _runs_here(given: Any, place: Place, quick: bool) -> int:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from bamdp import _checks
 from bamdp.envs import Environment
 from bamdp.lab.identity import environment
+from bamdp.lab.protocol import optimum
 from bamdp.lab.study import Cell, Place, Tuning
 from bamdp.lab.toml_tables import Table, entries, inside, keys
 
@@ -22,6 +24,7 @@ def read_tuning(data: Table, cut: Table) -> Tuning | None:
     with inside("tuning"):
         keys(table, TUNING, "key")
         given = dict(table)
+        Tuning(**given)  # checks them before they are cut
         for key, name in (
             ("runs", "tuning_runs"),
             ("configurations", "configurations"),
@@ -56,6 +59,8 @@ def check_across(cells: list[Cell]) -> None:
                 f"environments.{place.label}: its best total is not known, so no share of it can be taken; choose "
                 "without across = true"
             )
+        with inside(f"environments.{place.label}"):
+            optimum(place.env, place.steps)
     for label in dict.fromkeys(cell.algorithm for cell in cells):
         own = [cell for cell in cells if cell.algorithm == label]
         keys = {key for cell in own for key in _varied(cell)}
@@ -77,6 +82,12 @@ def quick_cut(data: Table) -> dict[str, Any]:
     """What ``--quick`` cuts down to."""
     table = data.get("quick", {})
     keys(table, tuple(QUICK), "key of quick")
+    with inside("quick"):
+        for key, value in table.items():
+            if key == "budget":
+                _checks.real(value, key, low=0.0, open_low=True)
+            else:
+                _checks.integer(value, key)
     return QUICK | table
 
 

@@ -45,6 +45,9 @@ def entries(data: Table, name: str) -> list[tuple[str, Table]]:
     """Tables by label, or a plain list of labels."""
     given = data.get(name)
     if isinstance(given, list) and all(isinstance(label, str) for label in given):
+        twice = next((label for label in given if given.count(label) > 1), None)
+        if twice is not None:
+            raise ValueError(f"{name}: {twice!r} is given twice; drop one")
         given = {label: {} for label in given}
     if (
         not isinstance(given, dict)

@@ -14,7 +14,7 @@ from bamdp.beliefs import verbs
 from bamdp.beliefs.models import mean_model, sample_model
 
 LEAVES = ("zero", "mean", "upper", "policy")
-_, MEAN, UPPER, POLICY = range(4)
+MEAN, UPPER = LEAVES.index("mean"), LEAVES.index("upper")
 FITS, NO_ROOM = 0, verbs.NO_ROOM
 LEAF_ROUNDS = 10_000
 

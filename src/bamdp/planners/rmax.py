@@ -124,7 +124,7 @@ def solve_optimistic(counts, sums, known_after, value, discount, space, tol, row
 
 
 @kernel
-def action_values(counts, known_after, value, discount, space, rows, solver, s, q):
+def optimistic_values(counts, known_after, value, discount, space, rows, solver, s, q):
     """Q(s, ·) into ``q`` [A], NaN where an action does not exist."""
     n_actions = space.allowed.shape[1]
     mean = average(solver.values)
@@ -246,7 +246,7 @@ class RMax(Planner):
             memory.solved += 1
         q = np.empty(belief.n_actions)
         belief.call(
-            action_values,
+            optimistic_values,
             memory.counts,
             self.known_after,
             memory.value,
