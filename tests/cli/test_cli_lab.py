@@ -139,9 +139,36 @@ def test_an_incomplete_study_is_reported_as_such(folder, capsys):
     call(capsys, "lab run s.toml --quick")
     call(capsys, "lab run s.toml")
     (folder / "s.toml").write_text(STUDY.replace("runs = 3", "runs = 5"))
-    assert "2 or more runs are missing" in call(capsys, "lab report s.toml").err
+    shown = call(capsys, "lab report s.toml")
+    assert "2 or more runs are missing" in shown.err
+    assert "chain: not all runs are there; means are of those that are." in " ".join(shown.out.split())
+    assert "3 of 5" in shown.out
     shown = call(capsys, "lab status s.toml")
     assert "of processor time" in shown.err
+
+
+def test_a_row_with_fewer_runs_stands_apart_in_the_report(folder, capsys):
+    few = STUDY.replace("[algorithms.random]", "[algorithms.random]\nat.chain.runs = 2")
+    (folder / "s.toml").write_text(few)
+    call(capsys, "lab run s.toml")
+    shown = call(capsys, "lab report s.toml")
+    first, _, second = shown.out.partition("Too slow or unfinished here")
+    assert "q-learning" in first
+    assert "random " not in first.replace("random play", "")
+    assert "2 of 3" in second
+    rows = (folder / "s-report" / "tables" / "rewards.md").read_text()
+    assert "| random |" not in rows
+    assert "| chain | random | 2 of 3 |" in (folder / "s-report" / "tables" / "unfinished.md").read_text()
+
+
+def test_a_study_that_only_tunes_has_no_table_of_results(folder, capsys):
+    (folder / "s.toml").write_text(STUDY.replace("runs = 3", "runs = 0"))
+    call(capsys, "lab run s.toml")
+    assert call(capsys, "lab report s.toml").out.strip() == ""
+    (folder / "s.toml").write_text(STUDY.replace("runs = 3", "runs = 0").replace(
+        '["chain"]\nsteps = 40', "{ chain = { steps = 40, runs = 3 } }"))  # fmt: skip
+    call(capsys, "lab run s.toml")
+    assert "Total reward" in call(capsys, "lab report s.toml").out
 
 
 def test_progress_of_a_study_is_on_standard_error(folder, capfd):
@@ -160,7 +187,7 @@ def test_table_1_is_reproduced_quickly_and_marked(folder, capsys):
     assert "Quick run" in shown.out
     assert "dss-pi" in shown.out
     assert "Appendix C" in shown.err
-    assert page(shown.err).exists()
+    assert f"bamdp reproduce table1 {QUICK}" in page(shown.err).read_text()
     assert (folder / ".bamdp" / "dss2020.sqlite").exists()
     found = call_json(capsys, f"reproduce table1 {QUICK}")
     assert found["quick"] is True
@@ -191,6 +218,13 @@ def test_a_study_that_chooses_for_all_environments_is_left_out_of_a_part_and_it_
     call(capsys, "lab export dss2020/published --quick --output results/published.runs.xz")
     shown = call(capsys, "reproduce table1 --as fair --quick --environments chain --from results")
     assert "dss2020/single chooses for all environments together" in shown.err
+    named = "--environments chain --algorithms dss-pi dss-pi-single"
+    shown = call(capsys, f"reproduce table1 --as fair --quick {named} --from results")
+    assert "dss2020/single chooses for all environments together" in shown.err
+    shown = call(
+        capsys, "reproduce table1 --as fair --quick --environments chain --algorithms dss-pi --from results"
+    )
+    assert "together" not in shown.err  # nobody asked for it
 
 
 def test_tables_are_made_from_exports_without_running_anything(folder, capsys, monkeypatch):
@@ -258,9 +292,29 @@ def test_lab_alone_tells_its_commands(capsys):
         ("reproduce table1 --from .", "has no file that ends in .runs.xz"),
         ("reproduce table1 --from s.toml", "is not a file of runs"),
         ("reproduce table1 --from . --jobs 2", "--from runs nothing"),
-        ("reproduce figure3 --from .", "figure3 has no exports"),
+        (
+            "reproduce table1 ablation --algorithms dss-pi",
+            "ablation: unknown algorithm of the study 'dss-pi'",
+        ),
+        ("reproduce table1 --as fair --environments maze --algorithms dss-pi-single", "drop --environments"),
+        ("reproduce figure3 --from .", "figure3 keeps its runs in runs.jsonl"),
+        ("reproduce figure3 --as fair --store x --retry-failed", "drop --as, --store, --retry-failed"),
+        ("reproduce figure3 --cluster tcp://127.0.0.1:9", "drop --cluster"),
+        ("reproduce figure3 --environments episode10", "did you mean 'episode-10'"),
+        ("reproduce figure3 --algorithms dss-spars", "did you mean 'dss-sparse'"),
+        (
+            "reproduce figure3 table1 --environments grid5",
+            "contests and agents of its own; ask for it in a command",
+        ),
+        ("reproduce figure3 tabel1", "did you mean 'table1'"),
         ("reproduce page", "made of exported files alone; say which: --from"),
+        ("reproduce page table1 --from .", "the page is made by itself; ask for table1 in a command"),
         ("reproduce page --from . --json", "the page is one whole"),
+        ("reproduce page --from . --as fair --store x", "drop --as, --store"),
+        (
+            "reproduce page --from . --jobs 2 --cluster x --retry-failed",
+            "drop --jobs, --cluster, --retry-failed",
+        ),
         ("reproduce page --from . --quick", "quick runs are no results to publish"),
         ("reproduce page --from .", "docs/reproduction.md: run it in the repository's root"),
     ],

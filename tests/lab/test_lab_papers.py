@@ -19,12 +19,13 @@ from scipy import stats
 from bamdp.lab import papers
 from bamdp.lab.collect import results
 from bamdp.lab.comparisons import LEVEL
+from bamdp.lab.completeness import comparable, complete, merged, unfinished
 from bamdp.lab.papers import STUDIES, TARGETS, marks, parts, printed
 from bamdp.lab.papers.beside import beside_table2, speedup
-from bamdp.lab.papers.completeness import merged
 from bamdp.lab.papers.sweeps import points
 from bamdp.lab.results import Results
 from bamdp.lab.store import Store
+from bamdp.lab.tables import matrix
 
 ENVIRONMENTS = {"chain": (1000, 0.25), "double_loop": (1000, 0.25), "grid5": (1000, 1.0), "grid10": (2000, 1.0),
                 "maze": (20000, 1.5)}  # fmt: skip
@@ -254,6 +255,29 @@ def test_unfinished_rows_never_stand_in_the_column_of_finished_ones():
     ]
 
 
+def test_a_running_study_shows_what_there_is_where_nothing_is_complete():
+    done, few = sampled([1.0, 2.0], asked=2), sampled([9.0], algorithm="bamcp", asked=2)
+    early = sampled([3.0], "grid5", asked=2)
+    found = Results("t", (done, few, early))
+    assert complete(found).samples == (done,)
+    assert comparable(found).samples == (done, early)
+    assert "grid5: not all runs are there; means are of those that are." in matrix(comparable(found)).notes
+    assert not any("not all runs" in note for note in matrix(complete(found)).notes)
+
+
+def test_what_is_not_complete_is_named_by_configuration_and_says_what_failed():
+    ok = sampled([1.0, 2.0], configuration={"n_policies": 2}, asked=2)
+    bad = sampled([1.0], configuration={"n_policies": 4}, asked=2, failures=("run 1: it broke",))
+    out = sampled([], algorithm="sboss", phase="tune", excluded="too slow")
+    cells = (("chain", "dss-pi"), ("chain", "sboss"))
+    (table,) = unfinished(Results("t", (ok, bad, out), cells=cells))
+    assert [[cell.text for cell in row[1:3]] for row in table.rows] == [
+        ["dss-pi (n_policies=4)", "1 of 2 (1 failed)"],
+        ["sboss", "all excluded"],
+    ]
+    assert "it broke" in table.notes[1]
+
+
 def test_studies_are_merged_only_if_they_have_the_same_steps():
     a = Results("a", (sampled([1.0]),), horizons={"chain": 1000}, notes=("x",))
     b = Results(
@@ -267,9 +291,13 @@ def test_studies_are_merged_only_if_they_have_the_same_steps():
 
 def test_parts_of_several_studies_are_asked_for_together():
     both = TARGETS["table1"].studies["fair"]
-    assert list(parts(both, True, None, None)) == list(both)
-    assert list(parts(both, True, None, ["dss-pi-single"])) == ["dss2020/single"]
-    assert list(parts(both, True, ["chain"], None)) == ["dss2020/fair"]  # the other chooses for all together
+    assert list(parts(both, True, None, None).studies) == list(both)
+    assert list(parts(both, True, list(ENVIRONMENTS), None).studies) == list(both)
+    assert list(parts(both, True, None, ["dss-pi-single"]).studies) == ["dss2020/single"]
+    part = parts(both, True, ["chain"], None)
+    assert list(part.studies) == ["dss2020/fair"]
+    assert part.left_out == ("dss2020/single",)  # it chooses for all together
+    assert parts(both, True, ["chain"], ["dss-pi"]).left_out == ()
     with pytest.raises(ValueError, match="did you mean 'thompson'"):
         parts(both, True, None, ["tompson"])
     with pytest.raises(ValueError, match="drop --environments"):

@@ -13,6 +13,7 @@ def do(given: argparse.Namespace) -> int:
     """The command."""
     from bamdp.lab import tables
     from bamdp.lab.collect import results
+    from bamdp.lab.completeness import comparable, unfinished
     from bamdp.lab.reading import make_study
     from bamdp.lab.store import Store
 
@@ -25,8 +26,9 @@ def do(given: argparse.Namespace) -> int:
             console.print_json(studies.results_json(found))
         else:
             label = study.places[0].label
-            pairs = tables.against_best(found, label) if len(study.cells) > 1 else ()
-            studies.show([*tables.summaries(found, label), *pairs])
+            done = comparable(found)
+            pairs = tables.against_best(done, label) if len(study.cells) > 1 else ()
+            studies.show([*tables.summaries(done, label), *unfinished(found), *pairs])
             studies.tell_notes(found)
     return 0
 

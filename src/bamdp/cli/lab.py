@@ -77,7 +77,9 @@ def report(given: argparse.Namespace) -> int:
     """Tables, figures and a page."""
     from bamdp.lab import tables
     from bamdp.lab.collect import provenance, results
+    from bamdp.lab.completeness import comparable, unfinished
     from bamdp.lab.report import write
+    from bamdp.lab.results import EVALUATE
     from bamdp.lab.store import Store
 
     study = studies.load(given.study, given.quick)
@@ -92,8 +94,8 @@ def report(given: argparse.Namespace) -> int:
                 f"{store.path} has no run of this study yet; `bamdp lab run {given.study}` makes them"
             )
         page = write(found, folder, provenance=provenance(study, store, commands))[0]
-    if study.runs:
-        studies.show([tables.matrix(found)])
+    evaluated = [tables.matrix(comparable(found))] if found.select(EVALUATE) else []
+    studies.show([*evaluated, *unfinished(found)])
     studies.tell_notes(found)
     console.note(f"report: {page}")
     return 0

@@ -8,7 +8,6 @@ from typing import Any
 
 from bamdp.cli import arguments
 
-METHODS = ("grid", "halving")
 FORMATS = ("runs", "csv", "parquet")
 
 Parser = argparse.ArgumentParser
@@ -48,9 +47,9 @@ def add_tune(parser: Parser) -> None:
     )
     parser.add_argument(
         "--method",
-        choices=METHODS,
+        metavar="NAME",
         default="grid",
-        help="all of the grid, or successive halving (default: grid)",
+        help="grid, all of it; or halving, which is successive halving (default: grid)",
     )
     parser.add_argument(
         "--runs", type=int, default=10, metavar="N", help="tuning runs, at most (default: 10)"
@@ -93,7 +92,6 @@ def add_reproduce(parser: Parser) -> None:
     parser.add_argument(
         "--as",
         dest="way",
-        default="published",
         metavar="WAY",
         help="published (Appendix C's parameters) or fair (the same chances for everybody; default: published)",
     )
@@ -102,7 +100,8 @@ def add_reproduce(parser: Parser) -> None:
     parser.add_argument(
         "--output",
         metavar="FOLDER",
-        help="also write tables, figures and reports (figures without it: out/reproduction)",
+        help="also write tables, figures and reports (figures without it: out/reproduction); of page: the root of the "
+        "repository whose page is written (default: here)",
     )
     parser.add_argument(
         "--from",

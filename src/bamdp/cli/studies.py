@@ -78,7 +78,9 @@ def show(tables: Iterable[Table]) -> None:
 
 def tell_notes(results: Results) -> None:
     """What a reader of the tables must know."""
-    for line in results.notes:
+    from bamdp.lab.tables.notes import remarks
+
+    for line in remarks(results):
         console.note(f"note: {line}")
 
 
@@ -128,6 +130,6 @@ def results_json(results: Results) -> dict[str, Any]:
         "quick": results.quick,
         "samples": samples_json(results),
         "ceilings": {label: dataclasses.asdict(found) for label, found in results.ceilings.items()},
-        "notes": list(results.notes),
+        "notes": [*results.notes, *results.waiting],
         "version": bamdp.__version__,
     }

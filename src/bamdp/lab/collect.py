@@ -65,9 +65,9 @@ def wanted(study: Study, cell: Cell, course: Course | None = None) -> list[Part]
 
 
 def results(study: Study, store: Store) -> Results:
-    """What is there of a study, complete or not; what is missing is said in the notes."""
+    """What is there of a study, complete or not; what is missing is said in ``waiting``."""
     samples: list[Sample] = []
-    notes = list(study.notes)
+    notes, waiting = list(study.notes), []
     for cell in study.cells:
         course, missing = follow(study, cell, store)
         parts = wanted(study, cell, course)
@@ -78,15 +78,17 @@ def results(study: Study, store: Store) -> Results:
                 f"{cell.label}: every configuration is excluded, so nothing was chosen or evaluated."
             )
         if missing or not course.decided:
-            notes.append(f"{cell.label}: not complete, {len(missing)} or more runs are missing.")
+            waiting.append(f"{cell.label}: not complete, {len(missing)} or more runs are missing.")
     known = {
         place.label: found
         for place in study.places
         if (found := _ceilings(place.env, _discount(study, place.label), place.steps)) is not None
     }
     horizons = {place.label: place.steps for place in study.places}
-    cells = tuple((cell.place.label, cell.algorithm) for cell in study.cells)
-    return Results(study.title, tuple(samples), known, study.quick, tuple(notes), horizons, cells)
+    cells = tuple((cell.place.label, cell.algorithm) for cell in study.cells if cell.place.runs)
+    return Results(
+        study.title, tuple(samples), known, study.quick, tuple(notes), horizons, cells, tuple(waiting)
+    )
 
 
 def _evaluated(course: Course, number: int) -> bool:

@@ -10,7 +10,7 @@ from bamdp.lab import figures
 from bamdp.lab.figures.parameters import comparable
 from bamdp.lab.groups import Group, file_stem, groups
 from bamdp.lab.results import TUNE, Results, Sample, differing
-from bamdp.lab.tables.notes import warning
+from bamdp.lab.tables.notes import so_far_notes, warning
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,7 +43,7 @@ class Pictures:
         """All environments side by side."""
         shown = [group for group in groups(self.results) if _any_runs(group)]
         if len(shown) > 1:
-            caption = f"{SMOOTH} {BANDS}"
+            caption = " ".join([SMOOTH, BANDS, *so_far_notes(shown)])
             yield Picture("learning", caption, lambda: self._learning(shown))
 
     def environment(self, environment: str) -> Iterator[Picture]:
@@ -62,9 +62,10 @@ class Pictures:
         yield from self._ablations(tuned, f"tuning_{file_stem(environment)}", None)
 
     def _group(self, group: Group) -> Iterator[Picture]:
+        bands = " ".join([BANDS, *so_far_notes([group])])
         yield Picture(
             f"learning_{group.stem}",
-            f"{group.label}: {SMOOTH[0].lower()}{SMOOTH[1:]} {BANDS}",
+            f"{group.label}: {SMOOTH[0].lower()}{SMOOTH[1:]} {bands}",
             lambda: self._learning([group]),
         )
         if group.ceilings:
@@ -75,7 +76,7 @@ class Pictures:
             )
             yield Picture(
                 f"regret_{group.stem}",
-                f"{group.label}: regret against one who knows the model ({against}); lower is better. {BANDS}",
+                f"{group.label}: regret against one who knows the model ({against}); lower is better. {bands}",
                 lambda: figures.regret_curves([group], self.looks, warning=self.warning),
             )
         yield Picture(

@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from bamdp.lab import page, tables
+from bamdp.lab.completeness import comparable, unfinished
 from bamdp.lab.figures import FORMATS as FIGURE_FORMATS
 from bamdp.lab.figures import save
 from bamdp.lab.pictures import Picture, Pictures
 from bamdp.lab.results import EVALUATE, TUNE, Provenance, Results
 from bamdp.lab.tables import Table
-from bamdp.lab.tables.notes import warning
+from bamdp.lab.tables.notes import remarks, warning
 
 TABLE_FORMATS = ("md", "csv", "tex")
 READING = (
@@ -68,7 +69,8 @@ class _Writer:
         self.results, self.folder, self.provenance = results, folder, provenance
         self.table_formats = [ending for ending in formats if ending in TABLE_FORMATS]
         self.figure_formats = [ending for ending in formats if ending in FIGURE_FORMATS]
-        self.pictures = Pictures(results)
+        self.shown = comparable(results)  # what stands in one column
+        self.pictures = Pictures(self.shown)
         self.written: list[Path] = []
 
     def write(self) -> list[Path]:
@@ -100,17 +102,22 @@ class _Writer:
         warned = page.paragraphs([warning(results)], "warning") if results.quick else ""
         runs = sum(sample.runs for sample in results.samples)
         said = f"{len(results.algorithms)} algorithms, {len(results.environments)} environments, {runs} runs."
-        return warned + page.paragraphs([said, *results.notes])
+        return warned + page.paragraphs([said, *remarks(results)])
 
     def overview(self) -> str:
-        results = self.results
+        results = self.shown
         overall = tables.overall(results)
-        shown = [tables.matrix(results), *([overall] if overall else []), tables.times(results)]
+        shown = [
+            tables.matrix(results),
+            *unfinished(self.results),
+            *([overall] if overall else []),
+            tables.times(results),
+        ]
         self.files(tables.all_pairs(results))
         return self.tables(shown) + self.draw(self.pictures.overview())
 
     def environment(self, environment: str) -> str:
-        results = self.results
+        results = self.shown
         shown = [*tables.summaries(results, environment), *tables.against_best(results, environment)]
         return self.tables(shown) + self.draw(self.pictures.environment(environment))
 

@@ -72,7 +72,8 @@ class Results:
     )  # by environment; what is not given is in `horizon`
     cells: tuple[
         tuple[str, str], ...
-    ] = ()  # (environment, algorithm) that the study has, also those without runs
+    ] = ()  # (environment, algorithm) that the study evaluates, also those without runs
+    waiting: tuple[str, ...] = ()  # a line for each cell of which runs are missing
 
     @property
     def environments(self) -> tuple[str, ...]:

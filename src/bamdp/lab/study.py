@@ -33,7 +33,8 @@ from bamdp.lab.spaces import Configuration, planner_settings, prior_spec
 from bamdp.registry import make_planner, make_prior, make_rewards
 from bamdp.runs import Setting
 
-GRID, HALVING = METHODS = ("grid", "halving")
+GRID = "grid"
+METHODS = (GRID, "halving")
 SLOWEST = 2.0  # even shares of the budget that a configuration's first run may take
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from bamdp.lab.completeness import complete, unfinished
 from bamdp.lab.figures import learning_curves, looks
 from bamdp.lab.groups import groups
 from bamdp.lab.papers.beside import beside_table1, beside_table2
-from bamdp.lab.papers.completeness import complete, unfinished
 from bamdp.lab.papers.library import STUDIES, paper_study, parts
 from bamdp.lab.papers.sweep_figures import ablation_pictures
 from bamdp.lab.papers.sweeps import ablation_tables

@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 
 from bamdp.lab.collect import results
+from bamdp.lab.completeness import complete, merged
 from bamdp.lab.groups import Group, groups
 from bamdp.lab.papers import printed
-from bamdp.lab.papers.completeness import complete, merged
 from bamdp.lab.papers.exports import is_empty, opened
 from bamdp.lab.papers.library import STUDIES, paper_study
 from bamdp.lab.results import EVALUATE, TUNE, Results, Sample

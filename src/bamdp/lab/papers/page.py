@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from bamdp.lab.completeness import unfinished
 from bamdp.lab.figures import save
 from bamdp.lab.papers import TARGETS, sweep_words, words
 from bamdp.lab.papers.beside import beside_table1, beside_table2
-from bamdp.lab.papers.completeness import unfinished
 from bamdp.lab.papers.evidence import Evidence, gathered, tuned
 from bamdp.lab.papers.library import STUDIES
 from bamdp.lab.papers.marks import fill

@@ -16,7 +16,15 @@ from bamdp.lab.statistics import (
     share_of_optimum,
     summarise,
 )
-from bamdp.lab.tables.notes import MARKS, blind_notes, length_note, narrow_notes, trouble_notes, warning
+from bamdp.lab.tables.notes import (
+    MARKS,
+    blind_notes,
+    length_note,
+    narrow_notes,
+    so_far_notes,
+    trouble_notes,
+    warning,
+)
 from bamdp.lab.tables.table import (
     MISSING,
     Cell,
@@ -51,7 +59,13 @@ def matrix(results: Results) -> Table:
         ("algorithm", *(group.label for group in columns)),
         tuple(map(tuple, rows)),
         "l" + "r" * len(columns),
-        (length_note(columns), MARKS, *blind_notes(columns), *trouble_notes(columns)),
+        (
+            length_note(columns),
+            MARKS,
+            *so_far_notes(columns),
+            *blind_notes(columns),
+            *trouble_notes(columns),
+        ),
         rules,
         warning(results),
     )
@@ -66,7 +80,11 @@ def times(results: Results) -> Table:
         ("algorithm", *(group.label for group in columns)),
         tuple((text(name), *(_time_cell(group, name) for group in columns)) for name in _rows(columns)),
         "l" + "r" * len(columns),
-        ("Planning and learning, one thread, compiling not counted.", *trouble_notes(columns)),
+        (
+            "Planning and learning, one thread, compiling not counted.",
+            *so_far_notes(columns),
+            *trouble_notes(columns),
+        ),
         (),
         warning(results),
     )
@@ -93,7 +111,8 @@ def overall(results: Results) -> Table | None:
         (
             "IQM: interquartile mean over the runs of all environments, each environment with the same weight; runs "
             "resampled within environments.",
-            "An algorithm without a figure has not finished a run in every environment, and has no rank among those.",
+            "An algorithm without a figure is not in the table of every environment, and has no rank among those.",
+            *so_far_notes(columns),
             *(
                 [f"Not counted, as their optimum over that horizon is not known: {', '.join(others)}."]
                 if others
@@ -133,6 +152,7 @@ def _summary(results: Results, group: Group) -> Table:
         (
             MARKS,
             "Normalised: 0 random play, 1 optimum.",
+            *so_far_notes([group]),
             *blind_notes([group]),
             *narrow_notes(group),
             *trouble_notes([group]),

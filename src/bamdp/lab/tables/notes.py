@@ -12,12 +12,21 @@ MARKS = (
     "Bold: the highest mean. ≈: not distinguishable from it (paired sign-flip test on common replicates, "
     "Holm's correction over all pairs of an environment, 5%)."
 )
+MANY = 5  # cells that are named one by one
 FEW_RUNS = 10  # bootstrap intervals of fewer are noticeably too narrow
 
 
 def warning(results: Results) -> str:
     """What must stand above anything made of these results."""
     return QUICK if results.quick else ""
+
+
+def remarks(results: Results) -> list[str]:
+    """The study's notes, and what is missing: cell by cell, or in one line if they are many."""
+    waiting = list(results.waiting)
+    if len(waiting) > MANY:
+        waiting = [f"{len(waiting)} cells are not complete, see the table."]
+    return [*results.notes, *waiting]
 
 
 def length_note(columns: Iterable[Group]) -> str:
@@ -31,6 +40,12 @@ def blind_notes(columns: Iterable[Group]) -> list[str]:
     """Where so few runs are common that the test cannot tell anything apart."""
     blind = ", ".join(group.label for group in columns if group.blind)
     return [f"{blind}: too few common runs for any difference to pass the corrected test."] if blind else []
+
+
+def so_far_notes(columns: Iterable[Group]) -> list[str]:
+    """Where rows are shown although they have not all their runs, since none of the environment has."""
+    early = ", ".join(group.label for group in columns if any(not s.complete for s in group.samples))
+    return [f"{early}: not all runs are there; means are of those that are."] if early else []
 
 
 def narrow_notes(group: Group) -> list[str]:
