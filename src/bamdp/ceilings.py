@@ -28,6 +28,7 @@ class Ceilings:
     optimum: float  # expected total of the best play over the horizon
     discounted: float  # the same, of the policy that is optimal for the discount
     random: float  # the same, of uniformly random play
+    discount: float  # of `value` and `discounted`
 
 
 def ceilings(env: Environment, discount: float, steps: int | None = None) -> Ceilings:
@@ -42,6 +43,7 @@ def ceilings(env: Environment, discount: float, steps: int | None = None) -> Cei
         optimum=sum(weight * part.optimum for weight, part in parts),
         discounted=sum(weight * part.discounted for weight, part in parts),
         random=sum(weight * part.random for weight, part in parts),
+        discount=discount,
     )
 
 
@@ -72,6 +74,7 @@ def _of_world(mdp: FiniteMDP, start: Any, discount: float, steps: int) -> Ceilin
         optimum=expected_total(mdp, start, steps),
         discounted=expected_total(mdp, start, steps, best.policy),
         random=expected_total(mdp, start, steps, "uniform"),
+        discount=discount,
     )
 
 

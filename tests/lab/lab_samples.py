@@ -11,9 +11,11 @@ from bamdp.ceilings import Ceilings
 from bamdp.lab.results import Results, Sample
 
 CEILINGS = {
-    "chain": Ceilings(value=6.67, gain=0.4096, optimum=408.35, discounted=407.96, random=131.1),
-    "grid5": Ceilings(value=1.44, gain=0.09253, optimum=92.1, discounted=92.1, random=9.1),
-    "maze_door": Ceilings(value=0.5, gain=None, optimum=60.0, discounted=58.0, random=4.0),
+    "chain": Ceilings(
+        value=6.67, gain=0.4096, optimum=408.35, discounted=407.96, random=131.1, discount=0.95
+    ),
+    "grid5": Ceilings(value=1.44, gain=0.09253, optimum=92.1, discounted=92.1, random=9.1, discount=0.95),
+    "maze_door": Ceilings(value=0.5, gain=None, optimum=60.0, discounted=58.0, random=4.0, discount=0.95),
 }
 HORIZONS = {"chain": 1000, "grid5": 1000, "maze_door": 600}
 SKILL = {  # speed of learning, final level as a share of the way from random to optimal, ms/step

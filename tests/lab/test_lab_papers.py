@@ -6,6 +6,7 @@ import doctest
 import math
 import tomllib
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
@@ -23,6 +24,7 @@ from bamdp.lab.completeness import comparable, complete, merged, unfinished
 from bamdp.lab.papers import STUDIES, TARGETS, marks, parts, printed
 from bamdp.lab.papers.beside import beside_table2, speedup
 from bamdp.lab.papers.sweeps import points
+from bamdp.lab.papers.trends import trends
 from bamdp.lab.results import Results
 from bamdp.lab.store import Store
 from bamdp.lab.tables import matrix
@@ -329,6 +331,21 @@ def test_configurations_of_an_ablation_are_compared_to_appendix_c_on_common_luck
     }
     found = next(p for p in held if (p.sweep, p.label) == ("N", "8"))
     assert (found.less_base.value, found.ms) == (pytest.approx(5.0), 8.0)
+
+
+def test_trends_compare_what_the_study_names_and_wait_for_it(tmp_path):
+    found = ablated(tmp_path, lambda u: outcome(50.0 + u.replicate, steps=1000))
+
+    def without(sweep, value):
+        key = {"N": "n_policies", "M": "n_samples"}[sweep]
+        kept = (s for s in found.samples if s.algorithm != sweep or s.configuration[key] not in value)
+        return [(t.sweep, t.values, t.largest) for t in trends(replace(found, samples=tuple(kept)))]
+
+    whole = [("N", "1 … 32", "32"), ("M", "1 … 32", "32")]
+    assert without("N", ()) == whole
+    assert without("N", (1, 8)) == whole  # neither is compared
+    assert without("N", (32,)) == whole[1:]  # 16 is not the largest
+    assert without("M", (2,)) == whole[:1]  # nothing else takes the place of Appendix C's
 
 
 def test_the_ablation_has_a_table_for_each_environment_and_two_figures(tmp_path):

@@ -140,7 +140,7 @@ def test_a_band_of_one_run_is_nothing_and_of_equal_runs_a_line():
 
 
 def test_scores_on_the_scales_of_an_environment():
-    ceiling = Ceilings(value=1.0, gain=None, optimum=100.0, discounted=90.0, random=20.0)
+    ceiling = Ceilings(value=1.0, gain=None, optimum=100.0, discounted=90.0, random=20.0, discount=0.95)
     found = Estimate(60.0, 56.0, 64.0)
     assert statistics.share_of_optimum(found, ceiling) == Estimate(0.60, 0.56, 0.64)
     assert statistics.normalised(found, ceiling) == Estimate(0.5, 0.45, 0.55)
@@ -149,7 +149,7 @@ def test_scores_on_the_scales_of_an_environment():
 
 @pytest.mark.parametrize("scale", [statistics.share_of_optimum, statistics.normalised])
 def test_there_is_no_score_where_there_is_no_scale(scale):
-    nothing = Ceilings(value=0.0, gain=None, optimum=-5.0, discounted=-5.0, random=-5.0)
+    nothing = Ceilings(value=0.0, gain=None, optimum=-5.0, discounted=-5.0, random=-5.0, discount=0.95)
     for ceiling in (None, nothing):
         assert np.isnan(scale(Estimate(1.0, 0.0, 2.0), ceiling).value)
 

@@ -223,3 +223,26 @@ def test_terminal_text_is_not_read_as_markup():
 def test_a_ragged_table_is_refused():
     with pytest.raises(ValueError, match="different widths"):
         Table("n", "t", ("a", "b"), ((Cell("1"),),), "ll")
+
+
+def test_configurations_with_runs_of_two_lengths_are_counted_once():
+    tuned = [
+        sample(
+            [1.0] * runs, phase="tune", horizon=horizon, configuration={"n": n}, chosen=n == 1, excluded=why
+        )
+        for n, runs, horizon, why in [
+            (1, 2, 100, ""),
+            (1, 2, 1000, ""),
+            (2, 2, 100, ""),
+            (3, 1, 100, "slow"),
+            (3, 1, 1000, "slow"),
+        ]
+    ]
+    held = Results("t", tuple(tuned), {})
+    assert tables.configurations(held, "chain", "a").title == "chain, a: 3 configurations"
+    made = tables.choices(held)
+    assert [cell.text for cell in made.rows[0][2:5]] == ["3", "1", "n=1"]
+    assert not any("drawing them towards" in note for note in made.notes)
+    more = sample([1.0] * 5, phase="tune", horizon=100, configuration={"n": 4})
+    uneven = tables.choices(Results("t", (*tuned, more), {}))
+    assert any("drawing them towards the common one" in note for note in uneven.notes)

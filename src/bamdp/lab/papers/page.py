@@ -1,7 +1,8 @@
 """The page on the reproduction, ``docs/reproduction.md``, and the README's part of it, made of exported files alone.
 
-Everything with a number of ours stands between marks (:mod:`bamdp.lab.papers.marks`) and is written by
-:func:`sections`; the rest is prose. Figures go to ``docs/images``. What has not been run is said to be missing.
+Every number of these studies stands between marks (:mod:`bamdp.lab.papers.marks`) and is written by :func:`sections`;
+the rest is prose, with numbers of the paper and some that were measured before with other programs. Figures go to
+``docs/images``. What has not been run is said to be missing.
 """
 
 from __future__ import annotations
@@ -126,19 +127,19 @@ def _published(results: Results, drawn: set[str]) -> str:
         _figure(
             drawn, "figure2-published", "Moving-average reward of all algorithms with Appendix C's parameters"
         ),
+        _notes(results),
     )
 
 
 def _unfinished(evidence: Evidence) -> str:
-    whole = {"as published": evidence.whole("dss2020/published"), "fair": evidence.whole(*FAIR),
-             "ablation": evidence.whole("dss2020/ablation")}  # fmt: skip
+    whole = {name: evidence.studies.get(name) for name in STUDIES}
     parts = []
     for name, results in whole.items():
         held = [markdown(table) for table in unfinished(results)] if results is not None else []
         if held:
-            parts.append(_join(f"In the study *{name}*:", *held))
+            parts.append(_join(f"In `{name}`:", *held))
     if any(results is None for results in whole.values()):
-        names = ", ".join(name for name, results in whole.items() if results is None)
+        names = ", ".join(f"`{name}`" for name, results in whole.items() if results is None)
         parts.append(f"Not run at all yet: {names}.")
     return _join(*parts) or MISSING
 
@@ -154,6 +155,7 @@ def _fair(results: Results, drawn: set[str]) -> str:
         _figure(
             drawn, "figure2-fair", "Moving-average reward of all algorithms with what the protocol chose"
         ),
+        _notes(results),
     )
 
 
@@ -183,6 +185,7 @@ def _ablation(results: Results, drawn: set[str]) -> str:
             drawn, "ablation_beliefs", "Share of the optimum against the prior's sparsity and the discount"
         ),
         _folded("Every configuration", ablation_tables(results)),
+        _notes(results),
     )
 
 
@@ -191,6 +194,11 @@ def _readme(results: Results, drawn: set[str]) -> str:
         drawn, "figure2-fair", "Moving-average reward of all algorithms in the paper's five worlds", README
     )
     return _join(markdown(matrix(results)), _list(words.ranking(results)), figure)
+
+
+def _notes(results: Results) -> str:
+    """What the studies themselves say: how they were run, and what was excluded."""
+    return _join("How it was run:", _list(results.notes)) if results.notes else ""
 
 
 def _figure(drawn: set[str], stem: str, description: str, page: Path = PAGE) -> str:

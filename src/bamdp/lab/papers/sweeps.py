@@ -19,6 +19,7 @@ from bamdp.lab.groups import file_stem
 from bamdp.lab.papers.library import paper_study
 from bamdp.lab.results import EVALUATE, Results, Sample
 from bamdp.lab.statistics import Estimate, estimate, standard_error
+from bamdp.lab.study import Study
 from bamdp.lab.tables import Cell, Table
 from bamdp.lab.tables.notes import warning
 from bamdp.lab.tables.table import MISSING, decimals, mean_error, number, settings, text, value_interval
@@ -78,7 +79,7 @@ def points(results: Results, environment: str) -> tuple[Point, ...]:
             Point(
                 sample.algorithm,
                 sample,
-                _value(sample),
+                value_of(sample.algorithm, sample.configuration),
                 _full(sample.configuration) == home,
                 gap,
                 bool(key in gaps and adjusted[key] <= LEVEL),
@@ -96,6 +97,37 @@ def base_configuration(environment: str) -> Mapping[str, Any]:
         if cell.algorithm == "dss-pi" and cell.place.label == environment
     )
     return _full(cell.configurations[0])
+
+
+def value_of(sweep: str, configuration: Mapping[str, Any]) -> Any:
+    """What a sweep's configuration is called: the value of its parameter, or N, M, K, H."""
+    full = _full(configuration)
+    if sweep in KEYS:
+        return full.get(KEYS[sweep])
+    return "(" + ",".join(str(full[key]) for key in SHAPE.values()) + ")"
+
+
+def values(sweep: str, environment: str) -> list[Any]:
+    """All that the study asks for, in increasing order; none where it has no such sweep."""
+    return sorted(value_of(sweep, configuration) for configuration in _planned(sweep, environment))
+
+
+def has_base(sweep: str, environment: str) -> bool:
+    """Whether the study's sweep contains Appendix C's configuration."""
+    home = base_configuration(environment)
+    return any(_full(configuration) == home for configuration in _planned(sweep, environment))
+
+
+@cache
+def _planned(sweep: str, environment: str) -> tuple[Mapping[str, Any], ...]:
+    cells = _ablation().cells
+    found = (c.configurations for c in cells if (c.algorithm, c.place.label) == (sweep, environment))
+    return next(found, ())
+
+
+@cache
+def _ablation() -> Study:
+    return paper_study("dss2020/ablation")
 
 
 def ablation_tables(results: Results) -> list[Table]:
@@ -133,14 +165,6 @@ def _row(point: Point, shown: int) -> tuple[Cell, ...]:
         else value_interval(point.less_base, shown),
         text(word),
     )
-
-
-def _value(sample: Sample) -> Any:
-    """What a sweep's configuration is called: the value of its parameter, or N, M, K, H."""
-    configuration = _full(sample.configuration)
-    if sample.algorithm in KEYS:
-        return configuration.get(KEYS[sample.algorithm])
-    return "(" + ",".join(str(configuration[key]) for key in SHAPE.values()) + ")"
 
 
 def _full(configuration: Mapping[str, Any]) -> dict[str, Any]:

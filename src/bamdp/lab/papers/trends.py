@@ -1,16 +1,18 @@
 """Does more of it pay? The largest value of each sweep of the ablation against a smaller one that was fixed beforehand.
 
 The reference is Appendix C's value, or the middle of a sweep that does not contain it: were it the best of the sweep,
-luck would make the largest value look worse than it is.
+luck would make the largest value look worse than it is. Both are taken from the study, not from what has been run so
+far: a sweep without them is left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from bamdp.lab.comparisons import LEVEL, differences, holm, sign_flip_p
-from bamdp.lab.papers.sweeps import Point, points
+from bamdp.lab.papers.sweeps import Point, base_configuration, has_base, points, value_of, values
 from bamdp.lab.results import Results
 from bamdp.lab.statistics import Estimate, estimate
 from bamdp.lab.tables import Table
@@ -50,13 +52,13 @@ def trends(results: Results) -> list[Trend]:
         Trend(
             environment,
             last.sweep,
-            f"{held[0].label} … {held[-1].label}",
+            f"{planned[0]:g} … {planned[-1]:g}",
             reference.label,
             last.label,
             estimate(lambda x, axis: x.mean(axis), gap),
             bool(p <= LEVEL),
         )
-        for (environment, reference, last, held), gap, p in zip(found, gaps, adjusted)
+        for (environment, reference, last, planned), gap, p in zip(found, gaps, adjusted)
     ]
 
 
@@ -92,11 +94,14 @@ def _table(found: Sequence[Trend], warned: str) -> Table:
     )
 
 
-def _extremes(results: Results, environment: str) -> Iterator[tuple[str, Point, Point, list[Point]]]:
+def _extremes(results: Results, environment: str) -> Iterator[tuple[str, Point, Point, list[Any]]]:
+    """Reference and largest value as the study has them; sweeps of which one has not been run are left out."""
     for sweep in GROWING:
-        held = [p for p in points(results, environment) if p.sweep == sweep]
-        if len(held) < 2:
+        planned = values(sweep, environment)
+        held = {p.value: p for p in points(results, environment) if p.sweep == sweep}
+        if len(planned) < 2:
             continue
-        reference = next((p for p in held if p.base), held[len(held) // 2])
-        if reference is not held[-1]:
-            yield environment, reference, held[-1], held
+        home = value_of(sweep, base_configuration(environment))
+        reference = home if has_base(sweep, environment) else planned[len(planned) // 2]
+        if reference != planned[-1] and {reference, planned[-1]} <= set(held):
+            yield environment, held[reference], held[planned[-1]], planned

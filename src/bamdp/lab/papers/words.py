@@ -93,16 +93,23 @@ def ranking(results: Results) -> list[str]:
         return []
     first = next(row for row in table.rows if row[0].text == ranked[0])
     wins = Counter(name for group in columns(results) for name in group.near_best)
-    lines = [
-        f"Of the {len(ranked)} that are complete in all environments, {ranked[0]} has the highest normalised score "
-        f"(IQM {first[1].text}), followed by {', '.join(ranked[1:3])}; "
-        + ", ".join(f"{name} is number {ranked.index(name) + 1}" for name in DSS if name in ranked)
-        + "."
-    ]
+    lines = [_order(ranked, first[1].text)]
     if wins:
         listed = ", ".join(f"{name} {count}" for name, count in wins.most_common())
         lines.append(f"In how many environments each is the best or not distinguishable from it: {listed}.")
     return lines
+
+
+def _order(ranked: list[str], score: str) -> str:
+    """Who is first by the normalised score, who follows, and which number DSS is; one alone is no order."""
+    if len(ranked) == 1:
+        return f"Only {ranked[0]} is complete in all environments: normalised score (IQM) {score}."
+    places = [f"{name} is number {ranked.index(name) + 1}" for name in DSS if name in ranked]
+    first = (
+        f"Of the {len(ranked)} that are complete in all environments, {ranked[0]} has the highest normalised score "
+        f"(IQM {score}), followed by {' and '.join(ranked[1:3])}"
+    )
+    return "; ".join([first, *([", ".join(places)] if places else [])]) + "."
 
 
 def choices_of_priors(results: Results) -> list[str]:
@@ -112,10 +119,11 @@ def choices_of_priors(results: Results) -> list[str]:
         return []
     sparse = Counter(s.configuration["prior.beta"] for s in held if s.configuration["prior"] == "sparse")
     listed = ", ".join(f"β = {beta:g} in {count}" for beta, count in sorted(sparse.items()))
+    betas = f" ({listed})" if listed else ""
     flat = sum(s.configuration["prior"] == "flat" for s in held)
     lines = [
-        f"Of {len(held)} cells in which a prior was to be chosen, the sparse one was in {sum(sparse.values())} "
-        f"({listed}), the flat one in {flat}."
+        f"Of {len(held)} cells in which a prior was to be chosen, the sparse one was in {sum(sparse.values())}"
+        f"{betas}, the flat one in {flat}."
     ]
     for group in columns(results):
         own = [s for s in held if s.environment == group.environment]
@@ -132,13 +140,13 @@ def choices_of_priors(results: Results) -> list[str]:
 
 
 def ceiling(results: Results | None) -> list[str]:
-    """What one who knows the maze gets with the paper's discount."""
+    """What one who knows the maze gets, at best and with the discount of Appendix C's configurations."""
     known = None if results is None else results.ceilings.get("maze")
-    if known is None:
+    if results is None or known is None:
         return []
     return [
-        f"One who knows the maze gets {known.optimum:.0f} in as many steps, and with the policy that is optimal for "
-        f"γ = 0.95 only {known.discounted:.0f}."
+        f"One who knows the maze gets {known.optimum:.0f} in {results.horizon('maze')} steps, and with the policy "
+        f"that is optimal for γ = {known.discount:g} only {known.discounted:.0f}."
     ]
 
 

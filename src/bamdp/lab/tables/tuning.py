@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from itertools import groupby
 
 import numpy as np
@@ -14,13 +15,21 @@ from bamdp.lab.statistics import standard_error
 from bamdp.lab.tables.notes import warning
 from bamdp.lab.tables.table import MISSING, Cell, Table, decimals, mean_error, number, settings, text
 
+SELECTED = (
+    "Selected by the mean total reward over the tuning runs (one choice for all environments together: by the mean of "
+    "total / optimal total over them), among configurations within the time limit."
+)
+SHRUNK = (
+    "Where numbers of runs differ, means were compared after drawing them towards the common one, the more the fewer "
+    "the runs, so the highest mean need not be the one selected."
+)
 MIXED = "Means over different numbers of steps are not comparable; the longest stand first."
 
 
 def configurations(results: Results, environment: str, algorithm: str) -> Table:
     """Every configuration that was tried, the chosen one first, then by mean total reward."""
     samples = results.select(TUNE, environment, algorithm)
-    varied = differing(samples)
+    varied, count = differing(samples), _distinct(samples)
     errors = {id(sample): standard_error(sample.totals) for sample in samples}
     shown = decimals(errors.values())
     rows = [_tried(sample, varied, errors[id(sample)], shown) for sample in sorted(samples, key=_order)]
@@ -31,7 +40,7 @@ def configurations(results: Results, environment: str, algorithm: str) -> Table:
     )
     return Table(
         file_stem(f"tuning_{environment}_{algorithm}"),
-        f"{environment}, {algorithm}: {len(samples)} configurations",
+        f"{environment}, {algorithm}: {count} configurations",
         (*varied, "steps", "runs", "total reward", "ms/step", "remark"),
         tuple(rows),
         "r" * len(varied) + "rrrrl",
@@ -55,9 +64,7 @@ def choices(results: Results) -> Table:
         ("environment", "algorithm", "tried", "excluded", "chosen", "total reward", "ms/step"),
         tuple(_choice(samples) for samples in cells),
         "llrrlrr",
-        (
-            "Selected on the mean total reward over the tuning runs, among configurations within the time limit.",
-        ),
+        (SELECTED, *([SHRUNK] if any(map(_uneven, cells)) else [])),
         (),
         warning(results),
     )
@@ -143,8 +150,7 @@ def _place(results: Results, sample: Sample) -> tuple[int, int]:
 
 def _choice(samples: list[Sample]) -> tuple[Cell, ...]:
     varied, chosen = differing(samples), [s for s in samples if s.chosen]
-    out = sum(bool(s.excluded) for s in samples)
-    tried = len({repr(dict(s.configuration)) for s in samples})
+    out, tried = _distinct([s for s in samples if s.excluded]), _distinct(samples)
     first = (
         text(samples[0].environment),
         text(samples[0].algorithm),
@@ -154,7 +160,7 @@ def _choice(samples: list[Sample]) -> tuple[Cell, ...]:
     if not chosen:
         return (
             *first,
-            text("none yet" if out < len(samples) else "none: all were excluded"),
+            text("none yet" if out < tried else "none: all were excluded"),
             text(MISSING),
             text(MISSING),
         )
@@ -163,6 +169,17 @@ def _choice(samples: list[Sample]) -> tuple[Cell, ...]:
     error = standard_error(best.totals)
     mean = mean_error(best.totals.mean() if best.runs else np.nan, error, decimals([error]))
     return *first, text(words), mean, number(best.ms_per_step.mean() if best.runs else np.nan)
+
+
+def _distinct(samples: Sequence[Sample]) -> int:
+    """How many configurations: under screening one may have runs of two lengths."""
+    return len({repr(dict(sample.configuration)) for sample in samples})
+
+
+def _uneven(samples: Sequence[Sample]) -> bool:
+    """Whether configurations that might have been chosen were compared on different numbers of runs."""
+    held = [(s.horizon, s.runs) for s in samples if not s.excluded]
+    return len(set(held)) > len({horizon for horizon, _ in held})
 
 
 def _trouble(sample: Sample) -> tuple[Cell, ...]:
