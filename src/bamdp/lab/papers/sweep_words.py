@@ -58,7 +58,7 @@ def beliefs(results: Results) -> list[str]:
 def _best_beliefs(results: Results, sweep: str) -> Iterator[str]:
     for environment in results.environments:
         held = [p for p in points(results, environment) if p.sweep == sweep]
-        if not any(p.base for p in held):
+        if len(held) < 2 or not any(p.base for p in held):
             continue
         best = _best(held)
         gain = "Appendix C's own" if best.base else f"{signed(best.less_base)}, {_told(best)}"
