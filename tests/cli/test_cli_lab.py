@@ -304,11 +304,11 @@ def test_lab_alone_tells_its_commands(capsys):
         ("reproduce figure3 --algorithms dss-spars", "did you mean 'dss-sparse'"),
         (
             "reproduce figure3 table1 --environments grid5",
-            "contests and agents of its own; ask for it in a command",
+            "has contests and agents of its own, so to name some takes another command; drop --environments",
         ),
         ("reproduce figure3 tabel1", "did you mean 'table1'"),
         ("reproduce page", "made of exported files alone; say which: --from"),
-        ("reproduce page table1 --from .", "the page is made by itself; ask for table1 in a command"),
+        ("reproduce page table1 --from .", "the page is made by itself; ask for table1 in another command"),
         ("reproduce page --from . --json", "the page is one whole"),
         ("reproduce page --from . --as fair --store x", "drop --as, --store"),
         (

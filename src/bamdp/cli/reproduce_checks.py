@@ -61,7 +61,7 @@ def parts_of(wanted: dict[str, Target], given: argparse.Namespace) -> dict[str, 
 def _check_page(given: argparse.Namespace) -> None:
     others = [name for name in given.targets if name != PAGE]
     if others:
-        raise ValueError(f"the page is made by itself; ask for {', '.join(others)} in a command of their own")
+        raise ValueError(f"the page is made by itself; ask for {', '.join(others)} in another command")
     if not given.exports:
         raise ValueError("the page is made of exported files alone; say which: --from results/dss2020")
     _refuse(
@@ -80,7 +80,7 @@ def _check_figure3(given: argparse.Namespace) -> None:
 
     others = [name for name in given.targets if name != FIGURE3]
     if others:
-        why = f"{FIGURE3} has contests and agents of its own; ask for it in a command of its own"
+        why = f"{FIGURE3} has contests and agents of its own, so to name some takes another command"
         _refuse(given, ("environments", "algorithms"), why)
     why = f"{FIGURE3} keeps its runs in runs.jsonl, in the folder that --output names, and goes on from them"
     _refuse(given, ("way", "exports", "json", "store", "cluster", "retry_failed"), why)
