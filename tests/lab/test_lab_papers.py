@@ -114,7 +114,7 @@ def test_in_the_fair_one_everybody_has_the_same_chances():
     study = paper_study("dss2020/fair")
     counts = {cell.algorithm: len(cell.configurations) for cell in study.cells}
     assert counts == {name: 15 if name == "bayes-greedy" else 48 for name in FAIR}
-    assert study.tuning.runs == 100  # so that budgets are used
+    assert study.tuning.runs == 50  # so that budgets are used
     for cell in study.cells:
         priors = Counter((c["prior"], c.get("prior.beta")) for c in cell.configurations)
         assert len(priors) == (1 if cell.algorithm in ("rmax", "q-learning") else 5), cell.label
