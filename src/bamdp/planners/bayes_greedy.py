@@ -27,7 +27,7 @@ from bamdp._serial import known
 from bamdp.beliefs import verbs
 from bamdp.beliefs.base import Belief
 from bamdp.beliefs.models import mean_model
-from bamdp.planners.base import Candidate, Plan, Planner
+from bamdp.planners.base import Candidate, Plan, Planner, greedy
 from bamdp.planners.workspace import Workspace, new_workspace
 
 MAX_ROUNDS = 100_000
@@ -82,14 +82,14 @@ class BayesGreedy(Planner):
         return Memory(new_workspace(belief), discount)
 
     def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        return int(np.nanargmax(self._values(memory, belief, state)))
+        return greedy(self._values(memory, belief, state))
 
     def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         values = self._values(memory, belief, state)
         candidates = tuple(
             Candidate(a, float(q), spread=0.0) for a, q in enumerate(values) if not np.isnan(q)
         )
-        best = int(np.nanargmax(values))
+        best = greedy(values)
         return Plan(best, float(values[best]), candidates)
 
     def _values(self, memory: Memory, belief: Belief, state: int) -> np.ndarray:

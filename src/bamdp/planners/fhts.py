@@ -35,7 +35,7 @@ from bamdp._kernels.jit import JIT, kernel, primitive
 from bamdp._serial import known
 from bamdp.beliefs import verbs
 from bamdp.beliefs.base import Belief
-from bamdp.planners.base import Candidate, Plan, Planner
+from bamdp.planners.base import Candidate, Plan, Planner, greedy
 
 FITS, NO_ROOM, FULL = 0, verbs.NO_ROOM, -2
 FIRST_ROOM = 1 << 12  # slots of the first table
@@ -324,7 +324,7 @@ class FHTS(Planner):
         return Memory(discount, FIRST_ROOM, 4 * belief.n_states + 64)
 
     def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        return int(np.nanargmax(self._search(memory, belief, state)[0]))
+        return greedy(self._search(memory, belief, state)[0])
 
     def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         return self._plan(*self._search(memory, belief, state))
@@ -340,7 +340,7 @@ class FHTS(Planner):
         candidates = tuple(
             Candidate(a, float(q), spread=0.0) for a, q in enumerate(values) if not np.isnan(q)
         )
-        best = int(np.nanargmax(values))
+        best = greedy(values)
         details = {"hyper_states": int(table.size[COUNT]) + 1, "merged": int(table.size[MERGED])}
         return Plan(best, float(values[best]), candidates, details=details)
 

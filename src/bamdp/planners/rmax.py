@@ -56,7 +56,7 @@ from bamdp.beliefs.counts import (
     push_count,
     with_count_room,
 )
-from bamdp.planners.base import Candidate, Plan, Planner, Transition
+from bamdp.planners.base import Candidate, Plan, Planner, Transition, greedy
 from bamdp.planners.workspace import Workspace, new_workspace
 
 MAX_ROUNDS = 100_000
@@ -204,7 +204,7 @@ class RMax(Planner):
         return memory
 
     def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        return int(np.nanargmax(self._values(memory, belief, state)))
+        return greedy(self._values(memory, belief, state))
 
     def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         q = self._values(memory, belief, state)
@@ -214,7 +214,7 @@ class RMax(Planner):
             for a in range(belief.n_actions)
             if not np.isnan(q[a])
         )
-        best = int(np.nanargmax(q))
+        best = greedy(q)
         details = {
             "known": tuple(c.action for c in candidates if c.count >= self.known_after),
             "known_pairs": int((tries >= self.known_after).sum()),

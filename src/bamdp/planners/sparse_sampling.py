@@ -34,7 +34,7 @@ from bamdp._kernels.jit import kernel, primitive
 from bamdp._serial import known
 from bamdp.beliefs import verbs
 from bamdp.beliefs.base import Belief
-from bamdp.planners.base import Candidate, Plan, Planner
+from bamdp.planners.base import Candidate, Plan, Planner, greedy
 from bamdp.planners.tree import NONE, TreeBuilder, draw_step, take_back
 
 REWARD, TOTAL, SQUARES, BEST = range(4)  # columns of Tree.sums
@@ -178,7 +178,7 @@ class SparseSampling(Planner):
         belief.call(
             search, belief.T, belief.R, belief.space, self.width, memory.discount, memory.tree, state, rng
         )
-        return int(np.nanargmax(memory.tree.value))
+        return greedy(memory.tree.value)
 
     def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)
