@@ -41,3 +41,16 @@ def test_a_copy_begins_anew():
     call(kernels.scaled, np.arange(3.0), 2)
     for twin in (copy.deepcopy(call), pickle.loads(pickle.dumps(call))):
         assert twin(kernels.scaled, np.arange(3.0), 2) == 2.0
+
+
+def test_what_is_derived_is_made_anew_only_for_another_object():
+    call, made = Calls(), []
+
+    def doubled(values):
+        made.append(values)
+        return [2 * v for v in values]
+
+    one, twin = [1, 2], [1, 2]
+    assert call.derived(doubled, one) is call.derived(doubled, one)
+    assert call.derived(doubled, twin) == [2, 4]
+    assert [values is one for values in made] == [True, False]

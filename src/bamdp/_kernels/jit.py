@@ -201,6 +201,7 @@ class Calls:
 
     def __init__(self) -> None:
         self._last: dict[Any, tuple[Callable[..., Any], tuple[Any, ...]]] = {}
+        self._derived: dict[Callable[[Any], Any], tuple[Any, Any]] = {}
 
     def __call__(self, function: Callable[..., Any], *args: Any) -> Any:
         last = self._last.get(function)
@@ -222,6 +223,13 @@ class Calls:
             if compiled is not None:
                 self._last[function] = compiled.entry_point, args
         return result
+
+    def derived(self, function: Callable[[Any], Any], source: Any) -> Any:
+        """``function(source)``, done anew only when ``source`` is another object than the last time."""
+        last = self._derived.get(function)
+        if last is None or last[0] is not source:
+            last = self._derived[function] = source, function(source)
+        return last[1]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Calls, ()  # copies and pickles begin anew

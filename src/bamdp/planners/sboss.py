@@ -260,7 +260,7 @@ class SBOSS(Planner):
         if memory.due:
             return
         row = seen.s * belief.n_actions + seen.a
-        T = as_dirichlet(belief.T)
+        T = belief.call.derived(as_dirichlet, belief.T)
         if isinstance(belief.R, KnownState):
             memory.movement = belief.call(moved, T, memory.then, row, belief.n_states)
         else:
@@ -273,7 +273,7 @@ class SBOSS(Planner):
 
     def _take_snapshot(self, memory: Memory, belief: Belief) -> None:
         epsilon = 0.0 if self.epsilon is None else float(self.epsilon)
-        T = as_dirichlet(belief.T)
+        T = belief.call.derived(as_dirichlet, belief.T)
         while True:
             end = belief.call(
                 take_snapshot,
