@@ -158,7 +158,7 @@ def test_the_command_prints_a_table_and_draws(tiny, tmp_path, capsys):
         (["--algorithms", "dqn"], "did you mean 'bdqn'"),
         (["--jobs", "0"], "jobs must be at least 1"),
         (["--environments", "lifetime-10", "--algorithms", "bdqn"], "none of these contestants"),
-        (["--json"], "has no JSON form"),
+        (["--json"], "keeps its runs in runs.jsonl"),
     ],
 )
 def test_bad_arguments_end_in_one_line(arguments, words, tmp_path, capsys):

@@ -23,7 +23,7 @@ def do(given: argparse.Namespace) -> int:
                 "env": given.env,
                 "n_states": env.n_states,
                 "n_actions": env.n_actions,
-                "discount": given.discount,
+                "discount": figures.pop("discount"),
                 "steps": steps,
                 "value": figures.pop("value"),
                 "gain": figures.pop("gain"),

@@ -206,7 +206,7 @@ def _add_errors(app: FastAPI) -> None:
 
 
 def listen(host: str, port: int | None) -> socket.socket:
-    """A socket; without a port the first free one from 8137 on."""
+    """A socket that listens; without a port on the first free one from 8137 on."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     last: OSError | None = None
     for number in range(8137, 8157) if port is None else [port]:
@@ -214,6 +214,7 @@ def listen(host: str, port: int | None) -> socket.socket:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             server.bind((host, number))
+            server.listen()  # now, so that the address that is told can be called at once, and nobody else has it
         except OSError as error:
             server.close()
             last = error
