@@ -34,5 +34,8 @@ def live_through(study, store, result):
 
 def contents(store):
     """What must be the same whoever ran it: rewards by identity."""
+    store.connection.execute("BEGIN")  # one look at all tables: others may be writing
     traces = dict(store.connection.execute("SELECT run, rewards FROM traces"))
-    return {r.id: (r.status, r.steps, r.total, traces.get(r.id)) for r in store.all_records()}
+    records = store.all_records()
+    store.connection.execute("COMMIT")
+    return {r.id: (r.status, r.steps, r.total, traces.get(r.id)) for r in records}
