@@ -16,7 +16,8 @@ from lab_samples import sample
 
 from bamdp.ceilings import Ceilings
 from bamdp.lab.papers import paper_study
-from bamdp.lab.papers.evidence import Evidence, gathered
+from bamdp.lab.papers.evidence import Evidence, gathered, named_after
+from bamdp.lab.papers.library import STUDIES
 from bamdp.lab.papers.marks import fill, marked
 from bamdp.lab.papers.page import NOT_YET, PAGE, README, publish, sections
 from bamdp.lab.papers.words import ranking
@@ -132,7 +133,7 @@ def test_rows_stand_beside_the_paper_with_interval_and_verdict(written):
     assert [row.split("|")[-2].strip() for row in rows] == ["worse", "agrees", "agrees"]
     assert " to " in rows[0]
     assert (
-        "Of the 25 entries of Table 1, 3 were run here in full: 2 agree, 0 are better here, 1 worse."
+        "Of the 25 entries of Table 1, 3 were run here in full; in agreement: 2, better here: 0, worse: 1."
         in written["published"]
     )
     assert "Worse here: dss-rtdp in grid5." in written["published"]
@@ -373,3 +374,12 @@ def test_a_part_that_nobody_writes_is_an_error_and_backslashes_stay():
     with pytest.raises(ValueError, match="'a' that nobody writes; known are b"):
         fill(text, {"b": ""})
     assert "double\\_loop \\1" in fill(text, {"a": "double\\_loop \\1"})
+
+
+def test_what_a_file_happens_to_have_of_another_study_is_no_run_of_that_one(tmp_path):
+    for name in ("published.runs.xz", "single.runs.xz"):
+        (tmp_path / name).touch()
+    assert named_after([tmp_path]) == ["dss2020/published", "dss2020/single"]
+    assert named_after([tmp_path / "single.runs.xz"]) == ["dss2020/single"]
+    (tmp_path / "mine.runs.xz").touch()
+    assert named_after([tmp_path / "mine.runs.xz"]) == list(STUDIES)

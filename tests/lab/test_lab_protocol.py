@@ -416,7 +416,7 @@ def test_results_tell_what_is_missing(store):
     with store.claims.driving():
         agenda = agenda_of(study, store)
         agenda.finish(agenda.take(), outcome())
-    assert "not complete, 5 or more runs are missing" in results(study, store).waiting[-1]
+    assert "not complete, 5 or more runs are missing" in list(results(study, store).waiting.values())[-1]
 
 
 def test_two_labels_of_the_same_thing_share_their_runs(store):

@@ -130,6 +130,6 @@ def results_json(results: Results) -> dict[str, Any]:
         "quick": results.quick,
         "samples": samples_json(results),
         "ceilings": {label: dataclasses.asdict(found) for label, found in results.ceilings.items()},
-        "notes": [*results.notes, *results.waiting],
+        "notes": [*results.notes, *results.waiting.values()],
         "version": bamdp.__version__,
     }

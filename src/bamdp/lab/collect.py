@@ -67,7 +67,7 @@ def wanted(study: Study, cell: Cell, course: Course | None = None) -> list[Part]
 def results(study: Study, store: Store) -> Results:
     """What is there of a study, complete or not; what is missing is said in ``waiting``."""
     samples: list[Sample] = []
-    notes, waiting = list(study.notes), []
+    notes, waiting = list(study.notes), {}
     for cell in study.cells:
         course, missing = follow(study, cell, store)
         parts = wanted(study, cell, course)
@@ -78,7 +78,8 @@ def results(study: Study, store: Store) -> Results:
                 f"{cell.label}: every configuration is excluded, so nothing was chosen or evaluated."
             )
         if missing or not course.decided:
-            waiting.append(f"{cell.label}: not complete, {len(missing)} or more runs are missing.")
+            words = f"{cell.label}: not complete, {len(missing)} or more runs are missing."
+            waiting[cell.place.label, cell.algorithm] = words
     known = {
         place.label: found
         for place in study.places
@@ -86,9 +87,7 @@ def results(study: Study, store: Store) -> Results:
     }
     horizons = {place.label: place.steps for place in study.places}
     cells = tuple((cell.place.label, cell.algorithm) for cell in study.cells if cell.place.runs)
-    return Results(
-        study.title, tuple(samples), known, study.quick, tuple(notes), horizons, cells, tuple(waiting)
-    )
+    return Results(study.title, tuple(samples), known, study.quick, tuple(notes), horizons, cells, waiting)
 
 
 def _evaluated(course: Course, number: int) -> bool:

@@ -37,7 +37,7 @@ def merged(parts: Sequence[Results]) -> Results:
         tuple(dict.fromkeys(chain.from_iterable(part.notes for part in parts))),
         lengths,
         tuple(chain.from_iterable(part.cells for part in parts)),
-        tuple(dict.fromkeys(chain.from_iterable(part.waiting for part in parts))),
+        {cell: line for part in parts for cell, line in part.waiting.items()},
     )
 
 

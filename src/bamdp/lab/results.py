@@ -73,7 +73,9 @@ class Results:
     cells: tuple[
         tuple[str, str], ...
     ] = ()  # (environment, algorithm) that the study evaluates, also those without runs
-    waiting: tuple[str, ...] = ()  # a line for each cell of which runs are missing
+    waiting: Mapping[tuple[str, str], str] = field(
+        default_factory=dict
+    )  # cells of which runs are missing, in a line each
 
     @property
     def environments(self) -> tuple[str, ...]:

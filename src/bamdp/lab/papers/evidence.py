@@ -12,7 +12,7 @@ from bamdp.lab.collect import results
 from bamdp.lab.completeness import complete, merged
 from bamdp.lab.groups import Group, groups
 from bamdp.lab.papers import printed
-from bamdp.lab.papers.exports import is_empty, opened
+from bamdp.lab.papers.exports import ENDING, files_of, is_empty, opened
 from bamdp.lab.papers.library import STUDIES, paper_study
 from bamdp.lab.results import EVALUATE, TUNE, Results, Sample
 from bamdp.lab.store import Store
@@ -55,11 +55,19 @@ class Evidence:
 def gathered(paths: Sequence[str | Path], *, quick: bool = False) -> Iterator[Evidence]:
     """The evidence in these files and folders, for as long as the block lasts: figures read every step's reward.
 
-    A folder may be empty: then nothing has been run yet.
+    A folder may be empty: then nothing has been run yet. Studies share runs, so what a file of one study happens to
+    have of another is not taken for that one having been run: files are of the study that they are named after, if any.
     """
-    with opened([path for path in paths if not is_empty(Path(path))]) as store:
-        found = {name: results(paper_study(name, quick=quick), store) for name in STUDIES}
+    held = [Path(path) for path in paths if not is_empty(Path(path))]
+    with opened(held) as store:
+        found = {name: results(paper_study(name, quick=quick), store) for name in named_after(held)}
         yield Evidence({name: held for name, held in found.items() if held.samples}, _source(store))
+
+
+def named_after(paths: Sequence[Path]) -> list[str]:
+    """The studies that files are named after; all of them where no file is."""
+    stems = {file.name.removesuffix(ENDING) for path in paths for file in files_of(path)}
+    return [name for name in STUDIES if name.rpartition("/")[2] in stems] or list(STUDIES)
 
 
 def _source(store: Store) -> str:

@@ -116,7 +116,8 @@ def _targets(evidence: Evidence) -> str:
 
 def _finished(results: Results, environment: str, algorithm: str) -> bool:
     found = results.select(EVALUATE, environment, algorithm)
-    return bool(found) and all(sample.complete for sample in found)
+    waits = (environment, algorithm) in results.waiting
+    return not waits and bool(found) and all(sample.complete for sample in found)
 
 
 def _published(results: Results, drawn: set[str]) -> str:

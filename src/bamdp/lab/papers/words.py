@@ -58,8 +58,9 @@ def agreement(results: Results) -> list[str]:
     rows = sum(len(row) for row in printed.paper()["table1"].values())
     counts = Counter(verdict.word for verdict in found.values())
     lines = [
-        f"Of the {rows} entries of Table 1, {len(found)} were run here in full: {counts[printed.AGREES]} agree, "
-        f"{counts[printed.BETTER]} are better here, {counts[printed.WORSE]} worse."
+        f"Of the {rows} entries of Table 1, {len(found)} were run here in full; "
+        f"in agreement: {counts[printed.AGREES]}, "
+        f"better here: {counts[printed.BETTER]}, worse: {counts[printed.WORSE]}."
     ]
     for word in (printed.BETTER, printed.WORSE):
         listed = [f"{s.algorithm} in {s.environment}" for s, verdict in found.items() if verdict.word == word]

@@ -23,7 +23,7 @@ def warning(results: Results) -> str:
 
 def remarks(results: Results) -> list[str]:
     """The study's notes, and what is missing: cell by cell, or in one line if they are many."""
-    waiting = list(results.waiting)
+    waiting = list(results.waiting.values())
     if len(waiting) > MANY:
         waiting = [f"{len(waiting)} cells are not complete, see the table."]
     return [*results.notes, *waiting]
