@@ -35,7 +35,8 @@ from bamdp._kernels.jit import inner, primitive
 from bamdp._kernels.random import below, uniform
 from bamdp._serial import known
 from bamdp.beliefs import verbs
-from bamdp.beliefs.base import Prior, with_room
+from bamdp.beliefs.base import Prior
+from bamdp.beliefs.count_verbs import register_count_verbs
 from bamdp.beliefs.counts import (
     COUNT,
     NEXT,
@@ -44,15 +45,11 @@ from bamdp.beliefs.counts import (
     START,
     TOTAL,
     Counts,
-    commit_count,
     draw_new_outcomes,
     empty_counts,
     find,
-    pop_count,
-    push_count,
     push_new,
     push_slot,
-    with_count_room,
 )
 
 MEMO_BITS = 14
@@ -79,6 +76,9 @@ class SparseState(NamedTuple):
         np.ndarray
     )  # float64 [FEW_DRAWS (FEW_DRAWS+1) / 2, S+1]: P(size <= k | k₀, n); [:, 0] = 1 if filled
     mark: np.ndarray  # int64 [S+1] scratch of draw_new_outcomes
+
+
+register_count_verbs(SparseState)
 
 
 @primitive
@@ -179,16 +179,6 @@ def _advance(T, row, rng):
     return s2
 
 
-@verbs.push.register(SparseState)
-def _push(T, row, s2):
-    push_count(T.counts, row, s2)
-
-
-@verbs.pop.register(SparseState)
-def _pop(T):
-    pop_count(T.counts)
-
-
 @verbs.probability.register(SparseState)
 def _probability(T, row, s2):
     n_states = T.base.shape[0] - 1
@@ -206,11 +196,6 @@ def _probability(T, row, s2):
 def _log_probability(T, row, s2):
     p = verbs.probability(T, row, s2)
     return math.log(p) if p > 0.0 else -np.inf
-
-
-@verbs.choose.register(SparseState)
-def _choose(T, rng):
-    return 0
 
 
 @primitive
@@ -340,11 +325,6 @@ def _concentration(T, row):
     return 1.0 / inverse
 
 
-@verbs.commit.register(SparseState)
-def _commit(T, row):
-    commit_count(T.counts, row)
-
-
 @known
 @dataclass(frozen=True, kw_only=True)
 class SparseDirichlet(Prior):
@@ -421,8 +401,3 @@ class SparseDirichlet(Prior):
 def _log_gamma(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """log Γ, entry by entry; importing SciPy's takes longer than this ever does."""
     return np.array([math.lgamma(value) for value in x.tolist()])
-
-
-@with_room.register(SparseState)
-def _with_room(T: SparseState, depth: int) -> SparseState:
-    return T._replace(counts=with_count_room(T.counts, depth))

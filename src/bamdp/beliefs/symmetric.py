@@ -26,7 +26,7 @@ from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import below, exponential, uniform
 from bamdp._serial import known
 from bamdp.beliefs import verbs
-from bamdp.beliefs.base import with_room
+from bamdp.beliefs.count_verbs import register_count_verbs
 from bamdp.beliefs.counts import (
     COUNT,
     NEXT,
@@ -35,13 +35,10 @@ from bamdp.beliefs.counts import (
     START,
     TOTAL,
     Counts,
-    commit_count,
     draw_new_outcomes,
     find,
-    pop_count,
     push_count,
     push_slot,
-    with_count_room,
 )
 
 REST = 1e-12  # share of a row that may stay unresolved as background
@@ -55,6 +52,9 @@ class SymmetricState(NamedTuple):
     counts: Counts
     alpha: np.ndarray  # float64 [S*A]
     mark: np.ndarray  # int64 [S+1] scratch of draw_new_outcomes
+
+
+register_count_verbs(SymmetricState)
 
 
 @primitive
@@ -91,16 +91,6 @@ def _advance(T, row, rng):
     return s2
 
 
-@verbs.push.register(SymmetricState)
-def _push(T, row, s2):
-    push_count(T.counts, row, s2)
-
-
-@verbs.pop.register(SymmetricState)
-def _pop(T):
-    pop_count(T.counts)
-
-
 @verbs.probability.register(SymmetricState)
 def _probability(T, row, s2):
     slot = find(T.counts, row, s2)
@@ -111,11 +101,6 @@ def _probability(T, row, s2):
 @verbs.log_probability.register(SymmetricState)
 def _log_probability(T, row, s2):
     return math.log(verbs.probability(T, row, s2))
-
-
-@verbs.choose.register(SymmetricState)
-def _choose(T, rng):
-    return 0
 
 
 @verbs.sample_row.register(SymmetricState)
@@ -218,13 +203,3 @@ def _moments_row(T, row, index, mean, variance, at):
 @verbs.concentration.register(SymmetricState)
 def _concentration(T, row):
     return (T.mark.shape[0] - 1) * T.alpha[row] + T.counts.rows[row, TOTAL]
-
-
-@verbs.commit.register(SymmetricState)
-def _commit(T, row):
-    commit_count(T.counts, row)
-
-
-@with_room.register(SymmetricState)
-def _with_room(T: SymmetricState, depth: int) -> SymmetricState:
-    return T._replace(counts=with_count_room(T.counts, depth))

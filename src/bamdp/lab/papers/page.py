@@ -191,9 +191,7 @@ def _ablation(results: Results, drawn: set[str]) -> str:
 
 
 def _readme(results: Results, drawn: set[str]) -> str:
-    figure = _figure(
-        drawn, "figure2-fair", "Moving-average reward of all algorithms in the paper's five worlds", README
-    )
+    figure = _figure(drawn, "figure2-fair", "Moving-average reward of each algorithm, world by world", README)
     return _join(markdown(matrix(results)), _list(words.ranking(results)), figure)
 
 
