@@ -23,6 +23,7 @@ from bamdp.lab.comparisons import LEVEL
 from bamdp.lab.completeness import comparable, complete, merged, unfinished
 from bamdp.lab.papers import STUDIES, TARGETS, marks, parts, printed
 from bamdp.lab.papers.beside import beside_table2, speedup
+from bamdp.lab.papers.sweep_words import more
 from bamdp.lab.papers.sweeps import points
 from bamdp.lab.papers.trends import trends
 from bamdp.lab.results import Results
@@ -339,23 +340,44 @@ def test_trends_compare_what_the_study_names_and_wait_for_it(tmp_path):
     def without(sweep, value):
         key = {"N": "n_policies", "M": "n_samples"}[sweep]
         kept = (s for s in found.samples if s.algorithm != sweep or s.configuration[key] not in value)
-        return [(t.sweep, t.values, t.largest) for t in trends(replace(found, samples=tuple(kept)))]
+        return [(t.sweep, t.low, t.high) for t in trends(replace(found, samples=tuple(kept)))]
 
-    whole = [("N", "1 … 32", "32"), ("M", "1 … 32", "32")]
+    whole = [("N", "1", "2"), ("N", "2", "32"), ("M", "1", "2"), ("M", "2", "32")]
     assert without("N", ()) == whole
-    assert without("N", (1, 8)) == whole  # neither is compared
-    assert without("N", (32,)) == whole[1:]  # 16 is not the largest
-    assert without("M", (2,)) == whole[:1]  # nothing else takes the place of Appendix C's
+    assert without("N", (8,)) == whole  # it is not compared
+    assert without("N", (1,)) == whole[1:]
+    assert without("N", (32,)) == [whole[0], *whole[2:]]  # 16 is not the largest
+    assert without("M", (2,)) == whole[:2]  # nothing else takes the place of Appendix C's
+
+
+def test_a_plateau_is_a_rise_up_to_appendix_c_and_none_beyond(tmp_path):
+    def result(unit):
+        planner = unit.setting.planner
+        own = np.random.default_rng([unit.replicate, planner.n_samples]).normal()
+        return outcome(50.0 + 9.0 * min(planner.n_policies, 2) - planner.n_samples + own, steps=1000)
+
+    found = ablated(tmp_path, result)
+    assert [(t.sweep, t.half, t.word) for t in trends(found)] == [
+        ("N", "up to", "rises"),
+        ("N", "beyond", "no difference seen"),
+        ("M", "up to", "falls"),
+        ("M", "beyond", "falls"),
+    ]
+    assert more(found) == [
+        "Larger N: up to Appendix C's, rises in grid5; beyond it, no difference seen in grid5.",
+        "Larger M: up to Appendix C's, falls in grid5; beyond it, falls in grid5.",
+    ]
 
 
 def test_the_ablation_has_a_table_for_each_environment_and_two_figures(tmp_path):
     found = ablated(tmp_path, lambda u: outcome(50.0 + u.replicate, steps=1000))
-    table, more = TARGETS["ablation"].tables(found)
-    assert (table.name, more.name) == ("ablation_grid5", "trends")
+    table, halves = TARGETS["ablation"].tables(found)
+    assert (table.name, halves.name) == ("ablation_grid5", "trends")
     assert len(table.rules) == 3
-    assert [[cell.text for cell in row] for row in more.rows] == [
-        ["grid5", "N", "1 … 32", "32 less 2", "0.00 [0.00 to 0.00]", "no difference seen"],
-        ["grid5", "M", "1 … 32", "32 less 2", "0.00 [0.00 to 0.00]", "no difference seen"],
+    assert [[cell.text for cell in row] for row in halves.rows] == [
+        ["grid5", sweep, half, f"{high} less {low}", "0.00 [0.00 to 0.00]", "no difference seen"]
+        for sweep in ("N", "M")
+        for half, low, high in (("up to", 1, 2), ("beyond", 2, 32))
     ]
     pictures = TARGETS["ablation"].pictures(found)
     assert [picture.stem for picture in pictures] == ["ablation", "ablation_beliefs"]

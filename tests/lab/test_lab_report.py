@@ -161,6 +161,16 @@ def test_a_report_made_twice_is_the_same(written, tmp_path):
         assert first.read_bytes() == second.read_bytes(), first.name
 
 
+def test_a_later_report_leaves_nothing_of_an_earlier_one_that_it_does_not_have(tmp_path):
+    own = tmp_path / "tables" / "mine.md"
+    failed = sample([], failures=("run 0: it broke",))
+    earlier = report.write(Results("t", (sample([1.0, 2.0]), failed), {}), tmp_path, formats=("md",))
+    assert tmp_path / "tables" / "troubles.md" in earlier
+    own.write_text("kept")
+    later = report.write(Results("t", (sample([1.0, 2.0]),), {}), tmp_path, formats=("md",))
+    assert set(tmp_path.rglob("*.*")) == {*later, own}
+
+
 def test_tables_beside_the_page_hold_its_numbers(written):
     folder, _ = written
     text = (folder / "tables" / "rewards.csv").read_text(encoding="utf-8")

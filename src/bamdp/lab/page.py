@@ -62,6 +62,15 @@ def picture_block(svg: str, stem: str, caption: str, written: Iterable[Path], fo
     )
 
 
+def linked_files(text: str) -> list[str]:
+    """Paths of the files of tables and figures that a page of ours links to, relative to its folder."""
+    return [
+        link
+        for line in re.findall(r'<p class="files">Files: (.*?)</p>', text)
+        for link in re.findall(r'<a href="((?:tables|figures)/[\w.-]+)">', line)
+    ]
+
+
 def gallery(blocks: Iterable[str]) -> str:
     """Pictures side by side where there is room."""
     inner = "\n".join(blocks)

@@ -46,7 +46,8 @@ def write(
     results
         What the study came to; it may be incomplete.
     folder
-        Where to; it is made if needed, and files of an earlier report are overwritten.
+        Where to; it is made if needed. Files of an earlier report there are overwritten, or removed if this one
+        has no such table or figure.
     provenance
         Where the results come from.
     formats
@@ -77,8 +78,16 @@ class _Writer:
         sections = [section for section in self.sections() if section[2]]
         path = self.folder / "index.html"
         path.parent.mkdir(parents=True, exist_ok=True)
+        self.clear(path)
         path.write_text(page.page(self.results.title, self.lead(), sections), encoding="utf-8")
         return [path, *self.written]
+
+    def clear(self, earlier: Path) -> None:
+        """Remove what the earlier page links to and this one does not have: it would tell of what was."""
+        if earlier.exists():
+            linked = {self.folder / name for name in page.linked_files(earlier.read_text(encoding="utf-8"))}
+            for path in linked - set(self.written):
+                path.unlink(missing_ok=True)
 
     def sections(self) -> Iterator[tuple[str, str, str]]:
         """(id, heading, HTML)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bamdp.lab.papers.sweeps import Point, points
-from bamdp.lab.papers.trends import FALLS, FLAT, RISES, trends
+from bamdp.lab.papers.trends import BEYOND, FALLS, FLAT, RISES, UP_TO, Trend, trends
 from bamdp.lab.results import Results
 from bamdp.lab.statistics import Estimate
 
@@ -19,15 +19,22 @@ def more(results: Results) -> list[str]:
     names = {"N": "N", "M": "M", "K": "K", "H": "H", "N-flat": "N with a single stage"}
     lines = []
     for sweep, name in names.items():
-        own = [trend for trend in found if trend.sweep == sweep]
+        middle = "the middle value" if sweep == "N-flat" else "Appendix C's"
+        halves = {f"up to {middle}": UP_TO, "beyond it": BEYOND}
         parts = [
-            f"{word} in {', '.join(trend.environment for trend in own if trend.word == word)}"
-            for word in (RISES, FLAT, FALLS)
-            if any(trend.word == word for trend in own)
+            f"{said}, {_by_word([t for t in found if (t.sweep, t.half) == (sweep, half)])}"
+            for said, half in halves.items()
+            if any((t.sweep, t.half) == (sweep, half) for t in found)
         ]
         if parts:
             lines.append(f"Larger {name}: {'; '.join(parts)}.")
     return lines
+
+
+def _by_word(found: Sequence[Trend]) -> str:
+    """Such as "rises in grid5, falls in maze"."""
+    places = {word: [t.environment for t in found if t.word == word] for word in (RISES, FLAT, FALLS)}
+    return ", ".join(f"{word} in {' and '.join(held)}" for word, held in places.items() if held)
 
 
 def equal_cost(results: Results) -> list[str]:

@@ -1,15 +1,14 @@
-"""Does more of it pay? The largest value of each sweep of the ablation against a smaller one that was fixed beforehand.
+"""Does more of it pay, and up to where? Both halves of each sweep of the ablation, around a value fixed beforehand.
 
-The reference is Appendix C's value, or the middle of a sweep that does not contain it: were it the best of the sweep,
-luck would make the largest value look worse than it is. Both are taken from the study, not from what has been run so
-far: a sweep without them is left out.
+That value is Appendix C's, or the middle of a sweep that does not contain it: were it the best of the sweep, luck
+would make the others look worse than they are. A sweep that rises up to it and not beyond has its plateau there.
+Both ends are taken from the study, not from what has been run so far: a half without them is left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from bamdp.lab.comparisons import LEVEL, differences, holm, sign_flip_p
 from bamdp.lab.papers.sweeps import Point, base_configuration, has_base, points, value_of, values
@@ -19,46 +18,47 @@ from bamdp.lab.tables import Table
 from bamdp.lab.tables.notes import warning
 from bamdp.lab.tables.table import text, value_interval
 
-RISES, FALLS, FLAT = "rises further", "falls", "no difference seen"
+RISES, FALLS, FLAT = "rises", "falls", "no difference seen"
+UP_TO, BEYOND = "up to", "beyond"
 GROWING = ("N", "M", "K", "H", "N-flat")
 
 
 @dataclass(frozen=True, eq=False)
 class Trend:
-    """The largest value of a sweep against its reference."""
+    """One half of a sweep: from its smallest value up to the reference, or from there to its largest."""
 
     environment: str
     sweep: str
-    values: str
-    reference: str  # Appendix C's value, or the middle of a sweep without it
-    largest: str
-    difference: Estimate  # largest − reference, paired
+    half: str
+    low: str
+    high: str
+    difference: Estimate  # high − low, paired
     different: bool  # Holm's correction over all trends
 
     @property
     def word(self) -> str:
-        """Rises further, falls, or no difference seen."""
+        """Rises, falls, or no difference seen."""
         if not self.different:
             return FLAT
         return RISES if self.difference.value > 0 else FALLS
 
 
 def trends(results: Results) -> list[Trend]:
-    """Of all sweeps that grow, where there is a larger value than the reference's."""
-    found = [pair for environment in results.environments for pair in _extremes(results, environment)]
-    gaps = [differences(last.sample, reference.sample) for _, reference, last, _ in found]
+    """Of all sweeps that grow, where there is a smaller or a larger value than the reference."""
+    found = [half for environment in results.environments for half in _halves(results, environment)]
+    gaps = [differences(high.sample, low.sample) for _, low, high in found]
     adjusted = holm([sign_flip_p(gap) for gap in gaps])
     return [
         Trend(
-            environment,
-            last.sweep,
-            f"{planned[0]:g} … {planned[-1]:g}",
-            reference.label,
-            last.label,
+            low.sample.environment,
+            low.sweep,
+            half,
+            low.label,
+            high.label,
             estimate(lambda x, axis: x.mean(axis), gap),
             bool(p <= LEVEL),
         )
-        for (environment, reference, last, planned), gap, p in zip(found, gaps, adjusted)
+        for (half, low, high), gap, p in zip(found, gaps, adjusted)
     ]
 
 
@@ -73,8 +73,8 @@ def _table(found: Sequence[Trend], warned: str) -> Table:
         (
             text(trend.environment),
             text(trend.sweep),
-            text(trend.values),
-            text(f"{trend.largest} less {trend.reference}"),
+            text(trend.half),
+            text(f"{trend.high} less {trend.low}"),
             value_interval(trend.difference, 2),
             text(trend.word),
         )
@@ -82,8 +82,8 @@ def _table(found: Sequence[Trend], warned: str) -> Table:
     )
     return Table(
         "trends",
-        "Does more of it pay? The largest value of each sweep less Appendix C's (or, of N-flat, the middle one)",
-        ("environment", "sweep", "values", "compared", "difference of totals", "verdict"),
+        "Does more of it pay, up to Appendix C's value (of N-flat: the middle one), and beyond?",
+        ("environment", "sweep", "half", "compared", "difference of totals", "verdict"),
         rows,
         "lllrrl",
         (
@@ -94,14 +94,15 @@ def _table(found: Sequence[Trend], warned: str) -> Table:
     )
 
 
-def _extremes(results: Results, environment: str) -> Iterator[tuple[str, Point, Point, list[Any]]]:
-    """Reference and largest value as the study has them; sweeps of which one has not been run are left out."""
+def _halves(results: Results, environment: str) -> Iterator[tuple[str, Point, Point]]:
+    """Which half, its lower end and its upper end; of those whose ends have been run."""
     for sweep in GROWING:
         planned = values(sweep, environment)
-        held = {p.value: p for p in points(results, environment) if p.sweep == sweep}
         if len(planned) < 2:
             continue
+        held = {point.value: point for point in points(results, environment) if point.sweep == sweep}
         home = value_of(sweep, base_configuration(environment))
-        reference = home if has_base(sweep, environment) else planned[len(planned) // 2]
-        if reference != planned[-1] and {reference, planned[-1]} <= set(held):
-            yield environment, held[reference], held[planned[-1]], planned
+        middle = home if has_base(sweep, environment) else planned[len(planned) // 2]
+        for half, low, high in ((UP_TO, planned[0], middle), (BEYOND, middle, planned[-1])):
+            if low != high and {low, high} <= set(held):
+                yield half, held[low], held[high]
