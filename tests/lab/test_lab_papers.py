@@ -23,10 +23,11 @@ from bamdp.lab.comparisons import LEVEL
 from bamdp.lab.completeness import comparable, complete, merged, unfinished
 from bamdp.lab.papers import STUDIES, TARGETS, marks, parts, printed
 from bamdp.lab.papers.beside import beside_table2, speedup
-from bamdp.lab.papers.sweep_words import more
+from bamdp.lab.papers.page import SWEEPS_SAY
 from bamdp.lab.papers.sweeps import points
-from bamdp.lab.papers.trends import trends
+from bamdp.lab.papers.trends import Trend, trends
 from bamdp.lab.results import Results
+from bamdp.lab.statistics import Estimate
 from bamdp.lab.store import Store
 from bamdp.lab.tables import matrix
 
@@ -353,8 +354,8 @@ def test_trends_compare_what_the_study_names_and_wait_for_it(tmp_path):
 def test_a_plateau_is_a_rise_up_to_appendix_c_and_none_beyond(tmp_path):
     def result(unit):
         planner = unit.setting.planner
-        own = np.random.default_rng([unit.replicate, planner.n_samples]).normal()
-        return outcome(50.0 + 9.0 * min(planner.n_policies, 2) - planner.n_samples + own, steps=1000)
+        gain = 9.0 * min(planner.n_policies, 2) - planner.n_samples
+        return outcome(50.0 + gain + unit.replicate, steps=1000)
 
     found = ablated(tmp_path, result)
     assert [(t.sweep, t.half, t.word) for t in trends(found)] == [
@@ -363,10 +364,23 @@ def test_a_plateau_is_a_rise_up_to_appendix_c_and_none_beyond(tmp_path):
         ("M", "up to", "falls"),
         ("M", "beyond", "falls"),
     ]
-    assert more(found) == [
+    assert [line for say in SWEEPS_SAY[:2] for line in say(found)] == [
         "Larger N: up to Appendix C's, rises in grid5; beyond it, no difference seen in grid5.",
         "Larger M: up to Appendix C's, falls in grid5; beyond it, falls in grid5.",
+        "Where more hurts: M in grid5 (2 against 1, -1.0 [-1.0 to -1.0]) "
+        "and M in grid5 (32 against 2, -30.0 [-30.0 to -30.0]).",
     ]
+
+
+def test_an_interval_that_a_correction_takes_back_is_a_perhaps():
+    def trend(low, high, different):
+        return Trend("grid5", "N", "up to", "1", "2", Estimate((low + high) / 2, low, high), different)
+
+    assert trend(0.1, 2.0, False).word == "perhaps rises"
+    assert trend(-2.0, -0.1, False).word == "perhaps falls"
+    assert trend(-0.1, 2.0, False).word == "no difference seen"
+    assert trend(0.1, 2.0, True).word == "rises"
+    assert trend(-2.0, -0.1, True).word == "falls"
 
 
 def test_the_ablation_has_a_table_for_each_environment_and_two_figures(tmp_path):

@@ -30,6 +30,7 @@ PREFIX = "reproduction-"
 NOT_YET = "*Not run yet.*"
 MISSING = "*Nothing: every row that was asked for is complete.*"
 FAIR = ("dss2020/fair", "dss2020/single")
+SWEEPS_SAY = (sweep_words.more, sweep_words.hurting, sweep_words.equal_cost, sweep_words.beliefs)
 
 
 def publish(exports: Sequence[str | Path], root: str | Path = ".", *, quick: bool = False) -> list[Path]:
@@ -175,7 +176,7 @@ def _times(results: Results) -> str:
 
 def _ablation(results: Results, drawn: set[str]) -> str:
     return _join(
-        _list([*sweep_words.more(results), *sweep_words.equal_cost(results), *sweep_words.beliefs(results)]),
+        _list([line for say in SWEEPS_SAY for line in say(results)]),
         *(markdown(table) for table in trend_tables(results)),
         _figure(
             drawn,

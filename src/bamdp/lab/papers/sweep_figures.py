@@ -47,27 +47,31 @@ def ablation_pictures(results: Results) -> list[Picture]:
 
 def _against_time(results: Results, environments: Sequence[str]) -> Figure:
     looks = style.looks(COSTLY)
-    with style.sheet(len(environments), (4.6, 3.6)) as (figure, panels):
+    with style.sheet(len(environments), (4.6, 4.4)) as (figure, panels):
         for axes, environment in zip(panels, environments):
             for sweep in COSTLY:
                 _line(axes, _of(results, environment, sweep), sweep, looks[sweep])
             _ring(axes, points(results, environment))
-            known = results.ceilings.get(environment)
-            if known is not None:
-                style.level(axes, known.optimum, "optimum, model known")
             log_axis(axes)
             axes.set(xlabel="processor time of a step, ms (log)", ylabel="total reward")
             axes.margins(x=0.1)
-            counts = [p.sample.runs for p in points(results, environment)]
-            style.title(
-                axes, environment, f"{style.runs_text(counts)}, {results.horizon(environment)} steps each"
-            )
+            style.title(axes, environment, _facts(results, environment))
         style.legend_below(figure, panels, warning(results))
     return figure
 
 
+def _facts(results: Results, environment: str) -> str:
+    """Runs, steps and, as it is far above most of them, the optimum."""
+    counts = [p.sample.runs for p in points(results, environment)]
+    known = results.ceilings.get(environment)
+    best = f"; optimum, model known: {known.optimum:.4g}" if known is not None else ""
+    return f"{style.runs_text(counts)}, {results.horizon(environment)} steps each{best}"
+
+
 def _line(axes: Axes, held: Sequence[Point], sweep: str, look: style.Look) -> None:
     """A sweep in the order of its values; trades have no order, so no line."""
+    from matplotlib.patheffects import withStroke
+
     if not held:
         return
     line = "none" if sweep == "trade" else look.line
@@ -90,9 +94,10 @@ def _line(axes: Axes, held: Sequence[Point], sweep: str, look: style.Look) -> No
             (p.ms, p.mean),
             xytext=(3, 3),
             textcoords="offset points",
-            fontsize=6,
+            fontsize=6.5,
             color=look.colour,
             zorder=5,
+            path_effects=[withStroke(linewidth=1.6, foreground=style.PAPER)],
         )
 
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bamdp.lab.papers.sweeps import Point, points
-from bamdp.lab.papers.trends import BEYOND, FALLS, FLAT, RISES, UP_TO, Trend, trends
+from bamdp.lab.papers.trends import (
+    BEYOND,
+    FALLS,
+    FLAT,
+    PERHAPS_FALLS,
+    PERHAPS_RISES,
+    RISES,
+    UP_TO,
+    Trend,
+    trends,
+)
 from bamdp.lab.results import Results
 from bamdp.lab.statistics import Estimate
 
@@ -31,10 +41,32 @@ def more(results: Results) -> list[str]:
     return lines
 
 
+def hurting(results: Results) -> list[str]:
+    """Where more samples, steps or stages are worse."""
+    found = trends(results)
+    if not found:
+        return []
+    firm, weak = ([_said(t) for t in found if t.word == word] for word in (FALLS, PERHAPS_FALLS))
+    parts = [joined(firm) if firm else "nowhere"] + ([f"perhaps {joined(weak)}"] if weak else [])
+    return [f"Where more hurts: {'; '.join(parts)}."]
+
+
+def _said(trend: Trend) -> str:
+    return (
+        f"{trend.sweep} in {trend.environment} ({trend.high} against {trend.low}, {signed(trend.difference)})"
+    )
+
+
 def _by_word(found: Sequence[Trend]) -> str:
     """Such as "rises in grid5, falls in maze"."""
-    places = {word: [t.environment for t in found if t.word == word] for word in (RISES, FLAT, FALLS)}
-    return ", ".join(f"{word} in {' and '.join(held)}" for word, held in places.items() if held)
+    order = (RISES, PERHAPS_RISES, FLAT, PERHAPS_FALLS, FALLS)
+    places = {word: [t.environment for t in found if t.word == word] for word in order}
+    return ", ".join(f"{word} in {joined(held)}" for word, held in places.items() if held)
+
+
+def joined(names: Sequence[str]) -> str:
+    """Such as "a, b and c"."""
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 
 
 def equal_cost(results: Results) -> list[str]:
@@ -80,7 +112,7 @@ def _best_shape(environment: str, base: Point, best: Point, count: int) -> str:
         return f"{first} Appendix C's {_shape(base)}, none has a higher mean."
     return (
         f"{first} Appendix C's {_shape(base)}, (N, M, K, H) = {_shape(best)} has the highest mean, "
-        f"{signed(best.less_base)}, {_told(best)}."
+        f"{signed(best.less_base)}, {_told(best)}; its depth KH is {_depth(best)} to Appendix C's {_depth(base)}."
     )
 
 
@@ -92,6 +124,10 @@ def _best(held: Sequence[Point]) -> Point:
 def _shape(point: Point) -> str:
     keys = ("n_policies", "n_samples", "n_steps", "n_stages")
     return "(" + ", ".join(str(point.sample.configuration[key]) for key in keys) + ")"
+
+
+def _depth(point: Point) -> int:
+    return int(point.sample.configuration["n_steps"] * point.sample.configuration["n_stages"])
 
 
 def _told(point: Point) -> str:

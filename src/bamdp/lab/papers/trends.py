@@ -19,6 +19,7 @@ from bamdp.lab.tables.notes import warning
 from bamdp.lab.tables.table import text, value_interval
 
 RISES, FALLS, FLAT = "rises", "falls", "no difference seen"
+PERHAPS_RISES, PERHAPS_FALLS = "perhaps rises", "perhaps falls"
 UP_TO, BEYOND = "up to", "beyond"
 GROWING = ("N", "M", "K", "H", "N-flat")
 
@@ -37,10 +38,12 @@ class Trend:
 
     @property
     def word(self) -> str:
-        """Rises, falls, or no difference seen."""
-        if not self.different:
+        """Rises or falls, perhaps so if only the interval says it, or no difference seen."""
+        if self.different:
+            return RISES if self.difference.value > 0 else FALLS
+        if self.difference.low <= 0 <= self.difference.high:
             return FLAT
-        return RISES if self.difference.value > 0 else FALLS
+        return PERHAPS_RISES if self.difference.low > 0 else PERHAPS_FALLS
 
 
 def trends(results: Results) -> list[Trend]:
@@ -87,7 +90,8 @@ def _table(found: Sequence[Trend], warned: str) -> Table:
         rows,
         "lllrrl",
         (
-            "Paired on common luck, bootstrap 95% interval. Verdict: sign flips, Holm's correction over all rows, 5%.",
+            "Paired on common luck, bootstrap 95% interval. Verdict: sign flips, Holm's correction over all rows, 5%; "
+            "perhaps: the interval alone, which is not corrected for the number of rows, is on one side of 0.",
         ),
         (),
         warned,

@@ -93,7 +93,7 @@ def ranking(results: Results) -> list[str]:
     if table is None or not ranked:
         return []
     first = next(row for row in table.rows if row[0].text == ranked[0])
-    wins = Counter(name for group in columns(results) for name in group.near_best)
+    wins = Counter(name for group in columns(results) for name in group.ranked if name in group.near_best)
     lines = [_order(ranked, first[1].text)]
     if wins:
         listed = ", ".join(f"{name} {count}" for name, count in wins.most_common())
