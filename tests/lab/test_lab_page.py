@@ -171,8 +171,11 @@ def test_where_a_target_is_missed_it_is_said_what_was_tried(tmp_path):
 
 
 def test_the_ablation_says_where_more_hurts_and_which_prior_is_best(written):
-    assert "- Larger N with a single stage: falls in grid5." in written["ablation"]
-    assert re.search(r"- Larger N: no difference seen in grid5\.", written["ablation"])
+    flat = re.search(r"- Larger N with a single stage: (.*)\.", written["ablation"])[1]
+    assert flat == "up to the middle value, falls in grid5; beyond it, falls in grid5"
+    same = "up to Appendix C's, no difference seen in grid5; beyond it, no difference seen in grid5"
+    assert f"- Larger N: {same}." in written["ablation"]
+    assert "- Where more hurts: N-flat in grid5 (8 against 1, " in written["ablation"]
     assert re.search(r"- Best β: 12 in grid5 \(\+\d\.\d \[.*\], different\)", written["ablation"])
 
 
@@ -312,6 +315,27 @@ def test_files_that_contradict_each_other_are_refused(exports, tmp_path):
         export_runs(study, store, tmp_path / "published.runs.xz")
     with pytest.raises(ValueError, match="100 runs that another file has"), gathered([exports, tmp_path]):
         pass
+
+
+def test_a_run_that_studies_share_has_the_time_that_it_took_in_each(tmp_path):
+    parts = {
+        "published": paper_study("dss2020/published").only(["grid5"], ["dss-pi"]),
+        "ablation": paper_study("dss2020/ablation").only(["grid5"], ["H"]),
+    }
+    took = {"published": 1.0, "ablation": 2.0}
+    for name, ms in took.items():
+        made = replace(outcome(1.0, ms=ms, steps=1000), machine=machine_facts())
+        with Store(tmp_path / f"{name}.sqlite") as store:
+            live_through(parts[name], store, lambda _, made=made: made)
+            export_runs(parts[name], store, tmp_path / f"{name}.runs.xz")
+    with gathered([tmp_path]) as evidence:
+        times = {
+            name: {
+                float(t) for sample in evidence.whole(f"dss2020/{name}").samples for t in sample.ms_per_step
+            }
+            for name in parts
+        }
+    assert times == {name: {ms} for name, ms in took.items()}
 
 
 def outside(text):

@@ -68,10 +68,10 @@ def _reproduce(wanted: dict[str, Target], by_target: dict[str, Parts], given: ar
     needed = {name: study for found in by_target.values() for name, study in found.studies.items()}
     for name in dict.fromkeys(name for found in by_target.values() for name in found.left_out):
         console.note(f"note: {name} chooses for all environments together, so it is left out")
-    with _store(needed, given) as store:
+    with _stores(needed, given) as stores:
         with console.compiling():
-            found = {name: results(study, store) for name, study in needed.items()}
-        sources = {name: provenance(study, store, [_command(given)]) for name, study in needed.items()}
+            found = {name: results(study, stores[name]) for name, study in needed.items()}
+        sources = {name: provenance(study, stores[name], [_command(given)]) for name, study in needed.items()}
         whole = {name: merged([found[study] for study in held.studies]) for name, held in by_target.items()}
         if given.json:
             console.print_json(_json(wanted, whole, found))
@@ -81,20 +81,20 @@ def _reproduce(wanted: dict[str, Target], by_target: dict[str, Parts], given: ar
 
 
 @contextmanager
-def _store(needed: dict[str, Study], given: argparse.Namespace) -> Iterator[Store]:
-    """A store in which all runs are that there can be: read from files, or made now."""
+def _stores(needed: dict[str, Study], given: argparse.Namespace) -> Iterator[dict[str, Store]]:
+    """For each study a store in which all runs are that there can be: read from files, or made now."""
     from bamdp.lab.papers.exports import opened
     from bamdp.lab.store import Store
 
     if given.exports:
-        with opened(given.exports) as store:
-            yield store
+        with opened(given.exports) as exports:
+            yield {name: exports.of(name) for name in needed}
         return
     first = next(iter(needed.values()))
     with Store(studies.store_path(first, given.store)) as store:
         for study in needed.values():
             studies.run(study, store, given)
-        yield store
+        yield dict.fromkeys(needed, store)
 
 
 def _show(wanted: dict[str, Target], whole: dict[str, Results]) -> None:

@@ -59,9 +59,13 @@ def gathered(paths: Sequence[str | Path], *, quick: bool = False) -> Iterator[Ev
     have of another is not taken for that one having been run: files are of the study that they are named after, if any.
     """
     held = [Path(path) for path in paths if not is_empty(Path(path))]
-    with opened(held) as store:
-        found = {name: results(paper_study(name, quick=quick), store) for name in named_after(held)}
-        yield Evidence({name: held for name, held in found.items() if held.samples}, _source(store))
+    with opened(held) as exports:
+        found = {
+            name: results(paper_study(name, quick=quick), exports.of(name)) for name in named_after(held)
+        }
+        yield Evidence(
+            {name: held for name, held in found.items() if held.samples}, _source(exports.together)
+        )
 
 
 def named_after(paths: Sequence[Path]) -> list[str]:
