@@ -117,9 +117,7 @@ def holm(p: ArrayLike) -> NDArray[np.float64]:
 
 def _pair(first: str, second: str, samples: Mapping[str, Sample]) -> Comparison:
     d = differences(samples[first], samples[second])
-    return Comparison(
-        first, second, len(d), estimate(lambda x, axis: x.mean(axis), d), sign_flip_p(d), np.nan
-    )
+    return Comparison(first, second, len(d), estimate(np.mean, d), sign_flip_p(d), np.nan)
 
 
 def _signs(runs: int, exact: bool) -> NDArray[np.float64]:

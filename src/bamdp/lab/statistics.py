@@ -75,7 +75,7 @@ def summarise(values: ArrayLike) -> Summary:
     Estimate(value=7.0, low=nan, high=nan)
     """
     array = np.asarray(values, float)
-    return Summary(len(array), estimate(_mean, array), standard_error(array), estimate(iqm, array))
+    return Summary(len(array), estimate(np.mean, array), standard_error(array), estimate(iqm, array))
 
 
 def standard_error(values: ArrayLike) -> float:
@@ -186,10 +186,6 @@ def normalised(figure: Estimate, ceilings: Ceilings | None) -> Estimate:
 def normalised_totals(totals: ArrayLike, ceilings: Ceilings) -> Array:
     """The same for each of many totals."""
     return (np.asarray(totals, float) - ceilings.random) / (ceilings.optimum - ceilings.random)
-
-
-def _mean(values: Array, axis: int) -> Any:
-    return values.mean(axis=axis)
 
 
 def _interval(statistic: Callable[..., Any], arrays: list[Array], resamples: int) -> tuple[float, float]:

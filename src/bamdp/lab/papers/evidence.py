@@ -12,7 +12,7 @@ from bamdp.lab.collect import results
 from bamdp.lab.completeness import complete, merged
 from bamdp.lab.groups import Group, groups
 from bamdp.lab.papers import printed
-from bamdp.lab.papers.exports import ENDING, files_of, is_empty, opened
+from bamdp.lab.papers.exports import file_name, files_of, is_empty, opened
 from bamdp.lab.papers.library import STUDIES, paper_study
 from bamdp.lab.results import EVALUATE, TUNE, Results, Sample
 from bamdp.lab.store import Store
@@ -70,8 +70,8 @@ def gathered(paths: Sequence[str | Path], *, quick: bool = False) -> Iterator[Ev
 
 def named_after(paths: Sequence[Path]) -> list[str]:
     """The studies that files are named after; all of them where no file is."""
-    stems = {file.name.removesuffix(ENDING) for path in paths for file in files_of(path)}
-    return [name for name in STUDIES if name.rpartition("/")[2] in stems] or list(STUDIES)
+    names = {file.name for path in paths for file in files_of(path)}
+    return [study for study in STUDIES if file_name(study) in names] or list(STUDIES)
 
 
 def _source(store: Store) -> str:

@@ -30,7 +30,7 @@ class Exports:
 
     def of(self, study: str) -> Store:
         """The files named after a study, such as dss2020/fair; all of them where none is."""
-        own = [file for file in self._files if file.name == study.rpartition("/")[2] + ENDING]
+        own = [file for file in self._files if file.name == file_name(study)]
         return self.together if own in ([], self._files) else self._taken_in(own, study.replace("/", "-"))
 
     def _taken_in(self, files: Sequence[Path], name: str) -> Store:
@@ -49,6 +49,11 @@ def opened(paths: Sequence[str | Path]) -> Iterator[Exports]:
     """The runs of these files, and of all files in these folders."""
     with ExitStack() as stack:
         yield Exports([file for path in paths for file in files_of(Path(path))], stack)
+
+
+def file_name(study: str) -> str:
+    """What a file with a study's runs is called, such as fair.runs.xz for dss2020/fair."""
+    return study.rpartition("/")[2] + ENDING
 
 
 def files_of(path: Path) -> list[Path]:

@@ -30,12 +30,11 @@ def more(results: Results) -> list[str]:
     lines = []
     for sweep, name in names.items():
         middle = "the middle value" if sweep == "N-flat" else "Appendix C's"
-        halves = {f"up to {middle}": UP_TO, "beyond it": BEYOND}
-        parts = [
-            f"{said}, {_by_word([t for t in found if (t.sweep, t.half) == (sweep, half)])}"
-            for said, half in halves.items()
-            if any((t.sweep, t.half) == (sweep, half) for t in found)
-        ]
+        halves = {
+            f"up to {middle}": [t for t in found if (t.sweep, t.half) == (sweep, UP_TO)],
+            "beyond it": [t for t in found if (t.sweep, t.half) == (sweep, BEYOND)],
+        }
+        parts = [f"{said}, {_by_word(own)}" for said, own in halves.items() if own]
         if parts:
             lines.append(f"Larger {name}: {'; '.join(parts)}.")
     return lines

@@ -74,7 +74,7 @@ def points(results: Results, environment: str) -> tuple[Point, ...]:
     found = []
     for sample in samples:
         key = repr(_full(sample.configuration))
-        gap = estimate(_mean, gaps[key]) if key in gaps else Estimate(np.nan, np.nan, np.nan)
+        gap = estimate(np.mean, gaps[key]) if key in gaps else Estimate(np.nan, np.nan, np.nan)
         found.append(
             Point(
                 sample.algorithm,
@@ -169,7 +169,3 @@ def _row(point: Point, shown: int) -> tuple[Cell, ...]:
 
 def _full(configuration: Mapping[str, Any]) -> dict[str, Any]:
     return dict(sorted({**DEFAULT, **configuration}.items()))
-
-
-def _mean(values: Any, axis: int) -> Any:
-    return values.mean(axis=axis)

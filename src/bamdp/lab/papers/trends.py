@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from bamdp.lab.comparisons import LEVEL, differences, holm, sign_flip_p
 from bamdp.lab.papers.sweeps import Point, base_configuration, has_base, points, value_of, values
 from bamdp.lab.results import Results
@@ -58,7 +60,7 @@ def trends(results: Results) -> list[Trend]:
             half,
             low.label,
             high.label,
-            estimate(lambda x, axis: x.mean(axis), gap),
+            estimate(np.mean, gap),
             bool(p <= LEVEL),
         )
         for (half, low, high), gap, p in zip(found, gaps, adjusted)
