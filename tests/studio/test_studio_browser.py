@@ -73,23 +73,38 @@ def opened(page):
     page.wait_for_selector("#stage:not(.opening) .sentence")
 
 
-def at_step(page, t):
-    page.wait_for_selector("#now")
-    for _ in range(600):
-        if page.input_value("#now") == str(t):
+def until(page, true, otherwise):
+    """Wait until something is true of the page; ``otherwise()`` says what is there instead."""
+    for _ in range(PATIENCE // 50):
+        if true():
             return
         page.wait_for_timeout(50)
-    raise AssertionError(f"step {page.input_value('#now')}, not {t}")
+    raise AssertionError(otherwise())
+
+
+def at_step(page, t):
+    """Wait until every agent has been drawn at a step: the box of the step alone shows what was typed, too."""
+    page.wait_for_selector(".score")
+    scores = page.locator(".score")
+    until(
+        page,
+        lambda: (
+            page.input_value("#now") == str(t)
+            and all(f" in {t} steps" in score for score in scores.all_text_contents())
+        ),
+        lambda: f"step {page.input_value('#now')} and {scores.all_text_contents()}, not {t}",
+    )
 
 
 def explained(page, t):
     """Wait until the decision of a step is on the page."""
     at_step(page, t)
-    for _ in range(600):
-        if page.locator(".fresh").first.text_content() == "" and page.locator(".sentence").count():
-            return
-        page.wait_for_timeout(50)
-    raise AssertionError("not explained")
+    fresh = page.locator(".fresh")
+    until(
+        page,
+        lambda: not any(fresh.all_text_contents()) and page.locator(".sentence").count(),
+        lambda: f"not explained: {fresh.all_text_contents()}",
+    )
 
 
 def test_watch_play_step_rewind_and_open_a_node(visitor):
@@ -100,10 +115,7 @@ def test_watch_play_step_rewind_and_open_a_node(visitor):
     explained(page, 1)
     page.click("#play")
     page.wait_for_selector("#play.moving")
-    for _ in range(200):
-        if int(page.input_value("#now")) >= 3:
-            break
-        page.wait_for_timeout(50)
+    until(page, lambda: int(page.input_value("#now")) >= 3, lambda: "it does not play")
     page.click("#play")
     page.wait_for_selector("#play:not(.moving)")
     t = int(page.input_value("#now"))
@@ -246,8 +258,7 @@ def test_the_keyboard_does_everything(visitor):
     page.keyboard.press("a")
     assert not page.is_checked("#arrows")
     page.keyboard.press("]")
-    page.wait_for_timeout(300)
-    assert page.input_value("#speed") == "10"
+    until(page, lambda: page.input_value("#speed") == "10", lambda: page.input_value("#speed"))
     page.keyboard.press(" ")
     page.wait_for_selector("#play.moving")
     page.keyboard.press(" ")
