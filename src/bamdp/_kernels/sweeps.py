@@ -42,15 +42,16 @@ def best_action(rows, space, discount, s, values, mean):
     """(greedy action, its value) in state ``s``; the lowest index wins a tie."""
     n_actions = space.allowed.shape[1]
     best = -np.inf
-    action = 0
-    for a in range(n_actions):
-        if space.allowed[s, a]:
-            row = s * n_actions + a
+    action = np.uint64(0)
+    state = np.uint64(s)
+    for a in range(np.uint64(n_actions)):
+        if space.allowed[state, a]:
+            row = state * np.uint64(n_actions) + a
             q = rows.reward[row] + discount * row_value(rows, row, values, mean)
             if q > best:
                 best = q
                 action = a
-    return action, best
+    return np.int64(action), best
 
 
 @primitive

@@ -1,7 +1,8 @@
 """Transition counts that grow with what was seen: O(S·A + distinct transitions) memory, with an undo log.
 
 Each row's distinct successors stand side by side in one pool; a full row moves to the end of the pool with
-twice the room. Inside planning the move is undone with the push that caused it.
+twice the room. Inside planning the move is undone with the push that caused it. What every simulated step does has
+unsigned indices, which spare it Numba's test for negative ones.
 """
 
 from __future__ import annotations
@@ -76,12 +77,12 @@ def find(counts, row, s2):
 @primitive
 def push_slot(counts, row, slot):
     """Count the outcome in ``slot`` once more."""
-    entry = counts.top[LOG_END]
+    entry = np.uint64(counts.top[LOG_END])
     counts.log[entry, 0] = row
     counts.log[entry, 1] = slot
-    counts.top[LOG_END] = entry + 1
-    counts.pool[slot, COUNT] += 1
-    counts.rows[row, TOTAL] += 1
+    counts.top[LOG_END] += 1
+    counts.pool[np.uint64(slot), COUNT] += 1
+    counts.rows[np.uint64(row), TOTAL] += 1
 
 
 @primitive
@@ -124,12 +125,12 @@ def push_count(counts, row, s2):
 @primitive
 def pop_count(counts):
     """Undo the last push."""
-    entry = counts.top[LOG_END] - 1
-    counts.top[LOG_END] = entry
-    row, slot = counts.log[entry, 0], counts.log[entry, 1]
+    counts.top[LOG_END] -= 1
+    entry = np.uint64(counts.top[LOG_END])
+    row, slot = np.uint64(counts.log[entry, 0]), counts.log[entry, 1]
     counts.rows[row, TOTAL] -= 1
     if slot != NOT_SEEN:
-        counts.pool[slot, COUNT] -= 1
+        counts.pool[np.uint64(slot), COUNT] -= 1
         return
     counts.rows[row, SIZE] -= 1
     if counts.log[entry, 2] != STAYED:

@@ -91,7 +91,7 @@ def _log_m(state, k, k0, n):
 def _look_up(state, k0, n):
     """The memo entry of (k₀, n), computed if it is not there."""
     key = (k0 << 40) | n
-    entry = (n * 40503 + k0 * 1299709) & (state.memo_key.shape[0] - 1)
+    entry = np.uint64(n * 40503 + k0 * 1299709) & np.uint64(state.memo_key.shape[0] - 1)
     if state.memo_key[entry] != key:
         _compute(state, k0, n, entry)
         state.memo_key[entry] = key
@@ -143,21 +143,22 @@ def _draw_slot(state, row, rng):
     """A next state from the predictive and its slot (NOT_SEEN for a new outcome)."""
     counts = state.counts
     n_states = state.base.shape[0] - 1
-    n = counts.rows[row, TOTAL]
+    place = np.uint64(row)
+    n = counts.rows[place, TOTAL]
     if n == 0:
         return below(rng, n_states), NOT_SEEN
-    k0, start = counts.rows[row, SIZE], counts.rows[row, START]
+    k0, start = counts.rows[place, SIZE], counts.rows[place, START]
     entry = _look_up(state, k0, n)
     u = uniform(rng)
     x = u * state.memo[entry, 5]
     if x < k0 * state.alpha + n or k0 == n_states:
-        slot = start
-        while slot < start + k0 - 1:
+        slot, last = np.uint64(start), np.uint64(start + k0 - 1)
+        while slot < last:
             x -= state.alpha + counts.pool[slot, COUNT]
             if x < 0.0:
                 break
-            slot += 1
-        return np.int64(counts.pool[slot, NEXT]), slot
+            slot += np.uint64(1)
+        return np.int64(counts.pool[slot, NEXT]), np.int64(slot)
     while True:
         s2 = below(rng, n_states)
         if find(counts, row, s2) == NOT_SEEN:
@@ -256,13 +257,15 @@ def _draw_size(state, k0, n, rng):
 @verbs.sample_row.register(SparseState)
 def _sample_row(T, choice, row, index, prob, at, rng):
     counts = T.counts
+    row = np.uint64(row)
     k0, start = counts.rows[row, SIZE], counts.rows[row, START]
     end = at + _draw_size(T, k0, counts.rows[row, TOTAL], rng)
     if end > index.shape[0]:
         return verbs.NO_ROOM, 0.0
-    for i in range(k0):
-        index[at + i] = counts.pool[start + i, NEXT]
-        prob[at + i] = T.alpha + counts.pool[start + i, COUNT]
+    to, slot = np.uint64(at), np.uint64(start)
+    for i in range(np.uint64(k0)):
+        index[to + i] = counts.pool[slot + i, NEXT]
+        prob[to + i] = T.alpha + counts.pool[slot + i, COUNT]
     if end > at + k0:
         draw_new_outcomes(index, at, at + k0, end, T.mark, rng)
     if end == at + 1:

@@ -118,11 +118,12 @@ def run_trials(
         s = start
         change = 0.0
         for _ in range(depth):
-            if space.terminal[s]:
+            at = np.uint64(s)
+            if space.terminal[at]:
                 break
             action, best = best_action(rows, space, discount, s, values, mean)
-            delta = best - values[s]
-            values[s] = best
+            delta = best - values[at]
+            values[at] = best
             mean += delta / n_states
             change = max(change, abs(delta))
             s = draw_next(rows, s * n_actions + action, n_states, rng)
@@ -136,7 +137,7 @@ def draw_next(rows: Rows, row: int, n_states: int, rng: np.ndarray) -> int:
     """A next state from a row: entries in order, the rest of the mass evenly over all states."""
     u = uniform(rng)
     last = 0
-    for i in range(rows.span[row, 0], rows.span[row, 1]):
+    for i in range(np.uint64(rows.span[row, 0]), np.uint64(rows.span[row, 1])):  # as in row_value
         last = rows.index[i]
         u -= rows.prob[i]
         if u < 0.0:

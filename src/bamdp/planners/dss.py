@@ -123,8 +123,9 @@ def _roll_out(T, R, space, K, discount, tree, h, rng):
     s = tree.state[h]
     total, weight = 0.0, 1.0
     k = 0
-    while k < K and not space.terminal[s]:
-        row = s * n_actions + tree.policy[h, s]
+    level = np.uint64(h)
+    while k < K and not space.terminal[np.uint64(s)]:
+        row = s * n_actions + tree.policy[level, np.uint64(s)]
         s = verbs.advance(T, row, rng)
         r = verbs.draw_reward(R, row, s, rng)
         verbs.push_reward(R, row, s, r)

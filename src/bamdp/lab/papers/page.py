@@ -111,7 +111,10 @@ def _state(evidence: Evidence) -> str:
 
 def _targets(evidence: Evidence) -> str:
     return _join(
-        markdown(reward_targets(evidence)), _list(words.missed(evidence)), markdown(speed_targets(evidence))
+        markdown(reward_targets(evidence)),
+        _list(words.missed(evidence)),
+        markdown(speed_targets(evidence)),
+        _list(words.too_slow(evidence)),
     )
 
 

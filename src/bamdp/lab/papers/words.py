@@ -7,11 +7,11 @@ from collections import Counter
 from bamdp.lab.comparisons import Comparison
 from bamdp.lab.groups import Group
 from bamdp.lab.papers import printed
-from bamdp.lab.papers.beside import of_the_papers_length
+from bamdp.lab.papers.beside import of_the_papers_length, speedup
 from bamdp.lab.papers.evidence import Evidence, columns, sample_of
 from bamdp.lab.papers.sweep_words import signed
-from bamdp.lab.papers.verdicts import DSS, TARGETS
-from bamdp.lab.results import EVALUATE, TUNE, Results, differing
+from bamdp.lab.papers.verdicts import DSS, SPEEDUP, TARGETS
+from bamdp.lab.results import EVALUATE, TUNE, Results, Sample, differing
 from bamdp.lab.statistics import Estimate
 from bamdp.lab.tables import overall
 from bamdp.lab.tables.table import settings
@@ -35,18 +35,43 @@ def missed(evidence: Evidence) -> list[str]:
     return lines
 
 
+def too_slow(evidence: Evidence) -> list[str]:
+    """Where a step is not as fast as was aimed at: what it has to do, and in what time it would have to."""
+    lines = []
+    for sample in () if evidence.published is None else of_the_papers_length(evidence.published):
+        ratio = speedup(sample)
+        if sample.algorithm in DSS and ratio < SPEEDUP:
+            own = float(sample.ms_per_step.mean())
+            models, steps = _work(sample)
+            lines.append(
+                f"Missed by {sample.algorithm} in {sample.environment}: a step draws and solves {models} models and "
+                f"simulates {steps} steps in the belief in {own:.3g} ms, {1e3 * own / models:.2g} µs for a model with "
+                f"its share of them; the target leaves {1e3 * own * ratio / SPEEDUP / models:.2g} µs."
+            )
+    return lines
+
+
+def _work(sample: Sample) -> tuple[int, int]:
+    """Models that a step of DSS draws, and steps that it simulates, where no state is terminal."""
+    N, M, K, H = (
+        int(sample.configuration[f"n_{name}"]) for name in ("policies", "samples", "steps", "stages")
+    )
+    layers = [(N * M) ** h for h in range(H + 1)]  # hyper-states after h stages
+    return N * sum(layers[:-1]), K * sum(layers[1:])
+
+
 def _tried(results: Results, environment: str, algorithm: str) -> str:
-    """How many configurations, and the best of those that got as far as whole runs."""
+    """How many configurations, and the best of those that got farthest in whole runs."""
     held = results.select(TUNE, environment, algorithm)
     count = len({repr(dict(sample.configuration)) for sample in held})
     whole = [s for s in held if s.horizon == results.horizon(environment) and s.runs and not s.excluded]
     if not whole:
         return f"{count} configurations of {algorithm}"
-    best = max(whole, key=lambda sample: float(sample.totals.mean()))
+    best = max(whole, key=lambda sample: (sample.runs, float(sample.totals.mean())))
     varied = {key: best.configuration[key] for key in differing(held) if key in best.configuration}
     return (
-        f"{count} configurations of {algorithm}, of which the best had {best.totals.mean():.1f} in {best.runs} "
-        f"tuning runs ({settings(varied)})"
+        f"{count} configurations of {algorithm}, of which the best of those run most often had "
+        f"{best.totals.mean():.1f} in {best.runs} tuning runs ({settings(varied)})"
     )
 
 
