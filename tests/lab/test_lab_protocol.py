@@ -7,10 +7,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from lab_fakes import agenda_of, live_through, outcome
+from lab_fakes import agenda_of, by_number, live_through, number, outcome
 
-from bamdp.ceilings import optimal_total
-from bamdp.envs import make_env
 from bamdp.lab.collect import follow, results, status
 from bamdp.lab.halving import credible, n_rounds
 from bamdp.lab.reading import parse_study
@@ -30,21 +28,6 @@ runs = 4
 HALVING = GRID.replace("[1, 2, 3, 4, 5, 6]", str(list(range(1, 10)))).replace(
     "[tuning]", '[tuning]\nmethod = "halving"'
 )
-
-
-@pytest.fixture
-def store(tmp_path):
-    with Store(tmp_path / "s.sqlite") as opened:
-        yield opened
-
-
-def number(unit):
-    return unit.setting.planner.n_models
-
-
-def by_number(unit):
-    """The larger, the better, with a little luck."""
-    return outcome(float(number(unit)) + 0.01 * unit.replicate)
 
 
 def test_a_grid_runs_everything_and_the_best_mean_is_evaluated(store):
@@ -255,72 +238,6 @@ def test_a_course_that_is_broken_off_anywhere_goes_on_to_the_same_end(tmp_path, 
                 first.append(unit.id)
         second = [unit.id for unit in live_through(study, broken, by_number)]
     assert sorted(first + second) == sorted(everything)
-
-
-ACROSS = """
-runs = 3
-steps = 10
-[environments.chain]
-[environments.double_loop]
-runs = 2
-[algorithms.sboss]
-n_models = [1, 2, 3]
-[algorithms.sboss.at.chain]
-delta = 3
-[tuning]
-runs = 2
-across = true
-"""
-
-
-def test_across_environments_one_configuration_is_chosen_by_the_mean_share_of_the_optimum(store):
-    """Chain is best with 1, double_loop with 3; shares count, not totals, and 2 has the best mean of them."""
-    study = parse_study(ACROSS)
-    best = {place.label: optimal_total(make_env(place.env), 10) for place in study.places}
-    shares = {"chain": {1: 0.9, 2: 0.8, 3: 0.1}, "double_loop": {1: 0.1, 2: 0.5, 3: 0.9}}
-    done = live_through(
-        study, store, lambda u: outcome(shares[u.setting.env][number(u)] * best[u.setting.env])
-    )
-    counts = Counter((u.phase, u.setting.env, number(u)) for u in done)
-    assert counts == {
-        **{("tune", env, n): 2 for env in best for n in (1, 2, 3)},
-        ("evaluate", "chain", 2): 3,
-        ("evaluate", "double_loop", 2): 2,
-    }
-    assert [follow(study, cell, store)[0].chosen for cell in study.cells] == [1, 1]
-    assert len(store.connection.execute("SELECT * FROM decisions").fetchall()) == 1
-
-
-def test_across_environments_whoever_is_excluded_in_one_is_excluded_in_all(store):
-    study = parse_study(ACROSS)
-    slow = lambda u: outcome(number(u), ms=251.0 if (number(u), u.setting.env) == (3, "chain") else 1.0)
-    live_through(study, store, slow)
-    courses = [follow(study, cell, store)[0] for cell in study.cells]
-    assert [course.chosen for course in courses] == [1, 1]
-    assert [course.excluded for course in courses] == 2 * [{2: "chain: 251 ms/step, over the limit of 250"}]
-
-
-@pytest.mark.parametrize("stop", [1, 4, 9, 12])
-@pytest.mark.parametrize("more", ["", 'method = "halving"\nbudget = 40\nscreening = 8\n'])
-def test_a_choice_across_environments_that_is_broken_off_comes_to_the_same_end(tmp_path, stop, more):
-    study = parse_study(ACROSS + more)
-    with Store(tmp_path / "whole.sqlite") as whole:
-        everything = [unit.id for unit in live_through(study, whole, by_number)]
-    assert len(set(everything)) == len(everything)
-    with Store(tmp_path / "broken.sqlite") as broken:
-        first = []
-        with broken.claims.driving():
-            agenda = agenda_of(study, broken)
-            while len(first) < stop and (unit := agenda.take()) is not None:
-                agenda.finish(unit, by_number(unit))
-                first.append(unit.id)
-        second = [unit.id for unit in live_through(study, broken, by_number)]
-    assert sorted(first + second) == sorted(everything)
-
-
-def test_a_status_counts_runs_of_its_own_cell_where_cells_choose_together(store):
-    study = parse_study(ACROSS)
-    assert [cell.missing for cell in status(study, store)] == [3 + 3, 3 + 2]
 
 
 def test_a_cell_has_as_many_runs_as_its_place_says_or_fewer_where_it_is_slow(store):

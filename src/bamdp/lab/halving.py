@@ -51,7 +51,8 @@ def halving(course: Course, tuning: Tuning, key: str) -> Iterator[Batch]:
                 share = max(budget - spent, 0.0) / (rounds - k)
             size = 1 if last else math.ceil(len(left) * tuning.keep)
             going = {number: have.get(short, {}).get(number, 0) for number in left}
-            facts = yield from _round(course, going, short, goal, share, size)
+            paid = have.get(True, {}) if not short else {}
+            facts = yield from _round(course, going, paid, short, goal, share, size)
             decision = course.store.decide(key, k, facts)
         left = decision["kept"]
         have[short] = {int(number): n for number, n in decision["replicates"].items()}
@@ -101,11 +102,22 @@ def credible(scores: Scores) -> dict[int, float]:
 
 
 def _round(
-    course: Course, have: Mapping[int, int], short: bool, goal: int, share: float, size: int
+    course: Course,
+    have: Mapping[int, int],
+    paid: Mapping[int, int],
+    short: bool,
+    goal: int,
+    share: float,
+    size: int,
 ) -> Generator[Batch, None, Mapping[str, Any]]:
-    """Batches until everyone has reached the goal or used up its part; then what is to be stored."""
+    """Batches until everyone has reached the goal or used up its part; then what is to be stored.
+
+    ``paid`` are the replicates of short runs: where cells choose together and some are not screened, a short run is a
+    whole one there, and has its cost in an earlier round.
+    """
     have, begun = dict(have), dict(have)
     spent = dict.fromkeys(have, 0.0)
+    before = {unit.id for n in have for unit in course.trials(n, range(paid.get(n, 0)), short=True)}
     scores = course.judge({n: runs for n, runs in have.items() if runs}, short)
     while True:
         more = _more(have, begun, spent, goal, share)
@@ -116,7 +128,8 @@ def _round(
         yield [unit for units in batch.values() for unit in units]
         for n, units in batch.items():
             have[n] += more[n]
-            spent[n] += sum(r.cpu_seconds for r in course.store.records(u.id for u in units).values())
+            new = (unit.id for unit in units if unit.id not in before)
+            spent[n] += sum(record.cpu_seconds for record in course.store.records(new).values())
         scores |= course.judge({n: have[n] for n in batch}, short)
     scores = {n: values for n, values in scores.items() if n not in course.excluded}
     judged = credible(scores)

@@ -164,7 +164,8 @@ def optimum(env: str, steps: int) -> float:
     best = optimal_total(world, steps)
     if best <= 0.0:
         raise ValueError(
-            f"{env}: its best total is {best:g}, of which no share can be taken; choose without across = true"
+            f"{env}: its best total in {steps} steps is {best:g}, of which no share can be taken; choose without "
+            "across = true"
         )
     return best
 

@@ -60,7 +60,10 @@ def check_across(cells: list[Cell]) -> None:
                 "without across = true"
             )
         with inside(f"environments.{place.label}"):
-            optimum(place.env, place.steps)
+            for steps in {
+                cell.horizon(short) for cell in cells if cell.place == place for short in (True, False)
+            }:
+                optimum(place.env, steps)
     for label in dict.fromkeys(cell.algorithm for cell in cells):
         own = [cell for cell in cells if cell.algorithm == label]
         keys = {key for cell in own for key in _varied(cell)}
