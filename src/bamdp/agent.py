@@ -129,6 +129,12 @@ class Agent:
         """Learn from a real transition. A truncated episode has not ``terminated``; say :meth:`begin` after it."""
         belief, changes = self.belief, self.belief.n_changes
         belief.observe(s, a, r, s2, terminated)
+        s, a, r, s2 = (
+            int(s),
+            int(a),
+            float(r),
+            int(s2),
+        )  # a NumPy number of few bits would overflow in a planner
         if terminated and belief.episodes.end is not None:
             s2 = belief.episodes.end
         if belief.n_changes != changes:
@@ -210,6 +216,7 @@ class Step:
     next_state: int
     terminated: bool
     truncated: bool = False
+    seconds: float = 0.0  # processor time of planning and learning; 0 where it is not measured
 
 
 @dataclass(frozen=True)
@@ -324,7 +331,7 @@ def simulate(
             done += 1
             tick(1)
             if listeners:
-                step = Step(t, state, action, reward, next_state, terminated, truncated)
+                step = Step(t, state, action, reward, next_state, terminated, truncated, float(seconds[t]))
                 if any([listener(agent, env, step) is False for listener in listeners]):
                     break
             if t + 1 == T:

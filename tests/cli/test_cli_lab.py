@@ -66,7 +66,8 @@ def test_tune_chooses_and_tells_how_to_run_it(folder, capsys):
     assert "4 configurations" in shown.out
     assert "chosen: bamdp run chain q-learning --set epsilon=0." in shown.err
     command = shown.err.partition("chosen: bamdp ")[2]
-    assert main([*command.split(), "--steps", "5", "--runs", "1"]) == 0
+    assert "--steps 40" in command
+    assert main([*command.split(), "--runs", "1"]) == 0
     capsys.readouterr()
     found = call_json(capsys, "tune chain q-learning --grid epsilon=.1,.4 prior.beta=2,4 --steps 40 --runs 2")
     means = {repr(s["configuration"]): sum(s["totals"]) for s in found["samples"]}
@@ -116,6 +117,23 @@ def test_a_study_from_run_to_report(folder, capsys):
     assert page(shown.err).parent.name == "s-report"
 
 
+def test_a_discount_is_told_with_all_its_digits(folder, capsys):
+    shown = call(capsys, "tune chain q-learning --grid discount=.9999999,.9999998 --steps 20 --runs 1")
+    assert main(shown.err.partition("chosen: bamdp ")[2].split()) == 0
+    capsys.readouterr()
+
+
+def test_a_damaged_store_is_one_line(folder, capsys):
+    call(capsys, "lab run s.toml")
+    with (folder / "s.sqlite").open("r+b") as file:
+        file.seek(2 * 4096)
+        file.write(bytes(range(256)) * 64)
+    for command in ("status", "run", "report", "export"):
+        err = call(capsys, f"lab {command} s.toml", 2).err
+        assert "s.sqlite: cannot use the store" in err, command
+        assert "Traceback" not in err
+
+
 def test_a_study_moves_to_another_store(folder, capsys):
     call(capsys, "lab run s.toml")
     assert "10 runs: s.runs.xz" in call(capsys, "lab export s.toml").err
@@ -133,6 +151,10 @@ def test_quick_is_short_and_marked(folder, capsys):
     assert "Quick run" in shown.out
     assert "Quick run" in page(shown.err).read_text()
     assert not call_json(capsys, "lab status s.toml")["cells"][0]["complete"]
+    assert page(call(capsys, "lab report s.toml --quick").err).parent.name == "s-quick-report"
+    assert (
+        "runs: s-quick.runs.xz" in call(capsys, "lab export s.toml --quick").err
+    )  # not over that of the study itself
 
 
 def test_an_incomplete_study_is_reported_as_such(folder, capsys):

@@ -17,6 +17,7 @@ from bamdp.lab.comparisons import (
     compare,
     differences,
     holm,
+    least_p,
     not_distinguishable,
     sign_flip_p,
 )
@@ -55,6 +56,24 @@ def test_many_runs_are_tested_on_drawn_signs_and_agree_with_scipy_and_the_t_test
     assert found == pytest.approx(scipys(d, 20_000), abs=0.006)
     assert found == pytest.approx(stats.ttest_1samp(d, 0.0).pvalue, abs=0.006)
     assert sign_flip_p(np.ones(40)) == 1 / (2**EXACT_RUNS + 1)
+
+
+@pytest.mark.parametrize("runs", [3, EXACT_RUNS, 16, 30])
+@pytest.mark.parametrize("tests", [1, 45, 1035])
+def test_no_p_is_below_the_least_one(runs, tests):
+    least = least_p(runs, tests)
+    assert (
+        least <= sign_flip_p(1.0 + np.arange(runs), tests) <= 3.0 * least
+    )  # drawn patterns may be the one seen
+
+
+def test_many_pairs_do_not_hide_what_many_runs_show():
+    """46 samples have 1035 pairs: with 16 384 patterns no p could pass the correction."""
+    rng = np.random.default_rng(2)
+    samples = [
+        sample(rng.normal(0.0, 1.0, 30) + (9.0 if i == 0 else 0.0), algorithm=f"a{i}") for i in range(46)
+    ]
+    assert not_distinguishable(samples, compare(samples)) == {"a0"}
 
 
 def test_equal_totals_are_no_evidence_and_no_common_run_is_no_test():

@@ -95,6 +95,17 @@ def test_if_all_are_excluded_nothing_is_evaluated_and_it_is_said(store):
     assert status(study, store)[0].chosen == "none: all excluded"
 
 
+def test_if_only_those_that_came_to_the_end_are_excluded_it_is_said(store):
+    study = parse_study(HALVING + "screening = 2\n")
+    whole = lambda u: u.setting.steps == 4
+    live_through(
+        study, store, lambda u: outcome(status=FAILED, error="E") if whole(u) else outcome(1.0, steps=2)
+    )
+    assert "all that came to the last round are excluded" in results(study, store).notes[-1]
+    (cell,) = status(study, store)
+    assert (cell.complete, cell.chosen) == (True, "none: all left excluded")
+
+
 def test_a_single_configuration_is_not_tuned(store):
     study = parse_study(GRID.replace("[1, 2, 3, 4, 5, 6]", "3"))
     assert Counter(u.phase for u in live_through(study, store, by_number)) == {"evaluate": 5}

@@ -16,11 +16,12 @@ import pytest
 from lab_fakes import contents
 
 import bamdp
+from bamdp.envs import Environment
 from bamdp.lab.collect import results, status
 from bamdp.lab.reading import parse_study
 from bamdp.lab.runner import run_study
 from bamdp.lab.store import Store
-from bamdp.lab.units import FAILED, OVER
+from bamdp.lab.units import DONE, FAILED, OVER
 
 STUDY = parse_study("""
 title = "Small"
@@ -129,25 +130,41 @@ def test_a_run_within_twice_the_limit_is_stopped_when_it_has_used_up_its_time():
     from bamdp.lab.units import _Watch
 
     watch = _Watch(limit=1.0, steps=100)
-    clock = [0.0]
-    ended = _watched(watch, clock, pace=1.5)
+    ended = _watched(watch, pace=1.5)
     assert watch.over
     assert ended == pytest.approx(100 / 1.5, abs=2)
-    assert _watched(_Watch(limit=1.0, steps=100), [0.0], pace=2.5) == 20
-    assert _watched(_Watch(limit=1.0, steps=100), [0.0], pace=0.99) is None
+    assert _watched(_Watch(limit=1.0, steps=100), pace=2.5) == 20
+    assert _watched(_Watch(limit=1.0, steps=100), pace=0.99) is None
 
 
-def _watched(watch, clock, pace):
+def _watched(watch, pace):
     """The step at which a run of so many seconds a step is ended; None if it is not."""
     from bamdp.agent import Step
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("time.thread_time", lambda: clock[0])
-        for t in range(watch.steps):
-            if not watch(None, None, Step(t, 0, 0, 0.0, 0, False)):
-                return t
-            clock[0] += pace
+    for t in range(watch.steps):
+        if not watch(None, None, Step(t, 0, 0, 0.0, 0, False, seconds=pace)):
+            return t
     return None
+
+
+def test_the_limit_is_on_planning_and_learning_not_on_the_world(tmp_path, monkeypatch):
+    """The world takes 2 ms a step, the agent far less than the limit of 1 ms."""
+    real = Environment.step
+
+    def slow(self, action):
+        end = time.thread_time() + 0.002
+        while time.thread_time() < end:
+            pass
+        return real(self, action)
+
+    monkeypatch.setattr(Environment, "step", slow)
+    study = parse_study(
+        'environments = ["chain"]\nalgorithms = ["random"]\nruns = 1\nsteps = 40\nlimit = 0.001'
+    )
+    with Store(tmp_path / "s.sqlite") as store:
+        run_study(study, store)
+        (record,) = store.all_records()
+    assert record.status == DONE
 
 
 def test_a_second_driver_waits_for_the_first_and_does_not_do_its_work_again(tmp_path, reference):

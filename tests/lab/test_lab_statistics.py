@@ -178,3 +178,9 @@ def test_ceilings_of_a_shorter_horizon_are_not_made_up():
         "t", (short,), CEILINGS, horizons={"chain": 1000}
     )  # nothing of full length yet
     assert screened.ceilings_of(short) is None
+
+
+def test_one_run_in_one_environment_leaves_the_interval_over_all_unknown():
+    found = pooled_iqm([np.array([0.1, 0.2, 0.4]), np.array([0.5])])
+    assert np.isfinite(found.value)
+    assert np.isnan([found.low, found.high]).all()

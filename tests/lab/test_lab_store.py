@@ -20,7 +20,6 @@ from bamdp.lab.collect import results
 from bamdp.lab.reading import parse_study
 from bamdp.lab.store import Store
 from bamdp.lab.units import FAILED, OVER, units_of
-from bamdp.processes import Lost
 
 STUDY = parse_study('environments = ["chain"]\nalgorithms = ["random", "q-learning"]\nruns = 3\nsteps = 4')
 UNITS = units_of(STUDY.cells[0].setting(STUDY.cells[0].configurations[0]), "evaluate", range(3), 0.25)
@@ -252,29 +251,6 @@ def test_the_heart_beats(tmp_path, monkeypatch):
                 break
             time.sleep(0.02)
         assert beat() > first
-
-
-def test_a_run_whose_process_dies_again_and_again_is_recorded_as_failed(tmp_path):
-    with Store(tmp_path / "s.sqlite") as store, store.claims.driving():
-        agenda = agenda_of(STUDY, store)
-        deaths = 0
-        while (unit := agenda.take()) is not None:
-            bad = unit.replicate == 1 and unit.setting.planner.__class__.__name__ == "Random"
-            deaths += bad
-            agenda.finish(unit, Lost(begun=True) if bad else outcome())
-        assert deaths == 3
-        (failed,) = [record for record in store.all_records() if record.status == FAILED]
-        assert "died 3 times" in failed.error
-
-
-def test_a_run_that_was_only_waiting_when_a_process_died_has_lost_nothing(tmp_path):
-    with Store(tmp_path / "s.sqlite") as store, store.claims.driving():
-        agenda = agenda_of(STUDY, store)
-        for _ in range(10):
-            agenda.finish(agenda.take(), Lost(begun=False))
-        while (unit := agenda.take()) is not None:
-            agenda.finish(unit, outcome())
-        assert {record.status for record in store.all_records()} == {"done"}
 
 
 def test_failed_and_stopped_runs_are_in_the_results_with_their_errors(tmp_path):

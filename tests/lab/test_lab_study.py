@@ -207,6 +207,7 @@ def test_a_part_of_a_study():
         ("[algorithms.sboss.at.chain]\nruns = 19", "at.chain.runs is 19, more than the environment's 10; raise that"),
         ("[algorithms.sboss]\nruns = 3", "unknown parameter of sboss 'runs'"),
         ("[tuning]\nacross = 1", "tuning.across must be true or false"),
+        ("[algorithms.sboss.at.chain]\nplanner = 'thompson'", "at.chain: planner is the algorithm's, and the same"),
         ("[algorithms.sboss.at.chain]\ndelta = [1, 2]\n[tuning]\nacross = true",
          "algorithms.sboss: across = true chooses once for all environments"),
     ],

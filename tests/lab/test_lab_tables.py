@@ -89,7 +89,9 @@ def test_exclusions_are_said(results):
     held = Results("t", (*tuned, *kept), CEILINGS)
     row = next(row for row in tables.matrix(held).rows if row[0].text == "dss-pi")
     assert row[1] == Cell("excluded")
-    assert "none: all were excluded" in printed(tables.choices(held))
+    assert "none: all that were left were excluded" in printed(tables.choices(held))
+    waiting = {("chain", "dss-pi"): "not complete"}
+    assert "none yet" in printed(tables.choices(replace(held, waiting=waiting)))
 
 
 def test_quick_results_are_marked_in_every_table_and_form():
@@ -127,6 +129,8 @@ def test_an_algorithm_that_misses_an_environment_gets_no_overall_score(results):
     rows = {row[0].text: row for row in tables.overall(results).rows}
     assert (rows["sboss"][1].text, rows["sboss"][4].text) == ("–", "2 of 3")
     assert 0.0 < rows["dss-pi"][1].value < 1.0
+    ranked = [float(row[3].text) for row in rows.values() if row[1].value is not None]
+    assert np.mean(ranked) == (len(ranked) + 1) / 2  # ranks are among those that have a score
 
 
 def test_a_score_of_zero_stands_above_none_and_below_any_positive_one():

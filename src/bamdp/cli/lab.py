@@ -64,7 +64,7 @@ def status(given: argparse.Namespace) -> int:
     columns = ("environment", "algorithm", "done", "running", "missing", "failed", "left", "chosen")
     console.print_table(columns, rows, study.title, numbers=columns[2:7])
     known = [cell.seconds for cell in found if cell.seconds is not None and not cell.complete]
-    dark = sum(cell.seconds is None for cell in found)
+    dark = sum(cell.seconds is None and not cell.complete for cell in found)
     if known or dark:
         unknown = f", and that of {dark} cells in which nothing is done yet" if dark else ""
         console.note(
@@ -83,7 +83,7 @@ def report(given: argparse.Namespace) -> int:
     from bamdp.lab.store import Store
 
     study = studies.load(given.study, given.quick)
-    folder = _beside(study.path, "-report") if given.output is None else Path(given.output)
+    folder = _beside(study.path, "-report", given.quick) if given.output is None else Path(given.output)
     quick = " --quick" if given.quick else ""
     commands = [f"bamdp lab run {given.study}{quick}", f"bamdp lab report {given.study}{quick}"]
     with Store(studies.store_path(study, given.store), create=False) as store:
@@ -113,7 +113,8 @@ def export(given: argparse.Namespace) -> int:
     }
     endings = {"runs": ".runs.xz", "csv": ".csv", "parquet": ".parquet"}
     study = studies.load(given.study, given.quick)
-    path = _beside(study.path, endings[given.format]) if given.output is None else Path(given.output)
+    ending = endings[given.format]
+    path = _beside(study.path, ending, given.quick) if given.output is None else Path(given.output)
     if given.thin and given.format != "runs":
         raise ValueError(f"--thin is for --format runs; {given.format} has all that there is")
     options = {"thin": True} if given.thin else {}
@@ -129,7 +130,7 @@ def import_(given: argparse.Namespace) -> int:
     from bamdp.lab.store import Store
 
     study = studies.load(given.study)
-    path = _beside(study.path, ".runs.xz") if given.file is None else Path(given.file)
+    path = _beside(study.path, ".runs.xz", quick=False) if given.file is None else Path(given.file)
     with Store(studies.store_path(study, given.store)) as store:
         found = import_runs(store, path)
     console.note(f"{found.new} new runs, {found.known} were there already")
@@ -138,9 +139,10 @@ def import_(given: argparse.Namespace) -> int:
     return 0
 
 
-def _beside(path: Path | None, ending: str) -> Path:
-    """Of a study's file: a name in its folder; of one that ships, in the working directory."""
+def _beside(path: Path | None, ending: str, quick: bool) -> Path:
+    """Of a study's file: a name in its folder; of one that ships, in the working directory; a quick one's own."""
     assert path is not None
+    ending = f"-quick{ending}" if quick else ending
     if path.suffix == ".toml":
         return path.with_name(path.stem + ending)
     return Path("-".join(path.parts) + ending)

@@ -107,7 +107,8 @@ def _command(given: argparse.Namespace, results: Results) -> str:
         return ""
     own = [f"{key}={value}" for key, value in planner_settings(chosen).items()]
     words = ["bamdp", "run", given.env, given.planner.partition(":")[0], *(["--set", *own] if own else [])]
-    words += ["--prior", prior_spec(chosen), "--discount", f"{chosen['discount']:g}"]
+    words += ["--prior", prior_spec(chosen), "--discount", repr(chosen["discount"])]
+    words += [] if given.steps is None else ["--steps", str(given.steps)]
     words += [] if given.rewards is None else ["--rewards", given.rewards]
     words += [] if given.objective == "episode" else ["--objective", given.objective]
     return shlex.join(words)

@@ -83,7 +83,7 @@ def play_vector(
             else:
                 stream.resting = mode is AutoresetMode.NEXT_STEP
                 resets[i] = True
-            step = Step(done - 1, state, action, float(reward), after, bool(terminated), cut)
+            step = Step(done - 1, state, action, float(reward), after, bool(terminated), cut, seconds)
             if any([listener(agent, world, step) is False for listener in listeners]):
                 done = steps
         if mode is AutoresetMode.DISABLED and resets.any() and done < steps:

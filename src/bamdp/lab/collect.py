@@ -74,9 +74,10 @@ def results(study: Study, store: Store) -> Results:
         records = store.records(unit.id for part in parts for unit in part.units)
         samples += [sample for part in parts if (sample := _sample(course, part, records, store))]
         if course.decided and course.chosen is None and len(cell.configurations) > 1 and study.tuning:
-            notes.append(
-                f"{cell.label}: every configuration is excluded, so nothing was chosen or evaluated."
+            those = (
+                "every configuration is" if _all_excluded(course) else "all that came to the last round are"
             )
+            notes.append(f"{cell.label}: {those} excluded, so nothing was chosen or evaluated.")
         if missing or not course.decided:
             words = f"{cell.label}: not complete, {len(missing)} or more runs are missing."
             waiting[cell.place.label, cell.algorithm] = words
@@ -158,7 +159,14 @@ def _chosen(course: Course) -> str:
         return f"tuning {len(course.cell.configurations)} configurations"
     if course.study.tuning is None:
         return f"all {len(course.cell.configurations)} configurations"
-    return "none: all excluded" if course.chosen is None else brief(course.cell, course.chosen)
+    if course.chosen is None:
+        return "none: all excluded" if _all_excluded(course) else "none: all left excluded"
+    return brief(course.cell, course.chosen)
+
+
+def _all_excluded(course: Course) -> bool:
+    """In halving some may only have been worse than those that turned out to be no good."""
+    return len(course.excluded) == len(course.cell.configurations)
 
 
 def brief(cell: Cell, number: int) -> str:

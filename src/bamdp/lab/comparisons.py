@@ -5,8 +5,9 @@ algorithms' totals are compared, not the totals: what both share cancels.
 
 - **Test.** Sign flips (Fisher's randomisation test): if the two are alike, d_r and −d_r are equally likely. The p-value
   is the share of the 2^R patterns of signs whose |Σ ± d_r| is at least the one seen: all of them up to R = 14, beyond
-  it 16 384 drawn patterns with the one seen among them, which keeps the test valid. No p is below 2^(1−R): five runs
-  cannot convince anybody at 5%.
+  it 16 384 drawn patterns with the one seen among them, which keeps the test valid, and more where so many tests are
+  corrected together that the least possible p could not pass (:func:`least_p`). No p is below 2^(1−R): five runs cannot
+  convince anybody at 5%.
 - **Correction.** Holm's, over all pairs of algorithms in an environment: with probability at least 95% no two that are
   alike are called different. All pairs, because which one is best is read off the same data.
 - **Marks.** *Not distinguishable from the best*: the corrected test against the one with the highest mean does not
@@ -16,8 +17,10 @@ algorithms' totals are compared, not the totals: what both share cancels.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -28,6 +31,7 @@ from bamdp.lab.statistics import SEED, Array, Estimate, estimate
 
 EXACT_RUNS = 14  # all 2^R patterns of signs up to here, as many drawn ones beyond
 LEVEL = 0.05
+FINENESS = 4  # the least p of drawn patterns, corrected, is at least so many times below LEVEL
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,8 @@ def compare(samples: Sequence[Sample]) -> tuple[Comparison, ...]:
     if len({(sample.environment, sample.phase, sample.horizon) for sample in samples}) > 1:
         raise ValueError("only runs of one environment, phase and horizon can be compared")
     labelled = dict(zip(names(samples), samples))
-    found = [_pair(a, b, labelled) for a, b in combinations(labelled, 2)]
+    pairs = list(combinations(labelled, 2))
+    found = [_pair(a, b, labelled, len(pairs)) for a, b in pairs]
     adjusted = holm([comparison.p for comparison in found])
     return tuple(replace(one, adjusted=float(p)) for one, p in zip(found, adjusted))
 
@@ -78,8 +83,10 @@ def differences(first: Sample, second: Sample) -> Array:
     return np.asarray(first.totals[i] - second.totals[j], float)
 
 
-def sign_flip_p(values: ArrayLike) -> float:
+def sign_flip_p(values: ArrayLike, tests: int = 1) -> float:
     """Two-sided p-value of the hypothesis that values [R] are symmetric about zero.
+
+    ``tests`` is the number of those that will be corrected together.
 
     Examples
     --------
@@ -91,11 +98,23 @@ def sign_flip_p(values: ArrayLike) -> float:
     d = np.asarray(values, float)
     if not len(d):
         return np.nan
-    exact = len(d) <= EXACT_RUNS
-    sums = np.abs(_signs(len(d), exact) @ d)
+    patterns = _patterns(tests)
+    sums = np.abs(_signs(len(d), patterns) @ d)
     seen = np.abs(d.sum()) - 1e-9 * np.abs(d).sum()  # equal sums may differ by rounding
     as_extreme = np.count_nonzero(sums >= seen)
+    exact = 2 ** len(d) <= patterns
     return float(as_extreme / len(sums) if exact else (as_extreme + 1) / (len(sums) + 1))
+
+
+def least_p(runs: int, tests: int = 1) -> float:
+    """The lowest p-value that so many runs can have, if so many tests are corrected together.
+
+    Examples
+    --------
+    >>> least_p(5), least_p(30) < 1e-4
+    (0.0625, True)
+    """
+    return max(2.0 ** (1 - runs), 1.0 / (_patterns(tests) + 1))
 
 
 def holm(p: ArrayLike) -> NDArray[np.float64]:
@@ -115,14 +134,19 @@ def holm(p: ArrayLike) -> NDArray[np.float64]:
     return adjusted
 
 
-def _pair(first: str, second: str, samples: Mapping[str, Sample]) -> Comparison:
+def _pair(first: str, second: str, samples: Mapping[str, Sample], tests: int) -> Comparison:
     d = differences(samples[first], samples[second])
-    return Comparison(first, second, len(d), estimate(np.mean, d), sign_flip_p(d), np.nan)
+    return Comparison(first, second, len(d), estimate(np.mean, d), sign_flip_p(d, tests), np.nan)
 
 
-def _signs(runs: int, exact: bool) -> NDArray[np.float64]:
-    """Patterns of ±1, [patterns, R]."""
-    if exact:
+def _patterns(tests: int) -> int:
+    """How many patterns are looked at: all, if there are no more; a power of two."""
+    return 2 ** max(EXACT_RUNS, math.ceil(math.log2(FINENESS * tests / LEVEL)))
+
+
+@lru_cache(maxsize=2)
+def _signs(runs: int, patterns: int) -> NDArray[np.float64]:
+    """Patterns of ±1, [patterns, R]: all, or so many drawn ones."""
+    if 2**runs <= patterns:
         return np.asarray(1.0 - 2.0 * (np.arange(2**runs)[:, None] >> np.arange(runs) & 1), float)
-    drawn = np.random.default_rng(SEED).integers(0, 2, (2**EXACT_RUNS, runs), np.int8)
-    return 1.0 - 2.0 * drawn
+    return 1.0 - 2.0 * np.random.default_rng(SEED).integers(0, 2, (patterns, runs), np.int8)

@@ -85,7 +85,10 @@ class Group:
     def blind(self) -> bool:
         """Whether so few runs are common to any two that no difference could pass the corrected test."""
         common = max((pair.runs for pair in self.compared), default=0)
-        return len(self.named) > 1 and 2.0 ** (1 - common) * len(self.compared) > LEVEL
+        return (
+            len(self.named) > 1
+            and comparisons.least_p(common, len(self.compared)) * len(self.compared) > LEVEL
+        )
 
 
 def file_stem(words: str) -> str:

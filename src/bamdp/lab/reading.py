@@ -222,4 +222,10 @@ def _at(table: Table, labels: list[str]) -> Table:
     if not isinstance(where, dict) or not all(isinstance(value, dict) for value in where.values()):
         raise ValueError("at must have a table for each environment, such as [algorithms.dss-pi.at.maze]")
     keys(where, labels, "environment in 'at'")
+    for label, own in where.items():
+        for key in ("planner", "environments", "at"):
+            if key in own:
+                raise ValueError(
+                    f"at.{label}: {key} is the algorithm's, and the same everywhere; give another one a name of its own"
+                )
     return where

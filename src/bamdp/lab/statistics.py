@@ -123,11 +123,10 @@ def estimate(statistic: Callable[..., Any], *samples: ArrayLike, resamples: int 
     if not all(len(array) for array in arrays):
         return Estimate(np.nan, np.nan, np.nan)
     value = float(statistic(*arrays, axis=-1))
-    if all(
-        (array == array[0]).all() for array in arrays
-    ):  # nothing varies, or nothing can be known of how it does
-        edge = value if all(len(array) > 1 for array in arrays) else np.nan
-        return Estimate(value, edge, edge)
+    if any(len(array) == 1 for array in arrays):  # nothing can be known of how it varies
+        return Estimate(value, np.nan, np.nan)
+    if all((array == array[0]).all() for array in arrays):
+        return Estimate(value, value, value)
     return Estimate(value, *_interval(statistic, arrays, resamples))
 
 

@@ -13,7 +13,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -77,8 +77,13 @@ class Store:
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if not isinstance(error, sqlite3.Error):
+            self.close()
+            return
+        with suppress(sqlite3.Error, OSError):
+            self.close()
+        raise _trouble(self.path, error) from None
 
     def close(self) -> None:
         """Give up what was claimed, and leave."""
@@ -92,7 +97,7 @@ class Store:
             self.connection.execute("BEGIN IMMEDIATE")
             with self.connection:
                 yield
-        except sqlite3.OperationalError as error:  # such as a full disk
+        except sqlite3.DatabaseError as error:  # such as a full disk, or a damaged file
             raise _trouble(self.path, error) from None
 
     def records(self, ids: Iterable[str]) -> dict[str, Record]:
@@ -179,11 +184,13 @@ class Store:
                 self.connection.execute("DELETE FROM traces WHERE run = ?", (run,))
                 self.connection.execute("DELETE FROM runs WHERE id = ?", (run,))
 
-    def forget_over(self, units: Iterable[Unit]) -> None:
-        """Take those out that were stopped under a tighter limit than they have now."""
+    def forget_over(self, units: Iterable[Unit]) -> list[str]:
+        """Take those out that were stopped under a tighter limit than they have now; returns which."""
         limits = {unit.id: unit.limit for unit in units}
         found = self.records(limits).values()
-        self.forget(r.id for r in found if r.status == OVER and r.time_limit < limits[r.id])
+        over = [r.id for r in found if r.status == OVER and r.time_limit < limits[r.id]]
+        self.forget(over)
+        return over
 
     def decisions(self, cell: str) -> dict[int, Mapping[str, Any]]:
         """What tuning has decided in a cell, by round."""
@@ -233,6 +240,8 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
             if "locked" not in str(error) or time.monotonic() > end:
                 raise _trouble(path, error) from None
             time.sleep(0.02)
+        except sqlite3.DatabaseError as error:
+            raise _trouble(path, error) from None
 
 
 def _trouble(path: Path, error: sqlite3.Error) -> OSError:

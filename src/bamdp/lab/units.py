@@ -1,16 +1,15 @@
 """A unit of work: one run of a study, and what comes of it.
 
-The time limit. A configuration keeps a limit of L seconds a step if its mean processor time a step, compiling not
-in it, is at most L. A run is stopped as soon as it cannot keep it any more, when it has used up L for each of its T
-steps; or earlier, if after 20 steps or more the mean is above 2 L. It is then recorded as over the limit. A single
-step is never interrupted.
+The time limit. A configuration keeps a limit of L seconds a step if its mean processor time a step, of planning and
+learning, compiling not in it, is at most L. A run is stopped as soon as it cannot keep it any more, when it has used up
+L for each of its T steps; or earlier, if after 20 steps or more the mean is above 2 L. It is then recorded as over the
+limit. A single step is never interrupted.
 """
 
 from __future__ import annotations
 
 import os
 import platform
-import time
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -109,17 +108,15 @@ class _Watch:
 
     def __init__(self, limit: float, steps: int) -> None:
         self.limit, self.steps = limit, steps
-        self.begin: float | None = None
+        self.spent = 0.0
         self.over = False
 
     def __call__(self, agent: Agent, env: Environment, step: Step) -> bool:
-        now = time.thread_time()
-        if self.begin is None:  # the first step may have loaded code; it is not in ms_per_step either
-            self.begin = now
+        if step.t == 0:  # it may have loaded code; it is not in ms_per_step either
             return True
-        spent = now - self.begin
-        hopeless = spent > self.limit * self.steps
-        by_far = step.t >= PATIENCE and spent > BY_FAR * self.limit * step.t
+        self.spent += step.seconds
+        hopeless = self.spent > self.limit * self.steps
+        by_far = step.t >= PATIENCE and self.spent > BY_FAR * self.limit * step.t
         self.over = (hopeless or by_far) and step.t + 1 < self.steps
         return not self.over
 

@@ -70,7 +70,7 @@ def points(results: Results, environment: str) -> tuple[Point, ...]:
     own = {repr(_full(s.configuration)): s for s in samples}  # sweeps share runs, which are tested once
     away = {key: s for key, s in own.items() if base is not None and _full(s.configuration) != home}
     gaps = {key: differences(s, base) for key, s in away.items() if base is not None}
-    adjusted = dict(zip(gaps, holm([sign_flip_p(gap) for gap in gaps.values()])))
+    adjusted = dict(zip(gaps, holm([sign_flip_p(gap, len(gaps)) for gap in gaps.values()])))
     found = []
     for sample in samples:
         key = repr(_full(sample.configuration))

@@ -52,7 +52,7 @@ def trends(results: Results) -> list[Trend]:
     """Of all sweeps that grow, where there is a smaller or a larger value than the reference."""
     found = [half for environment in results.environments for half in _halves(results, environment)]
     gaps = [differences(high.sample, low.sample) for _, low, high in found]
-    adjusted = holm([sign_flip_p(gap) for gap in gaps])
+    adjusted = holm([sign_flip_p(gap, len(gaps)) for gap in gaps])
     return [
         Trend(
             low.sample.environment,

@@ -101,7 +101,8 @@ def overall(results: Results) -> Table | None:
     others = [group.label for group in groups(results) if group not in columns]
     if len(columns) < 2:
         return None
-    rows = sorted((_overall_row(name, columns) for name in _rows(columns)), key=_by_score)
+    everywhere = [name for name in _rows(columns) if all(_ran(group, name) for group in columns)]
+    rows = sorted((_overall_row(name, columns, everywhere) for name in _rows(columns)), key=_by_score)
     return Table(
         "overall",
         f"Normalised score over {len(columns)} environments: 0 random play, 1 optimum of the known model",
@@ -111,7 +112,7 @@ def overall(results: Results) -> Table | None:
         (
             "IQM: interquartile mean over the runs of all environments, each environment with the same weight; runs "
             "resampled within environments.",
-            "An algorithm without a figure is not in the table of every environment, and has no rank among those.",
+            "An algorithm without a figure is not in the table of every environment. Ranks are among the others.",
             *so_far_notes(columns),
             *(
                 [f"Not counted, as their optimum over that horizon is not known: {', '.join(others)}."]
@@ -232,14 +233,19 @@ def _ceiling_row(name: str, columns: Iterable[Group], field: str) -> list[Cell]:
     return [text(name), *(number(value, f"{value:.2f}") for value in values)]
 
 
-def _overall_row(name: str, columns: list[Group]) -> tuple[Cell, ...]:
-    held = [group for group in columns if name in group.named and group.named[name].runs]
-    covered = number(len(held), f"{len(held)} of {len(columns)}")
-    if len(held) < len(columns):
+def _ran(group: Group, name: str) -> bool:
+    return name in group.named and group.named[name].runs > 0
+
+
+def _overall_row(name: str, columns: list[Group], everywhere: list[str]) -> tuple[Cell, ...]:
+    held = sum(_ran(group, name) for group in columns)
+    covered = number(held, f"{held} of {len(columns)}")
+    if name not in everywhere:
         return text(name), text(MISSING), text(MISSING), text(MISSING), covered
-    scores = [normalised_totals(g.named[name].totals, g.ceilings) for g in held if g.ceilings]
+    scores = [normalised_totals(g.named[name].totals, g.ceilings) for g in columns if g.ceilings]
     mean = float(np.mean([part.mean() for part in scores]))
-    rank = float(np.mean([1 + group.ranked.index(name) for group in held]))
+    ranks = [[n for n in group.ranked if n in everywhere].index(name) + 1 for group in columns]
+    rank = float(np.mean(ranks))
     return (
         text(name),
         value_interval(pooled_iqm(scores), 3),

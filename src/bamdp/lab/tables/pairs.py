@@ -13,8 +13,8 @@ from bamdp.lab.tables.table import MISSING, Cell, Table, decimals, number, p_val
 
 TEST = (
     "Paired sign-flip test of the mean difference on common replicates, two-sided: all patterns of signs up to "
-    f"{EXACT_RUNS} runs, {2**EXACT_RUNS} drawn ones beyond. p (Holm): corrected for all pairs of the environment. "
-    "Intervals: bootstrap 95%, of each pair alone."
+    f"{EXACT_RUNS} runs, {2**EXACT_RUNS} drawn ones or more beyond. p (Holm): corrected for all pairs of the "
+    "environment. Intervals: bootstrap 95%, of each pair alone."
 )
 
 

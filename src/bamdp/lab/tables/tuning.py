@@ -62,7 +62,7 @@ def choices(results: Results) -> Table:
         "choices",
         "Chosen in tuning",
         ("environment", "algorithm", "tried", "excluded", "chosen", "total reward", "ms/step"),
-        tuple(_choice(samples) for samples in cells),
+        tuple(_choice(samples, _decided(results, samples[0])) for samples in cells),
         "llrrlrr",
         (SELECTED, *([SHRUNK] if any(map(_uneven, cells)) else [])),
         (),
@@ -148,7 +148,11 @@ def _place(results: Results, sample: Sample) -> tuple[int, int]:
     return results.environments.index(sample.environment), results.algorithms.index(sample.algorithm)
 
 
-def _choice(samples: list[Sample]) -> tuple[Cell, ...]:
+def _decided(results: Results, sample: Sample) -> bool:
+    return (sample.environment, sample.algorithm) not in results.waiting
+
+
+def _choice(samples: list[Sample], decided: bool) -> tuple[Cell, ...]:
     varied, chosen = differing(samples), [s for s in samples if s.chosen]
     out, tried = _distinct([s for s in samples if s.excluded]), _distinct(samples)
     first = (
@@ -160,7 +164,7 @@ def _choice(samples: list[Sample]) -> tuple[Cell, ...]:
     if not chosen:
         return (
             *first,
-            text("none yet" if out < tried else "none: all were excluded"),
+            text("none: all that were left were excluded" if decided else "none yet"),
             text(MISSING),
             text(MISSING),
         )
