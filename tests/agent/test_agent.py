@@ -186,3 +186,46 @@ def test_results_agree_with_the_compiler_switched_off():
         for flag in ("0", "1")
     ]
     assert outputs[0] == outputs[1]
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int16, np.uint64])
+def test_small_numbers_of_numpy_are_learned_as_whole_ones(kind, monkeypatch):
+    """90 · 4 + 1 does not fit into eight bits, so that a planner would count another pair."""
+    seen = []
+    monkeypatch.setattr(bamdp.RMax, "learn", lambda planner, memory, belief, step: seen.append(step))
+    _, agent = grid_agent(bamdp.RMax(), n_states=100, rewards=np.zeros(100))
+    agent.observe(kind(90), kind(1), np.float32(0.0), kind(91))
+    assert seen == [bamdp.Transition(90, 1, 0.0, 91, False)]
+    assert [type(number) for number in (seen[0].s, seen[0].a, seen[0].r, seen[0].s2)] == [
+        int,
+        int,
+        float,
+        int,
+    ]
+
+
+@pytest.mark.parametrize(
+    "planner",
+    [
+        bamdp.ThompsonSampling(resample="episode"),
+        bamdp.MCBRL(n_models=3, resample="episode"),
+        bamdp.BOSS(n_models=2),
+    ],
+)
+def test_an_action_that_comes_to_exist_is_not_thought_to_be_free(planner):
+    """Draws that are kept say nothing of it; action 1 costs five times as much, and that is known."""
+    agent = bamdp.Agent(
+        planner,
+        prior=bamdp.Dirichlet(alpha=1.0),
+        rewards=np.array(3 * [[-1.0, -5.0]]),
+        n_states=3,
+        n_actions=2,
+        action_mask=np.array([[True, False], [True, True], [True, True]]),
+        discount=0.9,
+        seed=0,
+    )
+    agent.begin(0)
+    assert agent.act(0) == 0
+    agent.allow(0, [True, True])
+    assert [agent.act(0) for _ in range(3)] == [0, 0, 0]
+    assert agent.plan(0).value == pytest.approx(-10.0)

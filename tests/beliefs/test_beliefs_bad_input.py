@@ -348,3 +348,14 @@ def test_priors_are_compared_by_value():
 def test_a_belief_tells_what_it_is():
     assert "Sparse" in repr(Belief.__repr__(SparseDirichlet().belief(3, 2)))
     assert "after 0 transitions, S=3, A=2" in repr(SparseDirichlet().belief(3, 2))
+
+
+def test_an_action_of_which_the_models_know_nothing_cannot_come_to_exist():
+    mask = np.array([[True, False], [True, True]])
+    model = FiniteMDP(np.full((2, 2, 2), 0.5), np.zeros((2, 2)), action_mask=mask)
+    belief = FiniteModels([model]).belief(2, 2)
+    with pytest.raises(ValueError, match="the models say nothing about state 0, action 1"):
+        belief.allow(0, [True, True])
+    assert belief.space.allowed.tolist() == mask.tolist()
+    belief.allow(1, [False, True])
+    assert belief.space.allowed[1].tolist() == [False, True]

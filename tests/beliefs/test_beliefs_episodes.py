@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from bamdp import Belief, BetaBernoulli, Dirichlet, FiniteMDP, FiniteModels, NormalGamma, SparseDirichlet
+from bamdp import (
+    Belief,
+    BetaBernoulli,
+    Dirichlet,
+    FiniteMDP,
+    FiniteModels,
+    Mixture,
+    NormalGamma,
+    SparseDirichlet,
+)
 
 S, A, END = 4, 2, 3
 ALPHA = 0.5
@@ -161,3 +170,47 @@ def test_wrong_names_are_refused():
         PRIOR.belief(S, A, objective="lifetimes")
     with pytest.raises(ValueError, match=r"end must be in 0\.\.3"):
         PRIOR.belief(S, A, end=S)
+
+
+@pytest.mark.parametrize("n_ends", [1, 2, 3])
+def test_one_start_is_one_piece_of_evidence_for_alternatives_however_many_ends_there_are(n_ends):
+    terminal = np.arange(6) >= 6 - n_ends
+    mixture = Mixture([Dirichlet(alpha=1.0), SparseDirichlet(alpha=0.2, beta=2.0)])
+    belief = mixture.belief(6, 1, terminal=terminal, objective="lifetime")
+    one_row = mixture.belief(6, 1)
+    for start in (0, 0, 1):
+        belief.begin(start)
+        one_row.observe(5, 0, 0.0, start)
+    assert np.allclose(belief.weights, one_row.weights)
+    assert belief.log_evidence == pytest.approx(one_row.log_evidence)
+    assert np.allclose(belief.predictive(6 - n_ends, 0), one_row.predictive(5, 0))
+
+
+def test_an_end_that_is_found_later_takes_over_the_starts_without_their_evidence():
+    mixture = Mixture([Dirichlet(alpha=1.0), SparseDirichlet(alpha=0.2, beta=2.0)])
+    early, late = (mixture.belief(6, 1, objective="lifetime", terminal=np.arange(6) == 5) for _ in range(2))
+    early.observe(0, 0, 0.0, 4, True)
+    for belief in (early, late):
+        belief.begin(0)
+        belief.begin(0)
+    late.observe(0, 0, 0.0, 4, True)
+    assert np.allclose(early.weights, late.weights)
+    assert early.log_evidence == pytest.approx(late.log_evidence)
+    assert np.allclose(early.predictive(4, 0), late.predictive(4, 0))
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_an_end_after_which_no_start_can_follow_is_refused_and_nothing_has_changed(many):
+    P = np.array([[[0.0, 0.5, 0.5]], [[0.0, 0.0, 1.0]], [[0.0, 0.0, 1.0]]])
+    belief = FiniteModels([FiniteMDP(P, np.zeros((3, 1)))]).belief(3, 1, objective="lifetime")
+    belief.begin(0)
+    for _ in range(2):  # refused again, not taken for known
+        with pytest.raises(
+            ValueError, match="an episode began in state 0, but the prior gives probability 0"
+        ):
+            belief.observe_many([0], [0], [0.0], [1], [True]) if many else belief.observe(0, 0, 0.0, 1, True)
+        assert (belief.n_observed, belief.n_changes, belief.log_evidence) == (0, 0, 0.0)
+        assert not belief.episodes.ends.any()
+        assert not belief.episodes.acted.any()
+    belief.observe(0, 0, 0.0, 1)
+    assert belief.n_observed == 1

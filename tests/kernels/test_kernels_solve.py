@@ -42,3 +42,19 @@ def test_elimination_evaluates_a_policy_exactly(n_states):
     P = np.array([dense(rows, row, n_states) for row in chosen])
     exact = np.linalg.solve(np.eye(n_states) - discount * P, rows.reward[chosen])
     assert solver.values == pytest.approx(exact, rel=1e-11, abs=1e-11)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e6, 1e12])
+def test_rounding_of_large_values_does_not_keep_the_solver_busy(scale):
+    """A tolerance of 1e-4 cannot be reached with values of 1e13; the policy is that of small rewards all the same."""
+    rng = np.random.default_rng(3)
+    n_states, n_actions = 60, 3
+    rows = random_rows(rng, n_states, n_actions)
+    space = Space(np.zeros(n_states, bool), np.ones((n_states, n_actions), bool))
+    solvers = [new_solver(n_states, len(rows.prob)) for _ in range(2)]
+    solve_kernels.solve_rows(rows, space, 0.95, 1e-4, solvers[0])
+    large = rows._replace(reward=scale * rows.reward)
+    rounds, spread = solve_kernels.solve_rows(large, space, 0.95, 1e-4, solvers[1])
+    assert rounds < 100
+    assert spread <= max(1e-4, 1e-9 * scale)
+    assert np.array_equal(solvers[0].policy, solvers[1].policy)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from bamdp.lab.agenda import Agenda
 from bamdp.lab.traces import encode
 from bamdp.lab.units import DONE, Outcome
@@ -21,12 +23,12 @@ def agenda_of(study, store):
     return Agenda(study, store, nothing, nothing)
 
 
-def live_through(study, store, result):
-    """Do all of a study with ``result(unit)`` for a run; returns the units in order."""
+def live_through(study, store, result, most=math.inf):
+    """Do all of a study, or the first runs of it, with ``result(unit)`` for a run; returns the units in order."""
     done = []
     with store.claims.driving():
         agenda = agenda_of(study, store)
-        while (unit := agenda.take()) is not None:
+        while len(done) < most and (unit := agenda.take()) is not None:
             agenda.finish(unit, result(unit))
             done.append(unit)
     return done

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from lab_fakes import agenda_of, by_number, live_through, number, outcome
+from lab_fakes import by_number, live_through, number, outcome
 
 from bamdp.ceilings import optimal_total
 from bamdp.envs import make_env
@@ -64,14 +64,8 @@ def test_a_choice_across_environments_that_is_broken_off_comes_to_the_same_end(t
         everything = [unit.id for unit in live_through(study, whole, by_number)]
     assert len(set(everything)) == len(everything)
     with Store(tmp_path / "broken.sqlite") as broken:
-        first = []
-        with broken.claims.driving():
-            agenda = agenda_of(study, broken)
-            while len(first) < stop and (unit := agenda.take()) is not None:
-                agenda.finish(unit, by_number(unit))
-                first.append(unit.id)
-        second = [unit.id for unit in live_through(study, broken, by_number)]
-    assert sorted(first + second) == sorted(everything)
+        done = live_through(study, broken, by_number, stop) + live_through(study, broken, by_number)
+    assert sorted(unit.id for unit in done) == sorted(everything)
 
 
 def test_a_status_counts_runs_of_its_own_cell_where_cells_choose_together(store):

@@ -266,3 +266,27 @@ def test_a_bad_policy_of_a_users_generator_is_refused(policy, message):
     agent = agent_of(planner, bamdp.Dirichlet(), small_world())
     with pytest.raises(ValueError, match=message):
         agent.act(0)
+
+
+@pytest.mark.parametrize("generator", ["pi", "vi", "rtdp"])
+def test_a_state_that_turns_out_to_end_episodes_is_worth_nothing_from_then_on(generator):
+    """Action 0 leads to what looked promising until episodes ended there; action 1 pays a little for ever."""
+    rewards = np.array([[0.0, 0.1], [0.0, 0.0], [1.0, 1.0]])
+    planner = bamdp.DSS(n_policies=4, n_samples=4, n_steps=20, generator=generator)
+    agent = bamdp.Agent(
+        planner,
+        prior=bamdp.Dirichlet(alpha=0.2),
+        rewards=rewards,
+        n_states=3,
+        n_actions=2,
+        discount=0.95,
+        seed=0,
+    )
+    for _ in range(20):
+        agent.observe(0, 1, 0.1, 0)
+        agent.act(0)
+    assert agent.memory.space.solver.values[1] > 1.0
+    for _ in range(20):
+        agent.observe(0, 0, 0.0, 1, True)
+    assert {agent.act(0) for _ in range(20)} == {1}
+    assert agent.memory.space.solver.values[1] == 0.0

@@ -9,7 +9,7 @@ import pytest
 from planner_checks import agent_of, check_promises, experience, learned
 
 import bamdp
-from bamdp.planners.tree import CHOICE, HYPER_STATE, NONE, ROOT
+from bamdp.planners.tree import CHOICE, HYPER_STATE, NONE, ROOT, TreeBuilder
 
 ENDS = {"terminal": [False, False, True]}
 BETA = {"rewards": bamdp.BetaBernoulli()}
@@ -256,3 +256,20 @@ def test_a_copy_of_an_agent_goes_on_bit_for_bit():
     assert [twin.act(s) for s in (0, 1, 2, 0)] == trace
     assert twin.belief.n_observed == agent.belief.n_observed - 1
     check_promises(twin, 0)
+
+
+@pytest.mark.parametrize(
+    "planner", [bamdp.DSS(**DSS), bamdp.SparseSampling(width=3, depth=2), bamdp.FHTS(horizon=3), bamdp.BFS3()]
+)
+def test_what_there_was_to_choose_from_is_in_every_tree_however_small(planner, monkeypatch):
+    """Nodes come depth first: without that, the choice that was made might be beyond the limit."""
+    agent = experience(agent_of(planner, {}, seed=7))
+    whole = agent.plan(0, tree=True)
+    usual = TreeBuilder.__init__
+    monkeypatch.setattr(TreeBuilder, "__init__", lambda self, **options: usual(self, limit=2))
+    small = agent.plan(0, tree=True)
+    assert (small.action, small.value) == (whole.action, whole.value)
+    choices = small.tree.children(ROOT)
+    assert len(choices) == len(whole.tree.children(ROOT))
+    assert small.tree.action[choices[small.tree.chosen[choices]]].tolist() == [small.action]
+    assert not small.tree.complete

@@ -35,6 +35,7 @@ UNSEEN = -1
 FEW_STATES, FEW_IF_DENSE = 12, 32  # worlds of so many states are evaluated by elimination
 DENSE = 3  # where a row leads to one in so many states
 SLOWEST = 0.98  # largest ρ that is trusted
+PATIENT = 50  # rounds after which rounding may be what keeps the changes apart
 MEMORY = 30  # solutions that the running mean looks back on
 TRUSTED = 10  # rounds with extrapolation; a policy that still flips then is left to the contraction
 
@@ -285,6 +286,17 @@ def _remember(solver):
 
 
 @inner
+def _rounding(rows, values, n_rows):
+    """What two sweeps may differ by, since a row's value is a difference of running sums over all rows."""
+    largest = 0.0
+    for s in range(values.shape[0]):
+        largest = max(largest, abs(values[s]))
+    for row in range(n_rows):
+        largest = max(largest, abs(rows.reward[row]))
+    return 16.0 * 2.0**-52 * n_rows * largest
+
+
+@inner
 def solve(rows, space, discount, tol, max_rounds, solver, usual):
     """Solve a model from ``solver.values``; the optimal values and policy stand there afterwards.
 
@@ -293,7 +305,7 @@ def solve(rows, space, discount, tol, max_rounds, solver, usual):
     The rows must stand one after the other from the first entry on, as the models of a belief do.
 
     Returns (rounds, spread): the policy loses at most γ/(1−γ) times the spread, which is at most ``tol``
-    unless ``max_rounds`` came first.
+    unless ``max_rounds`` came first, or ``tol`` is below what rounding leaves of values so large.
     """
     values = solver.values
     if usual:
@@ -304,6 +316,8 @@ def solve(rows, space, discount, tol, max_rounds, solver, usual):
     directly = n_states <= FEW_STATES or (n_states <= FEW_IF_DENSE and dense)
     low, high = 0.0, np.inf
     for rounds in range(1, max_rounds + 1):
+        if rounds == PATIENT:
+            tol = max(tol, _rounding(rows, values, n_rows))
         low, high, changed = _improve(rows, space, discount, solver)
         proven = high - low <= tol
         middle = 0.5 * (high + low) * discount / (1.0 - discount) if proven else 0.0

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from bamdp import _checks
 from bamdp._kernels.rows import Space
-from bamdp.beliefs.belief import Belief, copy_state, pay_nothing, with_room
+from bamdp.beliefs.arrays import copy_state, pay_nothing, with_room
+from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.episodes import new_episodes
 
 __all__ = [

@@ -8,19 +8,22 @@ terminal and which actions exist. How episodes end and begin again is told in :m
 from __future__ import annotations
 
 import math
-from functools import singledispatch
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks, _serial
-from bamdp._kernels.jit import Calls, kernel
+from bamdp._kernels.jit import Calls
 from bamdp._kernels.random import as_state
 from bamdp._kernels.rows import Rows, Space
-from bamdp.beliefs import verbs
+from bamdp.beliefs import observing, verbs
+from bamdp.beliefs.arrays import copy_state, kept, pay_nothing, with_room
 from bamdp.beliefs.episodes import BEGIN_AGAIN, Episodes, new_episodes
 from bamdp.beliefs.models import empty_rows, mean_model, sample_model
+from bamdp.beliefs.weights import weights_of
 from bamdp.mdp.model import FiniteMDP
 
 if TYPE_CHECKING:
@@ -29,21 +32,6 @@ if TYPE_CHECKING:
 CHUNK = 1024  # observations taken in one go by observe_many
 SPARE = 64  # real observations for which room is made at a time
 MOST_ENTRIES = 1 << 30  # of a sampled model: 12 GB
-
-
-@singledispatch
-def with_room(state: Any, depth: int) -> Any:
-    """The same posterior with room for ``depth`` more pushes than it now holds."""
-    raise TypeError(f"{type(state).__name__} is no belief state")
-
-
-@singledispatch
-def pay_nothing(state: Any, row: int) -> None:
-    """Let a row of a reward posterior be known to pay nothing."""
-    raise ValueError(
-        f"{type(state).__name__} says what models pay, and does not say that beginning again pays nothing; with "
-        "objective='lifetime' give a reward model or known rewards"
-    )
 
 
 class Belief:
@@ -91,10 +79,12 @@ class Belief:
         s, a, s2, r = self._checked(s, a, r, s2)
         if terminated:
             s2 = self.episodes.end if self.episodes.end is not None else self._possible_end(s2, s)
-        self._learn(s, a, r, s2)
-        self.episodes.acted[s] = True
-        if terminated and not self.episodes.ends[s2]:
-            self._close(s2)
+        closes = terminated and not self.episodes.ends[s2]
+        with self._all_or_nothing() if closes and self.episodes.again else nullcontext():
+            self._learn(s, a, r, s2)
+            self.episodes.acted[s] = True
+            if closes:
+                self._close(s2)
 
     def begin(self, s: int) -> None:
         """Learn that an episode began in ``s``: the first, or one after an end or a truncation."""
@@ -105,15 +95,12 @@ class Belief:
                 "state that stands for the end (end=...)"
             )
         ends = np.flatnonzero(self.episodes.ends).tolist() if self.episodes.again else []
-        for state in ends[1:]:  # so that all learn it or none does
-            if not self.predictive(state, BEGIN_AGAIN)[s] > 0.0:
-                raise ValueError(self._refusal(state, BEGIN_AGAIN, 0.0, s))
-        before = self.log_evidence
+        for state in ends:  # so that all learn it or none does
+            self._check_start(state, s)
         for i, state in enumerate(ends):
-            self._learn(state, BEGIN_AGAIN, 0.0, s)
-            if i == 0:  # one start is one piece of evidence, in however many rows it is kept
-                before = self.log_evidence
-        self.log_evidence = before
+            # one start is one piece of evidence, in however many rows it is kept
+            with self._without_evidence() if i else nullcontext():
+                self._learn(state, BEGIN_AGAIN, 0.0, s)
         self.episodes.starts[s] += 1
 
     def allow(self, s: int, actions: ArrayLike) -> None:
@@ -128,12 +115,16 @@ class Belief:
             return
         if not mask.any():
             raise ValueError(f"the action mask of state {s} allows nothing; mark the state terminal instead")
+        allowed = self.space.allowed.copy()
+        allowed[s] = mask
+        # refuses actions of which the prior knows nothing
+        self.prior.space(self.n_states, self.n_actions, self.episodes.ends, allowed)
         self.space.allowed[s] = mask
         self.n_changes += 1
 
     def _learn(self, s: int, a: int, r: float, s2: int) -> None:
         self.reserve(1)
-        log_p = self.call(_observe, self.T, self.R, s * self.n_actions + a, s2, r)
+        log_p = self.call(observing.observe, self.T, self.R, s * self.n_actions + a, s2, r)
         if log_p == -math.inf:
             raise ValueError(self._refusal(s, a, r, s2))
         self.log_evidence += log_p
@@ -173,12 +164,43 @@ class Belief:
                 f"{self.prior} knows nothing that follows state {state}, which ends episodes; for objective='lifetime' "
                 "use a prior that learns, such as Dirichlet, or models in which the state named end leads to a start"
             )
+        counted = self.episodes.ends.sum() > 1
+        with self._without_evidence() if counted else nullcontext():
+            for start in np.flatnonzero(self.episodes.starts).tolist():
+                for _ in range(self.episodes.starts[start]):
+                    self._check_start(state, start)
+                    self._learn(state, BEGIN_AGAIN, 0.0, start)
+
+    def _check_start(self, end: int, start: int) -> None:
+        if not self.predictive(end, BEGIN_AGAIN)[start] > 0.0:
+            raise ValueError(
+                f"an episode began in state {start}, but the prior gives probability 0 to that after an end in state "
+                f"{end}; for objective='lifetime' use a prior that learns, such as Dirichlet, or models in which the "
+                "state named end leads to a start"
+            )
+
+    @contextmanager
+    def _without_evidence(self) -> Iterator[None]:
+        """What is learned inside was evidence elsewhere already, and is none for the prior's alternatives now."""
         before = self.log_evidence
-        for start in np.flatnonzero(self.episodes.starts).tolist():
-            for _ in range(self.episodes.starts[start]):
-                self._learn(state, BEGIN_AGAIN, 0.0, start)
-        if self.episodes.ends.sum() > 1:  # this evidence was counted already
-            self.log_evidence = before
+        shared = [(weights.log.copy(), weights.now.copy()) for weights in weights_of(self.T)]
+        yield
+        self.log_evidence = before
+        for weights, (log, now) in zip(weights_of(self.T), shared):
+            weights.log[:], weights.now[:] = log, now
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Put everything back if something is refused inside."""
+        before = self.copy()
+        try:
+            yield
+        except ValueError:
+            for own, old in zip(self.space, before.space):
+                own[:] = old
+            vars(self.episodes).update(vars(before.episodes))
+            vars(self).update({**vars(before), "space": self.space, "episodes": self.episodes})
+            raise
 
     def observe_many(
         self, s: ArrayLike, a: ArrayLike, r: ArrayLike, s2: ArrayLike, terminated: ArrayLike | None = None
@@ -209,18 +231,19 @@ class Belief:
         for begin in range(0, len(row), CHUNK):
             part = slice(begin, begin + CHUNK)
             after.reserve(len(row[part]))
-            done, log_p = _observe_many(after.T, after.R, row[part], nexts[part], rewards[part])
+            done, log_p = observing.observe_many(after.T, after.R, row[part], nexts[part], rewards[part])
             after.log_evidence += log_p
             after.n_observed += done
             if done < len(row[part]):
                 i = begin + done
                 why = after._refusal(int(states[i]), int(actions[i]), float(rewards[i]), int(nexts[i]))
                 raise ValueError(f"transition {i}: {why}")
-        vars(self).update({**vars(after), "space": self.space, "episodes": self.episodes})
-        self.episodes.acted[states] = True
-        for state in np.unique(nexts[ends]).tolist():
-            if not self.episodes.ends[state]:
-                self._close(state)
+        with self._all_or_nothing() if ends.any() and self.episodes.again else nullcontext():
+            vars(self).update({**vars(after), "space": self.space, "episodes": self.episodes})
+            self.episodes.acted[states] = True
+            for state in np.unique(nexts[ends]).tolist():
+                if not self.episodes.ends[state]:
+                    self._close(state)
 
     def _check_possible(
         self,
@@ -284,7 +307,7 @@ class Belief:
         room = 64
         while True:
             index, prob = np.empty(room, np.int32), np.empty(room)
-            end, background, reward = _mean_row(self.T, self.R, row, index, prob)
+            end, background, reward = observing.mean_row(self.T, self.R, row, index, prob)
             if end != verbs.NO_ROOM:
                 break
             room *= 4
@@ -335,8 +358,8 @@ class Belief:
         if depth > self._room or self.n_observed >= self._room_until:
             self._room = max(depth, self._room)
             self._room_until = self.n_observed + SPARE
-            self.T = _kept(self.T, with_room(self.T, self._room + SPARE))
-            self.R = _kept(self.R, with_room(self.R, self._room + SPARE))
+            self.T = kept(self.T, with_room(self.T, self._room + SPARE))
+            self.R = kept(self.R, with_room(self.R, self._room + SPARE))
 
     def copy(self) -> Belief:
         """An independent belief in the same state."""
@@ -355,61 +378,6 @@ class Belief:
     def load(path: Any) -> Belief:
         """Read a belief that :meth:`save` wrote."""
         return _serial.load(path, Belief)
-
-
-def _kept(old: Any, new: Any) -> Any:
-    """``old`` if ``new`` is made of the same arrays: Numba need not look at it again."""
-    same = all(x is y if not isinstance(x, tuple) else _kept(x, y) is x for x, y in zip(old, new))
-    return old if same else new
-
-
-def copy_state(state: Any, seen: dict[int, Any] | None = None) -> Any:
-    """A deep copy of nested NamedTuples of arrays; an array that stands twice is copied once."""
-    seen = {} if seen is None else seen
-    if isinstance(state, np.ndarray):
-        if id(state) not in seen:
-            seen[id(state)] = state.copy()
-        return seen[id(state)]
-    if isinstance(state, tuple):
-        parts = [copy_state(x, seen) for x in state]
-        return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
-    return state
-
-
-@kernel
-def _observe(T, R, row, s2, r):
-    """Learn one transition; returns the log predictive probability, -inf (nothing changed) if it is 0."""
-    log_p = verbs.log_probability(T, row, s2)
-    if not log_p > -np.inf:
-        return -np.inf
-    verbs.push(T, row, s2)
-    log_q = verbs.log_reward_probability(R, row, s2, r)
-    if not log_q > -np.inf:
-        verbs.pop(T)
-        return -np.inf
-    verbs.push_reward(R, row, s2, r)
-    verbs.commit(T, row)
-    verbs.commit_reward(R, row)
-    return log_p + log_q
-
-
-@kernel
-def _observe_many(T, R, row, s2, r):
-    total = 0.0
-    for i in range(row.shape[0]):
-        log_p = _observe(T, R, row[i], s2[i], r[i])
-        if log_p == -np.inf:
-            return i, total
-        total += log_p
-    return row.shape[0], total
-
-
-@kernel
-def _mean_row(T, R, row, index, prob):
-    end, background = verbs.mean_row(T, row, index, prob, 0)
-    if end == verbs.NO_ROOM:
-        return end, 0.0, 0.0
-    return end, background, verbs.expected_reward(R, row, index, prob, 0, end, background)
 
 
 _serial.known(

@@ -20,7 +20,8 @@
 **Truncation** is no end. The transition before it is learned as it was, nothing is learned about where the environment
 was put afterwards but that episodes may begin there.
 
-All end states share what is known of starts: each has a row of its own, and every start is learned in all of them.
+All end states share what is known of starts: each has a row of its own, and every start is learned in all of them. It
+is evidence only once, for the weights of a mixture or of finite models, too: that in the row of the first end.
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ from bamdp.beliefs.weights import (
     normalise_weights,
     restore_weights,
     save_weights,
+    weights_of,
     with_weights_room,
 )
 from bamdp.mdp.model import FiniteMDP
@@ -219,6 +220,11 @@ def merge_moments(index, mean, square, at, end, rest, rest_square, sums):
 @verbs.commit.register(FiniteState)
 def _commit(T, row):
     T.weights.top[0] = 0
+
+
+@weights_of.register(FiniteState)
+def _weights_of(T: FiniteState) -> list[Weights]:
+    return [T.weights]
 
 
 @with_room.register(FiniteState)

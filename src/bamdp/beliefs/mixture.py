@@ -29,6 +29,7 @@ from bamdp.beliefs.weights import (
     normalise_weights,
     restore_weights,
     save_weights,
+    weights_of,
     with_weights_room,
 )
 
@@ -191,6 +192,11 @@ def _commit(T, row):
     T.weights.top[0] = 0
     for part in literal_unroll(T.parts):
         verbs.commit(part, row)
+
+
+@weights_of.register(MixtureState)
+def _weights_of(T: MixtureState) -> list[Weights]:
+    return [T.weights, *(weights for part in T.parts for weights in weights_of(part))]
 
 
 @with_room.register(MixtureState)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from functools import singledispatch
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +28,12 @@ def new_weights(weights: np.ndarray) -> Weights:
     share = weights / weights.sum()
     with np.errstate(divide="ignore"):
         return Weights(np.log(share), share, np.zeros((16, 2, len(share))), np.zeros(1, np.int64))
+
+
+@singledispatch
+def weights_of(state: Any) -> list[Weights]:
+    """Weights that all rows of a posterior share; none, if its rows are independent."""
+    return []
 
 
 def with_weights_room(weights: Weights, depth: int) -> Weights:

@@ -120,5 +120,8 @@ def _value_iteration(G, rows, space, discount, s, solver, rng):
 
 @generate.register(RTDPState)
 def _real_time(G, rows, space, discount, s, solver, rng):
+    for t in range(solver.values.shape[0]):  # one that turned out terminal still has its value of before
+        if space.terminal[t]:
+            solver.values[t] = 0.0
     run_trials(rows, space, discount, s, G.depth, G.n_trials, SETTLED, solver.values, rng)
     improve(rows, space, discount, solver.values, solver.scratch, solver.policy)

@@ -4,8 +4,8 @@ The driver takes runs from the :class:`~bamdp.lab.agenda.Agenda`, each claimed, 
 (or to a cluster) and commits each as it comes back. Cells advance independently, and whatever is killed, the same
 command goes on from what was committed:
 
-- A worker that dies takes only its current run with it, which is done again; a run whose process has died three
-  times is recorded as failed.
+- If a worker dies, the runs at hand are done again, one at a time; one whose process has died three times, being
+  alone, is recorded as failed.
 - If the driver dies, its claims die with it.
 - A run that another driver is at work on is waited for.
 """

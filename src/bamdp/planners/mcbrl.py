@@ -57,6 +57,7 @@ from bamdp.beliefs.models import empty_rows
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
 from bamdp.planners.merged import Merged, draw_models, new_merged
 from bamdp.planners.thompson import RESAMPLE
+from bamdp.planners.workspace import lacks
 
 POLICIES = ("upper", "lower")
 MAX_ROUNDS = 10_000
@@ -242,6 +243,8 @@ class MCBRL(Planner):
 
     def respace(self, memory: Memory, belief: Belief) -> None:
         greedy_policy(memory.q, belief.space, memory.policy)
+        if lacks(memory.models.space.rows, belief.space, self.n_models):
+            memory.age = -1
 
     def _due(self, memory: Memory, rng: np.ndarray) -> bool:
         if memory.age < 0 or self.resample == "step":

@@ -20,7 +20,7 @@ from bamdp.beliefs.base import Belief
 from bamdp.beliefs.models import sample_model
 from bamdp.generators import PI, generate
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
-from bamdp.planners.workspace import Workspace, new_workspace
+from bamdp.planners.workspace import Workspace, lacks, new_workspace
 
 RESAMPLE = ("step", "episode", "discount")
 
@@ -133,3 +133,5 @@ class ThompsonSampling(Planner):
 
     def respace(self, memory: Memory, belief: Belief) -> None:
         memory.stale = True
+        if lacks(memory.space.rows, belief.space):
+            memory.age = -1

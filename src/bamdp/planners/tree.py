@@ -112,7 +112,7 @@ class Tree:
 
 @dataclass
 class TreeBuilder:
-    """Nodes as they come, parents first; beyond ``limit`` they are only counted."""
+    """Nodes as they come, parents first; beyond ``limit`` they are only counted, but for choices at the root."""
 
     limit: int = MAX_NODES
     total: int = 0
@@ -157,7 +157,8 @@ class TreeBuilder:
     ) -> int:
         self.total += 1
         node = len(self.paths)
-        if node == self.limit or (parent == NONE and node > 0):
+        beyond = node >= self.limit and parent != ROOT  # what was there to choose from is always kept
+        if beyond or (parent == NONE and node > 0):
             return NONE
         given = {
             "kind": kind,
