@@ -43,7 +43,7 @@ class Agenda:
         self.awaited: dict[str, set[int]] = {}  # run: numbers of the courses that wait for it
         self.wanted: dict[str, Unit] = {}  # the same runs, each under the widest limit of those who wait
         self.queue: deque[str] = deque()
-        self.elsewhere: set[str] = set()  # claimed by others
+        self.elsewhere: dict[str, None] = {}  # claimed by others, in order
         self.at_hand: dict[str, bool] = {}  # run: whether another has been at hand with it
         self.suspects: deque[str] = deque()  # had begun, as others had, when a worker died
         self.on_trial = False  # a suspect is at hand, alone
@@ -74,7 +74,7 @@ class Agenda:
                 if len(self.at_hand) > 1:
                     self.at_hand = dict.fromkeys(self.at_hand, True)
                 return self.wanted[run]
-            self.elsewhere.add(run)
+            self.elsewhere[run] = None
         return None
 
     def finish(self, unit: Unit, outcome: Outcome | Exception) -> None:
@@ -156,7 +156,7 @@ class Agenda:
         self.store.forget_over(self.wanted[run] for run in self.elsewhere)
         there, claimed = self.store.records(self.elsewhere), self.store.claims.held()
         for run in [run for run in self.elsewhere if run in there or run not in claimed]:
-            self.elsewhere.remove(run)
+            del self.elsewhere[run]
             if run in there:
                 self.steps(self.wanted[run].setting.steps)
                 self._there(run)
