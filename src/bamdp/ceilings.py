@@ -15,7 +15,9 @@ import numpy as np
 
 from bamdp import _checks
 from bamdp.envs import Environment
-from bamdp.mdp import FiniteMDP, gain, policy_iteration, total_reward, uniform_policy
+from bamdp.mdp import FiniteMDP, gain, policy_iteration, total_reward
+from bamdp.mdp.evaluation import named_policy
+from bamdp.mdp.files import check_start
 from bamdp.mdp.solution import chain_of, q_table
 
 
@@ -56,9 +58,8 @@ def expected_total(mdp: FiniteMDP, start: Any, steps: int, policy: Any = None) -
     """As :func:`bamdp.total_reward`, but a terminal state is followed by the start."""
     if not mdp.terminal.any():
         return total_reward(mdp, start, steps, policy)
-    if isinstance(policy, str):
-        policy = uniform_policy(mdp)
-    model = mdp if policy is None else chain_of(mdp, policy)
+    start, steps = check_start(start, mdp.n_states), _checks.integer(steps, "steps", low=0)
+    model = mdp if policy is None else chain_of(mdp, named_policy(mdp, policy))
     values = np.zeros(mdp.n_states)
     for _ in range(steps):
         values = q_table(model, 1.0, values).max(axis=1)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from bamdp.ceilings import expected_total, optimal_total
 from bamdp.envs import Environment, from_mdp, list_envs, make_env
 from bamdp.mdp import FiniteMDP
 
@@ -215,3 +216,17 @@ def test_an_agent_is_told_the_model_s_rewards():
         env = make_env(name)
         assert env.rewards is env.mdp.rewards
         assert env.stochastic_rewards == (name in ("bandit", "deep_sea_stochastic"))
+
+
+@pytest.mark.parametrize("name", ["grid5", "deep_sea:size=4"])
+def test_totals_of_bad_input_are_refused_with_and_without_ends(name):
+    env = make_env(name)
+    for steps in (-3, 2.5):
+        with pytest.raises((ValueError, TypeError), match="must be"):
+            optimal_total(env, steps)
+    with pytest.raises(ValueError, match="did you mean 'uniform'"):
+        expected_total(env.mdp, 0, 10, "unifrom")
+    with pytest.raises(ValueError, match="start"):
+        expected_total(env.mdp, -1, 10)
+    zeros = [0] * env.n_states
+    assert expected_total(env.mdp, 0, 10, zeros) == expected_total(env.mdp, 0, 10, np.array(zeros))

@@ -204,6 +204,7 @@ def test_worlds_from_text():
         ("gym:", "environment is missing"),
         ("gym:FrozenLake-v9", "Gymnasium cannot make 'FrozenLake-v9'"),
         ("gym:FrozenLake-v1:slippery=False", "cannot make .*slippery"),
+        ("gym:FrozenLake-v1:map_name=9x9", "cannot make .*9x9"),
         ("gym:CartPole-v1", "make them discrete"),
         ("gym:FrozenLake-v1:is_slippery", "cannot make"),
     ):

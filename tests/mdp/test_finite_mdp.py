@@ -11,6 +11,7 @@ from mdp_models import random_mdp, with_background
 
 from bamdp._kernels.rows import Rows, Space
 from bamdp.mdp import FiniteMDP, load_model
+from bamdp.mdp.files import from_arrays, to_arrays
 
 P = np.array([[[0.5, 0.5, 0], [0, 0, 1.0]], [[1, 0, 0], [0.2, 0.3, 0.5]], [[0, 1, 0], [0, 0, 1]]])
 R = np.arange(6.0).reshape(3, 2)
@@ -274,3 +275,29 @@ def test_dense_and_sparse_agree_on_random_models(seed, n_states, n_actions, fill
     p = mdp.dense()
     stacked = FiniteMDP(sp.csr_array(p.reshape(-1, n_states)), mdp.rewards)
     assert stacked == mdp == FiniteMDP.from_arrays(mdp.arrays()) == FiniteMDP(p, mdp.rewards)
+
+
+def test_a_damaged_model_file_is_refused_or_whole(tmp_path):
+    """A bit flipped anywhere: the file is told to be bad, or nothing that counts was hit."""
+    rng = np.random.default_rng(0)
+    whole = FiniteMDP(rng.dirichlet(np.ones(4), size=(4, 2)), rng.random((4, 2)))
+    whole.save(tmp_path / "m.npz")
+    good, words = (tmp_path / "m.npz").read_bytes(), []
+    for bit in rng.integers(8 * len(good), size=150).tolist():
+        bad = bytearray(good)
+        bad[bit // 8] ^= 1 << bit % 8
+        (tmp_path / "d.npz").write_bytes(bad)
+        try:
+            assert load_model(tmp_path / "d.npz")[0] == whole
+        except ValueError as error:
+            words.append(str(error))
+    assert len(words) > 50
+    assert all("d.npz" in line for line in words)
+
+
+@pytest.mark.parametrize("name", ["indptr", "next_states"])
+@pytest.mark.parametrize("wrong", [lambda x: x + 0.6, lambda x: x[0]])
+def test_indices_of_a_model_file_must_be_whole_numbers(name, wrong):
+    arrays = to_arrays(FiniteMDP([[[0.5, 0.5]], [[0.0, 1.0]]], [0.0, 1.0]))
+    with pytest.raises(ValueError, match=f"{name} must be a vector of whole numbers"):
+        from_arrays({**arrays, name: wrong(arrays[name])})

@@ -101,3 +101,21 @@ def test_slow_mixing_is_an_error_with_its_bounds():
     with pytest.raises(RuntimeError, match=r"known to lie in \[.*raise max_sweeps"):
         gain(FiniteMDP(p, [0.0, 1.0]), max_sweeps=50)
     assert gain(FiniteMDP(p, [0.0, 1.0])).gain == pytest.approx(0.5, abs=1e-9)
+
+
+def test_a_long_corridor_is_not_taken_for_two_worlds(monkeypatch):
+    """Values cross about half a state a sweep: at first nothing is seen to change at the far end."""
+    monkeypatch.setattr("bamdp.mdp.average._CHUNK", 64)
+    n = 300
+    p = np.zeros((n, 2, n))
+    p[np.arange(n), 0, np.minimum(np.arange(n) + 1, n - 1)] = 1.0
+    p[np.arange(n), 1, np.maximum(np.arange(n) - 1, 0)] = 1.0
+    rewards = np.zeros((n, 2))
+    rewards[-1, 0] = 1.0
+    assert gain(FiniteMDP(p, rewards)).gain == pytest.approx(1.0)
+
+
+def test_slow_mixing_is_said_to_be_slow_not_to_be_two_worlds():
+    p = [[[1 - 1e-10, 1e-10]], [[1e-10, 1 - 1e-10]]]
+    with pytest.raises(RuntimeError, match="mixes slowly"):
+        gain(FiniteMDP(p, [0.0, 1.0]), max_sweeps=20_000)

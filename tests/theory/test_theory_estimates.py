@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate, stats
 
 import bamdp
-from bamdp.theory import belief_distance, estimate_c, estimate_epsilon0, model_distance
+from bamdp.theory import belief_distance, estimate_c, estimate_epsilon0, mended, model_distance
 
 
 def test_the_distance_of_models_is_that_of_dense_arrays():
@@ -141,4 +141,31 @@ def test_rewards_of_another_kind_are_refused_with_a_cure():
     belief = bamdp.Dirichlet().belief(2, 1, rewards=bamdp.BetaBernoulli())
     belief.reward_model = None
     with pytest.raises(ValueError, match="known or BetaBernoulli"):
+        belief_distance(belief, [(0, 0, 1.0, 1)])
+
+
+def test_c_of_learned_rewards_is_in_units_of_their_range():
+    """The same bandit paid in cents: the bound is a hundredth, and so still holds."""
+    euros, cents = (
+        bamdp.Dirichlet().belief(1, 2, rewards=bamdp.FiniteRewards(values=(0.0, unit)))
+        for unit in (1.0, 0.01)
+    )
+    c = estimate_c(euros, pairs=50, rng=0).mean
+    assert estimate_c(cents, pairs=50, reward_range=0.01, rng=0).mean == pytest.approx(c)
+    whole = mended.loss_bound(1, 1, 20, 0.5, c=c)
+    assert mended.loss_bound(1, 1, 20, 0.5, c=c, reward_range=0.01).total == pytest.approx(0.01 * whole.total)
+    with pytest.raises(ValueError, match="reward_range"):
+        estimate_c(cents, pairs=1, reward_range=0.0)
+
+
+def test_rewards_that_are_learned_beside_a_finite_set_count_too():
+    # Beta(1, 1) after one win: the density moves by |2p − 1|, 1/2 on average; 4000 models, 4 s.e. is below 0.04
+    models = [bamdp.FiniteMDP([[[1.0]]], [0.0])] * 2
+    belief = bamdp.FiniteModels(models).belief(1, 1, rewards=bamdp.BetaBernoulli())
+    assert belief_distance(belief, [(0, 0, 1.0, 0)], models=4000, rng=0) == pytest.approx(0.5, abs=0.04)
+
+
+def test_rewards_by_next_state_are_refused():
+    belief = bamdp.Dirichlet().belief(2, 1, rewards=bamdp.BetaBernoulli(by="next"))
+    with pytest.raises(ValueError, match="BetaBernoulli by pair"):
         belief_distance(belief, [(0, 0, 1.0, 1)])

@@ -110,16 +110,16 @@ def _estimate(given: argparse.Namespace, n_steps: int, discount: float) -> dict[
     after = _checks.integer(given.after, "after", low=0)
     bamdp.simulate(agent, env, after, seed=given.seed)
     state = env.reset(seed=given.seed)
-    c = theory.estimate_c(agent.belief, pairs=given.pairs, rng=given.seed)
+    rewards = (0.0, 1.0) if env.stochastic_rewards else (float(env.rewards.min()), float(env.rewards.max()))
+    span = rewards[1] - rewards[0] or 1.0
+    c = theory.estimate_c(agent.belief, pairs=given.pairs, reward_range=span, rng=given.seed)
     drift = theory.estimate_epsilon0(
         agent.belief, state, discount, n_steps=n_steps, episodes=given.episodes, rng=given.seed
     )
-    rewards = (0.0, 1.0) if env.stochastic_rewards else (float(env.rewards.min()), float(env.rewards.max()))
-    span = rewards[1] - rewards[0]
     return {
         "epsilon0": drift.epsilon0,
         "c": c.mean,
-        "reward_range": span if span > 0.0 else 1.0,
+        "reward_range": span,
         "n_actions": float(env.n_actions),
     }
 

@@ -198,7 +198,7 @@ def from_gym(text: str) -> GymWorld:
         env = gymnasium.make(name, **written)
     except (gymnasium.error.Error, ImportError) as error:
         raise ValueError(f"Gymnasium cannot make {name!r}: {error}") from None
-    except TypeError as error:
+    except Exception as error:  # environments check their parameters in any way, or not at all
         raise ValueError(f"Gymnasium cannot make {name!r} with {written}: {error}") from None
     return GymWorld(env, name=name, **own)
 

@@ -40,6 +40,8 @@ from bamdp.mdp.solution import (
 )
 
 _CHUNK = 4096
+_CROSSING = 8  # sweeps a state after which values have crossed the longest corridor
+_STALLED = 1e-9  # a spread that falls less in a chunk does not fall
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +135,8 @@ def _iterate(model: FiniteMDP, tol: float, max_sweeps: int) -> tuple[np.ndarray,
         spread = high - low
         if spread <= max(tol, 4.0 * rounding(model, values)):
             return values, sweeps
-        if done == _CHUNK and spread > last * (1.0 - 1e-6):
+        crossed = sweeps >= _CROSSING * model.n_states  # what one end has to say has come to the other
+        if done == _CHUNK and crossed and spread > last * (1.0 - _STALLED):
             raise _not_constant(model, values)
         last = spread
     raise RuntimeError(

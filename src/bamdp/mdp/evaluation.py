@@ -98,15 +98,20 @@ def total_reward(mdp: FiniteMDP, start: Any, horizon: int, policy: Any = None) -
     begin = check_start(start, mdp.n_states)
     horizon = _checks.integer(horizon, "horizon", low=0)
     if policy is not None:
-        if isinstance(policy, str):
-            _checks.one_of(policy, "policy", ["uniform"])
-            policy = uniform_policy(mdp)
-        mdp = chain_of(mdp, check_policy(mdp, policy))
+        mdp = chain_of(mdp, named_policy(mdp, policy))
     values = np.zeros(mdp.n_states)
     backward(
         mdp.rows, mdp.space, horizon, values, np.empty_like(values), np.zeros(mdp.n_states, dtype=np.int64)
     )
     return float(values[begin] if isinstance(begin, int) else values @ begin)
+
+
+def named_policy(mdp: FiniteMDP, policy: Any) -> np.ndarray:
+    """A policy as arrays have it, or by its name, ``"uniform"``; checked."""
+    if isinstance(policy, str):
+        _checks.one_of(policy, "policy", ["uniform"])
+        return uniform_policy(mdp)
+    return check_policy(mdp, policy)
 
 
 def uniform_policy(mdp: FiniteMDP) -> np.ndarray:

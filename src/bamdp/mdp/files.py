@@ -72,6 +72,12 @@ def from_arrays(arrays: Mapping[str, Any]) -> FiniteMDP:
     needed = [name for name in ("next_states", "probs", "terminal", "action_mask") if name not in arrays]
     if needed:
         raise ValueError(f"a model with indptr needs {', '.join(needed)} too")
+    for name in ("indptr", "next_states"):
+        given = np.asarray(arrays[name])
+        if given.ndim != 1 or not np.issubdtype(given.dtype, np.integer):
+            raise ValueError(
+                f"{name} must be a vector of whole numbers, got shape {given.shape} of {given.dtype}"
+            )
     indptr = np.asarray(arrays["indptr"], dtype=np.int64)
     allowed = np.array(arrays["action_mask"], dtype=np.bool_)
     span = np.stack([indptr[:-1], indptr[1:]], axis=1)
@@ -114,9 +120,9 @@ def load_model(path: str | Path) -> tuple[FiniteMDP, Start]:
             f"{path} is not a model file; write one with np.savez(path, transitions=P, rewards=R)"
         )
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-    except (zipfile.BadZipFile, EOFError, OSError, ValueError) as error:
+    except Exception as error:  # of a damaged archive nearly any
         raise ValueError(f"{path} is not a model file (npz without pickled objects): {error}") from None
     try:
         mdp = from_arrays(arrays)

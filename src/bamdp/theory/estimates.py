@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from bamdp import _checks
 from bamdp._kernels.random import as_state
 from bamdp.beliefs import Belief, BetaBernoulli, FiniteModels
+from bamdp.beliefs.own_rewards import OwnRewards
 from bamdp.beliefs.rewards import KnownState
 from bamdp.mdp import FiniteMDP, policy_iteration
 from bamdp.mdp.validate import entry_positions
@@ -84,8 +85,10 @@ class Drift:
         return np.maximum(np.arange(self.changes.shape[1]), 1)
 
 
-def model_distance(first: FiniteMDP, second: FiniteMDP, *, rewards: bool = False) -> float:
-    """D(μ, μ'), from 0 to 2; with ``rewards`` 2|r − r'| is added inside the maximum.
+def model_distance(
+    first: FiniteMDP, second: FiniteMDP, *, rewards: bool = False, reward_range: float = 1.0
+) -> float:
+    """D(μ, μ'), from 0 to 2; with ``rewards`` 2|r − r'|/ρ is added inside the maximum, ρ being ``reward_range``.
 
     Examples
     --------
@@ -104,12 +107,17 @@ def model_distance(first: FiniteMDP, second: FiniteMDP, *, rewards: bool = False
     row = np.repeat(np.arange(len(listed)), listed)
     sums = np.bincount(row, np.abs(difference.data + level[row]), len(listed)) + (S - listed) * np.abs(level)
     if rewards:
-        sums = sums + 2.0 * np.abs(first.rows.reward - second.rows.reward)
+        scale = _checks.real(reward_range, "reward_range", low=0.0, open_low=True)
+        sums = sums + 2.0 * np.abs(first.rows.reward - second.rows.reward) / scale
     return float(sums.max())
 
 
-def estimate_c(belief: Belief, *, pairs: int = 200, rng: Any = None) -> Disagreement:
+def estimate_c(
+    belief: Belief, *, pairs: int = 200, reward_range: float = 1.0, rng: Any = None
+) -> Disagreement:
     """C̄ from ``pairs`` independent pairs of models.
+
+    Where rewards are learned, ``reward_range`` must be the one that the bound is then asked for.
 
     Examples
     --------
@@ -120,9 +128,8 @@ def estimate_c(belief: Belief, *, pairs: int = 200, rng: Any = None) -> Disagree
     """
     pairs, state = _checks.integer(pairs, "pairs"), as_state(rng)
     learned = not isinstance(belief.R, KnownState)
-    distances = [
-        model_distance(belief.sample(state), belief.sample(state), rewards=learned) for _ in range(pairs)
-    ]
+    drawn = ((belief.sample(state), belief.sample(state)) for _ in range(pairs))
+    distances = [model_distance(*pair, rewards=learned, reward_range=reward_range) for pair in drawn]
     return Disagreement(np.array(distances))
 
 
@@ -170,7 +177,7 @@ def belief_distance(belief: Belief, seen: Iterable[Seen], *, models: int = 200, 
     after = belief.copy()
     for transition in seen:
         after.observe(*transition)
-    if isinstance(belief.prior, FiniteModels):
+    if isinstance(belief.prior, FiniteModels) and isinstance(belief.R, (KnownState, OwnRewards)):
         return float(np.abs(after.weights - belief.weights).sum())
     evidence = after.log_evidence - belief.log_evidence
     state, counts = as_state(rng), Counter(seen)
@@ -209,10 +216,12 @@ def _log_likelihood(belief: Belief, model: FiniteMDP, counts: Counter[Seen]) -> 
 
 
 def _check_rewards(belief: Belief) -> None:
-    if not isinstance(belief.R, KnownState) and not isinstance(belief.reward_model, BetaBernoulli):
+    model = belief.reward_model
+    by_pair = isinstance(model, BetaBernoulli) and model.by == "pair"
+    if not isinstance(belief.R, KnownState) and not by_pair:
         raise ValueError(
-            f"the distance of beliefs is computed for rewards that are known or BetaBernoulli, not for "
-            f"{belief.reward_model or type(belief.R).__name__}"
+            f"the distance of beliefs is computed for rewards that are known or BetaBernoulli by pair, not for "
+            f"{model or type(belief.R).__name__}"
         )
 
 
