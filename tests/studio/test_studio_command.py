@@ -16,7 +16,13 @@ from bamdp.cli import main
 
 def started(*arguments):
     command = [sys.executable, "-m", "bamdp", "studio", *arguments, "--port", "0"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # who runs the tests may have it ignored
+    )
     address = re.fullmatch(r"bamdp studio: (http://\S+)\n", process.stdout.readline())
     assert address is not None, process.stderr.read()
     return process, address[1]
