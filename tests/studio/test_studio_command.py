@@ -21,7 +21,9 @@ def started(*arguments):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # who runs the tests may have it ignored
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        ),  # who runs the tests may have it ignored
     )
     address = re.fullmatch(r"bamdp studio: (http://\S+)\n", process.stdout.readline())
     assert address is not None, process.stderr.read()
