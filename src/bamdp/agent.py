@@ -129,12 +129,7 @@ class Agent:
         """Learn from a real transition. A truncated episode has not ``terminated``; say :meth:`begin` after it."""
         belief, changes = self.belief, self.belief.n_changes
         belief.observe(s, a, r, s2, terminated)
-        s, a, r, s2 = (
-            int(s),
-            int(a),
-            float(r),
-            int(s2),
-        )  # a NumPy number of few bits would overflow in a planner
+        s, a, r, s2 = int(s), int(a), float(r), int(s2)  # few bits of NumPy's would overflow in a planner
         if terminated and belief.episodes.end is not None:
             s2 = belief.episodes.end
         if belief.n_changes != changes:

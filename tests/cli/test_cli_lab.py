@@ -152,9 +152,8 @@ def test_quick_is_short_and_marked(folder, capsys):
     assert "Quick run" in page(shown.err).read_text()
     assert not call_json(capsys, "lab status s.toml")["cells"][0]["complete"]
     assert page(call(capsys, "lab report s.toml --quick").err).parent.name == "s-quick-report"
-    assert (
-        "runs: s-quick.runs.xz" in call(capsys, "lab export s.toml --quick").err
-    )  # not over that of the study itself
+    # not over that of the study itself
+    assert "runs: s-quick.runs.xz" in call(capsys, "lab export s.toml --quick").err
 
 
 def test_an_incomplete_study_is_reported_as_such(folder, capsys):

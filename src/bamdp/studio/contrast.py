@@ -18,6 +18,7 @@ from bamdp.beliefs.base import Belief
 from bamdp.planners import DSS
 from bamdp.planners.base import Planner
 from bamdp.planners.tree import HYPER_STATE, ROOT, Tree
+from bamdp.planners.tree_sizes import dss_calls
 from bamdp.studio import svg
 
 WIDTH, PANEL, LEFT = 420.0, 128.0, 16.0
@@ -74,8 +75,8 @@ def contrast(planner: Planner, tree: Tree, belief: Belief) -> Contrast:
     inner = tree.n_hyper_states
     budget, hyper_states = len(tree.path), inner
     if not tree.complete and isinstance(planner, DSS):
-        layers = [(planner.n_policies * planner.n_samples) ** h for h in range(planner.n_stages + 1)]
-        budget, hyper_states = planner.n_steps * sum(layers[1:]), sum(layers)
+        whole = dss_calls(planner.n_policies, planner.n_samples, planner.n_steps, planner.n_stages)
+        budget, hyper_states = whole.calls, whole.nodes + whole.leaves
     width = len(actions) * possible
     deepest = int(tree.depth.max())
     return Contrast(

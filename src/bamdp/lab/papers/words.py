@@ -11,14 +11,16 @@ from bamdp.lab.papers.beside import of_the_papers_length, speedup
 from bamdp.lab.papers.evidence import Evidence, columns, sample_of
 from bamdp.lab.papers.sweep_words import signed
 from bamdp.lab.papers.verdicts import DSS, SPEEDUP, TARGETS
-from bamdp.lab.results import EVALUATE, TUNE, Results, Sample, differing
+from bamdp.lab.results import EVALUATE, TUNE, Results, differing
 from bamdp.lab.statistics import Estimate
 from bamdp.lab.tables import overall
 from bamdp.lab.tables.table import settings
+from bamdp.planners.tree_sizes import dss_calls
 
 SINGLE = "dss-pi-single"  # the row of one prior, discount and leaf value for all environments
 WITHOUT_PRIOR = ("rmax", "q-learning")
 ROWS = (*DSS, SINGLE)
+SHAPE = ("n_policies", "n_samples", "n_steps", "n_stages")
 
 
 def missed(evidence: Evidence) -> list[str]:
@@ -41,23 +43,14 @@ def too_slow(evidence: Evidence) -> list[str]:
     for sample in () if evidence.published is None else of_the_papers_length(evidence.published):
         ratio = speedup(sample)
         if sample.algorithm in DSS and ratio < SPEEDUP:
-            own = float(sample.ms_per_step.mean())
-            models, steps = _work(sample)
+            own = 1e3 * float(sample.ms_per_step.mean())  # µs
+            work = dss_calls(**{name: sample.configuration[name] for name in SHAPE})
             lines.append(
-                f"Missed by {sample.algorithm} in {sample.environment}: a step draws and solves {models} models and "
-                f"simulates {steps} steps in the belief in {own:.3g} ms, {1e3 * own / models:.2g} µs for a model with "
-                f"its share of them; the target leaves {1e3 * own * ratio / SPEEDUP / models:.2g} µs."
+                f"Missed by {sample.algorithm} in {sample.environment}: a step draws and solves {work.policies} models "
+                f"and simulates {work.calls} steps in the belief in {own / 1e3:.3g} ms, {own / work.policies:.2g} µs "
+                f"for a model with its share of them; the target leaves {own * ratio / SPEEDUP / work.policies:.2g} µs."
             )
     return lines
-
-
-def _work(sample: Sample) -> tuple[int, int]:
-    """Models that a step of DSS draws, and steps that it simulates, where no state is terminal."""
-    N, M, K, H = (
-        int(sample.configuration[f"n_{name}"]) for name in ("policies", "samples", "steps", "stages")
-    )
-    layers = [(N * M) ** h for h in range(H + 1)]  # hyper-states after h stages
-    return N * sum(layers[:-1]), K * sum(layers[1:])
 
 
 def _tried(results: Results, environment: str, algorithm: str) -> str:
