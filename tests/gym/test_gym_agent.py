@@ -137,6 +137,21 @@ def test_a_saved_player_goes_on_bit_for_bit(tmp_path):
         bamdp.GymAgent.load(tmp_path / "player.npz", gymnasium.make("FrozenLake-v1"))
 
 
+def test_a_saved_player_asks_for_its_function_again(tmp_path):
+    def half(state):
+        return state // 2
+
+    with_one = player(Corridor(), observation=half, max_states=9)
+    with_one.save(tmp_path / "with.npz")
+    player(Corridor()).save(tmp_path / "without.npz")
+    with pytest.raises(ValueError, match="give it again, as observation="):
+        bamdp.GymAgent.load(tmp_path / "with.npz", Corridor())
+    with pytest.raises(ValueError, match="leave observation= out"):
+        bamdp.GymAgent.load(tmp_path / "without.npz", Corridor(), observation=half)
+    again = bamdp.GymAgent.load(tmp_path / "with.npz", Corridor(), observation=half)
+    assert again.world.number(3) == with_one.world.number(3)
+
+
 @pytest.mark.parametrize("mode", AutoresetMode)
 def test_a_vector_of_environments_feeds_one_belief(mode):
     """Whenever the parts reset, what is learned is the corridor: 3 → end, end → 0, and nothing across an end."""

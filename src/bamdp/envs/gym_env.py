@@ -8,6 +8,7 @@ import gymnasium
 import numpy as np
 
 from bamdp import _checks
+from bamdp.envs import spaces
 from bamdp.envs.environment import Environment
 from bamdp.envs.registry import list_envs, make_env
 
@@ -18,8 +19,8 @@ class GymEnv(gymnasium.Env[Any, Any]):
     """An environment of ours behind Gymnasium's interface.
 
     Observations and actions are numbers, ``Discrete``. Where not every action exists, ``info["action_mask"]`` tells
-    which do. ``options={"state": s}`` begins an episode in a state of choice. Episodes of continuing worlds are
-    cut off (truncated) after the horizon of the literature.
+    which do. ``options={"state": s}`` begins an episode in a state of choice. Episodes are cut off (truncated)
+    after the horizon of the literature for these parameters, unless ``episode_steps`` says otherwise.
 
     Parameters
     ----------
@@ -27,25 +28,40 @@ class GymEnv(gymnasium.Env[Any, Any]):
         One of ours, or the name that `bamdp.make_env` makes it by.
     render_mode
         ``"ansi"``, text, or ``"rgb_array"``, an image.
+    episode_steps
+        After how many steps an episode is cut off; by default the environment's horizon. (What ``gymnasium.make`` is
+        told as ``max_episode_steps`` can only cut off before.)
     **parameters
         Of `bamdp.make_env`.
     """
 
     metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012
 
-    def __init__(self, env: Environment | str, render_mode: str | None = None, **parameters: Any) -> None:
+    def __init__(
+        self,
+        env: Environment | str,
+        render_mode: str | None = None,
+        episode_steps: int | None = None,
+        **parameters: Any,
+    ) -> None:
         if render_mode is not None:
             _checks.one_of(render_mode, "render mode", self.metadata["render_modes"])
         self.world = make_env(env, **parameters) if isinstance(env, str) else env
         self.render_mode = render_mode
         self.observation_space = gymnasium.spaces.Discrete(self.world.n_states)
         self.action_space = gymnasium.spaces.Discrete(self.world.n_actions)
+        self.episode_steps = (
+            self.world.horizon if episode_steps is None else _checks.integer(episode_steps, "episode_steps")
+        )
+        self._actions = spaces.number_actions(self.action_space)
+        self._steps = 0  # of this episode
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[int, dict[str, Any]]:
         """Begin an episode."""
         super().reset(seed=seed)
+        self._steps = 0
         state = self.world.reset(seed=seed)
         if options and "state" in options:
             state = self.world.place(options["state"])
@@ -53,8 +69,9 @@ class GymEnv(gymnasium.Env[Any, Any]):
 
     def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
         """Do an action."""
-        state, reward, terminated = self.world.step(int(action))
-        return state, reward, terminated, False, self._info()
+        state, reward, terminated = self.world.step(spaces.number_of(self._actions, action))
+        self._steps += 1
+        return state, reward, terminated, self._steps >= self.episode_steps, self._info()
 
     def render(self) -> Any:
         """As text or image, by ``render_mode``."""
@@ -65,6 +82,18 @@ class GymEnv(gymnasium.Env[Any, Any]):
     def _info(self) -> dict[str, Any]:
         mask = self.world.mdp.action_mask
         return {} if mask.all() else {"action_mask": mask[self.world.state].astype(np.int8)}
+
+
+def longest_episode(env: Any) -> int | None:
+    """After how many steps a Gymnasium environment, or a vector of them, cuts off an episode, if that is known."""
+    spec = getattr(env, "spec", None)
+    if spec is None:
+        return None
+    limits = [spec.max_episode_steps] if (spec.max_episode_steps or 0) > 0 else []
+    if spec.namespace == NAMESPACE:
+        vector = isinstance(env, gymnasium.vector.VectorEnv)
+        limits.append(max(env.get_attr("episode_steps")) if vector else env.unwrapped.episode_steps)
+    return min(limits, default=None)
 
 
 def gym_id(name: str) -> str:
@@ -88,6 +117,5 @@ def register_all() -> list[str]:
                 ids[-1],
                 entry_point="bamdp.envs.gym_env:GymEnv",
                 kwargs={"env": info.name},
-                max_episode_steps=make_env(info.name).horizon,
             )
     return ids

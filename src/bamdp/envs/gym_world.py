@@ -17,7 +17,7 @@ from bamdp import _checks, _serial
 from bamdp._specs import literal, split_spec
 from bamdp.envs import spaces
 
-KEPT = ("numbering", "actions", "name", "masked")  # when a world is saved
+KEPT = ("numbering", "actions", "name", "masked", "reworked")  # when a world is saved
 HORIZON = 1000  # steps of a run, unless somebody says otherwise
 
 
@@ -60,6 +60,7 @@ class GymWorld:
     ) -> None:
         self.env = env
         self.function = observation
+        self.reworked: bool | None = observation is not None  # whether there is a function; it is not saved
         observations, actions = single_spaces(env)
         self.numbering = spaces.number_observations(observations, max_states, observation)
         self.actions = spaces.number_actions(actions)
@@ -160,7 +161,7 @@ _serial.known(
 def _restored(parts: dict[str, Any]) -> GymWorld:
     """A world as it was saved: without the environment, and without a function for observations."""
     world = GymWorld.__new__(GymWorld)
-    vars(world).update(parts, env=None, function=None)
+    vars(world).update({"reworked": None} | parts, env=None, function=None)  # None: older files do not tell
     world._settle()
     return world
 

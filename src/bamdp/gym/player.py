@@ -14,6 +14,7 @@ from bamdp._kernels.random import Seed
 from bamdp.agent import Agent, Run, Step, simulate
 from bamdp.beliefs import NormalGamma, Prior, RewardModel, SparseDirichlet
 from bamdp.envs import spaces
+from bamdp.envs.gym_env import longest_episode
 from bamdp.envs.gym_world import HORIZON, GymWorld, single_spaces
 from bamdp.planners import Planner
 
@@ -182,9 +183,8 @@ class GymAgent:
         if episodes is None:
             return HORIZON if steps is None else steps, []
         _checks.integer(episodes, "episodes")
-        spec = getattr(self.world.env, "spec", None)
-        longest = getattr(spec, "max_episode_steps", None) or HORIZON
-        return episodes * int(longest) if steps is None else steps, [_counting(episodes)]
+        longest = longest_episode(self.world.env) or HORIZON
+        return episodes * longest if steps is None else steps, [_counting(episodes)]
 
     def move_to(self, env: Any) -> None:
         """Go on in another environment with the same spaces."""
@@ -209,6 +209,12 @@ class GymAgent:
         The function ``observation`` is not in the file: give it again.
         """
         player = _serial.load(path, GymAgent)
+        if player.world.reworked is not None and player.world.reworked != (observation is not None):
+            raise ValueError(
+                "the agent was made with a function for observations; give it again, as observation=..."
+                if player.world.reworked
+                else "the agent was made without a function for observations; leave observation= out"
+            )
         player.world.function = observation
         player.move_to(env)
         return player
