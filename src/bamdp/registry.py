@@ -55,6 +55,10 @@ from bamdp.planners import (
     ThompsonSampling,
 )
 
+_JOIN = re.compile(
+    r"\s*\+\s*(?=(?:[\d.]+(?:e[+-]?\d+)?\s*\*\s*)?[a-z])", re.IGNORECASE
+)  # between priors of a mixture
+
 PLANNERS: dict[str, Named] = {
     "dss-pi": Named(DSS, {"generator": "pi"}, "Policies by policy iteration."),
     "dss-rtdp": Named(DSS, {"generator": "rtdp"}, "Policies by real-time dynamic programming."),
@@ -151,7 +155,9 @@ def make_planner(name: str, settings: Mapping[str, str] | None = None) -> Planne
 
 
 def make_prior(spec: str, env: World) -> Prior:
-    """A prior for an environment, from text; several joined by ``+`` are a mixture with equal weights.
+    """A prior for an environment, from text; several joined by ``+`` are a mixture.
+
+    Weights are written before them, ``3*flat + sparse:beta=6``; one that is not written is 1.
 
     Examples
     --------
@@ -161,9 +167,24 @@ def make_prior(spec: str, env: World) -> Prior:
     >>> make_prior("flat", make_env("grid5")).alpha
     0.04
     """
-    parts = re.split(r"\s*\+\s*(?=[a-z])", spec.strip())
-    priors = [_one_prior(part, env) for part in parts]
-    return priors[0] if len(priors) == 1 else Mixture(priors)
+    parts = [_weighted(part) for part in re.split(_JOIN, spec.strip())]
+    priors = [_one_prior(text, env) for _, text in parts]
+    if len(priors) == 1:
+        return priors[0]
+    return Mixture(
+        priors, None if all(w is None for w, _ in parts) else [1.0 if w is None else w for w, _ in parts]
+    )
+
+
+def _weighted(spec: str) -> tuple[float | None, str]:
+    """The weight that is written before a prior, if there is one, and the prior."""
+    head, times, rest = spec.partition("*")
+    if not times:
+        return None, spec
+    try:
+        return float(head), rest.strip()
+    except ValueError:
+        raise ValueError(f"{head.strip()!r} in {spec!r} is not a weight; write for instance 3*flat") from None
 
 
 def _one_prior(spec: str, env: World) -> Prior:
@@ -251,11 +272,23 @@ def describe_planner(planner: Planner) -> dict[str, Any]:
 def describe_prior(prior: Prior) -> str:
     """The text that :func:`make_prior` makes this prior of (models and arrays in short)."""
     if isinstance(prior, Mixture):
-        return "+".join(describe_prior(part) for part in prior.priors)
+        members = _members(prior, 1.0)
+        equal = len({weight for weight, _ in members}) == 1
+        return "+".join(
+            ("" if equal else f"{_text(weight)}*") + describe_prior(part) for weight, part in members
+        )
     name = next((name for name, named in PRIORS.items() if type(prior) is named.cls), type(prior).__name__)
     if isinstance(prior, FiniteModels):
         return name
     return f"{name}:{_written(prior)}"
+
+
+def _members(prior: Prior, weight: float) -> list[tuple[float, Prior]]:
+    """The priors of a mixture with their weights, those of mixtures in it among them."""
+    if not isinstance(prior, Mixture):
+        return [(weight, prior)]
+    parts = zip(prior.weights or (), prior.priors)
+    return [member for share, part in parts for member in _members(part, weight * share)]
 
 
 def _written(model: Any) -> str:
@@ -292,7 +325,8 @@ def _described(name: str, value: Any) -> Any:
 
 def _text(value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:.10g}"
+        short = f"{value:.10g}"
+        return short if float(short) == value else repr(value)
     if isinstance(value, tuple):
         return f"({','.join(_text(item) for item in value)})"
     return str(value) if getattr(value, "ndim", 0) == 0 else f"array{list(value.shape)}"

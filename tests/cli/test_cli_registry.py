@@ -56,6 +56,28 @@ def test_priors_joined_by_a_plus_are_a_mixture():
     assert describe_prior(mixture) == "dirichlet:alpha=1+sparse:alpha=0.2,beta=6"
 
 
+def test_weights_of_a_mixture_are_written_before_its_priors():
+    mixture = make_prior("3*flat:alpha=1e+0 + sparse:beta=6 + 1e-1 * sparse:beta=2", GRID)
+    assert mixture.weights == pytest.approx((3 / 4.1, 1 / 4.1, 0.1 / 4.1))
+    again = make_prior(describe_prior(mixture), GRID)
+    assert again.priors == mixture.priors
+    assert again.weights == pytest.approx(mixture.weights, rel=1e-15)
+    nested = bamdp.Mixture([mixture, bamdp.Dirichlet(alpha=2.0)], [0.5, 0.5])
+    assert make_prior(describe_prior(nested), GRID).weights == pytest.approx(
+        (3 / 8.2, 1 / 8.2, 0.1 / 8.2, 0.5)
+    )
+    assert make_prior("3*flat", GRID) == make_prior("flat", GRID)
+    with pytest.raises(ValueError, match=r"'x' in 'x\*flat' is not a weight"):
+        make_prior("x*flat + sparse", GRID)
+    with pytest.raises(ValueError, match="weight"):
+        make_prior("0*flat + 0*sparse", GRID)
+
+
+def test_descriptions_lose_no_digit():
+    prior = bamdp.SparseDirichlet(alpha=0.1234567890123, beta=1 / 3)
+    assert make_prior(describe_prior(prior), GRID) == prior
+
+
 def test_a_door_is_a_prior_of_two_models():
     env = bamdp.make_env("maze_door")
     prior = make_prior("models", env)

@@ -48,7 +48,7 @@ def add_belief(parser: argparse.ArgumentParser) -> None:
         "--prior",
         default=DEFAULT_PRIOR,
         metavar="SPEC",
-        help=f"name:key=value,...; several joined by + are a mixture (default: {DEFAULT_PRIOR})",
+        help=f"name:key=value,...; several joined by +, as in 3*flat+sparse, are a mixture (default: {DEFAULT_PRIOR})",
     )
     parser.add_argument(
         "--rewards",
