@@ -37,7 +37,8 @@ class Agent:
     discount
         γ in [0, 1), the planning discount.
     terminal, action_mask
-        Terminal states ``[S]`` and existing actions ``[S, A]``, where they are known beforehand.
+        Where they are known beforehand: terminal states, a mask ``[S]`` or a list of them; existing actions, a mask
+        ``[S, A]``, or ``[A]`` for all states alike.
     end
         The number of a state that stands for the end of an episode, where any transition may end one whatever the
         environment shows then. Without it, a state that was entered with ``terminated`` is terminal.

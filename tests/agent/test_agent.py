@@ -134,8 +134,8 @@ def test_thompson_keeps_a_draw_as_long_as_told(resample):
         ({"n_actions": 2}, "rewards have shape"),
         ({"prior": "sparse"}, "prior must be a prior"),
         ({"rewards": np.full((25, 4), np.nan)}, "rewards must be finite"),
-        ({"terminal": [True]}, "terminal must be 25 booleans"),
-        ({"action_mask": np.zeros((25, 4), bool)}, "state 0 has no allowed action"),
+        ({"terminal": [True]}, r"terminal must have shape \[25\]"),
+        ({"action_mask": np.zeros((25, 4), bool)}, "state 0 has every action masked"),
     ],
 )
 def test_bad_arguments_are_refused_when_the_agent_is_made(changes, message):

@@ -116,18 +116,23 @@ BAD_WORLDS = [
     (lambda: Dirichlet().belief(2, 1, rewards=np.zeros((2, 2))), ValueError, r"shape \[2, 2\]"),
     (lambda: Dirichlet().belief(2, 1, rewards=np.zeros((2, 1, 3))), ValueError, r"shape \[2, 1, 3\]"),
     (lambda: Dirichlet().belief(2, 1, rewards="bernoulli"), TypeError, "rewards must be an array"),
-    (lambda: Dirichlet().belief(2, 1, terminal=[0]), ValueError, "terminal must be 2 booleans"),
-    (lambda: Dirichlet().belief(2, 1, terminal=[True]), ValueError, "terminal must be 2 booleans"),
+    (lambda: Dirichlet().belief(2, 1, terminal=[2]), ValueError, r"terminal names a state outside 0\.\.1"),
+    (lambda: Dirichlet().belief(3, 1, terminal=[0, 0, 1]), ValueError, "let it be of booleans"),
+    (lambda: Dirichlet().belief(2, 1, terminal=[True]), ValueError, r"terminal must have shape \[2\]"),
     (
-        lambda: Dirichlet().belief(2, 1, action_mask=[[1], [1]]),
-        ValueError,
-        r"action_mask must be booleans \[2, 1\]",
+        lambda: Dirichlet().belief(2, 1, action_mask=[[0.5], [1]]),
+        TypeError,
+        "action_mask must be bool",
     ),
-    (lambda: Dirichlet().belief(2, 1, action_mask=[True]), ValueError, "action_mask must be booleans"),
+    (
+        lambda: Dirichlet().belief(2, 3, action_mask=[True]),
+        ValueError,
+        r"action_mask must have shape \[2, 3\]",
+    ),
     (
         lambda: Dirichlet().belief(2, 1, action_mask=[[True], [False]]),
         ValueError,
-        "state 1 has no allowed action",
+        "state 1 has every action masked",
     ),
 ]
 
@@ -135,6 +140,12 @@ BAD_WORLDS = [
 @pytest.mark.parametrize(("make", "kind", "words"), BAD_WORLDS)
 def test_bad_worlds_are_refused(make, kind, words):
     refused(make, kind, words)
+
+
+def test_what_is_known_may_be_written_shortly():
+    long = Dirichlet().belief(3, 2, terminal=[False, True, False], action_mask=[[True, False]] * 3)
+    short = Dirichlet().belief(3, 2, terminal=[1], action_mask=[True, False])
+    assert all(np.array_equal(x, y) for x, y in zip(long.space, short.space))
 
 
 def test_models_must_agree_on_terminal_states():

@@ -137,6 +137,11 @@ def test_a_saved_player_goes_on_bit_for_bit(tmp_path):
         bamdp.GymAgent.load(tmp_path / "player.npz", gymnasium.make("FrozenLake-v1"))
 
 
+def test_seeds_may_be_whole_numbers_of_numpy():
+    one, two = player(Corridor(), seed=np.int64(3)), player(Corridor(), seed=3)
+    assert np.array_equal(one.play(steps=30, seed=np.uint8(5)).actions, two.play(steps=30, seed=5).actions)
+
+
 def test_a_saved_player_asks_for_its_function_again(tmp_path):
     def half(state):
         return state // 2

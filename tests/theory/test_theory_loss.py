@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bamdp
-from bamdp.theory import bayes_loss
+from bamdp.theory import bayes_loss, estimate_epsilon0
 
 PRIOR = bamdp.Dirichlet(alpha=0.5)
 
@@ -91,3 +91,15 @@ def test_planners_are_ordered_as_they_should_be():
 def test_bad_input_is_refused(bad):
     with pytest.raises(ValueError, match="must be at least 1"):
         bayes_loss(maker(bamdp.Random()), **{"horizon": 2, "runs": 1, **bad})
+
+
+def test_starts_that_lead_nowhere_are_refused():
+    ends = maker(bamdp.Random(), terminal=[1])
+    with pytest.raises(ValueError, match="state 1 is terminal"):
+        bayes_loss(ends, 2, start=1, runs=1)
+    with pytest.raises(ValueError, match=r"must be in 0\.\.1, got 5"):
+        bayes_loss(ends, 2, start=5, runs=1)
+    with pytest.raises(ValueError, match="objective='episode'"):
+        bayes_loss(maker(bamdp.Random(), end=1, objective="lifetime"), 2, runs=1)
+    with pytest.raises(ValueError, match="state 1 is terminal"):
+        estimate_epsilon0(ends(0).belief, 1, 0.9, n_steps=2)

@@ -13,6 +13,7 @@ from bamdp._kernels.rows import Space
 from bamdp.beliefs.arrays import copy_state, pay_nothing, with_room
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.episodes import new_episodes
+from bamdp.mdp.build import read_space
 
 __all__ = [
     "Belief",
@@ -21,7 +22,6 @@ __all__ = [
     "check_bounds",
     "check_by",
     "copy_state",
-    "known_space",
     "pay_nothing",
     "with_room",
 ]
@@ -91,7 +91,8 @@ class Prior(ABC):
             A reward model, or an array of known rewards ``[S]``, ``[S, A]`` or ``[S, A, S]``. By default the
             rewards are known to be zero (unless the prior brings its own).
         terminal, action_mask
-            What is known beforehand: terminal states ``[S]``, existing actions ``[S, A]``.
+            What is known beforehand: terminal states, a mask ``[S]`` or a list of them; existing actions, a mask
+            ``[S, A]``, or ``[A]`` for all states alike.
         end
             The number of a state that stands for the end of an episode, whatever the environment shows then. Without
             it a state that was entered with ``terminated`` is terminal.
@@ -124,19 +125,4 @@ class Prior(ABC):
         self, n_states: int, n_actions: int, terminal: ArrayLike | None, action_mask: ArrayLike | None
     ) -> Space:
         """What is known beforehand; a prior may know more than it is told."""
-        return known_space(n_states, n_actions, terminal, action_mask)
-
-
-def known_space(
-    n_states: int, n_actions: int, terminal: ArrayLike | None, action_mask: ArrayLike | None
-) -> Space:
-    ends = np.zeros(n_states, bool) if terminal is None else np.array(terminal)
-    mask = np.ones((n_states, n_actions), bool) if action_mask is None else np.array(action_mask)
-    if ends.shape != (n_states,) or ends.dtype != bool:
-        raise ValueError(f"terminal must be {n_states} booleans, got shape {ends.shape} of {ends.dtype}")
-    if mask.shape != (n_states, n_actions) or mask.dtype != bool:
-        raise ValueError(f"action_mask must be booleans [{n_states}, {n_actions}], got shape {mask.shape}")
-    stuck = np.flatnonzero(~mask.any(axis=1) & ~ends)
-    if len(stuck):
-        raise ValueError(f"state {stuck[0]} has no allowed action; allow one or mark the state terminal")
-    return Space(terminal=ends, allowed=mask)
+        return read_space(n_states, n_actions, terminal, action_mask)

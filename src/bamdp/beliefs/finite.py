@@ -24,7 +24,7 @@ from bamdp._kernels.random import below, uniform
 from bamdp._kernels.rows import Space
 from bamdp._serial import known
 from bamdp.beliefs import verbs
-from bamdp.beliefs.base import Prior, known_space, with_room
+from bamdp.beliefs.base import Prior, with_room
 from bamdp.beliefs.own_rewards import own_rewards
 from bamdp.beliefs.weights import (
     Weights,
@@ -37,6 +37,7 @@ from bamdp.beliefs.weights import (
     weights_of,
     with_weights_room,
 )
+from bamdp.mdp.build import read_space
 from bamdp.mdp.model import FiniteMDP
 from bamdp.mdp.validate import used_rows
 
@@ -303,7 +304,7 @@ class FiniteModels(Prior):
             raise ValueError("the models must agree on terminal states and on the actions that exist")
         terminal = mine.terminal if terminal is None else terminal
         action_mask = mine.allowed if action_mask is None else action_mask
-        space = known_space(n_states, n_actions, terminal, action_mask)
+        space = read_space(n_states, n_actions, terminal, action_mask)
         lost = np.argwhere(used_rows(space) & ~used_rows(mine))
         if len(lost):
             s, a = divmod(int(lost[0, 0]), n_actions)

@@ -19,7 +19,7 @@ from bamdp import _checks
 from bamdp._kernels.rows import Space
 from bamdp._serial import known
 from bamdp.beliefs import verbs
-from bamdp.beliefs.base import Prior, known_space, with_room
+from bamdp.beliefs.base import Prior, with_room
 from bamdp.beliefs.finite import merge_entries, merge_moments
 from bamdp.beliefs.weights import (
     Weights,
@@ -32,6 +32,7 @@ from bamdp.beliefs.weights import (
     weights_of,
     with_weights_room,
 )
+from bamdp.mdp.build import read_space
 
 
 @known
@@ -250,7 +251,7 @@ class Mixture(Prior):
         """All that the components know together."""
         spaces = [prior.space(n_states, n_actions, terminal, action_mask) for prior in self.priors]
         ends = np.any([space.terminal for space in spaces], axis=0)
-        return known_space(n_states, n_actions, ends, np.all([space.allowed for space in spaces], axis=0))
+        return read_space(n_states, n_actions, ends, np.all([space.allowed for space in spaces], axis=0))
 
     def own_rewards(self, n_states: int, n_actions: int, state: Any) -> Any:
         """None: rewards that come with the models of one component say nothing about the others."""

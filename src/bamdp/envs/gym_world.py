@@ -7,6 +7,7 @@ environment must be reset.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -176,7 +177,9 @@ def single_spaces(env: Any) -> tuple[Any, Any]:
 
 def whole_seed(seed: Any) -> int | None:
     """A seed as Gymnasium takes it."""
-    return int(seed.generate_state(1)[0]) if isinstance(seed, np.random.SeedSequence) else seed
+    if isinstance(seed, np.random.SeedSequence):
+        return int(seed.generate_state(1)[0])
+    return None if seed is None else int(operator.index(seed))
 
 
 def from_gym(text: str) -> GymWorld:

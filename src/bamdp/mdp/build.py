@@ -109,6 +109,8 @@ def read_space(n_states: int, n_actions: int, terminal: Any, action_mask: Any) -
                 raise TypeError("terminal must be a bool mask [S] or a list of state numbers")
             if given.min() < 0 or given.max() >= n_states:
                 raise ValueError(f"terminal names a state outside 0..{n_states - 1}")
+            if len(np.unique(given)) < len(given):
+                raise ValueError("terminal names a state twice; if it is a mask, let it be of booleans")
             ends[given] = True
     allowed = np.ones((n_states, n_actions), dtype=np.bool_)
     if action_mask is not None:

@@ -36,7 +36,7 @@ from bamdp.beliefs.rewards import KnownState
 from bamdp.mdp import FiniteMDP, policy_iteration
 from bamdp.mdp.validate import entry_positions
 from bamdp.planners.dss_python import take_back
-from bamdp.theory.step import push_step
+from bamdp.theory.step import check_start, push_step
 
 Seen = tuple[int, int, float, int]  # s, a, r, s2
 
@@ -146,7 +146,7 @@ def estimate_epsilon0(
 ) -> Drift:
     """ε₀ from simulated episodes of ``n_stages`` stages of ``n_steps``, beginning in ``state``."""
     K, H = _checks.integer(n_steps, "n_steps"), _checks.integer(n_stages, "n_stages")
-    start = _checks.index(state, "state", belief.n_states)
+    start, discount = check_start(belief, state), _checks.discount(discount)
     stream = as_state(rng)
     changes = np.zeros((_checks.integer(episodes, "episodes"), H))
     for episode in changes:

@@ -26,7 +26,7 @@ from bamdp.agent import Agent
 from bamdp.planners.dss_python import take_back
 from bamdp.planners.fhts import FHTS
 from bamdp.runs import seeds
-from bamdp.theory.step import push_step
+from bamdp.theory.step import check_start, push_step
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,7 @@ def bayes_loss(
     for i in range(runs):
         world_seed, agent_seed = seeds(seed, i)
         agent = make_agent(agent_seed)
+        check_start(agent.belief, start)
         losses[i] = _one_run(agent, new_state(world_seed), T, start, exact)
     return Loss(losses, float(np.nanmax(exact[T, start, ()])))
 
