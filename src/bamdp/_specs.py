@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+_WORDS = {"true": True, "false": False, "none": None}
+
 
 def split_spec(text: str) -> tuple[str, dict[str, str]]:
     """The name and the written parameters of a spec.
@@ -40,7 +42,15 @@ def split_pair(part: str, whole: str) -> tuple[str, str]:
 
 
 def literal(value: str) -> Any:
-    """A written value as a Python literal, or else as it is written."""
+    """A written value as a Python literal (true, false and none in any case), or else as it is written.
+
+    Examples
+    --------
+    >>> literal("0.5"), literal("false"), literal("8x8")
+    (0.5, False, '8x8')
+    """
+    if value.lower() in _WORDS:
+        return _WORDS[value.lower()]
     try:
         return ast.literal_eval(value)
     except (ValueError, SyntaxError, MemoryError, RecursionError):

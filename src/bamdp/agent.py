@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -215,16 +215,24 @@ class Step:
     seconds: float = 0.0  # processor time of planning and learning; 0 where it is not measured
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Run:
-    """An agent's life in an environment, step by step."""
+    """An agent's life in an environment, step by step. Runs are equal if the same was done; times do not count."""
 
     states: NDArray[np.int64]  # [T]: the state in which each action was taken
     actions: NDArray[np.int64]  # [T]
     rewards: NDArray[np.float64]  # [T]
     terminated: NDArray[np.bool_]  # [T]
-    step_seconds: NDArray[np.float64] = field(compare=False)  # [T]: processor time of planning and learning
+    step_seconds: NDArray[np.float64]  # [T]: processor time of planning and learning
     truncated: NDArray[np.bool_] | None = None  # [T]: where an episode was cut off; None if none was
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Run):
+            return NotImplemented
+        names = ("states", "actions", "rewards", "terminated", "truncated")
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
+
+    __hash__ = None  # type: ignore[assignment]
 
     @property
     def ends(self) -> NDArray[np.int64]:
@@ -312,7 +320,7 @@ def simulate(
     seconds = np.zeros(T)
     done = 0
     with _Progress(progress, T) as tick, _telling_how_far(lambda: done):
-        state = _begin(agent, env, seed)
+        state = begin_episode(agent, env, seed)
         for t in range(T):
             begin = time.thread_time()
             action = agent.act(state)
@@ -334,14 +342,14 @@ def simulate(
                 break
             state = next_state
             if terminated or truncated:
-                state = _begin(agent, env)
+                state = begin_episode(agent, env)
             elif env.allowed is not None:
                 agent.allow(state, env.allowed)
     cut = cuts[:done] if cuts.any() else None
     return Run(states[:done], actions[:done], rewards[:done], ends[:done], seconds[:done], cut)
 
 
-def _begin(agent: Agent, env: World, seed: Seed = None) -> int:
+def begin_episode(agent: Agent, env: World, seed: Seed = None) -> int:
     """Begin an episode; returns its first state."""
     state = env.reset(seed=seed)
     agent.begin(state)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -68,7 +68,7 @@ class Batch:
     setting: Setting
     runs: tuple[Run, ...]
     reproducible: bool  # False when a time budget decided how much was computed
-    seconds: float  # from start to end
+    seconds: float = field(compare=False)  # from start to end
 
     @property
     def totals(self) -> NDArray[np.float64]:

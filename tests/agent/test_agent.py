@@ -229,3 +229,10 @@ def test_an_action_that_comes_to_exist_is_not_thought_to_be_free(planner):
     agent.allow(0, [True, True])
     assert [agent.act(0) for _ in range(3)] == [0, 0, 0]
     assert agent.plan(0).value == pytest.approx(-10.0)
+
+
+def test_runs_are_equal_when_the_same_was_done():
+    runs = [bamdp.simulate(grid_agent()[1], bamdp.make_env("grid5"), 30, seed=s) for s in (0, 0, 1)]
+    assert runs[0] == runs[1]
+    assert runs[0] != runs[2]
+    assert runs[0] != "a run"

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mdp_models import random_mdp, with_background
 
+import bamdp
 from bamdp._kernels.rows import Rows, Space
 from bamdp.mdp import FiniteMDP, load_model
 from bamdp.mdp.files import from_arrays, to_arrays
@@ -301,3 +302,27 @@ def test_indices_of_a_model_file_must_be_whole_numbers(name, wrong):
     arrays = to_arrays(FiniteMDP([[[0.5, 0.5]], [[0.0, 1.0]]], [0.0, 1.0]))
     with pytest.raises(ValueError, match=f"{name} must be a vector of whole numbers"):
         from_arrays({**arrays, name: wrong(arrays[name])})
+
+
+def test_rewards_that_are_never_paid_may_be_anything():
+    ends = FiniteMDP([[[0, 1.0]], [[0, 0]]], [0.0, np.nan], terminal=[1])
+    assert ends == ends
+    assert np.isfinite(ends.rewards).all()
+    masked = FiniteMDP(np.full((2, 2, 2), 0.5), [[1.0, np.inf], [2.0, 3.0]], action_mask=[[1, 0], [1, 1]])
+    assert masked == pickle.loads(pickle.dumps(masked))
+    belief = bamdp.Dirichlet().belief(2, 2, rewards=masked.rewards, action_mask=masked.action_mask)
+    assert belief.expected_reward(0, 0) == 1.0
+
+
+def test_both_kinds_of_file_read_terminal_states_and_masks_alike():
+    mdp = FiniteMDP(np.full((3, 2, 3), 1 / 3), [0.0, 1.0, 2.0])
+    arrays = to_arrays(mdp)
+    for name in ("terminal", "action_mask"):
+        del arrays[name]
+    assert from_arrays(arrays) == mdp
+    assert from_arrays({**arrays, "terminal": np.array([1])}).terminal.tolist() == [False, True, False]
+    with pytest.raises(TypeError, match="action_mask must be bool"):
+        from_arrays({**arrays, "action_mask": np.full((3, 2), 0.5)})
+    for wrong in (0.0, np.zeros(4), np.zeros(0)):
+        with pytest.raises(ValueError, match="indptr has 6 rows"):
+            from_arrays({**arrays, "rewards": wrong})

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from mdp_models import chain, double_loop, grid, random_mdp, with_background
 
 from bamdp.mdp import FiniteMDP, gain, policy_iteration, uniform_policy
+from bamdp.mdp.structure import end_components
 
 
 @pytest.mark.parametrize(
@@ -119,3 +120,69 @@ def test_slow_mixing_is_said_to_be_slow_not_to_be_two_worlds():
     p = [[[1 - 1e-10, 1e-10]], [[1e-10, 1 - 1e-10]]]
     with pytest.raises(RuntimeError, match="mixes slowly"):
         gain(FiniteMDP(p, [0.0, 1.0]), max_sweeps=20_000)
+
+
+@pytest.mark.parametrize("n, p", [(100, 0.003), (60, 0.001), (400, 0.01)])
+def test_a_ring_that_is_rarely_left_is_one_world(n, p):
+    """Unlikely steps cross it slowly, so at first nothing seems to change: the gain is 1/2 from everywhere."""
+    i = np.arange(n)
+    ring = np.zeros((n, 1, n))
+    ring[i, 0, i], ring[i, 0, (i + 1) % n] = 1 - p, p
+    result = gain(FiniteMDP(ring, (i >= n // 2).astype(float)))
+    assert result.gain == pytest.approx(0.5, abs=1e-9)
+    assert result.error_bound <= 1e-9
+
+
+def test_a_choice_between_rare_ways_is_found():
+    """Two slow rings that share a state, one paying more: policy iteration's steps must improve, not only evaluate."""
+    n, p = 50, 0.002
+    i = np.arange(n)
+    moves = np.zeros((n, 2, n))
+    moves[i, :, i] = 1 - p
+    moves[i, 0, np.where(i == 24, 0, np.where(i == 49, 0, i + 1)) % n] += p
+    moves[i, 1, np.where(i == 0, 25, np.where(i == 24, 0, np.where(i == 49, 0, i + 1))) % n] += p
+    rewards = np.where(i == 0, 0.0, np.where(i < 25, 1.0, 1.1))
+    result = gain(FiniteMDP(moves, rewards))
+    assert result.policy[0] == 1
+    assert result.gain == pytest.approx(1.1 * 25 / 26, abs=1e-9)
+
+
+def test_end_components_are_where_one_can_stay():
+    # 0 must leave; 1 and 2 are a ring, which an action of 2 leaves; 3 may stay or end in 4, which is terminal.
+    p = np.zeros((5, 2, 5))
+    p[0, :, [1, 3]] = 0.5
+    p[1, :, 2] = p[2, 0, 1] = p[2, 1, 3] = p[3, 0, 3] = p[3, 1, 4] = 1.0
+    mdp = FiniteMDP(p, np.zeros(5), terminal=[4])
+    assert end_components(mdp).tolist() == [-1, 0, 0, 1, 2]
+    mixed, _ = with_background(np.random.default_rng(0), 4, 2)
+    assert end_components(mixed).tolist() == [0, 0, 0, 0]
+
+
+def brute_end_components(p, terminal):
+    """By definition: unions of all end components that intersect, found among all sets of states."""
+    n, found = len(p), [{s} for s in np.flatnonzero(terminal)]
+    for size in range(1, n + 1):
+        for states in itertools.combinations(np.flatnonzero(~terminal).tolist(), size):
+            inside = np.isin(np.arange(n), states)
+            stay = p[..., ~inside].sum(axis=2) == 0.0  # [S, A]
+            reach = np.zeros((n, n), bool)
+            for s in states:
+                reach[s] = (p[s][stay[s]] > 0).any(axis=0)
+            power = np.linalg.matrix_power(np.eye(n) + reach, n) > 0
+            if stay[list(states)].any(axis=1).all() and power[np.ix_(states, states)].all():
+                found = [other for other in found if not other <= set(states)] + [set(states)]
+    return sorted(map(sorted, found))
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_end_components_by_brute_force(seed):
+    rng = np.random.default_rng(seed)
+    n = 5
+    p = rng.dirichlet(np.full(n, 0.15), size=(n, 2)) * (rng.random((n, 2, n)) < 0.5)
+    p[np.arange(n), 0, rng.integers(n, size=n)] += 0.1
+    p[np.arange(n), 1, rng.integers(n, size=n)] += 0.1
+    p /= p.sum(axis=2, keepdims=True)
+    terminal = rng.random(n) < 0.2
+    labels = end_components(FiniteMDP(p, np.zeros(n), terminal=terminal))
+    ours = sorted(np.flatnonzero(labels == k).tolist() for k in range(labels.max() + 1))
+    assert ours == brute_end_components(p, terminal)

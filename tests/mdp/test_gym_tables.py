@@ -127,3 +127,16 @@ def test_bad_tables_are_refused():
         FiniteMDP({"a": {0: [(1.0, 0, 0.0, False)]}})
     with pytest.raises(ValueError, match="no states"):
         FiniteMDP({})
+
+
+def test_lists_may_begin_with_what_is_missing():
+    assert FiniteMDP([[], [[(1.0, 0, 1.0, True)]]]) == FiniteMDP({0: {}, 1: {0: [(1.0, 0, 1.0, True)]}})
+    assert FiniteMDP([[[], [(1.0, 0, 1.0, False)]]]).action_mask.tolist() == [[False, True]]
+
+
+def test_masked_actions_say_nothing_of_what_is_terminal():
+    table = {0: {0: [(1.0, 1, 1.0, True)]}, 1: {0: [(1.0, 0, 0.0, False)]}}
+    more = {0: {**table[0], 1: [(1.0, 1, 0.0, False)]}, 1: table[1]}
+    mdp = FiniteMDP(more, action_mask=[[1, 0], [1, 0]])
+    assert mdp.n_states == FiniteMDP(table).n_states == 2
+    assert mdp.terminal.tolist() == [False, True]

@@ -171,6 +171,47 @@ def test_compare_two_agents(visitor):
 
 
 @pytest.mark.slow
+def test_the_last_of_two_quick_choices_counts_and_leaves_nothing_behind(visitor):
+    page = visitor.visit(planner="thompson")
+    open_now = []
+    page.on(
+        "response",
+        lambda answer: (
+            open_now.append({"POST": 1, "DELETE": -1}.get(answer.request.method, 0))
+            if re.search(r"/api/sessions(/[^/]+)?$", answer.url)
+            and '"do"' not in (answer.request.post_data or "")
+            else None
+        ),
+    )
+    page.evaluate(
+        """for (const world of ["grid5", "double_loop"]) {
+            const chooser = document.querySelector("#quick [name=env]");
+            chooser.value = world;
+            chooser.dispatchEvent(new Event("change", { bubbles: true }));
+        }"""
+    )
+    page.wait_for_url("**env=double_loop**")
+    opened(page)
+    assert page.locator(".world .node").count() == 9
+    until(
+        page, lambda: sum(open_now) == 0, lambda: f"sessions are left: {open_now}"
+    )  # one went, one has come
+    page.wait_for_timeout(500)
+    assert "env=double_loop" in page.url
+
+
+@pytest.mark.slow
+def test_the_sheet_keeps_what_it_does_not_know_and_refuses_what_is_missing(visitor):
+    page = visitor.visit("grid5", "random", more=f"&rewards={quote('normal:mu0=1,lam=5')}")
+    page.keyboard.press("p")
+    assert page.input_value("#setup [name=rewards]") == "normal:mu0=1,lam=5"
+    page.fill("#setup [name=discount]", "")
+    page.click("#setup [type=submit]")
+    page.wait_for_selector("#notice.failed:has-text('discount must be a number')")
+    visitor.wrong[:] = [w for w in visitor.wrong if "400" not in w]
+
+
+@pytest.mark.slow
 def test_bad_parameters_are_told_where_they_are_and_can_be_mended(visitor):
     page = visitor.visit()
     page.click("#setup-open")

@@ -40,6 +40,15 @@ def test_what_is_watched_is_what_is_run(planner):
     assert run.advance() == 0
 
 
+@pytest.mark.parametrize("planner", ["thompson:resample=episode", "bootstrapped-dqn:n_networks=3"])
+def test_what_is_watched_is_what_is_run_over_episodes(planner):
+    setting = setting_of("deep_sea:size=3", planner, steps=40)
+    run = Playback(setting)
+    run.advance(40)
+    assert sum(step.terminated for step in run.steps) > 5
+    assert [step.action for step in run.steps] == run_one(setting, 0).actions.tolist()
+
+
 def test_going_back_and_on_again_is_the_same_life():
     run = run_of(planner=DSS, steps=80)
     seen = [state_of(run)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import httpx
@@ -12,6 +13,7 @@ from studio_server import Tab, running
 from bamdp.studio import guard, server, sessions
 from bamdp.studio.settings import Choice
 from bamdp.studio.view import Watcher
+from bamdp.studio.worker import Stage
 
 CHAIN = {"env": "chain", "planners": ["thompson"], "seed": 3}
 
@@ -285,3 +287,37 @@ def test_a_port_that_is_taken_is_said_to_be():
     with pytest.raises(ValueError, match="cannot listen"):
         server.listen("127.0.0.1", taken.getsockname()[1])
     taken.close()
+
+
+def test_one_that_is_behind_catches_up_before_both_go_on():
+    stage = Stage(Choice(env="chain", planners=("thompson", "random")).settings())
+    stage.advance(40, 1e9)
+    stage.runs[0].seek(10)  # as after a pause on the way back
+    stage.runs[1].seek(15)
+    assert [frame["t"] for frame in stage.advance(3, 1e9)["frames"]] == [13, 15]
+    assert [frame["t"] for frame in stage.advance(5, 1e9)["frames"]] == [18, 18]
+
+
+def test_a_pause_on_the_way_back_brings_both_to_the_same_step():
+    session = sessions.Session(Choice(env="chain", planners=("thompson", "random")))
+    frames = [{"t": 9, "known": 40}, {"t": 15, "known": 40}]
+    session.goal = 3
+    session._take_frames({"frames": frames, "at_end": False})
+    session.command("pause")
+    assert session.goal == 9
+    session._take_frames({"frames": [frames[0], frames[0]], "at_end": False})
+    session.command("pause")
+    assert session.goal is None
+
+
+def test_questions_are_refused_when_the_session_cannot_open():
+    async def ask():
+        session = sessions.Session(Choice(env="chain", planners=("nosuch",)))
+        session.start()
+        try:
+            with pytest.raises(sessions.Refused, match="unknown planner"):
+                await asyncio.wait_for(session.ask("state", 0, 0), 60)
+        finally:
+            await session.close()
+
+    asyncio.run(ask())

@@ -66,3 +66,9 @@ def test_files_are_opened_only_if_named_beforehand(tmp_path):
     with pytest.raises(BadField, match="command line"):
         Choice.read({"env": name, "planners": ["thompson"]}).settings()
     assert Choice.read({"env": name, "planners": ["thompson"]}, files=[name]).settings()
+
+
+def test_seeds_are_not_sizes():
+    assert Choice(env="deep_sea:size=4,mapping_seed=4242").settings()
+    with pytest.raises(BadField, match="size must be at most"):
+        Choice(env="deep_sea:size=4242").settings()

@@ -11,6 +11,7 @@ import pytest
 from studio_runs import DSS, run_of
 
 from bamdp.planners.tree import CHOICE, ROOT
+from bamdp.registry import PLANNERS
 from bamdp.studio import contrast
 from bamdp.studio.tree_layout import layout
 from bamdp.studio.why import Decision
@@ -140,3 +141,11 @@ def test_a_planner_that_values_nothing_says_so():
 def test_a_policy_that_is_followed_is_said_to_be():
     run = run_of("chain", DSS + ",replan_every=3", t=1)
     assert "still followed" in Decision(run).sentence()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PLANNERS)
+def test_every_planner_can_be_asked_why(name):
+    small = {"bootstrapped-dqn": ":n_networks=2", "fhts": ":horizon=2", "sparse-sampling": ":depth=2"}
+    data = Decision(run_of("chain", name + small.get(name, ""), t=1)).data()
+    assert data["sentence"].startswith("Next: ")

@@ -7,9 +7,14 @@ import argparse
 from bamdp.registry import DEFAULT_PRIOR, REWARDS
 
 
-def add_env(parser: argparse.ArgumentParser, default: str | None = None) -> None:
-    """Where."""
-    _add_name(parser, "env", "name, name:key=value,..., file:model.npz or gym:ID", default)
+def add_env(parser: argparse.ArgumentParser, default: str | None = None, gym: bool = False) -> None:
+    """Where; in a Gymnasium environment, too, if ``gym``."""
+    forms = (
+        "name, name:key=value,..., file:model.npz or gym:ID"
+        if gym
+        else "name, name:key=value,... or file:model.npz"
+    )
+    _add_name(parser, "env", forms, default)
 
 
 def add_planner(parser: argparse.ArgumentParser, default: str | None = None) -> None:

@@ -122,7 +122,7 @@ def _add_run(parser: Parser) -> None:
     parser.epilog = (
         "Example: bamdp run grid10 dss-pi --set n_steps=100 n_stages=2 --prior sparse:beta=6 --jobs 2"
     )
-    arguments.add_env(parser)
+    arguments.add_env(parser, gym=True)
     arguments.add_planner(parser)
     arguments.add_set(parser)
     arguments.add_belief(parser)

@@ -8,7 +8,7 @@ from bamdp import _checks
 from bamdp._specs import split_spec
 from bamdp.cli import console
 from bamdp.cli.run import read_settings
-from bamdp.studio.settings import Choice
+from bamdp.studio.settings import MOST_SEED, Choice
 
 
 def do(given: argparse.Namespace) -> int:
@@ -25,7 +25,7 @@ def do(given: argparse.Namespace) -> int:
         prior=given.prior,
         rewards=given.rewards,
         discount=_checks.discount(given.discount),
-        seed=_checks.integer(given.seed, "seed", low=0),
+        seed=_checks.integer(given.seed, "seed", low=0, high=MOST_SEED),
         files=frozenset({given.env}),
     )
     choice.settings()  # what is wrong with it is told here and now

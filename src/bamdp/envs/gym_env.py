@@ -87,12 +87,12 @@ class GymEnv(gymnasium.Env[Any, Any]):
 def longest_episode(env: Any) -> int | None:
     """After how many steps a Gymnasium environment, or a vector of them, cuts off an episode, if that is known."""
     spec = getattr(env, "spec", None)
-    if spec is None:
-        return None
-    limits = [spec.max_episode_steps] if (spec.max_episode_steps or 0) > 0 else []
-    if spec.namespace == NAMESPACE:
-        vector = isinstance(env, gymnasium.vector.VectorEnv)
-        limits.append(max(env.get_attr("episode_steps")) if vector else env.unwrapped.episode_steps)
+    limits = [spec.max_episode_steps] if spec is not None and (spec.max_episode_steps or 0) > 0 else []
+    if isinstance(env, gymnasium.vector.VectorEnv):
+        if spec is not None and spec.namespace == NAMESPACE:
+            limits.append(max(env.get_attr("episode_steps")))  # type: ignore[attr-defined]
+    elif isinstance(env.unwrapped, GymEnv):
+        limits.append(env.unwrapped.episode_steps)
     return min(limits, default=None)
 
 

@@ -67,6 +67,8 @@ class GymWorld:
         self.actions = spaces.number_actions(actions)
         spec = getattr(env, "spec", None)
         self.name = str(name or (spec.id if spec is not None else type(env).__name__))
+        if not isinstance(action_mask, bool):
+            raise TypeError(f"action_mask must be True or False, got {action_mask!r}")
         self.masked = action_mask
         self._settle()
 

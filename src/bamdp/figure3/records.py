@@ -60,7 +60,7 @@ def run_record(job: Job) -> Record:
 def read_records(path: Path) -> list[Record]:
     """All records of a file, none if there is no file. A line cut off by a crash is left out."""
     records = []
-    for number, line in enumerate(path.read_text().splitlines() if path.exists() else (), 1):
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines() if path.exists() else (), 1):
         try:
             fields = json.loads(line)
         except json.JSONDecodeError:
@@ -92,7 +92,7 @@ def collect(
     done = {record.key: record for record in read_records(path) if record.key in keys}
     for record in _run_all([job for key, job in keys.items() if key not in done], jobs):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a") as file:
+        with path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(record), separators=(",", ":")) + "\n")
         done[record.key] = record
         tell(record)

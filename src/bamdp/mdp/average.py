@@ -12,7 +12,9 @@ sweep, widened for rounding and for rows that do not quite sum to 1.
 
 Terminal states are taken as absorbing without reward. If the gain depends on the state (a multichain model,
 or a terminal state that is not worth reaching), δ tends to g(s) and its spread stays: that is an error, which
-names two states.
+names two states. A model that mixes slowly may look so for a while; where one can only come to stay in one part of it
+(:mod:`bamdp.mdp.structure`) it is not taken for that, and the values of the present policy are put in the place of V:
+a step of policy iteration, after which the sweeps go on.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from bamdp import _checks
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.rows import Rows, Space
 from bamdp._kernels.sweeps import improve
+from bamdp.mdp.linear import chain_bias
 from bamdp.mdp.model import FiniteMDP
 from bamdp.mdp.solution import (
     chain_of,
@@ -38,6 +41,7 @@ from bamdp.mdp.solution import (
     scale_of,
     slack,
 )
+from bamdp.mdp.structure import end_components
 
 _CHUNK = 4096
 _CROSSING = 8  # sweeps a state after which values have crossed the longest corridor
@@ -125,7 +129,7 @@ def _iterate(model: FiniteMDP, tol: float, max_sweeps: int) -> tuple[np.ndarray,
     scratch = np.empty_like(values)
     policy = np.zeros(model.n_states, dtype=np.int64)
     anchored = bool(model.terminal.any())
-    sweeps, last = 0, np.inf
+    sweeps, last, constant = 0, np.inf, False
     while sweeps < max_sweeps:
         more = min(_CHUNK, max_sweeps - sweeps)
         done, low, high = relative_sweeps(
@@ -136,8 +140,14 @@ def _iterate(model: FiniteMDP, tol: float, max_sweeps: int) -> tuple[np.ndarray,
         if spread <= max(tol, 4.0 * rounding(model, values)):
             return values, sweeps
         crossed = sweeps >= _CROSSING * model.n_states  # what one end has to say has come to the other
-        if done == _CHUNK and crossed and spread > last * (1.0 - _STALLED):
-            raise _not_constant(model, values)
+        stalled = done == _CHUNK and crossed and spread > last * (1.0 - _STALLED)
+        if stalled and not constant:
+            if end_components(model).max() > 0:
+                raise _not_constant(model, values)
+            constant = True  # it only mixes slowly
+        if stalled and not anchored:
+            found = chain_bias(chain_of(model, policy))  # a step of policy iteration, where it can be made
+            values[:] = values if found is None else found
         last = spread
     raise RuntimeError(
         f"the gain is only known to lie in [{low:.6g}, {high:.6g}] after {sweeps} sweeps; "

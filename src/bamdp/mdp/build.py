@@ -176,6 +176,7 @@ def read_rewards(rewards: Any, rows: Rows, space: Space) -> tuple[np.ndarray, np
             f"reward of row {row_name(np.argmax(wrong), n_actions)} is not finite; "
             "use action_mask for actions that do not exist, not an infinite reward"
         )
+    given[~np.isfinite(given)] = 0.0  # what is left of those stands in rows that are never used
     if given.ndim == 3:
         row, position = entry_positions(rows.span)
         flat = given.reshape(-1, n_states)

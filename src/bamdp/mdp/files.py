@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from bamdp import _checks
-from bamdp._kernels.rows import Rows, Space
+from bamdp._kernels.rows import Rows
 from bamdp._serial import known
 from bamdp.mdp import build, validate
 from bamdp.mdp.model import FiniteMDP
@@ -69,7 +69,7 @@ def from_arrays(arrays: Mapping[str, Any]) -> FiniteMDP:
     optional = {name: arrays[name] for name in _OPTIONAL if name in arrays}
     if "transitions" in arrays:
         return FiniteMDP(np.asarray(arrays["transitions"]), arrays["rewards"], **optional)
-    needed = [name for name in ("next_states", "probs", "terminal", "action_mask") if name not in arrays]
+    needed = [name for name in ("next_states", "probs") if name not in arrays]
     if needed:
         raise ValueError(f"a model with indptr needs {', '.join(needed)} too")
     for name in ("indptr", "next_states"):
@@ -79,7 +79,6 @@ def from_arrays(arrays: Mapping[str, Any]) -> FiniteMDP:
                 f"{name} must be a vector of whole numbers, got shape {given.shape} of {given.dtype}"
             )
     indptr = np.asarray(arrays["indptr"], dtype=np.int64)
-    allowed = np.array(arrays["action_mask"], dtype=np.bool_)
     span = np.stack([indptr[:-1], indptr[1:]], axis=1)
     rows = Rows(
         span,
@@ -88,9 +87,22 @@ def from_arrays(arrays: Mapping[str, Any]) -> FiniteMDP:
         np.array(arrays.get("background", np.zeros(len(span))), dtype=np.float64),
         np.zeros(len(span)),
     )
-    space = Space(np.array(arrays["terminal"], dtype=np.bool_), allowed)
+    space = build.read_space(
+        *_sizes(len(span), arrays["rewards"]), optional.get("terminal"), optional.get("action_mask")
+    )
     labels = {name: optional.get(name) for name in ("state_labels", "action_labels")}
     return FiniteMDP.from_rows(rows, space, arrays["rewards"], **labels)
+
+
+def _sizes(n_rows: int, rewards: Any) -> tuple[int, int]:
+    """(S, A) of a model with so many rows and these rewards."""
+    n_states = len(rewards) if np.ndim(rewards) else 0
+    if n_states == 0 or n_rows == 0 or n_rows % n_states:
+        raise ValueError(
+            f"indptr has {n_rows} rows, one for each state and action, which does not go with rewards of shape "
+            f"{list(np.shape(rewards))}; their first index is the state"
+        )
+    return n_states, n_rows // n_states
 
 
 def save_model(mdp: FiniteMDP, path: str | Path, *, start: Any = None) -> None:

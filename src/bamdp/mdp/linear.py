@@ -57,6 +57,34 @@ def _entries(chain: FiniteMDP) -> Any:
     return csr_array((chain.rows.prob[position], (row, chain.rows.index[position])), shape=(n, n))
 
 
+def chain_bias(chain: FiniteMDP) -> np.ndarray | None:
+    """Relative values h, h(0) = 0, of a chain with one closed class: h + g = r + P h, with g in the place of h(0).
+
+    None where the system is too large, or singular.
+    """
+    from scipy.sparse import csc_array, eye_array, hstack
+    from scipy.sparse.linalg import splu
+
+    n = chain.n_states
+    if n <= DENSE:
+        matrix = np.eye(n) - chain.dense()[:, 0, :]
+        matrix[:, 0] = 1.0
+        try:
+            values = np.linalg.solve(matrix, chain.rows.reward)
+        except np.linalg.LinAlgError:
+            return None
+    elif n <= DIRECT and not chain.rows.background.any():
+        rest = (eye_array(n, format="csc") - _entries(chain).tocsc())[:, 1:]
+        try:
+            values = splu(hstack([csc_array(np.ones((n, 1))), rest], format="csc")).solve(chain.rows.reward)
+        except RuntimeError:
+            return None
+    else:
+        return None
+    values[0] = 0.0
+    return values if np.isfinite(values).all() else None
+
+
 def _direct(chain: FiniteMDP, discount: float) -> np.ndarray:
     from scipy.sparse import eye_array
     from scipy.sparse.linalg import splu

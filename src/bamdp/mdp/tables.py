@@ -32,13 +32,16 @@ def is_table(transitions: Any) -> bool:
         return True
     if not isinstance(transitions, Sequence) or not transitions:
         return False
-    row: Any = transitions[0]
-    if isinstance(row, Mapping):
-        return True
     try:
-        return len(row[0][0]) == 4
-    except (TypeError, IndexError, KeyError):
-        return False
+        for row in transitions:
+            if isinstance(row, Mapping):
+                return True
+            for outcomes in row:
+                for outcome in outcomes:  # the first that there is
+                    return len(outcome) == 4
+    except TypeError:
+        pass
+    return False
 
 
 def read_outcomes(transitions: Any, terminal: Any, action_mask: Any, state_labels: Any) -> tuple[Any, ...]:
@@ -53,7 +56,7 @@ def read_outcomes(transitions: Any, terminal: Any, action_mask: Any, state_label
     exists.ravel()[row] = True
     exists &= given
     ends = space.terminal | ~exists.any(axis=1)
-    used = (prob != 0.0) & (state >= 0) & (state < n_states)
+    used = (prob != 0.0) & (state >= 0) & (state < n_states) & exists.ravel()[row]
     if terminal is None:
         ends |= _terminal_states(n_states, row // n_actions, state, reward, done, used)
     labels = read_labels(state_labels, "state_labels", n_states)

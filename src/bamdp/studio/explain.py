@@ -73,8 +73,11 @@ def as_html(run: Playback, planner: str) -> str:
         "why": why,
         "details": {node: decision.detail(int(node)) for node in shown},
     }
-    styles = [palette.css(), *((STATIC / name).read_text() for name in ("scene.css", "studio.css"))]
-    script = "\n".join(_without_exports((STATIC / name).read_text()) for name in SCRIPTS)
+    styles = [
+        palette.css(),
+        *((STATIC / name).read_text(encoding="utf-8") for name in ("scene.css", "studio.css")),
+    ]
+    script = "\n".join(_without_exports((STATIC / name).read_text(encoding="utf-8")) for name in SCRIPTS)
     title = f"Why {run.env.action_label(decision.plan.action)}? {run.env.name}, step {run.t}"
     return f"""<!doctype html>
 <html lang="en">
@@ -147,7 +150,9 @@ def as_svg(run: Playback, planner: str) -> str:
             )
             tall += 16 + _size(why["contrast"]["svg"])[1]
         bottom = max(bottom, top + tall)
-    style = (STATIC / "scene.css").read_text() + (STATIC / "file.css").read_text()
+    style = (STATIC / "scene.css").read_text(encoding="utf-8") + (STATIC / "file.css").read_text(
+        encoding="utf-8"
+    )
     return svg.figure(
         (WIDTH, bottom + 24),
         svg.element("style", palette.written_out(style)),

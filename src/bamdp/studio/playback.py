@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamdp import _checks
-from bamdp.agent import Agent, Step
+from bamdp.agent import Agent, Step, begin_episode
 from bamdp.envs import make_env
 from bamdp.runs import Setting, seeds
 
@@ -46,8 +46,8 @@ class Playback:
         self.setting = setting
         self.env = make_env(setting.env)
         self._env_seed, agent_seed = seeds(setting.seed, _checks.integer(replicate, "replicate", low=0))
-        self.state = self.env.reset(seed=self._env_seed)
         self.agent = setting.agent(self.env, agent_seed)
+        self.state = begin_episode(self.agent, self.env, self._env_seed)
         self.t = 0
         self.steps: list[Step] = []  # all that was ever done: the future, too, after going back
         self.visits: NDArray[np.int64] = np.zeros(
@@ -108,7 +108,7 @@ class Playback:
         if self.t == len(self.steps):
             self.steps.append(Step(self.t, self.state, action, reward, next_state, terminated))
         self.visits[self.state, action] += 1
-        self.state = self.env.reset() if terminated else next_state
+        self.state = begin_episode(self.agent, self.env) if terminated else next_state
         self.t += 1
         self._since_copy += self.planned
         if self.t not in self._copies and (self.t % self._spacing == 0 or self._since_copy > SLOW):

@@ -59,7 +59,7 @@ class Session:
         self._questions: list[tuple[tuple[Any, ...], asyncio.Future[Any]]] = []
         self._explained = -1  # the step whose decision was explained last
         self._t = self._known = 0
-        self._at_end = False
+        self._at_end = self._apart = False
         self._line = Line()
         self._task: asyncio.Task[None] | None = None
 
@@ -75,7 +75,7 @@ class Session:
         if do == "play":
             self.playing, self.goal = not self._at_end, None
         elif do == "pause":
-            self.playing, self.goal = False, None
+            self.playing, self.goal = False, self._t if self._apart else None
         elif do == "step":
             self.playing, self.goal = False, (self._t if self.goal is None else self.goal) + 1
         elif do == "back":
@@ -173,6 +173,7 @@ class Session:
         if kind != "done":
             self._line.end()
             self._tell("status", {"phase": "failed", **answer})
+            self._refuse_questions(answer["error"])
             return False
         self._tell("opened", {"worlds": answer["worlds"], "choice": _described(self.choice)})
         self._take_frames(answer)
@@ -253,6 +254,9 @@ class Session:
     def _take_frames(self, answer: dict[str, Any]) -> None:
         self._t, self._known = answer["frames"][0]["t"], answer["frames"][0]["known"]
         self._at_end = bool(answer.get("at_end"))
+        self._apart = any(
+            frame["t"] != self._t for frame in answer["frames"]
+        )  # one has come further on the way
         self.latest["frame"] = {"frames": answer["frames"]}
         self._tell_frame()
 

@@ -20,7 +20,7 @@ MOST_STATES = 2_500  # that can be drawn and looked at
 MOST_ACTIONS = 24
 MOST_STEPS = 100_000
 LONGEST = 400  # characters of one field
-MOST_SEED = 2**63
+MOST_SEED = 2**53  # what a browser can count to
 FIELDS = ("env", "prior", "rewards", "discount", "seed", "steps", "planners")
 
 T = TypeVar("T")
@@ -110,7 +110,7 @@ def _bound_sizes(parameters: Mapping[str, str]) -> None:
     """Refuse sizes that would take long to build before they can be refused for what they are."""
     for key, value in parameters.items():
         digits = value.strip().lstrip("+-").replace("_", "")
-        if digits.isdigit() and key != "model_seed" and int(digits) > MOST_STATES:
+        if digits.isdigit() and not key.endswith("seed") and int(digits) > MOST_STATES:
             raise ValueError(f"{key} must be at most {MOST_STATES} here, got {value}")
 
 

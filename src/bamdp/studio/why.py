@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,8 @@ class Decision:
         tree = self.plan.tree
         nodes = [] if tree is None else tree.children(ROOT).tolist()
         by_action = {} if tree is None else {int(tree.action[n]): n for n in nodes}
+        lower = self.plan.details.get("lower")  # of each action, or of the whole state
+        lower = lower if isinstance(lower, Mapping) else {}
         rows = []
         for i, c in enumerate(self.plan.candidates):
             node = nodes[i] if len(nodes) == len(self.plan.candidates) else by_action.get(c.action)
@@ -81,7 +84,7 @@ class Decision:
                     "node": node,
                     "chosen": bool(tree.chosen[node]) if tree is not None and node is not None
                     else c.action == self.plan.action,
-                    "lower": number(dict(self.plan.details.get("lower", {})).get(c.action, math.nan)),
+                    "lower": number(lower.get(c.action, math.nan)),
                 }
             )  # fmt: skip
         return rows

@@ -55,7 +55,8 @@ class Stage:
         self.decisions.clear()
         begin = time.perf_counter()
         for _ in range(steps):
-            moved = [run.advance() for run in self.runs]
+            least = min(run.t for run in self.runs)  # after a pause on the way back, one may be behind
+            moved = [run.advance() for run in self.runs if run.t == least]
             if not all(moved) or time.perf_counter() - begin >= seconds:
                 break
         return {"frames": self.frames(), "at_end": self.lead.t == self.lead.end}

@@ -13,6 +13,7 @@ const KEPT = "bamdp-studio-session";
 
 const page = {
   session: null, // its id
+  turn: 0, // how often something else was chosen
   stop: null, // stops listening
   lanes: [],
   frame: null,
@@ -28,6 +29,7 @@ if (!OVERLAYS[page.overlay]) page.overlay = "value";
 
 async function begin(choice, t = 0) {
   leave();
+  const { turn } = page;
   page.jumpTo = t;
   page.choice = choice;
   setup.show(choice);
@@ -35,9 +37,10 @@ async function begin(choice, t = 0) {
   $("stage").classList.add("opening");
   try {
     const { id } = await api.open(choice);
-    follow(id);
+    if (turn === page.turn) follow(id);
+    else api.end(id).catch(() => {}); // something else was chosen meanwhile
   } catch (error) {
-    failed({ error: error.message, field: error.field });
+    if (turn === page.turn) failed({ error: error.message, field: error.field });
   }
 }
 
@@ -51,6 +54,7 @@ function follow(id) {
 }
 
 function leave() {
+  page.turn += 1;
   if (page.stop) page.stop();
   if (page.session) api.end(page.session).catch(() => {});
   page.session = page.stop = page.frame = null;
@@ -289,6 +293,7 @@ document.addEventListener("keydown", (event) => {
   if (typing || event.ctrlKey || event.metaKey || event.altKey || !KEYS[event.key]) return;
   if (event.key === " " && event.target.closest("button")) return;
   event.preventDefault();
+  if (event.repeat && !event.key.startsWith("Arrow")) return;
   KEYS[event.key]();
 });
 addEventListener("hashchange", () => {

@@ -50,6 +50,9 @@ export function fromHash(hash, fallback) {
   return { choice, t: Number.isInteger(t) && t > 0 ? t : 0 };
 }
 
+// Nothing where nothing is written: the server then says what should be.
+const number = (text) => (text.trim() === "" ? null : Number(text));
+
 function option(select, value, text) {
   const made = make("option", "", text ?? value);
   made.value = value;
@@ -111,7 +114,7 @@ export class Setup {
     if (name === "planner") choice.planners[0] = fields.planner.value;
     if (name === "prior") choice.prior = this.priorSpec(fields.prior.value);
     if (name === "versus") choice.planners = [choice.planners[0], ...(fields.versus.value ? [fields.versus.value] : [])];
-    if (name === "seed") choice.seed = Number(fields.seed.value);
+    if (name === "seed") choice.seed = number(fields.seed.value);
     this.begin(choice);
   }
 
@@ -188,7 +191,7 @@ export class Setup {
     label.dataset.field = "rewards";
     option(rewards, "", "as the world calls for");
     this.catalogue.rewards.forEach((kind) => option(rewards, kind, kind === "beta" ? "learned (beta)" : kind));
-    rewards.value = choice.rewards ?? "";
+    select(rewards, choice.rewards ?? "");
     label.append(rewards);
     element.append(label);
     return element;
@@ -201,8 +204,8 @@ export class Setup {
       planners: this.parts.filter((part) => part.field.startsWith("planner")).map((part) => part.spell()),
       prior: this.parts.at(-1).spell(),
       rewards: fields.rewards.value || null,
-      discount: Number(fields.discount.value),
-      seed: Number(fields.seed.value),
+      discount: number(fields.discount.value),
+      seed: number(fields.seed.value),
     };
   }
 }
