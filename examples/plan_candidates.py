@@ -46,7 +46,7 @@ def main(path: str = "plan-candidates.png") -> list[bamdp.Plan]:
         figure.axes[0].set_ylabel("value ± 1 s.e.")
         for action, name in enumerate(ACTIONS):
             figure.axes[0].plot([], [], "o", color=COLOURS[action], label=name)
-        figure.axes[0].legend(frameon=False, fontsize=8)
+        figure.legend(loc="outside right upper", frameon=False, fontsize=8)
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=150)
     return plans

@@ -176,6 +176,11 @@ def make_prior(spec: str, env: World) -> Prior:
     )
 
 
+def is_mixture(spec: str) -> bool:
+    """Whether the text of a prior has several, or a weight."""
+    return "*" in spec or _JOIN.search(spec) is not None
+
+
 def _weighted(spec: str) -> tuple[float | None, str]:
     """The weight that is written before a prior, if there is one, and the prior."""
     head, times, rest = spec.partition("*")

@@ -221,6 +221,7 @@ def test_ctrl_c_ends_quietly_with_status_130(jobs):
     assert out == b""
     assert b"Traceback" not in err
     assert b"Error" not in err
+    assert b"stopped" in err
 
 
 LAKE = "run gym:FrozenLake-v1:is_slippery=False thompson --prior sparse:beta=4 --steps 150 --runs 2"

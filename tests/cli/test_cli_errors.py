@@ -59,7 +59,7 @@ BAD = [
     ("run gym:CartPole-v1 thompson", "make them discrete"),
     ("run gym:MountainCarContinuous-v0:max_states=9 thompson", "ActionWrapper"),
     ("run gym: thompson", "write gym:ID"),
-    ("solve gym:FrozenLake-v1", "use bamdp.make_world"),
+    ("solve gym:FrozenLake-v1", "is not known, and it is needed here"),
     ("run grid:size=1 thompson", "size must be at least 2"),
     ("run grid:sise=3 thompson", "did you mean 'size'"),
     ("run grid5:size=3 thompson", "takes no parameters"),

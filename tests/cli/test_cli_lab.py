@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bamdp.cli import main, studies
+from bamdp.lab.store import Store
 
 STUDY = """
 title = "A small study"
@@ -61,7 +62,7 @@ def test_compare_shows_a_table_and_pairs_and_keeps_its_runs(folder, capsys):
 
 def test_tune_chooses_and_tells_how_to_run_it(folder, capsys):
     shown = call(
-        capsys, "tune chain q-learning --grid epsilon=.1,.4 prior.beta=2,4 --steps 40 --runs 2 --evaluate 2"
+        capsys, "tune chain q-learning --grid epsilon=.1,.4 initial=0,4 --steps 40 --runs 2 --evaluate 2"
     )
     assert "4 configurations" in shown.out
     assert "chosen: bamdp run chain q-learning --set epsilon=0." in shown.err
@@ -69,7 +70,7 @@ def test_tune_chooses_and_tells_how_to_run_it(folder, capsys):
     assert "--steps 40" in command
     assert main([*command.split(), "--runs", "1"]) == 0
     capsys.readouterr()
-    found = call_json(capsys, "tune chain q-learning --grid epsilon=.1,.4 prior.beta=2,4 --steps 40 --runs 2")
+    found = call_json(capsys, "tune chain q-learning --grid epsilon=.1,.4 initial=0,4 --steps 40 --runs 2")
     means = {repr(s["configuration"]): sum(s["totals"]) for s in found["samples"]}
     assert means[repr(found["chosen"])] == max(means.values())
 
@@ -291,7 +292,7 @@ def test_lab_alone_tells_its_commands(capsys):
         ("lab export s.toml --format csv --thin", "--thin is for --format runs"),
         ("lab import s.toml", "s.runs.xz: No such file"),
         ("lab import s.toml s.toml", "is not a file of runs"),
-        ("lab run dss2020/fiar", "dss2020/fiar: No such file"),
+        ("lab run dss2020/fiar", "did you mean 'dss2020/fair'?"),
         ("compare chain", "the following arguments are required: PLANNER"),
         ("compare chain random random", "random is given twice"),
         ("compare chain rnadom", "did you mean 'random'"),
@@ -354,3 +355,91 @@ def test_a_study_with_a_mistake_names_its_place(folder, capsys):
         in err
     )
     assert not (folder / "s.sqlite").exists()
+
+
+BROKEN = """
+import gymnasium
+
+
+class Ring(gymnasium.Env):
+    observation_space = gymnasium.spaces.Discrete(5)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, bad=False):
+        self.bad = bad
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.done = 0
+        return 0, {}
+
+    def step(self, action):
+        self.done += 1
+        if self.bad and self.done == 7:
+            raise RuntimeError("sensor broke")
+        return self.done % 5, 1.0, False, False, {}
+
+
+gymnasium.register("Ring-v0", entry_point=Ring)
+"""
+
+
+def test_what_breaks_in_a_run_is_told_with_how_far_it_came(folder, capsys, monkeypatch):
+    (folder / "broken_ring.py").write_text(BROKEN)
+    monkeypatch.syspath_prepend(folder)
+    told = call(capsys, "run gym:broken_ring:Ring-v0:bad=true random --steps 20 --runs 1", 1).err
+    assert "error: sensor broke (after 6 steps" in told
+    (folder / "b.toml").write_text(
+        """notes = "one line"
+runs = 2
+steps = 20
+algorithms = ["random"]
+[environments.good]
+env = "gym:broken_ring:Ring-v0"
+[environments.bad]
+env = "gym:broken_ring:Ring-v0:bad=true"
+"""
+    )
+    told = call(capsys, "lab run b.toml", 1).err
+    assert "random in bad: 2 runs failed: RuntimeError: sensor broke (after 6 steps" in told
+    assert "--retry-failed" in told
+    rows = [line.split() for line in call(capsys, "lab status b.toml").out.splitlines() if "random" in line]
+    assert [row[-1] for row in rows] == ["done", "failed"]
+    shown = call(capsys, "lab report b.toml")
+    assert shown.out.count("runs failed") == 1
+    assert "one line" in shown.err
+
+
+def test_where_nothing_can_be_bold_the_best_has_a_star(folder, capsys):
+    out = call(capsys, "compare chain random q-learning --steps 40 --runs 3").out
+    assert "*: the highest mean" in " ".join(out.split())
+    assert sum(" * " in line for line in out.splitlines()) == 1
+    assert "*" not in call(capsys, "tune chain q-learning --grid epsilon=.1,.4 --steps 40 --runs 2").out
+
+
+def test_a_status_says_that_tuning_may_need_more(folder, capsys):
+    with Store("s.sqlite"):
+        pass
+    found = call(capsys, "lab status s.toml")
+    rows = {line.split()[1]: line.split() for line in found.out.splitlines() if line.startswith(" chain")}
+    assert "+" not in "".join(rows["random"])
+    assert rows["q-learning"][4].endswith("+")
+    assert "or more: tuning decides" in found.err
+    undecided = {c["algorithm"]: c["undecided"] for c in call_json(capsys, "lab status s.toml")["cells"]}
+    assert undecided == {"random": False, "q-learning": True}
+    call(capsys, "lab run s.toml")
+    assert "+" not in call(capsys, "lab status s.toml").out
+
+
+def test_runs_of_another_study_are_not_taken_in_silently(folder, capsys):
+    call(capsys, "lab run s.toml")
+    call(capsys, "lab export s.toml --output s.runs.xz")
+    (folder / "t.toml").write_text(STUDY.replace("steps = 40", "steps = 41"))
+    assert "none of them is of t.toml" in call(capsys, "lab import t.toml s.runs.xz").err
+    assert "none of them" not in call(capsys, "lab import s.toml s.runs.xz --store again.sqlite").err
+
+
+def test_misspelt_studies_and_missing_models_are_told(folder, capsys):
+    assert "did you mean 'dss2020/fair'?" in call(capsys, "lab run dss2020/fare", 2).err
+    (folder / "m.toml").write_text('algorithms = ["random"]\n[environments.mine]\nenv = "file:no.npz"\n')
+    assert "m.toml: environments.mine: no model file" in call(capsys, "lab run m.toml", 2).err

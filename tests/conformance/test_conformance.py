@@ -195,3 +195,31 @@ def test_the_tree_of_a_plan_is_that_of_the_decision_whatever_is_believed(name, p
     assert plan.tree.value[plan.tree.children(0)].tolist() == values
     for old, new in zip(before, belief_arrays(agent.belief)):
         assert np.array_equal(old, new), "looking leaves the belief as it was"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if named.cls.uses_prior else [])
+        for name, named in PLANNERS.items()
+    ],
+)
+def test_a_planner_says_whether_it_looks_at_the_prior(name):
+    def actions(alpha: float) -> list[list[int]]:
+        agents = (
+            bamdp.Agent(
+                make_planner(name, SMALL.get(name, {})),
+                prior=bamdp.Dirichlet(alpha=alpha),
+                rewards=BY_PAIR,
+                n_states=S,
+                n_actions=A,
+                discount=0.9,
+                terminal=TERMINAL,
+                action_mask=MASK,
+                seed=seed,
+            )
+            for seed in range(5)
+        )
+        return [bamdp.simulate(agent, environment("pair"), 40, seed=1).actions.tolist() for agent in agents]
+
+    assert (actions(0.02) != actions(20.0)) == PLANNERS[name].cls.uses_prior

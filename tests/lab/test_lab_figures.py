@@ -230,3 +230,43 @@ def test_files_are_what_their_names_say_and_the_same_each_time(results, looks, t
         assert first.name == f"a.b.{first.suffix[1:]}"
         assert first.read_bytes().startswith(starts[first.suffix[1:]])
         assert first.read_bytes() == second.read_bytes()
+
+
+def test_a_part_and_its_parameters_are_one_where_not_all_have_them(looks):
+    """A flat prior has no β: its configurations have their places all the same, and so has the star."""
+    priors = [{"prior": "flat"}, {"prior": "sparse", "prior.beta": 2}, {"prior": "sparse", "prior.beta": 6}]
+    tuned = [
+        sample(
+            [k + m],
+            algorithm="dss-pi",
+            phase="tune",
+            configuration={"n_steps": k, **p},
+            chosen=(k, m) == (1, 0),
+        )
+        for k in (1, 2)
+        for m, p in enumerate(priors)
+    ]
+    axes = figures.heat_maps(tuned).axes[0]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("prior", "n_steps")
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["flat", "sparse beta=2", "sparse beta=6"]
+    assert not np.isnan(axes.images[0].get_array()).any()
+    assert sum("★" in words for words in texts(axes)) == 1
+    line = figures.ablation_curves(tuned, "prior", looks).axes[0]
+    assert [tick.get_text() for tick in line.get_xticklabels()] == ["flat", "sparse beta=2", "sparse beta=6"]
+
+
+def test_a_title_stays_inside_its_figure():
+    tuned = [
+        sample(
+            [k + m],
+            environment="deep_sea_stochastic",
+            phase="tune",
+            configuration={"n_steps": k, "n_samples": m},
+        )
+        for k in (1, 2)
+        for m in (3, 4)
+    ]
+    figure = figures.heat_maps(tuned)
+    figure.canvas.draw()
+    box = figure._suptitle.get_window_extent()
+    assert box.x1 <= figure.bbox.x1

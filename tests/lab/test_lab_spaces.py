@@ -31,7 +31,7 @@ def test_parameters_without_meaning_are_left_out_and_equal_configurations_count_
         ("rtdp", 50),
     ]
     priors = configurations(
-        "random", {"prior": ("flat", "sparse"), "prior.beta": (2, 4, 6), "discount": (0.9,)}
+        "bayes-greedy", {"prior": ("flat", "sparse"), "prior.beta": (2, 4, 6), "discount": (0.9,)}
     )
     assert [c.get("prior.beta") for c in priors] == [None, 2, 4, 6]
 
@@ -48,6 +48,8 @@ def test_a_prior_written_with_its_parameters_is_the_same_as_one_in_parts():
 def test_a_mixture_stays_as_it_is():
     found = configurations("random", {"prior": ("flat+sparse:beta=4",), "discount": (0.9,)})
     assert prior_spec(found[0]) == "flat+sparse:beta=4"
+    weighted = configurations("random", {"prior": ("sparse + 3*flat",), "discount": (0.9,)})
+    assert prior_spec(weighted[0]) == "sparse + 3*flat"
 
 
 def test_so_many_are_drawn_as_are_wanted_the_same_ones_every_time_and_included_ones_always():
@@ -104,3 +106,13 @@ def test_text_of_a_configuration_makes_the_planner():
 def test_what_is_wrong_is_said(planner, space, message):
     with pytest.raises(ValueError, match=message):
         configurations(planner, space)
+
+
+def test_a_planner_that_does_not_look_at_the_prior_has_no_choice_of_one():
+    space = {"epsilon": (0.1, 0.2), "prior": ("sparse", "flat"), "prior.beta": (2, 4), "discount": (0.9,)}
+    found = configurations("q-learning", space, [{"epsilon": 0.3, "prior": "flat"}])
+    assert [(c["epsilon"], c["prior"], c["prior.beta"]) for c in found] == [
+        (0.3, "sparse", 2),
+        (0.1, "sparse", 2),
+        (0.2, "sparse", 2),
+    ]

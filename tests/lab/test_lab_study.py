@@ -70,7 +70,7 @@ def test_an_algorithm_can_be_in_some_environments_only():
     ("given", "message"),
     [
         ("['chian']", "unknown environment 'chian'; did you mean 'chain'"),
-        ("'chain'", "must be a list of texts"),
+        ("5", "must be a list of texts"),
     ],
 )
 def test_environments_of_an_algorithm_are_of_the_study(given, message):

@@ -27,6 +27,7 @@ def do(given: argparse.Namespace) -> int:
         discount=given.discount,
         steps=max(step + 1, env.horizon),
         seed=given.seed,
+        objective=given.objective,
     )
     run = Playback(setting)
     with console.compiling():

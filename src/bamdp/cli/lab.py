@@ -5,8 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bamdp.cli import console, studies
+
+if TYPE_CHECKING:
+    from bamdp.lab.collect import CellStatus
 
 
 def run(given: argparse.Namespace) -> int:
@@ -23,7 +27,13 @@ def run(given: argparse.Namespace) -> int:
         excluded = [cell.cell.label for cell in found if cell.chosen.startswith("none")]
         for label in excluded:
             console.note(f"note: {label}: every configuration is excluded, see `bamdp lab report`")
-    return 0
+        broken = [cell for cell in found if cell.errors]
+        for cell in broken:
+            count = "a run" if len(cell.errors) == 1 else f"{len(cell.errors)} runs"
+            console.note(f"note: {cell.cell.label}: {count} failed: {cell.errors[0]}")
+        if broken:
+            console.note("with --retry-failed the same command runs them again")
+    return 1 if broken else 0
 
 
 def status(given: argparse.Namespace) -> int:
@@ -44,6 +54,7 @@ def status(given: argparse.Namespace) -> int:
                 "missing": cell.missing,
                 "failed": cell.failed,
                 "complete": cell.complete,
+                "undecided": cell.undecided,
                 "cpu_seconds_left": cell.seconds,
                 "chosen": cell.chosen,
             }
@@ -55,11 +66,14 @@ def status(given: argparse.Namespace) -> int:
         (
             cell.cell.place.label,
             cell.cell.algorithm,
-            *(str(count) if count else "–" for count in (cell.done, cell.running, cell.missing, cell.failed)),
-            "done" if cell.complete else "?" if cell.seconds is None else _time(cell.seconds),
+            *(str(count) if count else "–" for count in (cell.done, cell.running)),
+            f"{cell.missing or '–'}{more}",
+            str(cell.failed or "–"),
+            _left(cell, more),
             cell.chosen,
         )
         for cell in found
+        for more in ["+" if cell.undecided else ""]
     ]
     columns = ("environment", "algorithm", "done", "running", "missing", "failed", "left", "chosen")
     console.print_table(columns, rows, study.title, numbers=columns[2:7])
@@ -67,8 +81,9 @@ def status(given: argparse.Namespace) -> int:
     dark = sum(cell.seconds is None and not cell.complete for cell in found)
     if known or dark:
         unknown = f", and that of {dark} cells in which nothing is done yet" if dark else ""
+        more = " or more: tuning decides on the way what it needs" if any(c.undecided for c in found) else ""
         console.note(
-            f"left: about {_time(sum(known))} of processor time{unknown}; divide by the number of processes"
+            f"left: about {_time(sum(known))} of processor time{unknown}{more}; divide by the number of processes"
         )
     return 0
 
@@ -126,7 +141,7 @@ def export(given: argparse.Namespace) -> int:
 
 def import_(given: argparse.Namespace) -> int:
     """The runs of a portable file."""
-    from bamdp.lab.portable import import_runs
+    from bamdp.lab.portable import import_runs, of_study
     from bamdp.lab.store import Store
 
     study = studies.load(given.study)
@@ -134,6 +149,11 @@ def import_(given: argparse.Namespace) -> int:
     with Store(studies.store_path(study, given.store)) as store:
         found = import_runs(store, path)
     console.note(f"{found.new} new runs, {found.known} were there already")
+    if found.settings and not of_study(study, found.settings):
+        console.note(
+            f"warning: none of them is of {given.study}, so it will not use them; are they of another study, or has "
+            "this one been changed?"
+        )
     if found.other:
         console.note(f"note: {found.other} were there with other rewards (another machine?); those were kept")
     return 0
@@ -146,6 +166,12 @@ def _beside(path: Path | None, ending: str, quick: bool) -> Path:
     if path.suffix == ".toml":
         return path.with_name(path.stem + ending)
     return Path("-".join(path.parts) + ending)
+
+
+def _left(cell: CellStatus, more: str) -> str:
+    if cell.complete:
+        return "done" if cell.done else "failed"
+    return "?" if cell.seconds is None else _time(cell.seconds) + more
 
 
 def _time(seconds: float) -> str:

@@ -36,7 +36,9 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     try:
         return _run(words)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
+        if not getattr(error, "told", False):
+            console.note("stopped")
         return 130
     except BrokenPipeError:  # the reader of our output has gone, as in `bamdp list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -68,6 +70,7 @@ def _fail(error: BaseException, status: int) -> int:
     message = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         message = f"{error.filename}: {error.strerror}"
+    message = " ".join([message, *getattr(error, "__notes__", ())])
     console.note(f"error: {message}")
     return status
 
@@ -204,6 +207,7 @@ def _add_studio(parser: Parser) -> None:
     arguments.add_planner(parser, default="dss-pi")
     arguments.add_set(parser)
     arguments.add_belief(parser)
+    arguments.add_objective(parser)
     arguments.add_discount(parser)
     arguments.add_seed(parser)
     parser.add_argument(
@@ -229,5 +233,6 @@ def _add_explain(parser: Parser) -> None:
     parser.add_argument("--out", default="why.html", metavar="PATH", help=".html or .svg (default: why.html)")
     arguments.add_set(parser)
     arguments.add_belief(parser)
+    arguments.add_objective(parser)
     arguments.add_discount(parser)
     arguments.add_seed(parser)

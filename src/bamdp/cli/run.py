@@ -44,7 +44,7 @@ def do(given: argparse.Namespace) -> int:
         console.print_json(as_json(given.planner, batch, optimum))
     else:
         title = (
-            f"{env.name}, {setting.steps} steps, {runs_text(batch)}, prior {describe_prior(setting.prior)}"
+            f"{setting.env}, {setting.steps} steps, {runs_text(batch)}, prior {describe_prior(setting.prior)}"
         )
         print_batches({given.planner: batch}, optimum, title)
     return 0

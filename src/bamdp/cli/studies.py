@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import math
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,8 +27,8 @@ def load(name: str, quick: bool = False) -> Study:
     from bamdp.lab.papers import STUDIES, paper_study
     from bamdp.lab.reading import load_study
 
-    if name in STUDIES and not Path(name).exists():
-        return paper_study(name, quick=quick)
+    if not Path(name).exists() and not name.endswith(".toml"):
+        return paper_study(_checks.one_of(name, "study", [*STUDIES, "PATH.toml"]), quick=quick)
     return load_study(name, quick=quick)
 
 
@@ -61,19 +62,23 @@ def run(study: Study, store: Store, given: argparse.Namespace) -> None:
 
             with Cluster(given.cluster, steps) as pool:
                 run_study(study, store, pool=pool, steps=steps, more=more, **options)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         console.note(f"stopped; what is done is kept in {store.path}: resume with the same command")
+        stop.told = True  # type: ignore[attr-defined]
         raise
 
 
 def show(tables: Iterable[Table]) -> None:
-    """On standard output."""
+    """On standard output; a note that stands under one already is not said again."""
     from bamdp.lab.tables import terminal
 
+    said: set[str] = set()
     for number, table in enumerate(tables):
         if number:
             print()
-        console.print_rich(terminal(table))
+        fresh = tuple(note for note in table.notes if note not in said)
+        console.print_rich(terminal(dataclasses.replace(table, notes=fresh), sys.stdout.isatty()))
+        said.update(fresh)
 
 
 def tell_notes(results: Results) -> None:

@@ -25,6 +25,7 @@ def do(given: argparse.Namespace) -> int:
         prior=given.prior,
         rewards=given.rewards,
         discount=_checks.discount(given.discount),
+        objective=given.objective,
         seed=_checks.integer(given.seed, "seed", low=0, high=MOST_SEED),
         files=frozenset({given.env}),
     )

@@ -102,7 +102,10 @@ def make_env(name: str, **parameters: Any) -> Environment:
         return from_file(tail, **parameters)
     known = head.strip().lower().replace("-", "_")
     if known == "gym":
-        raise ValueError(f"{name!r} is no environment of ours: use bamdp.make_world or bamdp.GymAgent for it")
+        raise ValueError(
+            f"the model of {name!r} is not known, and it is needed here; Gymnasium's environments are for run, "
+            "compare, tune and lab, and in Python for bamdp.make_world and bamdp.GymAgent"
+        )
     if known not in _FACTORIES:
         known = _checks.one_of(known, "environment", [*_FACTORIES, "file:PATH"])
     factory = _FACTORIES[known]
@@ -130,6 +133,9 @@ def make_world(name: str) -> World:
     """
     head, _, tail = name.partition(":") if isinstance(name, str) else ("", "", "")
     if head.strip().lower() != "gym":
+        kind = head.strip().lower().replace("-", "_")
+        if head and kind not in (*_FACTORIES, "file"):
+            _checks.one_of(kind, "environment", [*_FACTORIES, "file:PATH", "gym:ID"])
         return make_env(name)
     from bamdp.envs.gym_world import from_gym  # Gymnasium is not needed for anything else
 

@@ -37,6 +37,8 @@ class CellStatus:
     failed: int  # or stopped
     running: int
     missing: int  # as far as is known: tuning decides as it goes what more it needs
+    undecided: bool  # tuning goes on, and may need more
+    errors: tuple[str, ...]  # of runs of the evaluation that failed
     chosen: str  # what tuning has chosen, or where it stands
     seconds: float | None  # processor time that the missing ones will take; None where nothing is known yet
 
@@ -147,6 +149,8 @@ def _cell_status(study: Study, cell: Cell, store: Store, claimed: set[str]) -> C
         failed=sum(record.status in (FAILED, OVER) for record in records),
         running=running,
         missing=len(missing) - running + unknown,
+        undecided=not course.decided,
+        errors=tuple(r.error for r in records if r.status == FAILED and r.phase == EVALUATE),
         chosen=_chosen(course),
         seconds=None if pace is None else float(pace * (steps + unknown * cell.place.steps)),
     )

@@ -44,6 +44,7 @@ class Imported:
     new: int
     known: int  # were there already, with the same rewards
     other: int  # were there already with other rewards; those that were there were kept
+    settings: frozenset[str] = frozenset()  # digests of those that the runs are of
 
 
 def export_runs(study: Study, store: Store, path: str | Path, *, thin: bool = False) -> int:
@@ -126,7 +127,14 @@ def _load(store: Store, entries: list[dict[str, Any]]) -> Imported:
                 trace = base64.b64decode(entry["rewards"])
                 insert("INSERT OR IGNORE INTO traces VALUES (?, ?)", (entry["run"], trace))
     other = sum(entry["run"] in there and there[entry["run"]].total != entry["total"] for entry in runs)
-    return Imported(len(new), len(runs) - len(new) - other, other)
+    settings = frozenset(entry["of"] for entry in runs)
+    return Imported(len(new), len(runs) - len(new) - other, other, settings)
+
+
+def of_study(study: Study, settings: frozenset[str]) -> int:
+    """How many of these settings the study has."""
+    own = {part.units[0].setting_id for cell in study.cells for part in wanted(study, cell) if part.units}
+    return len(own & settings)
 
 
 def _read(path: Path) -> Iterator[dict[str, Any]]:

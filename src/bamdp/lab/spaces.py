@@ -5,7 +5,8 @@ and ``prior.beta``, ``discount``. A space gives each of these one or several val
 the order in which it is written, the last one changing fastest.
 
 Some parameters make sense only with some values of another: ``prior.beta`` with a sparse prior, ``generator.depth``
-with RTDP. Where they do not, they are left out, and configurations that have become equal count once.
+with RTDP. Where they do not, they are left out, and configurations that have become equal count once. A planner that
+does not look at the prior (R-max, Q-learning) keeps the first one.
 
 Of a space that is larger than wanted, as many are drawn at random, by a seed: the same ones every time.
 """
@@ -15,7 +16,6 @@ from __future__ import annotations
 import ast
 import dataclasses
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -25,7 +25,7 @@ from bamdp import _checks
 from bamdp._parameters import PARTS
 from bamdp._specs import split_spec
 from bamdp.beliefs import FiniteModels
-from bamdp.registry import PLANNERS, PRIORS, make_planner
+from bamdp.registry import PLANNERS, PRIORS, is_mixture, make_planner
 
 Scalar = str | int | float | bool
 Space = Mapping[str, tuple[Scalar, ...]]
@@ -59,10 +59,15 @@ def configurations(
     {'resample': 5, 'prior': 'sparse', 'prior.beta': 4, 'discount': 0.95}
     """
     check_names(planner, space)
+    include = tuple(include)
+    for one in include:
+        check_names(planner, {key: (value,) for key, value in one.items()})
+    if not getattr(PLANNERS[planner].cls, "uses_prior", True):  # the choice of one would be a choice of luck
+        space = {key: values[:1] if _is_prior(key) else values for key, values in space.items()}
+        include = tuple({key: value for key, value in one.items() if not _is_prior(key)} for one in include)
     first = {key: values[0] for key, values in space.items()}
     found: dict[str, tuple[int, Configuration]] = {}  # by value, with the place in the list
     for one in include:
-        check_names(planner, {key: (value,) for key, value in one.items()})
         configuration = normal(planner, merged(first, one))
         found.setdefault(repr(configuration), (-1, configuration))
     if count is not None and len(found) > count:
@@ -130,7 +135,7 @@ def _parameters_of(head: str, choice: Scalar) -> tuple[str, ...]:
     """The parameters of a prior or of a part, by its name; none for a mixture."""
     name = str(choice).partition(":")[0].strip().lower()
     if head == "prior":
-        if _is_mixture(str(choice)):
+        if is_mixture(str(choice)):
             return ()
         cls = PRIORS[_checks.one_of(name, "prior", PRIORS)].cls
         return () if cls is FiniteModels else tuple(f.name for f in dataclasses.fields(cls))
@@ -159,7 +164,7 @@ def _typed(made: Any, key: str, written: str) -> Scalar:
 
 def _normal_prior(raw: Mapping[str, Scalar]) -> dict[str, Scalar]:
     written = str(raw["prior"]).strip()
-    if _is_mixture(written):
+    if is_mixture(written):
         return {"prior": written}
     head, parameters = split_spec(written)
     head = _checks.one_of(head.lower(), "prior", PRIORS)
@@ -173,8 +178,8 @@ def _normal_prior(raw: Mapping[str, Scalar]) -> dict[str, Scalar]:
     return {"prior": head, **{f"prior.{name}": literal(value) for name, value in parameters.items()}}
 
 
-def _is_mixture(written: str) -> bool:
-    return re.search(r"\+\s*[a-z]", written) is not None
+def _is_prior(key: str) -> bool:
+    return key.partition(".")[0] == "prior"
 
 
 def literal(written: str) -> Scalar:

@@ -245,7 +245,10 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _trouble(path: Path, error: sqlite3.Error) -> OSError:
-    return OSError(None, f"cannot use the store: {error}", str(path))
+    hint = ""
+    if "locked" in str(error):
+        hint = f" by another program for more than {PATIENCE:.0f} seconds; end that, or try again later"
+    return OSError(None, f"cannot use the store: {error}{hint}", str(path))
 
 
 def _record(row: Sequence[Any]) -> Record:

@@ -26,7 +26,9 @@ def number(value: Any, name: str, low: int = 1) -> int:
 
 
 def texts(value: Any, name: str) -> list[str]:
-    """A list of texts."""
+    """A list of texts; one by itself is a list of one."""
+    if isinstance(value, str):
+        return [value]
     if not isinstance(value, list) or not all(isinstance(line, str) for line in value):
         raise ValueError(f"{name} must be a list of texts")
     return value
@@ -37,7 +39,7 @@ def inside(where: str) -> Iterator[None]:
     """Say where an error is."""
     try:
         yield
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, FileNotFoundError) as error:
         raise ValueError(f"{where}: {error}") from None
 
 

@@ -94,7 +94,8 @@ def work(unit: Unit, tick: Progress) -> Outcome:
         seeds = environment_stream(unit.facts, unit.phase, unit.replicate), agent_stream(unit.id)
         run = play(unit.setting, *seeds, count, callbacks=[watch])
     except Exception as error:
-        line = " ".join(f"{type(error).__name__}: {error}".split())
+        notes = getattr(error, "__notes__", ())  # how far it came
+        line = " ".join(" ".join([f"{type(error).__name__}: {error}", *notes]).split())
         return Outcome(FAILED, error=line, **common)
     finally:
         tick(unit.setting.steps - told)  # steps that will never be done are not waited for

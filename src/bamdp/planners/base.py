@@ -84,6 +84,7 @@ class Planner(ABC):
     """
 
     result_version: ClassVar[int] = 2
+    uses_prior: ClassVar[bool] = True  # False where the prior over transitions makes no difference
 
     @abstractmethod
     def start(self, belief: Belief, discount: float) -> Any:

@@ -56,7 +56,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -265,6 +265,8 @@ class BayesianQLearning(Planner):
     0.5
     """
 
+    uses_prior: ClassVar[bool] = False
+
     selection: str = "vpi"
     update: str = "mixture"
     mu0: float | None = None
@@ -290,7 +292,7 @@ class BayesianQLearning(Planner):
         if not (math.isfinite(low) and math.isfinite(high)) and (self.mu0 is None or self.beta is None):
             raise ValueError(
                 f"{belief.reward_model} sets no bounds on rewards to derive a prior over returns from; give it "
-                "bounds=(low, high), or give mu0 and beta"
+                "bounds=(low, high), in text for instance normal:bounds=(0,1), or give mu0 and beta"
             )
         mu0 = low + LEVEL * (high - low) if self.mu0 is None else float(self.mu0)
         beta = self.beta

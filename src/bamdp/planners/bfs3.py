@@ -274,7 +274,8 @@ class BFS3(Planner):
         if not (math.isfinite(low) and math.isfinite(high)):
             raise ValueError(
                 f"BFS3 bounds values by the range of the rewards, and {belief.reward_model or type(belief.R).__name__} "
-                "has none; give it bounds=(low, high), or use a planner without bounds, such as BAMCP"
+                "has none; give it bounds=(low, high), in text for instance normal:bounds=(0,1), or use a planner "
+                "without bounds, such as BAMCP"
             )
         nodes = min(self.n_trajectories * self.depth, FIRST_NODES)
         tree = new_tree(belief.n_actions, self.n_successors, self.depth, nodes, nodes * self.n_successors)

@@ -29,6 +29,7 @@ Aslanides & Cassirer, "Randomized prior functions for deep reinforcement learnin
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -185,6 +186,8 @@ class BootstrappedDQN(Planner):
     >>> bool(run.rewards[-400:].sum() > 50)  # of 100 treasures
     True
     """
+
+    uses_prior: ClassVar[bool] = False
 
     n_networks: int = 20
     n_hidden: int = 50

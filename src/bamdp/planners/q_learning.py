@@ -25,6 +25,7 @@ Reference: C. J. C. H. Watkins, Learning from Delayed Rewards (1989).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -98,6 +99,8 @@ class QLearning(Planner):
     >>> agent.plan(0).value
     0.5
     """
+
+    uses_prior: ClassVar[bool] = False
 
     learning_rate: float = 0.2
     power: float = 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -40,6 +41,8 @@ class Random(Planner):
     >>> 0 <= agent.act(0) < 3
     True
     """
+
+    uses_prior: ClassVar[bool] = False
 
     def start(self, belief: Belief, discount: float) -> None:
         return None

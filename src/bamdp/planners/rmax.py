@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -178,6 +179,8 @@ class RMax(Planner):
     1
     """
 
+    uses_prior: ClassVar[bool] = False
+
     known_after: int = 2
     refine: bool = False
     tol: float = 1e-4
@@ -192,8 +195,8 @@ class RMax(Planner):
         r_max = float(highest_reward(belief.R))
         if not math.isfinite(r_max):
             raise ValueError(
-                f"RMax needs a largest reward, and {belief.reward_model} has none; give it bounds=(low, high), or use "
-                "a planner that needs no bound, such as EpsilonGreedy"
+                f"RMax needs a largest reward, and {belief.reward_model} has none; give it bounds=(low, high), in text "
+                "for instance normal:bounds=(0,1), or use a planner that needs no bound, such as EpsilonGreedy"
             )
         if belief.episodes.again:  # beginning again pays 0
             r_max = max(r_max, 0.0)

@@ -54,7 +54,7 @@ def facts(run: Playback, planner: str) -> str:
     changed = ", ".join(f"{key}={value}" for key, value in given.items() if value != usual[key])
     return (
         f"{run.setting.env}, {name}{f' ({changed})' if changed else ''}, prior {describe_prior(run.setting.prior)}, "
-        f"discount {run.setting.discount:g}, seed {run.setting.seed}, step {run.t}"
+        f"discount {run.setting.discount:g}, objective {run.setting.objective}, seed {run.setting.seed}, step {run.t}"
     )
 
 
@@ -136,7 +136,11 @@ def as_svg(run: Playback, planner: str) -> str:
         svg.text(28, 82, facts(run, planner), class_="facts"),
         _placed(drawing, 28, top, wide * scale, high * scale),
     ]
-    table, bottom = _table(why["candidates"], 28, top + high * scale + 30)
+    under = top + high * scale
+    if about["kind"] != "arms":
+        parts.append(_legend(_values(run, about), 28, under + 14))
+        under += 28
+    table, bottom = _table(why["candidates"], 28, under + 30)
     parts.append(table)
     if why["tree"]:
         tree = why["tree"]["svg"]
@@ -144,6 +148,11 @@ def as_svg(run: Playback, planner: str) -> str:
         left = 28 + SIDE + 36
         tall = tree_high * (WIDTH - left - 20) / tree_wide
         parts.append(_placed(tree, left, top - 8, WIDTH - left - 20, tall))
+        shown, every = why["tree"]["shown"], max(why["tree"]["kept"], why["tree"]["total"])
+        if shown < every:
+            tall += 14
+            words = f"{shown:,} of {every:,} nodes are drawn, the weightiest first."
+            parts.append(svg.text(left, top + tall, words, class_="facts"))
         if why["contrast"]:
             parts.append(
                 _placed(why["contrast"]["svg"], left, top + tall + 16, *_size(why["contrast"]["svg"]))
@@ -173,8 +182,7 @@ def _paint(run: Playback, about: dict[str, Any], plain: Scene, decision: Decisio
     layer = about["layers"][run.state]
     shown = {plain.place[s]: s for s, other in enumerate(about["layers"]) if other == layer}
     states = [shown.get(i) for i in range(len(plain.centres))]
-    values = [frame["value"][s] for s in shown.values() if frame["value"][s] is not None]
-    low, high = min(values), max(values)
+    low, high = _values(run, about)
     span = high - low or 1.0
     fills = [palette.shade("value", 0.0 if s is None else (frame["value"][s] - low) / span) for s in states]
     moves = about["moves"]
@@ -185,6 +193,28 @@ def _paint(run: Playback, about: dict[str, Any], plain: Scene, decision: Decisio
     rims = [0 if s is None else frame["policy"][s] for s in states]
     agent = plain.centres[plain.place[run.state]]
     return Paint(fills, angles, rims, agent, rollouts=_rollouts(decision, plain, about["kind"]))
+
+
+def _values(run: Playback, about: dict[str, Any]) -> tuple[float, float]:
+    """The lowest and the highest believed value among the states that are drawn."""
+    layer = about["layers"][run.state]
+    values = Watcher(run).frame()["value"]
+    drawn = [v for v, other in zip(values, about["layers"]) if other == layer and v is not None]
+    return min(drawn), max(drawn)
+
+
+def _legend(ends: tuple[float, float], left: float, top: float) -> str:
+    """What the colours of the world mean."""
+    first, last = f"believed value {_short(ends[0])}", _short(ends[1])
+    start, steps, wide = left + 7.0 * len(first), 24, 5.0
+    parts = [
+        svg.element("rect", x=start + i * wide, y=top - 9, width=wide + 0.5, height=10,
+                    fill=palette.shade("value", i / (steps - 1)))
+        for i in range(steps)
+    ]  # fmt: skip
+    parts.append(svg.text(left, top, first, class_="facts"))
+    parts.append(svg.text(start + steps * wide + 8, top, last, class_="facts"))
+    return svg.group(*parts, class_="legend")
 
 
 def _rollouts(decision: Decision, plain: Scene, kind: str) -> list[str]:

@@ -138,7 +138,7 @@ def _catalogue(opening: Choice) -> dict[str, Any]:
         "first": {
             **{
                 name: getattr(opening, name)
-                for name in ("env", "prior", "rewards", "discount", "seed", "steps")
+                for name in ("env", "prior", "rewards", "discount", "objective", "seed", "steps")
             },
             "planners": list(opening.planners),
         },

@@ -273,7 +273,7 @@ class Session:
 
 
 def _described(choice: Choice) -> dict[str, Any]:
-    names = ("env", "prior", "rewards", "discount", "seed")
+    names = ("env", "prior", "rewards", "discount", "objective", "seed")
     return {**{name: getattr(choice, name) for name in names}, "planners": list(choice.planners)}
 
 

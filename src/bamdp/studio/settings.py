@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from bamdp import _checks
 from bamdp._specs import split_spec
+from bamdp.beliefs.episodes import OBJECTIVES
 from bamdp.envs import Environment, list_envs, make_env
 from bamdp.registry import DEFAULT_PRIOR, make_planner, make_prior, make_rewards
 from bamdp.runs import Setting
@@ -21,7 +22,7 @@ MOST_ACTIONS = 24
 MOST_STEPS = 100_000
 LONGEST = 400  # characters of one field
 MOST_SEED = 2**53  # what a browser can count to
-FIELDS = ("env", "prior", "rewards", "discount", "seed", "steps", "planners")
+FIELDS = ("env", "prior", "rewards", "discount", "objective", "seed", "steps", "planners")
 
 T = TypeVar("T")
 
@@ -43,6 +44,7 @@ class Choice:
     prior: str = DEFAULT_PRIOR
     rewards: str | None = None
     discount: float = 0.95
+    objective: str = "episode"
     seed: int = 0
     steps: int | None = None
     files: frozenset[str] = field(
@@ -68,6 +70,9 @@ class Choice:
             planners=names,
             rewards=rewards,
             discount=_in_field("discount", _checks.discount, given.get("discount", 0.95)),
+            objective=_in_field(
+                "objective", _checks.one_of, given.get("objective") or "episode", "objective", OBJECTIVES
+            ),
             seed=_in_field("seed", _checks.integer, given.get("seed", 0), "seed", low=0, high=MOST_SEED),
             steps=None if given.get("steps") is None else given["steps"],
             files=frozenset(files),
@@ -84,7 +89,9 @@ class Choice:
         found = []
         for i, spec in enumerate(self.planners):
             planner = _in_field(f"planner {i}", make_planner, spec)
-            setting = Setting(self.env, planner, prior, rewards, self.discount, steps, self.seed)
+            setting = Setting(
+                self.env, planner, prior, rewards, self.discount, steps, self.seed, self.objective
+            )
             _in_field(f"planner {i}", setting.agent, env)  # it may refuse the belief
             found.append(setting)
         return found
@@ -94,7 +101,7 @@ class Choice:
         if head == "file" and self.env not in self.files:
             raise ValueError("files can only be opened from the command line: bamdp studio file:model.npz")
         known = [info.name for info in list_envs()]
-        if head != "file":
+        if head not in ("file", "gym"):  # of which the latter is refused below
             _checks.one_of(head.lower().replace("-", "_"), "environment", known)
             _bound_sizes(split_spec(self.env)[1])
         env = make_env(self.env)

@@ -3,7 +3,8 @@
 A tree may have a hundred thousand nodes; some fifty rows can be read. Nodes are opened one by one, the weightiest
 first, until the rows are used up. The weight of the root is 1; what may come of a choice shares its weight by
 probability (or share of the samples); of the choices at a hyper-state the best has the whole weight and the others half
-of it, or their part of the simulations where these differ. All choices at the root are always shown.
+of it, or their part of the simulations where these differ. All choices at the root are always shown; where rollouts
+branch again, each has so few of them that there is room for what comes then.
 
 Time runs to the right: a hyper-state's x is its number of steps ahead. Rows run down, in the order of the tree.
 """
@@ -22,6 +23,7 @@ from bamdp.planners.tree import CHOICE, HYPER_STATE, ROOT, Tree
 ROWS = 46  # that are filled, about
 MOST_CHILDREN = 16  # of one choice that are drawn, where they are rollouts
 MOST_NEXT = 6  # the same where they are single steps
+ROOT_ROWS = 3.0  # that a choice at the root takes at least: its label stands above it
 MOST_LEVELS = 10  # hyper-states on a branch, where each step is one
 Children = Callable[[int], NDArray[np.int64]]
 OTHER = 0.5  # weight of a choice that is not the best, relative to the best
@@ -53,7 +55,7 @@ def layout(tree: Tree, rows: int = ROWS) -> Layout:
     stage = int(np.diff(tree.path_begin).max())  # steps between two choices
     shown = _select(tree, children, rows, MOST_NEXT if stage == 1 else MOST_CHILDREN)
     y: dict[int, float] = {}
-    free = 0.0
+    free = above = 0.0  # rows that are taken, and those above the present choice at the root
     stack: list[tuple[int, bool]] = [(ROOT, False)]
     while stack:  # children before parents, top to bottom
         node, done = stack.pop()
@@ -64,11 +66,11 @@ def layout(tree: Tree, rows: int = ROWS) -> Layout:
             free += gap
         elif done:
             y[node] = (y[below[0]] + y[below[-1]]) / 2
-            if node != ROOT and tree.parent[node] == ROOT:
-                free += 0.5  # some air between the choices at the root
         else:
             stack.append((node, True))
             stack += [(child, False) for child in reversed(below)]
+        if node != ROOT and tree.parent[node] == ROOT and (done or not below):
+            free = above = max(free + 0.5, above + ROOT_ROWS)  # some air between the choices at the root
     nodes = [
         Shown(node, _x(tree, node, stage), y[node], len(children(node)) - len(shown[node]), bool(shown[node]))
         for node in sorted(shown)
@@ -91,9 +93,11 @@ def _select(tree: Tree, children: Children, rows: int, most: int) -> dict[int, l
     for child, weight in _weights(tree, ROOT, children(ROOT), 1.0):
         heapq.heappush(waiting, (-weight, child, weight, 0))
     used = len(shown[ROOT])
+    rollouts = most == MOST_CHILDREN
+    first = max(2, rows // (2 * used)) if rollouts and _branches_again(tree) else most
     while waiting and used < rows:
         _, node, weight, level = heapq.heappop(waiting)
-        below = _first(tree, node, children(node), most)
+        below = _first(tree, node, children(node), most if level else min(first, most))
         if not len(below) or level >= 2 * MOST_LEVELS or used + len(below) - 1 > rows + most:
             continue
         used += len(below) - 1
@@ -102,6 +106,11 @@ def _select(tree: Tree, children: Children, rows: int, most: int) -> dict[int, l
             shown[child] = []
             heapq.heappush(waiting, (-part, child, part, level + 1))
     return shown
+
+
+def _branches_again(tree: Tree) -> bool:
+    """Whether there are choices elsewhere than at the root."""
+    return bool(((tree.kind[1:] == CHOICE) & (tree.parent[1:] != ROOT)).any())
 
 
 def _first(tree: Tree, node: int, below: NDArray[np.int64], most: int) -> NDArray[np.int64]:

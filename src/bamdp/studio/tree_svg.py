@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 from bamdp.planners.tree import CHOICE, HYPER_STATE, ROOT, Tree
 from bamdp.studio import palette, svg
 from bamdp.studio.svg import Point
-from bamdp.studio.tree_layout import Layout, Shown, layout
+from bamdp.studio.tree_layout import ROOT_ROWS, Layout, Shown, layout
 
 WIDTH, STRIP, MARGIN, TOP = 900.0, 190.0, 26.0, 40.0
 ROW = 15.0  # pixels, where there is room
 MOST_HEIGHT, LEAST_HEIGHT = 560.0, 250.0
+ROOM = 27.0  # pixels for a choice at the root and its label
 DOTS = 12  # rewards that are marked on one rollout, at most
 
 
@@ -78,8 +79,9 @@ def draw(
 
 
 def _axes(tree: Tree, found: Layout, returns: Mapping[int, Sequence[float]]) -> Axes:
-    row = min(max(LEAST_HEIGHT / found.rows, ROW), MOST_HEIGHT / found.rows, 34.0)
     root = tree.children(ROOT)
+    row = min(max(LEAST_HEIGHT / found.rows, ROW), MOST_HEIGHT / found.rows, 34.0)
+    row = max(row, ROOM / ROOT_ROWS)
     spread = np.nan_to_num(tree.spread[root])
     numbers: list[float] = [*(tree.value[root] - spread), *(tree.value[root] + spread)]
     numbers += [r for samples in returns.values() for r in samples]

@@ -105,10 +105,11 @@ class Decision:
         worth = f"{plan.value:.3g}"
         if isinstance(self.planner, DSS):
             p = self.planner
+            length = f"{p.n_steps} steps" if p.n_stages == 1 else f"{p.n_stages} stages of {p.n_steps} steps"
             text = (
                 f"Next: {name(plan.action)}. Of {_several(len(plan.candidates), 'policy', 'policies')} drawn from its "
                 f"belief, the best returned {worth} on average over {_several(p.n_samples, 'rollout', 'rollouts')} of "
-                f"{p.n_steps} steps"
+                f"{length}"
             )
             if best is None:
                 return text + "; all of them begin with the same action."
@@ -151,7 +152,10 @@ class Decision:
         kept = [step for step in steps if math.isfinite(step.r)]
         posterior = self.belief.copy()
         for step in kept:
-            posterior.observe(*step)
+            if posterior.episodes.ends[step.s]:  # over a lifetime: the next episode begins
+                posterior.begin(step.s2)
+            else:
+                posterior.observe(*step)
         pairs = list(dict.fromkeys((step.s, step.a) for step in kept))
         changes = sorted((self._change(posterior, s, a, kept) for s, a in pairs), key=lambda c: -c["moved"])
         return {

@@ -1,13 +1,16 @@
 """What parameters do: heat maps of two, curves of one.
 
 Where more parameters vary than are shown, a place in the figure is the mean over the configurations that share it, and
-the figure says over which. Only configurations of one horizon are shown together: that with the most of them.
+the figure says over which. Only configurations of one horizon are shown together: that with the most of them. Where a
+parameter of a part is not in all of them (``prior.beta`` where some have the flat prior), the part and its parameters
+are one: ``sparse beta=6``.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +40,26 @@ def comparable(samples: Sequence[Sample]) -> tuple[Sample, ...]:
     if not counts:
         return ()
     horizon = max(counts, key=lambda steps: (counts[steps], steps))
-    return tuple(sample for sample in held if sample.horizon == horizon)
+    return _whole_parts([sample for sample in held if sample.horizon == horizon])
+
+
+def _whole_parts(samples: Sequence[Sample]) -> tuple[Sample, ...]:
+    """With a part and its parameters in one, where not all samples have the same parameters of it."""
+    keys = dict.fromkeys(key for sample in samples for key in sample.configuration)
+    varied = differing(samples)
+    for part in dict.fromkeys(key.partition(".")[0] for key in keys if "." in key):
+        own = [key for key in keys if key.startswith(f"{part}.")]
+        if part in keys and not all(key in sample.configuration for sample in samples for key in own):
+            shown = [key for key in own if key in varied]
+            samples = [_with_part(sample, part, own, shown) for sample in samples]
+    return tuple(samples)
+
+
+def _with_part(sample: Sample, part: str, own: Sequence[str], shown: Sequence[str]) -> Sample:
+    found = sample.configuration
+    words = [f"{key.partition('.')[2]}={_short(found[key])}" for key in shown if key in found]
+    kept = {key: value for key, value in found.items() if key not in own}
+    return replace(sample, configuration={**kept, part: " ".join([str(found.get(part, "")), *words]).strip()})
 
 
 def values_of(samples: Sequence[Sample], parameter: str) -> list[Any]:
@@ -65,7 +87,7 @@ def heat_maps(
         bar = figure.colorbar(image, ax=all_axes, shrink=0.85, pad=0.02)
         bar.set_label(f"total reward, {shown[0].horizon} steps", fontsize=8)
         bar.outline.set_visible(False)
-        figure.suptitle(_heading(shown), fontsize=10, x=0.01, ha="left")
+        figure.suptitle(_heading(shown, "\n" if len(pairs) == 1 else " "), fontsize=10, x=0.01, ha="left")
         style.warn(figure, warning)
     return figure
 
@@ -99,9 +121,10 @@ def ablation_curves(
     return figure
 
 
-def _heading(samples: Sequence[Sample]) -> str:
+def _heading(samples: Sequence[Sample], between: str) -> str:
     runs = style.runs_text(sample.runs for sample in samples)
-    return f"{samples[0].environment}, {samples[0].algorithm}: {runs} a configuration; ★ chosen, × excluded"
+    where = f"{samples[0].environment}, {samples[0].algorithm}:"
+    return f"{where}{between}{runs} a configuration; ★ chosen, × excluded"
 
 
 def _grid(samples: Sequence[Sample], rows: str, columns: str) -> NDArray[np.float64]:

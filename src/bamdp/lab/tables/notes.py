@@ -58,7 +58,9 @@ def trouble_notes(columns: Iterable[Group]) -> list[str]:
     """Runs that failed, and configurations that are over a limit."""
     found = [(group, name, sample) for group in columns for name, sample in group.named.items()]
     notes = [
-        f"{group.label}, {name}: {_failed(s)} ({s.failures[0]})." for group, name, s in found if s.failures
+        f"{group.label}, {name}: {_failed(s)} ({s.failures[0]})."
+        for group, name, s in found
+        if s.failures and "failed" not in s.excluded  # which says the same
     ]
     return notes + [f"{group.label}, {name}: {s.excluded}." for group, name, s in found if s.excluded]
 

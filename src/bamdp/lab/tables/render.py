@@ -46,8 +46,11 @@ LATEX = {
 ALIGN = {"l": "left", "r": "right"}
 
 
-def terminal(table: Table) -> RichTable:
-    """For Rich to print."""
+BOLD, PLAIN = "Bold: ", "*: "  # how notes speak of what is bold, and where nothing can be
+
+
+def terminal(table: Table, styled: bool = True) -> RichTable:
+    """For Rich to print; without style, in a file or a pipe, what is bold by a note has a star."""
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -57,17 +60,18 @@ def terminal(table: Table) -> RichTable:
     )
     drawn = RichTable(
         title=title,
-        caption=Text("\n".join(table.notes)),
+        caption=Text("\n".join(note if styled else note.replace(BOLD, PLAIN) for note in table.notes)),
         box=box.SIMPLE_HEAD,
         title_justify="left",
         caption_justify="left",
     )
     for name, align in zip(table.header, table.align):
         drawn.add_column(Text(name), justify="left" if align == "l" else "right")
+    star = " *" if not styled and any(BOLD in note for note in table.notes) else ""
     for i, row in enumerate(table.rows):
         if i in table.rules:
             drawn.add_section()
-        drawn.add_row(*(Text(cell.text, style="bold" if cell.bold else "") for cell in row))
+        drawn.add_row(*(Text(c.text + star, "bold") if c.bold else Text(c.text) for c in row))
     return drawn
 
 

@@ -29,6 +29,7 @@ export function toHash(choice, t) {
   fields.set("prior", choice.prior);
   if (choice.rewards) fields.set("rewards", choice.rewards);
   fields.set("discount", choice.discount);
+  if (choice.objective && choice.objective !== "episode") fields.set("objective", choice.objective);
   fields.set("seed", choice.seed);
   if (t) fields.set("t", t);
   return `#${fields}`;
@@ -44,6 +45,7 @@ export function fromHash(hash, fallback) {
     prior: fields.get("prior") ?? fallback.prior,
     rewards: fields.get("rewards"),
     discount: Number(fields.get("discount") ?? fallback.discount),
+    objective: fields.get("objective") ?? "episode",
     seed: Number(fields.get("seed") ?? fallback.seed),
   };
   const t = Number(fields.get("t") ?? 0);
@@ -186,14 +188,18 @@ export class Setup {
     };
     field("discount", "discount", choice.discount);
     field("seed", "seed", choice.seed);
-    const label = make("label", "", "rewards"), rewards = make("select", "");
-    rewards.name = "rewards";
-    label.dataset.field = "rewards";
-    option(rewards, "", "as the world calls for");
-    this.catalogue.rewards.forEach((kind) => option(rewards, kind, kind === "beta" ? "learned (beta)" : kind));
-    select(rewards, choice.rewards ?? "");
-    label.append(rewards);
-    element.append(label);
+    const chooser = (name, choices, value) => {
+      const label = make("label", "", name), made = make("select", "");
+      made.name = name;
+      label.dataset.field = name;
+      choices.forEach(([word, text]) => option(made, word, text));
+      select(made, value);
+      label.append(made);
+      element.append(label);
+    };
+    const learned = this.catalogue.rewards.map((kind) => [kind, kind === "beta" ? "learned (beta)" : kind]);
+    chooser("rewards", [["", "as the world calls for"], ...learned], choice.rewards ?? "");
+    chooser("objective", [["episode", "this episode"], ["lifetime", "all episodes to come"]], choice.objective ?? "episode");
     return element;
   }
 
@@ -204,6 +210,7 @@ export class Setup {
       planners: this.parts.filter((part) => part.field.startsWith("planner")).map((part) => part.spell()),
       prior: this.parts.at(-1).spell(),
       rewards: fields.rewards.value || null,
+      objective: fields.objective.value,
       discount: number(fields.discount.value),
       seed: number(fields.seed.value),
     };
