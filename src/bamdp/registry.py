@@ -55,9 +55,8 @@ from bamdp.planners import (
     ThompsonSampling,
 )
 
-_JOIN = re.compile(
-    r"\s*\+\s*(?=(?:[\d.]+(?:e[+-]?\d+)?\s*\*\s*)?[a-z])", re.IGNORECASE
-)  # between priors of a mixture
+# what stands between the priors of a mixture; a number may have a plus in it, too
+_JOIN = re.compile(r"\s*\+\s*(?=(?:[\d.]+(?:e[+-]?\d+)?\s*\*\s*)?[a-z])", re.IGNORECASE)
 
 PLANNERS: dict[str, Named] = {
     "dss-pi": Named(DSS, {"generator": "pi"}, "Policies by policy iteration."),
@@ -154,6 +153,11 @@ def make_planner(name: str, settings: Mapping[str, str] | None = None) -> Planne
     return planner
 
 
+def uses_prior(planner: str) -> bool:
+    """Whether the prior over transitions makes a difference to a planner, by its name."""
+    return bool(getattr(PLANNERS[planner].cls, "uses_prior", True))
+
+
 def make_prior(spec: str, env: World) -> Prior:
     """A prior for an environment, from text; several joined by ``+`` are a mixture.
 
@@ -169,11 +173,7 @@ def make_prior(spec: str, env: World) -> Prior:
     """
     parts = [_weighted(part) for part in re.split(_JOIN, spec.strip())]
     priors = [_one_prior(text, env) for _, text in parts]
-    if len(priors) == 1:
-        return priors[0]
-    return Mixture(
-        priors, None if all(w is None for w, _ in parts) else [1.0 if w is None else w for w, _ in parts]
-    )
+    return priors[0] if len(priors) == 1 else Mixture(priors, [weight for weight, _ in parts])
 
 
 def is_mixture(spec: str) -> bool:
@@ -181,11 +181,11 @@ def is_mixture(spec: str) -> bool:
     return "*" in spec or _JOIN.search(spec) is not None
 
 
-def _weighted(spec: str) -> tuple[float | None, str]:
-    """The weight that is written before a prior, if there is one, and the prior."""
+def _weighted(spec: str) -> tuple[float, str]:
+    """The weight that is written before a prior, and the prior."""
     head, times, rest = spec.partition("*")
     if not times:
-        return None, spec
+        return 1.0, spec
     try:
         return float(head), rest.strip()
     except ValueError:

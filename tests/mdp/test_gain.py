@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from mdp_models import chain, double_loop, grid, random_mdp, with_background
 
 from bamdp.mdp import FiniteMDP, gain, policy_iteration, uniform_policy
+from bamdp.mdp.linear import chain_bias
 from bamdp.mdp.structure import end_components
 
 
@@ -131,6 +132,12 @@ def test_a_ring_that_is_rarely_left_is_one_world(n, p):
     result = gain(FiniteMDP(ring, (i >= n // 2).astype(float)))
     assert result.gain == pytest.approx(0.5, abs=1e-9)
     assert result.error_bound <= 1e-9
+
+
+def test_relative_values_need_one_closed_class():
+    assert chain_bias(FiniteMDP(np.eye(3)[:, None], [0.0, 1.0, 2.0])) is None
+    values = chain_bias(FiniteMDP([[[0.5, 0.5]], [[0.25, 0.75]]], [0.0, 1.0]))  # h + 2/3 = r + P h
+    assert values == pytest.approx([0.0, 4 / 3])
 
 
 def test_a_choice_between_rare_ways_is_found():

@@ -36,9 +36,8 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     try:
         return _run(words)
-    except KeyboardInterrupt as error:
-        if not getattr(error, "told", False):
-            console.note("stopped")
+    except KeyboardInterrupt as stop:
+        console.note(str(stop) or "stopped")
         return 130
     except BrokenPipeError:  # the reader of our output has gone, as in `bamdp list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

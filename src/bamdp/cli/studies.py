@@ -62,10 +62,9 @@ def run(study: Study, store: Store, given: argparse.Namespace) -> None:
 
             with Cluster(given.cluster, steps) as pool:
                 run_study(study, store, pool=pool, steps=steps, more=more, **options)
-    except KeyboardInterrupt as stop:
-        console.note(f"stopped; what is done is kept in {store.path}: resume with the same command")
-        stop.told = True  # type: ignore[attr-defined]
-        raise
+    except KeyboardInterrupt:
+        kept = f"stopped; what is done is kept in {store.path}: resume with the same command"
+        raise KeyboardInterrupt(kept) from None
 
 
 def show(tables: Iterable[Table]) -> None:

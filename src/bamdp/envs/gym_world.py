@@ -181,7 +181,7 @@ def whole_seed(seed: Any) -> int | None:
     """A seed as Gymnasium takes it."""
     if isinstance(seed, np.random.SeedSequence):
         return int(seed.generate_state(1)[0])
-    return None if seed is None else int(operator.index(seed))
+    return None if seed is None else operator.index(seed)
 
 
 def from_gym(text: str) -> GymWorld:

@@ -25,7 +25,7 @@ from bamdp import _checks
 from bamdp._parameters import PARTS
 from bamdp._specs import split_spec
 from bamdp.beliefs import FiniteModels
-from bamdp.registry import PLANNERS, PRIORS, is_mixture, make_planner
+from bamdp.registry import PLANNERS, PRIORS, is_mixture, make_planner, uses_prior
 
 Scalar = str | int | float | bool
 Space = Mapping[str, tuple[Scalar, ...]]
@@ -62,7 +62,7 @@ def configurations(
     include = tuple(include)
     for one in include:
         check_names(planner, {key: (value,) for key, value in one.items()})
-    if not getattr(PLANNERS[planner].cls, "uses_prior", True):  # the choice of one would be a choice of luck
+    if not uses_prior(planner):  # the choice of one would be a choice of luck
         space = {key: values[:1] if _is_prior(key) else values for key, values in space.items()}
         include = tuple({key: value for key, value in one.items() if not _is_prior(key)} for one in include)
     first = {key: values[0] for key, values in space.items()}

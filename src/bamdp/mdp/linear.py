@@ -20,6 +20,7 @@ import numpy as np
 from bamdp._kernels.sweeps import evaluate
 from bamdp.mdp.model import FiniteMDP
 from bamdp.mdp.solution import distance, q_table, rounding
+from bamdp.mdp.structure import end_components
 from bamdp.mdp.validate import entry_positions
 
 DENSE = 300
@@ -60,12 +61,14 @@ def _entries(chain: FiniteMDP) -> Any:
 def chain_bias(chain: FiniteMDP) -> np.ndarray | None:
     """Relative values h, h(0) = 0, of a chain with one closed class: h + g = r + P h, with g in the place of h(0).
 
-    None where the system is too large, or singular.
+    None where there are several, which leave the system without a solution, or where it is too large.
     """
     from scipy.sparse import csc_array, eye_array, hstack
     from scipy.sparse.linalg import splu
 
     n = chain.n_states
+    if end_components(chain).max() > 0:
+        return None
     if n <= DENSE:
         matrix = np.eye(n) - chain.dense()[:, 0, :]
         matrix[:, 0] = 1.0

@@ -125,7 +125,8 @@ def as_svg(run: Playback, planner: str) -> str:
     why = decision.data()
     about = world(run.env, run.setting.discount, run.end)
     plain = scene(about)
-    drawing = scene(about, _paint(run, about, plain, decision)).svg
+    frame = Watcher(run).frame()
+    drawing = scene(about, _paint(run, frame, about, plain, decision)).svg
     wide, high = _size(drawing)
     scale = min(SIDE / wide, SIDE / high)
     top = 96.0
@@ -138,7 +139,7 @@ def as_svg(run: Playback, planner: str) -> str:
     ]
     under = top + high * scale
     if about["kind"] != "arms":
-        parts.append(_legend(_values(run, about), 28, under + 14))
+        parts.append(_legend(_values(run, frame, about), 28, under + 14))
         under += 28
     table, bottom = _table(why["candidates"], 28, under + 30)
     parts.append(table)
@@ -173,16 +174,17 @@ def as_svg(run: Playback, planner: str) -> str:
     )
 
 
-def _paint(run: Playback, about: dict[str, Any], plain: Scene, decision: Decision) -> Paint:
+def _paint(
+    run: Playback, frame: dict[str, Any], about: dict[str, Any], plain: Scene, decision: Decision
+) -> Paint:
     """The world at this step: believed values and policy, the agent, and the rollouts of what was chosen."""
-    frame = Watcher(run).frame()
     if about["kind"] == "arms":
         last = 0 if frame["last"] is None else frame["last"]["action"] + 1
         return Paint(agent=plain.centres[last], heights=[row["reward"] for row in frame["expects"]])
     layer = about["layers"][run.state]
     shown = {plain.place[s]: s for s, other in enumerate(about["layers"]) if other == layer}
     states = [shown.get(i) for i in range(len(plain.centres))]
-    low, high = _values(run, about)
+    low, high = _values(run, frame, about)
     span = high - low or 1.0
     fills = [palette.shade("value", 0.0 if s is None else (frame["value"][s] - low) / span) for s in states]
     moves = about["moves"]
@@ -195,11 +197,10 @@ def _paint(run: Playback, about: dict[str, Any], plain: Scene, decision: Decisio
     return Paint(fills, angles, rims, agent, rollouts=_rollouts(decision, plain, about["kind"]))
 
 
-def _values(run: Playback, about: dict[str, Any]) -> tuple[float, float]:
+def _values(run: Playback, frame: dict[str, Any], about: dict[str, Any]) -> tuple[float, float]:
     """The lowest and the highest believed value among the states that are drawn."""
     layer = about["layers"][run.state]
-    values = Watcher(run).frame()["value"]
-    drawn = [v for v, other in zip(values, about["layers"]) if other == layer and v is not None]
+    drawn = [v for v, other in zip(frame["value"], about["layers"]) if other == layer and v is not None]
     return min(drawn), max(drawn)
 
 

@@ -16,9 +16,10 @@ from bamdp.lab.statistics import Estimate
 from bamdp.lab.tables import overall
 from bamdp.lab.tables.table import settings
 from bamdp.planners.tree_sizes import dss_calls
+from bamdp.registry import PLANNERS, uses_prior
 
 SINGLE = "dss-pi-single"  # the row of one prior, discount and leaf value for all environments
-WITHOUT_PRIOR = ("rmax", "q-learning")
+WITHOUT_PRIOR = tuple(name for name in PLANNERS if not uses_prior(name))
 ROWS = (*DSS, SINGLE)
 SHAPE = ("n_policies", "n_samples", "n_steps", "n_stages")
 
