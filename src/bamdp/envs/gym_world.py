@@ -203,7 +203,9 @@ def from_gym(text: str) -> GymWorld:
     try:
         env = gymnasium.make(name, **written)
     except (gymnasium.error.Error, ImportError) as error:
-        raise ValueError(f"Gymnasium cannot make {name!r}: {error}") from None
+        lost = isinstance(error, ModuleNotFoundError) and ":" in name
+        hint = " (PYTHONPATH=. before the command finds modules of the working directory)" if lost else ""
+        raise ValueError(f"Gymnasium cannot make {name!r}: {error}{hint}") from None
     except Exception as error:  # environments check their parameters in any way, or not at all
         raise ValueError(f"Gymnasium cannot make {name!r} with {written}: {error}") from None
     return GymWorld(env, name=name, **own)
