@@ -21,6 +21,7 @@ from bamdp.lab.comparisons import LEVEL
 from bamdp.lab.completeness import comparable, complete, merged, unfinished
 from bamdp.lab.papers import STUDIES, TARGETS, marks, parts, printed
 from bamdp.lab.papers.beside import beside_table2, speedup
+from bamdp.lab.papers.priors import prior_table
 from bamdp.lab.results import Results
 from bamdp.lab.store import Store
 from bamdp.lab.tables import matrix
@@ -309,3 +310,30 @@ def test_figure_2_has_the_papers_panels_in_its_order():
     titles = [axes.get_title("left") for axes in picture.draw().axes if axes.get_title("left")]
     assert titles == ["grid5", "double_loop", "maze", "chain"]
     assert TARGETS["figure2"].pictures(Results("t", (slow,))) == []
+
+
+def test_each_prior_is_told_with_the_mean_over_the_configurations_that_had_it():
+    flat, sparse = {"prior": "flat"}, {"prior": "sparse", "prior.beta": 8}
+    tried = lambda totals, configuration, environment="grid5", horizon=1000, phase="tune": sample(
+        totals, environment, "dss-pi", horizon=horizon, phase=phase, configuration=configuration
+    )
+    held = (
+        tried([60.0], {**flat, "n_policies": 1}),
+        tried([70.0, 72.0, 74.0], {**flat, "n_policies": 2}),  # counts as often as the one with a single run
+        tried([80.0], sparse),
+        tried([0.0], flat, phase="evaluate"),
+        tried([], {**sparse, "n_policies": 4}),  # stopped before it came to an end
+        tried([5.0], flat, "maze", 4000),
+        tried([900.0], flat, "maze", 20000),  # only some were run so long
+    )
+    table = prior_table(Results("t", held))
+    assert table.header == ("environment", "algorithm", "steps", "flat", "sparse, β = 8", "paper")
+    assert [[cell.text for cell in row] for row in table.rows] == [
+        ["grid5", "dss-pi", "1000", "66.0 ± 6.0", "80.0", "79.01"],
+        ["maze", "dss-pi", "4000", "5.00", "–", "–"],  # the paper's runs are longer
+    ]
+    assert [[cell.bold for cell in row[3:5]] for row in table.rows] == [[False, True], [True, False]]
+
+
+def test_without_tuning_there_is_no_table_of_priors():
+    assert prior_table(Results("t", (sample([1.0], "grid5", "dss-pi"),))) is None

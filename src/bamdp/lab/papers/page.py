@@ -17,6 +17,7 @@ from bamdp.lab.papers.beside import beside_table1, beside_table2
 from bamdp.lab.papers.evidence import Evidence, gathered, tuned
 from bamdp.lab.papers.library import STUDIES
 from bamdp.lab.papers.marks import fill
+from bamdp.lab.papers.priors import prior_table
 from bamdp.lab.papers.sweeps import ablation_tables
 from bamdp.lab.papers.trends import trend_tables
 from bamdp.lab.papers.verdicts import choice_gains, reward_targets, speed_targets
@@ -57,6 +58,7 @@ def sections(evidence: Evidence, drawn: Iterable[str]) -> dict[str, str]:
         "state": _state(evidence),
         "targets": _targets(evidence),
         "published": _of(evidence.published, _published, there),
+        "priors": _of(evidence.whole("dss2020/fair"), _priors),
         "unfinished": _unfinished(evidence),
         "fair": _of(evidence.fair, _fair, there),
         "choices": _of(evidence.whole(*FAIR), _choices),
@@ -170,6 +172,10 @@ def _choices(results: Results) -> str:
     return _join(
         _list(words.choices_of_priors(results)), _folded("Everything that was chosen", [choices(results)])
     )
+
+
+def _priors(results: Results) -> str:
+    return _table_or(prior_table(results))
 
 
 def _times(results: Results) -> str:
