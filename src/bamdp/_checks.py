@@ -73,6 +73,8 @@ def one_of(value: Any, name: str, choices: Iterable[str]) -> str:
 
 def index(value: Any, name: str, size: int) -> int:
     """A state or action number in 0..size-1."""
+    if type(value) is int and 0 <= value < size:  # as in every step of a run
+        return value
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be a whole number, got {value!r}")
     if not 0 <= value < size:

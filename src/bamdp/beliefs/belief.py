@@ -80,11 +80,14 @@ class Belief:
         if terminated:
             s2 = self.episodes.end if self.episodes.end is not None else self._possible_end(s2, s)
         closes = terminated and not self.episodes.ends[s2]
-        with self._all_or_nothing() if closes and self.episodes.again else nullcontext():
+        if not closes:
             self._learn(s, a, r, s2)
             self.episodes.acted[s] = True
-            if closes:
-                self._close(s2)
+            return
+        with self._all_or_nothing() if self.episodes.again else nullcontext():
+            self._learn(s, a, r, s2)
+            self.episodes.acted[s] = True
+            self._close(s2)
 
     def begin(self, s: int) -> None:
         """Learn that an episode began in ``s``: the first, or one after an end or a truncation."""
