@@ -20,16 +20,18 @@ from bamdp.lab.results import Results
 from bamdp.lab.statistics import Estimate
 
 COMPARABLE = (0.5, 2.0)  # times Appendix C's time of a step that count as equal cost
-SHAPES = ("N", "M", "K", "H", "N-flat", "trade")
+SHAPES = ("N", "M", "K", "H", "N-flat", "trade")  # with Appendix C's prior and discount
+NAMES = {"N": "N", "M": "M", "K": "K", "H": "H", "N-flat": "N with a single stage",
+         "M-flat": "M with a single stage and a belief that soon is sure"}  # fmt: skip
+WITHOUT_BASE = ("N-flat", "M-flat")  # not around Appendix C's value
 
 
 def more(results: Results) -> list[str]:
     """What the trends come to, parameter by parameter."""
     found = trends(results)
-    names = {"N": "N", "M": "M", "K": "K", "H": "H", "N-flat": "N with a single stage"}
     lines = []
-    for sweep, name in names.items():
-        middle = "the middle value" if sweep == "N-flat" else "Appendix C's"
+    for sweep, name in NAMES.items():
+        middle = "the middle value" if sweep in WITHOUT_BASE else "Appendix C's"
         halves = {
             f"up to {middle}": [t for t in found if (t.sweep, t.half) == (sweep, UP_TO)],
             "beyond it": [t for t in found if (t.sweep, t.half) == (sweep, BEYOND)],

@@ -25,7 +25,7 @@ from bamdp.lab.tables.notes import warning
 from bamdp.lab.tables.table import MISSING, decimals, mean_error, number, settings, text, value_interval
 
 KEYS = {"N": "n_policies", "M": "n_samples", "K": "n_steps", "H": "n_stages", "N-flat": "n_policies",
-        "leaf": "leaf", "beta": "prior.beta", "gamma": "discount"}  # fmt: skip
+        "M-flat": "n_samples", "leaf": "leaf", "beta": "prior.beta", "gamma": "discount"}  # fmt: skip
 SHAPE = {"N": "n_policies", "M": "n_samples", "K": "n_steps", "H": "n_stages"}
 DEFAULT = {"leaf": "zero"}  # what published leaves to the planner
 TEST = (
