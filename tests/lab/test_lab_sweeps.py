@@ -109,3 +109,17 @@ def test_the_ablation_has_a_table_for_each_environment_and_two_figures(tmp_path)
     words = {text.get_text() for text in pictures[0].draw().findobj(Text)}
     assert {"grid5", "16", "width against depth", "Appendix C"} <= words
     assert "discount γ" in {text.get_text() for text in pictures[1].draw().findobj(Text)}
+
+
+def test_many_samples_are_drawn_over_their_logarithm_beside_prior_and_discount(tmp_path):
+    study = paper_study("dss2020/ablation").only(["double_loop"], ["gamma", "M-flat"])
+    with Store(tmp_path / "s.sqlite") as store:
+        live_through(study, store, lambda u: outcome(50.0 - u.setting.planner.n_samples, steps=1000))
+        found = results(study, store)
+    panels = TARGETS["ablation"].pictures(found)[-1].draw().axes
+    shown = {axes.get_xlabel(): axes.get_xscale() for axes in panels if axes.get_xlabel()}
+    assert shown == {"discount γ": "linear", "samples M with one stage (M-flat)": "log"}
+    assert SWEEPS_SAY[0](found) == [
+        "Larger M with a single stage and a belief that soon is sure: up to the middle value, falls in double_loop; "
+        "beyond it, falls in double_loop."
+    ]

@@ -193,7 +193,9 @@ def _ablation(results: Results, drawn: set[str]) -> str:
             "Total reward of DSS-PI against processor time of a step, one line for each parameter",
         ),
         _figure(
-            drawn, "ablation_beliefs", "Share of the optimum against the prior's sparsity and the discount"
+            drawn,
+            "ablation_beliefs",
+            "Share of the optimum against the prior's sparsity, the discount and the number of samples",
         ),
         _folded("Every configuration", ablation_tables(results)),
         _notes(results),

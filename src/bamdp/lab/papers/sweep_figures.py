@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 COSTLY = ("N", "M", "K", "H", "N-flat", "trade")  # what changes the time of a step
 NAMES = {"N": "N policies", "M": "M samples", "K": "K steps", "H": "H stages", "N-flat": "N policies, one stage",
          "trade": "width against depth"}  # fmt: skip
-BELIEFS = {"beta": "prior's sparsity β", "gamma": "discount γ"}
+BELIEFS = {"beta": "prior's sparsity β", "gamma": "discount γ", "M-flat": "samples M with one stage (M-flat)"}
+LOGARITHMIC = ("M-flat",)
 
 
 def ablation_pictures(results: Results) -> list[Picture]:
@@ -39,7 +40,8 @@ def ablation_pictures(results: Results) -> list[Picture]:
     if believing:
         caption = (
             "DSS-PI with Appendix C's N, M, K and H: total reward as a share of the known-model optimum over the "
-            "same steps, against the prior's sparsity and the discount. Bars: standard errors."
+            "same steps, against the prior's sparsity and the discount; and against the number of samples with one "
+            "stage, a sparser prior and a longer view. Bars: standard errors."
         )
         found.append(Picture("ablation_beliefs", caption, lambda: _beliefs(results, believing)))
     return found
@@ -137,6 +139,8 @@ def _beliefs(results: Results, names: Sequence[str]) -> Figure:
                     linewidth=1.3,
                     label=environment,
                 )
+            if name in LOGARITHMIC:
+                log_axis(axes)
             axes.set(xlabel=BELIEFS[name], ylabel="share of the optimum")
             style.title(axes, BELIEFS[name])
         style.legend_below(figure, panels, warning(results))
