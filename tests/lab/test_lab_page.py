@@ -40,7 +40,7 @@ PARTS = {
     "published": (["grid5"], ["dss-pi", "dss-rtdp", "sboss"]),
     "fair": (["grid5"], ["dss-pi", "dss-rtdp", "thompson", "bayes-greedy"]),
     "single": (None, None),  # it chooses for all environments together
-    "ablation": (["grid5"], ["N", "M", "N-flat", "trade", "beta"]),
+    "ablation": (["grid5"], ["N", "M", "N-one-stage", "trade", "beta"]),
 }
 
 
@@ -66,7 +66,7 @@ def skill(study):
 
 
 def swept(unit):
-    """More policies hurt in N-flat, and a sparser prior helps; Appendix C's is the published one."""
+    """More policies hurt in N-one-stage, and a sparser prior helps; Appendix C's is the published one."""
     planner = unit.setting.planner
     falling = -0.5 * planner.n_policies if planner.n_samples == 8 and planner.n_stages == 1 else 0.0
     return SKILL["dss-pi"] + falling + 0.5 * (unit.setting.prior.beta - 2.0)
@@ -150,7 +150,7 @@ def test_targets_are_met_or_missed_by_the_better_form_of_dss(written):
     rows = {
         line.split("|")[1].strip(): line for line in written["targets"].splitlines() if line.startswith("| ")
     }
-    assert rows["grid5"].endswith("| met |")
+    assert rows["grid5"].endswith("| met, narrowly |")  # 79.5 less half of the interval is below 79
     assert "**79" in rows["grid5"]
     assert rows["maze"].endswith("| not run yet |")
     # 5.73 s an episode of 1000 steps in the paper, 0.2 ms a step here
@@ -166,7 +166,7 @@ def test_where_a_target_is_missed_it_is_said_what_was_tried(tmp_path):
     with gathered([tmp_path]) as evidence:
         found = sections(evidence, ())["targets"]
     assert "Missed in grid5, by 2" in found
-    assert "48 configurations of dss-pi, of which the best of those run most often had 58.0 in " in found
+    assert "48 configurations of dss-pi; of those that were run most often the best had 58.0 in " in found
     assert "n_policies=8" in found
 
 
@@ -180,7 +180,8 @@ def test_where_a_step_is_too_slow_it_is_said_what_it_has_to_do(tmp_path):
     # (8, 4, 10, 2): 8 models at the root and at each of 32 leaves; 32 + 32² samples of 10 steps; 0.93 ms in the paper
     assert (
         "Missed by dss-rtdp in chain: a step draws and solves 264 models and simulates 10560 steps in the belief in "
-        "0.8 ms, 3 µs for a model with its share of them; the target leaves 0.35 µs." in found
+        "0.8 ms, 3 µs for each model with its share of the steps; 10 times faster than Table 2 would be 0.35 µs."
+        in found
     )
     assert "in grid5" not in found.partition("Missed by")[2]
 
@@ -190,8 +191,10 @@ def test_the_ablation_says_where_more_hurts_and_which_prior_is_best(written):
     assert flat == "up to the middle value, falls in grid5; beyond it, falls in grid5"
     same = "up to Appendix C's, no difference seen in grid5; beyond it, no difference seen in grid5"
     assert f"- Larger N: {same}." in written["ablation"]
-    assert "- Where more hurts: N-flat in grid5 (8 against 1, " in written["ablation"]
-    assert re.search(r"- Best β: 12 in grid5 \(\+\d\.\d \[.*\], different\)", written["ablation"])
+    assert "- Where more hurts: N-one-stage in grid5 (8 against 1, " in written["ablation"]
+    assert re.search(
+        r"- Best β of the sparse prior: 12 in grid5 \(\+\d\.\d \[.*\], different\)", written["ablation"]
+    )
 
 
 def test_unfinished_cells_are_listed_and_stand_in_no_other_table(written):
@@ -261,9 +264,12 @@ RANKED = ("dss-pi", "thompson", "beb")
     [
         (
             RANKED[1:2],
-            r"Only thompson is complete in all environments: normalised score \(IQM\) 0\.\d+ \[.*\]\.",
+            r"Only thompson is complete in all environments: normalised score \(IQM\) 0\.\d+ \[.*\], mean 0\.\d+\.",
         ),
-        (RANKED[1:], r"Of the 2 .*, thompson has the highest .* \(IQM 0\.\d+ \[.*\]\), followed by beb\."),
+        (
+            RANKED[1:],
+            r"Of the 2 .*, thompson has the highest .* \(IQM 0\.\d+ \[.*\], mean 0\.\d+\), followed by beb\.",
+        ),
         (
             RANKED,
             r"Of the 3 .*, dss-pi has the highest .*, followed by thompson and beb; dss-pi is number 1\.",
@@ -357,7 +363,7 @@ def outside(text):
     return re.sub(r"<!-- begin: ([\w-]+) -->.*?<!-- end: \1 -->", "", text, flags=re.DOTALL)
 
 
-PAPERS = {"50.91", "267.63", "351.49", "47.50", "13.32"}  # Table 1
+PAPERS = {"267.63", "351.49", "47.50", "13.32"}  # Table 1
 STATED = {
     "2020",
     "1",
@@ -373,8 +379,6 @@ STATED = {
     "8",
 }  # numbers of tables, spaces, priors
 MEASURED = {
-    "29",
-    "51",
     "267.9",
     "354.9",
     "236",
@@ -385,6 +389,8 @@ MEASURED = {
     "13.0",
     "60.4",
     "23.5",
+    "287.6",
+    "11.8",
 }  # before this study
 
 

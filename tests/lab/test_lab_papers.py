@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import math
+import re
 import tomllib
 from collections import Counter
 from functools import cache
@@ -22,6 +23,7 @@ from bamdp.lab.completeness import comparable, complete, merged, unfinished
 from bamdp.lab.papers import STUDIES, TARGETS, marks, parts, printed
 from bamdp.lab.papers.beside import beside_table2, speedup
 from bamdp.lab.papers.priors import prior_table
+from bamdp.lab.reading import make_study
 from bamdp.lab.results import Results
 from bamdp.lab.store import Store
 from bamdp.lab.tables import matrix
@@ -124,6 +126,22 @@ def test_in_the_fair_one_everybody_has_the_same_chances():
     }
 
 
+def test_the_note_on_how_large_spaces_are_counts_them():
+    """As many are asked for as there can be; only the spaces' sizes limit them."""
+    data = tomllib.loads(files("bamdp.lab.papers").joinpath("dss2020/fair.toml").read_text())
+    data["tuning"]["configurations"] = 10**6
+    data["environments"] = {"grid5": data["environments"]["grid5"]}
+    for table in data["algorithms"].values():
+        if "at" in table:
+            table["at"] = {"grid5": table["at"]["grid5"]}
+    sizes = {cell.algorithm: len(cell.configurations) for cell in make_study(data).cells}
+    (note,) = [note for note in paper_study("dss2020/fair").notes if "spaces of very different size" in note]
+    told = dict(re.findall(r"(dss-rtdp|dss-pi|q-learning|sboss|bfs3|beb|thompson) (\d+)", note))
+    assert {name: int(size) for name, size in told.items()} == {name: sizes[name] for name in told}
+    assert (sizes["bamcp"], sizes["rmax"], sizes["bayes-greedy"]) == (sizes["sboss"], 48, 15)
+    assert len(told) == 7
+
+
 def test_the_single_choice_has_appendix_c_but_for_prior_discount_and_leaf():
     study = paper_study("dss2020/single")
     for cell, values in zip(study.cells, APPENDIX_C["dss-pi"], strict=True):
@@ -136,18 +154,20 @@ def test_the_single_choice_has_appendix_c_but_for_prior_discount_and_leaf():
 
 def test_each_sweep_of_the_ablation_changes_what_it_says_around_appendix_c():
     keys = {"N": "n_policies", "M": "n_samples", "K": "n_steps", "H": "n_stages", "leaf": "leaf",
-            "beta": "prior.beta", "gamma": "discount", "N-flat": "n_policies", "M-flat": "n_samples"}  # fmt: skip
+            "beta": "prior.beta", "gamma": "discount", "N-one-stage": "n_policies", "M-one-stage": "n_samples",
+            "prior": "prior"}  # fmt: skip
     base = {(c.place.label): dict(c.configurations[0]) for c in paper_study("dss2020/published").cells
             if c.algorithm == "dss-pi"}  # fmt: skip
     for cell in paper_study("dss2020/ablation").cells:
         plain = {"leaf": "zero", **base[cell.place.label]}
         found = [{"leaf": "zero", **c} for c in cell.configurations]
-        if cell.algorithm not in ("N-flat", "M-flat"):
+        if cell.algorithm not in ("N-one-stage", "M-one-stage"):
             assert plain in found, cell.label
         if cell.algorithm in keys:
-            varied = {key for key in found[0] if len({one[key] for one in found}) > 1}
+            varied = {key for key in found[0] if len({one.get(key) for one in found}) > 1}
             assert varied == {keys[cell.algorithm]}, cell.label
-        few = {"chain": ("leaf", "beta", "gamma"), "maze": ("leaf", "beta", "gamma", "M-flat")}
+        everywhere = ("leaf", "prior", "beta", "gamma")
+        few = {"chain": everywhere, "maze": (*everywhere, "M-one-stage")}
         assert cell.algorithm in few.get(cell.place.label, (*keys, "trade"))
 
 

@@ -112,13 +112,13 @@ def test_the_ablation_has_a_table_for_each_environment_and_two_figures(tmp_path)
 
 
 def test_many_samples_are_drawn_over_their_logarithm_beside_prior_and_discount(tmp_path):
-    study = paper_study("dss2020/ablation").only(["double_loop"], ["gamma", "M-flat"])
+    study = paper_study("dss2020/ablation").only(["double_loop"], ["gamma", "M-one-stage"])
     with Store(tmp_path / "s.sqlite") as store:
         live_through(study, store, lambda u: outcome(50.0 - u.setting.planner.n_samples, steps=1000))
         found = results(study, store)
     panels = TARGETS["ablation"].pictures(found)[-1].draw().axes
     shown = {axes.get_xlabel(): axes.get_xscale() for axes in panels if axes.get_xlabel()}
-    assert shown == {"discount γ": "linear", "samples M with one stage (M-flat)": "log"}
+    assert shown == {"discount γ": "linear", "samples M with one stage (M-one-stage)": "log"}
     assert SWEEPS_SAY[0](found) == [
         "Larger M with a single stage and a belief that soon is sure: up to the middle value, falls in double_loop; "
         "beyond it, falls in double_loop."

@@ -100,4 +100,4 @@ def unequal(cells: list[Cell], tuning: Tuning | None) -> tuple[str, ...]:
     if tuning is None or len(set(counts.values())) < 2:
         return ()
     listed = ", ".join(f"{name} {count}" for name, count in counts.items())
-    return (f"The spaces to choose from are not of one size: {listed} configurations.",)
+    return (f"Not all have as many configurations to choose from: {listed}.",)

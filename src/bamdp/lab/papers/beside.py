@@ -23,6 +23,7 @@ HARDWARE = (
     "Processor time of planning and learning, one thread, compiling not counted. The machines differ; the paper does "
     "not say on which its times were taken."
 )
+BFS3_IN_GRID10 = "Of BFS3 in grid10 the paper says only that an episode takes more than 2000 s."
 
 
 def beside_table1(results: Results) -> list[Table]:
@@ -76,7 +77,7 @@ def beside_table2(results: Results) -> list[Table]:
             header,
             rows,
             "llrrrrr",
-            (HARDWARE, *_tuned(results)),
+            (HARDWARE, BFS3_IN_GRID10, *_tuned(results)),
             rules,
             warning(results),
         )

@@ -15,15 +15,16 @@ from bamdp.lab.figures import save
 from bamdp.lab.papers import TARGETS, sweep_words, words
 from bamdp.lab.papers.beside import beside_table1, beside_table2
 from bamdp.lab.papers.evidence import Evidence, gathered, tuned
+from bamdp.lab.papers.headlines import headlines
 from bamdp.lab.papers.library import STUDIES
 from bamdp.lab.papers.marks import fill
 from bamdp.lab.papers.priors import prior_table
-from bamdp.lab.papers.sweeps import ablation_tables
+from bamdp.lab.papers.sweeps import ablation_tables, full
 from bamdp.lab.papers.trends import trend_tables
 from bamdp.lab.papers.verdicts import choice_gains, reward_targets, speed_targets
 from bamdp.lab.pictures import Picture
 from bamdp.lab.results import EVALUATE, Results
-from bamdp.lab.tables import Table, choices, markdown, matrix, overall, summaries, times
+from bamdp.lab.tables import Table, choices, markdown, matrix, overall, summaries, times, tuning_times
 from bamdp.lab.tables.table import number, text
 
 PAGE, README, IMAGES = Path("docs/reproduction.md"), Path("README.md"), Path("docs/images")
@@ -55,6 +56,7 @@ def sections(evidence: Evidence, drawn: Iterable[str]) -> dict[str, str]:
     """All parts of the pages, by name; ``drawn`` are the figures that there are."""
     there = set(drawn)
     return {
+        "summary": _list(headlines(evidence)) or NOT_YET,
         "state": _state(evidence),
         "targets": _targets(evidence),
         "published": _of(evidence.published, _published, there),
@@ -102,13 +104,22 @@ def _state(evidence: Evidence) -> str:
             rows.append((text(name), text("not run yet"), text("–")))
             continue
         done = sum(_finished(results, *cell) for cell in results.cells)
-        runs = sum(sample.runs for sample in results.samples)
+        runs = len(_different_runs(results))
         cells = number(done, f"{done} of {len(results.cells)}")
         rows.append((text(name), cells, number(runs, str(runs))))
     table = Table("state", "What has been run", ("study", "complete cells", "runs"), tuple(rows), "lrr")
     warned = any(results.quick for results in evidence.studies.values())
     warning = "**Quick runs: these numbers are not results.**" if warned else ""
     return _join(warning, markdown(table), evidence.source)
+
+
+def _different_runs(results: Results) -> set[tuple[object, ...]]:
+    """Sweeps have runs in common, which count once."""
+    return {
+        (s.environment, s.phase, s.horizon, repr(full(s.configuration)), int(replicate))
+        for s in results.samples
+        for replicate in s.replicates
+    }
 
 
 def _targets(evidence: Evidence) -> str:
@@ -156,7 +167,7 @@ def _fair(results: Results, drawn: set[str]) -> str:
     detail = [table for name in results.environments for table in summaries(results, name)]
     return _join(
         markdown(matrix(results)),
-        _list([*words.winners(results), *words.ranking(results)]),
+        _list([*words.winners(results), *words.stuck(results), *words.ranking(results)]),
         markdown(score) if score else "",
         _folded("Intervals, shares of the optimum and time, environment by environment", detail),
         _figure(
@@ -170,7 +181,9 @@ def _choices(results: Results) -> str:
     if not tuned(results):
         return NOT_YET
     return _join(
-        _list(words.choices_of_priors(results)), _folded("Everything that was chosen", [choices(results)])
+        _list([*words.choices_of_priors(results), *words.choices_of_shapes(results)]),
+        _folded("Everything that was chosen", [choices(results)]),
+        _folded("Processor time that choosing took", [tuning_times(results)]),
     )
 
 

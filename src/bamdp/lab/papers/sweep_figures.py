@@ -19,11 +19,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COSTLY = ("N", "M", "K", "H", "N-flat", "trade")  # what changes the time of a step
-NAMES = {"N": "N policies", "M": "M samples", "K": "K steps", "H": "H stages", "N-flat": "N policies, one stage",
+COSTLY = ("N", "M", "K", "H", "N-one-stage", "trade")  # what changes the time of a step
+NAMES = {"N": "N policies", "M": "M samples", "K": "K steps", "H": "H stages", "N-one-stage": "N policies, one stage",
          "trade": "width against depth"}  # fmt: skip
-BELIEFS = {"beta": "prior's sparsity β", "gamma": "discount γ", "M-flat": "samples M with one stage (M-flat)"}
-LOGARITHMIC = ("M-flat",)
+BELIEFS = {
+    "beta": "prior's sparsity β",
+    "gamma": "discount γ",
+    "M-one-stage": "samples M with one stage (M-one-stage)",
+}
+LOGARITHMIC = ("M-one-stage",)
 
 
 def ablation_pictures(results: Results) -> list[Picture]:

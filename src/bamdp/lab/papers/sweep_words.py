@@ -19,11 +19,11 @@ from bamdp.lab.papers.trends import (
 from bamdp.lab.results import Results
 from bamdp.lab.statistics import Estimate
 
-COMPARABLE = (0.5, 2.0)  # times Appendix C's time of a step that count as equal cost
-SHAPES = ("N", "M", "K", "H", "N-flat", "trade")  # with Appendix C's prior and discount
-NAMES = {"N": "N", "M": "M", "K": "K", "H": "H", "N-flat": "N with a single stage",
-         "M-flat": "M with a single stage and a belief that soon is sure"}  # fmt: skip
-WITHOUT_BASE = ("N-flat", "M-flat")  # not around Appendix C's value
+COMPARABLE = (0.67, 1.5)  # times Appendix C's time of a step that count as equal cost
+SHAPES = ("N", "M", "K", "H", "N-one-stage", "trade")  # with Appendix C's prior and discount
+NAMES = {"N": "N", "M": "M", "K": "K", "H": "H", "N-one-stage": "N with a single stage",
+         "M-one-stage": "M with a single stage and a belief that soon is sure"}  # fmt: skip
+WITHOUT_BASE = ("N-one-stage", "M-one-stage")  # not around Appendix C's value
 
 
 def more(results: Results) -> list[str]:
@@ -87,7 +87,7 @@ def equal_cost(results: Results) -> list[str]:
 def beliefs(results: Results) -> list[str]:
     """The best prior, discount and leaf value around Appendix C's in each environment."""
     lines = []
-    names = {"beta": "β", "gamma": "γ", "leaf": "leaf value"}
+    names = {"prior": "prior", "beta": "β of the sparse prior", "gamma": "γ", "leaf": "leaf value"}
     for sweep, name in names.items():
         parts = list(_best_beliefs(results, sweep))
         if parts:

@@ -24,12 +24,14 @@ from bamdp.lab.tables import Cell, Table
 from bamdp.lab.tables.notes import warning
 from bamdp.lab.tables.table import MISSING, decimals, mean_error, number, settings, text, value_interval
 
-KEYS = {"N": "n_policies", "M": "n_samples", "K": "n_steps", "H": "n_stages", "N-flat": "n_policies",
-        "M-flat": "n_samples", "leaf": "leaf", "beta": "prior.beta", "gamma": "discount"}  # fmt: skip
+KEYS = {"N": "n_policies", "M": "n_samples", "K": "n_steps", "H": "n_stages", "N-one-stage": "n_policies",
+        "M-one-stage": "n_samples", "leaf": "leaf", "prior": "prior", "beta": "prior.beta",
+        "gamma": "discount"}  # fmt: skip
 SHAPE = {"N": "n_policies", "M": "n_samples", "K": "n_steps", "H": "n_stages"}
 DEFAULT = {"leaf": "zero"}  # what published leaves to the planner
 TEST = (
-    "Less Appendix C's configuration on common replicates, with the bootstrap 95% interval of that pair. Different: "
+    "Bold: Appendix C's configuration. Difference to it on common replicates, with the bootstrap 95% interval of that "
+    "pair. Different: "
     "paired sign-flip test, Holm's correction over all configurations of the environment, 5%."
 )
 
@@ -66,21 +68,21 @@ def points(results: Results, environment: str) -> tuple[Point, ...]:
     """The complete configurations of an environment, sweep by sweep, each in the order of its values."""
     samples = [s for s in results.select(EVALUATE, environment) if s.complete and s.runs]
     home = base_configuration(environment)
-    base = next((s for s in samples if _full(s.configuration) == home), None)
-    own = {repr(_full(s.configuration)): s for s in samples}  # sweeps share runs, which are tested once
-    away = {key: s for key, s in own.items() if base is not None and _full(s.configuration) != home}
+    base = next((s for s in samples if full(s.configuration) == home), None)
+    own = {repr(full(s.configuration)): s for s in samples}  # sweeps share runs, which are tested once
+    away = {key: s for key, s in own.items() if base is not None and full(s.configuration) != home}
     gaps = {key: differences(s, base) for key, s in away.items() if base is not None}
     adjusted = dict(zip(gaps, holm([sign_flip_p(gap, len(gaps)) for gap in gaps.values()])))
     found = []
     for sample in samples:
-        key = repr(_full(sample.configuration))
+        key = repr(full(sample.configuration))
         gap = estimate(np.mean, gaps[key]) if key in gaps else Estimate(np.nan, np.nan, np.nan)
         found.append(
             Point(
                 sample.algorithm,
                 sample,
                 value_of(sample.algorithm, sample.configuration),
-                _full(sample.configuration) == home,
+                full(sample.configuration) == home,
                 gap,
                 bool(key in gaps and adjusted[key] <= LEVEL),
             )
@@ -96,15 +98,15 @@ def base_configuration(environment: str) -> Mapping[str, Any]:
         for cell in paper_study("dss2020/published").cells
         if cell.algorithm == "dss-pi" and cell.place.label == environment
     )
-    return _full(cell.configurations[0])
+    return full(cell.configurations[0])
 
 
 def value_of(sweep: str, configuration: Mapping[str, Any]) -> Any:
     """What a sweep's configuration is called: the value of its parameter, or N, M, K, H."""
-    full = _full(configuration)
+    whole = full(configuration)
     if sweep in KEYS:
-        return full.get(KEYS[sweep])
-    return "(" + ",".join(str(full[key]) for key in SHAPE.values()) + ")"
+        return whole.get(KEYS[sweep])
+    return "(" + ",".join(str(whole[key]) for key in SHAPE.values()) + ")"
 
 
 def values(sweep: str, environment: str) -> list[Any]:
@@ -115,7 +117,7 @@ def values(sweep: str, environment: str) -> list[Any]:
 def has_base(sweep: str, environment: str) -> bool:
     """Whether the study's sweep contains Appendix C's configuration."""
     home = base_configuration(environment)
-    return any(_full(configuration) == home for configuration in _planned(sweep, environment))
+    return any(full(configuration) == home for configuration in _planned(sweep, environment))
 
 
 @cache
@@ -142,7 +144,7 @@ def _table(results: Results, environment: str) -> Table:
     return Table(
         f"ablation_{file_stem(environment)}",
         f"{environment}, {results.horizon(environment)} steps: DSS-PI around Appendix C's values",
-        ("sweep", "value", "runs", "total reward", "ms/step", "less Appendix C", "different"),
+        ("sweep", "value", "runs", "total reward", "ms/step", "difference to Appendix C", "different"),
         tuple(_row(point, shown) for point in held),
         "llrrrrl",
         (f"Appendix C: {settings(base_configuration(environment))}.", TEST),
@@ -167,5 +169,6 @@ def _row(point: Point, shown: int) -> tuple[Cell, ...]:
     )
 
 
-def _full(configuration: Mapping[str, Any]) -> dict[str, Any]:
+def full(configuration: Mapping[str, Any]) -> dict[str, Any]:
+    """With what sweeps leave to the planner, so that equal ones are equal."""
     return dict(sorted({**DEFAULT, **configuration}.items()))

@@ -23,7 +23,7 @@ from bamdp.lab.tables.table import text, value_interval
 RISES, FALLS, FLAT = "rises", "falls", "no difference seen"
 PERHAPS_RISES, PERHAPS_FALLS = "perhaps rises", "perhaps falls"
 UP_TO, BEYOND = "up to", "beyond"
-GROWING = ("N", "M", "K", "H", "N-flat", "M-flat")
+GROWING = ("N", "M", "K", "H", "N-one-stage", "M-one-stage")
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +87,8 @@ def _table(found: Sequence[Trend], warned: str) -> Table:
     )
     return Table(
         "trends",
-        "Does more of it pay, up to Appendix C's value (of N-flat and M-flat: the middle one), and beyond?",
-        ("environment", "sweep", "half", "compared", "difference of totals", "verdict"),
+        "Does more of it pay, up to Appendix C's value (of N-one-stage and M-one-stage: the middle one), and beyond?",
+        ("environment", "sweep", "range", "compared", "difference of totals", "verdict"),
         rows,
         "lllrrl",
         (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from bamdp.lab.comparisons import Comparison
 from bamdp.lab.groups import Group
@@ -35,6 +36,11 @@ def missed(evidence: Evidence) -> list[str]:
             continue
         tried = "; ".join(_tried(whole, environment, name) for name, s in found.items() if s is not None)
         lines.append(f"Missed in {environment}, by {aim - max(means):.1f}. Tried: {tried}.")
+    if lines:
+        lines.append(
+            "Tuning means of what was then chosen are higher than what it is worth: it was chosen for them. The "
+            "evaluation, on other luck, is what counts."
+        )
     return lines
 
 
@@ -49,7 +55,8 @@ def too_slow(evidence: Evidence) -> list[str]:
             lines.append(
                 f"Missed by {sample.algorithm} in {sample.environment}: a step draws and solves {work.policies} models "
                 f"and simulates {work.calls} steps in the belief in {own / 1e3:.3g} ms, {own / work.policies:.2g} µs "
-                f"for a model with its share of them; the target leaves {own * ratio / SPEEDUP / work.policies:.2g} µs."
+                f"for each model with its share of the steps; {SPEEDUP:g} times faster than Table 2 would be "
+                f"{own * ratio / SPEEDUP / work.policies:.2g} µs."
             )
     return lines
 
@@ -64,7 +71,7 @@ def _tried(results: Results, environment: str, algorithm: str) -> str:
     best = max(whole, key=lambda sample: (sample.runs, float(sample.totals.mean())))
     varied = {key: best.configuration[key] for key in differing(held) if key in best.configuration}
     return (
-        f"{count} configurations of {algorithm}, of which the best of those run most often had "
+        f"{count} configurations of {algorithm}; of those that were run most often the best had "
         f"{best.totals.mean():.1f} in {best.runs} tuning runs ({settings(varied)})"
     )
 
@@ -102,6 +109,11 @@ def winners(results: Results) -> list[str]:
         best = _estimate(group.summaries[group.best].mean)
         first = f"**{group.label}**{_so_far(results, group)}: {group.best} has the highest mean, {best}"
         lines.append(" ".join([f"{first}{alike}.", *_behind(group)]))
+    if lines:
+        lines.append(
+            "Intervals of differences are of that pair alone; who is distinguishable is by a test corrected for all "
+            "pairs, and of few runs, as in the maze, nearly all must agree to pass it."
+        )
     return lines
 
 
@@ -113,7 +125,7 @@ def ranking(results: Results) -> list[str]:
         return []
     first = next(row for row in table.rows if row[0].text == ranked[0])
     wins = Counter(name for group in columns(results) for name in group.ranked if name in group.near_best)
-    lines = [_order(ranked, first[1].text)]
+    lines = [_order(ranked, f"{first[1].text}, mean {first[2].text}")]
     if wins:
         listed = ", ".join(f"{name} {count}" for name, count in wins.most_common())
         lines.append(f"In how many environments each is the best or not distinguishable from it: {listed}.")
@@ -130,6 +142,39 @@ def _order(ranked: list[str], score: str) -> str:
         f"(IQM {score}), followed by {' and '.join(ranked[1:3])}"
     )
     return "; ".join([first, *([", ".join(places)] if places else [])]) + "."
+
+
+def stuck(results: Results) -> list[str]:
+    """Runs that earned less than one who plays at random: a mean does not show them."""
+    parts = []
+    for group in columns(results):
+        floor = None if group.ceilings is None else group.ceilings.random
+        for name in group.ranked:
+            totals = group.named[name].totals
+            below = 0 if floor is None else int((totals < floor).sum())
+            if below:
+                parts.append(f"{name} in {group.label}, {below} of {len(totals)}")
+    return [f"Runs with less than random play earns on average: {'; '.join(parts)}."] if parts else []
+
+
+def choices_of_shapes(results: Results) -> list[str]:
+    """What DSS chose of its own parameters, and where that is the most that it could."""
+    chosen = [s for s in results.select(EVALUATE) if s.chosen and s.algorithm in DSS]
+    if not chosen:
+        return []
+    tried = [s for name in DSS for s in results.select(TUNE, algorithm=name)]
+    parts = []
+    for key in ("n_policies", "n_stages", "leaf"):
+        offered = {s.configuration[key] for s in tried if key in s.configuration}
+        counts = Counter(s.configuration[key] for s in chosen)
+        said = [f"{value} in {count}{_edge(value, offered)}" for value, count in counts.most_common()]
+        parts.append(f"{key} = {', '.join(said)}")
+    return [f"Of {len(chosen)} cells of DSS: {'; '.join(parts)}."]
+
+
+def _edge(value: object, offered: set[Any]) -> str:
+    whole = {x for x in offered if isinstance(x, int | float)}
+    return " (the largest on offer)" if len(whole) > 1 and value == max(whole) else ""
 
 
 def choices_of_priors(results: Results) -> list[str]:

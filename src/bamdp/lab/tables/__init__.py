@@ -4,7 +4,7 @@ from bamdp.lab.tables.evaluation import matrix, overall, summaries, times
 from bamdp.lab.tables.pairs import against_best, all_pairs
 from bamdp.lab.tables.render import FORMATS, as_csv, html, latex, markdown, terminal
 from bamdp.lab.tables.table import Cell, Table
-from bamdp.lab.tables.tuning import choices, configurations, environments, parameters, troubles
+from bamdp.lab.tables.tuning import choices, configurations, environments, parameters, troubles, tuning_times
 
 __all__ = [
     "FORMATS",
@@ -26,4 +26,5 @@ __all__ = [
     "terminal",
     "times",
     "troubles",
+    "tuning_times",
 ]

@@ -111,7 +111,8 @@ def overall(results: Results) -> Table | None:
         "lrrrr",
         (
             "IQM: interquartile mean over the runs of all environments, each environment with the same weight; runs "
-            "resampled within environments.",
+            "resampled within environments. With few environments, what it leaves out at both ends is mostly whole "
+            "environments; the mean has them all.",
             "An algorithm without a figure is not in the table of every environment. Ranks are among the others.",
             *so_far_notes(columns),
             *(

@@ -70,6 +70,29 @@ def choices(results: Results) -> Table:
     )
 
 
+def tuning_times(results: Results) -> Table:
+    """Processor minutes that each algorithm took to choose in each environment."""
+    spent = {
+        (name, place): sum(float(s.cpu_seconds.sum()) for s in results.select(TUNE, place, name)) / 60.0
+        for name in results.algorithms
+        for place in results.environments
+    }
+    shown = {key: number(minutes) if minutes else text(MISSING) for key, minutes in spent.items()}
+    rows = [
+        (text(name), *(shown[name, place] for place in results.environments)) for name in results.algorithms
+    ]
+    return Table(
+        "tuning_times",
+        "Processor minutes of tuning",
+        ("algorithm", *results.environments),
+        tuple(rows),
+        "l" + "r" * len(results.environments),
+        ("Of runs that came to their end; those that were stopped for their time are not in it.",),
+        (),
+        warning(results),
+    )
+
+
 def parameters(results: Results) -> Table:
     """With what each algorithm was evaluated."""
     samples = sorted(results.select(EVALUATE), key=lambda s: _place(results, s))
