@@ -50,6 +50,11 @@ class Comparison:
         """At 5%, corrected."""
         return self.adjusted <= LEVEL
 
+    def gain(self, name: str) -> Estimate:
+        """The mean difference as ``name``, one of the two, sees it: its own less the other's."""
+        d = self.difference
+        return d if name == self.first else Estimate(-d.value, -d.high, -d.low)
+
 
 def compare(samples: Sequence[Sample]) -> tuple[Comparison, ...]:
     """All pairs of samples of one environment and one horizon, corrected together."""

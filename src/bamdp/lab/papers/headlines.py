@@ -11,7 +11,6 @@ from bamdp.lab.papers.evidence import Evidence, columns
 from bamdp.lab.papers.sweep_words import signed
 from bamdp.lab.papers.verdicts import DSS, SPEEDUP, TARGETS, reward_targets
 from bamdp.lab.results import Results
-from bamdp.lab.statistics import Estimate
 
 RIVALS = ("bamcp", "bfs3", "sboss")  # of the paper's Table 1
 
@@ -61,8 +60,7 @@ def _duel(group: Group) -> str:
     pair = next((p for p in group.compared if {p.first, p.second} == {own, rival}), None)
     if own is None or rival is None or pair is None:
         return ""
-    d = pair.difference
-    gap = d if pair.first == own else Estimate(-d.value, -d.high, -d.low)
+    gap = pair.gain(own)
     told = ("ahead" if gap.value > 0 else "behind") if pair.distinguishable else "not distinguishable"
     return f"in {group.label} {own} {signed(gap)} against {rival}, {told}"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from bamdp.lab.comparisons import Comparison
 from bamdp.lab.groups import Group
 from bamdp.lab.papers import printed
 from bamdp.lab.papers.beside import of_the_papers_length, speedup
@@ -222,7 +221,9 @@ def _behind(group: Group) -> list[str]:
     for name in ROWS:
         pair = next((p for p in pairs if name in (p.first, p.second) and name != group.best), None)
         if pair is not None:
-            lines.append(f"{name} gets {group.summaries[name].mean.value:.1f}, {_gap(pair, name)}.")
+            lines.append(
+                f"{name} gets {group.summaries[name].mean.value:.1f}, {signed(pair.gain(name))} against it."
+            )
     return lines
 
 
@@ -230,12 +231,6 @@ def _so_far(results: Results, group: Group) -> str:
     """A word of warning as long as some have not been run."""
     asked = sum(environment == group.environment for environment, _ in results.cells)
     return f" (so far {len(group.named)} of {asked})" if len(group.named) < asked else ""
-
-
-def _gap(pair: Comparison, name: str) -> str:
-    d = pair.difference
-    turned = d if pair.first == name else Estimate(-d.value, -d.high, -d.low)
-    return f"{signed(turned)} against it"
 
 
 def _estimate(estimate: Estimate) -> str:

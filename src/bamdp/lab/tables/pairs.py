@@ -7,7 +7,6 @@ from dataclasses import replace
 from bamdp.lab.comparisons import EXACT_RUNS, Comparison
 from bamdp.lab.groups import Group, groups
 from bamdp.lab.results import Results
-from bamdp.lab.statistics import Estimate
 from bamdp.lab.tables.notes import warning
 from bamdp.lab.tables.table import MISSING, Cell, Table, decimals, number, p_value, text, value_interval
 
@@ -52,8 +51,7 @@ def _turned(pair: Comparison, first: str | None) -> Comparison:
     """The same with ``first`` first."""
     if pair.first == first:
         return pair
-    d = pair.difference
-    return replace(pair, first=pair.second, second=pair.first, difference=Estimate(-d.value, -d.high, -d.low))
+    return replace(pair, first=pair.second, second=pair.first, difference=pair.gain(pair.second))
 
 
 def _row(pair: Comparison) -> tuple[Cell, ...]:
