@@ -53,9 +53,9 @@ def too_slow(evidence: Evidence) -> list[str]:
             work = dss_calls(**{name: sample.configuration[name] for name in SHAPE})
             lines.append(
                 f"Missed by {sample.algorithm} in {sample.environment}: a step draws and solves {work.policies} models "
-                f"and simulates {work.calls} steps in the belief in {own / 1e3:.3g} ms, {own / work.policies:.2g} µs "
+                f"and simulates {work.calls} steps in the belief in {own / 1e3:.3g} ms, {own / work.policies:.3g} µs "
                 f"for each model with its share of the steps; {SPEEDUP:g} times faster than Table 2 would be "
-                f"{own * ratio / SPEEDUP / work.policies:.2g} µs."
+                f"{own * ratio / SPEEDUP / work.policies:.3g} µs."
             )
     return lines
 
