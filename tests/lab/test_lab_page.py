@@ -12,17 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from lab_fakes import live_through, outcome
-from lab_samples import sample
 
-from bamdp.ceilings import Ceilings
 from bamdp.lab.papers import paper_study
 from bamdp.lab.papers.evidence import Evidence, gathered, named_after
 from bamdp.lab.papers.library import STUDIES
 from bamdp.lab.papers.marks import fill, marked
 from bamdp.lab.papers.page import NOT_YET, PAGE, README, publish, sections
-from bamdp.lab.papers.words import ranking
 from bamdp.lab.portable import export_runs
-from bamdp.lab.results import Results
 from bamdp.lab.store import Store
 from bamdp.lab.units import machine_facts
 
@@ -254,37 +250,6 @@ def test_what_one_who_knows_the_maze_gets_is_told_with_steps_and_discount(writte
         r"One who knows the maze gets \d+ in 20000 steps, and with the policy that is optimal for γ = 0\.95 only \d+\.",
         written["ceiling"],
     )
-
-
-RANKED = ("dss-pi", "thompson", "beb")
-
-
-@pytest.mark.parametrize(
-    ("names", "sentence"),
-    [
-        (
-            RANKED[1:2],
-            r"Only thompson is complete in all environments: normalised score \(IQM\) 0\.\d+ \[.*\], mean 0\.\d+\.",
-        ),
-        (
-            RANKED[1:],
-            r"Of the 2 .*, thompson has the highest .* \(IQM 0\.\d+ \[.*\], mean 0\.\d+\), followed by beb\.",
-        ),
-        (
-            RANKED,
-            r"Of the 3 .*, dss-pi has the highest .*, followed by thompson and beb; dss-pi is number 1\.",
-        ),
-    ],
-)
-def test_the_ranking_is_a_sentence_however_few_there_are(names, sentence):
-    held = [
-        sample([300.0 - 9 * RANKED.index(name) + r for r in range(4)], place, name)
-        for place in ("chain", "double_loop")
-        for name in names
-    ]
-    known = dict.fromkeys(("chain", "double_loop"), Ceilings(1.0, None, 400.0, 390.0, 100.0, 0.95))
-    first, *_ = ranking(Results("t", tuple(held), known))
-    assert re.fullmatch(sentence, first), first
 
 
 def test_publishing_fills_the_pages_and_draws_their_figures(exports, root, written):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from lab_samples import CEILINGS, sample
 
+from bamdp.ceilings import Ceilings
 from bamdp.lab.papers.evidence import Evidence
 from bamdp.lab.papers.headlines import headlines
 from bamdp.lab.papers.page import sections
 from bamdp.lab.papers.verdicts import reward_targets
-from bamdp.lab.papers.words import choices_of_shapes, stuck
+from bamdp.lab.papers.words import choices_of_shapes, ranking, stuck
 from bamdp.lab.results import Results
 from bamdp.lab.tables import tuning_times
 
@@ -113,8 +116,39 @@ def test_runs_that_sweeps_share_are_counted_once():
         sample([1.0, 2.0], "grid5", "N", configuration=same),
         sample(
             [1.0, 2.0], "grid5", "leaf", configuration={**same, "leaf": "zero"}
-        ),  # what N leaves to the planner
+        ),  # N leaves it to the planner
         sample([3.0], "grid5", "leaf", configuration={**same, "leaf": "mean"}),
     )
     found = sections(Evidence({"dss2020/ablation": Results("t", held)}, ""), ())["state"]
     assert "| dss2020/ablation | 0 of 0 | 3 |" in found
+
+
+RANKED = ("dss-pi", "thompson", "beb")
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        (
+            RANKED[1:2],
+            r"Only thompson is complete in all environments: normalised score \(IQM\) 0\.\d+ \[.*\], mean 0\.\d+\.",
+        ),
+        (
+            RANKED[1:],
+            r"Of the 2 .*, thompson has the highest .* \(IQM 0\.\d+ \[.*\], mean 0\.\d+\), followed by beb\.",
+        ),
+        (
+            RANKED,
+            r"Of the 3 .*, dss-pi has the highest .*, followed by thompson and beb; dss-pi is number 1\.",
+        ),
+    ],
+)
+def test_the_ranking_is_a_sentence_however_few_there_are(names, sentence):
+    held = [
+        sample([300.0 - 9 * RANKED.index(name) + r for r in range(4)], place, name)
+        for place in ("chain", "double_loop")
+        for name in names
+    ]
+    known = dict.fromkeys(("chain", "double_loop"), Ceilings(1.0, None, 400.0, 390.0, 100.0, 0.95))
+    first, *_ = ranking(Results("t", tuple(held), known))
+    assert re.fullmatch(sentence, first), first

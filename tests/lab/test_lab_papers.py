@@ -176,6 +176,8 @@ def test_the_papers_numbers_are_all_there():
     assert {a: set(row) for a, row in paper["table1"].items()} == {a: set(ENVIRONMENTS) for a in APPENDIX_C}
     assert paper["table1"]["dss-pi"]["maze"] == [944.99, 19.36]
     assert paper["table2"]["sboss"]["maze"] == 3695.5
+    assert (printed.seconds("bfs3", "grid10"), printed.seconds_above("bfs3", "grid10")) == (None, 2000.0)
+    assert printed.seconds_above("bfs3", "grid5") is None
     assert {e: steps for e, (steps, _) in ENVIRONMENTS.items()} == paper["steps"]
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 CHUNK = 1024  # observations taken in one go by observe_many
 SPARE = 64  # real observations for which room is made at a time
 MOST_ENTRIES = 1 << 30  # of a sampled model: 12 GB
+AS_IT_IS = nullcontext()  # nothing to guard
 
 
 class Belief:
@@ -80,14 +81,11 @@ class Belief:
         if terminated:
             s2 = self.episodes.end if self.episodes.end is not None else self._possible_end(s2, s)
         closes = terminated and not self.episodes.ends[s2]
-        if not closes:
+        with self._all_or_nothing() if closes and self.episodes.again else AS_IT_IS:
             self._learn(s, a, r, s2)
             self.episodes.acted[s] = True
-            return
-        with self._all_or_nothing() if self.episodes.again else nullcontext():
-            self._learn(s, a, r, s2)
-            self.episodes.acted[s] = True
-            self._close(s2)
+            if closes:
+                self._close(s2)
 
     def begin(self, s: int) -> None:
         """Learn that an episode began in ``s``: the first, or one after an end or a truncation."""
@@ -102,7 +100,7 @@ class Belief:
             self._check_start(state, s)
         for i, state in enumerate(ends):
             # one start is one piece of evidence, in however many rows it is kept
-            with self._without_evidence() if i else nullcontext():
+            with self._without_evidence() if i else AS_IT_IS:
                 self._learn(state, BEGIN_AGAIN, 0.0, s)
         self.episodes.starts[s] += 1
 
@@ -168,7 +166,7 @@ class Belief:
                 "use a prior that learns, such as Dirichlet, or models in which the state named end leads to a start"
             )
         counted = self.episodes.ends.sum() > 1
-        with self._without_evidence() if counted else nullcontext():
+        with self._without_evidence() if counted else AS_IT_IS:
             for start in np.flatnonzero(self.episodes.starts).tolist():
                 for _ in range(self.episodes.starts[start]):
                     self._check_start(state, start)
@@ -241,7 +239,7 @@ class Belief:
                 i = begin + done
                 why = after._refusal(int(states[i]), int(actions[i]), float(rewards[i]), int(nexts[i]))
                 raise ValueError(f"transition {i}: {why}")
-        with self._all_or_nothing() if ends.any() and self.episodes.again else nullcontext():
+        with self._all_or_nothing() if ends.any() and self.episodes.again else AS_IT_IS:
             vars(self).update({**vars(after), "space": self.space, "episodes": self.episodes})
             self.episodes.acted[states] = True
             for state in np.unique(nexts[ends]).tolist():

@@ -104,7 +104,7 @@ def _state(evidence: Evidence) -> str:
             rows.append((text(name), text("not run yet"), text("–")))
             continue
         done = sum(_finished(results, *cell) for cell in results.cells)
-        runs = len(_different_runs(results))
+        runs = _different_runs(results)
         cells = number(done, f"{done} of {len(results.cells)}")
         rows.append((text(name), cells, number(runs, str(runs))))
     table = Table("state", "What has been run", ("study", "complete cells", "runs"), tuple(rows), "lrr")
@@ -113,13 +113,13 @@ def _state(evidence: Evidence) -> str:
     return _join(warning, markdown(table), evidence.source)
 
 
-def _different_runs(results: Results) -> set[tuple[object, ...]]:
-    """Sweeps have runs in common, which count once."""
-    return {
-        (s.environment, s.phase, s.horizon, repr(full(s.configuration)), int(replicate))
-        for s in results.samples
-        for replicate in s.replicates
-    }
+def _different_runs(results: Results) -> int:
+    """How many: sweeps have some in common, which count once."""
+    found: dict[tuple[object, ...], set[int]] = {}
+    for s in results.samples:
+        place = (s.environment, s.phase, s.horizon, repr(full(s.configuration)))
+        found.setdefault(place, set()).update(s.replicates.tolist())
+    return sum(map(len, found.values()))
 
 
 def _targets(evidence: Evidence) -> str:

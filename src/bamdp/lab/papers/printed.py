@@ -42,6 +42,12 @@ def seconds(algorithm: str, environment: str) -> float | None:
     return None if found is None else float(found)
 
 
+def seconds_above(algorithm: str, environment: str) -> float | None:
+    """What they are more than, where Table 2 says no more."""
+    found = paper()["table2_above"].get(algorithm, {}).get(environment)
+    return None if found is None else float(found)
+
+
 def steps(environment: str) -> int | None:
     """Of an episode."""
     return paper()["steps"].get(environment)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bamdp.lab.papers.sweeps import Point, points
+from bamdp.lab.papers.sweeps import Point, has_base, points
 from bamdp.lab.papers.trends import (
     BEYOND,
     FALLS,
@@ -23,7 +23,6 @@ COMPARABLE = (0.67, 1.5)  # times Appendix C's time of a step that count as equa
 SHAPES = ("N", "M", "K", "H", "N-one-stage", "trade")  # with Appendix C's prior and discount
 NAMES = {"N": "N", "M": "M", "K": "K", "H": "H", "N-one-stage": "N with a single stage",
          "M-one-stage": "M with a single stage and a belief that soon is sure"}  # fmt: skip
-WITHOUT_BASE = ("N-one-stage", "M-one-stage")  # not around Appendix C's value
 
 
 def more(results: Results) -> list[str]:
@@ -31,7 +30,8 @@ def more(results: Results) -> list[str]:
     found = trends(results)
     lines = []
     for sweep, name in NAMES.items():
-        middle = "the middle value" if sweep in WITHOUT_BASE else "Appendix C's"
+        around = all(has_base(sweep, trend.environment) for trend in found if trend.sweep == sweep)
+        middle = "Appendix C's" if around else "the middle value"
         halves = {
             f"up to {middle}": [t for t in found if (t.sweep, t.half) == (sweep, UP_TO)],
             "beyond it": [t for t in found if (t.sweep, t.half) == (sweep, BEYOND)],

@@ -26,11 +26,11 @@ def reward_targets(evidence: Evidence) -> Table:
     """Whether the better of the two tuned forms of DSS reaches what was aimed at."""
     rows = []
     for environment, aim in TARGETS.items():
-        held = {name: sample_of(evidence.fair, environment, name) for name in DSS}
-        means = {name: float(s.totals.mean()) for name, s in held.items() if s is not None}
-        best = max(means, key=means.__getitem__, default=None)
-        cells = [_reward(s, name == best) for name, s in held.items()]
-        word = "not run yet" if best is None else _met(held[best], aim)
+        held = [sample_of(evidence.fair, environment, name) for name in DSS]
+        run = [sample for sample in held if sample is not None]
+        best = max(run, key=lambda sample: float(sample.totals.mean()), default=None)
+        cells = [_reward(sample, sample is best) for sample in held]
+        word = "not run yet" if best is None else _met(best, aim)
         rows.append((text(environment), number(aim, f"≥ {aim:g}"), *cells, text(word)))
     return Table(
         "reward_targets",
@@ -45,8 +45,7 @@ def reward_targets(evidence: Evidence) -> Table:
     )
 
 
-def _met(sample: Sample | None, aim: float) -> str:
-    assert sample is not None
+def _met(sample: Sample, aim: float) -> str:
     mean = summarise(sample.totals).mean
     word = "met" if mean.value >= aim else "missed"
     return f"{word}, narrowly" if mean.low < aim <= mean.high else word

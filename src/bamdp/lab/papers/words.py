@@ -111,7 +111,7 @@ def winners(results: Results) -> list[str]:
     if lines:
         lines.append(
             "Intervals of differences are of that pair alone; who is distinguishable is by a test corrected for all "
-            "pairs, and of few runs, as in the maze, nearly all must agree to pass it."
+            "pairs, and of few runs nearly all must agree to pass it."
         )
     return lines
 
