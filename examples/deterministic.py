@@ -3,9 +3,9 @@
 Each row of the world leads to one state for certain, a priori to any with the same probability. So a row has been
 seen, and is known, or it has not, and all outcomes are equally likely. That is the posterior: one number for each row.
 
-This file is what it takes to teach bamdp a prior: the posterior as a NamedTuple of arrays, an implementation of each
-verb of :mod:`bamdp.beliefs.verbs` for it, and a :class:`bamdp.Prior` that makes it. It must be importable (not the
-script that is run), so that what is compiled can be kept on disk.
+This file is what it takes to teach bamdp a prior: the posterior as a NamedTuple of arrays, a declaration of what it
+can do and an implementation of each verb of :mod:`bamdp.beliefs.verbs`, and a :class:`bamdp.Prior` that makes it. It
+must be importable (not the script that is run), so that what is compiled can be kept on disk.
 """
 
 from __future__ import annotations
@@ -17,14 +17,12 @@ from typing import NamedTuple
 import numpy as np
 
 import bamdp
-from bamdp._kernels.random import below
-from bamdp.beliefs import verbs
-from bamdp.beliefs.base import with_room
+from bamdp.extend import below, transition_posterior, verbs, with_room
 
 UNSEEN = -1
 
 
-@bamdp.saveable
+@transition_posterior(independent_rows=True)
 class State(NamedTuple):
     """The posterior; all arrays but ``n_states`` are written to."""
 

@@ -54,12 +54,14 @@ def test_a_belief_goes_on_bit_for_bit(name, tmp_path):
     assert twin.prior == belief.prior
     assert twin.reward_model == belief.reward_model
     for x, y in zip(
-        arrays((belief.T, belief.R, belief.space)), arrays((twin.T, twin.R, twin.space)), strict=True
+        arrays((belief.transitions, belief.rewards, belief.space)),
+        arrays((twin.transitions, twin.rewards, twin.space)),
+        strict=True,
     ):
         assert (x.dtype, x.shape, x.tobytes()) == (y.dtype, y.shape, y.tobytes())
         assert y.flags.writeable
-    assert type(twin.T) is type(belief.T)
-    assert type(twin.R) is type(belief.R)
+    assert type(twin.transitions) is type(belief.transitions)
+    assert type(twin.rewards) is type(belief.rewards)
     assert twin.sample(1) == belief.sample(1)
     s2 = int(np.flatnonzero(belief.predictive(0, 0))[-1])
     for one in (belief, twin):
@@ -93,12 +95,12 @@ def test_shared_arrays_are_shared_again(tmp_path):
     belief = prepared("own rewards")
     belief.save(tmp_path / "b.npz")
     twin = Belief.load(tmp_path / "b.npz")
-    assert twin.T.weights.now is twin.R.weights.now
-    assert twin.T.weights.log is twin.R.weights.log
-    assert twin.T.weights.top is not twin.R.weights.top
+    assert twin.transitions.weights.now is twin.rewards.weights.now
+    assert twin.transitions.weights.log is twin.rewards.weights.log
+    assert twin.transitions.weights.top is not twin.rewards.weights.top
 
 
-@_serial.known
+@_serial.saveable
 @dataclasses.dataclass
 class Box:
     content: object
@@ -275,5 +277,5 @@ def test_a_saved_belief_stays_small(tmp_path):
 
 
 def test_users_make_their_own_classes_known():
-    assert bamdp.saveable is _serial.known
+    assert bamdp.saveable is _serial.saveable
     assert Mixture([Dirichlet()]).belief(S, A).prior.priors == (Dirichlet(),)

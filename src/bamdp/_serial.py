@@ -1,7 +1,7 @@
 """Objects to one ``.npz`` file and back, without pickle.
 
 An object becomes a tree of plain JSON plus numbered arrays. Classes are known by name: dataclasses and
-NamedTuples registered with :func:`known`, and a few with their own way of being taken apart. Loading a file
+NamedTuples registered with :func:`saveable`, and a few with their own way of being taken apart. Loading a file
 can therefore only ever build objects of those classes.
 """
 
@@ -17,14 +17,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-FORMAT = 2  # is raised when files of before would be read wrongly
+FORMAT = 3  # is raised when files of before would be read wrongly
 T = TypeVar("T")
 _classes: dict[str, type] = {}
 _takers: dict[str, Callable[[Any], dict[str, Any]]] = {}
 _makers: dict[str, Callable[[dict[str, Any]], Any]] = {}
 
 
-def known(
+def saveable(
     cls: type[T],
     take: Callable[[Any], dict[str, Any]] | None = None,
     make: Callable[[dict[str, Any]], Any] | None = None,
@@ -39,6 +39,9 @@ def known(
     _takers[name] = take
     _makers[name] = make or (lambda parts: cls(**parts))
     return cls
+
+
+known = saveable  # the former name
 
 
 def _name(cls: type) -> str:

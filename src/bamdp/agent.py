@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks, _serial
 from bamdp._kernels.random import Seed, new_state
-from bamdp.beliefs.base import Belief, Prior, RewardModel
+from bamdp.beliefs.base import Prior, RewardModel
+from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.episodes import BEGIN_AGAIN
 from bamdp.envs.world import World
 from bamdp.planners.base import Plan, Planner, Transition
@@ -119,7 +120,7 @@ class Agent:
     def plan(self, state: int, *, tree: bool = False) -> Plan:
         """What :meth:`act` would choose now, with its evidence. Nothing changes, so it can be asked again.
 
-        With ``tree`` the plan has the whole :class:`~bamdp.planners.tree.Tree` of the search, for planners that grow
+        With ``tree`` the plan has the whole :class:`~bamdp.planners.views.tree.Tree` of the search, for planners that grow
         one (DSS, FHTS, both sparse samplings, BAMCP, BAUCT, BFS3); otherwise, and for the others, it is None.
         """
         memory, rng = copy_memory(self.memory), self.rng.copy()

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from bamdp.beliefs.cells import Cells
-from bamdp.beliefs.counts import SIZE, START, Counts
+from bamdp.beliefs.rewards.cells import Cells
+from bamdp.beliefs.transitions.counts import SIZE, START, Counts
 
 # Fields that hold nothing but what is next computed into them.
 SCRATCH = {"mark", "memo", "memo_key", "sizes", "log", "past", "share", "last"}

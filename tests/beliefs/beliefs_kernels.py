@@ -129,7 +129,7 @@ def moments(T, row, index, mean, variance):
 @kernel
 def reward_outcomes(R, row, s2, out):
     """``out[i] = (reward, probability)`` for every outcome."""
-    for i in range(verbs.n_outcomes(R)):
+    for i in range(out.shape[0]):
         out[i, 0], out[i, 1] = verbs.outcome(R, row, s2, i)
 
 

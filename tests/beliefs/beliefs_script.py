@@ -38,17 +38,17 @@ def numbers(name):
     out += [*belief.mean().dense().ravel()]
     for row in range(S * A):
         arrays = np.zeros(64, np.int32), np.zeros(64), np.zeros(64)
-        out += [*moments(belief.T, row, *arrays), *arrays[0], *arrays[1], *arrays[2]]
+        out += [*moments(belief.transitions, row, *arrays), *arrays[0], *arrays[1], *arrays[2]]
     belief.reserve(20)
     counts = np.zeros(S**3, np.int64)
-    advance_many(belief.T, np.array([0, 0, 3]), new_state(1), 50, S, counts)
+    advance_many(belief.transitions, np.array([0, 0, 3]), new_state(1), 50, S, counts)
     draws = np.zeros(S + 1, np.int64)
     draws[0] = 50
-    draw_many(belief.T, 2, new_state(2), draws)
+    draw_many(belief.transitions, 2, new_state(2), draws)
     script = np.array([(0, 1, 1), (1, 2, 0), (-1, 0, 0), (0, 3, 0), (4, 3, 1)])
     probs = np.zeros(len(script))
-    depth = play(belief.T, belief.R, script, probs)
-    unwind(belief.T, belief.R, depth)
+    depth = play(belief.transitions, belief.rewards, script, probs)
+    unwind(belief.transitions, belief.rewards, depth)
     return [float(x) for x in [*out, *counts, *draws, *probs, depth, *belief.predictive(0, 0)]]
 
 

@@ -173,7 +173,7 @@ def test_a_mixture_knows_what_its_components_know():
 
 
 def snapshot(belief):
-    arrays = [(name, x.tobytes()) for name, x in content((belief.T, belief.R, belief.space))]
+    arrays = [(name, x.tobytes()) for name, x in content((belief.transitions, belief.rewards, belief.space))]
     return arrays, belief.log_evidence, belief.n_observed
 
 

@@ -155,7 +155,7 @@ def test_second_moments_are_those_of_exact_enumeration(case, data):
     before = case.exact(data)
     for s, a in {(0, 0), (3, 1)}:
         index, mean, variance = np.zeros(64, np.int32), np.zeros(64), np.zeros(64)
-        end, rest_mean, rest_variance = moments(belief.T, s * A + a, index, mean, variance)
+        end, rest_mean, rest_variance = moments(belief.transitions, s * A + a, index, mean, variance)
         means, variances = np.full(S, rest_mean), np.full(S, rest_variance)
         means[index[:end]], variances[index[:end]] = mean[:end], variance[:end]
         for s2, first in enumerate(case.predictive(data, s, a)):
@@ -228,7 +228,7 @@ def test_where_the_support_is_known_nothing_else_is_drawn():
     assert all(set(np.flatnonzero(belief.sample(seed).dense()[0, 0])) == {3, 7} for seed in range(20))
     counts = np.zeros(10, np.int64)
     counts[0] = 100_000
-    draw_many(belief.T, 0, new_state(0), counts)
+    draw_many(belief.transitions, 0, new_state(0), counts)
     assert counts[1:][[3, 7]].sum() == 100_000
 
 

@@ -13,7 +13,7 @@ from scipy.special import gammaln
 
 from bamdp import BetaBernoulli, Dirichlet, FiniteRewards, NormalGamma
 from bamdp._kernels.random import new_state
-from bamdp.beliefs import bernoulli, normal, rewards, values, verbs
+from bamdp.beliefs.rewards import bernoulli, finite, known, normal
 
 S, A = 3, 2
 NORMAL = NormalGamma(mu0=0.5, lam=2.0, alpha=3.0, beta=1.5)
@@ -45,7 +45,7 @@ def student(model, rewards):
 
 def test_the_next_normal_reward_is_a_student_variable():
     for n in range(len(DATA) + 1):
-        R = belief_of(NORMAL, DATA[:n]).R
+        R = belief_of(NORMAL, DATA[:n]).rewards
         law = student(NORMAL, DATA[:n])
         for r in (-7.0, 0.5, 1.25, 40.0):
             assert log_density(R, 1, 0, r) == pytest.approx(law.logpdf(r), rel=1e-12)
@@ -76,7 +76,7 @@ def test_normal_means_and_variances_are_those_of_the_posterior():
 
 
 def variance(belief, row):
-    return row_variance(belief.T, belief.R, row, np.zeros(32, np.int32), np.zeros(32))
+    return row_variance(belief.transitions, belief.rewards, row, np.zeros(32, np.int32), np.zeros(32))
 
 
 def test_large_rewards_do_not_lose_their_spread():
@@ -93,7 +93,7 @@ def test_drawn_and_sampled_normal_rewards_have_their_laws(n):
     """Kolmogorov and Smirnov, false alarm 1e-4 each."""
     belief = belief_of(NORMAL, DATA[:n])
     out = np.zeros(4000)
-    draw_rewards(belief.R, 1, 0, new_state(n), out)
+    draw_rewards(belief.rewards, 1, 0, new_state(n), out)
     assert stats.kstest(out, student(NORMAL, DATA[:n]).cdf).pvalue > 1e-4
     m, lam, alpha, beta = posterior(NORMAL, DATA[:n])
     law = stats.t(2.0 * alpha, m, math.sqrt(beta / (lam * alpha)))
@@ -134,7 +134,7 @@ def test_values_seen_anywhere_are_expected_everywhere():
     for row, seen in ((1, [1.0, -2.0, 1.0]), (0, [])):
         values, p = shares(UNKNOWN, [1.0, -2.0, 1.0], seen)
         out = np.zeros((5, 2))
-        reward_outcomes(belief.R, row, 0, out)
+        reward_outcomes(belief.rewards, row, 0, out)
         assert np.allclose(out[[0, 1, 4]], np.c_[[*values, 7.0], p], rtol=1e-14)
         assert np.array_equal(out[2:4, 1], [0.0, 0.0])
         assert belief.expected_reward(0, row) == pytest.approx(p @ [*values, 7.0], rel=1e-14)
@@ -169,7 +169,7 @@ def test_drawn_values_have_their_probabilities():
     belief = belief_of(UNKNOWN, [1.0, -2.0, 1.0])
     values, p = shares(UNKNOWN, [1.0, -2.0, 1.0], [1.0, -2.0, 1.0])
     out = np.zeros(10_000)
-    draw_rewards(belief.R, 1, 0, new_state(3), out)
+    draw_rewards(belief.rewards, 1, 0, new_state(3), out)
     found = [(out == v).sum() for v in [*values, 7.0]]
     assert sum(found) == len(out)
     assert stats.chisquare(found, p * len(out)).pvalue > 1e-4
@@ -178,7 +178,7 @@ def test_drawn_values_have_their_probabilities():
 def test_a_real_value_that_equals_the_stand_in_stays_apart_from_it():
     belief = belief_of(UNKNOWN, [7.0, 7.0])
     out = np.zeros((5, 2))
-    reward_outcomes(belief.R, 1, 0, out)
+    reward_outcomes(belief.rewards, 1, 0, out)
     assert out[0, 0] == 7.0
     assert 7.0 < out[4, 0] < 7.0 + 1e-12
     assert np.allclose(out[[0, 4], 1], [2.5 / 4.0, 1.5 / 4.0])
@@ -186,16 +186,16 @@ def test_a_real_value_that_equals_the_stand_in_stays_apart_from_it():
 
 def test_a_value_too_many_is_refused_and_nothing_is_lost(tmp_path):
     belief = belief_of(UNKNOWN, [1.0, 2.0, 3.0, 4.0])
-    before = content((belief.T, belief.R))
+    before = content((belief.transitions, belief.rewards))
     with pytest.raises(ValueError, match=r"room for 4 distinct rewards.*raise max_values"):
         belief.observe(0, 1, 5.0, 0)
     with pytest.raises(ValueError, match=r"transition 1: .*raise max_values"):
         belief.observe_many([0, 0], [1, 1], [1.0, 5.0], [0, 0])
-    same(before, content((belief.T, belief.R)))
+    same(before, content((belief.transitions, belief.rewards)))
     belief.observe(0, 1, 4.0, 0)
     belief.save(tmp_path / "belief.npz")
     twin = type(belief).load(tmp_path / "belief.npz")
-    same(content((belief.T, belief.R)), content((twin.T, twin.R)))
+    same(content((belief.transitions, belief.rewards)), content((twin.transitions, twin.rewards)))
     with pytest.raises(ValueError, match="none of the values"):
         belief_of(FiniteRewards(values=(0.0, 1.0)), [0.5])
 
@@ -218,12 +218,12 @@ def test_undoing_restores_every_array_bit_for_bit(name):
     rng = np.random.default_rng(0)
     for length in (1, 5, 200):
         belief.reserve(length)
-        before = content((belief.T, belief.R))
+        before = content((belief.transitions, belief.rewards))
         steps = np.c_[rng.integers(0, S * A, length), rng.integers(0, S, length)]
-        play_rewards(belief.T, belief.R, steps, values[rng.integers(0, len(values), length)])
-        assert belief.R.cells.top[1] == length
-        unwind(belief.T, belief.R, length)
-        same(before, content((belief.T, belief.R)))
+        play_rewards(belief.transitions, belief.rewards, steps, values[rng.integers(0, len(values), length)])
+        assert belief.rewards.cells.top[1] == length
+        unwind(belief.transitions, belief.rewards, length)
+        same(before, content((belief.transitions, belief.rewards)))
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if "next" in name])
@@ -265,7 +265,7 @@ def test_a_row_that_pays_nothing_pays_nothing_for_sure(name):
     assert belief.expected_reward(2, 0) == 0.0
     assert variance(belief, 4) == 0.0
     out = np.ones(5)
-    draw_rewards(belief.R, 4, 0, new_state(0), out)
+    draw_rewards(belief.rewards, 4, 0, new_state(0), out)
     assert not out.any()
     assert {belief.sample(seed).expected_rewards[2, 0] for seed in range(5)} == {0.0}
     before = belief.log_evidence
@@ -276,9 +276,9 @@ def test_a_row_that_pays_nothing_pays_nothing_for_sure(name):
 
 def test_bounds_are_for_planners_that_need_a_range():
     R = NormalGamma(bounds=(-1.0, 2.0)).state(S, A)
-    assert verbs.reward_range(R) == (-1.0, 2.0)
-    assert verbs.reward_range(NORMAL.state(S, A)) == (-math.inf, math.inf)
-    assert verbs.reward_range(FiniteRewards(values=(3.0, -1.0)).state(S, A)) == (-1.0, 3.0)
+    assert R.reward_range == (-1.0, 2.0)
+    assert NORMAL.state(S, A).reward_range == (-math.inf, math.inf)
+    assert FiniteRewards(values=(3.0, -1.0)).state(S, A).reward_range == (-1.0, 3.0)
     belief = Dirichlet().belief(S, A, rewards=NormalGamma(bounds=(-1.0, 2.0)))
     with pytest.raises(ValueError, match=r"outside the bounds.*widen"):
         belief.observe(0, 0, 2.5, 0)
@@ -305,7 +305,7 @@ def test_wrong_parameters_are_refused(make, words):
         make()
 
 
-@pytest.mark.parametrize("module", [bernoulli, normal, rewards, values])
+@pytest.mark.parametrize("module", [bernoulli, normal, known, finite])
 def test_the_examples_in_the_docstrings_hold(module):
     result = doctest.testmod(module)
     assert result.attempted

@@ -8,7 +8,6 @@ from scipy import stats
 
 from bamdp import BetaBernoulli, Dirichlet, FiniteMDP, FiniteModels, KnownRewards
 from bamdp._kernels.random import new_state
-from bamdp.beliefs import verbs
 
 RNG = np.random.default_rng(0)
 BY_STATE, BY_PAIR, BY_NEXT = RNG.normal(size=S), RNG.normal(size=(S, A)), RNG.normal(size=(S, A, S))
@@ -40,7 +39,7 @@ def test_a_known_reward_is_drawn_and_enumerated_as_itself(rewards):
         draw_rewards(state, s * A + a, s2, new_state(0), drawn)
         assert np.array_equal(out, [[full[s, a, s2], 1.0]])
         assert np.array_equal(drawn, np.full(3, full[s, a, s2]))
-    assert verbs.reward_range(state) == (rewards.min(), rewards.max())
+    assert state.reward_range == (rewards.min(), rewards.max())
 
 
 def test_known_rewards_are_compared_by_value_and_kept_from_change():
@@ -67,7 +66,7 @@ def test_bernoulli_rewards_have_their_closed_forms():
     assert belief.expected_reward(0, 1) == pytest.approx((a + wins) / (a + b + n), rel=1e-14)
     assert belief.expected_reward(0, 0) == pytest.approx(a / (a + b), rel=1e-14)
     out = np.zeros((2, 2))
-    reward_outcomes(belief.R, 1, 0, out)
+    reward_outcomes(belief.rewards, 1, 0, out)
     mean = (a + wins) / (a + b + n)
     assert np.allclose(out, [[0.0, 1.0 - mean], [1.0, mean]], rtol=1e-14)
 
@@ -85,7 +84,7 @@ def test_drawn_bernoulli_rewards_have_the_posterior_mean():
     """Binomial, false alarm 1e-4."""
     belief = Dirichlet(alpha=1.0).belief(1, 1, rewards=BetaBernoulli(a=1.0, b=3.0))
     out = np.zeros(20_000)
-    draw_rewards(belief.R, 0, 0, new_state(1), out)
+    draw_rewards(belief.rewards, 0, 0, new_state(1), out)
     assert set(out) == {0.0, 1.0}
     assert stats.binomtest(int(out.sum()), len(out), 0.25).pvalue > 1e-4
 
@@ -98,7 +97,7 @@ def test_a_loss_that_is_almost_impossible_is_not_refused():
 
 def test_models_that_agree_on_rewards_have_known_rewards():
     belief = CASES["models"].belief()
-    assert type(belief.R).__name__ == "KnownState"
+    assert type(belief.rewards).__name__ == "KnownState"
 
 
 @pytest.mark.parametrize(
@@ -129,10 +128,10 @@ def test_outcomes_of_own_rewards_are_distinct_and_sum_to_one():
     belief = CASES["own rewards"].belief()
     for row in range(S * A):
         out = np.zeros((3, 2))
-        reward_outcomes(belief.R, row, 0, out)
+        reward_outcomes(belief.rewards, row, 0, out)
         used = out[out[:, 1] > 0.0]
         assert len(set(used[:, 0])) == len(used)
         assert used[:, 1].sum() == pytest.approx(1.0, abs=1e-14)
         drawn = np.zeros(50)
-        draw_rewards(belief.R, row, 0, new_state(row), drawn)
+        draw_rewards(belief.rewards, row, 0, new_state(row), drawn)
         assert set(drawn) <= set(used[:, 0])

@@ -68,7 +68,9 @@ def test_outcomes_of_one_sampled_model_have_the_law_of_updated_predictives(name,
     case, data, belief = prepared(name, history)
     rows = np.array([s * A + a for s, a in PATHS[path]])
     counts, mean = np.zeros(S**3, np.int64), np.zeros(S)
-    sample_many(belief.T, rows, new_state(1), N, S, np.empty(64, np.int32), np.empty(64), counts, mean)
+    sample_many(
+        belief.transitions, rows, new_state(1), N, S, np.empty(64, np.int32), np.empty(64), counts, mean
+    )
     assert agree(counts, law(case, data, PATHS[path]))
 
 
@@ -80,7 +82,7 @@ def test_advancing_has_the_law_of_updated_predictives(name, history, path):
     belief.reserve(3)
     rows = np.array([s * A + a for s, a in PATHS[path]])
     counts = np.zeros(S**3, np.int64)
-    advance_many(belief.T, rows, new_state(2), N, S, counts)
+    advance_many(belief.transitions, rows, new_state(2), N, S, counts)
     assert agree(counts, law(case, data, PATHS[path]))
 
 
@@ -90,7 +92,7 @@ def test_drawing_follows_the_predictive(name, history):
     _, _, belief = prepared(name, history)
     out = np.zeros(S + 1, np.int64)
     out[0] = N
-    draw_many(belief.T, 0, new_state(3), out)
+    draw_many(belief.transitions, 0, new_state(3), out)
     assert agree(out[1:], belief.predictive(0, 0))
 
 
@@ -127,7 +129,7 @@ def sampled(belief, low, high, n=N // 4):
     n_states = belief.n_states
     out, left = np.empty(n), np.empty(n)
     sample_block(
-        belief.T,
+        belief.transitions,
         0,
         new_state(6),
         np.empty(n_states + 1, np.int32),
@@ -164,7 +166,7 @@ def test_the_sum_of_squares_has_its_mean(prior):
     """E Σ p² = (α+1)/(Sα+1): the sizes of the sticks, not only their sums."""
     belief = prior.belief(200, 1)
     out = np.empty(N // 4)
-    sum_of_squares(belief.T, 0, new_state(7), np.empty(201, np.int32), np.empty(201), out)
+    sum_of_squares(belief.transitions, 0, new_state(7), np.empty(201, np.int32), np.empty(201), out)
     want = (prior.alpha + 1.0) / (200 * prior.alpha + 1.0)
     z = (out.mean() - want) / (out.std() / np.sqrt(len(out)))
     assert abs(z) < stats.norm.isf(FALSE_ALARM / 2)
@@ -183,7 +185,9 @@ def test_sticks_name_every_state_equally_often():
     n = 20_000
     counts, mean = np.zeros(200, np.int64), np.zeros(200)
     rows = np.array([0])
-    sample_many(belief.T, rows, new_state(9), n, 200, np.empty(201, np.int32), np.empty(201), counts, mean)
+    sample_many(
+        belief.transitions, rows, new_state(9), n, 200, np.empty(201, np.int32), np.empty(201), counts, mean
+    )
     assert agree(counts, np.full(200, 1 / 200))
 
 

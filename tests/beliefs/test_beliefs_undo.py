@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bamdp import Dirichlet, SparseDirichlet
-from bamdp.beliefs.counts import NEXT
+from bamdp.beliefs.transitions.counts import NEXT
 
 fast = settings(max_examples=25, deadline=None, derandomize=True)
 every = pytest.mark.parametrize("name", CASES)
@@ -30,7 +30,7 @@ def started(name, data=((0, 0, 1.0, 1), (0, 1, 0.0, 0), (1, 0, 1.0, 1))):
 def run(belief, script):
     array = np.array(script, np.int64).reshape(-1, 3)
     probs = np.zeros(len(array))
-    return play(belief.T, belief.R, array, probs), probs
+    return play(belief.transitions, belief.rewards, array, probs), probs
 
 
 @every
@@ -39,10 +39,10 @@ def run(belief, script):
 def test_undoing_everything_restores_every_array_bit_for_bit(name, script, fresh):
     belief = CASES[name].belief() if fresh else started(name)
     belief.reserve(len(script))
-    before = content((belief.T, belief.R))
+    before = content((belief.transitions, belief.rewards))
     depth, _ = run(belief, script)
-    unwind(belief.T, belief.R, depth)
-    same(before, content((belief.T, belief.R)))
+    unwind(belief.transitions, belief.rewards, depth)
+    same(before, content((belief.transitions, belief.rewards)))
 
 
 @every
@@ -78,13 +78,13 @@ def test_rows_that_move_in_the_pool_move_back(prior, script, keep):
     for s, s2 in script[:keep]:
         belief.observe(s, 0, 0.0, s2)
     belief.reserve(len(script))
-    assert_valid(belief.T.counts)
-    before = content((belief.T, belief.R))
+    assert_valid(belief.transitions.counts)
+    before = content((belief.transitions, belief.rewards))
     depth, _ = run(belief, [(s, s2, 0) for s, s2 in script])
     assert depth == len(script)
-    assert_valid(belief.T.counts)
-    unwind(belief.T, belief.R, depth)
-    same(before, content((belief.T, belief.R)))
+    assert_valid(belief.transitions.counts)
+    unwind(belief.transitions, belief.rewards, depth)
+    same(before, content((belief.transitions, belief.rewards)))
 
 
 def assert_valid(counts):
@@ -109,11 +109,11 @@ def test_reserved_room_is_enough_for_the_worst_pushes(rows, depth):
         belief.observe_many(some, 0 * some, 0.0 * some, np.tile(np.arange(size), rows))
         belief.reserve(depth)
         script = [(i % rows, size + i // rows, 0) for i in range(depth)]
-        pool = belief.T.counts.pool
+        pool = belief.transitions.counts.pool
         used, _ = run(belief, script)
         assert used == depth
-        assert belief.T.counts.top[0] <= len(pool)
-        assert_valid(belief.T.counts)
+        assert belief.transitions.counts.top[0] <= len(pool)
+        assert_valid(belief.transitions.counts)
 
 
 @pytest.mark.parametrize("depth", [1, 40])
@@ -123,15 +123,15 @@ def test_reserved_room_lasts_between_real_observations(depth):
     belief = Dirichlet(alpha=1.0).belief(300, 1)
     for i in range(400):
         belief.reserve(depth)
-        assert belief.T.counts.top[0] + 4 <= len(belief.T.counts.pool)
+        assert belief.transitions.counts.top[0] + 4 <= len(belief.transitions.counts.pool)
         used, _ = run(belief, [(int(s), int(s2), 0) for s, s2 in rng.integers(0, (2, 300), (depth, 2))])
-        assert belief.T.counts.top[0] <= len(belief.T.counts.pool)
-        assert belief.T.counts.top[1] <= len(belief.T.counts.log)
-        unwind(belief.T, belief.R, used)
+        assert belief.transitions.counts.top[0] <= len(belief.transitions.counts.pool)
+        assert belief.transitions.counts.top[1] <= len(belief.transitions.counts.log)
+        unwind(belief.transitions, belief.rewards, used)
         belief.observe(i % 2, 0, 0.0, int(rng.integers(300)))
     belief.observe_many(rng.integers(0, 2, 3000), [0] * 3000, [0.0] * 3000, rng.integers(0, 300, 3000))
     belief.reserve(depth)
-    assert_valid(belief.T.counts)
+    assert_valid(belief.transitions.counts)
     assert belief.n_observed == 3400
 
 
@@ -139,25 +139,25 @@ def test_room_for_deep_plans_does_not_multiply_with_wide_rows():
     belief = Dirichlet(alpha=1.0).belief(5000, 1)
     belief.observe_many([0] * 5000, [0] * 5000, [0.0] * 5000, range(5000))
     belief.reserve(10_000)
-    assert belief.T.counts.pool.nbytes < 10_000_000
+    assert belief.transitions.counts.pool.nbytes < 10_000_000
 
 
 @every
 def test_a_copy_is_independent_in_both_directions(name):
     belief = started(name)
     twin = belief.copy()
-    before = content((belief.T, belief.R, belief.space))
+    before = content((belief.transitions, belief.rewards, belief.space))
     for s, a, r, s2 in itertools.product(range(S), range(A), (0.0, 1.0), range(S)):
         try:
             twin.observe(s, a, r, s2)
         except ValueError:
             continue
     twin.observe(*next(possible_steps(twin)), True)
-    same(before, content((belief.T, belief.R, belief.space)))
+    same(before, content((belief.transitions, belief.rewards, belief.space)))
     assert belief.n_observed < twin.n_observed
-    after = content((twin.T, twin.R, twin.space))
+    after = content((twin.transitions, twin.rewards, twin.space))
     belief.observe(*next(possible_steps(belief)))
-    same(after, content((twin.T, twin.R, twin.space)))
+    same(after, content((twin.transitions, twin.rewards, twin.space)))
 
 
 def possible_steps(belief):
@@ -173,18 +173,18 @@ def possible_steps(belief):
 @every
 def test_asking_changes_nothing(name):
     belief = started(name)
-    before = content((belief.T, belief.R, belief.space))
+    before = content((belief.transitions, belief.rewards, belief.space))
     belief.predictive(0, 0)
     belief.expected_reward(0, 0)
     belief.mean()
     belief.sample(0)
     repr(belief)
-    same(before, content((belief.T, belief.R, belief.space)))
+    same(before, content((belief.transitions, belief.rewards, belief.space)))
 
 
 def test_weights_shared_by_transitions_and_rewards_stay_shared_in_a_copy():
     twin = started("own rewards").copy()
     twin.reserve(1000)
-    assert twin.T.weights.log is twin.R.weights.log
-    assert twin.T.weights.now is twin.R.weights.now
-    assert twin.T.weights.top is not twin.R.weights.top
+    assert twin.transitions.weights.log is twin.rewards.weights.log
+    assert twin.transitions.weights.now is twin.rewards.weights.now
+    assert twin.transitions.weights.top is not twin.rewards.weights.top

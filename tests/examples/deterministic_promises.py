@@ -35,9 +35,9 @@ assert np.array_equal(belief.predictive(0, 0), [0, 0, 0, 1])
 assert belief.sample(0).dense().max(axis=-1).min() == 1.0
 
 agent = bamdp.Agent(bamdp.DSS(n_policies=2, n_samples=2, n_steps=5, n_stages=2), **WORLD)
-before = agent.belief.T.outcome.copy()
+before = agent.belief.transitions.outcome.copy()
 plan = agent.plan(0)
-assert np.array_equal(agent.belief.T.outcome, before)
+assert np.array_equal(agent.belief.transitions.outcome, before)
 agent.save(sys.argv[1])
 assert repr(bamdp.Agent.load(sys.argv[1]).plan(0)) == repr(plan)
 

@@ -13,4 +13,4 @@ def evaluate_directly(rows, space, discount, solver):
 @kernel
 def solve_rows(rows, space, discount, tol, solver):
     """(rounds, spread) of a solution from zero."""
-    return solve(rows, space, discount, tol, 10_000, solver, False)
+    return solve(rows, space, discount, tol, solver, False)

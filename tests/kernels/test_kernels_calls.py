@@ -7,17 +7,17 @@ import call_kernels as kernels
 import numpy as np
 import pytest
 
-from bamdp._kernels.jit import Calls
+from bamdp._kernels.jit import KernelCalls
 
 
 def test_the_same_arguments_and_other_numbers_give_what_the_kernel_gives():
-    call, values = Calls(), np.arange(5.0)
+    call, values = KernelCalls(), np.arange(5.0)
     for i in (1, 2, 4):
         assert call(kernels.scaled, values, i) == kernels.scaled(values, i)
 
 
 def test_other_types_go_to_the_code_compiled_for_them():
-    call = Calls()
+    call = KernelCalls()
     whole, real, strided = np.arange(6), np.arange(6) + 0.5, (np.arange(12) + 0.25)[::2]
     locked = np.arange(6) + 0.75
     locked.flags.writeable = False
@@ -28,7 +28,7 @@ def test_other_types_go_to_the_code_compiled_for_them():
 
 
 def test_tuples_made_anew_of_arrays_alike_are_seen_through():
-    call = Calls()
+    call = KernelCalls()
     for start in range(3):
         pair = kernels.Pair(np.arange(start, start + 4.0), start)
         assert call(kernels.added, pair) == pair.values.sum() + start
@@ -37,20 +37,7 @@ def test_tuples_made_anew_of_arrays_alike_are_seen_through():
 
 
 def test_a_copy_begins_anew():
-    call = Calls()
+    call = KernelCalls()
     call(kernels.scaled, np.arange(3.0), 2)
     for twin in (copy.deepcopy(call), pickle.loads(pickle.dumps(call))):
         assert twin(kernels.scaled, np.arange(3.0), 2) == 2.0
-
-
-def test_what_is_derived_is_made_anew_only_for_another_object():
-    call, made = Calls(), []
-
-    def doubled(values):
-        made.append(values)
-        return [2 * v for v in values]
-
-    one, twin = [1, 2], [1, 2]
-    assert call.derived(doubled, one) is call.derived(doubled, one)
-    assert call.derived(doubled, twin) == [2, 4]
-    assert [values is one for values in made] == [True, False]

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import bamdp
-from bamdp._kernels import jit
+from bamdp._kernels import jit, numba_internals
 from bamdp._kernels.random import gamma_above_one, new_state
 
 CALLEE = """
@@ -237,12 +237,12 @@ def graze(herd, n):
 @pytest.mark.skipif(not jit.JIT, reason="nothing is compiled")
 def test_compiled_kernels_count_no_references():
     """``_nrt=False`` is private to Numba: should it fail, planning would be slow without a word."""
-    assert jit.OPTIONS["_nrt"] is False
-    assert jit.INLINED["_nrt"] is False
+    assert numba_internals.KERNEL_OPTIONS["_nrt"] is False
+    assert numba_internals.INLINED_OPTIONS["_nrt"] is False
     herd = Herd(np.ones(4))
     text = {}
     for runtime in (True, False):
-        compiled = numba.njit(**{**jit.OPTIONS, "_nrt": runtime})(graze)
+        compiled = numba.njit(**{**numba_internals.KERNEL_OPTIONS, "_nrt": runtime})(graze)
         assert compiled(herd, 4) == 4.0
         text[runtime] = "".join(compiled.inspect_llvm().values())
     assert "NRT_incref" in text[True] or "NRT_decref" in text[True]

@@ -32,7 +32,7 @@ def learned(belief):
     pairs = [(s, a) for s in range(belief.n_states) for a in range(belief.n_actions)]
     out = {f"predictive{pair}": belief.predictive(*pair) for pair in pairs}
     out |= {f"reward{pair}": np.array(belief.expected_reward(*pair)) for pair in pairs}
-    return out | _statistics((belief.T, belief.R), "")
+    return out | _statistics((belief.transitions, belief.rewards), "")
 
 
 def _statistics(state, path):

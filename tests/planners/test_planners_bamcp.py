@@ -11,17 +11,16 @@ import sys
 
 import numpy as np
 import pytest
-from belief_tree_checks import CASES, GAMMA, REWARDS, agent_in, exact, root_samples
+from history_tree_checks import CASES, GAMMA, REWARDS, agent_in, exact, root_samples
 from planner_checks import agent_of, check_promises, experience, learned
 from scipy import stats
 
 import bamdp
-from bamdp.beliefs import verbs
-from bamdp.planners import tree_search
-from bamdp.planners.bamcp import BAMCP
+from bamdp.planners.bamcp import BAMCP, DrawnRows
 from bamdp.planners.base import Transition
-from bamdp.planners.belief_tree import ROOT, find
-from bamdp.planners.tree_search import auto_depth
+from bamdp.planners.shared import tree_search
+from bamdp.planners.shared.history_tree import ROOT, find_node
+from bamdp.planners.shared.tree_search import Predictive, auto_depth
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -59,7 +58,7 @@ def test_rewards_in_the_history_are_worth_something_when_they_are_learned(monkey
     world = {"n_states": 1, "prior": bamdp.Dirichlet(), "rewards": bamdp.BetaBernoulli(), "discount": 0.95}
     planner = BAMCP(n_simulations=100_000, depth=6, exploration=1.0)
     with_rewards = bamdp.Agent(planner, n_actions=2, seed=0, **world).plan(0)
-    monkeypatch.setattr(tree_search, "MANY_REWARDS", 1)
+    monkeypatch.setattr(tree_search, "MANY_OUTCOMES", 1)
     without = bamdp.Agent(planner, n_actions=2, seed=0, **world).plan(0)
     assert without.details["nodes"] < with_rewards.details["nodes"]
     blind = 0.5 * (1 - 0.95**6) / 0.05
@@ -104,15 +103,15 @@ def test_a_known_mean_model_is_another_law():
 def test_growing_the_drawn_rows_changes_nothing(monkeypatch):
     planner = BAMCP(n_simulations=300, depth=6, root_sampling="rows")
     whole = agent_in("dirichlet", planner).plan(0)
-    monkeypatch.setattr("bamdp.planners.bamcp.ENTRIES_A_STEP", 1)
+    monkeypatch.setattr("bamdp.planners.bamcp.ENTRIES_PER_STEP", 1)
     grown = agent_in("dirichlet", planner).plan(0)
     assert repr(whole) == repr(grown)
 
 
 def test_the_world_is_chosen_by_the_belief():
-    worlds = {case: agent_in(case, BAMCP()).memory.world is not None for case in CASES}
+    worlds = {case: isinstance(agent_in(case, BAMCP()).memory.world.arrays, DrawnRows) for case in CASES}
     assert {case for case, drawn in worlds.items() if drawn} == {"models", "mixture"}
-    assert agent_in("models", BAMCP(root_sampling="predictive")).memory.world is None
+    assert agent_in("models", BAMCP(root_sampling="predictive")).memory.world.arrays == Predictive()
 
 
 def test_rewards_that_share_the_models_weights_are_not_drawn_apart():
@@ -163,7 +162,7 @@ def test_a_reused_tree_is_the_subtree_that_came_true():
     action = agent.act(0)
     tree = agent.memory.tree
     old = {name: getattr(tree, name).copy() for name in ("key", "reward", "visits", "tries", "value")}
-    node = int(find(tree, action * 3 + 2, 1.0, True)[0])
+    node = int(find_node(tree, action * 3 + 2, 1.0, True)[0])
     below = [node]
     for i in range(node + 1, int(tree.used[0])):
         if old["key"][i] // 6 in below:
@@ -176,7 +175,7 @@ def test_a_reused_tree_is_the_subtree_that_came_true():
     new_number = {i: k for k, i in enumerate(below)}
     for i in below[1:]:
         key = new_number[old["key"][i] // 6] * 6 + old["key"][i] % 6
-        assert find(tree, key, old["reward"][i], True)[0] == new_number[i]
+        assert find_node(tree, key, old["reward"][i], True)[0] == new_number[i]
     plan = agent.plan(2)
     assert sum(c.count for c in plan.candidates) == 2000 + old["visits"][node]
     assert plan.details["simulations"] == 2000
@@ -292,9 +291,9 @@ def test_rewards_of_any_range_are_fine():
 
 def test_rewards_without_an_enumeration_are_left_out_of_the_history(monkeypatch):
     belief = bamdp.Dirichlet().belief(2, 1, rewards=bamdp.BetaBernoulli())
-    assert BAMCP().start(belief, 0.9).by_reward
-    monkeypatch.delitem(verbs.n_outcomes.table, type(belief.R))
-    assert not BAMCP().start(belief, 0.9).by_reward
+    assert BAMCP().start(belief, 0.9).params.by_reward
+    monkeypatch.setattr(type(belief.rewards), "n_outcomes", None)
+    assert not BAMCP().start(belief, 0.9).params.by_reward
 
 
 def test_a_learned_transition_may_come_from_anywhere():
@@ -328,7 +327,7 @@ def test_bad_parameters_are_refused_by_name(bad):
 
 SCRIPT = """
 import bamdp
-from bamdp.planners.bamcp import BAMCP
+from bamdp.planners.bamcp import BAMCP, DrawnRows
 for sampling in ("predictive", "rows"):
     planner = BAMCP(n_simulations=60, depth=6, reuse_tree=True, root_sampling=sampling)
     world = dict(rewards=[0.0, 0.5, 1.0], n_states=3, n_actions=2)

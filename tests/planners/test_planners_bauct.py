@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from belief_tree_checks import CASES, agent_in, exact, root_samples
+from history_tree_checks import CASES, agent_in, exact, root_samples
 from planner_checks import check_promises
 from scipy import stats
 

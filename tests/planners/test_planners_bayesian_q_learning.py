@@ -10,12 +10,12 @@ from scipy import integrate, optimize, special, stats
 
 import bamdp
 from bamdp.planners import bayesian_q_learning as bql
-from bamdp.planners.bayesian_q_learning import BayesianQLearning, NormalGamma
+from bamdp.planners.bayesian_q_learning import BayesianQLearning, ReturnPosterior
 
 PRIORS = [
-    NormalGamma(0.3, 1.0, 2.0, 0.8),
-    NormalGamma(-2.0, 7.5, 1.2, 4.0),
-    NormalGamma(5.0, 0.1, 30.0, 11.0),
+    ReturnPosterior(0.3, 1.0, 2.0, 0.8),
+    ReturnPosterior(-2.0, 7.5, 1.2, 4.0),
+    ReturnPosterior(5.0, 0.1, 30.0, 11.0),
 ]
 
 
@@ -68,8 +68,10 @@ def test_without_a_future_an_agent_holds_the_exact_posterior_of_its_rewards(upda
     rewards = [1.0, 0.0, 1.0, 1.0]
     for r in rewards:
         agent.observe(0, 1, r, 2)
-    assert bql.pair(agent.memory, 0, 1) == pytest.approx(batch_posterior(prior, np.array(rewards)), rel=1e-12)
-    assert bql.pair(agent.memory, 0, 0) == prior
+    assert bql.pair_posterior(agent.memory, 0, 1) == pytest.approx(
+        batch_posterior(prior, np.array(rewards)), rel=1e-12
+    )
+    assert bql.pair_posterior(agent.memory, 0, 0) == prior
     assert agent.memory.visits.sum() == 4
 
 
@@ -80,7 +82,7 @@ def test_what_follows_a_terminal_state_is_worth_nothing_for_certain(update):
     for world in ({"terminal": [False, False, True]}, {}):
         agent = agent_of(planner, world)
         agent.observe(0, 1, 0.7, 2, terminated=True)
-        assert bql.pair(agent.memory, 0, 1) == pytest.approx(
+        assert bql.pair_posterior(agent.memory, 0, 1) == pytest.approx(
             batch_posterior(prior, np.array([0.7])), rel=1e-12
         )
 
@@ -90,9 +92,11 @@ def test_the_future_is_that_of_the_best_action_that_exists():
     agent = agent_of(planner, {"n_actions": 3, "action_mask": [[True] * 3, [True, True, False], [True] * 3]})
     agent.memory.mu0[1] = [1.0, 2.0, 50.0]
     agent.memory.beta[1] = [1.0, 4.0, 9.0]
-    expected = bql.moment_update(bql.pair(agent.memory, 0, 0), 0.5, 0.9, bql.pair(agent.memory, 1, 1))
+    expected = bql.moment_update(
+        bql.pair_posterior(agent.memory, 0, 0), 0.5, 0.9, bql.pair_posterior(agent.memory, 1, 1)
+    )
     agent.observe(0, 0, 0.5, 1)
-    assert bql.pair(agent.memory, 0, 0) == expected
+    assert bql.pair_posterior(agent.memory, 0, 0) == expected
 
 
 @pytest.mark.parametrize("prior", PRIORS)
@@ -162,11 +166,17 @@ def integrated(prior, r, discount, after):
 
 CASES = {
     "alike": (PRIORS[0], PRIORS[0]),
-    "sharp target, vague future": (NormalGamma(0.0, 50.0, 25.0, 0.01), NormalGamma(1.0, 0.5, 1.5, 40.0)),
-    "vague target, sharp future": (NormalGamma(0.0, 0.5, 1.5, 40.0), NormalGamma(1.0, 50.0, 25.0, 0.01)),
-    "far apart": (NormalGamma(-30.0, 2.0, 3.0, 1.0), NormalGamma(30.0, 2.0, 3.0, 1.0)),
-    "heavy tails": (NormalGamma(0.0, 1.0, 1.01, 1.0), NormalGamma(0.5, 1.0, 1.01, 1.0)),
-    "well known": (NormalGamma(3.0, 1e4, 5e3, 1e3), NormalGamma(3.2, 1e4, 5e3, 1e3)),
+    "sharp target, vague future": (
+        ReturnPosterior(0.0, 50.0, 25.0, 0.01),
+        ReturnPosterior(1.0, 0.5, 1.5, 40.0),
+    ),
+    "vague target, sharp future": (
+        ReturnPosterior(0.0, 0.5, 1.5, 40.0),
+        ReturnPosterior(1.0, 50.0, 25.0, 0.01),
+    ),
+    "far apart": (ReturnPosterior(-30.0, 2.0, 3.0, 1.0), ReturnPosterior(30.0, 2.0, 3.0, 1.0)),
+    "heavy tails": (ReturnPosterior(0.0, 1.0, 1.01, 1.0), ReturnPosterior(0.5, 1.0, 1.01, 1.0)),
+    "well known": (ReturnPosterior(3.0, 1e4, 5e3, 1e3), ReturnPosterior(3.2, 1e4, 5e3, 1e3)),
 }
 
 
@@ -204,7 +214,7 @@ def test_mixture_update_is_the_nearest_normal_gamma():
 
     best = bql.mixture_update(prior, r, discount, after)
     here = log_density(best)
-    for name in NormalGamma._fields:
+    for name in ReturnPosterior._fields:
         for factor in (0.9, 1.1):
             other = here - log_density(best._replace(**{name: factor * getattr(best, name)}))
             assert other.mean() > 5 * other.std() / math.sqrt(n), (name, factor)
@@ -212,7 +222,7 @@ def test_mixture_update_is_the_nearest_normal_gamma():
 
 def test_a_mixture_over_a_future_known_exactly_is_the_plain_posterior():
     prior = PRIORS[0]
-    sharp = NormalGamma(2.0, 1e9, 1e9, 1e-3)
+    sharp = ReturnPosterior(2.0, 1e9, 1e9, 1e-3)
     assert bql.mixture_update(prior, 0.4, 0.9, sharp) == pytest.approx(bql.observed(prior, 2.2), rel=1e-6)
 
 
@@ -239,12 +249,12 @@ def as_arrays(posteriors):
 
 STATES = {
     "three": [
-        NormalGamma(1.0, 2.0, 2.0, 1.0),
-        NormalGamma(0.8, 0.5, 1.2, 3.0),
-        NormalGamma(-1.0, 30.0, 16.0, 2.0),
+        ReturnPosterior(1.0, 2.0, 2.0, 1.0),
+        ReturnPosterior(0.8, 0.5, 1.2, 3.0),
+        ReturnPosterior(-1.0, 30.0, 16.0, 2.0),
     ],
-    "tie": [NormalGamma(1.0, 1.0, 2.0, 1.0), NormalGamma(1.0, 4.0, 2.0, 1.0)],
-    "far": [NormalGamma(10.0, 100.0, 50.0, 1.0), NormalGamma(0.0, 100.0, 50.0, 1.0)],
+    "tie": [ReturnPosterior(1.0, 1.0, 2.0, 1.0), ReturnPosterior(1.0, 4.0, 2.0, 1.0)],
+    "far": [ReturnPosterior(10.0, 100.0, 50.0, 1.0), ReturnPosterior(0.0, 100.0, 50.0, 1.0)],
 }
 
 
@@ -294,7 +304,7 @@ def test_sampling_chooses_as_often_as_an_action_is_best():
     """Pearson's chi-square against integrals; fixed seed, a correct program fails one in a million."""
     state = STATES["three"]
     agent = agent_of(BayesianQLearning(selection="sampling"), {"n_actions": 3})
-    for name, values in zip(NormalGamma._fields, as_arrays(state)):
+    for name, values in zip(ReturnPosterior._fields, as_arrays(state)):
         getattr(agent.memory, name)[1] = values
     laws = [law_of_mean(p) for p in state]
     best = [
@@ -327,19 +337,19 @@ def test_without_data_all_actions_are_chosen_alike():
 
 def test_the_default_prior_follows_from_the_range_of_returns():
     agent = agent_of(BayesianQLearning(spread=0.3), {"rewards": [-1.0, 0.0, 3.0]}, discount=0.9)
-    prior = bql.pair(agent.memory, 0, 0)
+    prior = bql.pair_posterior(agent.memory, 0, 0)
     assert prior.mu0 == pytest.approx(-10 + 0.2 * 40)
     assert math.sqrt(prior.variance) == pytest.approx(0.3 * 40)
     flat = agent_of(BayesianQLearning(spread=0.3), {"rewards": [1.0, 1.0, 1.0]}, discount=0.9)
-    assert math.sqrt(bql.pair(flat.memory, 0, 0).variance) == pytest.approx(3.0)
+    assert math.sqrt(bql.pair_posterior(flat.memory, 0, 0).variance) == pytest.approx(3.0)
 
 
-def test_rewards_without_bounds_need_a_prior_that_is_given(monkeypatch):
-    monkeypatch.setattr(bql, "_reward_range", lambda R: (-math.inf, math.inf))
+def test_rewards_without_bounds_need_a_prior_that_is_given():
+    unbounded = {"rewards": bamdp.NormalGamma()}
     with pytest.raises(ValueError, match="give mu0 and beta"):
-        agent_of(BayesianQLearning(mu0=0.0), {})
-    agent = agent_of(BayesianQLearning(mu0=0.0, beta=2.0), {})
-    assert bql.pair(agent.memory, 0, 0) == (0.0, 1.0, 2.0, 2.0)
+        agent_of(BayesianQLearning(mu0=0.0), unbounded)
+    agent = agent_of(BayesianQLearning(mu0=0.0, beta=2.0), unbounded)
+    assert bql.pair_posterior(agent.memory, 0, 0) == (0.0, 1.0, 2.0, 2.0)
 
 
 def test_plans_show_the_posterior():
@@ -347,7 +357,7 @@ def test_plans_show_the_posterior():
     for s in range(3):
         plan = agent.plan(s)
         for c in plan.candidates:
-            p = bql.pair(agent.memory, s, c.action)
+            p = bql.pair_posterior(agent.memory, s, c.action)
             assert (c.value, c.count) == (p.mu0, agent.memory.visits[s, c.action])
             assert c.spread == pytest.approx(law_of_mean(p).std())
         scores = [c.value + v for c, v in zip(plan.candidates, plan.details["vpi"])]
@@ -362,7 +372,7 @@ def test_keeps_the_promises_of_a_planner(selection, update, rewards, tmp_path):
     agent = experience(agent_of(planner, {"rewards": rewards}), 20)
     check_promises(agent, 1, tmp_path)
     twin = experience(agent_of(planner, {"rewards": rewards}), 20)
-    for name in (*NormalGamma._fields, "visits"):
+    for name in (*ReturnPosterior._fields, "visits"):
         np.testing.assert_array_equal(getattr(twin.memory, name), getattr(agent.memory, name))
     loaded = bamdp.Agent.load(tmp_path / "agent.npz")
     for one in (agent, loaded):

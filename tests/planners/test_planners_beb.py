@@ -12,7 +12,7 @@ from planner_checks import agent_of, check_promises, experience
 import bamdp
 from bamdp.planners.bayes_greedy import BayesGreedy
 from bamdp.planners.beb import BEB
-from bamdp.planners.bonus import EVERY_ROW
+from bamdp.planners.shared.bonus import EVERY_ROW
 
 S, A = 6, 3
 WORLD = {"n_states": S, "n_actions": A, "rewards": np.random.default_rng(5).random((S, A))}
@@ -139,17 +139,17 @@ def test_a_model_kept_row_by_row_is_the_model_written_at_once(name):
         a = a if rng.random() < 0.5 else int(rng.integers(A))
         s2 = int(rng.choice(S, p=agent.belief.predictive(s, a)))
         agent.observe(s, a, 0.0, s2)
-        one_by_one += agent.memory.changed == s * A + a
+        one_by_one += agent.memory.changed[0] == s * A + a
         s = s2
     agent.act(s)
     assert one_by_one == 200
-    kept = agent.memory.space.rows
-    agent.memory.changed = EVERY_ROW
+    kept = agent.memory.workspace.rows
+    agent.memory.changed[0] = EVERY_ROW
     used = kept.span[-1, 1]
     before = [kept.span.copy(), kept.index[:used].copy(), kept.prob[:used].copy(), kept.background.copy()]
     rewards = kept.reward.copy()
     agent.act(s)
-    after = agent.memory.space.rows
+    after = agent.memory.workspace.rows
     for x, y in zip(before, [after.span, after.index[:used], after.prob[:used], after.background]):
         assert np.array_equal(x, y)
     assert np.array_equal(rewards, after.reward)
@@ -166,7 +166,7 @@ def test_what_a_belief_learns_behind_the_agents_back_is_noticed():
         assert [c.value for c in agent.plan(s).candidates] == pytest.approx(values, abs=1e-6)
     agent.act(0)
     P, _ = mean_model(agent.belief)
-    assert dense_row(agent.memory.space.rows, 0, S) == pytest.approx(P[0, 0])
+    assert dense_row(agent.memory.workspace.rows, 0, S) == pytest.approx(P[0, 0])
 
 
 def test_terminal_states_are_worth_nothing_and_masked_actions_do_not_exist():
@@ -189,8 +189,8 @@ def test_a_new_terminal_state_is_taken_in():
     agent.act(0)
     agent.observe(0, 1, 1.0, 4, True)
     agent.act(0)
-    assert agent.memory.space.solver.values[4] == 0.0
-    assert agent.memory.space.rows.reward[4 * A : 5 * A].tolist() == [0.0] * A
+    assert agent.memory.workspace.solver.values[4] == 0.0
+    assert agent.memory.workspace.rows.reward[4 * A : 5 * A].tolist() == [0.0] * A
 
 
 def test_models_that_do_not_fit_at_first_are_given_room():

@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 import pytest
-from belief_tree_checks import CASES, agent_in, exact
+from history_tree_checks import CASES, agent_in, exact
 from planner_checks import agent_of, check_promises, experience
 
 import bamdp
@@ -32,9 +32,9 @@ def drawn(belief, stream, s, a, C):
     streams.open_stream(branch(stream, a), rng)
     out = {}
     for _ in range(C):
-        s2 = int(verbs.advance(belief.T, row, rng))
-        r = float(verbs.draw_reward(belief.R, row, s2, rng))
-        verbs.pop(belief.T)
+        s2 = int(verbs.advance(belief.transitions, row, rng))
+        r = float(verbs.draw_reward(belief.rewards, row, s2, rng))
+        verbs.pop(belief.transitions)
         out[s2, r] = out.get((s2, r), 0) + 1
     return out
 
@@ -50,11 +50,11 @@ def solve(belief, stream, s, steps, C, discount, leaf):
         total, row = 0.0, s * belief.n_actions + a
         for i, ((s2, r), n) in enumerate(drawn(belief, stream, s, a, C).items()):
             below = branch(branch(stream, a), C + i)
-            verbs.push(belief.T, row, s2)
-            verbs.push_reward(belief.R, row, s2, r)
+            verbs.push(belief.transitions, row, s2)
+            verbs.push_reward(belief.rewards, row, s2, r)
             total += n * (r + discount * solve(belief, below, s2, steps - 1, C, discount, leaf))
-            verbs.pop_reward(belief.R)
-            verbs.pop(belief.T)
+            verbs.pop_reward(belief.rewards)
+            verbs.pop(belief.transitions)
         best = max(best, total / C)
     return best
 
@@ -67,11 +67,11 @@ def solve_root(agent, s, leaf=0.0):
         row = s * belief.n_actions + a
         for c in range(planner.n_successors):
             s2, r, stream = int(tree.root_next[a, c]), float(tree.root_reward[a, c]), tree.root_stream[a, c]
-            verbs.push(belief.T, row, s2)
-            verbs.push_reward(belief.R, row, s2, r)
+            verbs.push(belief.transitions, row, s2)
+            verbs.push_reward(belief.rewards, row, s2, r)
             value = solve(belief, stream, s2, planner.depth - 1, planner.n_successors, agent.discount, leaf)
-            verbs.pop_reward(belief.R)
-            verbs.pop(belief.T)
+            verbs.pop_reward(belief.rewards)
+            verbs.pop(belief.transitions)
             out[a, c] = r + agent.discount * value
     return out
 
@@ -142,7 +142,7 @@ def test_successors_drawn_late_are_those_drawn_at_once():
     for table in (rewards, np.repeat(rewards[:, :, None], 3, axis=2)):
         planner = BFS3(n_successors=4, n_trajectories=MANY, depth=4, leaf="zero")
         agent = agent_of(planner, {"rewards": table})
-        assert planner._setting(agent.memory, agent.belief).by_action == (table.ndim == 2)
+        assert planner._params(agent.memory, agent.belief).by_action == (table.ndim == 2)
         plans.append(bounds(agent, 0)[1])
     np.testing.assert_allclose(*plans, atol=1e-12)
 
@@ -233,7 +233,7 @@ def test_same_seed_same_plan_and_another_seed_another():
 
 def test_rewards_without_a_range_are_refused(monkeypatch):
     belief = bamdp.Dirichlet().belief(2, 1, rewards=bamdp.BetaBernoulli())
-    monkeypatch.delitem(verbs.reward_range.table, type(belief.R))
+    monkeypatch.setattr(type(belief.rewards), "reward_range", (-math.inf, math.inf))
     with pytest.raises(ValueError, match="BetaBernoulli"):
         BFS3().start(belief, 0.9)
 

@@ -58,7 +58,7 @@ def test_solves_the_optimistic_model_exactly(name, world):
 
 def agent_counts(agent):
     """Observations of each pair, as the belief keeps them."""
-    T = agent.belief.T
+    T = agent.belief.transitions
     total = T.total if hasattr(T, "total") else T.counts.rows[:, 3]
     return np.asarray(total).reshape(S, A)
 
@@ -69,7 +69,7 @@ def test_for_dirichlet_rows_a_hope_is_as_good_as_the_observations():
     for s in range(S):
         plan = agent.plan(s)
         agent.act(s)
-        values = agent.memory.space.solver.values
+        values = agent.memory.workspace.solver.values
         for candidate in plan.candidates:
             best = -np.inf
             for s2 in range(S):
@@ -86,10 +86,10 @@ def test_the_count_of_the_sparse_prior_is_the_harmonic_mean_over_support_sizes()
     agent = experience(agent_of(BOLT(eta=2.0, tol=1e-8), WORLD, prior=PRIORS["sparse"]), 40)
     alpha = agent.belief.prior.alpha
     c = np.zeros((S, A))
-    for row, (start, k0, _, n) in enumerate(agent.belief.T.counts.rows):
+    for row, (start, k0, _, n) in enumerate(agent.belief.transitions.counts.rows):
         p = agent.belief.predictive(row // A, row % A)
         if n:  # ν(i seen) = (α + n_i) E[1/(kα+n)]
-            s2, n_i = agent.belief.T.counts.pool[start]
+            s2, n_i = agent.belief.transitions.counts.pool[start]
             c[row // A, row % A] = (alpha + n_i) / p[s2]
         else:
             weights = np.arange(1, S + 1.0) ** -2

@@ -13,10 +13,20 @@ import numpy as np
 import pytest
 
 import bamdp
-from bamdp.planners import bootstrapped_dqn, ensemble
+from bamdp.planners import bootstrapped_dqn
 from bamdp.planners.base import Transition
-from bamdp.planners.bootstrapped_dqn import BootstrappedDQN, Learner, Replay
-from bamdp.planners.ensemble import ABSENT, UNMET, Networks, adam, backward, draw_networks, forward, like
+from bamdp.planners.bootstrapped_dqn import BootstrappedDQN, DQNLearner, Replay
+from bamdp.planners.shared import networks as networks_module
+from bamdp.planners.shared.networks import (
+    ABSENT,
+    UNMET,
+    Networks,
+    adam,
+    backward,
+    draw_networks,
+    forward,
+    like,
+)
 
 DATA = Path(__file__).parent / "data"
 SMALL = BootstrappedDQN(n_networks=3, n_hidden=8, batch_size=16, min_replay=16, replay_size=50)
@@ -63,7 +73,7 @@ def test_training_gives_the_original_s_parameters():
     now, scale = part(data, "now"), np.float32(5.0)
     every = np.arange(10)
     target = part(data, "target")
-    learner = Learner(
+    learner = DQNLearner(
         now=now,
         moments=(like(now), like(now)),
         prior=scale * forward(part(data, "prior"), every)[2],
@@ -231,7 +241,7 @@ def test_bad_parameters_are_refused_by_name(name, value):
         BootstrappedDQN(**{name: value})
 
 
-@pytest.mark.parametrize("module", [bootstrapped_dqn, ensemble])
+@pytest.mark.parametrize("module", [bootstrapped_dqn, networks_module])
 def test_examples_in_docstrings_run(module):
     assert doctest.testmod(module).failed == 0
 

@@ -70,7 +70,7 @@ def test_plan_shows_each_action_at_its_best_model(planner):
         plan = agent.plan(s)
         agent.act(s)
         P, r = drawn(agent)
-        values = agent.memory.models.space.solver.values
+        values = agent.memory.models.arrays.solver.values
         q = np.array([action_values(P[k], r[k], values, agent.discount)[s] for k in range(3)])
         assert [c.value for c in plan.candidates] == pytest.approx(q.max(axis=0), abs=1e-6)
         assert [c.spread for c in plan.candidates] == pytest.approx(q.std(axis=0, ddof=1), abs=1e-6)
@@ -130,7 +130,7 @@ def test_a_new_terminal_state_calls_for_a_draw(planner):
     agent.observe(0, 1, 0.0, 2, True)
     agent.act(0)
     assert agent.memory.n_draws == 2
-    assert agent.memory.models.space.solver.values[2] == 0.0
+    assert agent.memory.models.arrays.solver.values[2] == 0.0
     agent.observe(0, 1, 0.0, 2, True)  # known by now
     agent.act(0)
     assert agent.memory.n_draws == 2
@@ -247,7 +247,7 @@ def test_epsilon_sets_the_number_of_samples_of_each_pair():
     agent = agent_of(SBOSS(n_models=K, epsilon=epsilon), WORLD, prior=PRIORS["full"])
     experience(agent, 200)
     counts = full_alpha(S, A)
-    T = agent.belief.T
+    T = agent.belief.transitions
     for row in range(S * A):
         for i in range(T.start[row], T.start[row + 1]):
             counts[row // A, row % A, T.index[i]] += T.count[i]
@@ -256,9 +256,9 @@ def test_epsilon_sets_the_number_of_samples_of_each_pair():
         [[(dirichlet_moments(counts[s, a])[1] ** 2).max() for a in range(A)] for s in range(S)]
     )
     number = np.clip(np.ceil(largest / epsilon), 1, K).astype(int)
-    assert np.array_equal(agent.memory.models.number.reshape(S, A), number)
+    assert np.array_equal(agent.memory.models.arrays.number.reshape(S, A), number)
     assert len(np.unique(number)) > 2
-    allowed = agent.memory.models.merged.allowed.reshape(S, K, A)
+    allowed = agent.memory.models.arrays.space.allowed.reshape(S, K, A)
     assert np.array_equal(allowed.sum(axis=1), number)
     assert [c.count for c in agent.plan(2).candidates] == number[2].tolist()
 
@@ -267,7 +267,7 @@ def test_without_epsilon_every_pair_has_k_samples_and_with_a_huge_one_a_single_o
     for epsilon, expected in ((None, 4), (1e9, 1), (1e-9, 4)):
         agent = experience(agent_of(SBOSS(n_models=4, epsilon=epsilon), WORLD), 30)
         agent.act(0)
-        assert (agent.memory.models.merged.allowed.reshape(S, 4, A).sum(axis=1) == expected).all()
+        assert (agent.memory.models.arrays.space.allowed.reshape(S, 4, A).sum(axis=1) == expected).all()
 
 
 # --- promises ---------------------------------------------------------------------------------------------
@@ -294,8 +294,8 @@ def test_terminal_states_are_worth_nothing_and_masked_actions_do_not_exist(plann
     assert [c.action for c in agent.plan(0).candidates] == [0]
     for s in range(5):
         assert mask[s, agent.act(s)]
-    assert agent.memory.models.space.solver.values[5] == 0.0
-    assert agent.memory.models.space.solver.values.max() < 1 / (1 - agent.discount)
+    assert agent.memory.models.arrays.solver.values[5] == 0.0
+    assert agent.memory.models.arrays.solver.values.max() < 1 / (1 - agent.discount)
 
 
 @pytest.mark.parametrize("planner", BOTH)

@@ -198,10 +198,10 @@ def test_models_that_do_not_fit_at_first_are_drawn_again():
     mdp = bamdp.FiniteMDP(rng.dirichlet(np.ones(40), size=(40, 2)), rng.random((40, 2)))
     planner = bamdp.DSS(n_policies=2, n_samples=2, n_steps=3, leaf="upper")
     agents = [agent_of(planner, bamdp.Dirichlet(alpha=1.0), mdp, seed=7) for _ in range(2)]
-    small = len(agents[0].memory.space.rows.index)
+    small = len(agents[0].memory.workspace.rows.index)
     actions = [[agent.act(s) for s in range(10)] for agent in agents]
     assert actions[0] == actions[1]
-    assert len(agents[0].memory.space.rows.index) > small
+    assert len(agents[0].memory.workspace.rows.index) > small
 
 
 def test_a_policy_is_followed_for_replan_every_steps_and_dropped_at_an_end():
@@ -285,8 +285,8 @@ def test_a_state_that_turns_out_to_end_episodes_is_worth_nothing_from_then_on(ge
     for _ in range(20):
         agent.observe(0, 1, 0.1, 0)
         agent.act(0)
-    assert agent.memory.space.solver.values[1] > 1.0
+    assert agent.memory.workspace.solver.values[1] > 1.0
     for _ in range(20):
         agent.observe(0, 0, 0.0, 1, True)
     assert {agent.act(0) for _ in range(20)} == {1}
-    assert agent.memory.space.solver.values[1] == 0.0
+    assert agent.memory.workspace.solver.values[1] == 0.0

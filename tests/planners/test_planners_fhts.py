@@ -12,7 +12,6 @@ from exact_beliefs import World, bayes_optimal, beta_bernoulli, dirichlet, finit
 from planner_checks import agent_of, check_promises, experience
 
 import bamdp
-from bamdp.beliefs import verbs
 from bamdp.planners.fhts import FHTS
 
 GAMMA = F(9, 10)
@@ -276,7 +275,7 @@ def test_information_is_worth_more_the_longer_it_can_be_used():
 
 def test_growing_the_table_changes_nothing(monkeypatch):
     whole = bandit_agent(14, 0.9).plan(0)
-    monkeypatch.setattr("bamdp.planners.fhts.FIRST_ROOM", 4)
+    monkeypatch.setattr("bamdp.planners.fhts.FIRST_SLOTS", 4)
     grown = bandit_agent(14, 0.9).plan(0)
     assert [c.value for c in grown.candidates] == [c.value for c in whole.candidates]
     assert grown.details["hyper_states"] == whole.details["hyper_states"]
@@ -295,10 +294,10 @@ def test_too_many_hyper_states_are_refused_with_a_cure():
 
 def test_rewards_that_cannot_be_enumerated_are_refused(monkeypatch):
     belief = bamdp.Dirichlet().belief(2, 1, rewards=bamdp.BetaBernoulli())
-    monkeypatch.setitem(verbs.n_outcomes.table, type(belief.R), lambda R: 0)
+    monkeypatch.setattr(type(belief.rewards), "n_outcomes", 0)
     with pytest.raises(ValueError, match="enumerate"):
         FHTS(2).start(belief, 0.9)
-    monkeypatch.delitem(verbs.n_outcomes.table, type(belief.R))
+    monkeypatch.setattr(type(belief.rewards), "n_outcomes", None)
     with pytest.raises(ValueError, match="BetaBernoulli"):
         FHTS(2).start(belief, 0.9)
 

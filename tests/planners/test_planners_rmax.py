@@ -1,13 +1,10 @@
 """R-max: optimism until known, the frequencies afterwards, and a solution only when something has become known."""
 
-import math
-
 import numpy as np
 import pytest
 from planner_checks import agent_of, check_promises, experience
 
 import bamdp
-from bamdp.planners import rmax
 from bamdp.planners.rmax import RMax
 
 
@@ -160,18 +157,17 @@ def test_rows_that_do_not_fit_at_first_are_given_room():
     S = 60
     P, R, rng = np.full((S, 1, S), 1 / S), np.linspace(0, 1, S)[:, None], np.random.default_rng(0)
     agent = agent_of(RMax(known_after=80, tol=1e-8), {"n_states": S, "n_actions": 1, "rewards": R})
-    before = len(agent.memory.space.rows.index)
+    before = len(agent.memory.workspace.rows.index)
     seen = teach(agent, P, R, 80, rng)
     values = bamdp.policy_iteration(bamdp.FiniteMDP(seen, R), 0.9).values
     assert [agent.plan(s).value for s in range(S)] == pytest.approx(values, abs=1e-5)
     agent.act(0)
-    assert len(agent.memory.space.rows.index) > before
+    assert len(agent.memory.workspace.rows.index) > before
 
 
-def test_rewards_without_bounds_are_refused(monkeypatch):
-    monkeypatch.setattr(rmax, "highest_reward", lambda R: math.inf)
+def test_rewards_without_bounds_are_refused():
     with pytest.raises(ValueError, match="RMax needs a largest reward"):
-        agent_of(RMax(), {})
+        agent_of(RMax(), {"rewards": bamdp.NormalGamma()})
 
 
 @pytest.mark.parametrize("refine", [False, True])

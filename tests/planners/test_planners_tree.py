@@ -9,7 +9,7 @@ import pytest
 from planner_checks import agent_of, check_promises, experience, learned
 
 import bamdp
-from bamdp.planners.tree import CHOICE, HYPER_STATE, NONE, ROOT, TreeBuilder
+from bamdp.planners.views.tree import CHOICE, HYPER_STATE, NONE, ROOT, TreeBuilder
 
 ENDS = {"terminal": [False, False, True]}
 BETA = {"rewards": bamdp.BetaBernoulli()}
@@ -218,11 +218,11 @@ def test_a_model_that_does_not_fit_at_first_gives_the_same_tree():
     worlds = {"n_states": 40, "rewards": np.linspace(0, 1, 40)}
     planner = bamdp.DSS(n_policies=2, n_samples=2, n_steps=5, n_stages=2)
     agent = agent_of(planner, {}, prior=prior, **worlds)
-    room = len(agent.memory.space.rows.index)
+    room = len(agent.memory.workspace.rows.index)
     plan = agent.plan(3, tree=True)
     assert repr(plan) == repr(agent.plan(3))
     agent.act(3)
-    assert len(agent.memory.space.rows.index) > room
+    assert len(agent.memory.workspace.rows.index) > room
 
 
 def test_a_plan_that_is_only_followed_has_no_tree():

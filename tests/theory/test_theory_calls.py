@@ -11,7 +11,7 @@ import sys
 import pytest
 
 import bamdp
-from bamdp.planners import dss_python
+from bamdp.planners.views import dss as dss_view
 from bamdp.theory import bamcp_calls, dss_calls, fhts_histories, sparse_sampling_calls
 
 
@@ -33,7 +33,7 @@ def test_dss_counts_are_those_of_the_tree(N, M, H):
 
 def test_the_planner_in_python_makes_as_many_policies_and_steps(monkeypatch):
     steps, policies = [], []
-    really = dss_python.roll_out
+    really = dss_view.roll_out
 
     def counted(*arguments):
         done = really(*arguments)
@@ -44,7 +44,7 @@ def test_the_planner_in_python_makes_as_many_policies_and_steps(monkeypatch):
         policies.append(1)
         return bamdp.policy_iteration(mdp, discount).policy
 
-    monkeypatch.setattr(dss_python, "roll_out", counted)
+    monkeypatch.setattr(dss_view, "roll_out", counted)
     planner = bamdp.DSS(n_policies=2, n_samples=3, n_steps=4, n_stages=2, generator=generator)
     env = bamdp.make_env("chain")
     agent = bamdp.Agent(

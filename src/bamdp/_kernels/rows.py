@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bamdp._serial import known
+from bamdp._serial import saveable
 
 
-@known
+@saveable
 class Rows(NamedTuple):
     """A model as arrays. A sampled one may be filled row by row: ``span[row, 0] < 0`` means "not drawn yet"."""
 
@@ -25,7 +25,7 @@ class Rows(NamedTuple):
     reward: np.ndarray  # float64 [S*A]: expected reward E[r | s, a]
 
 
-@known
+@saveable
 class Space(NamedTuple):
     """What is known about the world in any case."""
 

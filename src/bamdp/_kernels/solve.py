@@ -1,6 +1,6 @@
 """The solver that planners call many times a step: modified policy iteration on sampled models.
 
-A sampled model is solved from the running mean of the solutions before it (``usual``): the last one
+A sampled model is solved from the running mean of the solutions before it (``solution_mean``): the last one
 alone has shortcuts of its own, which the next model must first unlearn. Each round (1) improves the policy by one
 Jacobi sweep, done without branches on running sums: Σ_j≤i p_j V(s_j) over all entries of the model in one go, of
 which a row's value is a difference (rows of random length would cost a mispredicted branch each), (2) in the first
@@ -25,7 +25,7 @@ import numpy as np
 
 from bamdp._kernels.jit import inner, primitive
 from bamdp._kernels.sweeps import average
-from bamdp._serial import known
+from bamdp._serial import saveable
 
 EVALUATIONS = 8  # Gauss–Seidel evaluation sweeps a round, at most
 HASTY_ROUNDS, HASTY_EVALUATIONS = 3, 2  # the first policies are not worth more
@@ -36,11 +36,12 @@ FEW_STATES, FEW_IF_DENSE = 12, 32  # worlds of so many states are evaluated by e
 DENSE = 3  # where a row leads to one in so many states
 SLOWEST = 0.98  # largest ρ that is trusted
 PATIENT = 50  # rounds after which rounding may be what keeps the changes apart
-MEMORY = 30  # solutions that the running mean looks back on
+MEAN_WINDOW = 30  # solutions that the running mean looks back on
 TRUSTED = 10  # rounds with extrapolation; a policy that still flips then is left to the contraction
+MAX_ROUNDS = 100_000  # a bound that rounding errors alone could reach
 
 
-@known
+@saveable
 class Solver(NamedTuple):
     """Workspace of :func:`solve`. ``values`` is the warm start and the result."""
 
@@ -58,7 +59,9 @@ class Solver(NamedTuple):
     background: np.ndarray  # float64 [S], times the discount
     reward: np.ndarray  # float64 [S]
     change: np.ndarray  # float64 [S]: changes of the last sweep
-    usual: np.ndarray  # float64 [S + 1]: running mean of the solutions of sampled models, and their number
+    solution_mean: (
+        np.ndarray
+    )  # float64 [S + 1]: running mean of the solutions of sampled models, and their number
     matrix: np.ndarray  # float64 [S, S + 1] for at most FEW_IF_DENSE states, else empty
 
 
@@ -79,7 +82,7 @@ def new_solver(n_states: int, room: int) -> Solver:
         background=np.zeros(n_states),
         reward=np.zeros(n_states),
         change=np.zeros(n_states),
-        usual=np.zeros(n_states + 1),
+        solution_mean=np.zeros(n_states + 1),
         matrix=np.zeros((n_states, n_states + 1) if n_states <= FEW_IF_DENSE else (0, 0)),
     )
 
@@ -268,21 +271,22 @@ def _evaluate_directly(rows, space, discount, solver):
 
 
 @primitive
-def _start_as_usual(solver):
+def _start_from_mean(solver):
+    """Begin from the running mean of earlier solutions, if there is one."""
     n_states = solver.values.shape[0]
-    if solver.usual[n_states] > 0.0:
+    if solver.solution_mean[n_states] > 0.0:
         for s in range(n_states):
-            solver.values[s] = solver.usual[s]
+            solver.values[s] = solver.solution_mean[s]
 
 
 @primitive
-def _remember(solver):
+def _update_mean(solver):
     """Take the solution into the running mean."""
     n_states = solver.values.shape[0]
-    number = min(solver.usual[n_states] + 1.0, MEMORY)
-    solver.usual[n_states] = number
+    number = min(solver.solution_mean[n_states] + 1.0, MEAN_WINDOW)
+    solver.solution_mean[n_states] = number
     for s in range(n_states):
-        solver.usual[s] += (solver.values[s] - solver.usual[s]) / number
+        solver.solution_mean[s] += (solver.values[s] - solver.solution_mean[s]) / number
 
 
 @inner
@@ -297,25 +301,26 @@ def _rounding(rows, values, n_rows):
 
 
 @inner
-def solve(rows, space, discount, tol, max_rounds, solver, usual):
-    """Solve a model from ``solver.values``; the optimal values and policy stand there afterwards.
+def solve(rows, space, discount, tol, solver, sampled):
+    """Solve a model from ``solver.values``; the optimal values and policy stand in ``solver`` afterwards.
 
-    With ``usual`` it is one of many models drawn from a belief, and is started from their running mean instead.
+    With ``sampled`` it is one of many models drawn from a belief, and is started from the running mean of their
+    solutions instead.
 
     The rows must stand one after the other from the first entry on, as the models of a belief do.
 
     Returns (rounds, spread): the policy loses at most γ/(1−γ) times the spread, which is at most ``tol``
-    unless ``max_rounds`` came first, or ``tol`` is below what rounding leaves of values so large.
+    unless MAX_ROUNDS came first, or ``tol`` is below what rounding leaves of values so large.
     """
     values = solver.values
-    if usual:
-        _start_as_usual(solver)
+    if sampled:
+        _start_from_mean(solver)
     n_states, n_actions = space.allowed.shape
     n_rows = n_states * n_actions
     dense = DENSE * rows.span[n_rows - 1, 1] > n_states * n_rows
     directly = n_states <= FEW_STATES or (n_states <= FEW_IF_DENSE and dense)
     low, high = 0.0, np.inf
-    for rounds in range(1, max_rounds + 1):
+    for rounds in range(1, MAX_ROUNDS + 1):
         if rounds == PATIENT:
             tol = max(tol, _rounding(rows, values, n_rows))
         low, high, changed = _improve(rows, space, discount, solver)
@@ -324,8 +329,8 @@ def solve(rows, space, discount, tol, max_rounds, solver, usual):
         for s in range(values.shape[0]):
             values[s] = 0.0 if space.terminal[s] else solver.scratch[s] + middle
         if proven:
-            if usual:
-                _remember(solver)
+            if sampled:
+                _update_mean(solver)
             return rounds, high - low
         if directly:
             _evaluate_directly(rows, space, discount, solver)
@@ -336,4 +341,4 @@ def solve(rows, space, discount, tol, max_rounds, solver, usual):
             _copy_policy_rows(rows, space, discount, solver)
         most = HASTY_EVALUATIONS if rounds <= HASTY_ROUNDS else EVALUATIONS
         _evaluate_copy(solver, most, REDUCTION * max(high, -low), rounds <= TRUSTED)
-    return max_rounds, high - low
+    return MAX_ROUNDS, high - low

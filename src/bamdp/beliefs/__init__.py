@@ -1,14 +1,15 @@
 """Priors, the beliefs that they become, and reward models."""
 
-from bamdp.beliefs.base import Belief, Prior, RewardModel
-from bamdp.beliefs.bernoulli import BetaBernoulli
-from bamdp.beliefs.dirichlet import Dirichlet
-from bamdp.beliefs.finite import FiniteModels
-from bamdp.beliefs.mixture import Mixture
-from bamdp.beliefs.normal import NormalGamma
-from bamdp.beliefs.rewards import KnownRewards
-from bamdp.beliefs.sparse import SparseDirichlet
-from bamdp.beliefs.values import FiniteRewards
+from bamdp.beliefs.base import Prior, RewardModel
+from bamdp.beliefs.belief import Belief
+from bamdp.beliefs.rewards.bernoulli import BetaBernoulli
+from bamdp.beliefs.rewards.finite import FiniteRewards
+from bamdp.beliefs.rewards.known import KnownRewards
+from bamdp.beliefs.rewards.normal import NormalGamma
+from bamdp.beliefs.transitions.dirichlet import Dirichlet
+from bamdp.beliefs.transitions.finite import FiniteModels
+from bamdp.beliefs.transitions.mixture import Mixture
+from bamdp.beliefs.transitions.sparse import SparseDirichlet
 
 __all__ = [
     "Belief",

@@ -1,42 +1,132 @@
-"""The arrays of posteriors, seen from outside of kernels: to make room, to copy, to take a reward away."""
+"""The arrays of a belief: the bundle that kernels are given, and what is done to it outside of kernels.
+
+A posterior over transitions or rewards is a NamedTuple of arrays. Kernels use it through the verbs of
+:mod:`bamdp.beliefs.verbs`; Python makes room in it (:func:`with_room`) and asks what it can do. What it can do is
+declared where its class is defined, by :func:`transition_posterior` or :func:`reward_posterior`, so that planners
+need to know no class.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from functools import singledispatch
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from bamdp._kernels.rows import Space
+from bamdp._serial import saveable
+
+C = TypeVar("C", bound=type)
+
+
+@saveable
+class BeliefArrays(NamedTuple):
+    """A belief as kernels see it."""
+
+    transitions: Any  # a posterior over transitions, with the verbs from ``draw`` to ``commit``
+    rewards: Any  # a posterior over rewards, with the verbs from ``draw_reward`` on
+    space: Space  # which states are terminal and which actions exist
+
+
+def transition_posterior(**declared: Any) -> Callable[[C], C]:
+    """Declare what a posterior over transitions can do; the class can then be saved, too.
+
+    Parameters
+    ----------
+    independent_rows
+        A transition from (s, a) changes no other row (default: False).
+    counts_transitions
+        It counts transitions: the verb ``concentration`` is defined (default: False).
+
+    What depends on the instance is defined in the class as a property of that name.
+    """
+    return _declare({"independent_rows": False, "counts_transitions": False}, declared)
+
+
+def reward_posterior(**declared: Any) -> Callable[[C], C]:
+    """Declare what a posterior over rewards can do; the class can then be saved, too.
+
+    Parameters
+    ----------
+    certain
+        Rewards are known, there is nothing to learn (default: False).
+    by_next_state
+        Rewards depend on the next state (default: True).
+    independent_rows
+        A reward of (s, a) changes what is expected of no other row (default: True).
+    shares_weights
+        Its weights over alternatives are those of the transitions: one cannot be drawn without the other
+        (default: False).
+    n_outcomes
+        How many different rewards can follow a transition, for planners that enumerate them; None for infinitely
+        many (default: None). Where it is a number, the verb ``outcome`` is defined.
+    reward_range
+        (lowest, highest) expected reward of any model (default: unbounded).
+
+    What depends on the instance is defined in the class as a property of that name.
+    """
+    defaults = {
+        "certain": False,
+        "by_next_state": True,
+        "independent_rows": True,
+        "shares_weights": False,
+        "n_outcomes": None,
+        "reward_range": (-math.inf, math.inf),
+    }
+    return _declare(defaults, declared)
+
+
+def _declare(defaults: dict[str, Any], declared: dict[str, Any]) -> Callable[[C], C]:
+    unknown = sorted(declared.keys() - defaults.keys())
+    if unknown:
+        raise TypeError(f"unknown declaration {unknown[0]!r} (known: {', '.join(defaults)})")
+
+    def declare(cls: C) -> C:
+        for name, value in {**defaults, **declared}.items():
+            if name not in vars(cls):
+                setattr(cls, name, value)
+        return saveable(cls)
+
+    return declare
+
 
 @singledispatch
-def with_room(state: Any, depth: int) -> Any:
-    """The same posterior with room for ``depth`` more pushes than it now holds."""
-    raise TypeError(f"{type(state).__name__} is no belief state")
+def with_room(posterior: Any, depth: int) -> Any:
+    """Return the same posterior with room for ``depth`` more pushes than it now holds."""
+    raise TypeError(f"{type(posterior).__name__} is not a posterior; register with_room for it")
 
 
 @singledispatch
-def pay_nothing(state: Any, row: int) -> None:
+def pay_nothing(rewards: Any, row: int) -> None:
     """Let a row of a reward posterior be known to pay nothing."""
     raise ValueError(
-        f"{type(state).__name__} says what models pay, and does not say that beginning again pays nothing; with "
+        f"{type(rewards).__name__} says what models pay, and does not say that beginning again pays nothing; with "
         "objective='lifetime' give a reward model or known rewards"
     )
 
 
-def kept(old: Any, new: Any) -> Any:
-    """``old`` if ``new`` is made of the same arrays: Numba need not look at it again."""
-    same = all(x is y if not isinstance(x, tuple) else kept(x, y) is x for x, y in zip(old, new))
+@singledispatch
+def shared_weights(transitions: Any) -> list[Any]:
+    """Return the weights over alternatives that all rows of a posterior share; none, if its rows are independent."""
+    return []
+
+
+def same_arrays(old: Any, new: Any) -> Any:
+    """Return ``old`` if ``new`` is made of the same arrays, so that Numba need not look at it again; else ``new``."""
+    same = all(x is y if not isinstance(x, tuple) else same_arrays(x, y) is x for x, y in zip(old, new))
     return old if same else new
 
 
-def copy_state(state: Any, seen: dict[int, Any] | None = None) -> Any:
-    """A deep copy of nested NamedTuples of arrays; an array that stands twice is copied once."""
-    seen = {} if seen is None else seen
-    if isinstance(state, np.ndarray):
-        if id(state) not in seen:
-            seen[id(state)] = state.copy()
-        return seen[id(state)]
-    if isinstance(state, tuple):
-        parts = [copy_state(x, seen) for x in state]
-        return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
-    return state
+def copy_arrays(value: Any, copies: dict[int, Any] | None = None) -> Any:
+    """Return a deep copy of nested NamedTuples of arrays; an array that stands in two places is copied once."""
+    copies = {} if copies is None else copies
+    if isinstance(value, np.ndarray):
+        if id(value) not in copies:
+            copies[id(value)] = value.copy()
+        return copies[id(value)]
+    if isinstance(value, tuple):
+        parts = [copy_arrays(x, copies) for x in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    return value

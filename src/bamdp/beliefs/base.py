@@ -10,21 +10,10 @@ from numpy.typing import ArrayLike
 
 from bamdp import _checks
 from bamdp._kernels.rows import Space
-from bamdp.beliefs.arrays import copy_state, pay_nothing, with_room
+from bamdp.beliefs.arrays import BeliefArrays, pay_nothing
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.episodes import new_episodes
 from bamdp.mdp.build import read_space
-
-__all__ = [
-    "Belief",
-    "Prior",
-    "RewardModel",
-    "check_bounds",
-    "check_by",
-    "copy_state",
-    "pay_nothing",
-    "with_room",
-]
 
 
 class RewardModel(ABC):
@@ -37,18 +26,18 @@ class RewardModel(ABC):
     def check(self, reward: float) -> None:
         """Refuse a reward that this model can never produce."""
 
-    def refusal(self, reward: float) -> str:
+    def refusal(self, reward: float) -> str | None:
         """Why a reward that passed :meth:`check` has probability 0 by now, and what to do."""
         return f"{self} gives probability 0 to reward {reward}; use a model that allows it"
 
 
 def check_by(by: Any) -> str:
-    """What rewards depend on: ``"pair"`` or ``"next"``."""
+    """Return what rewards depend on, ``"pair"`` or ``"next"``; refuse anything else."""
     return _checks.one_of(by, "by", ("pair", "next"))
 
 
 def check_bounds(bounds: Any) -> tuple[float, float] | None:
-    """(lowest, highest) reward, or None."""
+    """Return (lowest, highest) reward, or None; refuse anything else."""
     if bounds is None:
         return None
     if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
@@ -66,9 +55,18 @@ class Prior(ABC):
     def state(self, n_states: int, n_actions: int) -> Any:
         """The posterior before any observation, as a NamedTuple of arrays."""
 
-    def own_rewards(self, n_states: int, n_actions: int, state: Any) -> Any:
-        """The reward posterior that comes with the prior itself, if any (see FiniteModels)."""
+    def rewards_of_models(
+        self, n_states: int, n_actions: int, transitions: Any
+    ) -> tuple[RewardModel, Any] | None:
+        """The reward model that comes with the prior itself and its posterior, if any (see FiniteModels)."""
         return None
+
+    def movement_posterior(self, transitions: Any) -> Any:
+        """The posterior by whose means and standard deviations SBOSS measures how far a row has moved.
+
+        It shares its arrays with ``transitions``, and is ``transitions`` itself unless a prior knows better.
+        """
+        return transitions
 
     def belief(
         self,
@@ -81,7 +79,7 @@ class Prior(ABC):
         end: int | None = None,
         objective: str = "episode",
     ) -> Belief:
-        """The posterior that lives: no data yet.
+        """The belief before any observation.
 
         Parameters
         ----------
@@ -102,21 +100,22 @@ class Prior(ABC):
         """
         S = _checks.integer(n_states, "n_states")
         A = _checks.integer(n_actions, "n_actions")
-        T = self.state(S, A)
-        R: Any
-        model: RewardModel | None = None
-        if rewards is None:
-            R = self.own_rewards(S, A, T)
-            rewards = None if R is not None else np.zeros((S, A))
-        if rewards is not None:
-            from bamdp.beliefs.rewards import as_reward_model
+        transitions = self.state(S, A)
+        from_prior = self.rewards_of_models(S, A, transitions) if rewards is None else None
+        if from_prior is not None:
+            model, reward_posterior = from_prior
+        else:
+            from bamdp.beliefs.rewards.known import as_reward_model
 
-            model = as_reward_model(rewards)
-            R = model.state(S, A)
+            model = as_reward_model(np.zeros((S, A)) if rewards is None else rewards)
+            reward_posterior = model.state(S, A)
         space = self.space(S, A, terminal, action_mask)
-        belief = Belief(self, model, T, R, space, new_episodes(objective, end, space.terminal))
-        if belief.episodes.again and pay_nothing.dispatch(type(R)) is pay_nothing.dispatch(object):
-            pay_nothing(R, 0)  # says why not
+        arrays = BeliefArrays(transitions, reward_posterior, space)
+        belief = Belief(self, model, arrays, new_episodes(objective, end, space.terminal))
+        if belief.episodes.again and pay_nothing.dispatch(type(reward_posterior)) is pay_nothing.dispatch(
+            object
+        ):
+            pay_nothing(reward_posterior, 0)  # says why not
         for state in np.flatnonzero(belief.episodes.ends):
             belief._close(int(state))
         return belief

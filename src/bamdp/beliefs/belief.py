@@ -1,8 +1,10 @@
 """A belief: the posterior that lives.
 
-A :class:`Belief` holds a transition posterior ``T`` and a reward posterior ``R``, both NamedTuples of arrays
+A :class:`Belief` holds a posterior over transitions and one over rewards, both NamedTuples of arrays
 that kernels understand (see :mod:`bamdp.beliefs.verbs`), and what is known in any case: which states are
-terminal and which actions exist. How episodes end and begin again is told in :mod:`bamdp.beliefs.episodes`.
+terminal and which actions exist. Together they are its ``arrays``, the one argument by which a kernel is given a
+belief; :meth:`Belief.run` is the one way in which planners call kernels. How episodes end and begin again is told in
+:mod:`bamdp.beliefs.episodes`.
 """
 
 from __future__ import annotations
@@ -10,29 +12,45 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks, _serial
-from bamdp._kernels.jit import Calls
+from bamdp._kernels.jit import KernelCalls
 from bamdp._kernels.random import as_state
-from bamdp._kernels.rows import Rows, Space
-from bamdp.beliefs import observing, verbs
-from bamdp.beliefs.arrays import copy_state, kept, pay_nothing, with_room
+from bamdp._kernels.rows import Space
+from bamdp.beliefs import kernels, verbs
+from bamdp.beliefs.arrays import (
+    BeliefArrays,
+    copy_arrays,
+    pay_nothing,
+    same_arrays,
+    shared_weights,
+    with_room,
+)
 from bamdp.beliefs.episodes import BEGIN_AGAIN, Episodes, new_episodes
-from bamdp.beliefs.models import empty_rows, mean_model, sample_model
-from bamdp.beliefs.weights import weights_of
+from bamdp.beliefs.kernels import empty_rows, mean_model, sample_model
 from bamdp.mdp.model import FiniteMDP
 
 if TYPE_CHECKING:
     from bamdp.beliefs.base import Prior, RewardModel
 
-CHUNK = 1024  # observations taken in one go by observe_many
+CHUNK = 1024  # observations that observe_many takes at a time
 SPARE = 64  # real observations for which room is made at a time
 MOST_ENTRIES = 1 << 30  # of a sampled model: 12 GB
-AS_IT_IS = nullcontext()  # nothing to guard
+
+
+class Room(Protocol):
+    """Arrays that a kernel writes to, and that can be made larger."""
+
+    @property
+    def arrays(self) -> Any:
+        """What the kernel is given."""
+
+    def grow(self) -> None:
+        """Make ``arrays`` larger; what does not matter for the result may be lost."""
 
 
 class Belief:
@@ -50,28 +68,54 @@ class Belief:
     def __init__(
         self,
         prior: Prior,
-        reward_model: RewardModel | None,
-        T: Any,
-        R: Any,
-        space: Space,
+        reward_model: RewardModel,
+        arrays: BeliefArrays,
         episodes: Episodes | None = None,
     ) -> None:
         self.prior = prior
         self.reward_model = reward_model
-        self.T = T
-        self.R = R
-        self.space = space
+        self.arrays = arrays
+        space = arrays.space
         self.n_states, self.n_actions = map(int, space.allowed.shape)
         self.log_evidence = 0.0
         self.n_observed = 0
-        self.call = Calls()  # of kernels on the arrays of this belief
+        self.call = KernelCalls()  # of kernels on the arrays of this belief
         self.n_changes = 0  # how often the space has changed
         self.episodes = new_episodes("episode", None, space.terminal) if episodes is None else episodes
+        self._movement: tuple[BeliefArrays, BeliefArrays] | None = None  # arrays and what was made of them
         self._room = 0  # simulated transitions that fit, until so many real ones have been seen
         self._room_until = 0
 
     def __repr__(self) -> str:
         return f"<Belief {self.prior} after {self.n_observed} transitions, S={self.n_states}, A={self.n_actions}>"
+
+    @property
+    def transitions(self) -> Any:
+        """The posterior over transitions, a NamedTuple of arrays."""
+        return self.arrays.transitions
+
+    @property
+    def rewards(self) -> Any:
+        """The posterior over rewards, a NamedTuple of arrays."""
+        return self.arrays.rewards
+
+    @property
+    def space(self) -> Space:
+        """Which states are terminal and which actions exist."""
+        return self.arrays.space
+
+    @property
+    def independent_rows(self) -> bool:
+        """Whether a transition of (s, a) and its reward tell nothing about any other pair."""
+        return bool(self.transitions.independent_rows and self.rewards.independent_rows)
+
+    @property
+    def movement_arrays(self) -> BeliefArrays:
+        """The belief with the posterior by which movement is measured (:meth:`Prior.movement_posterior`)."""
+        if self._movement is None or self._movement[0] is not self.arrays:
+            transitions = self.prior.movement_posterior(self.transitions)
+            self._movement = self.arrays, self.arrays._replace(transitions=transitions)
+        return self._movement[1]
 
     # --- learning ---------------------------------------------------------------------------------------
 
@@ -81,7 +125,7 @@ class Belief:
         if terminated:
             s2 = self.episodes.end if self.episodes.end is not None else self._possible_end(s2, s)
         closes = terminated and not self.episodes.ends[s2]
-        with self._all_or_nothing() if closes and self.episodes.again else AS_IT_IS:
+        with self._all_or_nothing() if closes and self.episodes.again else nullcontext():
             self._learn(s, a, r, s2)
             self.episodes.acted[s] = True
             if closes:
@@ -100,7 +144,7 @@ class Belief:
             self._check_start(state, s)
         for i, state in enumerate(ends):
             # one start is one piece of evidence, in however many rows it is kept
-            with self._without_evidence() if i else AS_IT_IS:
+            with self._without_evidence() if i else nullcontext():
                 self._learn(state, BEGIN_AGAIN, 0.0, s)
         self.episodes.starts[s] += 1
 
@@ -125,16 +169,16 @@ class Belief:
 
     def _learn(self, s: int, a: int, r: float, s2: int) -> None:
         self.reserve(1)
-        log_p = self.call(observing.observe, self.T, self.R, s * self.n_actions + a, s2, r)
+        log_p = self.call(kernels.observe, self.arrays, s * self.n_actions + a, s2, r)
         if log_p == -math.inf:
             raise ValueError(self._refusal(s, a, r, s2))
         self.log_evidence += log_p
         self.n_observed += 1
 
     def _refusal(self, s: int, a: int, r: float, s2: int) -> str:
-        if self.reward_model is not None and self.predictive(s, a)[s2] > 0.0:
-            return self.reward_model.refusal(r)
-        return (
+        """Why a transition has probability 0, and what to do."""
+        reason = self.reward_model.refusal(r) if self.predictive(s, a)[s2] > 0.0 else None
+        return reason or (
             f"the prior gives probability 0 to going from state {s} by action {a} to state {s2} with reward {r}; "
             "use a prior that allows it"
         )
@@ -159,14 +203,14 @@ class Belief:
         self.space.allowed[state] = False
         self.space.allowed[state, BEGIN_AGAIN] = True
         row = state * self.n_actions + BEGIN_AGAIN
-        pay_nothing(self.R, row)
+        pay_nothing(self.rewards, row)
         if not self.predictive(state, BEGIN_AGAIN).any():
             raise ValueError(
                 f"{self.prior} knows nothing that follows state {state}, which ends episodes; for objective='lifetime' "
                 "use a prior that learns, such as Dirichlet, or models in which the state named end leads to a start"
             )
         counted = self.episodes.ends.sum() > 1
-        with self._without_evidence() if counted else AS_IT_IS:
+        with self._without_evidence() if counted else nullcontext():
             for start in np.flatnonzero(self.episodes.starts).tolist():
                 for _ in range(self.episodes.starts[start]):
                     self._check_start(state, start)
@@ -184,10 +228,10 @@ class Belief:
     def _without_evidence(self) -> Iterator[None]:
         """What is learned inside was evidence elsewhere already, and is none for the prior's alternatives now."""
         before = self.log_evidence
-        shared = [(weights.log.copy(), weights.now.copy()) for weights in weights_of(self.T)]
+        shared = [(weights.log.copy(), weights.now.copy()) for weights in shared_weights(self.transitions)]
         yield
         self.log_evidence = before
-        for weights, (log, now) in zip(weights_of(self.T), shared):
+        for weights, (log, now) in zip(shared_weights(self.transitions), shared):
             weights.log[:], weights.now[:] = log, now
 
     @contextmanager
@@ -197,11 +241,16 @@ class Belief:
         try:
             yield
         except ValueError:
-            for own, old in zip(self.space, before.space):
-                own[:] = old
+            for array, old in zip(self.space, before.space):
+                array[:] = old
             vars(self.episodes).update(vars(before.episodes))
-            vars(self).update({**vars(before), "space": self.space, "episodes": self.episodes})
+            self._take_over(before)
             raise
+
+    def _take_over(self, other: Belief) -> None:
+        """Become what ``other``, a copy, is; the arrays of the space and the episodes stay the same objects."""
+        arrays = other.arrays._replace(space=self.space)
+        vars(self).update({**vars(other), "arrays": arrays, "episodes": self.episodes})
 
     def observe_many(
         self, s: ArrayLike, a: ArrayLike, r: ArrayLike, s2: ArrayLike, terminated: ArrayLike | None = None
@@ -232,15 +281,15 @@ class Belief:
         for begin in range(0, len(row), CHUNK):
             part = slice(begin, begin + CHUNK)
             after.reserve(len(row[part]))
-            done, log_p = observing.observe_many(after.T, after.R, row[part], nexts[part], rewards[part])
+            done, log_p = kernels.observe_many(after.arrays, row[part], nexts[part], rewards[part])
             after.log_evidence += log_p
             after.n_observed += done
             if done < len(row[part]):
                 i = begin + done
                 why = after._refusal(int(states[i]), int(actions[i]), float(rewards[i]), int(nexts[i]))
                 raise ValueError(f"transition {i}: {why}")
-        with self._all_or_nothing() if ends.any() and self.episodes.again else AS_IT_IS:
-            vars(self).update({**vars(after), "space": self.space, "episodes": self.episodes})
+        with self._all_or_nothing() if ends.any() and self.episodes.again else nullcontext():
+            self._take_over(after)
             self.episodes.acted[states] = True
             for state in np.unique(nexts[ends]).tolist():
                 if not self.episodes.ends[state]:
@@ -258,9 +307,8 @@ class Belief:
         bad = np.flatnonzero(~np.isfinite(r))
         if len(bad):
             raise ValueError(f"r[{bad[0]}] must be a finite number, got {r[bad[0]]}")
-        if self.reward_model is not None:
-            for reward in np.unique(r).tolist():
-                self.reward_model.check(reward)
+        for reward in np.unique(r).tolist():
+            self.reward_model.check(reward)
         bad = np.flatnonzero(~self.space.allowed[s, a])
         if len(bad):
             raise ValueError(f"a[{bad[0]}] = {a[bad[0]]} does not exist in state {s[bad[0]]} (action_mask)")
@@ -287,8 +335,7 @@ class Belief:
         if not self.space.allowed[s, a]:
             raise ValueError(f"action {a} does not exist in state {s} (action_mask)")
         r = _checks.real(r, "reward")
-        if self.reward_model is not None:
-            self.reward_model.check(r)
+        self.reward_model.check(r)
         return s, a, s2, r
 
     # --- asking -----------------------------------------------------------------------------------------
@@ -308,7 +355,7 @@ class Belief:
         room = 64
         while True:
             index, prob = np.empty(room, np.int32), np.empty(room)
-            end, background, reward = observing.mean_row(self.T, self.R, row, index, prob)
+            end, background, reward = kernels.predictive_row(self.arrays, row, index, prob)
             if end != verbs.NO_ROOM:
                 break
             room *= 4
@@ -319,54 +366,90 @@ class Belief:
     @property
     def weights(self) -> NDArray[np.float64]:
         """Posterior weights of the models of a FiniteModels or the components of a Mixture."""
-        if not hasattr(self.T, "weights"):
+        weights = shared_weights(self.transitions)
+        if not weights:
             raise AttributeError(f"{self.prior} has no weights; they belong to FiniteModels and Mixture")
-        return np.array(self.T.weights.now)
+        return np.array(weights[0].now)
 
     def sample(self, rng: Any) -> FiniteMDP:
         """A model drawn from the posterior. ``rng``: a numpy Generator, or anything that seeds one."""
-        rows = self._fill(sample_model, as_state(rng))
-        return FiniteMDP.from_rows(rows, self._known())
+        return self._as_mdp(sample_model, as_state(rng))
 
     def mean(self) -> FiniteMDP:
         """The posterior mean model: rows are the predictives, rewards the expected ones."""
-        return FiniteMDP.from_rows(self._fill(mean_model), self._known())
+        return self._as_mdp(mean_model, None)
 
-    def _known(self) -> Space:
-        return Space(self.space.terminal.copy(), self.space.allowed.copy())
+    def _as_mdp(self, fill: Any, rng: NDArray[np.uint64] | None) -> FiniteMDP:
+        """A model that the kernel ``fill`` writes, as one that owns its arrays."""
+        room = ModelRoom(self)
+        end = self.run(fill, room, rng=rng)
+        rows = room.arrays
+        rows = rows._replace(index=rows.index[:end].copy(), prob=rows.prob[:end].copy())
+        return FiniteMDP.from_rows(rows, copy_arrays(self.space))
 
-    def _fill(self, fill: Any, *rng: NDArray[np.uint64]) -> Rows:
-        room = 16 * self.n_states * self.n_actions
+    # --- calling kernels --------------------------------------------------------------------------------
+
+    def run(
+        self,
+        kernel: Any,
+        room: Room,
+        *args: Any,
+        depth: int = 0,
+        rng: NDArray[np.uint64] | None = None,
+        arrays: BeliefArrays | None = None,
+        resumes: bool = False,
+    ) -> Any:
+        """Call a kernel with this belief, with as much room as it needs, and return what it returns.
+
+        The kernel is called as ``kernel(belief.arrays, room.arrays, *args)``, with ``rng`` last if it is given. If it
+        returns NO_ROOM, which it may do at any time after it has popped what it pushed, the room is made larger, the
+        random state is put back, and the kernel is called again: the result does not depend on the room there was.
+
+        Parameters
+        ----------
+        kernel
+            Compiled code that writes its results to its arguments and returns a number.
+        room
+            The arrays that may turn out to be too small.
+        *args
+            Whatever else the kernel is given.
+        depth
+            How many simulated transitions the kernel pushes at most.
+        rng
+            The random state that the kernel draws from.
+        arrays
+            Another view of this belief, such as ``movement_arrays``, to give to the kernel.
+        resumes
+            The kernel goes on where it stopped, and has put the random state back to there itself.
+        """
+        self.reserve(depth)
+        if rng is not None:
+            args = (*args, rng)
+            before = rng.copy()
         while True:
-            if room > MOST_ENTRIES:
-                raise MemoryError(
-                    f"a model drawn from {self.prior} has more than {room // 4} possible transitions; use a "
-                    "prior with fewer outcomes a row, such as SparseDirichlet, or a smaller alpha"
-                )
-            rows = empty_rows(self.n_states * self.n_actions, room)
-            state = [x.copy() for x in rng]
-            end = fill(self.T, self.R, self.space, rows, *state)
-            if end != verbs.NO_ROOM:
-                for mine, used in zip(rng, state):
-                    mine[:] = used
-                return rows._replace(index=rows.index[:end].copy(), prob=rows.prob[:end].copy())
-            room *= 4
+            status = self.call(kernel, arrays or self.arrays, room.arrays, *args)
+            if status != verbs.NO_ROOM:
+                return status
+            room.grow()
+            if rng is not None and not resumes:
+                rng[:] = before
 
     # --- keeping ----------------------------------------------------------------------------------------
 
     def reserve(self, depth: int) -> None:
-        """Make room for ``depth`` simulated transitions on top of what is there."""
+        """Make room for ``depth`` simulated transitions on top of what was observed."""
         if depth > self._room or self.n_observed >= self._room_until:
             self._room = max(depth, self._room)
             self._room_until = self.n_observed + SPARE
-            self.T = kept(self.T, with_room(self.T, self._room + SPARE))
-            self.R = kept(self.R, with_room(self.R, self._room + SPARE))
+            depth = self._room + SPARE
+            larger = BeliefArrays(
+                with_room(self.transitions, depth), with_room(self.rewards, depth), self.space
+            )
+            self.arrays = same_arrays(self.arrays, larger)
 
     def copy(self) -> Belief:
         """An independent belief in the same state."""
-        T, R = copy_state((self.T, self.R))
-        space, episodes = copy_state(self.space), self.episodes.copy()
-        twin = Belief(self.prior, self.reward_model, T, R, space, episodes)
+        twin = Belief(self.prior, self.reward_model, copy_arrays(self.arrays), self.episodes.copy())
         twin.log_evidence = self.log_evidence
         twin.n_observed, twin.n_changes = self.n_observed, self.n_changes
         return twin
@@ -381,17 +464,29 @@ class Belief:
         return _serial.load(path, Belief)
 
 
-_serial.known(
+class ModelRoom:
+    """Room for one model of a belief's size."""
+
+    def __init__(self, belief: Belief) -> None:
+        self.belief = belief
+        self.arrays = empty_rows(belief.n_states * belief.n_actions, 16 * belief.n_states * belief.n_actions)
+
+    def grow(self) -> None:
+        """Four times as many entries."""
+        entries = len(self.arrays.index)
+        if 4 * entries > MOST_ENTRIES:
+            raise MemoryError(
+                f"a model drawn from {self.belief.prior} has more than {entries} possible transitions; use a "
+                "prior with fewer outcomes per row, such as SparseDirichlet, or a smaller alpha"
+            )
+        self.arrays = empty_rows(len(self.arrays.reward), 4 * entries)
+
+
+_serial.saveable(
     Belief,
-    take=lambda b: {
-        "prior": b.prior,
-        "reward_model": b.reward_model,
-        "T": b.T,
-        "R": b.R,
-        "space": b.space,
-        "log_evidence": b.log_evidence,
-        "n_observed": b.n_observed,
-        "episodes": b.episodes,
+    take=lambda belief: {
+        name: getattr(belief, name)
+        for name in ("prior", "reward_model", "arrays", "log_evidence", "n_observed", "episodes")
     },
     make=lambda parts: _restored(**parts),
 )

@@ -1,8 +1,9 @@
-"""What every belief can do inside a kernel: short verbs, each chosen by the belief's NamedTuple class.
+"""What every belief can do inside a kernel: short verbs, each chosen by the NamedTuple class of a posterior.
 
-A transition belief ``T`` is a NamedTuple of arrays; ``row`` is ``s * A + a``. Simulated transitions are
-pushed and popped in last-in-first-out order, so a belief on a branch of a planning tree is never cloned. The
-caller reserves room for the deepest branch before it enters a kernel (``Belief.reserve``).
+``T`` is a posterior over transitions, ``R`` one over rewards, both NamedTuples of arrays (the fields ``transitions``
+and ``rewards`` of :class:`~bamdp.beliefs.arrays.BeliefArrays`); ``row`` is ``s * A + a``. Simulated transitions are
+pushed and popped in last-in-first-out order, so a belief on a branch of a planning tree is never cloned. The caller
+reserves room for the deepest branch before it enters a kernel (``Belief.reserve``).
 
 Rows need not be independent: ``choose`` first draws whatever all rows of one sampled model share (which model
 of a finite set, which component of a mixture), and ``sample_row`` then draws a row given that choice. Rows
@@ -13,7 +14,8 @@ from __future__ import annotations
 
 from bamdp._kernels.jit import generic
 
-NO_ROOM = -1  # a row did not fit: the caller grows its arrays and starts the plan again
+DONE = 0  # a kernel has done its work
+NO_ROOM = -1  # something did not fit: Belief.run makes more room and calls the kernel again
 
 
 @generic
@@ -77,7 +79,7 @@ def moments_row(T, row, index, mean, variance, at):
 def concentration(T, row):
     """n₀ + n: the prior count of a row plus what was observed. The harmonic mean where a row is a mixture.
 
-    Only for priors that count: there is none for a finite set of models.
+    Only for posteriors that declare ``counts_transitions``: there is none for a finite set of models.
     """
 
 
@@ -135,15 +137,8 @@ def commit_reward(R, row):
 
 
 @generic
-def reward_range(R):
-    """(lowest, highest) expected reward that any model gives."""
-
-
-@generic
-def n_outcomes(R):
-    """How many different rewards can follow one transition (planners that enumerate need it finite)."""
-
-
-@generic
 def outcome(R, row, s2, i):
-    """(reward, probability) of the i-th outcome after ``row`` → ``s2``, which has been pushed already."""
+    """(reward, probability) of the i-th outcome after ``row`` → ``s2``, which has been pushed already.
+
+    Only for posteriors that declare ``n_outcomes``.
+    """

@@ -8,29 +8,29 @@ from typing import NamedTuple
 from bamdp import _checks
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import improve
-from bamdp._serial import known
+from bamdp._serial import saveable
 from bamdp.generators.base import Generator, generate
 from bamdp.mdp.rtdp import run_trials
 
-MAX_ROUNDS = 10_000
+MAX_SWEEPS = 10_000  # of value iteration
 SETTLED = 1e-6  # trials end when one changes no value by more
 
 
-@known
+@saveable
 class PIState(NamedTuple):
     """Parameters of policy iteration."""
 
     tol: float
 
 
-@known
+@saveable
 class VIState(NamedTuple):
     """Parameters of value iteration."""
 
     tol: float
 
 
-@known
+@saveable
 class RTDPState(NamedTuple):
     """Parameters of real-time dynamic programming."""
 
@@ -38,7 +38,7 @@ class RTDPState(NamedTuple):
     n_trials: int
 
 
-@known
+@saveable
 @dataclass(frozen=True, kw_only=True)
 class PI(Generator):
     """Policy iteration: the optimal policy of the sampled model.
@@ -59,7 +59,7 @@ class PI(Generator):
         return PIState(float(self.tol))
 
 
-@known
+@saveable
 @dataclass(frozen=True, kw_only=True)
 class VI(Generator):
     """Value iteration: Jacobi sweeps until their changes differ by at most ``tol`` (as for :class:`PI`)."""
@@ -73,7 +73,7 @@ class VI(Generator):
         return VIState(float(self.tol))
 
 
-@known
+@saveable
 @dataclass(frozen=True, kw_only=True)
 class RTDP(Generator):
     """Real-time dynamic programming (Barto, Bradtke & Singh 1995) from the state to be acted in.
@@ -103,12 +103,12 @@ class RTDP(Generator):
 
 @generate.register(PIState)
 def _policy_iteration(G, rows, space, discount, s, solver, rng):
-    solve(rows, space, discount, G.tol, MAX_ROUNDS, solver, True)
+    solve(rows, space, discount, G.tol, solver, True)
 
 
 @generate.register(VIState)
 def _value_iteration(G, rows, space, discount, s, solver, rng):
-    for _ in range(MAX_ROUNDS):
+    for _ in range(MAX_SWEEPS):
         low, high = improve(rows, space, discount, solver.values, solver.scratch, solver.policy)
         spread = high - low
         middle = 0.5 * (high + low) * discount / (1.0 - discount) if spread <= G.tol else 0.0

@@ -21,8 +21,8 @@ from bamdp.planners.rmax import RMax
 from bamdp.planners.sboss import SBOSS
 from bamdp.planners.sparse_sampling import SparseSampling
 from bamdp.planners.thompson import ThompsonSampling
-from bamdp.planners.tree import Tree
 from bamdp.planners.vbrb import VBRB
+from bamdp.planners.views.tree import Tree
 
 __all__ = [
     "BAMCP",

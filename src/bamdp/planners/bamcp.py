@@ -1,9 +1,9 @@
 """BAMCP: Bayes-adaptive Monte Carlo planning (Guez, Silver & Dayan, NIPS 2012; JAIR 48, 2013).
 
-UCT over histories (:mod:`bamdp.planners.tree_search` has the recursion) in which the belief is never updated inside
-the tree: each simulation draws one model from the *root's* posterior and moves in it, and rows of the model are only
-drawn when the simulation comes to them. Conditioning happens by itself: the simulations that reach a history are
-those whose models produced it.
+UCT over histories (:mod:`bamdp.planners.shared.tree_search` has the recursion) in which the belief is never updated
+inside the tree: each simulation draws one model from the *root's* posterior and moves in it, and rows of the model
+are only drawn when the simulation comes to them. Conditioning happens by itself: the simulations that reach a history
+are those whose models produced it.
 
 **One law, two ways to draw it.** Let μ ~ β and s' ~ μ(· | s, a) along a simulation. By the chain rule, and for
 *every* belief, the law of the path is the product of predictives, each given all that came before:
@@ -40,51 +40,59 @@ import numpy as np
 from bamdp import _checks
 from bamdp._kernels.random import below, uniform
 from bamdp._kernels.rows import Rows
-from bamdp._serial import known
+from bamdp._serial import saveable
 from bamdp.beliefs import verbs
-from bamdp.beliefs.base import Belief
-from bamdp.beliefs.models import empty_rows
-from bamdp.beliefs.own_rewards import OwnRewards
-from bamdp.planners.tree_search import Memory, Predictive, TreeSearch, begin, finish, move
+from bamdp.beliefs.belief import Belief
+from bamdp.beliefs.kernels import empty_rows
+from bamdp.beliefs.verbs import NO_ROOM
+from bamdp.planners.shared.tree_search import (
+    Predictive,
+    TreeSearch,
+    begin_simulation,
+    finish_simulation,
+    move,
+)
 
 ROOT_SAMPLING = ("auto", "rows", "predictive")
-ENTRIES_A_STEP = 16  # room to begin with
+ENTRIES_PER_STEP = 16  # room to begin with
 NOT_DRAWN = -1
-CHOICE, N_DRAWN, END = 0, 1, 2  # entries of DrawnRows.now
+SHARED_CHOICE, N_DRAWN, END = 0, 1, 2  # entries of DrawnRows.now
 
 
-@known
+@saveable
 class DrawnRows(NamedTuple):
     """A model of the root's posterior, as far as the simulation has looked at it."""
 
-    T: Any
     rows: Rows  # rewards are not used
     drawn: np.ndarray  # int64 [D]: which rows have been drawn
     now: np.ndarray  # int64 [3]: what the rows share, how many rows were drawn, used entries
-    n_states: int
+
+    def with_more_room(self) -> DrawnRows:
+        """Four times as many entries."""
+        return self._replace(rows=empty_rows(len(self.rows.reward), 4 * len(self.rows.index)))
 
 
-@begin.register(DrawnRows)
-def _begin(W, rng):
-    W.now[CHOICE] = verbs.choose(W.T, rng)
-    W.now[N_DRAWN] = 0
-    W.now[END] = 0
+@begin_simulation.register(DrawnRows)
+def _begin(world, belief, rng):
+    world.now[SHARED_CHOICE] = verbs.choose(belief.transitions, rng)
+    world.now[N_DRAWN] = 0
+    world.now[END] = 0
 
 
 @move.register(DrawnRows)
-def _move(W, row, rng):
-    rows = W.rows
+def _move(world, belief, row, rng):
+    rows = world.rows
     if rows.span[row, 0] == NOT_DRAWN:
-        at = W.now[END]
-        end, background = verbs.sample_row(W.T, W.now[CHOICE], row, rows.index, rows.prob, at, rng)
-        if end == verbs.NO_ROOM:
-            return np.int64(verbs.NO_ROOM)
+        at, choice = world.now[END], world.now[SHARED_CHOICE]
+        end, background = verbs.sample_row(belief.transitions, choice, row, rows.index, rows.prob, at, rng)
+        if end == NO_ROOM:
+            return np.int64(NO_ROOM)
         rows.span[row, 0] = at
         rows.span[row, 1] = end
         rows.background[row] = background
-        W.drawn[W.now[N_DRAWN]] = row
-        W.now[N_DRAWN] += 1
-        W.now[END] = end
+        world.drawn[world.now[N_DRAWN]] = row
+        world.now[N_DRAWN] += 1
+        world.now[END] = end
     x = uniform(rng)
     possible = NOT_DRAWN
     for i in range(rows.span[row, 0], rows.span[row, 1]):
@@ -94,17 +102,17 @@ def _move(W, row, rng):
         if rows.prob[i] > 0.0:
             possible = i
     if rows.background[row] > 0.0 or possible == NOT_DRAWN:
-        return np.int64(below(rng, W.n_states))
+        return np.int64(below(rng, belief.space.terminal.shape[0]))
     return np.int64(rows.index[possible])  # rounding
 
 
-@finish.register(DrawnRows)
-def _finish(W, n):
-    for i in range(W.now[N_DRAWN]):
-        W.rows.span[W.drawn[i], 0] = NOT_DRAWN
+@finish_simulation.register(DrawnRows)
+def _finish(world, belief, n):
+    for i in range(world.now[N_DRAWN]):
+        world.rows.span[world.drawn[i], 0] = NOT_DRAWN
 
 
-@known
+@saveable
 @dataclass(frozen=True, kw_only=True)
 class BAMCP(TreeSearch):
     """Bayes-adaptive Monte Carlo planning.
@@ -140,24 +148,15 @@ class BAMCP(TreeSearch):
         super().__post_init__()
         _checks.one_of(self.root_sampling, "root_sampling", ROOT_SAMPLING)
 
-    def start(self, belief: Belief, discount: float) -> Memory:
-        shared = isinstance(belief.R, OwnRewards)
+    def _world(self, belief: Belief, depth: int) -> Any:
+        shared = belief.rewards.shares_weights
         if shared and self.root_sampling == "rows":
             raise ValueError(
                 'root_sampling="rows" cannot draw the rewards that come with a finite set of models; use "auto" '
                 'or "predictive", which have the same law'
             )
-        memory = super().start(belief, discount)
-        weighted = hasattr(belief.T, "weights") and not shared
+        weighted = not belief.transitions.independent_rows and not shared
         if self.root_sampling == "rows" or (self.root_sampling == "auto" and weighted):
-            rows = empty_rows(belief.n_states * belief.n_actions, ENTRIES_A_STEP * memory.depth)
-            drawn, now = np.zeros(memory.depth, np.int64), np.zeros(3, np.int64)
-            memory.world = DrawnRows(None, rows, drawn, now, belief.n_states)
-        return memory
-
-    def _world(self, memory: Memory, belief: Belief) -> Any:
-        return Predictive(belief.T) if memory.world is None else memory.world._replace(T=belief.T)
-
-    def _grow_world(self, memory: Memory) -> None:
-        old = memory.world.rows
-        memory.world = memory.world._replace(rows=empty_rows(len(old.reward), 4 * len(old.index)))
+            rows = empty_rows(belief.n_states * belief.n_actions, ENTRIES_PER_STEP * depth)
+            return DrawnRows(rows, drawn=np.zeros(depth, np.int64), now=np.zeros(3, np.int64))
+        return Predictive()

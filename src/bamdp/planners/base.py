@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bamdp.beliefs.base import Belief
+from bamdp.beliefs.belief import Belief
 
 if TYPE_CHECKING:
-    from bamdp.planners.tree import Tree
+    from bamdp.planners.views.tree import Tree
 
 
 class Transition(NamedTuple):
@@ -74,6 +74,11 @@ def greedy(values: np.ndarray) -> int:
     2
     """
     return int((values == np.fmax.reduce(values)).argmax())
+
+
+def action_candidates(values: np.ndarray) -> tuple[Candidate, ...]:
+    """Actions with exact values as candidates; NaN stands for an action that does not exist."""
+    return tuple(Candidate(a, float(q), spread=0.0) for a, q in enumerate(values) if not np.isnan(q))
 
 
 class Planner(ABC):

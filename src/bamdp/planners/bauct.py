@@ -2,8 +2,8 @@
 
 The belief is part of the state: from (s, β) action ``a`` leads to s' ~ ν_β(· | s, a) with reward r ~ τ_β, and the
 belief becomes β given (s, a, r, s'). That is an MDP, and this is UCT on it (Kocsis & Szepesvári 2006; called BA-UCT by
-Guez, Silver & Dayan 2012): :mod:`bamdp.planners.tree_search` with next states from the predictive of the branch's own
-counts, in the tree and in the rollout below it. A history determines its belief, so a node is a history.
+Guez, Silver & Dayan 2012): :mod:`bamdp.planners.shared.tree_search` with next states from the predictive of the
+branch's own counts, in the tree and in the rollout below it. A history determines its belief, so a node is a history.
 
 Guarantee: as simulations grow, Q at the root converges to the Bayes-optimal value of the horizon ``depth``, for
 rewards that are known or have finitely many outcomes (the consistency of UCT, applied to the belief MDP).
@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bamdp._serial import known
-from bamdp.beliefs.base import Belief
-from bamdp.planners.tree_search import Memory, Predictive, TreeSearch
+from bamdp._serial import saveable
+from bamdp.beliefs.belief import Belief
+from bamdp.planners.shared.tree_search import Predictive, TreeSearch
 
 
-@known
+@saveable
 @dataclass(frozen=True, kw_only=True)
 class BAUCT(TreeSearch):
     """UCT in the belief MDP.
@@ -36,5 +36,5 @@ class BAUCT(TreeSearch):
     3.0
     """
 
-    def _world(self, memory: Memory, belief: Belief) -> Predictive:
-        return Predictive(belief.T)
+    def _world(self, belief: Belief, depth: int) -> Predictive:
+        return Predictive()

@@ -23,37 +23,35 @@ from bamdp import _checks
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import action_values
-from bamdp._serial import known
-from bamdp.beliefs import verbs
-from bamdp.beliefs.base import Belief
-from bamdp.beliefs.models import mean_model
-from bamdp.planners.base import Candidate, Plan, Planner, greedy
-from bamdp.planners.workspace import Workspace, new_workspace
-
-MAX_ROUNDS = 100_000
+from bamdp._serial import saveable
+from bamdp.beliefs.belief import Belief
+from bamdp.beliefs.kernels import mean_model
+from bamdp.beliefs.verbs import NO_ROOM
+from bamdp.planners.base import Plan, Planner, action_candidates, greedy
+from bamdp.planners.shared.workspace import Workspace, workspace_for
 
 
 @kernel
-def solve_mean(T, R, space, discount, tol, rows, solver, s, q):
+def solve_mean(belief, workspace, discount, tol, s, q):
     """Solve the mean model; writes Q̄(s, ·) to ``q`` [A]. Returns NO_ROOM if the model does not fit."""
-    end = mean_model(T, R, space, rows)
-    if end == verbs.NO_ROOM:
-        return end
-    solve(rows, space, discount, tol, MAX_ROUNDS, solver, False)
-    action_values(rows, space, discount, solver.values, s, q)
+    rows, solver = workspace.rows, workspace.solver
+    end = mean_model(belief, rows)
+    if end != NO_ROOM:
+        solve(rows, belief.space, discount, tol, solver, False)
+        action_values(rows, belief.space, discount, solver.values, s, q)
     return end
 
 
-@known
+@saveable
 @dataclass
-class Memory:
+class BayesGreedyMemory:
     """The workspace's solver holds the values of the last step."""
 
-    space: Workspace
+    workspace: Workspace
     discount: float
 
 
-@known
+@saveable
 @dataclass(frozen=True, kw_only=True)
 class BayesGreedy(Planner):
     """Optimal for the posterior mean model, solved anew at every step.
@@ -78,37 +76,19 @@ class BayesGreedy(Planner):
     def __post_init__(self) -> None:
         _checks.real(self.tol, "tol", low=0.0, open_low=True)
 
-    def start(self, belief: Belief, discount: float) -> Memory:
-        return Memory(new_workspace(belief), discount)
+    def start(self, belief: Belief, discount: float) -> BayesGreedyMemory:
+        return BayesGreedyMemory(workspace_for(belief), discount)
 
-    def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
+    def act(self, memory: BayesGreedyMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         return greedy(self._values(memory, belief, state))
 
-    def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+    def plan(self, memory: BayesGreedyMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         values = self._values(memory, belief, state)
-        candidates = tuple(
-            Candidate(a, float(q), spread=0.0) for a, q in enumerate(values) if not np.isnan(q)
-        )
         best = greedy(values)
-        return Plan(best, float(values[best]), candidates)
+        return Plan(best, float(values[best]), action_candidates(values))
 
-    def _values(self, memory: Memory, belief: Belief, state: int) -> np.ndarray:
+    def _values(self, memory: BayesGreedyMemory, belief: Belief, state: int) -> np.ndarray:
         """Q̄(state, ·), float64 [A]."""
         q = np.empty(belief.n_actions)
-        while True:
-            space = memory.space
-            end = belief.call(
-                solve_mean,
-                belief.T,
-                belief.R,
-                belief.space,
-                memory.discount,
-                self.tol,
-                space.rows,
-                space.solver,
-                state,
-                q,
-            )
-            if end != verbs.NO_ROOM:
-                return q
-            space.grow()
+        belief.run(solve_mean, memory.workspace, memory.discount, self.tol, state, q)
+        return q

@@ -63,22 +63,21 @@ import numpy as np
 from bamdp import _checks
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.random import gamma, normal
-from bamdp._serial import known
-from bamdp.beliefs import verbs
-from bamdp.beliefs.base import Belief
+from bamdp._serial import saveable
+from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
 from bamdp.planners.q_learning import best_of
 
 SELECTION = ("vpi", "sampling")
 UPDATE = ("moment", "mixture")
-LEVEL = 0.2  # where μ0 stands by default between the lowest and the highest return
+PRIOR_LEVEL = 0.2  # where μ0 stands by default between the lowest and the highest return
 LEAST_SHAPE = 1.001  # 1 + ε: α below 1 has no variance
 GAUSS_X, GAUSS_W = np.polynomial.legendre.leggauss(10)
 DOUBLINGS = 2.0 ** np.arange(0, 24)  # of the scale of a t_2 law: its tail beyond 2^23 is 1e-14
 
 
-class NormalGamma(NamedTuple):
-    """NG(μ0, λ, α, β), of one pair."""
+class ReturnPosterior(NamedTuple):
+    """NG(μ0, λ, α, β), what is believed about the return of one pair."""
 
     mu0: float
     lam: float
@@ -99,21 +98,25 @@ class NormalGamma(NamedTuple):
 # --- the posterior ----------------------------------------------------------------------------------------
 
 
-def observed(prior: NormalGamma, x: float, variance: float = 0.0) -> NormalGamma:
+def observed(prior: ReturnPosterior, x: float, variance: float = 0.0) -> ReturnPosterior:
     """The posterior after a return of mean ``x``; with a variance, the paper's update by two moments."""
     mu0, lam, alpha, beta = prior
     gain = 0.5 * variance + 0.5 * lam / (lam + 1.0) * (x - mu0) ** 2
-    return NormalGamma((lam * mu0 + x) / (lam + 1.0), lam + 1.0, alpha + 0.5, beta + gain)
+    return ReturnPosterior((lam * mu0 + x) / (lam + 1.0), lam + 1.0, alpha + 0.5, beta + gain)
 
 
-def moment_update(prior: NormalGamma, r: float, discount: float, after: NormalGamma | None) -> NormalGamma:
+def moment_update(
+    prior: ReturnPosterior, r: float, discount: float, after: ReturnPosterior | None
+) -> ReturnPosterior:
     """After reward ``r`` and a state whose best action is believed to return ``after`` (None: it was the end)."""
     if after is None:
         return observed(prior, r)
     return observed(prior, r + discount * after.mu0, discount**2 * after.return_variance)
 
 
-def mixture_update(prior: NormalGamma, r: float, discount: float, after: NormalGamma | None) -> NormalGamma:
+def mixture_update(
+    prior: ReturnPosterior, r: float, discount: float, after: ReturnPosterior | None
+) -> ReturnPosterior:
     """The same by averaging posteriors over the unseen return, projected on the nearest Normal-Gamma."""
     if after is None or discount == 0.0:
         return observed(prior, r)
@@ -133,7 +136,7 @@ def mixture_update(prior: NormalGamma, r: float, discount: float, after: NormalG
     new_lam = 1.0 / (1.0 / (lam + 1.0) + spread)
     jensen = math.log(total) + float(weight @ np.log1p(z * z))  # log E[1/b] + E[log b] >= 0
     new_alpha = max(LEAST_SHAPE, shape_from_logs(log_minus_psi(shape) + max(0.0, jensen)))
-    return NormalGamma(new_mu0, new_lam, new_alpha, new_alpha * beta / (shape * total))
+    return ReturnPosterior(new_mu0, new_lam, new_alpha, new_alpha * beta / (shape * total))
 
 
 def t_nodes(
@@ -214,14 +217,9 @@ def sample_means(mu0, lam, alpha, beta, rng, out):
         out[a] = mu0[a] + normal(rng) / np.sqrt(lam[a] * tau)
 
 
-@kernel
-def _reward_range(R):
-    return verbs.reward_range(R)
-
-
-@known
+@saveable
 @dataclass
-class Memory:
+class BayesianQMemory:
     """The posterior of every pair."""
 
     mu0: np.ndarray  # float64 [S, A]
@@ -232,7 +230,7 @@ class Memory:
     discount: float
 
 
-@known
+@saveable
 @dataclass(frozen=True, kw_only=True)
 class BayesianQLearning(Planner):
     """Bayesian Q-learning: Normal-Gamma beliefs about returns.
@@ -286,32 +284,32 @@ class BayesianQLearning(Planner):
         if self.beta is not None:
             _checks.real(self.beta, "beta", low=0.0, open_low=True)
 
-    def prior(self, belief: Belief, discount: float) -> NormalGamma:
+    def prior(self, belief: Belief, discount: float) -> ReturnPosterior:
         """What is believed about every pair before data."""
-        low, high = (float(x) / (1.0 - discount) for x in _reward_range(belief.R))
+        low, high = (float(x) / (1.0 - discount) for x in belief.rewards.reward_range)
         if not (math.isfinite(low) and math.isfinite(high)) and (self.mu0 is None or self.beta is None):
             raise ValueError(
                 f"{belief.reward_model} sets no bounds on rewards to derive a prior over returns from; give it "
                 "bounds=(low, high), in text for instance normal:bounds=(0,1), or give mu0 and beta"
             )
-        mu0 = low + LEVEL * (high - low) if self.mu0 is None else float(self.mu0)
+        mu0 = low + PRIOR_LEVEL * (high - low) if self.mu0 is None else float(self.mu0)
         beta = self.beta
         if beta is None:
             width = high - low if high > low else 1.0 / (1.0 - discount)
             beta = (self.spread * width) ** 2 * self.lam * (self.alpha - 1.0)
-        return NormalGamma(mu0, float(self.lam), float(self.alpha), float(beta))
+        return ReturnPosterior(mu0, float(self.lam), float(self.alpha), float(beta))
 
-    def start(self, belief: Belief, discount: float) -> Memory:
+    def start(self, belief: Belief, discount: float) -> BayesianQMemory:
         shape = (belief.n_states, belief.n_actions)
         mu0, lam, alpha, beta = (np.full(shape, value) for value in self.prior(belief, discount))
-        return Memory(mu0, lam, alpha, beta, np.zeros(shape, np.int64), discount)
+        return BayesianQMemory(mu0, lam, alpha, beta, np.zeros(shape, np.int64), discount)
 
-    def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
+    def act(self, memory: BayesianQMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         return self._decide(memory, belief, state, rng)[0]
 
-    def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+    def plan(self, memory: BayesianQMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action, actions, scores = self._decide(memory, belief, state, rng)
-        posterior = [pair(memory, state, int(a)) for a in actions]
+        posterior = [pair_posterior(memory, state, int(a)) for a in actions]
         candidates = tuple(
             Candidate(int(a), p.mu0, math.sqrt(p.variance), int(memory.visits[state, a]))
             for a, p in zip(actions, posterior)
@@ -321,19 +319,19 @@ class BayesianQLearning(Planner):
         details = {name: tuple(shown.tolist()), "normal_gamma": tuple(tuple(p) for p in posterior)}
         return Plan(action, float(memory.mu0[state, action]), candidates, details=details)
 
-    def learn(self, memory: Memory, belief: Belief, seen: Transition) -> None:
+    def learn(self, memory: BayesianQMemory, belief: Belief, seen: Transition) -> None:
         s, a, r, s2, _ = seen
         after = None
         if not belief.space.terminal[s2]:
             means = np.where(belief.space.allowed[s2], memory.mu0[s2], -np.inf)
-            after = pair(memory, s2, int(np.argmax(means)))
+            after = pair_posterior(memory, s2, int(np.argmax(means)))
         update = moment_update if self.update == "moment" else mixture_update
-        new = update(pair(memory, s, a), float(r), memory.discount, after)
+        new = update(pair_posterior(memory, s, a), float(r), memory.discount, after)
         memory.mu0[s, a], memory.lam[s, a], memory.alpha[s, a], memory.beta[s, a] = new
         memory.visits[s, a] += 1
 
     def _decide(
-        self, memory: Memory, belief: Belief, state: int, rng: np.ndarray
+        self, memory: BayesianQMemory, belief: Belief, state: int, rng: np.ndarray
     ) -> tuple[int, np.ndarray, np.ndarray]:
         """The action, the actions that exist, and the score of each: the highest wins."""
         actions = np.flatnonzero(belief.space.allowed[state])
@@ -349,8 +347,8 @@ class BayesianQLearning(Planner):
         return int(actions[chosen]), actions, scores
 
 
-def pair(memory: Memory, s: int, a: int) -> NormalGamma:
+def pair_posterior(memory: BayesianQMemory, s: int, a: int) -> ReturnPosterior:
     """The posterior of one pair."""
-    return NormalGamma(
+    return ReturnPosterior(
         float(memory.mu0[s, a]), float(memory.lam[s, a]), float(memory.alpha[s, a]), float(memory.beta[s, a])
     )

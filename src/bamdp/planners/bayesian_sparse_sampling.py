@@ -50,25 +50,35 @@ import numpy as np
 from bamdp import _checks
 from bamdp._kernels.jit import inner, kernel, primitive
 from bamdp._kernels.random import below
-from bamdp._kernels.solve import Solver, solve
+from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import improve
-from bamdp._serial import known
+from bamdp._serial import saveable
 from bamdp.beliefs import verbs
-from bamdp.beliefs.base import Belief, copy_state
-from bamdp.beliefs.models import mean_model, sample_model
-from bamdp.planners import tree as views
+from bamdp.beliefs.belief import Belief
+from bamdp.beliefs.kernels import mean_model, sample_model, undo_steps
+from bamdp.beliefs.verbs import DONE, NO_ROOM
 from bamdp.planners.base import Candidate, Plan, Planner
-from bamdp.planners.workspace import Workspace, new_workspace
+from bamdp.planners.shared.workspace import Workspace, workspace_for
+from bamdp.planners.views.tree import NONE, ROOT, Tree, TreeBuilder
 
-LEAVES = ("mean", "horizon")
-MEAN, HORIZON = range(2)
-FITS, NO_ROOM = 0, verbs.NO_ROOM
-ROOT, NONE = 0, -1
-MAX_ROUNDS = 10_000
+OUTCOME_LEAVES = ("mean", "horizon")
+BY_MEAN_MODEL = OUTCOME_LEAVES.index("mean")
 
 
-@known
-class Tree(NamedTuple):
+@saveable
+class OutcomeTreeParams(NamedTuple):
+    """What does not change between searches."""
+
+    discount: float
+    tol: float
+    depth: int
+    width: int
+    n_trajectories: int
+    leaf: int  # an index of OUTCOME_LEAVES
+
+
+@saveable
+class OutcomeTree(NamedTuple):
     """Decision nodes in the order in which they were made, root first. All arrays are written to."""
 
     state: np.ndarray  # int64 [nodes]
@@ -85,32 +95,33 @@ class Tree(NamedTuple):
     size: np.ndarray  # int64 [2]: nodes made, greatest depth of one
 
 
-@known
-class Leaf(NamedTuple):
-    """How a leaf is valued, with a solver of its own (its values stay those of earlier leaves)."""
-
-    kind: int
-    solver: Solver
-
-
 @kernel
-def grow(T, R, space, discount, tol, depth, width, n_trajectories, leaf, rows, solver, tree, s, rng):
-    """Grow the tree from state ``s`` and back it up; returns FITS or NO_ROOM, the belief as it was."""
+def grow_outcomes(belief, workspace, params, tree, s, rng):
+    """Grow the tree from state ``s`` and back it up; returns DONE or NO_ROOM, the belief as it was."""
+    T, R, space, rows, solver = (
+        belief.transitions,
+        belief.rewards,
+        belief.space,
+        workspace.rows,
+        workspace.solver,
+    )
     n_actions = space.allowed.shape[1]
     tree.size[0] = 0
     tree.size[1] = 0
     _add_node(tree, NONE, 0, 0.0, s)
-    for _ in range(n_trajectories):
+    for _ in range(params.n_trajectories):
         node, d = ROOT, 0
-        status, fresh = FITS, False
-        while not fresh and d < depth and not space.terminal[tree.state[node]]:
-            if sample_model(T, R, space, rows, rng) == NO_ROOM:
+        status, fresh = DONE, False
+        while not fresh and d < params.depth and not space.terminal[tree.state[node]]:
+            # the action that is optimal for a sampled model
+            if sample_model(belief, rows, rng) == NO_ROOM:
                 status = NO_ROOM
                 break
-            solve(rows, space, discount, tol, MAX_ROUNDS, solver, True)
+            solve(rows, space, params.discount, params.tol, solver, True)
             a = np.int64(solver.policy[tree.state[node]])
             row = tree.state[node] * n_actions + a
-            drawn = tree.draws[node, a] < width
+            # its outcome: drawn anew, or one of those that were drawn
+            drawn = tree.draws[node, a] < params.width
             child = NONE if drawn else _pick_child(tree, node, a, rng)
             s2 = np.int64(verbs.draw(T, row, rng)) if drawn else tree.state[child]
             verbs.push(T, row, s2)
@@ -127,14 +138,12 @@ def grow(T, R, space, discount, tol, depth, width, n_trajectories, leaf, rows, s
                 tree.draws[node, a] += 1
             node = child
         if fresh and not space.terminal[tree.state[node]]:
-            status = _value_leaf(T, R, space, discount, tol, depth - d, leaf, rows, tree, node)
-        for _ in range(d):
-            verbs.pop_reward(R)
-            verbs.pop(T)
+            status = _value_leaf(belief, workspace, params, params.depth - d, tree, node)
+        undo_steps(belief, d)
         if status == NO_ROOM:
             return NO_ROOM
-    back_up(tree, discount)
-    return FITS
+    back_up_outcomes(tree, params.discount)
+    return DONE
 
 
 @primitive
@@ -178,26 +187,27 @@ def _pick_child(tree, node, a, rng):
 
 
 @inner
-def _value_leaf(T, R, space, discount, tol, steps, leaf, rows, tree, node):
+def _value_leaf(belief, workspace, params, steps, tree, node):
     """Value a new leaf, with ``steps`` to go to the depth limit, by the mean model of its belief."""
-    if mean_model(T, R, space, rows) == NO_ROOM:
+    rows, solver, discount = workspace.rows, workspace.leaf_solver, params.discount
+    if mean_model(belief, rows) == NO_ROOM:
         return NO_ROOM
-    values, scratch = leaf.solver.values, leaf.solver.scratch
-    if leaf.kind == MEAN:
-        solve(rows, space, discount, tol, MAX_ROUNDS, leaf.solver, False)
+    values, scratch = solver.values, solver.scratch
+    if params.leaf == BY_MEAN_MODEL:
+        solve(rows, belief.space, discount, params.tol, solver, False)
     else:
         for t in range(values.shape[0]):
             values[t] = 0.0
         for _ in range(steps):
-            improve(rows, space, discount, values, scratch, leaf.solver.policy)
+            improve(rows, belief.space, discount, values, scratch, solver.policy)
             for t in range(values.shape[0]):
                 values[t] = scratch[t]
     tree.value[node] = values[tree.state[node]]
-    return FITS
+    return DONE
 
 
 @inner
-def back_up(tree, discount):
+def back_up_outcomes(tree, discount):
     """Values of all nodes: children are made after their parents, so one pass from the last to the root."""
     n_actions = tree.child.shape[1]
     for node in range(tree.size[0]):
@@ -220,23 +230,17 @@ def back_up(tree, discount):
                 tree.squares[a] += tree.times[node] * q * q
 
 
-def _with_own(solver: Solver, own: Solver) -> Solver:
-    """``solver`` with the warm start of ``own``; the rest is scratch that both may use."""
-    return solver._replace(values=own.values, policy=own.policy, order=own.order)
-
-
-@known
+@saveable
 @dataclass
-class Memory:
+class OutcomeTreeMemory:
     """Room for the tree and for models; the solvers' values warm-start the next."""
 
-    space: Workspace
-    tree: Tree
-    leaf: Leaf
-    discount: float
+    workspace: Workspace
+    params: OutcomeTreeParams
+    tree: OutcomeTree
 
 
-@known
+@saveable
 @dataclass(frozen=True, kw_only=True)
 class BayesianSparseSampling(Planner):
     """A sparse look-ahead tree grown by Thompson sampling.
@@ -275,14 +279,12 @@ class BayesianSparseSampling(Planner):
     def __post_init__(self) -> None:
         for name in ("n_trajectories", "depth", "width"):
             _checks.integer(getattr(self, name), name)
-        _checks.one_of(self.leaf, "leaf", LEAVES)
+        _checks.one_of(self.leaf, "leaf", OUTCOME_LEAVES)
         _checks.real(self.tol, "tol", low=0.0, open_low=True)
 
-    def start(self, belief: Belief, discount: float) -> Memory:
-        space = new_workspace(belief)
-        leaf_solver = _with_own(space.solver, copy_state(space.solver))
+    def start(self, belief: Belief, discount: float) -> OutcomeTreeMemory:
         nodes, A = self.n_trajectories + 1, belief.n_actions
-        tree = Tree(
+        tree = OutcomeTree(
             **{name: np.zeros(nodes, np.int64) for name in ("state", "parent", "action", "times", "sibling")},
             reward=np.zeros(nodes),
             value=np.zeros(nodes),
@@ -292,47 +294,29 @@ class BayesianSparseSampling(Planner):
             squares=np.zeros(A),
             size=np.zeros(2, np.int64),
         )
-        return Memory(space, tree, Leaf(LEAVES.index(self.leaf), leaf_solver), discount)
+        leaf = OUTCOME_LEAVES.index(self.leaf)
+        params = OutcomeTreeParams(
+            discount, float(self.tol), self.depth, self.width, self.n_trajectories, leaf
+        )
+        return OutcomeTreeMemory(workspace_for(belief), params, tree)
 
-    def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        belief.reserve(self.depth)
-        before = rng.copy()
-        while True:
-            space = memory.space
-            status = belief.call(
-                grow,
-                belief.T,
-                belief.R,
-                belief.space,
-                memory.discount,
-                self.tol,
-                self.depth,
-                self.width,
-                self.n_trajectories,
-                memory.leaf,
-                space.rows,
-                space.solver,
-                memory.tree,
-                state,
-                rng,
-            )
-            if status == FITS:
-                return max(self._candidates(memory), key=lambda c: c.value).action
-            space.grow()  # and draw the very same models again, now that they fit
-            memory.leaf = memory.leaf._replace(solver=_with_own(space.solver, memory.leaf.solver))
-            rng[:] = before
+    def act(self, memory: OutcomeTreeMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
+        belief.run(
+            grow_outcomes, memory.workspace, memory.params, memory.tree, state, depth=self.depth, rng=rng
+        )
+        return max(self._candidates(memory), key=lambda c: c.value).action
 
-    def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+    def plan(self, memory: OutcomeTreeMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)
         tree = memory.tree
         details = {"nodes": int(tree.size[0]), "depth": int(tree.size[1])}
         return Plan(action, float(tree.value[ROOT]), tuple(self._candidates(memory)), details=details)
 
-    def explain(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+    def explain(self, memory: OutcomeTreeMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         plan = self.plan(memory, belief, state, rng)
         return replace(plan, tree=_view(memory.tree, plan))
 
-    def _candidates(self, memory: Memory) -> list[Candidate]:
+    def _candidates(self, memory: OutcomeTreeMemory) -> list[Candidate]:
         """The actions tried at the root."""
         tree = memory.tree
         out = []
@@ -345,9 +329,9 @@ class BayesianSparseSampling(Planner):
         return out
 
 
-def _view(tree: Tree, plan: Plan) -> views.Tree:
+def _view(tree: OutcomeTree, plan: Plan) -> Tree:
     """The tree as it stands, with outcome nodes as choices."""
-    builder = views.TreeBuilder()
+    builder = TreeBuilder()
     spreads = {c.action: c.spread for c in plan.candidates}
     place = {ROOT: builder.hyper_state(NONE, int(tree.state[ROOT]), value=plan.value, count=1)}
     choices: dict[tuple[int, int], int] = {}

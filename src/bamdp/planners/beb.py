@@ -5,7 +5,7 @@ The posterior mean model, with a bonus that falls with the number of observation
     Q(s, a) = r̄(s, a) + b / (1 + n₀(s, a) + n(s, a)) + γ Σ_{s'} P̄(s' | s, a) max_{a'} Q(s', a').
 
 n(s, a) counts what was observed, n₀(s, a) is the prior's count. How the model is kept and solved:
-:mod:`bamdp.planners.bonus`.
+:mod:`bamdp.planners.shared.bonus`.
 
 **Prior count.** For Dirichlet rows n₀ = Σ_{s'} α(s'), which is Sα for a symmetric prior. A row of the sparse prior
 is a Dirichlet row with n₀ = kα given the size k of its support, so what is taken is the harmonic mean under the
@@ -31,25 +31,25 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from bamdp import _checks
-from bamdp._serial import known
+from bamdp._serial import saveable
 from bamdp.beliefs import verbs
-from bamdp.beliefs.base import Belief
-from bamdp.planners.bonus import BonusPlanner, Memory, bonus, require_counts
+from bamdp.beliefs.belief import Belief
+from bamdp.planners.shared.bonus import BonusMemory, BonusPlanner, bonus, require_counts
 
 
-@known
-class BEBState(NamedTuple):
-    """b."""
+@saveable
+class BEBRule(NamedTuple):
+    """The bonus b."""
 
     weight: float
 
 
-@bonus.register(BEBState)
-def _bonus(B, T, R, row, index, mean, variance, begin, at, background):
-    return B.weight / (1.0 + verbs.concentration(T, row))
+@bonus.register(BEBRule)
+def _bonus(rule, belief, row, rows, variance, begin, at, background):
+    return rule.weight / (1.0 + verbs.concentration(belief.transitions, row))
 
 
-@known
+@saveable
 @dataclass(frozen=True, kw_only=True)
 class BEB(BonusPlanner):
     """Bayesian exploration bonus.
@@ -78,9 +78,9 @@ class BEB(BonusPlanner):
         _checks.real(self.bonus, "bonus", low=0.0)
         _checks.real(self.tol, "tol", low=0.0, open_low=True)
 
-    def state(self, n_states: int) -> BEBState:
-        return BEBState(float(self.bonus))
+    def rule(self) -> BEBRule:
+        return BEBRule(float(self.bonus))
 
-    def start(self, belief: Belief, discount: float) -> Memory:
+    def start(self, belief: Belief, discount: float) -> BonusMemory:
         require_counts(belief, "BEB")
         return super().start(belief, discount)

@@ -48,12 +48,13 @@ from bamdp import _checks
 from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.random import below, next_word
 from bamdp._kernels.streams import branch, open_stream
-from bamdp._serial import known
+from bamdp._serial import saveable
 from bamdp.beliefs import verbs
-from bamdp.beliefs.base import Belief
-from bamdp.beliefs.rewards import KnownState
+from bamdp.beliefs.belief import Belief
+from bamdp.beliefs.kernels import push_step, undo_steps
+from bamdp.beliefs.verbs import DONE, NO_ROOM
 from bamdp.planners.base import Candidate, Plan, Planner
-from bamdp.planners.bfs3_tree import (
+from bamdp.planners.shared.bfs3_tree import (
     ALL_NODES,
     EDGES,
     NO_ACTION,
@@ -62,152 +63,142 @@ from bamdp.planners.bfs3_tree import (
     NOT_DRAWN,
     ROOT,
     TRAJECTORIES,
-    Setting,
-    Tree,
-    back_up,
+    BFS3Params,
+    BFS3Tree,
+    back_up_bounds,
     draw_successors,
+    first_bounds,
     first_undrawn,
-    highest,
+    highest_bound,
+    new_bfs3_tree,
     new_node,
-    new_tree,
-    optimistic,
-    outset,
-    widest,
+    optimistic_action,
+    widest_edge,
 )
 
-LEAVES = ("upper", "zero")
-FITS, NO_ROOM = 0, verbs.NO_ROOM
+BFS3_LEAVES = ("upper", "zero")
 FIRST_NODES = 1024  # room to begin with
 
 
 @kernel
-def bound_actions(T, R, space, setting, tree, s, rng):
+def bound_actions(belief, tree, params, s, rng):
     """r + γ U and r + γ L of every root successor into ``tree.root_upper`` and ``root_lower``.
 
-    Returns FITS or NO_ROOM; the belief is as before in either case.
+    Returns DONE or NO_ROOM; the belief is as before in either case.
     """
-    n_actions = space.allowed.shape[1]
+    n_actions = belief.space.allowed.shape[1]
     tree.used[ALL_NODES] = 0
     tree.used[TRAJECTORIES] = 0
     for a in range(n_actions):  # first of all, so that they do not depend on how the trees are searched
-        if space.allowed[s, a]:
-            for c in range(setting.C):
-                draw_root(T, R, tree, a, c, s * n_actions + a, rng)
+        if belief.space.allowed[s, a]:
+            for c in range(params.C):
+                draw_root(belief, tree, a, c, s * n_actions + a, rng)
     for a in range(n_actions):
-        if not space.allowed[s, a]:
+        if not belief.space.allowed[s, a]:
             continue
-        for c in range(setting.C):
-            if bound_successor(T, R, space, setting, tree, s * n_actions + a, a, c) == NO_ROOM:
+        for c in range(params.C):
+            if bound_successor(belief, params, tree, s * n_actions + a, a, c) == NO_ROOM:
                 return NO_ROOM
-    return FITS
+    return DONE
 
 
 @primitive
-def bound_successor(T, R, space, setting, tree, row, a, c):
-    """Search below one successor of the root, and bound it; returns FITS or NO_ROOM."""
+def bound_successor(belief, params, tree, row, a, c):
+    """Search below one successor of the root, and bound it; returns DONE or NO_ROOM."""
     s2, r = tree.root_next[a, c], tree.root_reward[a, c]
-    upper, lower = outset(space, setting, s2, 1)
-    if setting.depth > 1 and not space.terminal[s2]:
-        verbs.push(T, row, s2)
-        verbs.push_reward(R, row, s2, r)
-        status = grow(T, R, space, setting, tree, s2, tree.root_stream[a, c])
-        verbs.pop_reward(R)
-        verbs.pop(T)
+    upper, lower = first_bounds(belief.space, params, s2, 1)
+    if params.depth > 1 and not belief.space.terminal[s2]:
+        push_step(belief, row, s2, r)
+        status = grow_below(belief, params, tree, s2, tree.root_stream[a, c])
+        undo_steps(belief, 1)
         if status == NO_ROOM:
             return NO_ROOM
-        upper, lower = highest(tree.upper, ROOT), highest(tree.lower, ROOT)
-    tree.root_upper[a, c] = r + setting.discount * upper
-    tree.root_lower[a, c] = r + setting.discount * lower
-    return FITS
+        upper, lower = highest_bound(tree.upper, ROOT), highest_bound(tree.lower, ROOT)
+    tree.root_upper[a, c] = r + params.discount * upper
+    tree.root_lower[a, c] = r + params.discount * lower
+    return DONE
 
 
 @primitive
-def draw_root(T, R, tree, a, c, row, rng):
+def draw_root(belief, tree, a, c, row, rng):
     """One successor of a root action, and the stream of its tree."""
-    s2 = verbs.draw(T, row, rng)
-    verbs.push(T, row, s2)
+    s2 = verbs.draw(belief.transitions, row, rng)
+    verbs.push(belief.transitions, row, s2)
     tree.root_next[a, c] = s2
-    tree.root_reward[a, c] = verbs.draw_reward(R, row, s2, rng)
-    verbs.pop(T)
+    tree.root_reward[a, c] = verbs.draw_reward(belief.rewards, row, s2, rng)
+    verbs.pop(belief.transitions)
     tree.root_stream[a, c] = next_word(rng)
 
 
 @primitive
-def grow(T, R, space, setting, tree, s, stream):
-    """Run the trajectories from ``s``, one step below the root; returns FITS or NO_ROOM."""
+def grow_below(belief, params, tree, s, stream):
+    """Run the trajectories from ``s``, one step below the root; returns DONE or NO_ROOM."""
     tree.used[NODES] = 0
     tree.used[EDGES] = 0
-    open_stream(branch(stream, space.allowed.shape[1]), tree.ties)  # the actions have the numbers below
-    status = FITS
-    for i in range(setting.n):
-        if status == NO_ROOM or (i > 0 and highest(tree.upper, ROOT) <= highest(tree.lower, ROOT)):
+    open_stream(branch(stream, belief.space.allowed.shape[1]), tree.ties)  # actions have the numbers below
+    status = DONE
+    for i in range(params.n_trajectories):
+        met = i > 0 and highest_bound(tree.upper, ROOT) <= highest_bound(tree.lower, ROOT)
+        if status == NO_ROOM or met:
             break
         tree.used[TRAJECTORIES] += 1
-        d, status = descend(T, R, space, setting, tree, s, stream)
+        d, status = descend(belief, params, tree, s, stream)
         for j in range(d - 1, -1, -1):
-            verbs.pop_reward(R)
-            verbs.pop(T)
-            if status == FITS:
+            undo_steps(belief, 1)
+            if status == DONE:
                 node, a, edge = tree.path[j, 0], tree.path[j, 1], tree.path[j, 2]
                 child = tree.child[edge]
                 if child != NO_NODE:
-                    tree.edge_upper[edge] = highest(tree.upper, child)
-                    tree.edge_lower[edge] = highest(tree.lower, child)
-                back_up(tree, setting, node, a)
+                    tree.edge_upper[edge] = highest_bound(tree.upper, child)
+                    tree.edge_lower[edge] = highest_bound(tree.lower, child)
+                back_up_bounds(tree, params, node, a)
     tree.used[ALL_NODES] += tree.used[NODES]
     return status
 
 
 @primitive
-def descend(T, R, space, setting, tree, s, stream):
-    """One trajectory, pushed on the belief: (steps, FITS or NO_ROOM)."""
-    n_actions = space.allowed.shape[1]
+def descend(belief, params, tree, s, stream):
+    """One trajectory, pushed on the belief: (steps, DONE or NO_ROOM)."""
+    n_actions = belief.space.allowed.shape[1]
     node, d = ROOT, 0
     while True:
         level = d + 1  # steps from the root of the plan
         if node == tree.used[NODES]:  # the trajectory is the first to come here
             if node == tree.stream.shape[0]:
                 return d, NO_ROOM
-            new_node(R, space, setting, tree, s, level, stream)
-        a = NO_ACTION if setting.by_action else first_undrawn(tree, space, node, s)
+            new_node(belief, params, tree, s, level, stream)
+        a = NO_ACTION if params.by_action else first_undrawn(tree, belief.space, node, s)
         all_drawn = a == NO_ACTION
         if all_drawn:
-            a = optimistic(tree, node)
+            a = optimistic_action(tree, node)
         row = s * n_actions + a
         if tree.begin[node, a] == NOT_DRAWN:
-            if all_drawn and level + 1 == setting.depth:
-                return d, FITS  # whatever the successors are, their bounds are those of leaves
-            if tree.used[EDGES] + setting.C > tree.next.shape[0]:
+            if all_drawn and level + 1 == params.depth:
+                return d, DONE  # whatever the successors are, their bounds are those of leaves
+            if tree.used[EDGES] + params.C > tree.next.shape[0]:
                 return d, NO_ROOM
-            draw_successors(T, R, space, setting, tree, node, a, row, level)
+            draw_successors(belief, params, tree, node, a, row, level)
             if not all_drawn:
                 continue
-        edge = widest(tree, node, a)
+        edge = widest_edge(tree, node, a)
         if edge == NO_NODE:
-            return d, FITS
+            return d, DONE
         s = tree.next[edge]
         tree.path[d, 0] = node
         tree.path[d, 1] = a
         tree.path[d, 2] = edge
         d += 1
-        verbs.push(T, row, s)
-        verbs.push_reward(R, row, s, tree.reward[edge])
-        if level + 1 == setting.depth:
-            return d, FITS
+        push_step(belief, row, s, tree.reward[edge])
+        if level + 1 == params.depth:
+            return d, DONE
         if tree.child[edge] == NO_NODE:
-            stream = branch(branch(tree.stream[node], a), setting.C + edge - tree.begin[node, a])
+            stream = branch(branch(tree.stream[node], a), params.C + edge - tree.begin[node, a])
             tree.child[edge] = tree.used[NODES]
         node = tree.child[edge]
 
 
 @kernel
-def reward_bounds(R):
-    """(lowest, highest) reward."""
-    return verbs.reward_range(R)
-
-
-@kernel
-def best_action(tree, space, s, rng):
+def best_root_action(tree, space, s, rng):
     """The root action with the largest mean of r + γ U, ties at random."""
     C = tree.root_upper.shape[1]
     most, action, ties = -np.inf, 0, 1
@@ -225,17 +216,28 @@ def best_action(tree, space, s, rng):
     return action
 
 
-@known
+@saveable
 @dataclass
-class Memory:
+class BFS3Memory:
     """Room for the trees, which are grown anew at every step."""
 
-    tree: Tree
+    arrays: BFS3Tree
     discount: float
     reward_range: tuple[float, float]
 
+    @property
+    def tree(self) -> BFS3Tree:
+        """The tree below the last successor of the root, and what the root has found."""
+        return self.arrays
 
-@known
+    def grow(self) -> None:
+        """Make room for twice as many nodes and edges."""
+        tree = self.arrays
+        nodes, edges = 2 * len(tree.stream), 2 * len(tree.next)
+        self.arrays = new_bfs3_tree(*tree.root_upper.shape, len(tree.path), nodes, edges)
+
+
+@saveable
 @dataclass(frozen=True, kw_only=True)
 class BFS3(Planner):
     """Bayesian forward-search sparse sampling.
@@ -266,41 +268,33 @@ class BFS3(Planner):
     def __post_init__(self) -> None:
         for name in ("n_successors", "n_trajectories", "depth"):
             _checks.integer(getattr(self, name), name)
-        _checks.one_of(self.leaf, "leaf", LEAVES)
+        _checks.one_of(self.leaf, "leaf", BFS3_LEAVES)
 
-    def start(self, belief: Belief, discount: float) -> Memory:
-        ranged = type(belief.R) in verbs.reward_range.table
-        low, high = reward_bounds(belief.R) if ranged else (-math.inf, math.inf)
+    def start(self, belief: Belief, discount: float) -> BFS3Memory:
+        low, high = belief.rewards.reward_range
         if not (math.isfinite(low) and math.isfinite(high)):
             raise ValueError(
-                f"BFS3 bounds values by the range of the rewards, and {belief.reward_model or type(belief.R).__name__} "
+                f"BFS3 bounds values by the range of the rewards, and {belief.reward_model} "
                 "has none; give it bounds=(low, high), in text for instance normal:bounds=(0,1), or use a planner "
                 "without bounds, such as BAMCP"
             )
         nodes = min(self.n_trajectories * self.depth, FIRST_NODES)
-        tree = new_tree(belief.n_actions, self.n_successors, self.depth, nodes, nodes * self.n_successors)
-        return Memory(tree, discount, (float(low), float(high)))
+        tree = new_bfs3_tree(
+            belief.n_actions, self.n_successors, self.depth, nodes, nodes * self.n_successors
+        )
+        return BFS3Memory(tree, discount, (float(low), float(high)))
 
-    def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        belief.reserve(self.depth + 1)
-        setting = self._setting(memory, belief)
-        before = rng.copy()
-        while True:
-            status = belief.call(
-                bound_actions, belief.T, belief.R, belief.space, setting, memory.tree, state, rng
-            )
-            if status == FITS:
-                return int(best_action(memory.tree, belief.space, state, rng))
-            sizes = 2 * len(memory.tree.stream), 2 * len(memory.tree.next)
-            memory.tree = new_tree(belief.n_actions, self.n_successors, self.depth, *sizes)
-            rng[:] = before  # and search the very same trees again, now that they fit
+    def act(self, memory: BFS3Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
+        params = self._params(memory, belief)
+        belief.run(bound_actions, memory, params, state, depth=self.depth + 1, rng=rng)
+        return int(best_root_action(memory.tree, belief.space, state, rng))
 
-    def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+    def plan(self, memory: BFS3Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)
-        tree, setting = memory.tree, self._setting(memory, belief)
+        tree, params = memory.tree, self._params(memory, belief)
         upper, lower = tree.root_upper.mean(axis=1), tree.root_lower.mean(axis=1)
         if self.leaf == "upper":  # what lies beyond may be as bad as V_min
-            lower -= setting.discount**self.depth * (setting.high - setting.low)
+            lower -= params.discount**self.depth * (params.high - params.low)
         spread = np.full(belief.n_actions, np.nan)
         if self.n_successors > 1:
             spread = tree.root_upper.std(axis=1, ddof=1)
@@ -317,27 +311,27 @@ class BFS3(Planner):
             },
         )
 
-    def explain(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        from bamdp.planners.bfs3_view import view
+    def explain(self, memory: BFS3Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        from bamdp.planners.views.bfs3 import view_bounds
 
         plan = self.plan(memory, belief, state, rng)
-        tree = view(memory.tree, self._setting(memory, belief), belief, state, plan)
+        tree = view_bounds(memory.tree, self._params(memory, belief), belief, state, plan)
         return replace(plan, tree=tree)
 
-    def _setting(self, memory: Memory, belief: Belief) -> Setting:
+    def _params(self, memory: BFS3Memory, belief: Belief) -> BFS3Params:
         ends = bool(belief.episodes.ends.any())
         low, high = (r / (1.0 - memory.discount) for r in memory.reward_range)
         if ends or self.leaf == "zero":  # rewards may stop, so the value may be nearer to 0 than for ever r
             low, high = min(low, 0.0), max(high, 0.0)
-        certain = isinstance(belief.R, KnownState)
-        return Setting(
+        certain = belief.rewards.certain
+        return BFS3Params(
             discount=memory.discount,
             depth=self.depth,
             C=self.n_successors,
-            n=self.n_trajectories,
+            n_trajectories=self.n_trajectories,
             high=high,
             low=low,
             leaf=high if self.leaf == "upper" else 0.0,
-            by_action=certain and belief.R.next_step == 0 and not ends,
+            by_action=certain and not belief.rewards.by_next_state and not ends,
             certain=certain,
         )

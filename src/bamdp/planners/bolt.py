@@ -40,18 +40,27 @@ from bamdp import _checks
 from bamdp._kernels.jit import inner, kernel, primitive
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import action_values
-from bamdp._serial import known
+from bamdp._serial import saveable
 from bamdp.beliefs import verbs
-from bamdp.beliefs.base import Belief
-from bamdp.beliefs.models import skip_row
-from bamdp.planners.base import Candidate, Plan, Planner
-from bamdp.planners.bonus import require_counts
-from bamdp.planners.workspace import Workspace, new_workspace
+from bamdp.beliefs.belief import Belief
+from bamdp.beliefs.kernels import skip_row
+from bamdp.beliefs.verbs import NO_ROOM
+from bamdp.planners.base import Plan, Planner, action_candidates
+from bamdp.planners.shared.bonus import require_counts
+from bamdp.planners.shared.workspace import Workspace, workspace_for
 
-MAX_ROUNDS = 100_000
+
+@saveable
+class BOLTParams(NamedTuple):
+    """What does not change between steps."""
+
+    eta: float
+    by_next_state: bool  # rewards are R(s, a, s')
+    discount: float
+    tol: float
 
 
-@known
+@saveable
 class Hopes(NamedTuple):
     """What each pair hopes for."""
 
@@ -80,8 +89,9 @@ def _aim(R, row, rows, hopes, s2):
 
 
 @inner
-def hopeful_model(T, R, space, eta, rows, hopes):
+def hopeful_model(belief, eta, rows, hopes):
     """The mean model with every pair's hope as the last entry of its row; returns NO_ROOM if it does not fit."""
+    T, R, space = belief.transitions, belief.rewards, belief.space
     n_states, n_actions = space.allowed.shape
     at = 0
     for row in range(n_states * n_actions):
@@ -89,8 +99,8 @@ def hopeful_model(T, R, space, eta, rows, hopes):
             skip_row(rows, row, at)
             continue
         end, background = verbs.mean_row(T, row, rows.index, rows.prob, at)
-        if end == verbs.NO_ROOM or end == rows.index.shape[0]:
-            return np.int64(verbs.NO_ROOM)
+        if end == NO_ROOM or end == rows.index.shape[0]:
+            return np.int64(NO_ROOM)
         weight = eta / (verbs.concentration(T, row) + eta)
         hopes.weight[row] = weight
         hopes.expected[row] = verbs.expected_reward(R, row, rows.index, rows.prob, at, end, background)
@@ -110,6 +120,7 @@ def hopeful_model(T, R, space, eta, rows, hopes):
 
 @primitive
 def _listed(rows, begin, end, s2):
+    """Whether ``s2`` is among the entries ``begin:end``."""
     found = False
     for i in range(begin, end):
         found = found or rows.index[i] == s2
@@ -117,9 +128,10 @@ def _listed(rows, begin, end, s2):
 
 
 @inner
-def hope_again(R, space, discount, tol, by_next, rows, values, hopes):
+def hope_again(belief, params, rows, values, hopes):
     """Let each pair hope for its best successor where that gains more than ``tol``; returns how many changed."""
-    n_states, n_actions = space.allowed.shape
+    R, by_next, discount = belief.rewards, params.by_next_state, params.discount
+    n_states, n_actions = belief.space.allowed.shape
     highest = 0
     for s2 in range(n_states):
         if values[s2] > values[highest]:
@@ -142,35 +154,37 @@ def hope_again(R, space, discount, tol, by_next, rows, values, hopes):
                 value = discount * values[s2] + (_reward_of(R, row, s2, hopes) if by_next else 0.0)
                 if value > best and (everywhere or rows.prob[begin + i] > 0.0):
                     best, choice = value, s2
-        if hopes.weight[row] * (best - now) > tol:
+        if hopes.weight[row] * (best - now) > params.tol:
             _aim(R, row, rows, hopes, choice)
             changes += 1
     return changes
 
 
 @kernel
-def solve_hopeful(T, R, space, eta, by_next, discount, tol, rows, solver, hopes, s, q):
+def solve_hopeful(belief, workspace, params, hopes, s, q):
     """Solve the optimistic model; Q(s, ·) into ``q`` [A] (NaN: no such action). Returns the action or NO_ROOM."""
-    if hopeful_model(T, R, space, eta, rows, hopes) == verbs.NO_ROOM:
-        return verbs.NO_ROOM
-    solve(rows, space, discount, tol * (1.0 - discount), MAX_ROUNDS, solver, False)
-    while hope_again(R, space, discount, tol, by_next, rows, solver.values, hopes) > 0:
-        solve(rows, space, discount, tol * (1.0 - discount), MAX_ROUNDS, solver, False)
-    return action_values(rows, space, discount, solver.values, s, q)
+    rows, solver, discount = workspace.rows, workspace.solver, params.discount
+    if hopeful_model(belief, params.eta, rows, hopes) == NO_ROOM:
+        return NO_ROOM
+    tol = params.tol * (1.0 - discount)
+    solve(rows, belief.space, discount, tol, solver, False)
+    while hope_again(belief, params, rows, solver.values, hopes) > 0:
+        solve(rows, belief.space, discount, tol, solver, False)
+    return action_values(rows, belief.space, discount, solver.values, s, q)
 
 
-@known
+@saveable
 @dataclass
-class Memory:
+class BOLTMemory:
     """The values and hopes of the last step."""
 
-    space: Workspace
+    workspace: Workspace
+    params: BOLTParams
     hopes: Hopes
-    discount: float
     q: np.ndarray  # float64 [A]: action values of the last step
 
 
-@known
+@saveable
 @dataclass(frozen=True, kw_only=True)
 class BOLT(Planner):
     """Bayesian optimistic local transitions.
@@ -195,7 +209,7 @@ class BOLT(Planner):
         _checks.real(self.eta, "eta", low=0.0)
         _checks.real(self.tol, "tol", low=0.0, open_low=True)
 
-    def start(self, belief: Belief, discount: float) -> Memory:
+    def start(self, belief: Belief, discount: float) -> BOLTMemory:
         require_counts(belief, "BOLT")
         n_rows = belief.n_states * belief.n_actions
         hopes = Hopes(
@@ -205,36 +219,16 @@ class BOLT(Planner):
             one=np.zeros(1, np.int32),
             certain=np.ones(1),
         )
-        return Memory(new_workspace(belief), hopes, discount, np.zeros(belief.n_actions))
+        by_next_state = bool(belief.rewards.by_next_state)
+        params = BOLTParams(float(self.eta), by_next_state, discount, float(self.tol))
+        return BOLTMemory(workspace_for(belief), params, hopes, np.zeros(belief.n_actions))
 
-    def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        by_next = bool(getattr(belief.R, "next_step", 0))  # rewards R(s, a, s')
-        while True:
-            space = memory.space
-            action = belief.call(
-                solve_hopeful,
-                belief.T,
-                belief.R,
-                belief.space,
-                float(self.eta),
-                by_next,
-                memory.discount,
-                self.tol,
-                space.rows,
-                space.solver,
-                memory.hopes,
-                state,
-                memory.q,
-            )
-            if action != verbs.NO_ROOM:
-                return int(action)
-            space.grow()
+    def act(self, memory: BOLTMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
+        return int(belief.run(solve_hopeful, memory.workspace, memory.params, memory.hopes, state, memory.q))
 
-    def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+    def plan(self, memory: BOLTMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)
-        candidates = tuple(
-            Candidate(a, float(q), spread=0.0) for a, q in enumerate(memory.q) if not np.isnan(q)
-        )
+        candidates = action_candidates(memory.q)
         first = state * belief.n_actions
         hopes = {
             c.action: {

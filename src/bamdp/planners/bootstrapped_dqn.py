@@ -14,9 +14,9 @@ ensemble where there are no data, which the priors keep alive.
 **What it is faithful to.** ``bsuite.baselines.jax.boot_dqn`` with its default parameters (those below, with a
 discount of .99), on observations that are one-hot, as those of deep sea are. Kept are also its oddities: the first
 target networks are drawn apart, priors included, and an episode is played with a copy of the network from just before
-the last training step. Faster are (:mod:`bamdp.planners.ensemble`): distinct states of a batch instead of all, one
-batched product for all networks, the prior as a table, targets computed when first asked for. The gradients are the
-same.
+the last training step. Faster are (:mod:`bamdp.planners.shared.networks`): distinct states of a batch instead of all,
+one batched product for all networks, the prior as a table, targets computed when first asked for. The gradients are
+the same.
 
 **Departures.** Learning happens at the next decision, where the random stream is at hand; what the agent does is the
 same. The belief is not used, except for which actions exist and which states end an episode; an agent updates it all
@@ -36,10 +36,11 @@ import numpy as np
 from bamdp import _checks
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.random import below, next_word, normal, uniform
-from bamdp._serial import known
-from bamdp.beliefs.base import Belief
+from bamdp._serial import saveable
+from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
-from bamdp.planners.ensemble import (
+from bamdp.planners.q_learning import best_of
+from bamdp.planners.shared.networks import (
     ABSENT,
     UNMET,
     Networks,
@@ -50,10 +51,9 @@ from bamdp.planners.ensemble import (
     forward,
     like,
 )
-from bamdp.planners.q_learning import best_of
 
 
-@known
+@saveable
 @dataclass
 class Replay:
     """The last C transitions, number i in slot i mod C."""
@@ -74,9 +74,9 @@ class Replay:
         self.n_seen += 1
 
 
-@known
+@saveable
 @dataclass
-class Learner:
+class DQNLearner:
     """The networks and what training them needs."""
 
     now: Networks
@@ -91,9 +91,9 @@ class Learner:
     n_steps: int = 0  # of training
 
 
-@known
+@saveable
 @dataclass
-class Memory:
+class DQNMemory:
     """Transitions seen, how many of them were learned from, and the networks (None before the first decision)."""
 
     replay: Replay
@@ -101,7 +101,7 @@ class Memory:
     n_inputs: int
     n_learned: int = 0
     new_head: bool = True  # an episode begins: draw the network that plays it
-    learner: Learner | None = None
+    learner: DQNLearner | None = None
 
 
 @kernel
@@ -148,7 +148,7 @@ def _loss_gradient(
             dq[n, place[s], a] += np.float32(2.0) / np.float32(B) * weight * error
 
 
-@known
+@saveable
 @dataclass(frozen=True, kw_only=True)
 class BootstrappedDQN(Planner):
     """Bootstrapped DQN with randomised priors: values by an ensemble of networks, no model.
@@ -210,7 +210,7 @@ class BootstrappedDQN(Planner):
         _checks.real(self.mask_probability, "mask_probability", low=0.0, high=1.0, open_low=True)
         _checks.real(self.noise_scale, "noise_scale", low=0.0)
 
-    def start(self, belief: Belief, discount: float) -> Memory:
+    def start(self, belief: Belief, discount: float) -> DQNMemory:
         C, N = self.replay_size, self.n_networks
         replay = Replay(
             index=np.zeros((C, 3), np.int64),
@@ -219,12 +219,12 @@ class BootstrappedDQN(Planner):
             mask=np.zeros((C, N if self.mask_probability < 1.0 else 0), np.float32),
             noise=np.zeros((C, N if self.noise_scale > 0.0 else 0), np.float32),
         )
-        return Memory(replay, discount, n_inputs=int((~belief.space.terminal).sum()))
+        return DQNMemory(replay, discount, n_inputs=int((~belief.space.terminal).sum()))
 
-    def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
+    def act(self, memory: DQNMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         return int(best_of(self._decide(memory, belief, state, rng), belief.space.allowed, state, rng))
 
-    def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+    def plan(self, memory: DQNMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         q = self._decide(memory, belief, state, rng)
         action = int(best_of(q, belief.space.allowed, state, rng))
         learner = _born(memory)
@@ -236,13 +236,13 @@ class BootstrappedDQN(Planner):
         details = {"network": learner.head_index, "training_steps": learner.n_steps}
         return Plan(action, float(q[action]), candidates, details=details)
 
-    def learn(self, memory: Memory, belief: Belief, seen: Transition) -> None:
+    def learn(self, memory: DQNMemory, belief: Belief, seen: Transition) -> None:
         memory.replay.add(seen, ends=bool(belief.space.terminal[seen.s2]))
 
-    def begin(self, memory: Memory, belief: Belief, state: int) -> None:
+    def begin(self, memory: DQNMemory, belief: Belief, state: int) -> None:
         memory.new_head = True
 
-    def _decide(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> np.ndarray:
+    def _decide(self, memory: DQNMemory, belief: Belief, state: int, rng: np.ndarray) -> np.ndarray:
         """Learn from what was seen since the last decision; the values of the network that plays, [A]."""
         if memory.learner is None:
             memory.learner = self._new_learner(memory, belief, rng)
@@ -259,7 +259,7 @@ class BootstrappedDQN(Planner):
         self._catch_up(memory, belief, rng, memory.replay.n_seen)
         return forward(learner.head, np.array([state]))[2][0, 0] + learner.prior[learner.head_index, state]
 
-    def _new_learner(self, memory: Memory, belief: Belief, rng: np.ndarray) -> Learner:
+    def _new_learner(self, memory: DQNMemory, belief: Belief, rng: np.ndarray) -> DQNLearner:
         """All networks, drawn with a stream that begins where ``rng`` is."""
         words = np.empty(4, np.uint64)
         _words(rng, words)
@@ -269,7 +269,7 @@ class BootstrappedDQN(Planner):
         now, prior, target, target_prior = (draw_networks(*shape, random) for _ in range(4))
         every = np.arange(S)
         scale = np.float32(self.prior_scale)
-        return Learner(
+        return DQNLearner(
             now=now,
             moments=(like(now), like(now)),
             prior=scale * forward(prior, every)[2],
@@ -280,7 +280,7 @@ class BootstrappedDQN(Planner):
             head=copy_networks(now, slice(0, 1)),
         )
 
-    def _catch_up(self, memory: Memory, belief: Belief, rng: np.ndarray, until: int) -> None:
+    def _catch_up(self, memory: DQNMemory, belief: Belief, rng: np.ndarray, until: int) -> None:
         """Train for the transitions before number ``until`` that were not yet learned from."""
         replay, learner = memory.replay, _born(memory)
         capacity = len(replay.reward)
@@ -295,7 +295,7 @@ class BootstrappedDQN(Planner):
                 self._train(learner, replay, slots, belief.space.allowed, memory.discount)
 
     def _train(
-        self, learner: Learner, replay: Replay, slots: np.ndarray, allowed: np.ndarray, discount: float
+        self, learner: DQNLearner, replay: Replay, slots: np.ndarray, allowed: np.ndarray, discount: float
     ) -> None:
         """A step of Adam for all networks on the transitions in ``slots`` [B]."""
         index = replay.index[slots]
@@ -329,7 +329,7 @@ class BootstrappedDQN(Planner):
             learner.up_to_date[:] = False
 
 
-def _refresh_targets(learner: Learner, states: np.ndarray) -> None:
+def _refresh_targets(learner: DQNLearner, states: np.ndarray) -> None:
     """Compute the target values of the states that have none since the targets were renewed."""
     due = states[~learner.up_to_date[states]]
     if len(due):
@@ -337,6 +337,6 @@ def _refresh_targets(learner: Learner, states: np.ndarray) -> None:
         learner.up_to_date[due] = True
 
 
-def _born(memory: Memory) -> Learner:
+def _born(memory: DQNMemory) -> DQNLearner:
     assert memory.learner is not None, "networks are drawn at the first decision"
     return memory.learner

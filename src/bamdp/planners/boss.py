@@ -33,24 +33,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from bamdp import _checks
-from bamdp._serial import known
-from bamdp.beliefs.base import Belief
+from bamdp._serial import saveable
+from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import Plan, Planner, Transition
-from bamdp.planners.merged import Merged, new_merged
+from bamdp.planners.shared.merged import MergedModels, new_merged
 
 
-@known
+@saveable
 @dataclass
-class Memory:
+class BOSSMemory:
     """The merged MDP at hand and how often each pair was tried."""
 
-    models: Merged
+    models: MergedModels
     visits: np.ndarray  # int64 [S*A]
     due: bool = True
     n_draws: int = 0
 
 
-@known
+@saveable
 @dataclass(frozen=True, kw_only=True)
 class BOSS(Planner):
     """Best of sampled set.
@@ -79,31 +79,31 @@ class BOSS(Planner):
         _checks.integer(self.known_after, "known_after")
         _checks.real(self.tol, "tol", low=0.0, open_low=True)
 
-    def start(self, belief: Belief, discount: float) -> Memory:
-        return Memory(
+    def start(self, belief: Belief, discount: float) -> BOSSMemory:
+        return BOSSMemory(
             models=new_merged(belief, self.n_models, discount),
             visits=np.zeros(belief.n_states * belief.n_actions, np.int64),
         )
 
-    def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
+    def act(self, memory: BOSSMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         if memory.due:
             memory.models.resample(belief, self.tol, rng)
             memory.due = False
             memory.n_draws += 1
         return memory.models.action(state)
 
-    def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+    def plan(self, memory: BOSSMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         drawn = memory.due
         self.act(memory, belief, state, rng)
         return memory.models.plan(state, {"drawn_now": drawn, "n_draws": memory.n_draws})
 
-    def learn(self, memory: Memory, belief: Belief, seen: Transition) -> None:
+    def learn(self, memory: BOSSMemory, belief: Belief, seen: Transition) -> None:
         row = seen.s * belief.n_actions + seen.a
         memory.visits[row] += 1
         if memory.visits[row] == self.known_after:
             memory.due = True
-        if belief.space.terminal[seen.s2] and not memory.models.merged.terminal[seen.s2]:
+        if belief.space.terminal[seen.s2] and not memory.models.arrays.space.terminal[seen.s2]:
             memory.due = True
 
-    def respace(self, memory: Memory, belief: Belief) -> None:
+    def respace(self, memory: BOSSMemory, belief: Belief) -> None:
         memory.due = True

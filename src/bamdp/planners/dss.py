@@ -28,19 +28,31 @@ import numpy as np
 
 from bamdp import _checks
 from bamdp._kernels.jit import kernel, primitive
-from bamdp._serial import known
-from bamdp.beliefs import verbs
-from bamdp.beliefs.base import Belief
-from bamdp.beliefs.models import sample_model
-from bamdp.generators import GENERATORS, Generator, generate
+from bamdp._serial import saveable
+from bamdp.beliefs.belief import Belief
+from bamdp.beliefs.kernels import simulate_step, undo_steps
+from bamdp.beliefs.verbs import DONE, NO_ROOM
+from bamdp.generators import GENERATORS, Generator
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
-from bamdp.planners.leaves import FITS, LEAVES, NO_ROOM, ModelLeaf, ZeroLeaf, leaf_value, value_leaf
-from bamdp.planners.workspace import Workspace, new_workspace
+from bamdp.planners.shared.leaves import DSS_LEAVES, ModelLeaf, ZeroLeaf, leaf_value
+from bamdp.planners.shared.workspace import Workspace, sample_policy, workspace_for
 
 
-@known
-class Tree(NamedTuple):
-    """The stack, one entry a stage, and what is found at the root."""
+@saveable
+class DSSParams(NamedTuple):
+    """What does not change between searches."""
+
+    generator: Any  # parameters of the compiled policy generator; None for one in plain Python
+    leaf: ZeroLeaf | ModelLeaf
+    discount: float
+    n_policies: int  # N
+    n_samples: int  # M
+    n_steps: int  # K
+
+
+@saveable
+class DSSTree(NamedTuple):
+    """The stack, one entry per stage, and what is found at the root."""
 
     policy: np.ndarray  # int32 [H, S]: the policy being tried
     state: np.ndarray  # int64 [H]: s of the node
@@ -59,39 +71,40 @@ RETURN, TOTAL, SQUARES, BEST = range(4)
 
 
 @kernel
-def search(T, R, space, G, K, N, M, discount, leaf, rows, solver, tree, s, rng):
-    """Algorithm 2 from state ``s``. Fills the root arrays of ``tree``; returns FITS or NO_ROOM.
+def search(belief, workspace, params, tree, s, rng):
+    """Algorithm 2 from state ``s``. Fills the root arrays of ``tree``; returns DONE or NO_ROOM.
 
     The belief is as before when it returns, in either case.
     """
+    N, M, K, discount = params.n_policies, params.n_samples, params.n_steps, params.discount
     H = tree.state.shape[0]
     last_discount = discount**K
     h = np.int64(0)  # a literal 0 would have every helper compiled twice
     _enter(tree, h, s)
     while True:
         if tree.trial[h, 1] == 0:  # a new policy                                        line 6
-            if sample_model(T, R, space, rows, rng) == NO_ROOM:
-                _leave(T, R, tree, h)
+            state = tree.state[h]
+            if sample_policy(belief, workspace, params.generator, discount, state, rng) == NO_ROOM:
+                _leave(belief, tree, h)
                 return NO_ROOM
-            generate(G, rows, space, discount, tree.state[h], solver, rng)
-            for t in range(solver.policy.shape[0]):
-                tree.policy[h, t] = solver.policy[t]
+            for t in range(workspace.solver.policy.shape[0]):
+                tree.policy[h, t] = workspace.solver.policy[t]
             tree.sums[h, TOTAL] = 0.0
             tree.sums[h, SQUARES] = 0.0
-        end = _roll_out(T, R, space, K, discount, tree, h, rng)  # lines 10 to 18
+        end = _roll_out(belief, K, discount, tree, h, rng)  # lines 10 to 18
         value = 0.0
-        if not space.terminal[end]:
+        if not belief.space.terminal[end]:
             if h + 1 < H:
                 h += 1
                 _enter(tree, h, end)
                 continue
-            status, value = leaf_value(leaf, T, R, space, discount, rows, end, rng)
+            status, value = leaf_value(params.leaf, belief, workspace, discount, end, rng)
             if status == NO_ROOM:
-                _leave(T, R, tree, h)
+                _leave(belief, tree, h)
                 return NO_ROOM
         while True:  # a sample of level h is complete; its node may be, too
             q = tree.sums[h, RETURN] + last_discount * value  # line 19
-            _take_back(T, R, tree, h)
+            _take_back(belief, tree, h)
             tree.sums[h, TOTAL] += q
             tree.sums[h, SQUARES] += q * q
             tree.trial[h, 1] += 1
@@ -101,7 +114,7 @@ def search(T, R, space, G, K, N, M, discount, leaf, rows, solver, tree, s, rng):
             if tree.trial[h, 0] < N:
                 break
             if h == 0:
-                return FITS
+                return DONE
             value = tree.sums[h, BEST]
             h -= 1
 
@@ -117,18 +130,16 @@ def _enter(tree, h, s):
 
 
 @primitive
-def _roll_out(T, R, space, K, discount, tree, h, rng):
+def _roll_out(belief, K, discount, tree, h, rng):
     """Follow the level's policy for K steps in the belief; returns the last state."""
-    n_actions = space.allowed.shape[1]
+    n_actions = belief.space.allowed.shape[1]
     s = tree.state[h]
     total, weight = 0.0, 1.0
     k = 0
     level = np.uint64(h)
-    while k < K and not space.terminal[np.uint64(s)]:
+    while k < K and not belief.space.terminal[np.uint64(s)]:
         row = s * n_actions + tree.policy[level, np.uint64(s)]
-        s = verbs.advance(T, row, rng)
-        r = verbs.draw_reward(R, row, s, rng)
-        verbs.push_reward(R, row, s, r)
+        s, r = simulate_step(belief, row, rng)
         total += weight * r
         weight *= discount
         k += 1
@@ -138,19 +149,17 @@ def _roll_out(T, R, space, K, discount, tree, h, rng):
 
 
 @primitive
-def _take_back(T, R, tree, h):
+def _take_back(belief, tree, h):
     """Pop what the level's sample has pushed."""
-    for _ in range(tree.length[h]):
-        verbs.pop_reward(R)
-        verbs.pop(T)
+    undo_steps(belief, tree.length[h])
     tree.length[h] = 0
 
 
 @primitive
-def _leave(T, R, tree, h):
+def _leave(belief, tree, h):
     """Pop everything, from level ``h`` up to the root."""
     for level in range(h, -1, -1):
-        _take_back(T, R, tree, level)
+        _take_back(belief, tree, level)
 
 
 @primitive
@@ -172,20 +181,18 @@ def _finish_policy(tree, h, M):
     tree.trial[h, 1] = 0
 
 
-@known
+@saveable
 @dataclass
-class Memory:
+class DSSMemory:
     """What a DSS agent keeps between steps."""
 
-    space: Workspace
-    tree: Tree
-    leaf: ZeroLeaf | ModelLeaf
-    generator: Any  # the compiled generator's parameters; None for one in plain Python
-    discount: float
-    left: int = 0  # steps for which the best policy of the last plan is still followed
+    workspace: Workspace
+    params: DSSParams
+    tree: DSSTree
+    steps_left: int = 0  # for which the best policy of the last plan is still followed
 
 
-@known
+@saveable
 @dataclass(frozen=True, kw_only=True)
 class DSS(Planner):
     """Deep, sparse sampling.
@@ -203,7 +210,7 @@ class DSS(Planner):
     generator
         From a sampled model to a policy: ``"pi"``, ``"rtdp"``, ``"vi"``, a :class:`~bamdp.generators.Generator`
         such as ``RTDP(depth=50)``, or any function ``(mdp, discount) -> policy`` in plain Python (which costs
-        some 10 to 50 times more a step: the models are then handed out of the compiled code one by one).
+        some 10 to 50 times more per step: the models are then handed out of the compiled code one by one).
     leaf
         Value after the last stage: ``"zero"``; ``"mean"``, the optimal value of the mean model after the
         simulated updates; ``"upper"``, the mean optimal value of ``leaf_samples`` sampled models; ``"policy"``,
@@ -232,7 +239,7 @@ class DSS(Planner):
     def __post_init__(self) -> None:
         for name in ("n_policies", "n_samples", "n_steps", "n_stages", "leaf_samples", "replan_every"):
             _checks.integer(getattr(self, name), name)
-        _checks.one_of(self.leaf, "leaf", LEAVES)
+        _checks.one_of(self.leaf, "leaf", DSS_LEAVES)
         _checks.real(self.leaf_tol, "leaf_tol", low=0.0, open_low=True)
         if isinstance(self.generator, str):
             _checks.one_of(self.generator, "generator", GENERATORS)
@@ -242,18 +249,23 @@ class DSS(Planner):
                 f"function (mdp, discount) -> policy; got {self.generator!r}"
             )
 
-    def start(self, belief: Belief, discount: float) -> Memory:
-        made = GENERATORS[self.generator]() if isinstance(self.generator, str) else self.generator
-        S, H, N = belief.n_states, self.n_stages, self.n_policies
-        space = new_workspace(belief)
+    def start(self, belief: Belief, discount: float) -> DSSMemory:
+        generator = GENERATORS[self.generator]() if isinstance(self.generator, str) else self.generator
         leaf: ZeroLeaf | ModelLeaf = ZeroLeaf()
         if self.leaf != "zero":
-            own = ("values", "policy", "order", "usual")  # the rest is scratch that both may use
-            solver = space.solver._replace(**{name: getattr(space.solver, name).copy() for name in own})
-            leaf = ModelLeaf(LEAVES.index(self.leaf), self.leaf_samples, float(self.leaf_tol), solver)
-        return Memory(
-            space=space,
-            tree=Tree(
+            leaf = ModelLeaf(DSS_LEAVES.index(self.leaf), self.leaf_samples, float(self.leaf_tol))
+        S, H, N = belief.n_states, self.n_stages, self.n_policies
+        return DSSMemory(
+            workspace=workspace_for(belief),
+            params=DSSParams(
+                generator=generator.state() if isinstance(generator, Generator) else None,
+                leaf=leaf,
+                discount=discount,
+                n_policies=N,
+                n_samples=self.n_samples,
+                n_steps=self.n_steps,
+            ),
+            tree=DSSTree(
                 policy=np.zeros((H, S), np.int32),
                 state=np.zeros(H, np.int64),
                 trial=np.zeros((H, 2), np.int64),
@@ -264,20 +276,23 @@ class DSS(Planner):
                 spread=np.zeros(N),
                 best=np.zeros(S, np.int32),
             ),
-            leaf=leaf,
-            generator=made.state() if isinstance(made, Generator) else None,
-            discount=discount,
         )
 
-    def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        if memory.left == 0:
-            self._search(memory, belief, state, rng)
-            memory.left = self.replan_every
-        memory.left -= 1
+    def act(self, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
+        if memory.steps_left == 0:
+            if memory.params.generator is None:
+                from bamdp.planners.views.dss import search_in_python
+
+                search_in_python(self, memory, belief, state, rng)
+            else:
+                depth = self.n_steps * self.n_stages
+                belief.run(search, memory.workspace, memory.params, memory.tree, state, depth=depth, rng=rng)
+            memory.steps_left = self.replan_every
+        memory.steps_left -= 1
         return int(memory.tree.best[state])
 
-    def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        following = memory.left > 0
+    def plan(self, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        following = memory.steps_left > 0
         action = self.act(memory, belief, state, rng)
         tree = memory.tree
         candidates = tuple(
@@ -288,70 +303,23 @@ class DSS(Planner):
             action, float(tree.value.max()), candidates, details={"followed_from_last_plan": following}
         )
 
-    def learn(self, memory: Memory, belief: Belief, seen: Transition) -> None:
-        if seen.terminated:
-            memory.left = 0
-
-    def begin(self, memory: Memory, belief: Belief, state: int) -> None:
-        memory.left = 0
-
-    def respace(self, memory: Memory, belief: Belief) -> None:
-        memory.left = 0
-
-    def explain(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        if memory.left > 0:  # the last plan is still followed: there was no search
+    def explain(self, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        if memory.steps_left > 0:  # the last plan is still followed: there was no search
             return self.plan(memory, belief, state, rng)
-        from bamdp.planners.dss_python import search_with_tree
+        from bamdp.planners.views.dss import search_with_tree
 
-        belief.reserve(self.n_steps * self.n_stages)
         tree = search_with_tree(self, memory, belief, state, rng)
-        memory.left = self.replan_every
+        memory.steps_left = self.replan_every
         return replace(
             self.plan(memory, belief, state, rng), tree=tree, details={"followed_from_last_plan": False}
         )
 
-    def _leaf_value(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> tuple[int, float]:
-        """(status, value) of the hyper-state that the belief is in now, by ``leaf``."""
-        return value_leaf(
-            memory.leaf, belief.T, belief.R, belief.space, memory.discount, memory.space.rows, state, rng
-        )
+    def learn(self, memory: DSSMemory, belief: Belief, seen: Transition) -> None:
+        if seen.terminated:
+            memory.steps_left = 0
 
-    @staticmethod
-    def _grow(memory: Memory) -> None:
-        memory.space.grow()
-        if isinstance(memory.leaf, ModelLeaf):
-            main = memory.space.solver
-            solver = memory.leaf.solver._replace(index=main.index, prob=main.prob, sums=main.sums)
-            memory.leaf = memory.leaf._replace(solver=solver)
+    def begin(self, memory: DSSMemory, belief: Belief, state: int) -> None:
+        memory.steps_left = 0
 
-    def _search(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> None:
-        belief.reserve(self.n_steps * self.n_stages)
-        if memory.generator is None:
-            from bamdp.planners.dss_python import search_in_python
-
-            search_in_python(self, memory, belief, state, rng)
-            return
-        before = rng.copy()
-        while True:
-            space = memory.space
-            status = belief.call(
-                search,
-                belief.T,
-                belief.R,
-                belief.space,
-                memory.generator,
-                self.n_steps,
-                self.n_policies,
-                self.n_samples,
-                memory.discount,
-                memory.leaf,
-                space.rows,
-                space.solver,
-                memory.tree,
-                state,
-                rng,
-            )
-            if status == FITS:
-                return
-            self._grow(memory)  # and draw the very same models again, now that they fit
-            rng[:] = before
+    def respace(self, memory: DSSMemory, belief: Belief) -> None:
+        memory.steps_left = 0

@@ -31,10 +31,10 @@ import numpy as np
 from bamdp import _checks
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.random import uniform
-from bamdp._serial import known
-from bamdp.beliefs.base import Belief
-from bamdp.planners import bayes_greedy
+from bamdp._serial import saveable
+from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
+from bamdp.planners.bayes_greedy import BayesGreedy, BayesGreedyMemory
 from bamdp.planners.random_play import pick
 
 GREEDY = -1  # what explore returns when it leaves the choice to the greedy rule
@@ -48,16 +48,16 @@ def explore(allowed, s, epsilon, rng):
     return GREEDY
 
 
-@known
+@saveable
 @dataclass
-class Memory:
+class EpsilonGreedyMemory:
     """The solver's memory of the greedy rule, and what was decided so far."""
 
-    greedy: bayes_greedy.Memory
+    greedy: BayesGreedyMemory
     visits: np.ndarray  # int64 [S, A]
 
 
-@known
+@saveable
 @dataclass(frozen=True, kw_only=True)
 class EpsilonGreedy(Planner):
     """Optimal for the posterior mean model, with ε-greedy exploration.
@@ -89,22 +89,22 @@ class EpsilonGreedy(Planner):
         _checks.real(self.decay, "decay", low=0.0)
         _checks.real(self.tol, "tol", low=0.0, open_low=True)
 
-    def start(self, belief: Belief, discount: float) -> Memory:
+    def start(self, belief: Belief, discount: float) -> EpsilonGreedyMemory:
         visits = np.zeros((belief.n_states, belief.n_actions), np.int64)
-        return Memory(bayes_greedy.BayesGreedy(tol=self.tol).start(belief, discount), visits)
+        return EpsilonGreedyMemory(BayesGreedy(tol=self.tol).start(belief, discount), visits)
 
-    def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
+    def act(self, memory: EpsilonGreedyMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         chosen = explore(belief.space.allowed, state, self._epsilon(memory, state), rng)
         if chosen != GREEDY:
             return int(chosen)
-        return bayes_greedy.BayesGreedy(tol=self.tol).act(memory.greedy, belief, state, rng)
+        return BayesGreedy(tol=self.tol).act(memory.greedy, belief, state, rng)
 
-    def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+    def plan(self, memory: EpsilonGreedyMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         epsilon = self._epsilon(memory, state)
         chosen = explore(belief.space.allowed, state, epsilon, rng)
         exploring = chosen != GREEDY
         greedy_memory = copy.deepcopy(memory.greedy) if exploring else memory.greedy
-        greedy = bayes_greedy.BayesGreedy(tol=self.tol).plan(greedy_memory, belief, state, rng)
+        greedy = BayesGreedy(tol=self.tol).plan(greedy_memory, belief, state, rng)
         action = int(chosen) if exploring else greedy.action
         candidates = tuple(
             Candidate(c.action, c.value, spread=0.0, count=int(memory.visits[state, c.action]))
@@ -114,8 +114,8 @@ class EpsilonGreedy(Planner):
         details = {"epsilon": epsilon, "explored": exploring, "greedy_action": greedy.action}
         return Plan(action, value, candidates, details=details)
 
-    def learn(self, memory: Memory, belief: Belief, seen: Transition) -> None:
+    def learn(self, memory: EpsilonGreedyMemory, belief: Belief, seen: Transition) -> None:
         memory.visits[seen.s, seen.a] += 1
 
-    def _epsilon(self, memory: Memory, state: int) -> float:
+    def _epsilon(self, memory: EpsilonGreedyMemory, state: int) -> float:
         return float(self.epsilon / (1.0 + self.decay * memory.visits[state].sum()))

@@ -32,23 +32,24 @@ import numpy as np
 
 from bamdp import _checks
 from bamdp._kernels.jit import JIT, kernel, primitive
-from bamdp._serial import known
+from bamdp._serial import saveable
 from bamdp.beliefs import verbs
-from bamdp.beliefs.base import Belief
-from bamdp.planners.base import Candidate, Plan, Planner, greedy
+from bamdp.beliefs.belief import Belief
+from bamdp.beliefs.kernels import undo_steps
+from bamdp.beliefs.verbs import DONE, NO_ROOM
+from bamdp.planners.base import Plan, Planner, action_candidates, greedy
+from bamdp.planners.shared.tree_search import MANY_OUTCOMES
 
-FITS, NO_ROOM, FULL = 0, verbs.NO_ROOM, -2
-FIRST_ROOM = 1 << 12  # slots of the first table
-MANY_REWARDS = 1_000_000  # so many outcomes are as good as infinitely many
+FIRST_SLOTS = 1 << 12  # of the first table
 SALTS = np.array([0x243F6A8885A308D3, 0x13198A2E03707344], np.uint64)
-ACTION, CHILD, LAST, OUTCOME = range(4)  # columns of Stack.at
+ACTION, CHILD, LAST, OUTCOME = range(4)  # columns of FHTSStack.at
 BEGIN = -1  # in CHILD: the action's next states are not listed yet
-Q, BEST, WEIGHT = range(3)  # columns of Stack.sums
-COUNT, MERGED, LIMIT = range(3)  # entries of Table.size
+Q, BEST, WEIGHT = range(3)  # columns of FHTSStack.sums
+COUNT, MERGED, LIMIT, FULL = range(4)  # entries of ValueTable.size
 
 
-class Stack(NamedTuple):
-    """The branch at hand, one entry a level, and the root's result. All arrays are written to."""
+class FHTSStack(NamedTuple):
+    """The branch at hand, one entry per level, and the root's result. All arrays are written to."""
 
     state: np.ndarray  # int64 [H]: s of the node
     word: np.ndarray  # uint64 [H, 2]: the fingerprint of what was pushed since the root
@@ -61,19 +62,21 @@ class Stack(NamedTuple):
     value: np.ndarray  # float64 [A]: Q at the root, NaN where an action does not exist
 
 
-class Table(NamedTuple):
+class ValueTable(NamedTuple):
     """Values of finished hyper-states: open addressing, linear probing, at most half full."""
 
     word: np.ndarray  # uint64 [slots, 2], slots a power of two
     value: np.ndarray  # float64 [slots]
     used: np.ndarray  # bool [slots]
-    size: np.ndarray  # int64 [3]: hyper-states kept, visits that found one, most that may be kept
+    size: (
+        np.ndarray
+    )  # int64 [4]: hyper-states kept, visits that found one, most that may be kept, whether it was full
 
 
 if JIT:
 
     @primitive
-    def mix(code, salt):
+    def mix_code(code, salt):
         """SplitMix64 of a number: 64 bits that look random."""
         x = np.uint64(code) * np.uint64(0x9E3779B97F4A7C15) + salt
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -88,7 +91,7 @@ if JIT:
 else:  # the same bits from Python integers, whose products do not overflow
     _WORD = (1 << 64) - 1
 
-    def mix(code, salt):
+    def mix_code(code, salt):
         """SplitMix64 of a number: 64 bits that look random."""
         x = (int(code) * 0x9E3779B97F4A7C15 + int(salt)) & _WORD
         x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
@@ -111,9 +114,10 @@ def find_slot(table, first, second):
 
 
 @primitive
-def put(table, first, second, value):
+def put_value(table, first, second, value):
     """Keep a value; False if the table is full."""
     if table.size[COUNT] == table.size[LIMIT]:
+        table.size[FULL] = 1
         return False
     slot = find_slot(table, first, second)
     table.used[slot] = True
@@ -125,34 +129,41 @@ def put(table, first, second, value):
 
 
 @kernel
-def move(old, new):
+def move_values(old, new):
     """Everything in ``old`` into the empty table ``new``."""
     for slot in range(old.value.shape[0]):
         if old.used[slot]:
-            put(new, old.word[slot, 0], old.word[slot, 1], old.value[slot])
+            put_value(new, old.word[slot, 0], old.word[slot, 1], old.value[slot])
     new.size[MERGED] = old.size[MERGED]
 
 
-@kernel
-def search(T, R, space, discount, stack, table, s):
-    """Fills ``stack.value`` for state ``s``; returns FITS, NO_ROOM (for a row) or FULL (the table).
+class FHTSArrays(NamedTuple):
+    """The branch at hand and the values of finished hyper-states."""
 
-    The belief is as before when it returns, in any case.
+    stack: FHTSStack
+    table: ValueTable
+
+
+@kernel
+def search_exactly(belief, arrays, discount, n_rewards, s):
+    """Fills ``stack.value`` for state ``s``; returns DONE, or NO_ROOM for a row or in the table.
+
+    The belief is as before when it returns, in any case. ``n_rewards`` are the outcomes of a reward.
     """
+    T, R, space = belief.transitions, belief.rewards, belief.space
+    stack, table = arrays.stack, arrays.table
     n_states, n_actions = space.allowed.shape
-    n_rewards = verbs.n_outcomes(R)
     H = stack.state.shape[0]
     h = 0
     _enter(stack, 0, s)
     while True:
         a = stack.at[h, ACTION]
         up = a == n_actions  # the node is complete
-        status = FITS
+        fits = True
         if up:
             if h == 0:
-                return FITS
-            if not put(table, stack.word[h, 0], stack.word[h, 1], stack.sums[h, BEST]):
-                status = FULL
+                return DONE
+            fits = put_value(table, stack.word[h, 0], stack.word[h, 1], stack.sums[h, BEST])
         elif stack.at[h, CHILD] == BEGIN:
             if not space.allowed[stack.state[h], a]:
                 stack.at[h, ACTION] += 1
@@ -160,24 +171,21 @@ def search(T, R, space, discount, stack, table, s):
             row = stack.state[h] * n_actions + a
             end, background = verbs.mean_row(T, row, stack.entry, stack.share, 0)
             if end == NO_ROOM:
-                status = NO_ROOM
+                fits = False
             else:
                 stack.sums[h, Q] = verbs.expected_reward(R, row, stack.entry, stack.share, 0, end, background)
                 stack.at[h, LAST] = 0 if h + 1 == H else _list_children(stack, space, h, end, background)
                 stack.at[h, CHILD] = 0
                 stack.at[h, OUTCOME] = 0
-        if status != FITS:
-            for _ in range(h):
-                verbs.pop_reward(R)
-                verbs.pop(T)
-            return status
+        if not fits:
+            undo_steps(belief, h)
+            return NO_ROOM
         if up:
             value = stack.sums[h, BEST]
             h -= 1
             stack.sums[h, Q] += stack.sums[h, WEIGHT] * value
             stack.at[h, OUTCOME] += 1
-            verbs.pop_reward(R)
-            verbs.pop(T)
+            undo_steps(belief, 1)
             continue
         if stack.at[h, CHILD] == stack.at[h, LAST]:  # the action is complete
             if h == 0:
@@ -190,6 +198,7 @@ def search(T, R, space, discount, stack, table, s):
             stack.at[h, CHILD] += 1
             stack.at[h, OUTCOME] = 0
             continue
+        # the next outcome of the action: looked up if its hyper-state was met before, else entered
         row = stack.state[h] * n_actions + a
         s2 = np.int64(stack.next[h, stack.at[h, CHILD]])
         i = stack.at[h, OUTCOME]
@@ -197,8 +206,8 @@ def search(T, R, space, discount, stack, table, s):
         r, p = verbs.outcome(R, row, s2, i)
         if p > 0.0:
             code = (row * n_states + s2) * n_rewards + i
-            first = plus(stack.word[h, 0], mix(code, SALTS[0]))
-            second = plus(stack.word[h, 1], mix(code, SALTS[1]))
+            first = plus(stack.word[h, 0], mix_code(code, SALTS[0]))
+            second = plus(stack.word[h, 1], mix_code(code, SALTS[1]))
             weight = discount * p * stack.prob[h, stack.at[h, CHILD]]
             slot = find_slot(table, first, second)
             if not table.used[slot]:
@@ -248,10 +257,10 @@ def _list_children(stack, space, h, end, background):
     return n
 
 
-def new_stack(belief: Belief, horizon: int, room: int) -> Stack:
+def new_stack(belief: Belief, horizon: int, room: int) -> FHTSStack:
     """A stack for so many steps, with ``room`` for the entries of one row."""
     S, A, H = belief.n_states, belief.n_actions, horizon
-    return Stack(
+    return FHTSStack(
         state=np.zeros(H, np.int64),
         word=np.zeros((H, 2), np.uint64),
         at=np.zeros((H, 4), np.int64),
@@ -264,19 +273,19 @@ def new_stack(belief: Belief, horizon: int, room: int) -> Stack:
     )
 
 
-def new_table(slots: int, limit: int) -> Table:
+def new_table(slots: int, limit: int) -> ValueTable:
     """An empty table for up to ``limit`` values; ``slots`` must be a power of two."""
-    return Table(
+    return ValueTable(
         word=np.zeros((slots, 2), np.uint64),
         value=np.zeros(slots),
         used=np.zeros(slots, bool),
-        size=np.array([0, 0, min(slots // 2, limit)], np.int64),
+        size=np.array([0, 0, min(slots // 2, limit), 0], np.int64),
     )
 
 
-@known
+@saveable
 @dataclass
-class Memory:
+class FHTSMemory:
     """Nothing but the discount and how much room the last search took (results do not depend on it)."""
 
     discount: float
@@ -284,7 +293,35 @@ class Memory:
     row_room: int
 
 
-@known
+class FHTSRoom:
+    """Room for one search: a row that does not fit needs a longer stack, a full table a larger one."""
+
+    def __init__(self, planner: FHTS, memory: FHTSMemory, belief: Belief) -> None:
+        self.planner, self.memory, self.belief = planner, memory, belief
+        self.limit = planner.max_hyper_states - 1  # the root is not kept
+        stack = new_stack(belief, planner.horizon, memory.row_room)
+        self.arrays = FHTSArrays(stack, new_table(memory.slots, self.limit))
+
+    def grow(self) -> None:
+        """Make room where it was lacking; finished hyper-states stay in the table."""
+        memory, table = self.memory, self.arrays.table
+        if table.size[FULL] and table.size[COUNT] == self.limit:
+            raise RuntimeError(
+                f"FHTS(horizon={self.planner.horizon}) needs more than {self.planner.max_hyper_states} hyper-states "
+                "here; lower the horizon, raise max_hyper_states, or use a planner that samples, such as "
+                "SparseSampling or DSS"
+            )
+        if table.size[FULL]:
+            memory.slots *= 4
+            larger = new_table(memory.slots, self.limit)
+            move_values(table, larger)
+            table = larger
+        else:
+            memory.row_room *= 4
+        self.arrays = FHTSArrays(new_stack(self.belief, self.planner.horizon, memory.row_room), table)
+
+
+@saveable
 @dataclass(frozen=True)
 class FHTS(Planner):
     """Exact Bayes-optimal planning over a finite horizon.
@@ -313,59 +350,36 @@ class FHTS(Planner):
         _checks.integer(self.horizon, "horizon")
         _checks.integer(self.max_hyper_states, "max_hyper_states")
 
-    def start(self, belief: Belief, discount: float) -> Memory:
-        enumerable = type(belief.R) in verbs.n_outcomes.table
-        if not enumerable or not 1 <= verbs.n_outcomes(belief.R) <= MANY_REWARDS:
+    def start(self, belief: Belief, discount: float) -> FHTSMemory:
+        if not 1 <= (belief.rewards.n_outcomes or 0) <= MANY_OUTCOMES:
             raise ValueError(
-                f"FHTS enumerates rewards, and {belief.reward_model or type(belief.R).__name__} has too many to "
+                f"FHTS enumerates rewards, and {belief.reward_model} has too many to "
                 "enumerate; use KnownRewards, BetaBernoulli or FiniteRewards, or a planner that samples, such as "
                 "SparseSampling"
             )
-        return Memory(discount, FIRST_ROOM, 4 * belief.n_states + 64)
+        return FHTSMemory(discount, FIRST_SLOTS, 4 * belief.n_states + 64)
 
-    def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
+    def act(self, memory: FHTSMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         return greedy(self._search(memory, belief, state)[0])
 
-    def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+    def plan(self, memory: FHTSMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         return self._plan(*self._search(memory, belief, state))
 
-    def explain(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        from bamdp.planners.fhts_view import view
+    def explain(self, memory: FHTSMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        from bamdp.planners.views.fhts import view_exact_tree
 
         values, table = self._search(memory, belief, state)
         plan = self._plan(values, table)
-        return replace(plan, tree=view(self, memory.discount, belief, state, table, plan.action))
+        return replace(plan, tree=view_exact_tree(self, memory.discount, belief, state, table, plan.action))
 
-    def _plan(self, values: np.ndarray, table: Table) -> Plan:
-        candidates = tuple(
-            Candidate(a, float(q), spread=0.0) for a, q in enumerate(values) if not np.isnan(q)
-        )
+    def _plan(self, values: np.ndarray, table: ValueTable) -> Plan:
         best = greedy(values)
         details = {"hyper_states": int(table.size[COUNT]) + 1, "merged": int(table.size[MERGED])}
-        return Plan(best, float(values[best]), candidates, details=details)
+        return Plan(best, float(values[best]), action_candidates(values), details=details)
 
-    def _search(self, memory: Memory, belief: Belief, state: int) -> tuple[np.ndarray, Table]:
+    def _search(self, memory: FHTSMemory, belief: Belief, state: int) -> tuple[np.ndarray, ValueTable]:
         """The root's Q [A], and the values of all hyper-states below."""
-        belief.reserve(self.horizon)
-        limit = self.max_hyper_states - 1  # the root is not kept
-        table = new_table(memory.slots, limit)
-        while True:
-            stack = new_stack(belief, self.horizon, memory.row_room)
-            status = belief.call(
-                search, belief.T, belief.R, belief.space, memory.discount, stack, table, state
-            )
-            if status == FITS:
-                return stack.value, table
-            if status == NO_ROOM:
-                memory.row_room *= 4
-                continue
-            if table.size[COUNT] == limit:
-                raise RuntimeError(
-                    f"FHTS(horizon={self.horizon}) needs more than {self.max_hyper_states} hyper-states here; "
-                    "lower the horizon, raise max_hyper_states, or use a planner that samples, such as "
-                    "SparseSampling or DSS"
-                )
-            memory.slots *= 4
-            larger = new_table(memory.slots, limit)
-            move(table, larger)
-            table = larger
+        room = FHTSRoom(self, memory, belief)
+        n_rewards = belief.rewards.n_outcomes
+        belief.run(search_exactly, room, memory.discount, n_rewards, state, depth=self.horizon)
+        return room.arrays.stack.value, room.arrays.table

@@ -46,21 +46,17 @@ import numpy as np
 
 from bamdp import _checks
 from bamdp._kernels.jit import inner, kernel
-from bamdp._kernels.random import uniform
-from bamdp._kernels.rows import Rows
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import average, row_value
-from bamdp._serial import known
-from bamdp.beliefs import verbs
-from bamdp.beliefs.base import Belief
-from bamdp.beliefs.models import empty_rows
+from bamdp._serial import saveable
+from bamdp.beliefs.belief import Belief
+from bamdp.beliefs.kernels import empty_rows
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
-from bamdp.planners.merged import Merged, draw_models, new_merged
-from bamdp.planners.thompson import RESAMPLE
-from bamdp.planners.workspace import lacks
+from bamdp.planners.shared.merged import MergedModels, draw_models, new_merged
+from bamdp.planners.shared.workspace import lacks_rows
+from bamdp.planners.thompson import check_resample, draw_is_due
 
-POLICIES = ("upper", "lower")
-MAX_ROUNDS = 10_000
+MCBRL_POLICIES = ("upper", "lower")
 
 
 @kernel
@@ -80,7 +76,7 @@ def upper_values(rows, space, discount, tol, one, solver, q):
             one.span[row, 1] = at
             one.background[row] = rows.background[place]
             one.reward[row] = rows.reward[place]
-        solve(one, space, discount, tol, MAX_ROUNDS, solver, False)
+        solve(one, space, discount, tol, solver, False)
         mean = average(solver.values)
         for s in range(n_states):
             for a in range(n_actions):
@@ -132,24 +128,18 @@ def greedy_policy(q, space, policy):
         policy[s] = 0 if space.terminal[s] else best_on_average(q, space, s)
 
 
-@kernel
-def _flip(rng):
-    return uniform(rng)
-
-
-@known
+@saveable
 @dataclass
-class Memory:
+class MCBRLMemory:
     """The models at hand, their action values, and the policy that these make."""
 
-    models: Merged
-    one: Rows  # room for one of them
+    models: MergedModels
     q: np.ndarray  # float64 [K, S, A]
     policy: np.ndarray  # int32 [S]
     age: int = -1  # steps since the draw; -1: a new one is due
 
 
-@known
+@saveable
 @dataclass(frozen=True, kw_only=True)
 class MCBRL(Planner):
     """Monte Carlo Bayesian reinforcement learning.
@@ -181,33 +171,28 @@ class MCBRL(Planner):
 
     def __post_init__(self) -> None:
         _checks.integer(self.n_models, "n_models")
-        _checks.one_of(self.policy, "policy", POLICIES)
-        if isinstance(self.resample, str):
-            _checks.one_of(self.resample, "resample", RESAMPLE)
-        else:
-            _checks.integer(self.resample, "resample")
+        _checks.one_of(self.policy, "policy", MCBRL_POLICIES)
+        check_resample(self.resample)
         _checks.real(self.tol, "tol", low=0.0, open_low=True)
 
-    def start(self, belief: Belief, discount: float) -> Memory:
+    def start(self, belief: Belief, discount: float) -> MCBRLMemory:
         S, A = belief.n_states, belief.n_actions
-        models = new_merged(belief, self.n_models, discount)
-        return Memory(
-            models=models,
-            one=empty_rows(S * A, len(models.space.rows.index)),
+        return MCBRLMemory(
+            models=new_merged(belief, self.n_models, discount),
             q=np.zeros((self.n_models, S, A)),
             policy=np.zeros(S, np.int32),
         )
 
-    def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        if self._due(memory, rng):
-            self._draw(memory, belief, rng)
+    def act(self, memory: MCBRLMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
+        if draw_is_due(self.resample, memory.age, memory.models.discount, rng):
+            belief.run(draw_models, memory.models, rng=rng)
             self.bound(memory, belief, self.policy, memory.q)
             greedy_policy(memory.q, belief.space, memory.policy)
             memory.age = 0
         memory.age += 1
         return int(memory.policy[state])
 
-    def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+    def plan(self, memory: MCBRLMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)
         actions = np.flatnonzero(belief.space.allowed[state])
         many = self.n_models > 1
@@ -221,8 +206,8 @@ class MCBRL(Planner):
             for a in actions
         )
         bounds = {}
-        warm = memory.models.space.solver.values.copy()
-        for name in POLICIES:
+        warm = memory.models.arrays.solver.values.copy()
+        for name in MCBRL_POLICIES:
             q = memory.q
             if name != self.policy:
                 q = np.zeros_like(memory.q)
@@ -230,54 +215,34 @@ class MCBRL(Planner):
             values = q[:, state, actions]
             best = values.max(axis=1).mean() if name == "upper" else values.mean(axis=0).max()
             bounds[name] = float(best)
-        memory.models.space.solver.values[:] = warm
+        memory.models.arrays.solver.values[:] = warm
         value = next(c.value for c in candidates if c.action == action)
         return Plan(action, value, candidates, details={**bounds, "age_of_draw": memory.age})
 
-    def learn(self, memory: Memory, belief: Belief, seen: Transition) -> None:
+    def learn(self, memory: MCBRLMemory, belief: Belief, seen: Transition) -> None:
         if seen.terminated:
             memory.age = -1
 
-    def begin(self, memory: Memory, belief: Belief, state: int) -> None:
+    def begin(self, memory: MCBRLMemory, belief: Belief, state: int) -> None:
         memory.age = -1
 
-    def respace(self, memory: Memory, belief: Belief) -> None:
+    def respace(self, memory: MCBRLMemory, belief: Belief) -> None:
         greedy_policy(memory.q, belief.space, memory.policy)
-        if lacks(memory.models.space.rows, belief.space, self.n_models):
+        if lacks_rows(memory.models.arrays.rows, belief.space, self.n_models):
             memory.age = -1
 
-    def _due(self, memory: Memory, rng: np.ndarray) -> bool:
-        if memory.age < 0 or self.resample == "step":
-            return True
-        if self.resample == "discount":
-            return bool(_flip(rng) < 1.0 - memory.models.discount)
-        return self.resample != "episode" and memory.age >= int(self.resample)
-
-    def _draw(self, memory: Memory, belief: Belief, rng: np.ndarray) -> None:
-        models, before = memory.models, rng.copy()
-        while True:
-            rows = models.space.rows
-            end = belief.call(
-                draw_models, belief.T, belief.R, belief.space, models.number, rows, models.merged, rng
-            )
-            if end != verbs.NO_ROOM:
-                return
-            models.space.grow()
-            memory.one = empty_rows(len(memory.one.reward), len(models.space.rows.index))
-            rng[:] = before
-
-    def bound(self, memory: Memory, belief: Belief, name: str, q: np.ndarray) -> None:
+    def bound(self, memory: MCBRLMemory, belief: Belief, name: str, q: np.ndarray) -> None:
         """Action values of the models at hand for one of the two bounds, into ``q`` [K, S, A]."""
-        models = memory.models
-        space, discount = models.space, models.discount
+        models, discount = memory.models.arrays, memory.models.discount
         if name == "upper":
-            upper_values(space.rows, belief.space, discount, self.tol, memory.one, space.solver, q)
+            one = empty_rows(belief.n_states * belief.n_actions, len(models.rows.index))
+            upper_values(models.rows, belief.space, discount, self.tol, one, models.solver, q)
             return
-        lowest, highest = min(0.0, float(space.rows.reward.min())), float(space.rows.reward.max())
+        lowest, highest = min(0.0, float(models.rows.reward.min())), float(models.rows.reward.max())
         low = lowest / (1.0 - discount)
         beyond = max(1e-300, (highest - lowest) / (1.0 - discount))
         n_stages = 1
         if discount > 0.0 and beyond > self.tol:
             n_stages = max(1, math.ceil(math.log(self.tol / beyond) / math.log(discount)))
         values = np.empty((self.n_models, belief.n_states))
-        lower_values(space.rows, belief.space, discount, n_stages, low, values, q)
+        lower_values(models.rows, belief.space, discount, n_stages, low, values, q)

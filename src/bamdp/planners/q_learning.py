@@ -32,8 +32,8 @@ import numpy as np
 from bamdp import _checks
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.random import below
-from bamdp._serial import known
-from bamdp.beliefs.base import Belief
+from bamdp._serial import saveable
+from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
 from bamdp.planners.epsilon_greedy import GREEDY, explore
 
@@ -62,9 +62,9 @@ def best_of(scores, allowed, s, rng):
     return action
 
 
-@known
+@saveable
 @dataclass
-class Memory:
+class QLearningMemory:
     """What a Q-learner has learned."""
 
     q: np.ndarray  # float64 [S, A]
@@ -72,7 +72,7 @@ class Memory:
     discount: float
 
 
-@known
+@saveable
 @dataclass(frozen=True, kw_only=True)
 class QLearning(Planner):
     """Watkins's Q-learning with ε-greedy exploration.
@@ -115,18 +115,18 @@ class QLearning(Planner):
         _checks.real(self.decay, "decay", low=0.0)
         _checks.real(self.initial, "initial")
 
-    def start(self, belief: Belief, discount: float) -> Memory:
+    def start(self, belief: Belief, discount: float) -> QLearningMemory:
         shape = (belief.n_states, belief.n_actions)
-        return Memory(np.full(shape, float(self.initial)), np.zeros(shape, np.int64), discount)
+        return QLearningMemory(np.full(shape, float(self.initial)), np.zeros(shape, np.int64), discount)
 
-    def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
+    def act(self, memory: QLearningMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         allowed = belief.space.allowed
         action = explore(allowed, state, self._epsilon(memory, state), rng)
         if action == GREEDY:
             action = best_of(memory.q[state], allowed, state, rng)
         return int(action)
 
-    def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+    def plan(self, memory: QLearningMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)
         q, visits = memory.q[state], memory.visits[state]
         actions = np.flatnonzero(belief.space.allowed[state])
@@ -134,7 +134,7 @@ class QLearning(Planner):
         details = {"epsilon": self._epsilon(memory, state), "greedy": bool(q[action] == q[actions].max())}
         return Plan(action, float(q[action]), candidates, details=details)
 
-    def learn(self, memory: Memory, belief: Belief, seen: Transition) -> None:
+    def learn(self, memory: QLearningMemory, belief: Belief, seen: Transition) -> None:
         s, a, r, s2, _ = seen
         memory.visits[s, a] += 1
         rate = self.learning_rate / memory.visits[s, a] ** self.power
@@ -143,5 +143,5 @@ class QLearning(Planner):
             after = memory.q[s2][belief.space.allowed[s2]].max()
         memory.q[s, a] += rate * (r + memory.discount * after - memory.q[s, a])
 
-    def _epsilon(self, memory: Memory, state: int) -> float:
+    def _epsilon(self, memory: QLearningMemory, state: int) -> float:
         return float(self.epsilon / (1.0 + self.decay * memory.visits[state].sum()))

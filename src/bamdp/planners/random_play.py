@@ -9,8 +9,8 @@ import numpy as np
 
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.random import below
-from bamdp._serial import known
-from bamdp.beliefs.base import Belief
+from bamdp._serial import saveable
+from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import Candidate, Plan, Planner
 
 
@@ -29,7 +29,7 @@ def pick(allowed, s, rng):
     return -1
 
 
-@known
+@saveable
 @dataclass(frozen=True)
 class Random(Planner):
     """Uniformly random play. Its plans have no values (NaN).

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -42,10 +42,9 @@ from bamdp import _checks
 from bamdp._kernels.jit import inner, kernel
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import average, row_value
-from bamdp._serial import known
-from bamdp.beliefs import verbs
-from bamdp.beliefs.base import Belief
-from bamdp.beliefs.counts import (
+from bamdp._serial import saveable
+from bamdp.beliefs.belief import Belief
+from bamdp.beliefs.transitions.counts import (
     COUNT,
     NEXT,
     SIZE,
@@ -57,40 +56,46 @@ from bamdp.beliefs.counts import (
     push_count,
     with_count_room,
 )
+from bamdp.beliefs.verbs import NO_ROOM
 from bamdp.planners.base import Candidate, Plan, Planner, Transition, greedy
-from bamdp.planners.workspace import Workspace, new_workspace
-
-MAX_ROUNDS = 100_000
+from bamdp.planners.shared.workspace import Workspace, workspace_for
 
 
 @kernel
-def highest_reward(R):
-    """The largest expected reward of any model."""
-    return verbs.reward_range(R)[1]
-
-
-@kernel
-def count(counts, row, s2):
+def count_try(counts, row, s2):
     """A real transition; returns how often the pair has been counted by now."""
     push_count(counts, row, s2)
     commit_count(counts, row)
     return counts.rows[row, TOTAL]
 
 
+@saveable
+class RMaxModel(NamedTuple):
+    """What the optimistic model is made of."""
+
+    counts: Counts  # up to m tries of each pair (all with refine); written to
+    sums: np.ndarray  # float64 [S*A]: sum of their rewards; written to
+    known_after: int  # m
+    value: float  # V_max
+    discount: float
+    tol: float
+
+
 @inner
-def optimistic_model(counts, sums, known_after, value, discount, space, rows):
+def optimistic_model(space, rows, model):
     """The model of this file's head into ``rows``; returns the used entries, or NO_ROOM.
 
-    An unknown pair is written as a loop that pays (1−γ) V_max a step: its state is then worth V_max, and so is
+    An unknown pair is written as a loop that pays (1−γ) V_max per step: its state is then worth V_max, and so is
     the pair. (A row without successors would do, but the solver's bounds want rows that sum to one.)
     """
+    counts = model.counts
     n_states, n_actions = space.allowed.shape
     at = 0
     for s in range(n_states):
         for a in range(n_actions):
             row = s * n_actions + a
             exists = space.allowed[s, a] and not space.terminal[s]
-            size = counts.rows[row, SIZE] if counts.rows[row, TOTAL] >= known_after else 1
+            size = counts.rows[row, SIZE] if counts.rows[row, TOTAL] >= model.known_after else 1
             rows.span[row, 0] = at
             rows.span[row, 1] = at
             rows.background[row] = 0.0
@@ -98,62 +103,60 @@ def optimistic_model(counts, sums, known_after, value, discount, space, rows):
             if not exists:
                 continue
             if at + size > rows.index.shape[0]:
-                return verbs.NO_ROOM
+                return NO_ROOM
             total = counts.rows[row, TOTAL]
-            if total >= known_after:
+            if total >= model.known_after:
                 start = counts.rows[row, START]
                 for i in range(size):
                     rows.index[at + i] = counts.pool[start + i, NEXT]
                     rows.prob[at + i] = counts.pool[start + i, COUNT] / total
-                rows.reward[row] = sums[row] / total
+                rows.reward[row] = model.sums[row] / total
             else:
                 rows.index[at] = s
                 rows.prob[at] = 1.0
-                rows.reward[row] = (1.0 - discount) * value
+                rows.reward[row] = (1.0 - model.discount) * model.value
             at += size
             rows.span[row, 1] = at
     return at
 
 
 @kernel
-def solve_optimistic(counts, sums, known_after, value, discount, space, tol, rows, solver):
+def solve_optimistic(belief, workspace, model):
     """Solve the optimistic model from the last values; returns NO_ROOM if it does not fit."""
-    end = optimistic_model(counts, sums, known_after, value, discount, space, rows)
-    if end != verbs.NO_ROOM:
-        solve(rows, space, discount, tol, MAX_ROUNDS, solver, False)
+    end = optimistic_model(belief.space, workspace.rows, model)
+    if end != NO_ROOM:
+        solve(workspace.rows, belief.space, model.discount, model.tol, workspace.solver, False)
     return end
 
 
 @kernel
-def optimistic_values(counts, known_after, value, discount, space, rows, solver, s, q):
+def optimistic_values(space, workspace, model, s, q):
     """Q(s, ·) into ``q`` [A], NaN where an action does not exist."""
+    rows, values = workspace.rows, workspace.solver.values
     n_actions = space.allowed.shape[1]
-    mean = average(solver.values)
+    mean = average(values)
     for a in range(n_actions):
         row = s * n_actions + a
         if not space.allowed[s, a]:
             q[a] = np.nan
-        elif counts.rows[row, TOTAL] < known_after:
-            q[a] = value
+        elif model.counts.rows[row, TOTAL] < model.known_after:
+            q[a] = model.value
         else:
-            q[a] = rows.reward[row] + discount * row_value(rows, row, solver.values, mean)
+            q[a] = rows.reward[row] + model.discount * row_value(rows, row, values, mean)
 
 
-@known
+@saveable
 @dataclass
-class Memory:
+class RMaxMemory:
     """Counts of the tries that count, and the optimistic model's solution."""
 
-    space: Workspace
-    discount: float
-    value: float  # V_max
-    counts: Counts  # up to m tries of each pair (all with refine)
-    sums: np.ndarray  # float64 [S*A]: sum of their rewards
+    workspace: Workspace
+    model: RMaxModel
     due: bool = True  # the model has changed since the last solution
     solved: int = 0  # how often the model was solved
 
 
-@known
+@saveable
 @dataclass(frozen=True, kw_only=True)
 class RMax(Planner):
     """R-max: unknown pairs are optimal, known ones as they were seen.
@@ -191,8 +194,8 @@ class RMax(Planner):
             raise TypeError(f"refine must be True or False, got {self.refine!r}")
         _checks.real(self.tol, "tol", low=0.0, open_low=True)
 
-    def start(self, belief: Belief, discount: float) -> Memory:
-        r_max = float(highest_reward(belief.R))
+    def start(self, belief: Belief, discount: float) -> RMaxMemory:
+        r_max = belief.rewards.reward_range[1]
         if not math.isfinite(r_max):
             raise ValueError(
                 f"RMax needs a largest reward, and {belief.reward_model} has none; give it bounds=(low, high), in text "
@@ -202,16 +205,18 @@ class RMax(Planner):
             r_max = max(r_max, 0.0)
         value = max(r_max, r_max / (1.0 - discount))
         n_rows = belief.n_states * belief.n_actions
-        memory = Memory(new_workspace(belief), discount, value, empty_counts(n_rows), np.zeros(n_rows))
-        memory.space.solver.values[:] = value
+        counts, sums = empty_counts(n_rows), np.zeros(n_rows)
+        model = RMaxModel(counts, sums, self.known_after, value, discount, float(self.tol))
+        memory = RMaxMemory(workspace_for(belief), model)
+        memory.workspace.solver.values[:] = value
         return memory
 
-    def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
+    def act(self, memory: RMaxMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         return greedy(self._values(memory, belief, state))
 
-    def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+    def plan(self, memory: RMaxMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         q = self._values(memory, belief, state)
-        tries = memory.counts.rows[:, TOTAL].reshape(belief.n_states, -1)
+        tries = memory.model.counts.rows[:, TOTAL].reshape(belief.n_states, -1)
         candidates = tuple(
             Candidate(a, float(q[a]), spread=0.0, count=int(tries[state, a]))
             for a in range(belief.n_actions)
@@ -221,43 +226,31 @@ class RMax(Planner):
         details = {
             "known": tuple(c.action for c in candidates if c.count >= self.known_after),
             "known_pairs": int((tries >= self.known_after).sum()),
-            "optimistic_value": memory.value,
+            "optimistic_value": memory.model.value,
             "solved": memory.solved,
         }
         return Plan(best, float(q[best]), candidates, details=details)
 
-    def learn(self, memory: Memory, belief: Belief, seen: Transition) -> None:
+    def learn(self, memory: RMaxMemory, belief: Belief, seen: Transition) -> None:
         row = seen.s * belief.n_actions + seen.a
-        if memory.counts.rows[row, TOTAL] >= self.known_after and not self.refine:
+        if memory.model.counts.rows[row, TOTAL] >= self.known_after and not self.refine:
             return
-        memory.counts = with_count_room(memory.counts, 1)
-        memory.sums[row] += seen.r
-        memory.due |= bool(belief.call(count, memory.counts, row, seen.s2) >= self.known_after)
+        counts = with_count_room(memory.model.counts, 1)
+        if counts is not memory.model.counts:
+            memory.model = memory.model._replace(counts=counts)
+        memory.model.sums[row] += seen.r
+        memory.due |= bool(belief.call(count_try, counts, row, seen.s2) >= self.known_after)
 
-    def respace(self, memory: Memory, belief: Belief) -> None:
+    def respace(self, memory: RMaxMemory, belief: Belief) -> None:
         memory.due = True
 
-    def _values(self, memory: Memory, belief: Belief, state: int) -> np.ndarray:
+    def _values(self, memory: RMaxMemory, belief: Belief, state: int) -> np.ndarray:
         """Q(state, ·), float64 [A], after solving the model if it has changed."""
-        space, discount = memory.space, memory.discount
-        model = (memory.counts, memory.sums, self.known_after, memory.value, discount, belief.space)
-        while memory.due:
-            if belief.call(solve_optimistic, *model, self.tol, space.rows, space.solver) == verbs.NO_ROOM:
-                space.grow()
-                continue
+        workspace = memory.workspace
+        if memory.due:
+            belief.run(solve_optimistic, workspace, memory.model)
             memory.due = False
             memory.solved += 1
         q = np.empty(belief.n_actions)
-        belief.call(
-            optimistic_values,
-            memory.counts,
-            self.known_after,
-            memory.value,
-            discount,
-            belief.space,
-            space.rows,
-            space.solver,
-            state,
-            q,
-        )
+        belief.call(optimistic_values, belief.space, workspace.arrays, memory.model, state, q)
         return q

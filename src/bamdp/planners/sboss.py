@@ -35,27 +35,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bamdp import _checks
 from bamdp._kernels.jit import kernel, primitive
-from bamdp._serial import known
+from bamdp._serial import saveable
 from bamdp.beliefs import verbs
-from bamdp.beliefs.base import Belief
-from bamdp.beliefs.mixture import MixtureState
-from bamdp.beliefs.rewards import KnownState
-from bamdp.beliefs.sparse import SparseState
-from bamdp.beliefs.symmetric import SymmetricState
+from bamdp.beliefs.belief import Belief
+from bamdp.beliefs.verbs import NO_ROOM
 from bamdp.planners.base import Plan, Planner, Transition
-from bamdp.planners.merged import Merged, new_merged
+from bamdp.planners.shared.merged import MergedModels, new_merged
 
-NONE = -1
+NOT_LISTED = -1
 
 
-@known
+@saveable
 class Snapshot(NamedTuple):
     """Means and standard deviations of all rows at the last draw, and room to write a row of now."""
 
@@ -83,9 +79,22 @@ def new_snapshot(n_rows: int, room: int) -> Snapshot:
     )
 
 
+@saveable
+@dataclass
+class SnapshotRoom:
+    """A snapshot that grows if the posterior has more outcomes than fit."""
+
+    arrays: Snapshot
+
+    def grow(self) -> None:
+        """Make four times the room."""
+        self.arrays = new_snapshot(len(self.arrays.span), 4 * len(self.arrays.index))
+
+
 @kernel
-def take_snapshot(T, R, space, then, epsilon, most, number):
+def take_snapshot(belief, then, epsilon, most, number):
     """Note all rows in ``then``, and for ``epsilon`` > 0 the pairs' numbers of samples. Returns NO_ROOM if short."""
+    T, R, space = belief.transitions, belief.rewards, belief.space
     n_states, n_actions = space.allowed.shape
     at = 0
     for row in range(n_states * n_actions):
@@ -94,13 +103,15 @@ def take_snapshot(T, R, space, then, epsilon, most, number):
         then.span[row, 1] = at
         if space.terminal[s] or not space.allowed[s, a]:
             continue
+        # the expected reward and its variance under the mean row, which is then forgotten
         end, background = verbs.mean_row(T, row, then.now_index, then.now, 0)
-        if end == verbs.NO_ROOM:
+        if end == NO_ROOM:
             return end
         reward = verbs.expected_reward(R, row, then.now_index, then.now, 0, end, background)
         reward_variance = verbs.reward_variance(R, row, then.now_index, then.now, 0, end, background)
+        # means and standard deviations of the transition probabilities
         end, rest, variance = verbs.moments_row(T, row, then.index, then.mean, then.spread, at)
-        if end == verbs.NO_ROOM:
+        if end == NO_ROOM:
             return end
         largest = variance if end - at < n_states else 0.0
         for i in range(at, end):
@@ -119,17 +130,18 @@ def take_snapshot(T, R, space, then, epsilon, most, number):
 
 @primitive
 def _place(index, begin, end, s2, guess):
-    """Where ``s2`` stands in ``index[begin:end]``, or NONE; lists of one row mostly keep their order."""
+    """Where ``s2`` stands in ``index[begin:end]``, or NOT_LISTED; lists of one row mostly keep their order."""
     if begin <= guess < end and index[guess] == s2:
         return guess
     for i in range(begin, end):
         if index[i] == s2:
             return i
-    return NONE
+    return NOT_LISTED
 
 
 @primitive
 def _in_spreads(difference, spread):
+    """A difference in standard deviations; 0 where there can be none."""
     return abs(difference) / spread if spread > 0.0 else 0.0
 
 
@@ -137,7 +149,7 @@ def _in_spreads(difference, spread):
 def _movement(T, then, row, n_states):
     """(Δ of the transition row, where its mean now ends in ``then.now``, its background)."""
     stop, background = verbs.mean_row(T, row, then.now_index, then.now, 0)
-    if stop == verbs.NO_ROOM:
+    if stop == NO_ROOM:
         return np.inf, stop, 0.0
     begin, end = then.span[row, 0], then.span[row, 1]
     share = background / n_states
@@ -146,62 +158,42 @@ def _movement(T, then, row, n_states):
     common = 0
     for i in range(stop):
         place = _place(then.index, begin, end, then.now_index[i], begin + i)
-        if place == NONE:
+        if place == NOT_LISTED:
             total += _in_spreads(then.now[i] + share - rest, rest_spread)
         else:
             total += _in_spreads(then.now[i] + share - then.mean[place], then.spread[place])
             common += 1
     if common < end - begin:  # some outcomes of then are among the unlisted now
         for i in range(begin, end):
-            if _place(then.now_index, 0, stop, then.index[i], i - begin) == NONE:
+            if _place(then.now_index, 0, stop, then.index[i], i - begin) == NOT_LISTED:
                 total += _in_spreads(share - then.mean[i], then.spread[i])
     others = n_states - (stop + end - begin - common)
     return total + others * _in_spreads(share - rest, rest_spread), stop, background
 
 
 @kernel
-def moved(T, then, row, n_states):
-    """Δ of a row for known rewards."""
-    return _movement(T, then, row, n_states)[0]
-
-
-@kernel
-def moved_and_paid(T, R, then, row, n_states):
-    """Δ of a row with that of its learned reward."""
-    total, stop, background = _movement(T, then, row, n_states)
-    if stop == verbs.NO_ROOM:
-        return np.inf
-    reward = verbs.expected_reward(R, row, then.now_index, then.now, 0, stop, background)
+def movement(belief, then, row, learned_rewards):
+    """Δ of a row, with that of its reward if rewards are learned; infinite if it does not fit."""
+    total, stop, background = _movement(belief.transitions, then, row, belief.space.terminal.shape[0])
+    if not learned_rewards or stop == NO_ROOM:
+        return total
+    reward = verbs.expected_reward(belief.rewards, row, then.now_index, then.now, 0, stop, background)
     return total + _in_spreads(reward - then.reward[row, 0], then.reward[row, 1])
 
 
-def as_dirichlet(T: Any) -> Any:
-    """The posterior by which movement is measured (see the module); shares its arrays."""
-    if isinstance(T, SparseState):
-        return SymmetricState(counts=T.counts, alpha=_constant(T.alpha, len(T.counts.rows)), mark=T.mark)
-    if isinstance(T, MixtureState):
-        return T._replace(parts=tuple(as_dirichlet(part) for part in T.parts))
-    return T
-
-
-@lru_cache(maxsize=16)
-def _constant(value: float, n_rows: int) -> np.ndarray:
-    return np.full(n_rows, value)
-
-
-@known
+@saveable
 @dataclass
-class Memory:
+class SBOSSMemory:
     """The merged MDP at hand and the posterior that it was drawn from."""
 
-    models: Merged
-    then: Snapshot
+    models: MergedModels
+    then: SnapshotRoom
     due: bool = True
     n_draws: int = 0
     movement: float = 0.0  # Δ of the last transition
 
 
-@known
+@saveable
 @dataclass(frozen=True, kw_only=True)
 class SBOSS(Planner):
     """BOSS with smarter sampling.
@@ -235,14 +227,14 @@ class SBOSS(Planner):
             _checks.real(self.epsilon, "epsilon", low=0.0, open_low=True)
         _checks.real(self.tol, "tol", low=0.0, open_low=True)
 
-    def start(self, belief: Belief, discount: float) -> Memory:
+    def start(self, belief: Belief, discount: float) -> SBOSSMemory:
         n_rows = belief.n_states * belief.n_actions
-        return Memory(
+        return SBOSSMemory(
             models=new_merged(belief, self.n_models, discount),
-            then=new_snapshot(n_rows, 4 * n_rows + belief.n_states),
+            then=SnapshotRoom(new_snapshot(n_rows, 4 * n_rows + belief.n_states)),
         )
 
-    def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
+    def act(self, memory: SBOSSMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         if memory.due:
             self._take_snapshot(memory, belief)
             memory.models.resample(belief, self.tol, rng)
@@ -250,41 +242,27 @@ class SBOSS(Planner):
             memory.n_draws += 1
         return memory.models.action(state)
 
-    def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+    def plan(self, memory: SBOSSMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         drawn = memory.due
         self.act(memory, belief, state, rng)
         details = {"drawn_now": drawn, "n_draws": memory.n_draws, "movement": memory.movement}
         return memory.models.plan(state, details)
 
-    def learn(self, memory: Memory, belief: Belief, seen: Transition) -> None:
+    def learn(self, memory: SBOSSMemory, belief: Belief, seen: Transition) -> None:
         if memory.due:
             return
         row = seen.s * belief.n_actions + seen.a
-        T = belief.call.derived(as_dirichlet, belief.T)
-        if isinstance(belief.R, KnownState):
-            memory.movement = belief.call(moved, T, memory.then, row, belief.n_states)
-        else:
-            memory.movement = belief.call(moved_and_paid, T, belief.R, memory.then, row, belief.n_states)
-        ended = belief.space.terminal[seen.s2] and not memory.models.merged.terminal[seen.s2]
+        learned_rewards = not belief.rewards.certain
+        memory.movement = belief.call(
+            movement, belief.movement_arrays, memory.then.arrays, row, learned_rewards
+        )
+        ended = belief.space.terminal[seen.s2] and not memory.models.arrays.space.terminal[seen.s2]
         memory.due = bool(ended) or memory.movement >= self.delta
 
-    def respace(self, memory: Memory, belief: Belief) -> None:
+    def respace(self, memory: SBOSSMemory, belief: Belief) -> None:
         memory.due = True
 
-    def _take_snapshot(self, memory: Memory, belief: Belief) -> None:
+    def _take_snapshot(self, memory: SBOSSMemory, belief: Belief) -> None:
         epsilon = 0.0 if self.epsilon is None else float(self.epsilon)
-        T = belief.call.derived(as_dirichlet, belief.T)
-        while True:
-            end = belief.call(
-                take_snapshot,
-                T,
-                belief.R,
-                belief.space,
-                memory.then,
-                epsilon,
-                self.n_models,
-                memory.models.number,
-            )
-            if end != verbs.NO_ROOM:
-                return
-            memory.then = new_snapshot(len(memory.then.span), 4 * len(memory.then.index))
+        number, measured = memory.models.arrays.number, belief.movement_arrays
+        belief.run(take_snapshot, memory.then, epsilon, self.n_models, number, arrays=measured)

@@ -31,18 +31,18 @@ import numpy as np
 
 from bamdp import _checks
 from bamdp._kernels.jit import kernel, primitive
-from bamdp._serial import known
-from bamdp.beliefs import verbs
-from bamdp.beliefs.base import Belief
+from bamdp._serial import saveable
+from bamdp.beliefs.belief import Belief
+from bamdp.beliefs.kernels import simulate_step, undo_steps
 from bamdp.planners.base import Candidate, Plan, Planner, greedy
-from bamdp.planners.tree import NONE, TreeBuilder, draw_step, take_back
+from bamdp.planners.views.tree import NONE, TreeBuilder
 
-REWARD, TOTAL, SQUARES, BEST = range(4)  # columns of Tree.sums
+REWARD, TOTAL, SQUARES, BEST = range(4)  # columns of SparseSamplingTree.sums
 
 
-@known
-class Tree(NamedTuple):
-    """The stack, one entry a level, and what is found at the root. All arrays are written to."""
+@saveable
+class SparseSamplingTree(NamedTuple):
+    """The stack, one entry per level, and what is found at the root. All arrays are written to."""
 
     state: np.ndarray  # int64 [depth]: s of the node
     trial: np.ndarray  # int64 [depth, 2]: which action, which draw of it
@@ -52,8 +52,9 @@ class Tree(NamedTuple):
 
 
 @kernel
-def search(T, R, space, width, discount, tree, s, rng):
+def sparse_search(belief, tree, width, discount, s, rng):
     """Sparse sampling from state ``s``; fills the root arrays of ``tree`` and leaves the belief as it was."""
+    space = belief.space
     n_actions = space.allowed.shape[1]
     depth = tree.state.shape[0]
     for a in range(n_actions):
@@ -63,9 +64,7 @@ def search(T, R, space, width, discount, tree, s, rng):
     _enter(tree, space, 0, s)
     while True:
         row = tree.state[h] * n_actions + tree.trial[h, 0]
-        s2 = verbs.advance(T, row, rng)
-        r = verbs.draw_reward(R, row, s2, rng)
-        verbs.push_reward(R, row, s2, r)
+        s2, r = simulate_step(belief, row, rng)
         tree.sums[h, REWARD] = r
         if h + 1 < depth and not space.terminal[s2]:
             h += 1
@@ -73,8 +72,7 @@ def search(T, R, space, width, discount, tree, s, rng):
             continue
         value = 0.0
         while True:  # a draw of level h is complete; its action and its node may be, too
-            verbs.pop_reward(R)
-            verbs.pop(T)
+            undo_steps(belief, 1)
             q = tree.sums[h, REWARD] + discount * value
             tree.sums[h, TOTAL] += q
             tree.sums[h, SQUARES] += q * q
@@ -124,16 +122,16 @@ def _finish_action(tree, h, width):
             tree.spread[a] = np.sqrt(variance)
 
 
-@known
+@saveable
 @dataclass
-class Memory:
+class SparseSamplingMemory:
     """Room for the search."""
 
-    tree: Tree
+    tree: SparseSamplingTree
     discount: float
 
 
-@known
+@saveable
 @dataclass(frozen=True)
 class SparseSampling(Planner):
     """Sparse sampling in the tree of beliefs.
@@ -162,25 +160,23 @@ class SparseSampling(Planner):
         _checks.integer(self.width, "width")
         _checks.integer(self.depth, "depth")
 
-    def start(self, belief: Belief, discount: float) -> Memory:
+    def start(self, belief: Belief, discount: float) -> SparseSamplingMemory:
         A, depth = belief.n_actions, self.depth
-        tree = Tree(
+        tree = SparseSamplingTree(
             state=np.zeros(depth, np.int64),
             trial=np.zeros((depth, 2), np.int64),
             sums=np.zeros((depth, 4)),
             value=np.zeros(A),
             spread=np.zeros(A),
         )
-        return Memory(tree, discount)
+        return SparseSamplingMemory(tree, discount)
 
-    def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
+    def act(self, memory: SparseSamplingMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         belief.reserve(self.depth)
-        belief.call(
-            search, belief.T, belief.R, belief.space, self.width, memory.discount, memory.tree, state, rng
-        )
+        belief.call(sparse_search, belief.arrays, memory.tree, self.width, memory.discount, state, rng)
         return greedy(memory.tree.value)
 
-    def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+    def plan(self, memory: SparseSamplingMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)
         tree = memory.tree
         candidates = tuple(
@@ -190,7 +186,7 @@ class SparseSampling(Planner):
         )
         return Plan(action, float(tree.value[action]), candidates)
 
-    def explain(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+    def explain(self, memory: SparseSamplingMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         begin = rng.copy()
         plan = self.plan(memory, belief, state, rng)
         builder = TreeBuilder()
@@ -221,16 +217,16 @@ class _Walk:
 
     def _try(self, state: int, a: int, h: int, node: int) -> float:
         """Q(ω, a) from C draws."""
-        width, T, R = self.planner.width, self.belief.T, self.belief.R
+        width, arrays = self.planner.width, self.belief.arrays
         choice = self.builder.choice(node, a, count=width)
         total = squares = 0.0
         for _ in range(width):
-            s2, r = draw_step(T, R, state * self.belief.n_actions + a, self.rng)
+            s2, r = simulate_step(arrays, state * self.belief.n_actions + a, self.rng)
             child = self.builder.hyper_state(
                 choice, int(s2), path=(int(s2),), gains=(r,), reward=r, share=1.0 / width, count=1
             )
             q = float(r) + self.discount * self.value(int(s2), h + 1, child)
-            take_back(T, R, 1)
+            undo_steps(arrays, 1)
             total += q
             squares += q * q
         mean = total / width

@@ -12,51 +12,52 @@ from dataclasses import dataclass
 import numpy as np
 
 from bamdp import _checks
-from bamdp._kernels.jit import kernel
+from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import uniform
-from bamdp._serial import known
-from bamdp.beliefs import verbs
-from bamdp.beliefs.base import Belief
-from bamdp.beliefs.models import sample_model
+from bamdp._serial import saveable
+from bamdp.beliefs.belief import Belief
 from bamdp.generators import PI, generate
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
-from bamdp.planners.workspace import Workspace, lacks, new_workspace
+from bamdp.planners.shared.workspace import Workspace, lacks_rows, sample_policy, workspace_for
 
 RESAMPLE = ("step", "episode", "discount")
 
 
-@kernel
-def sample_and_solve(T, R, space, G, discount, rows, solver, s, rng):
-    """Draw a model and make it a policy; returns NO_ROOM if it does not fit."""
-    size = sample_model(T, R, space, rows, rng)
-    if size != verbs.NO_ROOM:
-        generate(G, rows, space, discount, s, solver, rng)
-    return size
-
-
-@kernel
-def solve_again(space, G, discount, rows, solver, s, rng):
+@primitive
+def solve_again(space, generator, discount, workspace, s, rng):
     """Make the model at hand a policy once more."""
-    generate(G, rows, space, discount, s, solver, rng)
+    generate(generator, workspace.rows, space, discount, s, workspace.solver, rng)
 
 
-@kernel
-def _flip(rng):
-    return uniform(rng)
+def check_resample(resample: str | int) -> None:
+    """Refuse what does not say when to draw anew."""
+    if isinstance(resample, str):
+        _checks.one_of(resample, "resample", RESAMPLE)
+    else:
+        _checks.integer(resample, "resample")
 
 
-@known
+def draw_is_due(resample: str | int, age: int, discount: float, rng: np.ndarray) -> bool:
+    """Whether a new draw is due; ``age`` counts the steps since the last one, -1 if there must be a new one."""
+    if age < 0 or resample == "step":
+        return True
+    if resample == "discount":
+        return bool(uniform(rng) < 1.0 - discount)
+    return resample != "episode" and age >= int(resample)
+
+
+@saveable
 @dataclass
-class Memory:
+class ThompsonMemory:
     """The policy of the current draw stands in the workspace's solver."""
 
-    space: Workspace
+    workspace: Workspace
     discount: float
     age: int = -1  # steps since the draw; -1: a new one is due
     stale: bool = False  # the draw was solved for another set of actions or ends
 
 
-@known
+@saveable
 @dataclass(frozen=True, kw_only=True)
 class ThompsonSampling(Planner):
     """Thompson sampling (PSRL).
@@ -74,64 +75,37 @@ class ThompsonSampling(Planner):
     tol: float = 1e-4
 
     def __post_init__(self) -> None:
-        if isinstance(self.resample, str):
-            _checks.one_of(self.resample, "resample", RESAMPLE)
-        else:
-            _checks.integer(self.resample, "resample")
+        check_resample(self.resample)
         PI(tol=self.tol)
 
-    def start(self, belief: Belief, discount: float) -> Memory:
-        return Memory(new_workspace(belief), discount)
+    def start(self, belief: Belief, discount: float) -> ThompsonMemory:
+        return ThompsonMemory(workspace_for(belief), discount)
 
-    def act(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        if self._due(memory, rng):
-            before = rng.copy()
-            while True:
-                space = memory.space
-                end = belief.call(
-                    sample_and_solve,
-                    belief.T,
-                    belief.R,
-                    belief.space,
-                    PI(tol=self.tol).state(),
-                    memory.discount,
-                    space.rows,
-                    space.solver,
-                    state,
-                    rng,
-                )
-                if end != verbs.NO_ROOM:
-                    break
-                space.grow()
-                rng[:] = before
+    def act(self, memory: ThompsonMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
+        generator = PI(tol=self.tol).state()
+        workspace, discount = memory.workspace, memory.discount
+        if draw_is_due(self.resample, memory.age, discount, rng):
+            belief.run(sample_policy, workspace, generator, discount, state, rng=rng)
             memory.age = 0
         elif memory.stale:
-            space, G = memory.space, PI(tol=self.tol).state()
-            solve_again(belief.space, G, memory.discount, space.rows, space.solver, state, rng)
+            solve_again(belief.space, generator, discount, workspace.arrays, state, rng)
         memory.stale = False
         memory.age += 1
-        return int(memory.space.solver.policy[state])
+        return int(workspace.solver.policy[state])
 
-    def _due(self, memory: Memory, rng: np.ndarray) -> bool:
-        if memory.age < 0 or self.resample == "step":
-            return True
-        if self.resample == "discount":
-            return bool(_flip(rng) < 1.0 - memory.discount)
-        return self.resample != "episode" and memory.age >= int(self.resample)
-
-    def plan(self, memory: Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+    def plan(self, memory: ThompsonMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)
-        value = float(memory.space.solver.values[state])
+        value = float(memory.workspace.solver.values[state])
         return Plan(action, value, (Candidate(action, value, count=1),), details={"age_of_draw": memory.age})
 
-    def learn(self, memory: Memory, belief: Belief, seen: Transition) -> None:
+    def learn(self, memory: ThompsonMemory, belief: Belief, seen: Transition) -> None:
         if seen.terminated:
             memory.age = -1
 
-    def begin(self, memory: Memory, belief: Belief, state: int) -> None:
+    def begin(self, memory: ThompsonMemory, belief: Belief, state: int) -> None:
         memory.age = -1
 
-    def respace(self, memory: Memory, belief: Belief) -> None:
+    def respace(self, memory: ThompsonMemory, belief: Belief) -> None:
         memory.stale = True
-        if lacks(memory.space.rows, belief.space):
+        if lacks_rows(memory.workspace.rows, belief.space):
             memory.age = -1

@@ -5,7 +5,7 @@ The posterior mean model, with a bonus that is as large as the posterior is wide
     Q(s, a) = r̄(s, a) + β_R σ_R(s, a) + β_P √(Σ_{s'} σ_P(s'|s, a)²) + γ Σ_{s'} P̄(s' | s, a) max_{a'} Q(s', a'),
 
 σ_R and σ_P the posterior standard deviations of the expected reward and of each transition probability. How the
-model is kept and solved: :mod:`bamdp.planners.bonus`.
+model is kept and solved: :mod:`bamdp.planners.shared.bonus`.
 
 **Which priors.** All: a variance exists without counts. A Dirichlet row with n₀ + n counts has Σ σ_P² =
 (1 − Σ P̄²)/(n₀+n+1), so the bonus falls like 1/√n; the variances of the sparse prior, of mixtures and of finite
@@ -32,33 +32,32 @@ from typing import NamedTuple
 import numpy as np
 
 from bamdp import _checks
-from bamdp._serial import known
+from bamdp._serial import saveable
 from bamdp.beliefs import verbs
-from bamdp.planners.bonus import BonusPlanner, bonus
+from bamdp.planners.shared.bonus import BonusPlanner, bonus
 
 
-@known
-class VBRBState(NamedTuple):
-    """β_R, β_P, and S."""
+@saveable
+class VBRBRule(NamedTuple):
+    """β_R and β_P."""
 
     beta_r: float
     beta_p: float
-    n_states: int
 
 
-@bonus.register(VBRBState)
-def _bonus(B, T, R, row, index, mean, variance, begin, at, background):
-    end, _, rest = verbs.moments_row(T, row, index, mean, variance, at)
+@bonus.register(VBRBRule)
+def _bonus(rule, belief, row, rows, variance, begin, at, background):
+    end, _, rest = verbs.moments_row(belief.transitions, row, rows.index, rows.prob, variance, at)
     if end == verbs.NO_ROOM:
         return np.nan
-    total = (B.n_states - (end - at)) * rest
+    total = (belief.space.terminal.shape[0] - (end - at)) * rest
     for i in range(at, end):
         total += variance[i]
-    of_reward = verbs.reward_variance(R, row, index, mean, begin, at, background)
-    return B.beta_r * math.sqrt(of_reward) + B.beta_p * math.sqrt(total)
+    of_reward = verbs.reward_variance(belief.rewards, row, rows.index, rows.prob, begin, at, background)
+    return rule.beta_r * math.sqrt(of_reward) + rule.beta_p * math.sqrt(total)
 
 
-@known
+@saveable
 @dataclass(frozen=True, kw_only=True)
 class VBRB(BonusPlanner):
     """Variance-based reward bonuses.
@@ -87,5 +86,5 @@ class VBRB(BonusPlanner):
         _checks.real(self.beta_p, "beta_p", low=0.0)
         _checks.real(self.tol, "tol", low=0.0, open_low=True)
 
-    def state(self, n_states: int) -> VBRBState:
-        return VBRBState(float(self.beta_r), float(self.beta_p), n_states)
+    def rule(self) -> VBRBRule:
+        return VBRBRule(float(self.beta_r), float(self.beta_p))

@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from bamdp.beliefs import verbs
-from bamdp.beliefs.base import Belief
+from bamdp.beliefs.belief import Belief
 from bamdp.planners import DSS
 from bamdp.planners.base import Planner
-from bamdp.planners.tree import HYPER_STATE, ROOT, Tree
-from bamdp.planners.tree_sizes import dss_calls
+from bamdp.planners.shared.tree_sizes import dss_calls
+from bamdp.planners.views.tree import HYPER_STATE, ROOT, Tree
 from bamdp.studio import svg
 
 WIDTH, PANEL, LEFT = 420.0, 128.0, 16.0
@@ -70,8 +69,8 @@ def contrast(planner: Planner, tree: Tree, belief: Belief) -> Contrast:
     state = int(tree.state[ROOT])
     actions = np.flatnonzero(belief.space.allowed[state])
     possible = max(int(np.count_nonzero(belief.predictive(state, int(a)) > 0.0)) for a in actions)
-    if type(belief.R) in verbs.n_outcomes.table and verbs.n_outcomes(belief.R) <= MANY_REWARDS:
-        possible *= int(verbs.n_outcomes(belief.R))
+    if belief.rewards.n_outcomes is not None and belief.rewards.n_outcomes <= MANY_REWARDS:
+        possible *= int(belief.rewards.n_outcomes)
     inner = tree.n_hyper_states
     budget, hyper_states = len(tree.path), inner
     if not tree.complete and isinstance(planner, DSS):

@@ -117,9 +117,7 @@ class Playback:
     def _keep(self) -> None:
         self._copies[self.t] = self.agent.copy()
         self._since_copy = 0.0
-        size = sum(
-            array.nbytes for array in _arrays((self.agent.belief.T, self.agent.belief.R, self.agent.memory))
-        )
+        size = sum(array.nbytes for array in _arrays((self.agent.belief.arrays, self.agent.memory)))
         if len(self._copies) > max(2, min(MOST_COPIES, MOST_BYTES // max(size, 1))):
             self._spacing *= 2
             for t in sorted(self._copies)[1:-1:2]:  # every other one goes, never the first

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bamdp.planners.tree import CHOICE, HYPER_STATE, ROOT, Tree
+from bamdp.planners.views.tree import CHOICE, HYPER_STATE, ROOT, Tree
 
 ROWS = 46  # that are filled, about
 MOST_CHILDREN = 16  # of one choice that are drawn, where they are rollouts

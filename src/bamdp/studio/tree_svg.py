@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bamdp.planners.tree import CHOICE, HYPER_STATE, ROOT, Tree
+from bamdp.planners.views.tree import CHOICE, HYPER_STATE, ROOT, Tree
 from bamdp.studio import palette, svg
 from bamdp.studio.svg import Point
 from bamdp.studio.tree_layout import ROOT_ROWS, Layout, Shown, layout

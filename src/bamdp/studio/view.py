@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bamdp.beliefs.base import Belief
+from bamdp.beliefs.arrays import shared_weights
+from bamdp.beliefs.belief import Belief
 from bamdp.ceilings import optimal_total
 from bamdp.envs import Environment
 from bamdp.mdp import FiniteMDP, gain, policy_iteration, value_iteration
@@ -139,7 +140,7 @@ def expectations(belief: Belief, state: int, visits: NDArray[np.int64]) -> list[
 
 def weights(belief: Belief, env: Environment) -> list[dict[str, Any]] | None:
     """Posterior weights, where the belief is one over alternatives."""
-    if not hasattr(belief.T, "weights"):
+    if not shared_weights(belief.transitions):
         return None
     found = belief.weights
     names = [f"model {i}" for i in range(len(found))]

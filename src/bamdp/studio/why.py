@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from bamdp.beliefs.base import Belief
+from bamdp.beliefs.belief import Belief
 from bamdp.envs import Environment
 from bamdp.planners import DSS, FHTS
 from bamdp.planners.base import Plan, Planner
-from bamdp.planners.tree import CHOICE, HYPER_STATE, ROOT, Tree
+from bamdp.planners.views.tree import CHOICE, HYPER_STATE, ROOT, Tree
 from bamdp.studio import contrast, tree_svg
 from bamdp.studio.playback import Playback
 from bamdp.studio.view import number

@@ -4,7 +4,13 @@
 its proof on the theory page of the documentation; both are functions of the same names and arguments.
 """
 
-from bamdp.planners.tree_sizes import Calls, bamcp_calls, dss_calls, fhts_histories, sparse_sampling_calls
+from bamdp.planners.shared.tree_sizes import (
+    Calls,
+    bamcp_calls,
+    dss_calls,
+    fhts_histories,
+    sparse_sampling_calls,
+)
 from bamdp.theory import mended, printed
 from bamdp.theory.bound import Bound, value_range
 from bamdp.theory.estimates import (

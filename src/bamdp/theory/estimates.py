@@ -31,11 +31,9 @@ from numpy.typing import NDArray
 from bamdp import _checks
 from bamdp._kernels.random import as_state
 from bamdp.beliefs import Belief, BetaBernoulli, FiniteModels
-from bamdp.beliefs.own_rewards import OwnRewards
-from bamdp.beliefs.rewards import KnownState
+from bamdp.beliefs.kernels import undo_steps
 from bamdp.mdp import FiniteMDP, policy_iteration
 from bamdp.mdp.validate import entry_positions
-from bamdp.planners.dss_python import take_back
 from bamdp.theory.step import check_start, push_step
 
 Seen = tuple[int, int, float, int]  # s, a, r, s2
@@ -127,7 +125,7 @@ def estimate_c(
     True
     """
     pairs, state = _checks.integer(pairs, "pairs"), as_state(rng)
-    learned = not isinstance(belief.R, KnownState)
+    learned = not belief.rewards.certain
     drawn = ((belief.sample(state), belief.sample(state)) for _ in range(pairs))
     distances = [model_distance(*pair, rewards=learned, reward_range=reward_range) for pair in drawn]
     return Disagreement(np.array(distances))
@@ -177,7 +175,7 @@ def belief_distance(belief: Belief, seen: Iterable[Seen], *, models: int = 200, 
     after = belief.copy()
     for transition in seen:
         after.observe(*transition)
-    if isinstance(belief.prior, FiniteModels) and isinstance(belief.R, (KnownState, OwnRewards)):
+    if isinstance(belief.prior, FiniteModels) and (belief.rewards.certain or belief.rewards.shares_weights):
         return float(np.abs(after.weights - belief.weights).sum())
     evidence = after.log_evidence - belief.log_evidence
     state, counts = as_state(rng), Counter(seen)
@@ -197,7 +195,7 @@ def _walk(belief: Belief, policy: NDArray[np.int32], s: int, steps: int, rng: np
         s2, r = push_step(belief, policy, s, rng)
         seen.append((s, int(policy[s]), r, s2))
         s = s2
-    take_back(belief.T, belief.R, len(seen))
+    undo_steps(belief.arrays, len(seen))
     return seen
 
 
@@ -218,10 +216,10 @@ def _log_likelihood(belief: Belief, model: FiniteMDP, counts: Counter[Seen]) -> 
 def _check_rewards(belief: Belief) -> None:
     model = belief.reward_model
     by_pair = isinstance(model, BetaBernoulli) and model.by == "pair"
-    if not isinstance(belief.R, KnownState) and not by_pair:
+    if not belief.rewards.certain and not by_pair:
         raise ValueError(
             f"the distance of beliefs is computed for rewards that are known or BetaBernoulli by pair, not for "
-            f"{model or type(belief.R).__name__}"
+            f"{model}"
         )
 
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from bamdp import _checks
 from bamdp._kernels.random import new_state
 from bamdp.agent import Agent
-from bamdp.planners.dss_python import take_back
+from bamdp.beliefs.kernels import undo_steps
 from bamdp.planners.fhts import FHTS
 from bamdp.runs import seeds
 from bamdp.theory.step import check_start, push_step
@@ -108,7 +108,7 @@ def _one_run(agent: Agent, luck: np.ndarray, horizon: int, s: int, exact: dict[A
         belief.reserve(1)
         policy = np.full(belief.n_states, a, np.int32)
         s2, r = push_step(belief, policy, s, luck)
-        take_back(belief.T, belief.R, 1)
+        undo_steps(belief.arrays, 1)
         history.append((s, a, r, s2))
         agent.observe(*history[-1])
         s = s2

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamdp import _checks
-from bamdp.beliefs.base import Belief
-from bamdp.planners.dss_python import roll_out
+from bamdp.beliefs.belief import Belief
+from bamdp.planners.views.dss import roll_out
 
 
 def check_start(belief: Belief, state: int) -> int:
@@ -22,5 +22,5 @@ def check_start(belief: Belief, state: int) -> int:
 def push_step(belief: Belief, policy: NDArray[np.int32], s: int, rng: np.ndarray) -> tuple[int, float]:
     """(next state, reward) of one step of ``policy``, drawn from the belief and pushed on it."""
     path, gain = np.zeros(1, np.int64), np.zeros(1)
-    roll_out(belief.T, belief.R, belief.space, 1, 0.0, policy, s, path, gain, rng)
+    roll_out(belief.arrays, 1, 0.0, policy, s, path, gain, rng)
     return int(path[0]), float(gain[0])

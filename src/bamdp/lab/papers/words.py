@@ -15,7 +15,7 @@ from bamdp.lab.results import EVALUATE, TUNE, Results, differing
 from bamdp.lab.statistics import Estimate
 from bamdp.lab.tables import overall
 from bamdp.lab.tables.table import settings
-from bamdp.planners.tree_sizes import dss_calls
+from bamdp.planners.shared.tree_sizes import dss_calls
 from bamdp.registry import PLANNERS, uses_prior
 
 SINGLE = "dss-pi-single"  # the row of one prior, discount and leaf value for all environments

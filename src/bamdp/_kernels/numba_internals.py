@@ -1,0 +1,169 @@
+"""The one door to Numba's private parts: everything here may change with a release of Numba.
+
+Three things are not to be had from Numba's public interface:
+
+- compiling without Numba's runtime (``_nrt=False``: no allocation and no reference counting inside a kernel, which
+  makes a simulated belief step ten times faster), without the part that makes a function callable from Python, and
+  with inlining forced;
+- a disk cache that knows which *other* files a function calls (:class:`SourceCache`);
+- the compiled code behind a dispatcher, to call it without looking at the types of all arguments again.
+
+If a release of Numba does not have these parts as expected, or ``BAMDP_PLAIN_NUMBA=1`` is set, ``AVAILABLE`` is False
+and the package uses plain ``numba.njit(cache=True)``: the same results, some two to ten times slower. The versions that
+were tried are in ``pyproject.toml``.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numba
+
+PLAIN_OPTIONS: dict[str, Any] = {"error_model": "numpy"}
+KERNEL_OPTIONS: dict[str, Any] = {**PLAIN_OPTIONS, "_nrt": False, "no_cfunc_wrapper": True}
+INNER_OPTIONS: dict[str, Any] = {**KERNEL_OPTIONS, "no_cpython_wrapper": True}
+INLINED_OPTIONS: dict[str, Any] = {**INNER_OPTIONS, "forceinline": True}
+
+# From a module's name to two digests of the sources that its kernels may call: the package's, and registered ones.
+SourceStamp = Callable[[str], tuple[str, str]]
+
+try:
+    from numba.core import event
+    from numba.core.caching import IndexDataCacheFile
+    from numba.core.registry import CPUDispatcher
+
+    _probe = numba.njit(cache=False, **INLINED_OPTIONS)(lambda x: x)
+    AVAILABLE = (
+        all(hasattr(IndexDataCacheFile, name) for name in ("_data_path", "_open_for_write", "_dump"))
+        and (bool(numba.config.DISABLE_JIT) or isinstance(_probe, CPUDispatcher))  # type: ignore[attr-defined]
+        and not os.environ.get("BAMDP_PLAIN_NUMBA")
+    )
+except (ImportError, AttributeError, KeyError, TypeError):  # another Numba than those that were tried
+    AVAILABLE = False
+
+
+def _digest(*parts: Any) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:20]
+
+
+if AVAILABLE:
+
+    class SourceCache(IndexDataCacheFile):
+        """Numba's cache file without its index: one file per signature, named by what determines its content.
+
+        Numba looks only at the file that defines a function, not at the files that it calls, and numbers its data files
+        through an index that two processes can race for. Here the name of a file is made of the hash of the
+        signature, the machine and all sources that the function may call, and the key is compared on loading.
+        """
+
+        module: str  # in which the cached function is defined
+        options: dict[str, Any]  # that it is compiled with: one function may be compiled in two ways
+        sources: SourceStamp
+
+        def _path(self, key: Any) -> Path:
+            """``<function>.<digest of our sources>.<digest of signature, machine, options and other sources>.nbc``."""
+            package, registered = self.sources(self.module)
+            sources = _digest(self._version, self._source_stamp, package)
+            number = f"{sources}.{_digest(registered, sorted(self.options), key)}"
+            return Path(self._data_path(self._data_name_pattern.replace("{number:d}", number)))
+
+        def save(self, key: Any, data: Any) -> None:
+            path = self._path(key)
+            with self._open_for_write(path) as file:
+                file.write(self._dump((key, data)))
+            function, sources = path.name.rsplit(".", 3)[:2]
+            for other in path.parent.glob(f"{function}.*.*.nbc"):
+                if other.name.rsplit(".", 3)[1] != sources:  # compiled from sources that are no more
+                    other.unlink(missing_ok=True)
+
+        def load(self, key: Any) -> Any:
+            try:
+                with self._path(key).open("rb") as file:
+                    stored, data = pickle.loads(file.read())
+            except Exception:  # a file that is not there, or damaged in whatever way: compile
+                return None
+            return data if stored == key else None
+
+        def flush(self) -> None:
+            """Do nothing: a changed source has another file name."""
+
+    class InnerDispatcher(CPUDispatcher):
+        """A dispatcher for functions that kernels call. Called from Python, it compiles a callable twin."""
+
+        sources: SourceStamp
+
+        def __call__(self, *args: Any) -> Any:
+            return self.callable_twin(*args)
+
+        @functools.cached_property
+        def callable_twin(self) -> Any:
+            """The same function, compiled so that Python can call it."""
+            return compile_function(self.py_func, KERNEL_OPTIONS, self.sources)
+
+
+def compile_function(function: Any, options: dict[str, Any], sources: SourceStamp) -> Any:
+    """Compile ``function`` at its first call, with the package's disk cache.
+
+    Parameters
+    ----------
+    function
+        A Python function in the subset that Numba compiles.
+    options
+        KERNEL_OPTIONS, INNER_OPTIONS or INLINED_OPTIONS.
+    sources
+        Gives the digests of all sources that the function may call.
+    """
+    if not AVAILABLE:
+        return numba.njit(cache=True, **PLAIN_OPTIONS)(function)
+    dispatcher = numba.njit(cache=True, **options)(function)
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return dispatcher
+    cache = dispatcher._cache
+    file = SourceCache(cache.cache_path, cache._impl.filename_base, cache._impl.locator.get_source_stamp())
+    file.module, file.options, file.sources = function.__module__, options, sources
+    cache._cache_file = file
+    if "no_cpython_wrapper" in options:
+        dispatcher.__class__ = InnerDispatcher
+        dispatcher.sources = sources
+    return dispatcher
+
+
+def compiled_entry(dispatcher: Any, args: tuple[Any, ...]) -> Callable[..., Any] | None:
+    """The compiled code that Numba has just run for ``args``; None if there is none or it converted an argument."""
+    dispatcher = getattr(dispatcher, "callable_twin", dispatcher)
+    if not AVAILABLE or not hasattr(dispatcher, "overloads"):
+        return None
+    if len(dispatcher.overloads) == 1:
+        compiled = next(iter(dispatcher.overloads.values()))
+    else:
+        compiled = dispatcher.overloads.get(tuple(map(dispatcher.typeof_pyval, args)))
+    return None if compiled is None else compiled.entry_point
+
+
+@contextmanager
+def on_first_compile(tell: Callable[[], None]) -> Iterator[None]:
+    """Call ``tell`` once if anything has to be compiled inside the block (never, without Numba's private parts)."""
+    if not AVAILABLE:
+        yield
+        return
+
+    class Listener(event.Listener):
+        told = False
+
+        def on_start(self, event: Any) -> None:
+            if not self.told:
+                self.told = True
+                tell()
+
+        def on_end(self, event: Any) -> None:
+            """Nothing to do."""
+
+    with event.install_listener("numba:compile", Listener()):
+        yield

@@ -1,0 +1,161 @@
+"""What a belief is asked and told, as kernels: learn a transition, simulate one and undo it, tell a row or a model.
+
+``belief`` is a :class:`~bamdp.beliefs.arrays.BeliefArrays`; ``row`` is ``s * n_actions + a``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bamdp._kernels.jit import inner, kernel, primitive
+from bamdp._kernels.rows import Rows
+from bamdp.beliefs import verbs
+
+# --- one step ------------------------------------------------------------------------------------------------
+
+
+@kernel
+def observe(belief, row, s2, r):
+    """Learn one transition; returns the log predictive probability, -inf (nothing changed) if it is 0."""
+    log_p = verbs.log_probability(belief.transitions, row, s2)
+    if not log_p > -np.inf:
+        return -np.inf
+    verbs.push(belief.transitions, row, s2)
+    # the reward's law may depend on the transition that was just pushed
+    log_q = verbs.log_reward_probability(belief.rewards, row, s2, r)
+    if not log_q > -np.inf:
+        verbs.pop(belief.transitions)
+        return -np.inf
+    verbs.push_reward(belief.rewards, row, s2, r)
+    verbs.commit(belief.transitions, row)
+    verbs.commit_reward(belief.rewards, row)
+    return log_p + log_q
+
+
+@kernel
+def observe_many(belief, row, s2, r):
+    """Learn transitions in order; returns how many were, before one of probability 0, and their log probability."""
+    total = 0.0
+    for i in range(row.shape[0]):
+        log_p = observe(belief, row[i], s2[i], r[i])
+        if log_p == -np.inf:
+            return i, total
+        total += log_p
+    return row.shape[0], total
+
+
+@primitive
+def simulate_step(belief, row, rng):
+    """Draw a transition and its reward from the predictive and push both; returns (next state, reward)."""
+    s2 = verbs.advance(belief.transitions, row, rng)
+    r = verbs.draw_reward(belief.rewards, row, s2, rng)
+    verbs.push_reward(belief.rewards, row, s2, r)
+    return s2, r
+
+
+@primitive
+def push_step(belief, row, s2, r):
+    """Push a given transition and its reward."""
+    verbs.push(belief.transitions, row, s2)
+    verbs.push_reward(belief.rewards, row, s2, r)
+
+
+@primitive
+def undo_steps(belief, n):
+    """Take back the last ``n`` pushed steps."""
+    for _ in range(n):
+        verbs.pop_reward(belief.rewards)
+        verbs.pop(belief.transitions)
+
+
+# --- rows and models -----------------------------------------------------------------------------------------
+
+
+def empty_rows(n_rows: int, room: int) -> Rows:
+    """Rows with ``room`` entries to be filled: none drawn yet."""
+    return Rows(
+        span=np.full((n_rows, 2), -1, np.int64),
+        index=np.empty(room, np.int32),
+        prob=np.empty(room),
+        background=np.zeros(n_rows),
+        reward=np.zeros(n_rows),
+    )
+
+
+@kernel
+def predictive_row(belief, row, index, prob):
+    """The predictive of a row into ``index`` and ``prob``; returns (end, background, expected reward)."""
+    end, background = verbs.mean_row(belief.transitions, row, index, prob, 0)
+    if end == verbs.NO_ROOM:
+        return end, 0.0, 0.0
+    return end, background, verbs.expected_reward(belief.rewards, row, index, prob, 0, end, background)
+
+
+@primitive
+def sample_pair(belief, choice, row, rows, place, at, rng):
+    """Draw the pair ``row`` from the posterior into row ``place`` of ``rows``, entries from ``at`` on.
+
+    ``choice`` is what the rows of one model share (``verbs.choose``). Returns the end of the entries, or NO_ROOM.
+    """
+    end, background = verbs.sample_row(belief.transitions, choice, row, rows.index, rows.prob, at, rng)
+    if end == verbs.NO_ROOM:
+        return end
+    rows.span[place, 0] = at
+    rows.span[place, 1] = end
+    rows.background[place] = background
+    rows.reward[place] = verbs.sample_reward(
+        belief.rewards, choice, row, rows.index, rows.prob, at, end, background, rng
+    )
+    return end
+
+
+@kernel
+def sample_model(belief, rows, rng):
+    """A whole model from the posterior into ``rows``; returns the used entries, or NO_ROOM."""
+    n_states, n_actions = belief.space.allowed.shape
+    choice = verbs.choose(belief.transitions, rng)
+    at = 0
+    for s in range(n_states):
+        for a in range(n_actions):
+            row = s * n_actions + a
+            if belief.space.terminal[s] or not belief.space.allowed[s, a]:
+                skip_row(rows, row, at)
+                continue
+            end = sample_pair(belief, choice, row, rows, row, at, rng)
+            if end == verbs.NO_ROOM:
+                return end
+            at = end
+    return at
+
+
+@kernel
+def mean_model(belief, rows):
+    """The posterior mean model into ``rows``; returns the used entries, or NO_ROOM."""
+    n_states, n_actions = belief.space.allowed.shape
+    at = 0
+    for s in range(n_states):
+        for a in range(n_actions):
+            row = s * n_actions + a
+            if belief.space.terminal[s] or not belief.space.allowed[s, a]:
+                skip_row(rows, row, at)
+                continue
+            end, background = verbs.mean_row(belief.transitions, row, rows.index, rows.prob, at)
+            if end == verbs.NO_ROOM:
+                return end
+            rows.span[row, 0] = at
+            rows.span[row, 1] = end
+            rows.background[row] = background
+            rows.reward[row] = verbs.expected_reward(
+                belief.rewards, row, rows.index, rows.prob, at, end, background
+            )
+            at = end
+    return at
+
+
+@inner
+def skip_row(rows, row, at):
+    """Write an empty row: of a terminal state, or of an action that does not exist."""
+    rows.span[row, 0] = at
+    rows.span[row, 1] = at
+    rows.background[row] = 0.0
+    rows.reward[row] = 0.0

@@ -1,0 +1,1 @@
+"""Priors over rewards and their posteriors: known ones, and those that are learned."""

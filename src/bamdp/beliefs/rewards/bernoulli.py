@@ -1,0 +1,155 @@
+"""Rewards that are 0 or 1: a Beta posterior for each success probability.
+
+After n rewards of a cell, w of them 1,
+
+    p ~ Beta(a + w, b + n − w),        P(next is 1) = (a + w) / (a + b + n).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from bamdp import _checks
+from bamdp._kernels.jit import primitive
+from bamdp._kernels.random import beta, uniform
+from bamdp._serial import saveable
+from bamdp.beliefs import verbs
+from bamdp.beliefs.arrays import reward_posterior
+from bamdp.beliefs.base import RewardModel, check_by
+from bamdp.beliefs.rewards.cells import (
+    FREE,
+    Cells,
+    cell_mean,
+    cell_sample,
+    cell_variance,
+    empty_cells,
+    find_cell,
+    open_cell,
+    statistic,
+    stored_in_cells,
+)
+
+N, WINS = 0, 1  # statistics of a cell
+
+
+@stored_in_cells
+@reward_posterior(n_outcomes=2, reward_range=(0.0, 1.0))
+class BetaState(NamedTuple):
+    """Posterior of Bernoulli rewards."""
+
+    cells: Cells
+    a: float
+    b: float
+
+    @property
+    def by_next_state(self) -> bool:
+        """Whether rewards depend on the next state."""
+        return self.cells.next_step == 1
+
+
+@primitive
+def _success(R, cell):
+    """The posterior mean of the success probability."""
+    return (R.a + statistic(R.cells, cell, WINS)) / (R.a + R.b + statistic(R.cells, cell, N))
+
+
+@primitive
+def _failure(R, cell):
+    """One minus the posterior mean, without cancellation."""
+    n = statistic(R.cells, cell, N)
+    return (R.b + (n - statistic(R.cells, cell, WINS))) / (R.a + R.b + n)
+
+
+@cell_mean.register(BetaState)
+def _mean(R, cell):
+    return _success(R, cell)
+
+
+@cell_variance.register(BetaState)
+def _variance(R, cell):
+    p = _success(R, cell)
+    return p * (1.0 - p) / (R.a + R.b + statistic(R.cells, cell, N) + 1.0)
+
+
+@cell_sample.register(BetaState)
+def _sample(R, cell, rng):
+    wins = statistic(R.cells, cell, WINS)
+    return beta(rng, R.a + wins, R.b + statistic(R.cells, cell, N) - wins)
+
+
+@verbs.draw_reward.register(BetaState)
+def _draw(R, row, s2, rng):
+    cell = find_cell(R.cells, row, s2)
+    if cell == FREE:
+        return 0.0
+    return 1.0 if uniform(rng) < _success(R, cell) else 0.0
+
+
+@verbs.push_reward.register(BetaState)
+def _push(R, row, s2, r):
+    cell = open_cell(R.cells, row, s2)
+    if cell != FREE:
+        R.cells.stats[cell, N] += 1.0
+        R.cells.stats[cell, WINS] += r
+
+
+@verbs.reward_probability.register(BetaState)
+def _probability(R, row, s2, r):
+    return verbs.outcome(R, row, s2, 1 if r == 1.0 else 0)[1]
+
+
+@verbs.log_reward_probability.register(BetaState)
+def _log_probability(R, row, s2, r):
+    p = verbs.reward_probability(R, row, s2, r)
+    return math.log(p) if p > 0.0 else -math.inf
+
+
+@verbs.outcome.register(BetaState)
+def _outcome(R, row, s2, i):
+    cell = find_cell(R.cells, row, s2)
+    if cell == FREE:
+        return (1.0, 0.0) if i == 1 else (0.0, 1.0)
+    return (1.0, _success(R, cell)) if i == 1 else (0.0, _failure(R, cell))
+
+
+@saveable
+@dataclass(frozen=True, kw_only=True)
+class BetaBernoulli(RewardModel):
+    """Rewards are 0 or 1, with unknown probabilities, each Beta(a, b) before data.
+
+    Parameters
+    ----------
+    a, b
+        Prior counts of ones and of zeros.
+    by
+        What has a probability of its own: ``"pair"``, (s, a), or ``"next"``, (s, a, s').
+
+    Examples
+    --------
+    >>> from bamdp import Dirichlet
+    >>> belief = Dirichlet().belief(1, 2, rewards=BetaBernoulli(a=1.0, b=1.0))
+    >>> belief.observe(0, 1, 1.0, 0)
+    >>> round(belief.expected_reward(0, 1), 4)
+    0.6667
+    """
+
+    a: float = 1.0
+    b: float = 1.0
+    by: str = "pair"
+
+    def __post_init__(self) -> None:
+        _checks.real(self.a, "a", low=0.0, open_low=True)
+        _checks.real(self.b, "b", low=0.0, open_low=True)
+        check_by(self.by)
+
+    def state(self, n_states: int, n_actions: int) -> BetaState:
+        cells = empty_cells(n_states, n_actions, [0.0, 0.0], self.by == "next")
+        return BetaState(cells, float(self.a), float(self.b))
+
+    def check(self, reward: float) -> None:
+        if reward not in (0.0, 1.0):
+            raise ValueError(
+                f"BetaBernoulli rewards are 0 or 1, got {reward}; rescale them or use NormalGamma or FiniteRewards"
+            )

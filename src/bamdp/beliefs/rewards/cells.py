@@ -1,0 +1,260 @@
+"""Where reward models keep what they learn: one cell of statistics for each pair (s, a), or for each (s, a, s').
+
+A cell is made when its first reward comes, so memory grows with what was seen. The cells of a row are a linked list,
+newest first: one cell where rewards are by pair, one for each next state seen where they are by next state. Before a
+push the old statistics are logged and a pop restores them, so that undoing is exact to the bit; a cell that a push
+has made is the last one, and its row's list begins with it, so that the pop only has to forget it.
+
+Rows that lead from the end of an episode to the next start pay nothing, and that is known: they are FREE.
+
+A reward model registers what it makes of one cell (:func:`cell_mean`, :func:`cell_variance`, :func:`cell_sample`);
+what follows for a row whose next state is drawn from a law P is the same for all of them, and :func:`stored_in_cells`
+registers it. With cells that are independent
+
+    E[r | row] = Σ P(s') m(s'),        Var = Σ P(s')² v(s'),        sampled: Σ P(s') μ(s').
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from bamdp._kernels.jit import generic, primitive
+from bamdp._serial import saveable
+from bamdp.beliefs import verbs
+from bamdp.beliefs.arrays import pay_nothing, with_room
+
+State = TypeVar("State", bound=type)
+NONE = -1  # no cell: nothing was seen there
+FREE = -2  # no cell: the row is known to pay nothing
+NEXT, AFTER = 0, 1  # columns of Cells.link
+CELL, ROW = 0, 1  # columns of Cells.log
+USED, LOGGED = 0, 1  # entries of Cells.top
+SMALL_MASS = 1e-9  # background mass up to this is given the mean reward, not one drawn for each next state
+
+
+@saveable
+class Cells(NamedTuple):
+    """The array layout. ``stats``, ``link``, ``head``, ``log``, ``old`` and ``top`` are written to by push and pop."""
+
+    stats: np.ndarray  # float64 [capacity, W]: statistics of each cell, as its model defines them
+    link: (
+        np.ndarray
+    )  # int64 [capacity, 2]: next state (0 where rewards are by pair), next cell of the row or NONE
+    head: np.ndarray  # int64 [S*A]: first cell of each row, or NONE, or FREE
+    start: np.ndarray  # float64 [W]: statistics before data
+    log: (
+        np.ndarray
+    )  # int64 [depth, 2]: cell of each push (or FREE), its row if the push has made it, else NONE
+    old: np.ndarray  # float64 [depth, W]: its statistics before
+    top: np.ndarray  # int64 [2]: used cells, used log
+    next_step: int  # 1 where rewards are by next state, 0 by pair
+    n_states: int
+
+
+def empty_cells(n_states: int, n_actions: int, start: list[float], by_next: bool) -> Cells:
+    """No reward seen; ``start`` are the statistics of a cell before data."""
+    width = len(start)
+    return Cells(
+        stats=np.zeros((64, width)),
+        link=np.zeros((64, 2), np.int64),
+        head=np.full(n_states * n_actions, NONE, np.int64),
+        start=np.array(start, float),
+        log=np.zeros((64, 2), np.int64),
+        old=np.zeros((64, width)),
+        top=np.zeros(2, np.int64),
+        next_step=int(by_next),
+        n_states=n_states,
+    )
+
+
+def with_cell_room(cells: Cells, depth: int) -> Cells:
+    """The same cells with room for ``depth`` more pushes (new arrays only where needed)."""
+    used, logged = (int(x) + depth for x in cells.top)
+    if used > len(cells.stats):
+        cells = cells._replace(stats=_longer(cells.stats, used), link=_longer(cells.link, used))
+    if logged > len(cells.log):
+        cells = cells._replace(log=_longer(cells.log, logged), old=_longer(cells.old, logged))
+    return cells
+
+
+def _longer(array: np.ndarray, size: int) -> np.ndarray:
+    grown = np.zeros((max(size, 2 * len(array)), array.shape[1]), array.dtype)
+    grown[: len(array)] = array
+    return grown
+
+
+# --- one cell -----------------------------------------------------------------------------------------------
+
+
+@generic
+def cell_mean(R, cell):
+    """Posterior mean of the expected reward of a cell; of one before data for NONE."""
+
+
+@generic
+def cell_variance(R, cell):
+    """Its posterior variance."""
+
+
+@generic
+def cell_sample(R, cell, rng):
+    """The expected reward drawn from its posterior."""
+
+
+@primitive
+def find_cell(cells, row, s2):
+    """The cell that a reward after ``row`` → ``s2`` belongs to, or NONE, or FREE."""
+    cell = cells.head[row]
+    while cell >= 0 and cells.link[cell, NEXT] != s2 * cells.next_step:
+        cell = cells.link[cell, AFTER]
+    return cell
+
+
+@primitive
+def statistic(cells, cell, i):
+    """The i-th statistic of a cell; that before data for NONE."""
+    return cells.start[i] if cell == NONE else cells.stats[cell, i]
+
+
+@primitive
+def open_cell(cells, row, s2):
+    """Log a push and return the cell whose statistics it may now change, made if need be; or FREE."""
+    cell = find_cell(cells, row, s2)
+    entry = cells.top[LOGGED]
+    cells.top[LOGGED] = entry + 1
+    cells.log[entry, ROW] = NONE
+    if cell == NONE:
+        cell = cells.top[USED]
+        cells.top[USED] = cell + 1
+        cells.link[cell, NEXT] = s2 * cells.next_step
+        cells.link[cell, AFTER] = cells.head[row]
+        cells.head[row] = cell
+        for i in range(cells.start.shape[0]):
+            cells.stats[cell, i] = cells.start[i]
+        cells.log[entry, ROW] = row
+    elif cell != FREE:
+        for i in range(cells.start.shape[0]):
+            cells.old[entry, i] = cells.stats[cell, i]
+    cells.log[entry, CELL] = cell
+    return cell
+
+
+@primitive
+def undo_cell(cells):
+    """Take the last push back."""
+    entry = cells.top[LOGGED] - 1
+    cells.top[LOGGED] = entry
+    cell, row = cells.log[entry, CELL], cells.log[entry, ROW]
+    if cell == FREE:
+        return
+    if row != NONE:
+        cells.head[row] = cells.link[cell, AFTER]
+        cells.top[USED] = cell
+        return
+    for i in range(cells.start.shape[0]):
+        cells.stats[cell, i] = cells.old[entry, i]
+
+
+# --- a row --------------------------------------------------------------------------------------------------
+
+
+def row_mean(R, row, index, prob, begin, end, background):
+    """E[r | row] for the law at ``begin:end`` plus the background: all at the mean before data, then corrected."""
+    head = R.cells.head[row]
+    if head == FREE:
+        return 0.0
+    if R.cells.next_step == 0 or head == NONE:
+        return cell_mean(R, head)
+    unseen = cell_mean(R, NONE)
+    total = unseen
+    for i in range(begin, end):
+        cell = find_cell(R.cells, row, np.int64(index[i]))
+        if cell != NONE:
+            total += prob[i] * (cell_mean(R, cell) - unseen)
+    if background > 0.0:
+        share = background / R.cells.n_states
+        cell = head
+        while cell != NONE:
+            total += share * (cell_mean(R, cell) - unseen)
+            cell = R.cells.link[cell, AFTER]
+    return total
+
+
+def row_variance(R, row, index, prob, begin, end, background):
+    """Variance of E[r | row] for the law at ``begin:end`` plus the background."""
+    head = R.cells.head[row]
+    if head == FREE:
+        return 0.0
+    if R.cells.next_step == 0:
+        return cell_variance(R, head)
+    share = background / R.cells.n_states
+    unseen = cell_variance(R, NONE)
+    total = (R.cells.n_states - (end - begin)) * share * share * unseen
+    for i in range(begin, end):
+        p = prob[i] + share
+        total += p * p * cell_variance(R, find_cell(R.cells, row, np.int64(index[i])))
+    cell = head if share > 0.0 else np.int64(NONE)
+    while cell != NONE:  # seen next states that are not listed
+        if not listed(index, begin, end, R.cells.link[cell, NEXT]):
+            total += share * share * (cell_variance(R, cell) - unseen)
+        cell = R.cells.link[cell, AFTER]
+    return total
+
+
+def row_sample(R, choice, row, index, prob, begin, end, background, rng):
+    """E[r | row] in a sampled model whose law stands at ``begin:end`` plus the background."""
+    head = R.cells.head[row]
+    if head == FREE:
+        return 0.0
+    if R.cells.next_step == 0:
+        return cell_sample(R, head, rng)
+    everywhere = background > SMALL_MASS
+    share = background / R.cells.n_states if everywhere else 0.0
+    total = 0.0 if everywhere else background * cell_mean(R, NONE)
+    for i in range(begin, end):
+        cell = find_cell(R.cells, row, np.int64(index[i]))
+        total += (prob[i] + share) * cell_sample(R, cell, rng)
+    if everywhere:
+        for s2 in range(R.cells.n_states):
+            if not listed(index, begin, end, s2):
+                total += share * cell_sample(R, find_cell(R.cells, row, s2), rng)
+    return total
+
+
+@primitive
+def listed(index, begin, end, s2):
+    """Whether ``s2`` is in ``index[begin:end]``."""
+    found = False
+    for i in range(begin, end):
+        found = found or index[i] == s2
+    return found
+
+
+def _pop(R):
+    undo_cell(R.cells)
+
+
+def _commit(R, row):
+    R.cells.top[LOGGED] = 0
+
+
+def _with_room(R: Any, depth: int) -> Any:
+    return R._replace(cells=with_cell_room(R.cells, depth))
+
+
+def _pay_nothing(R: Any, row: int) -> None:
+    R.cells.head[row] = FREE
+
+
+def stored_in_cells(cls: State) -> State:
+    """Register the verbs that are the same for every model with ``cells``."""
+    verbs.expected_reward.register(cls)(row_mean)
+    verbs.reward_variance.register(cls)(row_variance)
+    verbs.sample_reward.register(cls)(row_sample)
+    verbs.pop_reward.register(cls)(_pop)
+    verbs.commit_reward.register(cls)(_commit)
+    with_room.register(cls)(_with_room)
+    pay_nothing.register(cls)(_pay_nothing)
+    return cls

@@ -1,0 +1,319 @@
+"""Rewards of finitely many values, which may themselves be unknown: a Dirichlet over those that were seen.
+
+A cell (a pair, or a pair with its next state) pays one of V values, with probabilities Dirichlet(α, ..., α), α = c/V,
+where c = ``concentration``. Which numbers the values are is known (``values``), or is found out: then V =
+``max_values``, K of them have been seen, in whatever cell, and the others have no number yet. After n rewards of a
+cell, n_v of them v,
+
+    P(v)              = (α + n_v) / (c + n)                 for each of the K values seen anywhere
+    P(something new)  = (V − K) α / (c + n)
+
+since a Dirichlet may be lumped: (seen values one by one, everything else) is Dirichlet again. So a value that one pair
+has paid is expected of all others, and novelty fades with every reward of the pair itself. A value that is new is given
+the next free place; when there is none left the reward is refused, with the advice to raise ``max_values``.
+
+**In planning** something new must pay some number before anybody knows it: that is ``unseen``. It is part of the
+prior. High, and what was never tried is worth trying, for quite a while (the novelty of a pair fades like c/n); at the
+usual level of rewards, and there is no reason to. If a real value turns out to be that very number, the stand-in moves
+by one rounding, so that the two stay apart.
+
+**Evidence.** A new value counts with the probability of *something new*: the density of the number that it turned out
+to be is left out, as it is the same for every model that is compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bamdp import _checks
+from bamdp._kernels.dirichlet import dirichlet
+from bamdp._kernels.jit import primitive
+from bamdp._kernels.random import uniform
+from bamdp._serial import saveable
+from bamdp.beliefs import verbs
+from bamdp.beliefs.arrays import reward_posterior
+from bamdp.beliefs.base import RewardModel, check_bounds, check_by
+from bamdp.beliefs.rewards.cells import (
+    CELL,
+    FREE,
+    LOGGED,
+    Cells,
+    cell_mean,
+    cell_sample,
+    cell_variance,
+    empty_cells,
+    find_cell,
+    open_cell,
+    statistic,
+    stored_in_cells,
+)
+
+MOST_VALUES = 10_000
+
+
+@stored_in_cells
+@reward_posterior()
+class ValuesState(NamedTuple):
+    """Posterior of finitely many values. A cell's statistics: counts of the V values, of new ones, of all."""
+
+    cells: Cells
+    values: np.ndarray  # float64 [V + 1]: those seen first; the last is the stand-in
+    known: np.ndarray  # int64 [1]: K
+    alpha: float  # c/V
+    low: float  # what rewards are known to lie between; infinite if nothing is
+    high: float
+    share: np.ndarray  # float64 [V + 1] scratch
+    last: np.ndarray  # float64 [1] scratch: the reward pushed last
+    values_given: bool  # the values are known beforehand
+
+    @property
+    def by_next_state(self) -> bool:
+        """Whether rewards depend on the next state."""
+        return self.cells.next_step == 1
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        """What rewards are known to lie between."""
+        return self.low, self.high
+
+    @property
+    def n_outcomes(self) -> int:
+        """All values, and something new."""
+        return len(self.values)
+
+    @property
+    def independent_rows(self) -> bool:
+        """A new value is expected everywhere from then on, so rows are independent if the values are given."""
+        return self.values_given
+
+
+@primitive
+def _weight(R, cell, i):
+    """Posterior count of the i-th value; i = V is something new."""
+    size = R.values.shape[0] - 1
+    count = statistic(R.cells, cell, i)
+    if i == size:
+        return (size - R.known[0]) * R.alpha + count
+    return R.alpha + count if i < R.known[0] else 0.0
+
+
+@primitive
+def _total(R, cell):
+    """c + n."""
+    size = R.values.shape[0] - 1
+    return size * R.alpha + statistic(R.cells, cell, size + 1)
+
+
+@primitive
+def _place(R, r):
+    """Which value a reward is: V for a new one, or for the stand-in."""
+    for i in range(R.known[0]):
+        if R.values[i] == r:
+            return i
+    return R.values.shape[0] - 1
+
+
+@cell_mean.register(ValuesState)
+def _mean(R, cell):
+    size = R.values.shape[0] - 1
+    total = _weight(R, cell, size) * R.values[size]
+    for i in range(R.known[0]):
+        total += _weight(R, cell, i) * R.values[i]
+    return total / _total(R, cell)
+
+
+@cell_variance.register(ValuesState)
+def _variance(R, cell):
+    size = R.values.shape[0] - 1
+    mean = cell_mean(R, cell)
+    total = _weight(R, cell, size) * (R.values[size] - mean) ** 2
+    for i in range(R.known[0]):
+        total += _weight(R, cell, i) * (R.values[i] - mean) ** 2
+    count = _total(R, cell)
+    return total / (count * (count + 1.0))
+
+
+@cell_sample.register(ValuesState)
+def _sample(R, cell, rng):
+    size = R.values.shape[0] - 1
+    end = R.known[0]
+    new = _weight(R, cell, size)
+    smallest = new if new > 0.0 else np.inf
+    for i in range(end):
+        R.share[i] = _weight(R, cell, i)
+        smallest = min(smallest, R.share[i])
+    if new > 0.0:
+        R.share[end] = new
+        dirichlet(R.share, 0, end + 1, smallest, rng)
+        new = R.share[end]
+    else:
+        dirichlet(R.share, 0, end, smallest, rng)
+    total = new * R.values[size]
+    for i in range(end):
+        total += R.share[i] * R.values[i]
+    return total
+
+
+@verbs.draw_reward.register(ValuesState)
+def _draw(R, row, s2, rng):
+    cell = find_cell(R.cells, row, s2)
+    if cell == FREE:
+        return 0.0
+    size = R.values.shape[0] - 1
+    x = uniform(rng) * _total(R, cell)
+    for i in range(R.known[0]):
+        x -= _weight(R, cell, i)
+        if x < 0.0:
+            return R.values[i]
+    return R.values[size] if _weight(R, cell, size) > 0.0 else R.values[R.known[0] - 1]
+
+
+@verbs.push_reward.register(ValuesState)
+def _push(R, row, s2, r):
+    R.last[0] = r
+    cell = open_cell(R.cells, row, s2)
+    if cell != FREE:
+        R.cells.stats[cell, _place(R, r)] += 1.0
+        R.cells.stats[cell, R.values.shape[0]] += 1.0
+
+
+@verbs.commit_reward.register(ValuesState)
+def _commit(R, row):
+    """What was new when it was pushed is a value now: it gets a place of its own."""
+    size = R.values.shape[0] - 1
+    cell = R.cells.log[R.cells.top[LOGGED] - 1, CELL]
+    R.cells.top[LOGGED] = 0
+    if cell == FREE or R.cells.stats[cell, size] == 0.0:
+        return
+    place = R.known[0]
+    R.known[0] = place + 1
+    R.values[place] = R.last[0]
+    R.cells.stats[cell, place] = 1.0
+    R.cells.stats[cell, size] = 0.0
+    while _place(R, R.values[size]) != size:
+        R.values[size] = np.nextafter(R.values[size], np.inf)
+
+
+@verbs.reward_probability.register(ValuesState)
+def _probability(R, row, s2, r):
+    cell = find_cell(R.cells, row, s2)
+    if cell == FREE:
+        return 1.0 if r == 0.0 else 0.0
+    return _weight(R, cell, _place(R, r)) / _total(R, cell)
+
+
+@verbs.log_reward_probability.register(ValuesState)
+def _log_probability(R, row, s2, r):
+    p = verbs.reward_probability(R, row, s2, r)
+    return math.log(p) if p > 0.0 else -math.inf
+
+
+@verbs.outcome.register(ValuesState)
+def _outcome(R, row, s2, i):
+    """The i-th value; the last is something new."""
+    cell = find_cell(R.cells, row, s2)
+    if cell == FREE:
+        return 0.0, 1.0 if i == 0 else 0.0
+    return R.values[i], _weight(R, cell, i) / _total(R, cell)
+
+
+@saveable
+@dataclass(frozen=True, kw_only=True)
+class FiniteRewards(RewardModel):
+    """Rewards take a few distinct values, known ones or those seen so far; a Dirichlet over them.
+
+    Parameters
+    ----------
+    values
+        The values, where they are known. By default they are found out.
+    max_values
+        How many there may be, where they are not known.
+    concentration
+        c, how many rewards the prior is worth: it is spread evenly over all values.
+    unseen
+        What a value that was never seen is taken to pay in planning, where values are not known.
+    by
+        What has probabilities of its own: ``"pair"``, (s, a), or ``"next"``, (s, a, s').
+    bounds
+        (lowest, highest) that values are known to lie between, for planners that need a range (BFS3, RMax), where
+        values are not known; those that are known are their own bounds. A reward outside is refused.
+
+    Examples
+    --------
+    >>> from bamdp import Dirichlet
+    >>> belief = Dirichlet().belief(1, 2, rewards=FiniteRewards(max_values=4, concentration=1.0, unseen=0.0))
+    >>> belief.observe(0, 1, 8.0, 0)
+    >>> belief.expected_reward(0, 1), belief.expected_reward(0, 0)
+    (5.0, 2.0)
+    """
+
+    values: tuple[float, ...] | None = None
+    max_values: int = 16
+    concentration: float = 1.0
+    unseen: float = 0.0
+    by: str = "pair"
+    bounds: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if self.values is not None:
+            object.__setattr__(self, "values", _distinct(self.values))
+            if self.bounds is not None:
+                raise ValueError("values that are known are their own bounds; drop bounds")
+        _checks.integer(self.max_values, "max_values", high=MOST_VALUES)
+        _checks.real(self.concentration, "concentration", low=0.0, high=1e100, open_low=True)
+        _checks.real(self.unseen, "unseen")
+        check_by(self.by)
+        object.__setattr__(self, "bounds", check_bounds(self.bounds))
+        if self.bounds is not None and not self.bounds[0] <= self.unseen <= self.bounds[1]:
+            raise ValueError(f"unseen={self.unseen} is outside the bounds {self.bounds}")
+
+    def state(self, n_states: int, n_actions: int) -> ValuesState:
+        values = self.values or ()
+        size = len(values) or self.max_values
+        low, high = self.bounds or ((min(values), max(values)) if values else (-math.inf, math.inf))
+        numbers = np.zeros(size + 1)
+        numbers[: len(values)] = values
+        numbers[size] = self.unseen
+        return ValuesState(
+            cells=empty_cells(n_states, n_actions, [0.0] * (size + 2), self.by == "next"),
+            values=numbers,
+            known=np.array([len(values)], np.int64),
+            alpha=self.concentration / size,
+            low=low,
+            high=high,
+            share=np.zeros(size + 1),
+            last=np.zeros(1),
+            values_given=self.values is not None,
+        )
+
+    def check(self, reward: float) -> None:
+        if self.values is not None and reward not in self.values:
+            raise ValueError(
+                f"reward {reward} is none of the values {self.values}; add it or leave values=None"
+            )
+        if self.bounds is not None and not self.bounds[0] <= reward <= self.bounds[1]:
+            raise ValueError(
+                f"reward {reward} is outside the bounds {self.bounds} of FiniteRewards; widen them"
+            )
+
+    def refusal(self, reward: float) -> str:
+        return (
+            f"FiniteRewards has room for {self.max_values} distinct rewards, and {reward} is one more; raise "
+            "max_values or use NormalGamma"
+        )
+
+
+def _distinct(values: Iterable[float]) -> tuple[float, ...]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise TypeError(f"values must be a list of numbers, got {values!r}")
+    numbers = tuple(_checks.real(value, "every value") for value in values)
+    if not 1 <= len(numbers) <= MOST_VALUES:
+        raise ValueError(f"values must be 1 to {MOST_VALUES} numbers, got {len(numbers)}")
+    if len(set(numbers)) < len(numbers):
+        raise ValueError(f"values must be distinct, got {numbers}")
+    return numbers

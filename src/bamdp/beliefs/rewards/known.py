@@ -1,0 +1,165 @@
+"""Rewards that are known, as in the paper's experiments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bamdp import _checks
+from bamdp._kernels.jit import primitive
+from bamdp._serial import saveable
+from bamdp.beliefs import verbs
+from bamdp.beliefs.arrays import pay_nothing, reward_posterior, with_room
+from bamdp.beliefs.base import RewardModel
+
+
+@reward_posterior(certain=True, n_outcomes=1)
+class KnownState(NamedTuple):
+    """Rewards that are known: ``values[row * row_step + s2 * next_step]``."""
+
+    values: np.ndarray  # float64 [S*A] or [S*A*S]
+    row_mean: np.ndarray  # float64 [S*A]: average over next states, for the background mass
+    next_step: int  # 0 when the reward does not depend on the next state
+    row_step: int
+
+    @property
+    def by_next_state(self) -> bool:
+        """Whether rewards depend on the next state."""
+        return self.next_step == 1
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        """The lowest and the highest reward."""
+        return float(self.values.min()), float(self.values.max())
+
+
+@verbs.draw_reward.register(KnownState)
+def _known_draw(R, row, s2, rng):
+    return R.values[row * R.row_step + s2 * R.next_step]
+
+
+@verbs.push_reward.register(KnownState)
+def _known_push(R, row, s2, r):
+    pass
+
+
+@verbs.pop_reward.register(KnownState)
+def _known_pop(R):
+    pass
+
+
+@primitive
+def known_row(R, row, index, prob, begin, end, background):
+    """E[r | row] for the transition row at ``begin:end``."""
+    if R.next_step == 0:
+        return R.values[row]
+    total = background * R.row_mean[row]
+    for i in range(begin, end):
+        total += prob[i] * R.values[row * R.row_step + index[i]]
+    return total
+
+
+@verbs.sample_reward.register(KnownState)
+def _known_sample(R, choice, row, index, prob, begin, end, background, rng):
+    return known_row(R, row, index, prob, begin, end, background)
+
+
+@verbs.expected_reward.register(KnownState)
+def _known_expected(R, row, index, prob, begin, end, background):
+    return known_row(R, row, index, prob, begin, end, background)
+
+
+@verbs.reward_variance.register(KnownState)
+def _known_variance(R, row, index, prob, begin, end, background):
+    return 0.0
+
+
+@verbs.reward_probability.register(KnownState)
+def _known_probability(R, row, s2, r):
+    return 1.0
+
+
+@verbs.log_reward_probability.register(KnownState)
+def _known_log_probability(R, row, s2, r):
+    return 0.0
+
+
+@verbs.commit_reward.register(KnownState)
+def _known_commit(R, row):
+    pass
+
+
+@verbs.outcome.register(KnownState)
+def _known_outcome(R, row, s2, i):
+    return R.values[row * R.row_step + s2 * R.next_step], 1.0
+
+
+@with_room.register(KnownState)
+def _known_room(R: KnownState, depth: int) -> KnownState:
+    return R
+
+
+@pay_nothing.register(KnownState)
+def _pay_nothing(R: KnownState, row: int) -> None:
+    R.values[row * R.row_step : (row + 1) * R.row_step] = 0.0
+    R.row_mean[row] = 0.0
+
+
+@saveable
+@dataclass(frozen=True, eq=False)
+class KnownRewards(RewardModel):
+    """Rewards are known, as in the paper's experiments: ``[S]``, ``[S, A]`` or ``[S, A, S]``.
+
+    Observed rewards are not checked against them: they may be noisy versions of these expectations.
+
+    Examples
+    --------
+    >>> from bamdp import Dirichlet
+    >>> belief = Dirichlet().belief(2, 1, rewards=KnownRewards([0.0, 1.0]))
+    >>> belief.expected_reward(1, 0)
+    1.0
+    """
+
+    rewards: Any
+
+    def __post_init__(self) -> None:
+        array = _checks.numbers(self.rewards, "rewards")
+        if array.ndim not in (1, 2, 3):
+            raise ValueError(f"rewards must be [S], [S, A] or [S, A, S], got {array.ndim} dimensions")
+        bad = np.argwhere(~np.isfinite(array))
+        if len(bad):
+            raise ValueError(f"rewards{bad[0].tolist()} is {array[tuple(bad[0])]}; rewards must be finite")
+        array.setflags(write=False)
+        object.__setattr__(self, "rewards", array)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, KnownRewards) and np.array_equal(self.rewards, other.rewards)
+
+    def __hash__(self) -> int:
+        return hash(self.rewards.tobytes())
+
+    def state(self, n_states: int, n_actions: int) -> KnownState:
+        array: np.ndarray = self.rewards
+        full = (n_states, n_actions, n_states)
+        if array.shape != full[: array.ndim]:
+            raise ValueError(
+                f"rewards have shape {list(array.shape)}, which fits none of [S], [S, A], [S, A, S] for "
+                f"S={n_states}, A={n_actions}"
+            )
+        if array.ndim == 1:
+            array = np.repeat(array[:, None], n_actions, axis=1)
+        by_next = array.ndim == 3
+        return KnownState(
+            values=np.array(array).ravel(),
+            row_mean=array.mean(axis=2).ravel() if by_next else np.array(array).ravel(),
+            next_step=1 if by_next else 0,
+            row_step=n_states if by_next else 1,
+        )
+
+
+def as_reward_model(rewards: RewardModel | ArrayLike) -> RewardModel:
+    """A reward model, from one or from an array of known rewards."""
+    return rewards if isinstance(rewards, RewardModel) else KnownRewards(rewards)

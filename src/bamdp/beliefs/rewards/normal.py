@@ -1,0 +1,199 @@
+"""Real rewards: Normal with unknown mean and precision, Normal-Gamma before data and so after them.
+
+For each cell (a pair, or a pair with its next state), with r | μ, τ ~ N(μ, 1/τ),
+
+    τ ~ Gamma(α, rate β),        μ | τ ~ N(m, 1/(λτ)).
+
+A reward r seen makes (m, λ, α, β) into
+
+    m + (r − m)/(λ+1),        λ+1,        α + ½,        β + λ (r − m)² / (2 (λ+1)),
+
+and λ and α grow with the count alone, so that three numbers a cell are kept: n, m, β. They are updated, not sums of
+squares, which lose their digits where rewards are large beside their spread. What planners ask for:
+
+    next reward     m + √(β(λ+1)/(λα)) t_2α         (drawn as m + z √((1+1/λ)/τ), z standard normal)
+    mean reward μ   m + √(β/(λα)) t_2α,             E[μ] = m,  Var[μ] = β/(λ(α−1))
+
+References: DeGroot, Optimal Statistical Decisions (1970), section 9.6; Dearden, Friedman & Andre (UAI 1999) use it for
+the rewards of model-based Bayesian exploration.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from bamdp import _checks
+from bamdp._kernels.jit import primitive
+from bamdp._kernels.random import gamma, normal
+from bamdp._serial import saveable
+from bamdp.beliefs import verbs
+from bamdp.beliefs.arrays import reward_posterior
+from bamdp.beliefs.base import RewardModel, check_bounds, check_by
+from bamdp.beliefs.rewards.cells import (
+    FREE,
+    Cells,
+    cell_mean,
+    cell_sample,
+    cell_variance,
+    empty_cells,
+    find_cell,
+    open_cell,
+    statistic,
+    stored_in_cells,
+)
+
+N, MEAN, RATE = 0, 1, 2  # statistics of a cell: n, m, β
+LARGEST = 1e100  # rewards beyond it would overflow when squared
+
+
+@stored_in_cells
+@reward_posterior()
+class NormalState(NamedTuple):
+    """Posterior of Normal rewards."""
+
+    cells: Cells
+    lam: float  # λ before data
+    alpha: float  # α before data
+    low: float  # what rewards are known to lie between; infinite if nothing is
+    high: float
+
+    @property
+    def by_next_state(self) -> bool:
+        """Whether rewards depend on the next state."""
+        return self.cells.next_step == 1
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        """What rewards are known to lie between."""
+        return self.low, self.high
+
+
+@primitive
+def _parameters(R, cell):
+    """(m, λ, α, β) of a cell."""
+    n = statistic(R.cells, cell, N)
+    return (
+        statistic(R.cells, cell, MEAN),
+        R.lam + n,
+        R.alpha + 0.5 * n,
+        statistic(R.cells, cell, RATE),
+    )
+
+
+@cell_mean.register(NormalState)
+def _mean(R, cell):
+    return statistic(R.cells, cell, MEAN)
+
+
+@cell_variance.register(NormalState)
+def _variance(R, cell):
+    _, lam, alpha, beta = _parameters(R, cell)
+    return beta / (lam * (alpha - 1.0))
+
+
+@cell_sample.register(NormalState)
+def _sample(R, cell, rng):
+    m, lam, alpha, beta = _parameters(R, cell)
+    precision = gamma(rng, alpha) / beta
+    return m + normal(rng) / math.sqrt(lam * precision)
+
+
+@verbs.draw_reward.register(NormalState)
+def _draw(R, row, s2, rng):
+    cell = find_cell(R.cells, row, s2)
+    if cell == FREE:
+        return 0.0
+    m, lam, alpha, beta = _parameters(R, cell)
+    precision = gamma(rng, alpha) / beta
+    return m + normal(rng) * math.sqrt((1.0 + 1.0 / lam) / precision)
+
+
+@verbs.push_reward.register(NormalState)
+def _push(R, row, s2, r):
+    cell = open_cell(R.cells, row, s2)
+    if cell != FREE:
+        m, lam, _, _ = _parameters(R, cell)
+        R.cells.stats[cell, N] += 1.0
+        R.cells.stats[cell, MEAN] = m + (r - m) / (lam + 1.0)
+        R.cells.stats[cell, RATE] += 0.5 * lam / (lam + 1.0) * (r - m) * (r - m)
+
+
+@verbs.log_reward_probability.register(NormalState)
+def _log_probability(R, row, s2, r):
+    """The logarithm of the Student density with 2α degrees of freedom."""
+    cell = find_cell(R.cells, row, s2)
+    if cell == FREE:
+        return 0.0 if r == 0.0 else -math.inf
+    m, lam, alpha, beta = _parameters(R, cell)
+    spread = 2.0 * beta * (lam + 1.0) / lam  # ν times the squared scale
+    constant = math.lgamma(alpha + 0.5) - math.lgamma(alpha) - 0.5 * math.log(math.pi * spread)
+    return constant - (alpha + 0.5) * math.log1p((r - m) * (r - m) / spread)
+
+
+@verbs.reward_probability.register(NormalState)
+def _probability(R, row, s2, r):
+    return math.exp(verbs.log_reward_probability(R, row, s2, r))
+
+
+@saveable
+@dataclass(frozen=True, kw_only=True)
+class NormalGamma(RewardModel):
+    """Rewards are Normal, with unknown mean and variance, Normal-Gamma before data.
+
+    Parameters
+    ----------
+    mu0
+        m, what every reward is expected to be before data. High means optimistic.
+    lam
+        λ, how many rewards the prior mean is worth.
+    alpha
+        α, half the number of rewards that the prior variance is worth; above 1, so that variances exist.
+    beta
+        β; the variance of a reward around its mean is expected to be β/(α−1), the mean's own spread is
+        √(β/(λ(α−1))). By default that spread is 1 and the noise 0.03: rewards are of the order of 1, and almost certain
+        once seen. If they turn out to be noisy, β grows with the data.
+    by
+        What has a mean of its own: ``"pair"``, (s, a), or ``"next"``, (s, a, s').
+    bounds
+        (lowest, highest) that rewards are known to lie between. Planners that need a range (BFS3, RMax) take this
+        one and refuse without; a reward outside is refused. The Normal law itself is not cut there.
+
+    Examples
+    --------
+    >>> from bamdp import Dirichlet
+    >>> belief = Dirichlet().belief(1, 2, rewards=NormalGamma(mu0=0.0, lam=1.0))
+    >>> belief.observe(0, 1, -3.0, 0)
+    >>> belief.expected_reward(0, 1)
+    -1.5
+    """
+
+    mu0: float = 0.0
+    lam: float = 1e-3
+    alpha: float = 2.0
+    beta: float = 1e-3
+    by: str = "pair"
+    bounds: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        _checks.real(self.mu0, "mu0", low=-LARGEST, high=LARGEST)
+        _checks.real(self.lam, "lam", low=0.0, open_low=True)
+        _checks.real(self.alpha, "alpha", low=1.0, open_low=True)
+        _checks.real(self.beta, "beta", low=0.0, open_low=True)
+        check_by(self.by)
+        object.__setattr__(self, "bounds", check_bounds(self.bounds))
+
+    def state(self, n_states: int, n_actions: int) -> NormalState:
+        start = [0.0, float(self.mu0), float(self.beta)]
+        low, high = (-math.inf, math.inf) if self.bounds is None else self.bounds
+        cells = empty_cells(n_states, n_actions, start, self.by == "next")
+        return NormalState(cells, float(self.lam), float(self.alpha), low, high)
+
+    def check(self, reward: float) -> None:
+        low, high = (-LARGEST, LARGEST) if self.bounds is None else self.bounds
+        if not low <= reward <= high:
+            cure = "rescale rewards" if self.bounds is None else "widen them"
+            raise ValueError(
+                f"reward {reward} is outside the bounds {low:g}..{high:g} of NormalGamma; {cure}"
+            )

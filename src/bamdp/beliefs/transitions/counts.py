@@ -1,0 +1,210 @@
+"""Transition counts that grow with what was seen: O(S·A + distinct transitions) memory, with an undo log.
+
+Each row's distinct successors stand side by side in one pool; a full row moves to the end of the pool with
+twice the room. Inside planning the move is undone with the push that caused it. What every simulated step does has
+unsigned indices, which spare it Numba's test for negative ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bamdp._kernels.jit import inner, primitive
+from bamdp._kernels.random import below
+from bamdp._serial import saveable
+from bamdp.beliefs import verbs
+from bamdp.beliefs.arrays import with_room
+
+START, SIZE, ROOM, TOTAL = 0, 1, 2, 3  # columns of Counts.rows
+NEXT, COUNT = 0, 1  # columns of Counts.pool
+POOL_END, LOG_END, WIDEST = 0, 1, 2  # entries of Counts.top
+NOT_SEEN = -1
+STAYED = -2  # in the log: the row did not move
+SEARCHED_OUTCOMES = 8  # up to so many outcomes a row is searched, beyond it outcomes are marked
+
+
+@saveable
+class Counts(NamedTuple):
+    """The array layout. All arrays are written to by push and pop."""
+
+    rows: np.ndarray  # int64 [S*A, 4]: where the row starts in the pool, distinct outcomes, room, total count
+    pool: np.ndarray  # int32 [capacity, 2]: next state, count
+    log: np.ndarray  # int64 [depth, 4]: row, slot (NOT_SEEN: a new outcome), old start (STAYED), old room
+    top: np.ndarray  # int64 [3]: used pool, used log, widest row ever
+
+
+def empty_counts(n_rows: int) -> Counts:
+    """No transition seen."""
+    return Counts(
+        rows=np.zeros((n_rows, 4), np.int64),
+        pool=np.zeros((256, 2), np.int32),
+        log=np.zeros((64, 4), np.int64),
+        top=np.zeros(3, np.int64),
+    )
+
+
+def with_count_room(counts: Counts, depth: int) -> Counts:
+    """The same counts with room for ``depth`` more pushed transitions (new arrays only where needed)."""
+    pool, log = counts.pool, counts.log
+    end = int(counts.top[POOL_END])
+    # The rows that may move are at most `depth`, each at most `widest`, all within the pool; by doubling, the
+    # places that a row of m outcomes takes one after another while d more are pushed sum to 4 (m + d + 1).
+    need = end + 4 * (min(depth * int(counts.top[WIDEST]), end) + 2 * depth)
+    if need > len(pool):
+        grown = np.zeros((max(need, 2 * len(pool)), 2), np.int32)
+        grown[:end] = pool[:end]
+        pool = grown
+    depth += int(counts.top[LOG_END])
+    if depth > len(log):
+        longer = np.zeros((max(depth, 2 * len(log)), 4), np.int64)
+        longer[: len(log)] = log
+        log = longer
+    if pool is counts.pool and log is counts.log:
+        return counts
+    return counts._replace(pool=pool, log=log)
+
+
+@primitive
+def find(counts, row, s2):
+    """The slot of outcome ``s2`` in a row, or NOT_SEEN."""
+    start = counts.rows[row, START]
+    for slot in range(start, start + counts.rows[row, SIZE]):
+        if counts.pool[slot, NEXT] == s2:
+            return slot
+    return NOT_SEEN
+
+
+@primitive
+def push_slot(counts, row, slot):
+    """Count the outcome in ``slot`` once more."""
+    entry = np.uint64(counts.top[LOG_END])
+    counts.log[entry, 0] = row
+    counts.log[entry, 1] = slot
+    counts.top[LOG_END] += 1
+    counts.pool[np.uint64(slot), COUNT] += 1
+    counts.rows[np.uint64(row), TOTAL] += 1
+
+
+@primitive
+def push_new(counts, row, s2):
+    """Append the new outcome ``s2`` with count 1."""
+    start, size, room = counts.rows[row, START], counts.rows[row, SIZE], counts.rows[row, ROOM]
+    entry = counts.top[LOG_END]
+    counts.log[entry, 0] = row
+    counts.log[entry, 1] = NOT_SEEN
+    counts.log[entry, 2] = STAYED
+    if size == room:
+        counts.log[entry, 2] = start
+        counts.log[entry, 3] = room
+        end = counts.top[POOL_END]
+        for i in range(size):
+            counts.pool[end + i, NEXT] = counts.pool[start + i, NEXT]
+            counts.pool[end + i, COUNT] = counts.pool[start + i, COUNT]
+        start = end
+        room = max(4, 2 * size)
+        counts.rows[row, START] = start
+        counts.rows[row, ROOM] = room
+        counts.top[POOL_END] = end + room
+    counts.pool[start + size, NEXT] = s2
+    counts.pool[start + size, COUNT] = 1
+    counts.rows[row, SIZE] = size + 1
+    counts.rows[row, TOTAL] += 1
+    counts.top[LOG_END] = entry + 1
+
+
+@primitive
+def push_count(counts, row, s2):
+    """Count the transition ``row`` → ``s2``."""
+    slot = find(counts, row, s2)
+    if slot == NOT_SEEN:
+        push_new(counts, row, s2)
+    else:
+        push_slot(counts, row, slot)
+
+
+@primitive
+def pop_count(counts):
+    """Undo the last push."""
+    counts.top[LOG_END] -= 1
+    entry = np.uint64(counts.top[LOG_END])
+    row, slot = np.uint64(counts.log[entry, 0]), counts.log[entry, 1]
+    counts.rows[row, TOTAL] -= 1
+    if slot != NOT_SEEN:
+        counts.pool[np.uint64(slot), COUNT] -= 1
+        return
+    counts.rows[row, SIZE] -= 1
+    if counts.log[entry, 2] != STAYED:
+        counts.top[POOL_END] = counts.rows[row, START]
+        counts.rows[row, START] = counts.log[entry, 2]
+        counts.rows[row, ROOM] = counts.log[entry, 3]
+
+
+@primitive
+def commit_count(counts, row):
+    """Make what was pushed on ``row`` final: it was really observed."""
+    counts.top[LOG_END] = 0
+    counts.top[WIDEST] = max(counts.top[WIDEST], counts.rows[row, SIZE])
+
+
+@inner
+def draw_new_outcomes(index, begin, at, end, mark, rng):
+    """Fill ``index[at:end]`` with uniform distinct states that are not among ``index[begin:at]``.
+
+    ``mark``, int64 [S+1], is scratch: ``mark[s]`` is the last call that used ``s``, ``mark[S]`` counts calls.
+    """
+    n_states = mark.shape[0] - 1
+    if end - begin <= SEARCHED_OUTCOMES:
+        for i in range(at, end):
+            fresh = False
+            while not fresh:
+                s2 = below(rng, n_states)
+                fresh = True
+                for j in range(begin, i):
+                    if index[j] == s2:
+                        fresh = False
+            index[i] = s2
+        return
+    tick = mark[n_states] + 1
+    mark[n_states] = tick
+    for i in range(begin, at):
+        mark[index[i]] = tick
+    for i in range(at, end):
+        s2 = below(rng, n_states)
+        while mark[s2] == tick:
+            s2 = below(rng, n_states)
+        mark[s2] = tick
+        index[i] = s2
+
+
+# --- the verbs of posteriors that keep what they have seen in a field ``counts`` -----------------------------------
+
+
+def _choose(T, rng):
+    return 0
+
+
+def _push(T, row, s2):
+    push_count(T.counts, row, s2)
+
+
+def _pop(T):
+    pop_count(T.counts)
+
+
+def _commit(T, row):
+    commit_count(T.counts, row)
+
+
+def _with_room(T: Any, depth: int) -> Any:
+    return T._replace(counts=with_count_room(T.counts, depth))
+
+
+def register_count_verbs(posterior: type) -> None:
+    """Let a NamedTuple with a field ``counts`` answer choose, push, pop, commit and ``with_room``."""
+    verbs.choose.register(posterior)(_choose)
+    verbs.push.register(posterior)(_push)
+    verbs.pop.register(posterior)(_pop)
+    verbs.commit.register(posterior)(_commit)
+    with_room.register(posterior)(_with_room)

@@ -1,0 +1,325 @@
+"""A finite set of explicit models: the posterior is one weight for each.
+
+Rows are not independent here: one transition tells about the whole model. After data the weight of model m is
+proportional to its prior weight times the probability that it gives to what was seen. Weights are kept as
+logarithms, so that no model is lost to underflow, and old ones are logged for the undo.
+
+If the models differ in their rewards and no reward model is given, rewards are evidence too, see
+:mod:`bamdp.beliefs.rewards.models`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bamdp import _checks
+from bamdp._kernels.jit import primitive
+from bamdp._kernels.random import below, uniform
+from bamdp._kernels.rows import Space
+from bamdp._serial import saveable
+from bamdp.beliefs import verbs
+from bamdp.beliefs.arrays import shared_weights, transition_posterior, with_room
+from bamdp.beliefs.base import Prior, RewardModel
+from bamdp.beliefs.rewards.models import rewards_of_models
+from bamdp.beliefs.transitions.weights import (
+    Weights,
+    draw_weighted,
+    log_sum,
+    new_weights,
+    normalise_weights,
+    restore_weights,
+    save_weights,
+    with_weights_room,
+)
+from bamdp.mdp.build import read_space
+from bamdp.mdp.model import FiniteMDP
+from bamdp.mdp.validate import used_rows
+
+
+@transition_posterior()
+class FiniteState(NamedTuple):
+    """The models' rows one after another, and their weights."""
+
+    weights: Weights
+    span: np.ndarray  # int64 [L, S*A, 2]
+    index: np.ndarray  # type: ignore[assignment]  # int32 [entries]
+    prob: np.ndarray  # float64 [entries]
+    background: np.ndarray  # float64 [L, S*A]
+    sums: np.ndarray  # float64 [S] scratch of mean_row
+    n_states: int
+
+
+@primitive
+def model_probability(T, m, row, s2):
+    """P_m(s2 | row)."""
+    p = T.background[m, row] / T.n_states
+    for i in range(T.span[m, row, 0], T.span[m, row, 1]):
+        if T.index[i] == s2:
+            p += T.prob[i]
+    return p
+
+
+@verbs.draw.register(FiniteState)
+def _draw(T, row, rng):
+    m = draw_weighted(T.weights, rng)
+    x = uniform(rng)
+    begin, end = T.span[m, row, 0], T.span[m, row, 1]
+    for i in range(begin, end):
+        x -= T.prob[i]
+        if x < 0.0:
+            return np.int64(T.index[i])
+    if T.background[m, row] > 0.0:
+        return below(rng, T.n_states)
+    return np.int64(T.index[end - 1])
+
+
+@verbs.push.register(FiniteState)
+def _push(T, row, s2):
+    save_weights(T.weights)
+    for m in range(T.weights.log.shape[0]):
+        p = model_probability(T, m, row, s2)
+        T.weights.log[m] += math.log(p) if p > 0.0 else -np.inf
+    normalise_weights(T.weights)
+
+
+@verbs.advance.register(FiniteState)
+def _advance(T, row, rng):
+    s2 = verbs.draw(T, row, rng)
+    verbs.push(T, row, s2)
+    return s2
+
+
+@verbs.pop.register(FiniteState)
+def _pop(T):
+    restore_weights(T.weights)
+
+
+@verbs.probability.register(FiniteState)
+def _probability(T, row, s2):
+    p = 0.0
+    for m in range(T.weights.now.shape[0]):
+        p += T.weights.now[m] * model_probability(T, m, row, s2)
+    return p
+
+
+@verbs.log_probability.register(FiniteState)
+def _log_probability(T, row, s2):
+    total = -np.inf
+    for m in range(T.weights.log.shape[0]):
+        p = model_probability(T, m, row, s2)
+        if p > 0.0:
+            total = log_sum(total, T.weights.log[m] + math.log(p))
+    return total
+
+
+@verbs.choose.register(FiniteState)
+def _choose(T, rng):
+    return draw_weighted(T.weights, rng)
+
+
+@verbs.sample_row.register(FiniteState)
+def _sample_row(T, choice, row, index, prob, at, rng):
+    begin, end = T.span[choice, row, 0], T.span[choice, row, 1]
+    if at + end - begin > index.shape[0]:
+        return verbs.NO_ROOM, 0.0
+    for i in range(begin, end):
+        index[at + i - begin] = T.index[i]
+        prob[at + i - begin] = T.prob[i]
+    return at + end - begin, T.background[choice, row]
+
+
+@verbs.mean_row.register(FiniteState)
+def _mean_row(T, row, index, prob, at):
+    end = at
+    background = 0.0
+    for m in range(T.weights.now.shape[0]):
+        weight = T.weights.now[m]
+        if weight == 0.0:
+            continue
+        begin, stop = T.span[m, row, 0], T.span[m, row, 1]
+        if end + stop - begin > index.shape[0]:
+            return verbs.NO_ROOM, 0.0
+        for i in range(begin, stop):
+            index[end] = T.index[i]
+            prob[end] = weight * T.prob[i]
+            end += 1
+        background += weight * T.background[m, row]
+    return merge_entries(index, prob, at, end, T.sums), background
+
+
+@primitive
+def merge_entries(index, prob, at, end, sums):
+    """Add up entries of the same state, in order of first appearance; ``sums`` is zero before and after."""
+    for i in range(at, end):
+        sums[index[i]] += prob[i]
+    kept = at
+    for i in range(at, end):
+        s2 = index[i]
+        if sums[s2] != 0.0:
+            index[kept] = s2
+            prob[kept] = sums[s2]
+            sums[s2] = 0.0
+            kept += 1
+    return kept
+
+
+@verbs.moments_row.register(FiniteState)
+def _moments_row(T, row, index, mean, variance, at):
+    end = at
+    rest, rest_square = 0.0, 0.0
+    for m in range(T.weights.now.shape[0]):
+        weight = T.weights.now[m]
+        if weight == 0.0:
+            continue
+        begin, stop = T.span[m, row, 0], T.span[m, row, 1]
+        if end + stop - begin > index.shape[0]:
+            return verbs.NO_ROOM, 0.0, 0.0
+        share = T.background[m, row] / T.n_states
+        for i in range(begin, stop):
+            index[end] = T.index[i]
+            mean[end] = weight * T.prob[i]
+            variance[end] = weight * T.prob[i] * (T.prob[i] + 2.0 * share)
+            end += 1
+        rest += weight * share
+        rest_square += weight * share * share
+    return merge_moments(index, mean, variance, at, end, rest, rest_square, T.sums)
+
+
+@primitive
+def merge_moments(index, mean, square, at, end, rest, rest_square, sums):
+    """Means and variances of a mixture's entries, as :func:`verbs.moments_row` returns them.
+
+    ``mean`` and ``square`` hold the weighted first and second moments of the parts' entries beyond what entries
+    that are not listed have (``rest`` and ``rest_square`` in all); ``square`` becomes the variance. ``sums`` is
+    zero before and after: in between it holds where a state stands.
+    """
+    kept = at
+    for i in range(at, end):
+        s2 = index[i]
+        if sums[s2] == 0.0:
+            index[kept] = s2
+            mean[kept] = mean[i]
+            square[kept] = square[i]
+            kept += 1
+            sums[s2] = kept - at
+        else:
+            j = at + np.int64(sums[s2]) - 1
+            mean[j] += mean[i]
+            square[j] += square[i]
+    for i in range(at, kept):
+        sums[index[i]] = 0.0
+        mean[i] += rest
+        square[i] = max(0.0, square[i] + rest_square - mean[i] * mean[i])
+    return kept, rest, max(0.0, rest_square - rest * rest)
+
+
+@verbs.commit.register(FiniteState)
+def _commit(T, row):
+    T.weights.top[0] = 0
+
+
+@shared_weights.register(FiniteState)
+def _shared_weights(T: FiniteState) -> list[Weights]:
+    return [T.weights]
+
+
+@with_room.register(FiniteState)
+def _with_room(T: FiniteState, depth: int) -> FiniteState:
+    return T._replace(weights=with_weights_room(T.weights, depth))
+
+
+@saveable
+@dataclass(frozen=True, eq=False)
+class FiniteModels(Prior):
+    """The true model is one of these.
+
+    Parameters
+    ----------
+    mdps
+        Models of one size.
+    weights
+        Their prior probabilities, up to a factor; equal by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> stay = FiniteMDP(np.eye(2)[:, None, :], np.zeros(2))
+    >>> swap = FiniteMDP(np.eye(2)[::-1, None, :].copy(), np.zeros(2))
+    >>> belief = FiniteModels([stay, swap]).belief(2, 1)
+    >>> belief.observe(0, 0, 0.0, 1)
+    >>> belief.predictive(1, 0)
+    array([1., 0.])
+    """
+
+    mdps: Sequence[FiniteMDP]
+    weights: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        mdps = tuple(self.mdps) if isinstance(self.mdps, Iterable) else ()
+        if not mdps or not all(isinstance(mdp, FiniteMDP) for mdp in mdps):
+            raise TypeError("mdps must be a list of one or more FiniteMDP models")
+        shapes = {(mdp.n_states, mdp.n_actions) for mdp in mdps}
+        if len(shapes) > 1:
+            raise ValueError(f"the models differ in their numbers of states and actions: {sorted(shapes)}")
+        object.__setattr__(self, "mdps", mdps)
+        object.__setattr__(self, "weights", _checks.weights(self.weights, len(mdps)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FiniteModels) and (self.mdps, self.weights) == (other.mdps, other.weights)
+
+    def __hash__(self) -> int:
+        return hash((len(self.mdps), self.weights))
+
+    def __repr__(self) -> str:
+        return f"FiniteModels({len(self.mdps)} models, weights={self.weights})"
+
+    def state(self, n_states: int, n_actions: int) -> FiniteState:
+        first = self.mdps[0]
+        if (first.n_states, first.n_actions) != (n_states, n_actions):
+            raise ValueError(
+                f"the models have {first.n_states} states and {first.n_actions} actions, the world has "
+                f"{n_states} and {n_actions}"
+            )
+        sizes = [0, *np.cumsum([len(mdp.rows.index) for mdp in self.mdps])]
+        return FiniteState(
+            weights=new_weights(np.array(self.weights)),
+            span=np.array([mdp.rows.span + size for mdp, size in zip(self.mdps, sizes)], np.int64),
+            index=np.concatenate([mdp.rows.index for mdp in self.mdps]),
+            prob=np.concatenate([mdp.rows.prob for mdp in self.mdps]),
+            background=np.array([mdp.rows.background for mdp in self.mdps]),
+            sums=np.zeros(n_states),
+            n_states=n_states,
+        )
+
+    def space(
+        self, n_states: int, n_actions: int, terminal: ArrayLike | None, action_mask: ArrayLike | None
+    ) -> Space:
+        """What all the models agree on; one may be told of more terminal states and fewer actions."""
+        mine = self.mdps[0].space
+        if any(not np.array_equal(x, y) for mdp in self.mdps for x, y in zip(mdp.space, mine)):
+            raise ValueError("the models must agree on terminal states and on the actions that exist")
+        terminal = mine.terminal if terminal is None else terminal
+        action_mask = mine.allowed if action_mask is None else action_mask
+        space = read_space(n_states, n_actions, terminal, action_mask)
+        lost = np.argwhere(used_rows(space) & ~used_rows(mine))
+        if len(lost):
+            s, a = divmod(int(lost[0, 0]), n_actions)
+            raise ValueError(
+                f"the models say nothing about state {s}, action {a}; mark the state terminal or the action "
+                "missing, as they do"
+            )
+        return space
+
+    def rewards_of_models(self, n_states: int, n_actions: int, transitions: Any) -> tuple[RewardModel, Any]:
+        """What the models pay, which is evidence where they differ."""
+        return rewards_of_models(
+            [mdp.rewards for mdp in self.mdps],
+            [mdp.expected_rewards for mdp in self.mdps],
+            transitions.weights,
+        )

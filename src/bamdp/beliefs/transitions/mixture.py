@@ -1,0 +1,271 @@
+"""A mixture of priors: each explains all the data, and their weights follow the evidence.
+
+ν(s'|s,a) = Σ_c w_c ν_c(s'|s,a) with w_c ∝ prior weight × evidence of component c so far: the prior decides much
+in Bayes-adaptive planning, and this lets the data choose among several. A sampled model draws the component
+first and all rows from it. Every component keeps its own statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import literal_unroll
+from numpy.typing import ArrayLike
+
+from bamdp import _checks
+from bamdp._kernels.rows import Space
+from bamdp._serial import saveable
+from bamdp.beliefs import verbs
+from bamdp.beliefs.arrays import shared_weights, transition_posterior, with_room
+from bamdp.beliefs.base import Prior
+from bamdp.beliefs.transitions.finite import merge_entries, merge_moments
+from bamdp.beliefs.transitions.weights import (
+    Weights,
+    draw_weighted,
+    log_sum,
+    new_weights,
+    normalise_weights,
+    restore_weights,
+    save_weights,
+    with_weights_room,
+)
+from bamdp.mdp.build import read_space
+
+
+@transition_posterior()
+class MixtureState(NamedTuple):
+    """Weights and the components' own posteriors."""
+
+    weights: Weights
+    parts: tuple[Any, ...]
+    sums: np.ndarray  # float64 [S] scratch of mean_row
+
+    @property
+    def counts_transitions(self) -> bool:
+        """Whether all components count transitions."""
+        return all(part.counts_transitions for part in self.parts)
+
+
+# The components differ in type: `literal_unroll` makes the compiler write each loop out, one copy a component.
+
+
+@verbs.draw.register(MixtureState)
+def _draw(T, row, rng):
+    chosen = draw_weighted(T.weights, rng)
+    s2 = np.int64(0)
+    c = 0
+    for part in literal_unroll(T.parts):
+        if c == chosen:
+            s2 = verbs.draw(part, row, rng)
+        c += 1
+    return s2
+
+
+@verbs.push.register(MixtureState)
+def _push(T, row, s2):
+    save_weights(T.weights)
+    c = 0
+    for part in literal_unroll(T.parts):
+        if T.weights.log[c] > -np.inf:
+            T.weights.log[c] += verbs.log_probability(part, row, s2)
+        if T.weights.log[c] > -np.inf:  # otherwise ruled out: its own statistics stop here (until the pop)
+            verbs.push(part, row, s2)
+        c += 1
+    normalise_weights(T.weights)
+
+
+@verbs.advance.register(MixtureState)
+def _advance(T, row, rng):
+    s2 = verbs.draw(T, row, rng)
+    verbs.push(T, row, s2)
+    return s2
+
+
+@verbs.pop.register(MixtureState)
+def _pop(T):
+    c = 0
+    for part in literal_unroll(T.parts):
+        if T.weights.log[c] > -np.inf:
+            verbs.pop(part)
+        c += 1
+    restore_weights(T.weights)
+
+
+@verbs.probability.register(MixtureState)
+def _probability(T, row, s2):
+    total = 0.0
+    c = 0
+    for part in literal_unroll(T.parts):
+        if T.weights.now[c] > 0.0:
+            total += T.weights.now[c] * verbs.probability(part, row, s2)
+        c += 1
+    return total
+
+
+@verbs.log_probability.register(MixtureState)
+def _log_probability(T, row, s2):
+    total = -np.inf
+    c = 0
+    for part in literal_unroll(T.parts):
+        if T.weights.log[c] > -np.inf:
+            total = log_sum(total, T.weights.log[c] + verbs.log_probability(part, row, s2))
+        c += 1
+    return total
+
+
+@verbs.choose.register(MixtureState)
+def _choose(T, rng):
+    """Component and the component's own choice in one number."""
+    chosen = draw_weighted(T.weights, rng)
+    inner = np.int64(0)
+    c = 0
+    for part in literal_unroll(T.parts):
+        if c == chosen:
+            inner = np.int64(verbs.choose(part, rng))
+        c += 1
+    return inner * T.weights.log.shape[0] + chosen
+
+
+@verbs.sample_row.register(MixtureState)
+def _sample_row(T, choice, row, index, prob, at, rng):
+    n_parts = T.weights.log.shape[0]
+    chosen, inner = choice % n_parts, choice // n_parts
+    end, background = np.int64(verbs.NO_ROOM), 0.0
+    c = 0
+    for part in literal_unroll(T.parts):
+        if c == chosen:
+            end, background = verbs.sample_row(part, inner, row, index, prob, at, rng)
+        c += 1
+    return end, background
+
+
+@verbs.mean_row.register(MixtureState)
+def _mean_row(T, row, index, prob, at):
+    end = np.int64(at)
+    background = 0.0
+    c = 0
+    for part in literal_unroll(T.parts):
+        weight = T.weights.now[c]
+        if weight > 0.0 and end != verbs.NO_ROOM:
+            begin = end
+            end, mass = verbs.mean_row(part, row, index, prob, begin)
+            for i in range(begin, end):
+                prob[i] *= weight
+            background += weight * mass
+        c += 1
+    if end == verbs.NO_ROOM:
+        return end, 0.0
+    return np.int64(merge_entries(index, prob, at, end, T.sums)), background
+
+
+@verbs.moments_row.register(MixtureState)
+def _moments_row(T, row, index, mean, variance, at):
+    end = np.int64(at)
+    rest, rest_square = 0.0, 0.0
+    c = 0
+    for part in literal_unroll(T.parts):
+        weight = T.weights.now[c]
+        if weight > 0.0 and end != verbs.NO_ROOM:
+            begin = end
+            end, p, v = verbs.moments_row(part, row, index, mean, variance, begin)
+            for i in range(begin, end):
+                variance[i] = weight * (variance[i] + mean[i] * mean[i] - v - p * p)
+                mean[i] = weight * (mean[i] - p)
+            rest += weight * p
+            rest_square += weight * (v + p * p)
+        c += 1
+    if end == verbs.NO_ROOM:
+        return end, 0.0, 0.0
+    return merge_moments(index, mean, variance, at, end, rest, rest_square, T.sums)
+
+
+@verbs.concentration.register(MixtureState)
+def _concentration(T, row):
+    inverse = 0.0
+    c = 0
+    for part in literal_unroll(T.parts):
+        if T.weights.now[c] > 0.0:
+            inverse += T.weights.now[c] / verbs.concentration(part, row)
+        c += 1
+    return 1.0 / inverse
+
+
+@verbs.commit.register(MixtureState)
+def _commit(T, row):
+    T.weights.top[0] = 0
+    for part in literal_unroll(T.parts):
+        verbs.commit(part, row)
+
+
+@shared_weights.register(MixtureState)
+def _shared_weights(T: MixtureState) -> list[Weights]:
+    return [T.weights, *(weights for part in T.parts for weights in shared_weights(part))]
+
+
+@with_room.register(MixtureState)
+def _with_room(T: MixtureState, depth: int) -> MixtureState:
+    parts = tuple(with_room(part, depth) for part in T.parts)
+    return T._replace(weights=with_weights_room(T.weights, depth), parts=parts)
+
+
+@saveable
+@dataclass(frozen=True)
+class Mixture(Prior):
+    """Several priors, weighted by evidence as data come.
+
+    Parameters
+    ----------
+    priors
+        The components.
+    weights
+        Their prior probabilities, up to a factor; equal by default.
+
+    Examples
+    --------
+    >>> from bamdp import Dirichlet, SparseDirichlet
+    >>> belief = Mixture([Dirichlet(alpha=1.0), SparseDirichlet(alpha=0.2, beta=4.0)]).belief(5, 1)
+    >>> for _ in range(3):
+    ...     belief.observe(0, 0, 0.0, 1)
+    >>> belief.weights.round(3)
+    array([0.127, 0.873])
+    """
+
+    priors: Sequence[Prior]
+    weights: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        priors = tuple(self.priors) if isinstance(self.priors, Iterable) else ()
+        if not priors or not all(isinstance(prior, Prior) for prior in priors):
+            raise TypeError("priors must be a list of one or more priors")
+        object.__setattr__(self, "priors", priors)
+        object.__setattr__(self, "weights", _checks.weights(self.weights, len(priors)))
+
+    def state(self, n_states: int, n_actions: int) -> MixtureState:
+        return MixtureState(
+            weights=new_weights(np.array(self.weights)),
+            parts=tuple(prior.state(n_states, n_actions) for prior in self.priors),
+            sums=np.zeros(n_states),
+        )
+
+    def space(
+        self, n_states: int, n_actions: int, terminal: ArrayLike | None, action_mask: ArrayLike | None
+    ) -> Space:
+        """All that the components know together."""
+        spaces = [prior.space(n_states, n_actions, terminal, action_mask) for prior in self.priors]
+        ends = np.any([space.terminal for space in spaces], axis=0)
+        return read_space(n_states, n_actions, ends, np.all([space.allowed for space in spaces], axis=0))
+
+    def movement_posterior(self, transitions: Any) -> MixtureState:
+        """The mixture of the components' own."""
+        parts = zip(self.priors, transitions.parts)
+        return transitions._replace(parts=tuple(prior.movement_posterior(part) for prior, part in parts))
+
+    def rewards_of_models(self, n_states: int, n_actions: int, transitions: Any) -> None:
+        """None: rewards that come with the models of one component say nothing about the others."""
+        parts = zip(self.priors, transitions.parts)
+        if any(prior.rewards_of_models(n_states, n_actions, part) is not None for prior, part in parts):
+            raise ValueError("a mixture with FiniteModels does not use their rewards; say rewards=...")
+        return

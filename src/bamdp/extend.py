@@ -1,0 +1,54 @@
+"""What a prior, a reward model, a policy generator or a planner of your own is written with.
+
+- A posterior is a NamedTuple of arrays, declared by :func:`transition_posterior` or :func:`reward_posterior`, with an
+  implementation of each verb in :data:`verbs`, and of :func:`with_room`.
+- Random numbers inside compiled code come from :func:`uniform`, :func:`below`, :func:`normal`, :func:`gamma` and
+  :func:`beta`.
+- A planner's own compiled code is a :func:`kernel`, called by :meth:`bamdp.Belief.run` with the belief's arrays; what
+  it does to the belief are :func:`simulate_step`, :func:`push_step`, :func:`undo_steps`, :func:`sample_model` and
+  :func:`mean_model`.
+
+The page "Your own parts" of the documentation has examples of each.
+"""
+
+from bamdp._kernels.jit import kernel, primitive
+from bamdp._kernels.random import below, beta, gamma, normal, uniform
+from bamdp.beliefs import verbs
+from bamdp.beliefs.arrays import (
+    BeliefArrays,
+    pay_nothing,
+    reward_posterior,
+    shared_weights,
+    transition_posterior,
+    with_room,
+)
+from bamdp.beliefs.kernels import mean_model, push_step, sample_model, simulate_step, undo_steps
+from bamdp.beliefs.verbs import DONE, NO_ROOM
+from bamdp.planners.shared.workspace import Workspace, sample_policy, workspace_for
+
+__all__ = [
+    "DONE",
+    "NO_ROOM",
+    "BeliefArrays",
+    "Workspace",
+    "below",
+    "beta",
+    "gamma",
+    "kernel",
+    "mean_model",
+    "normal",
+    "pay_nothing",
+    "primitive",
+    "push_step",
+    "reward_posterior",
+    "sample_model",
+    "sample_policy",
+    "shared_weights",
+    "simulate_step",
+    "transition_posterior",
+    "undo_steps",
+    "uniform",
+    "verbs",
+    "with_room",
+    "workspace_for",
+]

@@ -1,0 +1,345 @@
+"""UCT in the tree of histories: what BAMCP and BAUCT share.
+
+One simulation starts at the root of a :mod:`~bamdp.planners.shared.history_tree` and
+
+* in a node that was visited before takes argmax_a Q(h, a) + c √(log N(h) / N(h, a)), untried actions first,
+  ties at random;
+* moves to a next state (how it is drawn is the *world*, see below) and on to the child (h, a, s');
+* makes a node of the first history that is not in the tree, and follows the rollout policy from there to the
+  depth limit or to a terminal state;
+* gives every node on its way its discounted return: N += 1, Q += (return − Q) / N.
+
+The depth limit holds for tree and rollout together; beyond it the value is 0.
+
+**Worlds.** A world answers ``begin_simulation``, ``move`` (a next state) and ``finish_simulation``. BAUCT's is
+:class:`Predictive`: the next state is drawn from the predictive of the belief updated along the branch. BAMCP
+draws a model at the root instead (:mod:`bamdp.planners.bamcp`).
+
+**Rewards that are not known** are part of the history: a child stands for (a, s', r) when a transition can be
+followed by finitely many rewards. When it cannot (a Normal reward), every reward would be its own child and no
+node would ever be met again, so r is then left out: the belief still learns from it along the simulation, but
+actions in the tree do not depend on it, which is a departure from the Bayes-optimal plan.
+
+**The rollout policy** (:mod:`~bamdp.planners.shared.rollouts`) learns from the transitions that really happened, or
+from simulated ones as well (``learn_from_simulations``).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bamdp import _checks
+from bamdp._kernels.jit import generic, kernel
+from bamdp._serial import saveable
+from bamdp.beliefs import verbs
+from bamdp.beliefs.belief import Belief
+from bamdp.beliefs.verbs import DONE, NO_ROOM
+from bamdp.planners.base import Candidate, Plan, Planner, Transition
+from bamdp.planners.shared.history_tree import (
+    NO_NODE,
+    NODES,
+    ROOT,
+    SIMULATIONS_LEFT,
+    HistoryTree,
+    back_up_return,
+    child_node,
+    greedy_action,
+    new_history_tree,
+    plant_root,
+    rehash,
+    reroot,
+    ucb_action,
+    with_node_room,
+)
+from bamdp.planners.shared.rollouts import (
+    RolloutLearner,
+    learn_transition,
+    new_rollout_learner,
+    rollout_action,
+    set_policies,
+)
+
+FIRST_BATCH = 16  # simulations before the clock is looked at for the first time
+ACCURACY = 0.01  # depth "auto": γ^depth is about this
+MANY_OUTCOMES = 1_000_000  # more rewards than that are as good as infinitely many
+
+
+# --- worlds -------------------------------------------------------------------------------------------------
+
+
+@generic
+def begin_simulation(world, belief, rng):
+    """A simulation starts."""
+
+
+@generic
+def move(world, belief, row, rng):
+    """The next state, or NO_ROOM (then the simulation must be done again with more room)."""
+
+
+@generic
+def finish_simulation(world, belief, n):
+    """The simulation is over after ``n`` moves: forget them."""
+
+
+@saveable
+class Predictive(NamedTuple):
+    """Next states come from the predictive, and the belief learns them until the simulation is over."""
+
+    unused: int = 0
+
+
+@begin_simulation.register(Predictive)
+def _begin(world, belief, rng):
+    pass
+
+
+@move.register(Predictive)
+def _move(world, belief, row, rng):
+    return verbs.advance(belief.transitions, row, rng)
+
+
+@finish_simulation.register(Predictive)
+def _finish(world, belief, n):
+    for _ in range(n):
+        verbs.pop(belief.transitions)
+
+
+@saveable
+@dataclass
+class WorldRoom:
+    """The world's arrays, which grow if a simulation does not fit."""
+
+    arrays: Any
+
+    def grow(self) -> None:
+        """Ask the world for more room."""
+        self.arrays = self.arrays.with_more_room()
+
+
+# --- the search ---------------------------------------------------------------------------------------------
+
+
+@saveable
+class UCTParams(NamedTuple):
+    """What does not change between simulations."""
+
+    discount: float
+    exploration: float  # c
+    depth: int
+    by_reward: bool  # rewards are part of the history
+    learning: bool  # the rollout policy learns from simulations
+    before: np.ndarray  # uint64 [4] scratch: the random state before the simulation at hand
+
+
+@kernel
+def simulate_histories(belief, world, params, tree, learner, s, rng):
+    """Run the simulations that are left (``tree.used[SIMULATIONS_LEFT]``) from state ``s`` at the root.
+
+    Returns DONE, or NO_ROOM where the world ran out of room; the generator is then where the failed simulation began.
+    """
+    space, R, discount, before = belief.space, belief.rewards, params.discount, params.before
+    n_actions = space.allowed.shape[1]
+    while tree.used[SIMULATIONS_LEFT] > 0:
+        for j in range(4):
+            before[j] = rng[j]
+        begin_simulation(world, belief, rng)
+        t, node, d, inside, fits = s, ROOT, 0, 0, True
+        total, weight = 0.0, 1.0
+        while d < params.depth and not space.terminal[t]:
+            fresh = node == NO_NODE or tree.visits[node] == 0
+            if fresh:
+                a = rollout_action(learner, t, rng)
+            else:
+                a = ucb_action(tree, space, node, t, params.exploration, rng)
+            row = t * n_actions + a
+            t2 = move(world, belief, row, rng)
+            if t2 == NO_ROOM:
+                fits = False
+                break
+            r = verbs.draw_reward(R, row, t2, rng)
+            verbs.push_reward(R, row, t2, r)
+            if params.learning:
+                learn_transition(learner, space, discount, t, a, r, t2)
+            d += 1
+            t = t2
+            if node == NO_NODE:  # below the tree
+                total += weight * r
+                weight *= discount
+                continue
+            tree.path[inside, 0] = node
+            tree.path[inside, 1] = a
+            tree.gain[inside] = r
+            inside += 1
+            if fresh or d == params.depth or space.terminal[t]:
+                node = NO_NODE
+            else:
+                node = child_node(tree, space, node, a, t, r, params.by_reward)
+        for _ in range(d):
+            verbs.pop_reward(R)
+        finish_simulation(world, belief, d)
+        if not fits:
+            for j in range(4):
+                rng[j] = before[j]
+            return NO_ROOM
+        back_up_return(tree, inside, total, discount)
+        tree.used[SIMULATIONS_LEFT] -= 1
+    return DONE
+
+
+# --- the planners' common part ------------------------------------------------------------------------------
+
+
+@saveable
+@dataclass
+class TreeSearchMemory:
+    """What an agent keeps between steps."""
+
+    tree: HistoryTree
+    learner: RolloutLearner
+    params: UCTParams
+    world: WorldRoom
+    root_state: int = -1  # state of the root of a tree that is kept; -1: plant a new one
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeSearch(Planner):
+    """Hyper-parameters that BAMCP and BAUCT share; :class:`~bamdp.planners.bamcp.BAMCP` explains them."""
+
+    n_simulations: int = 1000
+    time_limit: float | None = None
+    depth: int | str = "auto"
+    exploration: float = 3.0
+    epsilon: float = 0.5
+    learning_rate: float = 0.2
+    learn_from_simulations: bool = False
+    reuse_tree: bool = False
+
+    def __post_init__(self) -> None:
+        _checks.integer(self.n_simulations, "n_simulations")
+        if self.time_limit is not None:
+            _checks.real(self.time_limit, "time_limit", low=0.0, open_low=True)
+        if isinstance(self.depth, str):
+            _checks.one_of(self.depth, "depth", ("auto",))
+        else:
+            _checks.integer(self.depth, "depth")
+        _checks.real(self.exploration, "exploration", low=0.0)
+        _checks.real(self.epsilon, "epsilon", low=0.0, high=1.0)
+        _checks.real(self.learning_rate, "learning_rate", low=0.0, high=1.0)
+        for name in ("learn_from_simulations", "reuse_tree"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
+
+    @abstractmethod
+    def _world(self, belief: Belief, depth: int) -> Any:
+        """What simulations of ``depth`` steps move in."""
+
+    def start(self, belief: Belief, discount: float) -> TreeSearchMemory:
+        depth = auto_depth(discount) if isinstance(self.depth, str) else self.depth
+        return TreeSearchMemory(
+            tree=new_history_tree(belief.n_actions, 1, depth),
+            learner=new_rollout_learner(belief.space, float(self.epsilon), float(self.learning_rate)),
+            params=UCTParams(
+                discount=discount,
+                exploration=float(self.exploration),
+                depth=depth,
+                by_reward=1 < (belief.rewards.n_outcomes or 0) <= MANY_OUTCOMES,
+                learning=self.learn_from_simulations,
+                before=np.empty(4, np.uint64),
+            ),
+            world=WorldRoom(self._world(belief, depth)),
+        )
+
+    def act(self, memory: TreeSearchMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
+        self._search(memory, belief, state, rng)
+        return int(greedy_action(memory.tree, rng))
+
+    def plan(self, memory: TreeSearchMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        done = self._search(memory, belief, state, rng)
+        tree = memory.tree
+        action = int(greedy_action(tree, rng))
+        actions = np.flatnonzero(belief.space.allowed[state]).tolist()
+        return Plan(
+            action,
+            float(tree.value[ROOT, action]),
+            tuple(_candidate(tree, a) for a in actions),
+            reproducible=self.time_limit is None,
+            details={"simulations": done, "nodes": int(tree.used[NODES]), "depth": memory.params.depth},
+        )
+
+    def explain(self, memory: TreeSearchMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        from bamdp.planners.views.histories import view_histories
+
+        plan = self.plan(memory, belief, state, rng)
+        return replace(plan, tree=view_histories(memory, belief, state, plan.action))
+
+    def _search(self, memory: TreeSearchMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
+        """Grow the tree from ``state``; returns the number of simulations."""
+        if memory.root_state != state:
+            plant_root(memory.tree)
+        memory.root_state = state if self.reuse_tree else -1
+        memory.tree.returns[:] = 0.0
+        if self.time_limit is None:
+            self._simulate(memory, belief, state, rng, self.n_simulations)
+            return self.n_simulations
+        start = time.perf_counter()
+        done, batch = 0, FIRST_BATCH
+        while True:
+            self._simulate(memory, belief, state, rng, batch)
+            done += batch
+            spent = time.perf_counter() - start
+            if spent >= self.time_limit:
+                return done
+            batch = max(1, min(2 * batch, int(0.5 * done / spent * (self.time_limit - spent))))
+
+    def _simulate(
+        self, memory: TreeSearchMemory, belief: Belief, state: int, rng: np.ndarray, n: int
+    ) -> None:
+        memory.tree = tree = with_node_room(memory.tree, n, memory.params.by_reward)
+        tree.used[SIMULATIONS_LEFT] = n
+        belief.run(
+            simulate_histories,
+            memory.world,
+            memory.params,
+            tree,
+            memory.learner,
+            state,
+            depth=memory.params.depth,
+            rng=rng,
+            resumes=True,
+        )
+
+    def learn(self, memory: TreeSearchMemory, belief: Belief, seen: Transition) -> None:
+        s, a, r, s2, terminated = seen
+        params = memory.params
+        belief.call(learn_transition, memory.learner, belief.space, params.discount, s, a, float(r), s2)
+        if memory.root_state < 0:
+            return
+        follows = memory.root_state == s and not terminated
+        memory.root_state = -1
+        moved = np.empty(int(memory.tree.used[NODES]), np.int64)
+        if follows and reroot(memory.tree, belief.space, a, s2, float(r), params.by_reward, moved):
+            rehash(memory.tree, params.by_reward)
+            memory.root_state = s2
+
+    def respace(self, memory: TreeSearchMemory, belief: Belief) -> None:
+        set_policies(memory.learner, belief.space)
+        memory.root_state = -1
+
+
+def auto_depth(discount: float) -> int:
+    """Steps after which what follows weighs about ACCURACY: 89 for γ = 0.95."""
+    return max(1, int(math.log(ACCURACY) / math.log(discount))) if discount > 0.0 else 1
+
+
+def _candidate(tree: HistoryTree, a: int) -> Candidate:
+    n, total, squares = (float(x) for x in tree.returns[a])
+    spread = math.sqrt(max(0.0, squares - total * total / n) / (n - 1.0)) if n > 1 else math.nan
+    count = int(tree.tries[ROOT, a])
+    return Candidate(a, float(tree.value[ROOT, a]) if count else math.nan, spread, count)

@@ -1,0 +1,94 @@
+"""Room to sample and solve models in, kept by an agent between steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from bamdp._kernels.jit import primitive
+from bamdp._kernels.rows import Rows, Space
+from bamdp._kernels.solve import Solver, new_solver
+from bamdp._serial import saveable
+from bamdp.beliefs.belief import Belief
+from bamdp.beliefs.kernels import empty_rows, sample_model
+from bamdp.beliefs.verbs import NO_ROOM
+from bamdp.generators import generate
+
+ENTRIES_PER_ROW = 8  # room to begin with; it grows when a model does not fit
+
+
+@saveable
+class WorkspaceArrays(NamedTuple):
+    """A workspace as kernels see it."""
+
+    rows: Rows  # the model at hand
+    solver: Solver  # its values are the warm start of the next model
+    leaf_solver: (
+        Solver  # the same with values, policy and order of its own, for models at the leaves of a search
+    )
+
+
+@saveable
+@dataclass
+class Workspace:
+    """Room for a model and its solution, which grows if a model does not fit."""
+
+    arrays: WorkspaceArrays
+
+    @property
+    def rows(self) -> Rows:
+        """The model at hand."""
+        return self.arrays.rows
+
+    @property
+    def solver(self) -> Solver:
+        """The solver, with the values of the last model."""
+        return self.arrays.solver
+
+    def grow(self) -> None:
+        """Make four times the room; the warm starts stay."""
+        room = 4 * len(self.rows.index)
+        fresh = new_solver(len(self.solver.values), room)
+        scratch = {"index": fresh.index, "prob": fresh.prob, "sums": fresh.sums}
+        self.arrays = WorkspaceArrays(
+            empty_rows(len(self.rows.reward), room),
+            self.solver._replace(**scratch),
+            self.arrays.leaf_solver._replace(**scratch),
+        )
+
+
+def new_workspace(n_states: int, n_rows: int) -> Workspace:
+    """Room for models of ``n_rows`` pairs of states and actions."""
+    room = ENTRIES_PER_ROW * n_rows + n_states
+    solver = new_solver(n_states, room)
+    kept = ("values", "policy", "order", "solution_mean")  # the rest is scratch that both may use
+    leaf_solver = solver._replace(**{name: getattr(solver, name).copy() for name in kept})
+    return Workspace(WorkspaceArrays(empty_rows(n_rows, room), solver, leaf_solver))
+
+
+def workspace_for(belief: Belief) -> Workspace:
+    """Room for models of the belief's size."""
+    return new_workspace(belief.n_states, belief.n_states * belief.n_actions)
+
+
+@primitive
+def sample_policy(belief, workspace, generator, discount, s, rng):
+    """Draw a model and make it a policy, ``workspace.solver.policy``; returns the used entries, or NO_ROOM.
+
+    ``s`` is the state that the policy will be run from.
+    """
+    end = sample_model(belief, workspace.rows, rng)
+    if end != NO_ROOM:
+        generate(generator, workspace.rows, belief.space, discount, s, workspace.solver, rng)
+    return end
+
+
+def lacks_rows(rows: Rows, space: Space, n_models: int = 1) -> bool:
+    """Whether models that were drawn say nothing of an action which exists now, but did not when they were drawn.
+
+    ``rows`` are those of one model, or of several as :mod:`bamdp.planners.shared.merged` lays them out.
+    """
+    n_states, n_actions = space.allowed.shape
+    empty = (rows.span[:, 0] == rows.span[:, 1]) & (rows.background == 0.0)
+    first = empty.reshape(n_states, n_models, n_actions)[:, 0]
+    return bool((first & space.allowed & ~space.terminal[:, None]).any())

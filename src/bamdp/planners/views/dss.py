@@ -1,0 +1,208 @@
+"""DSS as an ordinary recursion: Algorithm 2 for a policy generator in plain Python, and for a tree to look at.
+
+The same search as the compiled one in :mod:`bamdp.planners.dss`: the same draws in the same order, sums added in the
+same order, hence the same values to the bit (a test holds the two together). What costs time is still compiled:
+sampling a model, solving it, the K steps of a sample. A generator in plain Python is handed models as
+:class:`~bamdp.FiniteMDP`, one by one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bamdp._kernels.jit import kernel, primitive
+from bamdp.beliefs.belief import Belief
+from bamdp.beliefs.kernels import simulate_step, undo_steps
+from bamdp.beliefs.verbs import DONE, NO_ROOM
+from bamdp.mdp.model import FiniteMDP
+from bamdp.planners.dss import DSS, DSSMemory
+from bamdp.planners.shared.leaves import value_leaf
+from bamdp.planners.shared.workspace import sample_policy
+from bamdp.planners.views.tree import NONE, Tree, TreeBuilder
+
+
+@kernel
+def roll_out(belief, K, discount, policy, s, path, gain, rng):
+    """Push K steps of ``policy`` from ``s``; returns (discounted return, steps).
+
+    The states entered go to ``path``, int64 [K], and the rewards to ``gain``, float64 [K].
+    """
+    n_actions = belief.space.allowed.shape[1]
+    total, weight = 0.0, 1.0
+    k = 0
+    while k < K and not belief.space.terminal[s]:
+        s, r = simulate_step(belief, s * n_actions + policy[s], rng)
+        total += weight * r
+        weight *= discount
+        path[k] = s
+        gain[k] = r
+        k += 1
+    return total, k
+
+
+@primitive
+def power(x, n):
+    """x^n as the compiled search has it, which need not be Python's to the last bit."""
+    return x**n
+
+
+class NoRoom(Exception):
+    """A model did not fit: the search must begin again with more room."""
+
+
+def search_in_python(planner: DSS, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray) -> None:
+    """Fill the root arrays of ``memory.tree`` as the compiled search does."""
+    _search(planner, memory, belief, state, rng, keep_tree=False)
+
+
+def search_with_tree(planner: DSS, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray) -> Tree:
+    """The same, and the tree."""
+    builder = _search(planner, memory, belief, state, rng, keep_tree=True)
+    assert builder is not None
+    best = int(np.argmax(memory.tree.value))  # choices at the root were added one after the other
+    at_root = [i for i, parent in enumerate(builder.columns["parent"]) if parent == 0]
+    return builder.finish(at_root[best])
+
+
+def _search(
+    planner: DSS, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray, *, keep_tree: bool
+) -> TreeBuilder | None:
+    builders: list[TreeBuilder | None] = []
+
+    def attempt(arrays: Any, workspace: Any, rng: np.ndarray) -> int:
+        """One search, as :meth:`Belief.run` calls a kernel."""
+        builder = TreeBuilder() if keep_tree else None
+        builders.append(builder)
+        last_discount = float(power(memory.params.discount, planner.n_steps))
+        search = _Search(planner, memory, belief, rng, builder, last_discount)
+        root = NONE if builder is None else builder.hyper_state(NONE, state, count=1)
+        try:
+            search.value(state, 0, root)
+        except NoRoom:
+            return NO_ROOM
+        return DONE
+
+    belief.run(attempt, memory.workspace, depth=planner.n_steps * planner.n_stages, rng=rng)
+    return builders[-1]
+
+
+@dataclass
+class _Search:
+    """One search: what all of its nodes share."""
+
+    planner: DSS
+    memory: DSSMemory
+    belief: Belief
+    rng: np.ndarray
+    builder: TreeBuilder | None
+    last_discount: float  # γ^K
+
+    def value(self, state: int, h: int, node: int) -> float:
+        """V_h of the hyper-state that the belief is in now; ``node`` is its place in the tree."""
+        if self.belief.space.terminal[state]:
+            best = 0.0
+        elif h == self.planner.n_stages:
+            best = self._leaf(state)
+        else:
+            best = -math.inf
+            for i in range(self.planner.n_policies):
+                policy = self._policy(state)
+                q, spread = self._try(policy, state, h, node)
+                if h == 0:
+                    self._note_at_root(i, policy, int(policy[state]), q, spread, better=q > best)
+                best = max(best, q)
+        if self.builder is not None:
+            self.builder.set(node, value=best)
+        return best
+
+    def _try(self, policy: np.ndarray, state: int, h: int, node: int) -> tuple[float, float]:
+        """Q(ω, π) from M samples, and their standard deviation."""
+        M = self.planner.n_samples
+        choice = NONE
+        if self.builder is not None:
+            choice = self.builder.choice(node, int(policy[state]), policy=policy, count=M)
+        total = squares = 0.0
+        for _ in range(M):
+            q = self._sample(policy, state, h, choice)
+            total += q
+            squares += q * q
+        mean = total / M
+        spread = math.sqrt(max(0.0, squares / M - mean * mean) * M / (M - 1)) if M > 1 else math.nan
+        if self.builder is not None:
+            self.builder.set(choice, value=mean, spread=spread)
+        return mean, spread
+
+    def _sample(self, policy: np.ndarray, state: int, h: int, choice: int) -> float:
+        """The return of K steps and of what follows them."""
+        K, belief = self.planner.n_steps, self.belief
+        path, gain = np.empty(K, np.int64), np.empty(K)
+        total, steps = roll_out(
+            belief.arrays, K, self.memory.params.discount, policy, state, path, gain, self.rng
+        )
+        end = int(path[steps - 1])
+        node = NONE
+        if self.builder is not None:
+            node = self.builder.hyper_state(
+                choice,
+                end,
+                path=path[:steps],  # type: ignore[arg-type]
+                gains=gain[:steps],  # type: ignore[arg-type]
+                reward=total,
+                share=1.0 / self.planner.n_samples,
+                count=1,
+            )
+        try:
+            value = self.value(end, h + 1, node)
+        finally:
+            undo_steps(belief.arrays, steps)
+        return float(total) + self.last_discount * value
+
+    def _policy(self, state: int) -> np.ndarray:
+        """A sampled model, made a policy."""
+        workspace, params = self.memory.workspace.arrays, self.memory.params
+        if params.generator is None:
+            return _checked(self.planner.generator, self.belief.sample(self.rng), params.discount)
+        generator, discount = params.generator, params.discount
+        if sample_policy(self.belief.arrays, workspace, generator, discount, state, self.rng) == NO_ROOM:
+            raise NoRoom
+        return workspace.solver.policy.copy()
+
+    def _leaf(self, state: int) -> float:
+        params, workspace = self.memory.params, self.memory.workspace.arrays
+        status, value = value_leaf(
+            params.leaf, self.belief.arrays, workspace, params.discount, state, self.rng
+        )
+        if status == NO_ROOM:
+            raise NoRoom
+        return float(value)
+
+    def _note_at_root(
+        self, i: int, policy: np.ndarray, action: int, q: float, spread: float, *, better: bool
+    ) -> None:
+        tree = self.memory.tree
+        tree.action[i], tree.value[i], tree.spread[i] = action, q, spread
+        if better:
+            tree.best[:] = policy
+
+
+def _checked(generator: Any, mdp: FiniteMDP, discount: float) -> np.ndarray:
+    """The user's policy, checked."""
+    policy = np.asarray(generator(mdp, discount))
+    if policy.shape != (mdp.n_states,) or not np.issubdtype(policy.dtype, np.integer):
+        raise ValueError(
+            f"the generator must return one action for each of the {mdp.n_states} states (integers), got "
+            f"shape {list(policy.shape)} of {policy.dtype}"
+        )
+    bad = np.flatnonzero((policy < 0) | (policy >= mdp.n_actions))
+    if not len(bad):
+        allowed = np.asarray(mdp.action_mask)[np.arange(mdp.n_states), policy]
+        bad = np.flatnonzero(~allowed & ~np.asarray(mdp.terminal))
+    if len(bad):
+        raise ValueError(
+            f"the generator chose action {policy[bad[0]]} in state {bad[0]}, which does not exist"
+        )
+    return policy.astype(np.int32)

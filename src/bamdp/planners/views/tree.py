@@ -1,0 +1,254 @@
+"""A planning tree to be looked at: what a search did for one decision, as flat arrays.
+
+All planners that grow a tree speak of the same two kinds of nodes, which alternate from the root down:
+
+* a **hyper-state** ω = (s, β): a state, and the belief after everything simulated on the way there;
+* a **choice** at a hyper-state: an action, or for DSS a policy that is followed for K steps.
+
+A hyper-state below a choice is one thing that may come of it: a sampled rollout, a sampled next state, or one of all
+possible next states. ``Q`` of a choice is its ``value``; the edge into a hyper-state carries the ``reward`` collected
+on the way and the ``path`` of states passed.
+
+Searches do not keep such a tree: they have no use for most of it. It is made on request
+(:meth:`bamdp.Agent.plan` with ``tree=True``), from what the search left behind or by walking the same way again with
+the same random numbers, so that acting is not slowed down by a nanosecond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bamdp.planners.base import Transition
+
+HYPER_STATE, CHOICE = 0, 1  # kinds of nodes
+ROOT, NONE = 0, -1
+MAX_NODES = 200_000  # of a tree that is built node by node; those beyond are counted, not kept
+
+_INTEGERS = ("kind", "parent", "depth", "state", "action", "policy", "count")
+_NUMBERS = ("reward", "share", "value", "spread", "lower")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tree:
+    """The tree of one decision. Node 0 is the root, a hyper-state; parents stand before their children.
+
+    What does not apply to a node is -1 or NaN.
+    """
+
+    kind: NDArray[np.int8]  # [n]: HYPER_STATE or CHOICE
+    parent: NDArray[np.int32]  # [n]: -1 for the root
+    depth: NDArray[np.int32]  # [n]: steps ahead of now
+    state: NDArray[np.int32]  # [n]: s of the hyper-state; of a choice, where it is made
+    action: NDArray[
+        np.int32
+    ]  # [n]: the (first) action of a choice; of a hyper-state, that of the choice above
+    policy: NDArray[np.int32]  # [n]: the row of `policies` that a choice follows, for DSS
+    reward: NDArray[np.float64]  # [n]: of a hyper-state: discounted, collected since the choice above
+    share: NDArray[np.float64]  # [n]: of a hyper-state: its probability, or its share of the samples
+    count: NDArray[np.int64]  # [n]: samples behind the value
+    value: NDArray[
+        np.float64
+    ]  # [n]: Q of a choice, V of a hyper-state; an upper bound where there is a lower
+    spread: NDArray[np.float64]  # [n]: of a choice: standard deviation of its samples
+    lower: NDArray[np.float64]  # [n]: the lower bound that goes with the value, for BFS3
+    chosen: NDArray[np.bool_]  # [n]: on the maximising branch
+    path_begin: NDArray[np.int64]  # [n + 1]: where a hyper-state's path begins in the two below
+    path: NDArray[np.int32]  # [steps]: the states entered since the choice above, the node's own last
+    path_reward: NDArray[np.float64]  # [steps]: the reward on entering each; NaN where it was not kept
+    policies: NDArray[np.int32]  # [P, S]: an action for every state; no rows where choices are actions
+    total: int  # nodes of the whole search; more than n if it was too large to be kept
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def __repr__(self) -> str:
+        kept = "" if self.complete else f" of {self.total}"
+        return f"<Tree of {len(self)}{kept} nodes, {int(self.depth.max())} steps deep>"
+
+    @property
+    def complete(self) -> bool:
+        """Whether every node of the search is here."""
+        return len(self) == self.total
+
+    @property
+    def n_hyper_states(self) -> int:
+        """How many of the nodes kept are hyper-states."""
+        return int(np.count_nonzero(self.kind == HYPER_STATE))
+
+    def children(self, node: int) -> NDArray[np.int64]:
+        """The nodes right below another."""
+        return np.flatnonzero(self.parent == node)
+
+    def path_of(self, node: int) -> NDArray[np.int32]:
+        """The states entered on the way into a hyper-state since the choice above."""
+        return self.path[self.path_begin[node] : self.path_begin[node + 1]]
+
+    def history(self, node: int) -> list[Transition]:
+        """Every transition simulated between the root and a hyper-state: what its belief has learned."""
+        if self.kind[node] == CHOICE:
+            node = int(self.parent[node])
+        branch = []
+        while node != ROOT:
+            branch.append(node)
+            node = int(self.parent[self.parent[node]])
+        steps: list[Transition] = []
+        for child in reversed(branch):
+            choice = int(self.parent[child])
+            s, policy = int(self.state[choice]), int(self.policy[choice])
+            for i in range(int(self.path_begin[child]), int(self.path_begin[child + 1])):
+                a = int(self.action[choice] if policy == NONE else self.policies[policy, s])
+                s2 = int(self.path[i])
+                steps.append(Transition(s, a, float(self.path_reward[i]), s2, False))
+                s = s2
+        return steps
+
+
+@dataclass
+class TreeBuilder:
+    """Nodes as they come, parents first; beyond ``limit`` they are only counted, but for choices at the root."""
+
+    limit: int = MAX_NODES
+    total: int = 0
+    columns: dict[str, list[float]] = field(default_factory=lambda: {n: [] for n in _INTEGERS + _NUMBERS})
+    paths: list[Any] = field(default_factory=list)
+    gains: list[Any] = field(default_factory=list)
+    policies: list[NDArray[np.int32]] = field(default_factory=list)
+
+    def hyper_state(
+        self, parent: int, state: int, *, path: Sequence[int] = (), gains: Sequence[float] = (), **rest: float
+    ) -> int:
+        """Add what a choice led to (or the root: parent NONE); returns the node, NONE if it is not kept."""
+        depth, action = 0, NONE
+        if parent != NONE:
+            depth = int(self.columns["depth"][parent]) + len(path)
+            action = int(self.columns["action"][parent])
+        return self._add(parent, HYPER_STATE, depth, state, action, NONE, path, gains, rest)
+
+    def choice(
+        self, parent: int, action: int, *, policy: NDArray[np.int32] | None = None, **rest: float
+    ) -> int:
+        """Add a choice at a hyper-state; returns the node, NONE if it is not kept."""
+        depth = state = row = NONE
+        if parent != NONE:
+            depth, state = (int(self.columns[name][parent]) for name in ("depth", "state"))
+            if policy is not None:
+                row = len(self.policies)
+                self.policies.append(policy)
+        return self._add(parent, CHOICE, depth, state, action, row, (), (), rest)
+
+    def _add(
+        self,
+        parent: int,
+        kind: int,
+        depth: int,
+        state: int,
+        action: int,
+        policy: int,
+        path: Sequence[int],
+        gains: Sequence[float],
+        rest: dict[str, float],
+    ) -> int:
+        self.total += 1
+        node = len(self.paths)
+        beyond = node >= self.limit and parent != ROOT  # what was there to choose from is always kept
+        if beyond or (parent == NONE and node > 0):
+            return NONE
+        given = {
+            "kind": kind,
+            "parent": parent,
+            "depth": depth,
+            "state": state,
+            "action": action,
+            "policy": policy,
+            "count": 0,
+            **rest,
+        }
+        for name, column in self.columns.items():
+            column.append(given.get(name, np.nan))
+        self.paths.append(path)
+        self.gains.append(gains)
+        return node
+
+    def set(self, node: int, **values: float) -> None:
+        """Write what is known of a node only after those below it."""
+        if node != NONE:
+            for name, value in values.items():
+                self.columns[name][node] = value
+
+    def finish(self, root_choice: int, total: int | None = None) -> Tree:
+        """The tree; ``root_choice`` is what the search settled for (choices below the root go by value)."""
+        begin = np.zeros(len(self.paths) + 1, np.int64)
+        np.cumsum([len(path) for path in self.paths], out=begin[1:])
+        return make_tree(
+            {name: np.array(column) for name, column in self.columns.items()},
+            root_choice,
+            path_begin=begin,
+            path=_joined(self.paths, np.int32),
+            path_reward=_joined(self.gains, np.float64),
+            policies=np.array(self.policies, np.int32) if self.policies else None,
+            total=self.total if total is None else total,
+        )
+
+
+def make_tree(
+    columns: dict[str, NDArray[Any]],
+    root_choice: int,
+    *,
+    path_begin: NDArray[np.int64],
+    path: NDArray[np.int32],
+    path_reward: NDArray[np.float64],
+    policies: NDArray[np.int32] | None = None,
+    total: int | None = None,
+) -> Tree:
+    """A tree from its columns (those left out do not apply) and the paths into its nodes."""
+    n = len(columns["kind"])
+    full: dict[str, Any] = {name: columns.get(name, np.full(n, NONE)).astype(np.int32) for name in _INTEGERS}
+    numbers: dict[str, Any] = {
+        name: columns.get(name, np.full(n, np.nan)).astype(np.float64) for name in _NUMBERS
+    }
+    return Tree(
+        kind=full.pop("kind").astype(np.int8),
+        count=columns.get("count", np.zeros(n)).astype(np.int64),
+        chosen=_chosen(full["parent"], columns["kind"], numbers["value"], root_choice),
+        path_begin=path_begin,
+        path=path,
+        path_reward=path_reward,
+        policies=np.zeros((0, 0), np.int32) if policies is None else policies,
+        total=n if total is None else total,
+        **{name: full[name] for name in ("parent", "depth", "state", "action", "policy")},
+        **numbers,
+    )
+
+
+def _joined(parts: Sequence[Any], dtype: Any) -> NDArray[Any]:
+    filled = [np.asarray(part, dtype) for part in parts if len(part)]
+    return np.concatenate(filled) if filled else np.zeros(0, dtype)
+
+
+def _chosen(
+    parent: NDArray[np.int32], kind: NDArray[Any], value: NDArray[np.float64], root_choice: int
+) -> NDArray[np.bool_]:
+    """What the best choices lead to, from the root down: all samples of the best choice, the best choice there..."""
+    n = len(parent)
+    best = np.asarray(kind == HYPER_STATE)
+    choices = np.flatnonzero(kind == CHOICE)
+    comparable = np.where(np.isnan(value[choices]), -np.inf, value[choices])
+    order = choices[np.lexsort((choices, -comparable, parent[choices]))]  # the first of the best comes first
+    first = np.ones(len(order), bool)
+    first[1:] = parent[order[1:]] != parent[order[:-1]]
+    best[order[first]] = True
+    best[choices[parent[choices] == ROOT]] = False
+    best[root_choice] = True
+    chosen = np.zeros(n, bool)
+    chosen[ROOT] = True
+    while True:
+        further = best & chosen[parent]
+        further[ROOT] = True
+        if np.array_equal(further, chosen):
+            return chosen
+        chosen = further
