@@ -43,7 +43,7 @@ from bamdp.mdp.solution import (
     check_policy,
     check_tolerance,
     entry_matrix,
-    greedy_policy,
+    greedy_actions,
     q_table,
     rounding_error,
     row_sum_error,
@@ -130,7 +130,7 @@ def gain(mdp: FiniteMDP, *, policy: Any = None, tol: float = 1e-9, max_sweeps: i
         model = chain_of(mdp, policy)
     values, sweeps = _iterate(model, tol, max_sweeps)
     q = q_table(model, 1.0, values)
-    greedy = greedy_policy(q, value_scale(model, values))
+    greedy = greedy_actions(q, value_scale(model, values))
     policy_delta = q[np.arange(model.n_states), greedy] - values
     rho = rounding_error(model, values) + row_sum_error(model) * float(np.abs(values).max())
     low, high = float(policy_delta.min()) - rho, float((q.max(axis=1) - values).max()) + rho

@@ -391,7 +391,7 @@ def entry_positions(span: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return row, np.arange(row.size) + (span[:, 0] - first)[row]
 
 
-def merge_entries(
+def merge_model_entries(
     row: np.ndarray, state: np.ndarray, prob: np.ndarray, n_states: int
 ) -> tuple[np.ndarray, ...]:
     """Return (row, state, prob) sorted by row and next state, with duplicates summed and zeros dropped."""
@@ -420,7 +420,7 @@ def pack_rows(entries: ModelEntries, space: Space) -> Rows:
     keep = used[entries.row]
     row, state, prob = entries.row[keep], entries.state[keep], entries.prob[keep]
     check_entries(row, state, prob, n_states, n_actions)
-    row, state, prob = merge_entries(row, state, prob, n_states)
+    row, state, prob = merge_model_entries(row, state, prob, n_states)
     check_sums(np.bincount(row, weights=prob, minlength=n_rows), used, n_actions)
     span = contiguous_spans(row, n_rows)
     return Rows(span, state.astype(np.int32), prob, np.zeros(n_rows), np.zeros(n_rows))

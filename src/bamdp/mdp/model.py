@@ -267,7 +267,7 @@ class FiniteMDP:
     def _content(self) -> tuple[np.ndarray, ...]:
         """Return what equality compares; the order of entries in a row does not count."""
         row, position = build.entry_positions(self._rows.span)
-        entries = build.merge_entries(
+        entries = build.merge_model_entries(
             row, self._rows.index[position].astype(np.int64), self._rows.prob[position], self.n_states
         )
         return (*entries, self._rows.background, self._rewards, self._space.terminal, self._space.allowed)

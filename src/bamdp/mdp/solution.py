@@ -38,7 +38,7 @@ from bamdp import _checks
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.rows import Rows, Space
 from bamdp._kernels.sweeps import evaluate, row_value
-from bamdp.mdp.build import as_floats, contiguous_spans, entry_positions, merge_entries, used_rows
+from bamdp.mdp.build import as_floats, contiguous_spans, entry_positions, merge_model_entries, used_rows
 from bamdp.mdp.model import FiniteMDP
 
 TIE = 1e-12
@@ -111,7 +111,7 @@ def value_scale(mdp: FiniteMDP, values: np.ndarray) -> float:
     return float(np.abs(values).max() + np.abs(mdp.rows.reward).max())
 
 
-def greedy_policy(q: np.ndarray, scale: float, tie: float = TIE) -> np.ndarray:
+def greedy_actions(q: np.ndarray, scale: float, tie: float = TIE) -> np.ndarray:
     """Return the lowest action within ``tie * scale`` of the best, int64 ``[S]``."""
     near: np.ndarray = q >= q.max(axis=1, keepdims=True) - tie * scale
     return np.argmax(near, axis=1)
@@ -120,7 +120,7 @@ def greedy_policy(q: np.ndarray, scale: float, tie: float = TIE) -> np.ndarray:
 def certify(mdp: FiniteMDP, discount: float, values: np.ndarray, iterations: int) -> Solution:
     """Return the solution with these values, their greedy policy, and the bounds that they prove."""
     q = q_table(mdp, discount, values)
-    policy = greedy_policy(q, value_scale(mdp, values))
+    policy = greedy_actions(q, value_scale(mdp, values))
     delta = q.max(axis=1) - values
     policy_delta = q[np.arange(mdp.n_states), policy] - values
     error = error_bound(mdp, discount, values, delta)
@@ -254,7 +254,7 @@ def chain_of(mdp: FiniteMDP, policy: np.ndarray) -> FiniteMDP:
         return FiniteMDP.from_rows(chosen, space)
     weight = policy.ravel()
     row, position = entry_positions(rows.span)
-    state, index, prob = merge_entries(
+    state, index, prob = merge_model_entries(
         row // n_actions, rows.index[position].astype(np.int64), rows.prob[position] * weight[row], n_states
     )
     span = contiguous_spans(state, n_states)

@@ -38,7 +38,7 @@ from bamdp.mdp.solution import (
     chain_values,
     check_model,
     check_tolerance,
-    greedy_policy,
+    greedy_actions,
     initial_values,
     q_table,
     rounding_error,
@@ -171,7 +171,7 @@ def _swept_policy(mdp: FiniteMDP, discount: float, values: np.ndarray) -> np.nda
         improvement_rounds(
             mdp.rows, mdp.space, discount, enough, True, 0, WARM_UP_SWEEPS, values, scratch, policy
         )
-    return greedy_policy(q_table(mdp, discount, values), value_scale(mdp, values), 0.0)
+    return greedy_actions(q_table(mdp, discount, values), value_scale(mdp, values), 0.0)
 
 
 def _modified(

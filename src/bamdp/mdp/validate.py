@@ -1,5 +1,5 @@
-"""Old place of names that are now in :mod:`bamdp.mdp.build`; goes when nothing imports them from here."""
+"""The old place of ``used_rows``, now in :mod:`bamdp.mdp.build`; remove it when nothing imports it from here."""
 
-from bamdp.mdp.build import entry_positions, used_rows
+from bamdp.mdp.build import used_rows
 
-__all__ = ["entry_positions", "used_rows"]
+__all__ = ["used_rows"]
