@@ -1,7 +1,9 @@
 """A policy generator of your own: DSS with optimal policies, and with policies that look three steps ahead.
 
-Any function ``(mdp, discount) -> policy`` can be used. Policy iteration in Python does what the compiled one does, step by
-step, only slower: their curves are identical. Run it as ``python examples/compare_generators.py [picture.png]``.
+Any function ``(mdp, discount) -> policy`` can be used. Policy iteration in Python does exactly what the
+compiled one does, only slower: their curves are identical.
+
+Run it as ``python examples/compare_generators.py [picture.png]``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A prior of your own: every action has one outcome, which is unknown until it has been observed once.
 
 Each row of the world leads to one state with certainty, a priori to each state with the same probability. So a row has
-been observed, and is known, or it has not, and all outcomes are equally likely. That is the posterior: one number per row.
+been observed, and is known, or it has not, and all outcomes are equally likely. The posterior is one number per row.
 
 This file contains all that a new prior needs: the posterior as a NamedTuple of arrays, an implementation of each
 verb of :mod:`bamdp.beliefs.verbs` for it, and a :class:`bamdp.Prior` that makes it. It must be importable (not the

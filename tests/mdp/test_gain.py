@@ -1,4 +1,4 @@
-"""Average reward a step: closed forms, the paper's worlds, stationary distributions, multichain errors."""
+"""Average reward per step: closed forms, the paper's worlds, stationary distributions, multichain errors."""
 
 import itertools
 
@@ -105,7 +105,7 @@ def test_slow_mixing_is_an_error_with_its_bounds():
 
 
 def test_a_long_corridor_is_not_taken_for_two_worlds(monkeypatch):
-    """Values cross about half a state a sweep: at first nothing is seen to change at the far end."""
+    """Values cross about half a state per sweep: at first nothing is seen to change at the far end."""
     monkeypatch.setattr("bamdp.mdp.average._SWEEPS_PER_CHECK", 64)
     n = 300
     p = np.zeros((n, 2, n))

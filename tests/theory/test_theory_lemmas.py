@@ -127,7 +127,7 @@ def lottery(n_policies, n_samples, rare):
 
 
 def test_theorem_1_as_printed_is_false_when_each_policy_is_tried_once():
-    # M = 1: of 50 000 candidates some 50 gamble, a few of those are lucky, and the luckiest is chosen.
+    # M = 1: of 50 000 candidates some 50 gamble, a few of those have a high return by chance, the highest is chosen.
     N, rare = 50_000, 1e-3
     expected = 2 * rare * (1 - rare) * 1.8  # E D
     bound = printed_loss_bound(N, 1, 10, 0.5, epsilon0=2.0, c=expected, delta=0.01)
