@@ -1,12 +1,12 @@
-"""What planners really lose against the Bayes-optimal policy, beside the bounds: data and a figure for the docs.
+"""Measure what planners lose against the Bayes-optimal policy, and compare it with the bounds.
 
     python benchmarks/bayes_losses.py          # some minutes: docs/data/bayes-losses.csv, docs/images/bayes-losses.png
-    python benchmarks/bayes_losses.py --draw   # the figure again, from the data
+    python benchmarks/bayes_losses.py --draw   # draw the figure again, from the data
 
 On a bandit with two arms and on worlds of two and three states the Bayes-optimal values of 8 steps are computed
-exactly (FHTS), and losses are measured by `bamdp.theory.bayes_loss`, which has no luck in it but the choice of where
-to measure. γ = 0.5, so that what lies beyond 8 steps is worth less than 0.008. All agents plan anew at every step.
-Everything is seeded: the same machine type and versions give the same file.
+exactly (FHTS), and losses are measured by `bamdp.theory.bayes_loss`, in which only the visited hyper-states are random.
+γ = 0.5, so that what lies beyond 8 steps is worth less than 0.008. All agents plan again at every step. Everything is
+seeded: the same machine type and versions give the same file.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from bamdp.theory import (
     bayes_loss,
     dss_calls,
     estimate_c,
-    mended,
-    printed,
+    mended_loss_bound,
+    printed_loss_bound,
     sparse_sampling_calls,
 )
 
@@ -49,12 +49,12 @@ SWEEPS = {
     "n_steps": (BASE, (1, 2, 3, 4, 6, 8, 12)),
     "n_stages": ({"n_policies": 3, "n_samples": 3, "n_steps": 2}, (1, 2, 3, 4)),
 }
-LEARNED = (10, 100, 1000, 10_000, 100_000)  # prior counts of a row
+LEARNED = (10, 100, 1000, 10_000, 100_000)  # prior counts per row
 FIELDS = ("panel", "world", "planner", "x", "calls", "runs", "loss", "se", "value", "c", "printed", "mended")
 
 
 def cases() -> Iterator[tuple[str, str, str, float, int, bamdp.Planner]]:
-    """(panel, world, planner's name, x, calls to the model, planner) of everything that is measured."""
+    """Yield (panel, world, planner's name, x, calls to the model, planner) of everything that is measured."""
     for world in WORLDS:
         for panel, (base, values) in SWEEPS.items():
             for x in values:
@@ -65,7 +65,7 @@ def cases() -> Iterator[tuple[str, str, str, float, int, bamdp.Planner]]:
 
 
 def rivals(n_actions: int) -> Iterator[tuple[str, int, bamdp.Planner]]:
-    """Planners and what they may ask of the model."""
+    """Yield (name, calls to the model per decision, planner) of the planners that are compared."""
     for M in (1, 2, 4, 8, 16, 32, 64, 128):
         one = {"n_policies": 4, "n_samples": M, "n_steps": 4, "n_stages": 1}
         yield "DSS, one stage of 4", dss_calls(**one).calls, bamdp.DSS(**one)
@@ -86,7 +86,7 @@ def rivals(n_actions: int) -> Iterator[tuple[str, int, bamdp.Planner]]:
 
 
 def measure(runs: int) -> list[dict[str, Any]]:
-    """All rows of the data file."""
+    """Measure all rows of the data file."""
     rows = []
     exact: dict[str, dict[Any, Any]] = {name: {} for name in WORLDS}
     c = {
@@ -97,12 +97,13 @@ def measure(runs: int) -> list[dict[str, Any]]:
         rows.append(row(panel, name, label, x, calls, planner, WORLDS[name], exact[name], c[name], runs))
         print({key: rows[-1][key] for key in ("panel", "world", "planner", "x", "loss", "se")}, flush=True)
     planner = bamdp.DSS(n_policies=4, n_samples=4000, n_steps=HORIZON, replan_every=HORIZON)
-    for n in LEARNED:  # a belief that has seen much, where the bound says something
+    for n in LEARNED:  # a belief with many observations, for which the bound is not vacuous
         prior = bamdp.Dirichlet(alpha=n * np.array([[[0.4, 0.2, 0.4], [0.43, 0.2, 0.37]]] * 3))
         world = {"prior": prior, "rewards": [0.0, 0.3, 1.0], "n_states": 3}
-        found = estimate_c(prior.belief(3, 2), pairs=400, rng=SEED).mean
+        c_learned = estimate_c(prior.belief(3, 2), pairs=400, rng=SEED).mean
         calls = dss_calls(4, 4000, HORIZON).calls
-        rows.append(row("learned", "learned", "DSS", n, calls, planner, world, {}, found, max(2, runs // 5)))
+        few = max(2, runs // 5)
+        rows.append(row("learned", "learned", "DSS", n, calls, planner, world, {}, c_learned, few))
     return rows
 
 
@@ -110,39 +111,36 @@ def row(
     panel: str, name: str, label: str, x: float, calls: int, planner: bamdp.Planner, world: dict[str, Any],
     exact: dict[Any, Any], c: float, runs: int,
 ) -> dict[str, Any]:  # fmt: skip
-    """One measurement."""
+    """Measure one row of the data file."""
 
     def make(seed: np.random.SeedSequence) -> bamdp.Agent:
         return bamdp.Agent(planner, n_actions=2, discount=DISCOUNT, seed=seed, **world)
 
-    found = bayes_loss(make, HORIZON, runs=runs, seed=SEED, exact=exact)
+    loss = bayes_loss(make, HORIZON, runs=runs, seed=SEED, exact=exact)
     bounds = {"printed": math.nan, "mended": math.nan}
-    if isinstance(planner, bamdp.DSS):
+    if isinstance(
+        planner, bamdp.DSS
+    ):  # the printed bound without its anytime term: the most favourable reading
         sizes = (planner.n_policies, planner.n_samples, planner.n_steps, DISCOUNT)
-        for which in (
-            printed,
-            mended,
-        ):  # the printed one without its anytime term: the most favourable reading
-            bounds[which.__name__.rpartition(".")[2]] = which.loss_bound(
-                *sizes, n_stages=planner.n_stages, c=c
-            ).total
-    figures = {"loss": found.mean, "se": found.standard_error, "value": found.value, "c": c, **bounds}
+        for name_of_bound, bound in (("printed", printed_loss_bound), ("mended", mended_loss_bound)):
+            bounds[name_of_bound] = bound(*sizes, n_stages=planner.n_stages, c=c).total
+    figures = {"loss": loss.mean, "se": loss.standard_error, "value": loss.value, "c": c, **bounds}
     head = {"panel": panel, "world": name, "planner": label, "x": x, "calls": calls, "runs": runs}
     return {**head, **{key: f"{value:.6g}" for key, value in figures.items()}}
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The data file, numbers as numbers."""
-    words = ("panel", "world", "planner")
+    """Read the data file, with numbers as floats."""
+    texts = ("panel", "world", "planner")
     with path.open(newline="") as file:
         return [
-            {key: value if key in words else float(value) for key, value in line.items()}
+            {key: value if key in texts else float(value) for key, value in line.items()}
             for line in csv.DictReader(file)
         ]
 
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
-    """The figure: sweeps above, planners at equal calls below."""
+    """Draw the figure: sweeps above, planners at equal calls below."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -170,7 +168,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
 
 
 def points(axes: Any, rows: list[dict[str, Any]], colour: str, label: str | None) -> None:
-    """Losses with two standard errors."""
+    """Draw losses with two standard errors."""
     rows = sorted(rows, key=lambda r: r["x"])
     x, loss, se = (np.array([r[key] for r in rows]) for key in ("x", "loss", "se"))
     low = np.maximum(loss - 2 * se, loss / 10)
@@ -179,7 +177,7 @@ def points(axes: Any, rows: list[dict[str, Any]], colour: str, label: str | None
 
 
 def frame(axes: Any, label: str, title: str = "") -> None:
-    """Logarithmic axes, and the region where bounds say nothing."""
+    """Set logarithmic axes and mark the region in which bounds are vacuous."""
     axes.set_xscale("log", base=10 if "calls" in label or "row" in label else 2)
     axes.set_yscale("log")
     axes.set_ylim(2e-5, 60)
@@ -190,13 +188,18 @@ def frame(axes: Any, label: str, title: str = "") -> None:
 
 
 def draw_sweep(axes: Any, rows: list[dict[str, Any]], label: str) -> None:
+    """Draw the losses of DSS, and the mended bound, against one of its parameters."""
     from bamdp.lab.figures import COLOURS
 
     for colour, world in zip(COLOURS, WORLDS):
-        mine = sorted((r for r in rows if r["world"] == world), key=lambda r: r["x"])
-        points(axes, mine, colour, world)
+        of_world = sorted((r for r in rows if r["world"] == world), key=lambda r: r["x"])
+        points(axes, of_world, colour, world)
         axes.plot(
-            [r["x"] for r in mine], [r["mended"] for r in mine], color=colour, linestyle="--", linewidth=1.0
+            [r["x"] for r in of_world],
+            [r["mended"] for r in of_world],
+            color=colour,
+            linestyle="--",
+            linewidth=1.0,
         )
     frame(axes, label)
     ticks = sorted({int(r["x"]) for r in rows} - ({3} if label.startswith("K") else set()))
@@ -205,18 +208,20 @@ def draw_sweep(axes: Any, rows: list[dict[str, Any]], label: str) -> None:
 
 
 def draw_calls(axes: Any, rows: list[dict[str, Any]], world: str) -> None:
+    """Draw the losses of all planners against their calls to the model."""
     from bamdp.lab.figures import COLOURS
 
     for colour, name in zip(COLOURS, dict.fromkeys(r["planner"] for r in rows)):
-        mine = [r for r in rows if r["planner"] == name]
-        if mine[0]["calls"] > 0:
-            points(axes, mine, colour, name)
+        of_planner = [r for r in rows if r["planner"] == name]
+        if of_planner[0]["calls"] > 0:
+            points(axes, of_planner, colour, name)
         else:
-            axes.axhline(mine[0]["loss"], color=colour, linewidth=1.2, linestyle=":", label=name)
-    frame(axes, "calls to the model, a decision", world)
+            axes.axhline(of_planner[0]["loss"], color=colour, linewidth=1.2, linestyle=":", label=name)
+    frame(axes, "calls to the model per decision", world)
 
 
 def draw_learned(axes: Any, rows: list[dict[str, Any]]) -> None:
+    """Draw the losses of DSS, and both bounds, against the number of observations."""
     from bamdp.lab.figures import COLOURS
 
     points(axes, rows, COLOURS[0], "loss of DSS")
@@ -227,6 +232,7 @@ def draw_learned(axes: Any, rows: list[dict[str, Any]]) -> None:
 
 
 def main() -> None:
+    """Measure, unless only the figure is asked for, and draw."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -234,15 +240,15 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--data", type=Path, default=ROOT / "docs" / "data" / "bayes-losses.csv")
     parser.add_argument("--figure", type=Path, default=ROOT / "docs" / "images" / "bayes-losses.png")
-    given = parser.parse_args()
-    if not given.draw:
-        rows = measure(given.runs)
-        given.data.parent.mkdir(parents=True, exist_ok=True)
-        with given.data.open("w", newline="") as file:
+    arguments = parser.parse_args()
+    if not arguments.draw:
+        rows = measure(arguments.runs)
+        arguments.data.parent.mkdir(parents=True, exist_ok=True)
+        with arguments.data.open("w", newline="") as file:
             writer = csv.DictWriter(file, FIELDS)
             writer.writeheader()
             writer.writerows(rows)
-    draw(read(given.data), given.figure)
+    draw(read(arguments.data), arguments.figure)
 
 
 if __name__ == "__main__":

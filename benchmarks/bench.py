@@ -1,9 +1,9 @@
-"""Speed of planning and solving, as a table and JSON: ``python benchmarks/bench.py [--quick] [--json out.json]``.
+"""Measure the speed of planning and solving: ``python benchmarks/bench.py [--quick] [--json out.json]``.
 
 Every figure is processor time of one thread. Machines differ and are shared, so each run also times a fixed
 calibration loop (see ``calibration``): compare ``ms × CALIBRATION / calibration`` between runs, and trust
-ratios taken within one run most. The figures of other programs were measured on one kind of machine (two
-shared cores), see ``REFERENCE``.
+ratios within one run most. The figures of other programs were measured on one kind of machine (two
+shared cores); see ``PROTOTYPE``, ``AUTHORS_CPP`` and ``PAPER_TABLE_2``.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common import make_agent
 from rich.console import Console
 from rich.table import Table
 
@@ -27,7 +28,7 @@ import bamdp
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.random import new_state, uniform
 
-# Seconds of `calibration()` in the run that the README's figures come from.
+# Seconds of `calibration()` in the run from which the README's figures come.
 CALIBRATION = 0.084
 
 # The paper's Sparser-PI parameters (N, M, K, H), Appendix C.
@@ -38,8 +39,8 @@ PAPER = {
     "grid10": (2, 2, 100, 2),
     "maze": (4, 2, 100, 1),
 }
-# ms/step of others: a prototype of this library; the authors' C++ made to run the same algorithm (exact
-# policy iteration) on the same kind of machine; Table 2 of the paper divided by the steps of an episode.
+# ms/step of other programs: a prototype of this library; the authors' C++ program changed to run the same algorithm
+# (exact policy iteration) on the same kind of machine; Table 2 of the paper divided by the steps of an episode.
 PROTOTYPE = {"chain": 0.145, "double_loop": 0.19, "grid5": 0.050, "grid10": 1.2, "maze": 1.35}
 AUTHORS_CPP = {"chain": 21.5, "double_loop": 35.0, "grid5": 11.0, "grid10": 252.0}
 PAPER_TABLE_2 = {"chain": 2.72, "double_loop": 1.70, "grid5": 5.73, "grid10": 71.1, "maze": 76.6}
@@ -56,38 +57,33 @@ def _calibration_loop(rng, values, rounds):
 
 
 def calibration() -> float:
-    """Seconds for a fixed loop of random draws, scattered reads and dependent arithmetic: the best of five."""
+    """Return the seconds of a fixed loop of random draws, scattered reads and arithmetic: the best of five."""
     rng, values = new_state(0), np.ones(1000)
     _calibration_loop(rng, values, 1)
     return min(cpu(lambda: _calibration_loop(rng, values, 40_000)) for _ in range(5))
 
 
 def cpu(work: Callable[[], Any]) -> float:
-    """Processor seconds of one call."""
+    """Return the processor seconds of one call."""
     begin = time.process_time()
     work()
     return time.process_time() - begin
 
 
 def dss_agent(env: bamdp.Environment, size: tuple[int, int, int, int], seed: int) -> bamdp.Agent:
-    """The agent of the speed table: sparse prior α=0.2 β=2, γ=0.95, tolerance 1e-4."""
+    """Return the agent of the speed table: sparse prior α=0.2 β=2, γ=0.95, tolerance 1e-4."""
     N, M, K, H = size
-    return bamdp.Agent(
-        bamdp.DSS(n_policies=N, n_samples=M, n_steps=K, n_stages=H, generator=bamdp.PI(tol=1e-4)),
-        prior=bamdp.SparseDirichlet(alpha=0.2, beta=2.0),
-        rewards=env.rewards,
-        n_states=env.n_states,
-        n_actions=env.n_actions,
-        discount=0.95,
-        seed=seed,
-    )
+    planner = bamdp.DSS(n_policies=N, n_samples=M, n_steps=K, n_stages=H, generator=bamdp.PI(tol=1e-4))
+    return make_agent(env, planner, "sparse", seed)
 
 
-def live(env: bamdp.Environment, agent: bamdp.Agent, steps: int, seed: int) -> tuple[float, float, float]:
-    """A run: mean milliseconds of planning a step, the same of learning from it, and the total reward."""
+def timed_run(
+    env: bamdp.Environment, agent: bamdp.Agent, steps: int, seed: int
+) -> tuple[float, float, float]:
+    """Return the mean milliseconds per step of planning and of learning, and the total reward of a run."""
     planned = learned = total = 0.0
     state = env.reset(seed=seed)
-    agent.plan(state)  # compiles, or loads
+    agent.plan(state)  # compile, or load from the cache
     for _ in range(steps):
         begin = time.thread_time()
         action = agent.act(state)
@@ -102,12 +98,12 @@ def live(env: bamdp.Environment, agent: bamdp.Agent, steps: int, seed: int) -> t
 
 
 def planning(quick: bool) -> list[dict[str, Any]]:
-    """Mean time of planning a step over a run, the best of three runs, in each of the paper's environments."""
+    """Measure the mean planning time per step, the best of three runs, in each of the paper's environments."""
     rows = []
     for name, size in PAPER.items():
         env = bamdp.make_env(name)
         steps = min(env.horizon, 300 if quick else 2000)
-        runs = [live(env, dss_agent(env, size, seed), steps, seed) for seed in range(3)]
+        runs = [timed_run(env, dss_agent(env, size, seed), steps, seed) for seed in range(3)]
         times, learning, totals = zip(*runs)
         ms = min(times)
         rows.append(
@@ -128,7 +124,7 @@ def planning(quick: bool) -> list[dict[str, Any]]:
 
 
 def growth(quick: bool) -> list[dict[str, Any]]:
-    """Cost of a step against the number of states, at fixed parameters."""
+    """Measure the time per step against the number of states, with fixed parameters."""
     rows = []
     for side in (5, 10, 20) if quick else (5, 10, 15, 20, 30, 40, 50):
         env = bamdp.make_env("grid", size=side)
@@ -146,7 +142,7 @@ def growth(quick: bool) -> list[dict[str, Any]]:
 
 
 def solving() -> list[dict[str, Any]]:
-    """The public solvers on known models."""
+    """Measure the public solvers on known models."""
     rows = []
     for name, discount in (("grid10", 0.95), ("maze", 0.95), ("maze", 0.99)):
         mdp = bamdp.make_env(name).mdp
@@ -169,7 +165,7 @@ print(imported, time.process_time())
 
 
 def starting() -> dict[str, float]:
-    """Processor seconds of a new process: import, and to the first plan with a cold and a warm cache."""
+    """Measure processor seconds of a new process: import, and first plan with an empty and a filled cache."""
     with tempfile.TemporaryDirectory() as folder:
         times = []
         for _ in range(2):
@@ -185,13 +181,13 @@ def starting() -> dict[str, float]:
 
 
 def show(result: dict[str, Any]) -> None:
-    """The tables."""
+    """Print the tables."""
     console = Console()
     console.print(
         f"calibration {result['calibration']:.4f} s, {result['calibration'] / CALIBRATION:.2f} times the published "
         f"{CALIBRATION} s"
     )
-    table = Table(title="DSS-PI, planning a step (times faster than ...)")
+    table = Table(title="DSS-PI, planning per step (times faster than ...)")
     for column in (
         "environment",
         "N, M, K, H",
@@ -207,7 +203,7 @@ def show(result: dict[str, Any]) -> None:
         times = [f"{row[k]:.1f}×" if row[k] else "–" for k in ("prototype", "authors_cpp", "paper")]
         table.add_row(row["environment"], str(row["size"]), f"{row['ms_per_step']:.3f}", learning, *times)
     console.print(table)
-    table = Table(title="A step against the number of states (2, 2, 50, 1)")
+    table = Table(title="Time per step against the number of states (2, 2, 50, 1)")
     for column in ("grid", "states", "ms/step", "µs/step/state"):
         table.add_column(column, justify="right")
     for row in result["growth"]:
@@ -228,7 +224,7 @@ def show(result: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Measure, print, and write JSON if asked."""
+    """Measure, print the tables and, if a file is named, write JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="short runs")
     parser.add_argument("--json", type=Path, help="write the figures to this file")

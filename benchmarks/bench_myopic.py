@@ -1,8 +1,8 @@
-"""Speed of SBOSS and BEB against Guez's C++ programs: ``python benchmarks/bench_myopic.py [steps] [repeats]``.
+"""Compare the speed of SBOSS and BEB with Guez's C++ programs: ``python benchmarks/bench_myopic.py [steps] [repeats]``.
 
-The C++ figures are user processor time a step of whole runs, measured on a machine of this kind (two shared cores).
-Ours is the processor time of the agent's part of a run, planning and learning together, the best of several runs
-with different seeds; what the loop around the agent and the environment take is left out by timing it alone.
+The C++ figures are user processor time per step of whole runs, measured on a machine of this kind (two shared cores).
+Ours are the processor time of the agent's part of a run, planning and learning together, the best of several runs
+with different seeds; the time of the environment is measured separately and subtracted.
 """
 
 from __future__ import annotations
@@ -10,14 +10,10 @@ from __future__ import annotations
 import sys
 import time
 
+from common import make_agent
+
 import bamdp
-from bamdp.planners.base import Planner
-from bamdp.planners.beb import BEB
-from bamdp.planners.bolt import BOLT
-from bamdp.planners.boss import BOSS
-from bamdp.planners.mcbrl import MCBRL
-from bamdp.planners.sboss import SBOSS
-from bamdp.planners.vbrb import VBRB
+from bamdp import BEB, BOLT, BOSS, MCBRL, SBOSS, VBRB, Planner
 
 # (environment, prior, planner, C++ ms/step)
 ROWS: list[tuple[str, str, Planner, float | None]] = [
@@ -36,49 +32,32 @@ ROWS: list[tuple[str, str, Planner, float | None]] = [
 ]
 
 
-def agent_for(env: bamdp.Environment, prior: str, planner: Planner, seed: int) -> bamdp.Agent:
-    """An agent with the reference's prior, known rewards and γ = 0.95."""
-    beliefs = {
-        "flat": bamdp.Dirichlet(alpha=1.0 / env.n_states),
-        "sparse": bamdp.SparseDirichlet(alpha=0.2, beta=2.0),
-    }
-    return bamdp.Agent(
-        planner,
-        prior=beliefs[prior],
-        rewards=env.rewards,
-        n_states=env.n_states,
-        n_actions=env.n_actions,
-        discount=0.95,
-        seed=seed,
-    )
-
-
-def live(env: bamdp.Environment, agent: bamdp.Agent, steps: int, seed: int) -> float:
-    """Processor seconds of a run; afterwards the same moves are made again without the agent and subtracted."""
-    moves = []
+def agent_seconds(env: bamdp.Environment, agent: bamdp.Agent, steps: int, seed: int) -> float:
+    """Return the processor seconds of a run, less those of the same actions without the agent."""
+    actions = []
     state = env.reset(seed=seed)
     begin = time.process_time()
     for _ in range(steps):
         action = agent.act(state)
         next_state, reward, terminated = env.step(action)
         agent.observe(state, action, reward, next_state, terminated)
-        moves.append(action)
+        actions.append(action)
         state = next_state
     whole = time.process_time() - begin
     env.reset(seed=seed)
     begin = time.process_time()
-    for action in moves:
+    for action in actions:
         env.step(action)
     return whole - (time.process_time() - begin)
 
 
 def main(steps: int | None, repeats: int) -> None:
-    """The table."""
+    """Measure and print the table."""
     for name, prior, planner, cpp in ROWS:
         env = bamdp.make_env(name)
         length = env.horizon if steps is None else steps
-        live(env, agent_for(env, prior, planner, 0), 20, 0)  # compiles, or loads
-        best = min(live(env, agent_for(env, prior, planner, r), length, r) for r in range(repeats))
+        agent_seconds(env, make_agent(env, planner, prior, 0), 20, 0)  # compile, or load from the cache
+        best = min(agent_seconds(env, make_agent(env, planner, prior, r), length, r) for r in range(repeats))
         text = f"{name:7} {prior:7} {planner!s:75} {1e3 * best / length:8.4f} ms/step"
         if cpp is not None:
             text += f"   C++ {cpp:6.3f}   {cpp * length / best / 1e3:6.1f} times faster"

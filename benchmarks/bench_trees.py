@@ -1,7 +1,8 @@
-"""Speed of BAMCP and BFS3 against Guez's C++ programs: ``python benchmarks/bench_trees.py [--quick] [--json PATH]``.
+"""Compare the speed of BAMCP and BFS3 with Guez's C++ programs.
 
+Run it as ``python benchmarks/bench_trees.py [--quick] [--json PATH]``.
 Every figure is processor time of one thread, planning and learning, with the parameters, priors and discount (0.95)
-of the C++ figures, which were measured on the same kind of machine (two shared cores). A run lives through ``steps``
+of the C++ figures, which were measured on the same kind of machine (two shared cores). A run has ``steps``
 steps of the environment from the start; the best of three runs counts, since the machine is shared. BFS3's program
 runs sims/C trajectories for each successor of the root, so "100 sims, C=10" is ``n_trajectories=10``, and it does not
 count the root's action in the depth.
@@ -16,23 +17,21 @@ import time
 from pathlib import Path
 from typing import Any
 
+from common import make_agent
 from rich.console import Console
 from rich.table import Table
 
 import bamdp
-from bamdp.planners.bamcp import BAMCP
-from bamdp.planners.base import Planner
-from bamdp.planners.bauct import BAUCT
-from bamdp.planners.bfs3 import BFS3
+from bamdp import BAMCP, BAUCT, BFS3, Planner
 
-# environment, depth, simulations a step, steps, simulations a second of the C++ program (lazy sparse prior)
+# environment, depth, simulations per step, steps, simulations per second of the C++ program (lazy sparse prior)
 SIMULATIONS = (
     ("double_loop", 15, 100, 1000, 412_000),
     ("grid5", 50, 10_000, 60, 64_000),
     ("grid10", 50, 10_000, 60, 37_500),
     ("maze", 50, 1_000, 300, 24_600),
 )
-# environment, C, trajectories a successor, depth, steps, ms/step of the C++ program (flat prior)
+# environment, C, trajectories per successor, depth, steps, ms/step of the C++ program (flat prior)
 TRAJECTORIES = (
     ("double_loop", 10, 10, 16, 300, 2.26),
     ("grid5", 10, 10, 51, 60, 53.5),
@@ -40,33 +39,31 @@ TRAJECTORIES = (
 )
 
 
-def ms_per_step(env_name: str, planner: Planner, prior: bamdp.Prior, steps: int) -> float:
-    """Processor milliseconds of a step, the best of three runs."""
+def ms_per_step(env_name: str, planner: Planner, prior: str, steps: int) -> float:
+    """Return the processor milliseconds per step, the best of three runs."""
     env = bamdp.make_env(env_name)
-    world = {"n_states": env.n_states, "n_actions": env.n_actions, "rewards": env.rewards, "discount": 0.95}
     best = float("inf")
     for seed in range(3):
-        agent = bamdp.Agent(planner, prior=prior, seed=seed, **world)
+        agent = make_agent(env, planner, prior, seed)
         state = env.reset(seed=seed)
         begin = 0.0
         for t in range(steps + 1):
             if t == 1:  # the first step may have compiled
                 begin = time.process_time()
             action = agent.act(state)
-            following, reward, _ = env.step(action)
-            agent.observe(state, action, reward, following)
-            state = following
+            next_state, reward, _ = env.step(action)
+            agent.observe(state, action, reward, next_state)
+            state = next_state
         best = min(best, 1e3 * (time.process_time() - begin) / steps)
     return best
 
 
 def simulations(quick: bool) -> list[dict[str, Any]]:
-    """Simulations a second."""
-    sparse = bamdp.SparseDirichlet(alpha=0.2, beta=2.0)
+    """Measure simulations per second of BAMCP and its relatives."""
     rows = []
     for env, depth, n, steps, reference in SIMULATIONS:
         planner = BAMCP(n_simulations=n, depth=depth)
-        rate = 1e3 * n / ms_per_step(env, planner, sparse, steps // 3 if quick else steps)
+        rate = 1e3 * n / ms_per_step(env, planner, "sparse", steps // 3 if quick else steps)
         rows.append(
             {
                 "planner": "BAMCP",
@@ -83,18 +80,17 @@ def simulations(quick: bool) -> list[dict[str, Any]]:
             "BAUCT": BAUCT(depth=50),
         }
         for name, other in others.items():
-            rate = 1e3 * other.n_simulations / ms_per_step("grid5", other, sparse, 60)
+            rate = 1e3 * other.n_simulations / ms_per_step("grid5", other, "sparse", 60)
             rows.append({"planner": name, "environment": "grid5", "rate": rate, "cpp": None, "ratio": None})
     return rows
 
 
 def trajectories(quick: bool) -> list[dict[str, Any]]:
-    """Milliseconds a step of BFS3."""
+    """Measure milliseconds per step of BFS3."""
     rows = []
     for env, C, n, depth, steps, reference in TRAJECTORIES:
         planner = BFS3(n_successors=C, n_trajectories=n, depth=depth)
-        prior = bamdp.Dirichlet(alpha=1.0 / bamdp.make_env(env).n_states)
-        ms = ms_per_step(env, planner, prior, steps // 3 if quick else steps)
+        ms = ms_per_step(env, planner, "flat", steps // 3 if quick else steps)
         rows.append({"environment": env, "ms": ms, "cpp": reference, "ratio": reference / ms})
     return rows
 
@@ -116,10 +112,10 @@ def show(results: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Measure, print, and write JSON where asked to."""
+    """Measure, print the tables and, if a file is named, write JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a third of the steps")
-    parser.add_argument("--json", type=Path, help="write the figures there as well")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
     options = parser.parse_args()
     results: dict[str, Any] = {
         "simulations": simulations(options.quick),

@@ -1,7 +1,7 @@
-"""The table behind the page "choosing a planner and a prior": every planner with every prior, in four worlds.
+"""Measure the table of the page "choosing a planner and a prior": every planner with every prior, in four worlds.
 
     python benchmarks/choosing.py          # some minutes: docs/data/choosing.csv
-    python benchmarks/choosing.py --table  # the table for the page, from the data
+    python benchmarks/choosing.py --table  # print the table for the page, from the data
 
 Parameters are the defaults or the paper's, the same in all worlds and not tuned; γ = 0.95, rewards known.
 """
@@ -39,7 +39,7 @@ FIELDS = ("env", "planner", "spec", "prior", "runs", "steps", "mean", "se", "opt
 
 
 def measure(runs: int) -> Iterator[dict[str, Any]]:
-    """One row for each cell of the table."""
+    """Measure one row of data for each cell of the table."""
     for name in ENVS:
         env = bamdp.make_env(name)
         best = optimal_total(env, env.horizon)
@@ -64,40 +64,42 @@ def measure(runs: int) -> Iterator[dict[str, Any]]:
 
 
 def table(rows: list[dict[str, str]]) -> str:
-    """Markdown: percent of the known-model optimum for each prior, and the time of a step."""
+    """Return the table in Markdown: percent of the known-model optimum for each prior, and the time per step."""
     lines = [
-        f"| planner | {' | '.join(f'`{env}`' for env in ENVS)} | ms a step |",
+        f"| planner | {' | '.join(f'`{env}`' for env in ENVS)} | ms per step |",
         "|---|" + "---|" * (len(ENVS) + 1),
     ]
     for label in PLANNERS:
-        mine = [row for row in rows if row["planner"] == label]
-        cells = [" · ".join(_share(row) for row in mine if row["env"] == env) for env in ENVS]
-        times = [float(row["ms_per_step"]) for row in mine]
+        of_planner = [row for row in rows if row["planner"] == label]
+        cells = [" · ".join(_share(row) for row in of_planner if row["env"] == env) for env in ENVS]
+        times = [float(row["ms_per_step"]) for row in of_planner]
         lines.append(f"| {label} | {' | '.join(cells)} | {min(times):.2g}–{max(times):.2g} |")
     return "\n".join(lines)
 
 
 def _share(row: dict[str, str]) -> str:
+    """Return the mean reward in percent of the optimum."""
     return f"{100 * float(row['mean']) / float(row['optimum']):.0f}"
 
 
 def main() -> None:
+    """Measure, unless only the table is asked for, and print the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--table", action="store_true", help="only print the table")
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--data", type=Path, default=DATA)
-    given = parser.parse_args()
-    if not given.table:
-        given.data.parent.mkdir(parents=True, exist_ok=True)
-        with given.data.open("w", newline="") as file:
+    arguments = parser.parse_args()
+    if not arguments.table:
+        arguments.data.parent.mkdir(parents=True, exist_ok=True)
+        with arguments.data.open("w", newline="") as file:
             writer = csv.DictWriter(file, FIELDS)
             writer.writeheader()
-            for row in measure(given.runs):
+            for row in measure(arguments.runs):
                 writer.writerow(row)
                 file.flush()
-    with given.data.open(newline="") as file:
+    with arguments.data.open(newline="") as file:
         print(table(list(csv.DictReader(file))))
 
 

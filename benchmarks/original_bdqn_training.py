@@ -1,8 +1,8 @@
-"""A few training steps of bsuite's own Bootstrapped DQN, number by number: what ours is tested against.
+"""Record a few training steps of bsuite's own Bootstrapped DQN, against which ours is tested.
 
-Needs ``pip install 'bamdp[bsuite,bdqn]'``. The baseline's class runs unmodified, only small and with masks and noise,
-which its defaults leave out, and with batches that are written down. The file holds the transitions, the slots of
-every batch, and all parameters before and after.
+It needs ``pip install 'bamdp[bsuite,bdqn]'``. The baseline's class runs unmodified, but with small networks, with masks
+and noise, which its defaults leave out, and with batches that are recorded. The file contains the transitions, the
+slots of every batch, and all parameters before and after.
 
     python benchmarks/original_bdqn_training.py tests/planners/data/boot_dqn_training.npz
 """
@@ -17,12 +17,13 @@ PRIOR_SCALE, NOISE, MASK, DISCOUNT, RATE = 5.0, 0.3, 0.5, 0.99, 0.01
 
 
 def flat(params: Any, part: str) -> dict[str, Any]:
-    """w1, b1, ... of the trained network (``mlp``) or of the prior (``mlp_1``)."""
+    """Return w1, b1, ... of the trained network (``mlp``) or of the prior network (``mlp_1``)."""
     layers = (params[f"{part}/~/linear_{i}"] for i in range(3))
     return {f"{name}{i}": layer[name] for i, layer in enumerate(layers, 1) for name in ("w", "b")}
 
 
 def main(path: str) -> None:
+    """Train for a few steps and write everything to an npz file."""
     import haiku as hk
     import numpy as np
     import optax
@@ -70,9 +71,9 @@ def main(path: str) -> None:
         states.append([place, action, after])
         agent.update(timestep, action, following)
         timestep = env.reset() if following.last() else following
-    found: dict[str, Any] = {"index": states, "slots": slots}
-    found |= {name: agent._replay._data[i][:STEPS] for name, i in (("reward", 2), ("goes_on", 3))}
-    found |= {name: agent._replay._data[i][:STEPS] for name, i in (("mask", 5), ("noise", 6))}
+    arrays: dict[str, Any] = {"index": states, "slots": slots}
+    arrays |= {name: agent._replay._data[i][:STEPS] for name, i in (("reward", 2), ("goes_on", 3))}
+    arrays |= {name: agent._replay._data[i][:STEPS] for name, i in (("mask", 5), ("noise", 6))}
     sets = {
         "now": [flat(s.params, "mlp") for s in before],
         "prior": [flat(s.params, "mlp_1") for s in before],
@@ -83,8 +84,8 @@ def main(path: str) -> None:
     }
     for name, networks in sets.items():
         for key in networks[0]:
-            found[f"{name}_{key}"] = np.stack([one[key] for one in networks])
-    np.savez_compressed(path, **{key: np.asarray(value) for key, value in found.items()})
+            arrays[f"{name}_{key}"] = np.stack([one[key] for one in networks])
+    np.savez_compressed(path, **{key: np.asarray(value) for key, value in arrays.items()})
 
 
 if __name__ == "__main__":

@@ -1,28 +1,20 @@
-"""Total rewards of SBOSS and BEB against what Guez's C++ programs earn with the same priors and parameters.
+"""Compare total rewards of SBOSS and BEB with those of Guez's C++ programs, for the same priors and parameters.
 
-Run it as ``python benchmarks/rewards_myopic.py [runs]``. The reference is mean ± standard error as measured on the
-C++ programs; where that gives no error, one is guessed from ours. "z" is the difference in standard errors of both.
-The last rows are planners without a reference, for comparison.
+Run it as ``python benchmarks/rewards_myopic.py [runs]``. The reference is mean ± standard error as measured with the
+C++ programs; where it has no standard error, ours is used. "z" is the difference in standard errors of both.
+The last rows are planners without a reference.
 """
 
 from __future__ import annotations
 
-import math
 import sys
 
-import bamdp
-from bamdp.planners.base import Planner
-from bamdp.planners.beb import BEB
-from bamdp.planners.bolt import BOLT
-from bamdp.planners.boss import BOSS
-from bamdp.planners.mcbrl import MCBRL
-from bamdp.planners.sboss import SBOSS
-from bamdp.planners.vbrb import VBRB
-from bamdp.runs import Setting, run_many
+from common import compare_means, run_planner
 
-Reference = tuple[float, float | None]
+from bamdp import BEB, BOLT, BOSS, MCBRL, SBOSS, VBRB, Planner
 
-SIZES = {"chain": 5, "double_loop": 9, "grid5": 25, "grid10": 100}
+Reference = tuple[float, float | None]  # mean, standard error
+
 SBOSS_ROWS: dict[tuple[str, str], Reference] = {
     ("chain", "flat"): (354.9, 4.3),
     ("chain", "sparse"): (349.5, 6.5),
@@ -39,40 +31,22 @@ BEB_ROWS: dict[tuple[str, str], Reference] = {
     ("grid5", "flat"): (38.2, None),
     ("grid10", "flat"): (11.4, None),
 }
-CPP_BONUS = 2.0  # what the C++ program makes of 2.5
-
-
-def prior_of(name: str, n_states: int) -> bamdp.Prior:
-    """The priors of the reference."""
-    if name == "flat":
-        return bamdp.Dirichlet(alpha=1.0 / n_states)
-    return bamdp.SparseDirichlet(alpha=0.2, beta=2.0)
+CPP_BONUS = 2.0  # the bonus that the C++ program uses when asked for 2.5
 
 
 def compare(env: str, prior: str, planner: Planner, runs: int, reference: Reference | None) -> None:
-    """One row of the table."""
-    world = bamdp.make_env(env)
-    setting = Setting(
-        env=env,
-        planner=planner,
-        prior=prior_of(prior, world.n_states),
-        rewards=bamdp.KnownRewards(world.rewards),
-        discount=0.95,
-        steps=world.horizon,
-    )
-    batch = run_many(setting, runs)
+    """Run a planner and print one row of the table."""
+    batch = run_planner(env, planner, prior, runs)
     text = f"{env:12} {prior:7} {planner!s:75} {batch.mean:7.1f} ± {batch.standard_error:4.1f}"
     if reference is not None:
         mean, error = reference
-        error_of_both = math.hypot(batch.standard_error, batch.standard_error if error is None else error)
-        z = (batch.mean - mean) / max(error_of_both, 1e-9)  # deterministic planners in deterministic worlds
-        verdict = "ok" if z > -3.0 else "WORSE"
-        text += f"   C++ {mean:6.1f} ± {'?' if error is None else error}   z {z:+.1f} {verdict}"
+        verdict = compare_means(batch, mean, error)
+        text += f"   C++ {mean:6.1f} ± {'?' if error is None else error}   {verdict}"
     print(text, flush=True)
 
 
 def main(runs: int) -> None:
-    """All rows."""
+    """Print all rows of the table."""
     for (env, prior), reference in SBOSS_ROWS.items():
         planner = SBOSS(n_models=8 if env == "chain" else 2, delta=3.0)
         compare(env, prior, planner, 10 if (env, prior) == ("grid10", "flat") else runs, reference)

@@ -1,36 +1,35 @@
-"""Total rewards of BAMCP and BFS3 against what Guez's C++ programs earn with the same priors and parameters.
+"""Compare total rewards of BAMCP and BFS3 with those of Guez's C++ programs, for the same priors and parameters.
 
 Run it as ``python benchmarks/rewards_trees.py [runs]``. "flat" is Dirichlet(1/S), "sparse" SparseDirichlet(0.2, 2);
-γ = 0.95, rewards known. The reference is mean ± standard error as measured on the C++ programs; "z" is the difference
-in standard errors of both. BFS3's "sims" are divided by C there (see bench_trees.py). BAMCP on the sparse prior is
-bimodal, in both programs: it can lock onto the small loop, or onto a part of the grid, so look at the median, too.
+γ = 0.95, rewards known. The reference is mean ± standard error as measured with the C++ programs; "z" is the difference
+in standard errors of both. BFS3's "sims" are divided by C there (see bench_trees.py). BAMCP with the sparse prior has a
+bimodal distribution of rewards in both programs, since it can stay in the small loop or in a part of the grid; compare
+the medians, too.
 """
 
 from __future__ import annotations
 
-import math
 import sys
 from dataclasses import dataclass
 
 import numpy as np
+from common import compare_means, run_planner
 
-import bamdp
-from bamdp.planners.bamcp import BAMCP
-from bamdp.planners.base import Planner
-from bamdp.planners.bfs3 import BFS3
-from bamdp.runs import Setting, run_many
+from bamdp import BAMCP, BFS3, Planner
+
+SHOWN = ("n_simulations", "n_successors", "n_trajectories", "depth")
 
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison."""
+    """One comparison with a reference."""
 
     env: str
     prior: str
     planner: Planner
     reference: float
     error: float
-    share: float = 1.0  # of the runs asked for: some are dear
+    share: float = 1.0  # of the requested runs: some are expensive
 
 
 ROWS = (
@@ -47,30 +46,16 @@ ROWS = (
 
 
 def compare(row: Row, runs: int) -> None:
-    """Live through the runs and print a line."""
-    world = bamdp.make_env(row.env)
-    flat, sparse = bamdp.Dirichlet(alpha=1.0 / world.n_states), bamdp.SparseDirichlet(alpha=0.2, beta=2.0)
-    setting = Setting(
-        env=row.env,
-        planner=row.planner,
-        prior=flat if row.prior == "flat" else sparse,
-        rewards=bamdp.KnownRewards(world.rewards),
-        discount=0.95,
-        steps=world.horizon,
-    )
-    batch = run_many(setting, max(2, round(runs * row.share)))
-    z = (batch.mean - row.reference) / math.hypot(batch.standard_error, row.error)
+    """Run a planner and print one row of the table."""
+    batch = run_planner(row.env, row.planner, row.prior, max(2, round(runs * row.share)))
     ms = np.mean([run.ms_per_step for run in batch.runs])
     size = ", ".join(f"{name}={value}" for name, value in row.planner.parameters().items() if name in SHOWN)
     print(
         f"{row.env:11} {row.prior:6} {type(row.planner).__name__:5} {size:50} {len(batch.runs):3} runs "
         f"{batch.mean:6.1f} ± {batch.standard_error:4.1f} (median {np.median(batch.totals):5.1f}), {ms:6.2f} ms/step"
-        f"   C++ {row.reference:6.1f} ± {row.error:4.1f}   z {z:+.1f} {'ok' if z > -3.0 else 'WORSE'}",
+        f"   C++ {row.reference:6.1f} ± {row.error:4.1f}   {compare_means(batch, row.reference, row.error)}",
         flush=True,
     )
-
-
-SHOWN = ("n_simulations", "n_successors", "n_trajectories", "depth")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What an agent believes of a grid, and how sure it is, after 0, 100 and 1000 steps.
+"""Draw what an agent believes about a grid, and how certain it is, after 0, 100 and 1000 steps.
 
 Above: the probability that "right" leads right, for every cell. Below: how much two models drawn from the belief
 disagree there (L1 distance of the row, mean over pairs), which is what makes Thompson sampling explore. Run it as
@@ -22,7 +22,7 @@ STEPS, SIZE, RIGHT, PAIRS = (0, 100, 1000), 5, 1, 30
 
 
 def look(belief: bamdp.Belief, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """(probability of going right, disagreement), both ``[x, y]``."""
+    """Return (probability of going right, disagreement), both ``[x, y]``."""
     cells = np.arange(SIZE * SIZE)
     goes = np.array([belief.predictive(s, RIGHT)[min(s + SIZE, SIZE * SIZE - 1)] for s in cells])
     pairs = [(belief.sample(rng).dense(), belief.sample(rng).dense()) for _ in range(PAIRS)]
@@ -31,7 +31,7 @@ def look(belief: bamdp.Belief, rng: np.random.Generator) -> tuple[np.ndarray, np
 
 
 def main(path: str = "belief-map.png") -> list[tuple[np.ndarray, np.ndarray]]:
-    """Draw the picture; returns what it shows."""
+    """Draw the figure and return its data."""
     env = bamdp.make_env("grid5")
     agent = bamdp.Agent(
         bamdp.DSS(n_policies=2, n_samples=2, n_steps=25),

@@ -1,7 +1,9 @@
-"""A policy generator of your own: DSS with policies that are optimal, and with some that see three steps.
+"""A policy generator of your own: DSS with optimal policies, and with policies that look three steps ahead.
 
-Any function ``(mdp, discount) -> policy`` will do. Policy iteration in Python does what the compiled one does, step by
-step, only slower: their curves are one. Run it as ``python examples/compare_generators.py [picture.png]``.
+Any function ``(mdp, discount) -> policy`` can be used. Policy iteration in Python does exactly what the
+compiled one does, only slower: their curves are identical.
+
+Run it as ``python examples/compare_generators.py [picture.png]``.
 """
 
 from __future__ import annotations
@@ -16,12 +18,12 @@ from bamdp.lab import figures
 
 
 def optimal(mdp: bamdp.FiniteMDP, discount: float) -> np.ndarray:
-    """Policy iteration, as DSS(generator="pi") has it compiled."""
+    """Return the policy of policy iteration, as the compiled DSS(generator="pi") does."""
     return bamdp.policy_iteration(mdp, discount).policy
 
 
 def short_sighted(mdp: bamdp.FiniteMDP, discount: float) -> np.ndarray:
-    """Three sweeps of value iteration: a policy that sees three steps."""
+    """Return the policy after three sweeps of value iteration, which looks three steps ahead."""
     P, R = mdp.dense(), mdp.expected_rewards
     values = np.zeros(mdp.n_states)
     for _ in range(3):
@@ -31,7 +33,7 @@ def short_sighted(mdp: bamdp.FiniteMDP, discount: float) -> np.ndarray:
 
 
 def main(path: str = "compare-generators.png", runs: int = 8, steps: int = 300) -> dict[str, float]:
-    """Draw the picture; returns the mean total of each generator."""
+    """Draw the figure and return the mean total reward of each generator."""
     env = bamdp.make_env("chain")
     curves = {}
     for name, generator in {

@@ -23,7 +23,7 @@ PRIORS = {
 
 
 def main(path: str = "compare-priors.png", runs: int = 20, steps: int = 400) -> dict[str, float]:
-    """Draw the picture; returns the mean total of each prior."""
+    """Draw the figure and return the mean total reward of each prior."""
     env = bamdp.make_env("double_loop")
     curves = {}
     for name, prior in PRIORS.items():

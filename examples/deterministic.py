@@ -1,11 +1,11 @@
-"""A prior of your own: every action has one outcome, nobody knows which, and one look is enough.
+"""A prior of your own: every action has one outcome, which is unknown until it has been observed once.
 
-Each row of the world leads to one state for certain, a priori to any with the same probability. So a row has been
-seen, and is known, or it has not, and all outcomes are equally likely. That is the posterior: one number for each row.
+Each row of the world leads to one state with certainty, a priori to each state with the same probability. So a row has
+been observed, and is known, or it has not, and all outcomes are equally likely. The posterior is one number per row.
 
-This file is what it takes to teach bamdp a prior: the posterior as a NamedTuple of arrays, a declaration of what it
-can do and an implementation of each verb of :mod:`bamdp.beliefs.verbs`, and a :class:`bamdp.Prior` that makes it. It
-must be importable (not the script that is run), so that what is compiled can be kept on disk.
+This file contains all that a new prior needs: the posterior as a NamedTuple of arrays, a declaration of what it can do
+and an implementation of each verb of :mod:`bamdp.beliefs.verbs`, and a :class:`bamdp.Prior` that makes it. It must be
+importable (not the script that is run), so that its compiled code can be cached on disk.
 """
 
 from __future__ import annotations

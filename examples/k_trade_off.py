@@ -18,14 +18,17 @@ N, M, K, DISCOUNT = 4, 2000, 6, 0.6
 
 
 def main(path: str = "k-trade-off.png") -> tuple[float, float]:
-    """Draw the picture; returns the estimates of ε₀ and C."""
+    """Draw the figure and return the estimates of ε₀ and C."""
     rows = np.array([[[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]]] * 3)
     belief = bamdp.Dirichlet(alpha=500 * rows).belief(3, 2, rewards=[0.0, 0.3, 1.0])
     c = theory.estimate_c(belief, pairs=100, rng=0).mean
     epsilon0 = theory.estimate_epsilon0(belief, 0, DISCOUNT, n_steps=K, episodes=5, rng=0).epsilon0
     panels = {
-        name: partial(bound.loss_bound, N, M, discount=DISCOUNT, c=c, epsilon0=epsilon0)
-        for name, bound in (("Theorem 1, as printed", theory.printed), ("mended", theory.mended))
+        title: partial(bound, N, M, discount=DISCOUNT, c=c, epsilon0=epsilon0)
+        for title, bound in (
+            ("Theorem 1, as printed", theory.printed_loss_bound),
+            ("mended", theory.mended_loss_bound),
+        )
     }
     note = f"N={N}, M={M}, γ={DISCOUNT}, a belief with 500 observations of each row: ε₀={epsilon0:.2f}, C={c:.2f}"
     trade_off(path, panels, K, note=note)

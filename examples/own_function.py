@@ -10,7 +10,7 @@ import bamdp
 
 
 def day(stock: int, order: int, rng: np.random.Generator) -> tuple[int, float, bool]:
-    """One day: (stock of the next morning, profit, never the end)."""
+    """Simulate one day; return (stock of the next morning, profit, False since it never ends)."""
     goods = min(stock + order, 5)
     sold = min(int(rng.poisson(1.5)), goods)
     return goods - sold, 1.0 * sold - 0.4 * order - 0.05 * goods, False
@@ -32,7 +32,7 @@ def main() -> None:
         run = bamdp.simulate(agent, shop, steps=1500, seed=0)
         profits[type(planner).__name__] = run.rewards[-500:].mean()
     for name, profit in profits.items():
-        print(f"{name}: {profit:.2f} a day, in the last 500 days")
+        print(f"{name}: {profit:.2f} per day, in the last 500 days")
     orders = [agent.plan(stock).action for stock in range(6)]
     print("orders with 0 to 5 in stock:", orders)
 

@@ -1,8 +1,8 @@
 """A policy generator of your own for DSS: cautious policies that plan for a nearer future than the agent does.
 
-DSS makes a policy of every sampled model. How is up to you: by a function in plain Python, quick to write, or by one
-that is compiled and some 20 times faster. (What is defined in the script itself is compiled anew each time; in a module
-that you import, it is kept on disk.) Run: python examples/own_generator.py
+DSS computes a policy for every sampled model, by a function in plain Python, which is quick to write, or by one that is
+compiled and some 20 times faster. (A function that is defined in the script itself is compiled each time; in a module
+that you import, it is cached on disk.) Run: python examples/own_generator.py
 """
 
 from dataclasses import dataclass
@@ -14,19 +14,19 @@ import bamdp
 
 
 def nearsighted(mdp: bamdp.FiniteMDP, discount: float) -> np.ndarray:
-    """In plain Python: from a model to an action for every state, as if the future were worth half as much."""
+    """Return an action for every state of a model, in plain Python, with half the discount."""
     return bamdp.value_iteration(mdp, 0.5 * discount, tol=1e-3).policy
 
 
 class NearsightedState(NamedTuple):
-    """What compiled code is told of the generator."""
+    """The parameters of the generator that compiled code reads."""
 
     sweeps: int
 
 
 @dataclass(frozen=True)
 class Nearsighted(bamdp.Generator):
-    """The same, compiled: a few sweeps of value iteration, from nothing."""
+    """The same, compiled: a few sweeps of value iteration from zero."""
 
     sweeps: int = 10
 
@@ -70,7 +70,7 @@ def main() -> None:
         )
         run = bamdp.simulate(agent, env, steps=200, seed=0)
         name = generator if isinstance(generator, str) else getattr(generator, "__name__", "compiled")
-        print(f"{name}: {run.total_reward:.1f} in 200 steps, {run.ms_per_step:.2f} ms a step")
+        print(f"{name}: {run.total_reward:.1f} in 200 steps, {run.ms_per_step:.2f} ms per step")
 
 
 if __name__ == "__main__":

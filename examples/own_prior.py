@@ -1,7 +1,7 @@
-"""A prior of your own: on a grid one comes to a neighbouring square, or is put back to the start.
+"""A prior of your own: on a grid, an action leads to a neighbouring square or back to the start.
 
-A prior is a few parameters and the posterior before any data. Here that is a Dirichlet on the neighbours, of which
-everything else, down to compiled planning, is had for nothing. Run: python examples/own_prior.py
+A prior is a few parameters and the posterior before any data. Here that is a Dirichlet on the neighbours; everything
+else, including compiled planning, needs no further code. Run: python examples/own_prior.py
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Neighbours(bamdp.Prior):
     def state(self, n_states, n_actions):
         size = round(n_states**0.5)
         if size * size != n_states:
-            raise ValueError(f"Neighbours is for square grids, and {n_states} states are none")
+            raise ValueError(f"Neighbours is for square grids, which {n_states} states are not")
         column, row = np.divmod(np.arange(n_states), size)
         distance = abs(column[:, None] - column) + abs(row[:, None] - row)
         counts = np.where(distance <= 1, self.alpha, 0.0)

@@ -1,7 +1,7 @@
 """A decision with its evidence: the candidates of a DSS plan, with few samples and with many.
 
-Each dot is a policy of a sampled model, tried M times; its colour is the action that it begins with. With few samples
-the winner owes its place to luck. Run it as ``python examples/plan_candidates.py [picture.png]``.
+Each dot is a policy of a sampled model, simulated M times; its colour is its first action. With few samples the best
+candidate is the best by chance. Run it as ``python examples/plan_candidates.py [picture.png]``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ACTIONS = ("up", "right", "down", "left")
 
 
 def main(path: str = "plan-candidates.png") -> list[bamdp.Plan]:
-    """Draw the picture; returns the plans."""
+    """Draw the figure and return the plans."""
     env = bamdp.make_env("grid5")
     world = {"rewards": env.rewards, "n_states": env.n_states, "n_actions": env.n_actions, "discount": 0.95}
     prior = bamdp.SparseDirichlet(alpha=0.2, beta=6.0)

@@ -1,4 +1,4 @@
-"""Stop today, go on tomorrow: an agent as it was, or only what it believes, with another planner.
+"""Save and resume: the whole agent, or only its belief, with another planner.
 
 Run: python examples/save_and_resume.py
 """

@@ -1,6 +1,6 @@
-"""Acting under a budget of time for each step: as many simulations as fit into 5 milliseconds.
+"""Act with a time limit per step: as many simulations as fit into 5 milliseconds.
 
-Plans then depend on the machine and on what else it does, so a plan says that it is not reproducible.
+Plans then depend on the machine and its load, so each plan states that it is not reproducible.
 Run: python examples/time_budget.py
 """
 
@@ -21,19 +21,21 @@ def main() -> None:
         seed=0,
     )
     state = env.reset(seed=0)
-    agent.plan(state)  # the first plan compiles, or loads what was compiled
+    agent.plan(state)  # the first plan compiles, or loads from the cache
     total, longest, simulations = 0.0, 0.0, []
     for _ in range(100):
         begin = time.perf_counter()
         plan = agent.plan(state)
         longest = max(longest, time.perf_counter() - begin)
         simulations.append(plan.details["simulations"])
-        after, reward, terminated = env.step(plan.action)
-        agent.observe(state, plan.action, reward, after, terminated)
+        next_state, reward, terminated = env.step(plan.action)
+        agent.observe(state, plan.action, reward, next_state, terminated)
         total += reward
-        state = after
+        state = next_state
     print(f"reward {total:.1f} in 100 steps; longest plan {1e3 * longest:.1f} ms")
-    print(f"simulations a plan: {min(simulations)} to {max(simulations)}; reproducible: {plan.reproducible}")
+    print(
+        f"simulations per plan: {min(simulations)} to {max(simulations)}; reproducible: {plan.reproducible}"
+    )
 
 
 if __name__ == "__main__":

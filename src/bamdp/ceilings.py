@@ -17,7 +17,7 @@ from bamdp import _checks
 from bamdp.envs import Environment
 from bamdp.mdp import FiniteMDP, gain, policy_iteration, total_reward
 from bamdp.mdp.evaluation import named_policy
-from bamdp.mdp.files import check_start
+from bamdp.mdp.model import check_start
 from bamdp.mdp.solution import chain_of, q_table
 
 

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from bamdp.cli import main
-from bamdp.theory import k_rule, mended, printed
+from bamdp.theory import k_rule, mended_loss_bound, printed_loss_bound
 
 PAPER = "theory --n-policies 4 --n-samples 4 --n-steps 18 --discount 0.95"
 
@@ -69,8 +69,8 @@ def test_json_has_what_the_functions_say(capsys):
     assert main(command.split()) == 0
     found = json.loads(capsys.readouterr().out)
     belief = {"epsilon0": 0.2, "c": 0.1, "delta": 0.1}
-    for name, which in (("printed", printed), ("mended", mended)):
-        bound = which.loss_bound(4, 4, 18, 0.95, n_stages=2, reward_range=3.0, **belief)
+    for name, loss_bound in (("printed", printed_loss_bound), ("mended", mended_loss_bound)):
+        bound = loss_bound(4, 4, 18, 0.95, n_stages=2, reward_range=3.0, **belief)
         assert found[name] == {
             "terms": dict(bound.terms),
             "total": bound.total,

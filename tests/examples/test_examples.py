@@ -68,5 +68,5 @@ def test_saving_and_resuming(capsys):
 
 def test_a_time_budget(capsys):
     out = printed("time_budget", capsys)
-    assert numbers("simulations a plan: #", out)[0] >= 16
+    assert numbers("simulations per plan: #", out)[0] >= 16
     assert "reproducible: False" in out

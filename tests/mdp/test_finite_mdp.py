@@ -12,7 +12,6 @@ from mdp_models import random_mdp, with_background
 import bamdp
 from bamdp._kernels.rows import Rows, Space
 from bamdp.mdp import FiniteMDP, load_model
-from bamdp.mdp.files import from_arrays, to_arrays
 
 P = np.array([[[0.5, 0.5, 0], [0, 0, 1.0]], [[1, 0, 0], [0.2, 0.3, 0.5]], [[0, 1, 0], [0, 0, 1]]])
 R = np.arange(6.0).reshape(3, 2)
@@ -299,9 +298,9 @@ def test_a_damaged_model_file_is_refused_or_whole(tmp_path):
 @pytest.mark.parametrize("name", ["indptr", "next_states"])
 @pytest.mark.parametrize("wrong", [lambda x: x + 0.6, lambda x: x[0]])
 def test_indices_of_a_model_file_must_be_whole_numbers(name, wrong):
-    arrays = to_arrays(FiniteMDP([[[0.5, 0.5]], [[0.0, 1.0]]], [0.0, 1.0]))
+    arrays = FiniteMDP([[[0.5, 0.5]], [[0.0, 1.0]]], [0.0, 1.0]).arrays()
     with pytest.raises(ValueError, match=f"{name} must be a vector of whole numbers"):
-        from_arrays({**arrays, name: wrong(arrays[name])})
+        FiniteMDP.from_arrays({**arrays, name: wrong(arrays[name])})
 
 
 def test_rewards_that_are_never_paid_may_be_anything():
@@ -316,13 +315,17 @@ def test_rewards_that_are_never_paid_may_be_anything():
 
 def test_both_kinds_of_file_read_terminal_states_and_masks_alike():
     mdp = FiniteMDP(np.full((3, 2, 3), 1 / 3), [0.0, 1.0, 2.0])
-    arrays = to_arrays(mdp)
+    arrays = mdp.arrays()
     for name in ("terminal", "action_mask"):
         del arrays[name]
-    assert from_arrays(arrays) == mdp
-    assert from_arrays({**arrays, "terminal": np.array([1])}).terminal.tolist() == [False, True, False]
+    assert FiniteMDP.from_arrays(arrays) == mdp
+    assert FiniteMDP.from_arrays({**arrays, "terminal": np.array([1])}).terminal.tolist() == [
+        False,
+        True,
+        False,
+    ]
     with pytest.raises(TypeError, match="action_mask must be bool"):
-        from_arrays({**arrays, "action_mask": np.full((3, 2), 0.5)})
+        FiniteMDP.from_arrays({**arrays, "action_mask": np.full((3, 2), 0.5)})
     for wrong in (0.0, np.zeros(4), np.zeros(0)):
         with pytest.raises(ValueError, match="indptr has 6 rows"):
-            from_arrays({**arrays, "rewards": wrong})
+            FiniteMDP.from_arrays({**arrays, "rewards": wrong})

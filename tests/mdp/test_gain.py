@@ -1,4 +1,4 @@
-"""Average reward a step: closed forms, the paper's worlds, stationary distributions, multichain errors."""
+"""Average reward per step: closed forms, the paper's worlds, stationary distributions, multichain errors."""
 
 import itertools
 
@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from mdp_models import chain, double_loop, grid, random_mdp, with_background
 
 from bamdp.mdp import FiniteMDP, gain, policy_iteration, uniform_policy
-from bamdp.mdp.linear import chain_bias
-from bamdp.mdp.structure import end_components
+from bamdp.mdp.average import chain_bias, end_components
 
 
 @pytest.mark.parametrize(
@@ -106,8 +105,8 @@ def test_slow_mixing_is_an_error_with_its_bounds():
 
 
 def test_a_long_corridor_is_not_taken_for_two_worlds(monkeypatch):
-    """Values cross about half a state a sweep: at first nothing is seen to change at the far end."""
-    monkeypatch.setattr("bamdp.mdp.average._CHUNK", 64)
+    """Values cross about half a state per sweep: at first nothing is seen to change at the far end."""
+    monkeypatch.setattr("bamdp.mdp.average._SWEEPS_PER_CHECK", 64)
     n = 300
     p = np.zeros((n, 2, n))
     p[np.arange(n), 0, np.minimum(np.arange(n) + 1, n - 1)] = 1.0

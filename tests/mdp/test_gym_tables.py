@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bamdp.mdp import FiniteMDP, policy_iteration, tables
+from bamdp.mdp import FiniteMDP, build, policy_iteration
 
 
 def lake():
@@ -43,7 +43,7 @@ def test_rewards_that_depend_on_the_next_state_are_kept_by_next_state():
 def test_rewards_are_expected_when_they_do_not_or_when_that_would_be_large(monkeypatch):
     plain = {0: {0: [(0.3, 0, 0.1, False), (0.7, 1, 0.1, False)]}, 1: {0: [(1.0, 0, 5.0, False)]}}
     np.testing.assert_array_equal(FiniteMDP(plain).rewards, [[0.1], [5.0]])
-    monkeypatch.setattr(tables, "DENSE_REWARDS", 10)
+    monkeypatch.setattr(build, "DENSE_REWARDS", 10)
     assert FiniteMDP(lake()).rewards.shape == (4, 2)
     assert FiniteMDP(lake()).rewards[1, 1] == 0.5
 

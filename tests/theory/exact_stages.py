@@ -71,7 +71,7 @@ class World:
         return combine(w, Q)
 
     def best_markov(self, w, s, K, H):
-        """The best policy that decides once a stage on a K-step Markov policy, which may depend on time."""
+        """The best policy that decides once per stage on a K-step Markov policy, which may depend on time."""
         if H == 0:
             return 0.0
         single = list(itertools.product(range(self.A), repeat=self.S))

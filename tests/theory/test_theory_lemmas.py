@@ -10,7 +10,19 @@ import pytest
 from exact_stages import near, one_of_two_arms, thompson, worst_stationary
 
 import bamdp
-from bamdp.theory import bayes_loss, dss_calls, k_rule, mended, printed
+from bamdp.theory import (
+    bayes_loss,
+    dss_calls,
+    k_rule,
+    mended_anytime_error,
+    mended_loss_bound,
+    mended_sampling_error,
+    mended_thompson_error,
+    printed_anytime_error,
+    printed_loss_bound,
+    printed_sampling_error,
+    printed_thompson_error,
+)
 
 
 def decayed(changes):
@@ -24,7 +36,7 @@ def test_holding_markov_policies_costs_no_more_than_the_mended_lemma_1(seed, K):
     world = near(seed, n_models=3, spread=0.05, discount=0.5)
     H = 2
     epsilon0 = decayed(world.changes(world.prior, 1, K, H))
-    bound = mended.anytime_error(K, 0.5, epsilon0)
+    bound = mended_anytime_error(K, 0.5, epsilon0)
     best = world.bayes_optimal(world.prior, 1, K * H)
     loss = best - world.best_markov(world.prior, 1, K, H)
     assert -1e-12 <= loss <= bound < 0.25 * best
@@ -50,8 +62,8 @@ def test_lemma_1_as_printed_is_false():
                 first + sum(0.5**t for t in range(5, 10))
             )
         loss = best - staged
-        assert loss > printed.anytime_error(K, 0.5, epsilon0)
-        assert loss <= mended.anytime_error(K, 0.5, epsilon0)
+        assert loss > printed_anytime_error(K, 0.5, epsilon0)
+        assert loss <= mended_anytime_error(K, 0.5, epsilon0)
 
 
 @pytest.mark.parametrize("K", [4, 6])
@@ -61,7 +73,7 @@ def test_thompson_sampling_loses_no_more_than_lemma_2(seed, K):
     C = world.disagreement()
     best = world.bayes_optimal(world.prior, 1, K)  # of one stage; what is beyond is worth 2 γ^K at most
     loss = best - world.staged(world.prior, 1, K, 1, thompson(world))
-    tight, loose = mended.thompson_error(K, 0.4, C), printed.thompson_error(K, 0.4, C)
+    tight, loose = mended_thompson_error(K, 0.4, C), printed_thompson_error(K, 0.4, C)
     assert -1e-12 <= loss <= tight <= loose
     assert tight < 0.5 * best
     if len(set(world.optimal_policies())) > 1:
@@ -85,7 +97,7 @@ def test_lemma_2_values_a_policy_in_its_own_model_and_so_proves_nothing_about_c(
     as_written = sum(w[i] * w[j] * (own[i] - own[j]) for i in range(3) for j in range(3))
     as_meant = sum(w[i] * w[j] * (value[i, i] - value[i, j]) for i in range(3) for j in range(3))
     assert abs(as_written) < 1e-12
-    assert 1e-3 < as_meant <= mended.thompson_error(K, 0.5, world.disagreement())
+    assert 1e-3 < as_meant <= mended_thompson_error(K, 0.5, world.disagreement())
 
 
 def test_theorem_1_as_printed_is_false_for_assumption_2_as_printed():
@@ -96,9 +108,9 @@ def test_theorem_1_as_printed_is_false_for_assumption_2_as_printed():
     best = sum(discount**j / (1 - discount) / L for j in range(1, L + 1))  # try one after the other
     first = sum(discount**t for t in range(1, K)) / L  # a constant action, as long as it is held
     loss = best - (first + discount**K / (1 - discount))  # at least, whatever comes later
-    bound = printed.loss_bound(10**12, 1, K, discount, epsilon0=2.0, c=C)
+    bound = printed_loss_bound(10**12, 1, K, discount, epsilon0=2.0, c=C)
     assert loss > 3 * bound.total
-    assert loss < mended.loss_bound(10**12, 10**12, K, discount, c=expected).total
+    assert loss < mended_loss_bound(10**12, 10**12, K, discount, c=expected).total
 
 
 def lottery(n_policies, n_samples, rare):
@@ -115,16 +127,16 @@ def lottery(n_policies, n_samples, rare):
 
 
 def test_theorem_1_as_printed_is_false_when_each_policy_is_tried_once():
-    # M = 1: of 50 000 candidates some 50 gamble, a few of those are lucky, and the luckiest is chosen.
+    # M = 1: of 50 000 candidates some 50 gamble, a few of those have a high return by chance, the highest is chosen.
     N, rare = 50_000, 1e-3
     expected = 2 * rare * (1 - rare) * 1.8  # E D
-    bound = printed.loss_bound(N, 1, 10, 0.5, epsilon0=2.0, c=expected, delta=0.01)
+    bound = printed_loss_bound(N, 1, 10, 0.5, epsilon0=2.0, c=expected, delta=0.01)
     exact = {}
     losses = bayes_loss(lottery(N, 1, rare), 8, runs=10, exact=exact).losses
     assert (losses > 2 * bound.total).mean() > 0.9  # it promises 99 % below
     # Many samples of each, and all is well: the term that is missing is the one with M in it.
     few = bayes_loss(lottery(200, 300, rare), 8, runs=20, exact=exact)
-    assert few.mean <= mended.loss_bound(200, 300, 10, 0.5, c=expected).total < 0.6
+    assert few.mean <= mended_loss_bound(200, 300, 10, 0.5, c=expected).total < 0.6
 
 
 @pytest.mark.parametrize(("N", "M", "H"), [(2, 64, 1), (8, 400, 1), (3, 30, 2)])
@@ -147,7 +159,7 @@ def test_sampling_costs_no_more_than_its_term(N, M, H):
             planner, prior=prior, n_states=2, n_actions=2, discount=discount, seed=seed
         )
         value[planner.n_policies] = bayes_loss(make, 4, runs=200)
-    term = mended.sampling_error(N, M, discount, K, H)
+    term = mended_sampling_error(N, M, discount, K, H)
     noise = 4 * np.hypot(value[N].standard_error, value[1].standard_error)
     assert value[N].mean - value[1].mean <= term + noise
     assert term < (1.0 if H == 1 else 2.0)  # of 2
@@ -172,7 +184,7 @@ def test_the_whole_bound_holds_where_it_says_something_and_a_broken_planner_viol
     planner = bamdp.DSS(n_policies=N, n_samples=M, n_steps=K, replan_every=K)
     make = concentrated(planner)
     c = bamdp.theory.estimate_c(make(0).belief, pairs=300, rng=0)
-    bound = mended.loss_bound(N, M, K, 0.5, c=c.mean + 4 * c.standard_error)
+    bound = mended_loss_bound(N, M, K, 0.5, c=c.mean + 4 * c.standard_error)
     assert not bound.vacuous
     exact = {}
     loss = bayes_loss(make, 6, runs=30, exact=exact)
@@ -191,16 +203,16 @@ def test_the_union_bound_is_over_nodes_not_samples():
     # ln(n/δ): for one stage there is one node and less to pay than printed; for two there are 1 + NM.
     one, two = dss_calls(4, 4, 18).nodes, dss_calls(4, 4, 18, 2).nodes
     assert (one, two) == (1, 17)
-    as_printed = printed.sampling_error(4, 4, 0.95)
-    assert printed.sampling_error(4, one, 0.95) < as_printed < printed.sampling_error(4, two, 0.95)
+    as_printed = printed_sampling_error(4, 4, 0.95)
+    assert printed_sampling_error(4, one, 0.95) < as_printed < printed_sampling_error(4, two, 0.95)
 
 
 def test_the_paper_s_own_parameters_are_vacuous_even_for_a_belief_without_doubt():
     appendix = {"chain": (4, 4, 5, 2), "double_loop": (4, 4, 18, 2), "grid5": (2, 2, 25, 1)}
     appendix |= {"grid10": (2, 2, 100, 2), "maze": (4, 2, 100, 1)}
     for N, M, K, H in appendix.values():
-        assert mended.loss_bound(N, M, K, 0.95, n_stages=H).vacuous
+        assert mended_loss_bound(N, M, K, 0.95, n_stages=H).vacuous
         assert not k_rule(N, M, 0.95, epsilon0=0.05, c=0.05).satisfiable
     for name in ("chain", "double_loop", "grid5"):  # longer stages escape, if ε₀ = C = 0
         N, M, K, H = appendix[name]
-        assert printed.loss_bound(N, M, K, 0.95, n_stages=H).vacuous
+        assert printed_loss_bound(N, M, K, 0.95, n_stages=H).vacuous

@@ -17,15 +17,15 @@ SPEC.loader.exec_module(study)
 ROWS = study.read(ROOT / "docs" / "data" / "bayes-losses.csv")
 
 
-def kept(**wanted):
-    return sorted((r for r in ROWS if all(r[k] == v for k, v in wanted.items())), key=lambda r: r["x"])
+def select_rows(**values):
+    return sorted((r for r in ROWS if all(r[k] == v for k, v in values.items())), key=lambda r: r["x"])
 
 
 @pytest.mark.parametrize("label", ["Thompson sampling", "Bayes-greedy"])
 def test_the_data_can_be_made_again(label):
     # The same seeds on another machine may round otherwise: 5 s.e. of the difference.
     planner = {"Thompson sampling": bamdp.ThompsonSampling(), "Bayes-greedy": bamdp.BayesGreedy()}[label]
-    (old,) = kept(panel="calls", world="bandit", planner=label)
+    (old,) = select_rows(panel="calls", world="bandit", planner=label)
     world = study.WORLDS["bandit"]
     new = study.row("calls", "bandit", label, 0, 0, planner, world, {}, old["c"], runs=int(old["runs"]))
     assert float(new["value"]) == pytest.approx(old["value"])
@@ -33,9 +33,9 @@ def test_the_data_can_be_made_again(label):
 
 
 def test_every_case_is_in_the_data():
-    wanted = {(panel, world, label, float(x)) for panel, world, label, x, _, _ in study.cases()}
-    assert wanted <= {(r["panel"], r["world"], r["planner"], r["x"]) for r in ROWS}
-    assert len(kept(panel="learned")) == len(study.LEARNED)
+    cases = {(panel, world, label, float(x)) for panel, world, label, x, _, _ in study.cases()}
+    assert cases <= {(r["panel"], r["world"], r["planner"], r["x"]) for r in ROWS}
+    assert len(select_rows(panel="learned")) == len(study.LEARNED)
 
 
 def test_every_measured_loss_is_below_the_mended_bound():
@@ -44,9 +44,9 @@ def test_every_measured_loss_is_below_the_mended_bound():
 
 def test_more_policies_lose_less_and_one_is_thompson_sampling():
     for world in study.WORLDS:
-        sweep = kept(panel="n_policies", world=world)
+        sweep = select_rows(panel="n_policies", world=world)
         assert sweep[-1]["loss"] < 0.2 * sweep[0]["loss"]
-        (thompson,) = kept(panel="calls", world=world, planner="Thompson sampling")
+        (thompson,) = select_rows(panel="calls", world=world, planner="Thompson sampling")
         noise = 4 * np.hypot(sweep[0]["se"], thompson["se"])
         assert abs(sweep[0]["loss"] - thompson["loss"]) < noise
 

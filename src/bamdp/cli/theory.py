@@ -14,7 +14,7 @@ import bamdp
 from bamdp import _checks, theory
 from bamdp.cli import console
 from bamdp.registry import make_prior, make_rewards
-from bamdp.theory.bound import Bound
+from bamdp.theory.bounds import Bound
 
 FORMATS = (".png", ".svg", ".pdf")
 TERMS = {
@@ -61,7 +61,7 @@ def do(given: argparse.Namespace) -> int:
         raise ValueError(f"--output must end in .png, .svg or .pdf, got {given.output!r}")
     with console.compiling():
         at = _read(given)
-    printed, mended = at.bound(theory.printed.loss_bound), at.bound(theory.mended.loss_bound)
+    printed, mended = at.bound(theory.printed_loss_bound), at.bound(theory.mended_loss_bound)
     if given.json:
         console.print_json(_as_json(at, printed, mended))
     else:
@@ -154,8 +154,8 @@ def _print_trade_off(at: Given) -> None:
     """A row for some K, with a bar of the mended bound."""
     K = at.sizes["n_steps"]
     shown = sorted({1, 2, 5, 10, 20, 50, 100, 200, 500, K} & set(range(1, 1 + max(20, 4 * K))))
-    printed = {k: at.bound(theory.printed.loss_bound, k) for k in shown}
-    mended = {k: at.bound(theory.mended.loss_bound, k) for k in shown}
+    printed = {k: at.bound(theory.printed_loss_bound, k) for k in shown}
+    mended = {k: at.bound(theory.mended_loss_bound, k) for k in shown}
     longest = max(bound.total for bound in mended.values())
     rows = []
     for k in shown:
@@ -172,8 +172,8 @@ def _draw(at: Given, output: Path) -> None:
     from bamdp.theory.figure import trade_off
 
     panels = {
-        "Theorem 1, as printed": partial(at.bound, theory.printed.loss_bound),
-        "mended": partial(at.bound, theory.mended.loss_bound),
+        "Theorem 1, as printed": partial(at.bound, theory.printed_loss_bound),
+        "mended": partial(at.bound, theory.mended_loss_bound),
     }
     trade_off(output, panels, at.sizes["n_steps"], note=str(at))
     console.note(f"trade-off in K: {output}")

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from bamdp import _checks
 from bamdp.envs._layout import Layout, circle_layout
 from bamdp.mdp import FiniteMDP
-from bamdp.mdp.files import check_start
+from bamdp.mdp.model import check_start
 
 _BLOCK = 512  # uniforms are drawn this many at a time; the stream does not depend on it
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from bamdp import _checks
-from bamdp._serial import known
+from bamdp._serial import saveable
 
 MANY = 20_000  # observations that are numbered ahead of time, at most
 Form = tuple[Any, ...]
@@ -119,7 +119,7 @@ def element(form: Form, number: int) -> Any:
     return (digits + np.array(form[3], np.int64)).reshape(form[1])
 
 
-@known
+@saveable
 @dataclass
 class Numbering:
     """Observations as numbers: ahead of time by their form, or as they appear where there is none."""

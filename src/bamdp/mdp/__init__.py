@@ -1,9 +1,8 @@
-"""Known models and their solvers."""
+"""Known models (:class:`FiniteMDP`) and their solvers."""
 
 from bamdp.mdp.average import Gain, gain
 from bamdp.mdp.evaluation import evaluate_policy, total_reward, uniform_policy
-from bamdp.mdp.files import load_model
-from bamdp.mdp.model import FiniteMDP
+from bamdp.mdp.model import FiniteMDP, load_model
 from bamdp.mdp.rtdp import rtdp
 from bamdp.mdp.solution import Solution
 from bamdp.mdp.solvers import policy_iteration, value_iteration

@@ -1,4 +1,4 @@
-"""The optimal average reward a step, with proof: relative value iteration.
+"""The optimal average reward per step, with proof: relative value iteration.
 
 For any V let δ(s) = max_a [r(s,a) + Σ p(s'|s,a) V(s')] − V(s). Since the optimal total of n steps is monotone
 in what follows them, V + n min δ ≤ Tⁿ V ≤ V + n max δ, so that (Odoni 1969)
@@ -10,11 +10,15 @@ the half step is the aperiodicity transformation (Schweitzer 1971), without whic
 cycle. It stops when max δ − min δ ≤ tol (or rounding dominates), and the bounds are then taken from one more
 sweep, widened for rounding and for rows that do not quite sum to 1.
 
-Terminal states are taken as absorbing without reward. If the gain depends on the state (a multichain model,
+Terminal states are treated as absorbing without reward. If the gain depends on the state (a multichain model,
 or a terminal state that is not worth reaching), δ tends to g(s) and its spread stays: that is an error, which
-names two states. A model that mixes slowly may look so for a while; where one can only come to stay in one part of it
-(:mod:`bamdp.mdp.structure`) it is not taken for that, and the values of the present policy are put in the place of V:
-a step of policy iteration, after which the sweeps go on.
+names two states. A model that mixes slowly may look so for a while. It is recognised by its end components: if there
+is only one, the values of the present policy replace V, which is a step of policy iteration, and the sweeps go on.
+
+**End components.** An end component is a set of states, with one or more actions in each, that these actions never
+leave and within which they lead from every state to every other. Under any policy, a run ends up in one of them with
+probability 1 (de Alfaro 1997). If there is only one maximal one, the model is weakly communicating, and its optimal
+gain is the same from every state.
 """
 
 from __future__ import annotations
@@ -23,48 +27,51 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bamdp import _checks
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.rows import Rows, Space
 from bamdp._kernels.sweeps import improve
-from bamdp.mdp.linear import chain_bias
+from bamdp.mdp.build import entry_positions, used_rows
 from bamdp.mdp.model import FiniteMDP
 from bamdp.mdp.solution import (
+    DENSE_STATES,
+    DIRECT_STATES,
     chain_of,
     check_model,
     check_policy,
     check_tolerance,
-    greedy,
+    entry_matrix,
+    greedy_actions,
     q_table,
-    rounding,
-    scale_of,
-    slack,
+    rounding_error,
+    row_sum_error,
+    value_scale,
 )
-from bamdp.mdp.structure import end_components
 
-_CHUNK = 4096
-_CROSSING = 8  # sweeps a state after which values have crossed the longest corridor
-_STALLED = 1e-9  # a spread that falls less in a chunk does not fall
+_SWEEPS_PER_CHECK = 4096
+_CROSSING = 8  # sweeps per state after which values have crossed the longest corridor
+_STALLED = 1e-9  # a spread that falls by a smaller share between two checks does not fall
 
 
 @dataclass(frozen=True, eq=False)
 class Gain:
-    """Average reward a step.
+    """The average reward per step of a model or a policy.
 
     Attributes
     ----------
     gain
         The middle of ``bounds``.
     policy
-        A policy that earns it, int ``[S]``, or the one that was given.
+        A policy with this gain, int ``[S]``, or the one that was evaluated.
     bias
         Relative values ``[S]``: g + h(s) = max_a [r(s,a) + Σ p(s'|s,a) h(s')], with h(0) = 0 (h = 0 in
         terminal states, if there are any).
     iterations
-        Sweeps.
+        The number of sweeps.
     bounds
-        Proven: the optimal gain and the policy's (or only the policy's, if one was given) lie between these.
+        Proven: the optimal gain and the policy's (only the policy's, if one was passed) lie between these.
     """
 
     gain: float
@@ -80,7 +87,7 @@ class Gain:
 
 
 def gain(mdp: FiniteMDP, *, policy: Any = None, tol: float = 1e-9, max_sweeps: int = 4_000_000) -> Gain:
-    """The optimal average reward a step, or that of a policy.
+    """Compute the optimal average reward per step, or that of a policy.
 
     Parameters
     ----------
@@ -89,14 +96,21 @@ def gain(mdp: FiniteMDP, *, policy: Any = None, tol: float = 1e-9, max_sweeps: i
     policy
         None for the optimum; else int ``[S]`` or probabilities ``[S, A]``.
     tol
-        Width of the bounds to reach.
+        The width of the bounds to reach.
     max_sweeps
-        RuntimeError if it takes more.
+        The largest number of sweeps.
+
+    Returns
+    -------
+    Gain
+        The gain, with bounds that are proven.
 
     Raises
     ------
     ValueError
         The gain is not the same from every state.
+    RuntimeError
+        ``max_sweeps`` did not suffice.
 
     Examples
     --------
@@ -116,39 +130,41 @@ def gain(mdp: FiniteMDP, *, policy: Any = None, tol: float = 1e-9, max_sweeps: i
         model = chain_of(mdp, policy)
     values, sweeps = _iterate(model, tol, max_sweeps)
     q = q_table(model, 1.0, values)
-    chosen = greedy(q, scale_of(model, values))
-    under = q[np.arange(model.n_states), chosen] - values
-    rho = rounding(model, values) + slack(model) * float(np.abs(values).max())
-    low, high = float(under.min()) - rho, float((q.max(axis=1) - values).max()) + rho
-    return Gain(0.5 * (low + high), chosen if policy is None else policy, values, sweeps, (low, high))
+    greedy = greedy_actions(q, value_scale(model, values))
+    policy_delta = q[np.arange(model.n_states), greedy] - values
+    rho = rounding_error(model, values) + row_sum_error(model) * float(np.abs(values).max())
+    low, high = float(policy_delta.min()) - rho, float((q.max(axis=1) - values).max()) + rho
+    return Gain(0.5 * (low + high), greedy if policy is None else policy, values, sweeps, (low, high))
 
 
 def _iterate(model: FiniteMDP, tol: float, max_sweeps: int) -> tuple[np.ndarray, int]:
-    """(relative values, sweeps) with a spread of δ of at most ``tol``."""
+    """Return (relative values, number of sweeps) with a spread of δ of at most ``tol``."""
     values = np.zeros(model.n_states)
     scratch = np.empty_like(values)
     policy = np.zeros(model.n_states, dtype=np.int64)
     anchored = bool(model.terminal.any())
-    sweeps, last, constant = 0, np.inf, False
+    sweeps, last_spread, one_component = 0, np.inf, False
     while sweeps < max_sweeps:
-        more = min(_CHUNK, max_sweeps - sweeps)
+        chunk = min(_SWEEPS_PER_CHECK, max_sweeps - sweeps)
         done, low, high = relative_sweeps(
-            model.rows, model.space, tol, anchored, more, values, scratch, policy
+            model.rows, model.space, tol, anchored, chunk, values, scratch, policy
         )
         sweeps += done
         spread = high - low
-        if spread <= max(tol, 4.0 * rounding(model, values)):
+        if spread <= max(tol, 4.0 * rounding_error(model, values)):
             return values, sweeps
-        crossed = sweeps >= _CROSSING * model.n_states  # what one end has to say has come to the other
-        stalled = done == _CHUNK and crossed and spread > last * (1.0 - _STALLED)
-        if stalled and not constant:
+
+        # Is the spread stuck although every state has had time to influence every other?
+        crossed = sweeps >= _CROSSING * model.n_states
+        stalled = done == _SWEEPS_PER_CHECK and crossed and spread > last_spread * (1.0 - _STALLED)
+        if stalled and not one_component:
             if end_components(model).max() > 0:
                 raise _not_constant(model, values)
-            constant = True  # it only mixes slowly
+            one_component = True  # the model only mixes slowly
         if stalled and not anchored:
-            found = chain_bias(chain_of(model, policy))  # a step of policy iteration, where it can be made
-            values[:] = values if found is None else found
-        last = spread
+            bias = chain_bias(chain_of(model, policy))  # a step of policy iteration, where it is possible
+            values[:] = values if bias is None else bias
+        last_spread = spread
     raise RuntimeError(
         f"the gain is only known to lie in [{low:.6g}, {high:.6g}] after {sweeps} sweeps; "
         "raise max_sweeps or tol (the model mixes slowly)"
@@ -166,9 +182,9 @@ def relative_sweeps(
     scratch: np.ndarray,
     policy: np.ndarray,
 ) -> tuple[int, float, float]:
-    """Half steps V ← V + δ/2 in place until max δ − min δ ≤ ``tol``; V(0) is kept at 0 unless ``anchored``.
+    """Do half steps V ← V + δ/2 in place until max δ − min δ ≤ ``tol``; V(0) is kept at 0 unless ``anchored``.
 
-    Returns the sweeps done and the last (min δ, max δ), those of ``values`` when it stopped early.
+    Returns the number of sweeps and the last (min δ, max δ), which are those of ``values`` if it stopped early.
     """
     low, high = 0.0, 0.0
     for sweep in range(max_sweeps):
@@ -182,6 +198,7 @@ def relative_sweeps(
 
 
 def _not_constant(model: FiniteMDP, values: np.ndarray) -> ValueError:
+    """Return the error for a gain that depends on the state, with the states of lowest and highest gain."""
     delta = q_table(model, 1.0, values).max(axis=1) - values
     worst, best = int(np.argmin(delta)), int(np.argmax(delta))
     return ValueError(
@@ -189,3 +206,82 @@ def _not_constant(model: FiniteMDP, values: np.ndarray) -> ValueError:
         f"about {delta[best]:.6g} from state {best}; use total_reward with a start state and a horizon, "
         "or a discounted solver"
     )
+
+
+def chain_bias(chain: FiniteMDP) -> NDArray[np.float64] | None:
+    """Compute relative values h, h(0) = 0, of a model with one action: h + g = r + P h.
+
+    The unknown gain g takes the place of h(0) in the linear system.
+
+    Returns
+    -------
+    array or None
+        h, ``[S]``; None if the chain has several closed classes, for which the system has no solution, or is too
+        large.
+    """
+    from scipy.sparse import csc_array, eye_array, hstack
+    from scipy.sparse.linalg import splu
+
+    n = chain.n_states
+    if end_components(chain).max() > 0:
+        return None
+    if n <= DENSE_STATES:
+        matrix = np.eye(n) - chain.dense()[:, 0, :]
+        matrix[:, 0] = 1.0
+        try:
+            values = np.linalg.solve(matrix, chain.rows.reward)
+        except np.linalg.LinAlgError:
+            return None
+    elif n <= DIRECT_STATES and not chain.rows.background.any():
+        rest = (eye_array(n, format="csc") - entry_matrix(chain).tocsc())[:, 1:]
+        try:
+            values = splu(hstack([csc_array(np.ones((n, 1))), rest], format="csc")).solve(chain.rows.reward)
+        except RuntimeError:
+            return None
+    else:
+        return None
+    values[0] = 0.0
+    return values if np.isfinite(values).all() else None
+
+
+def end_components(mdp: FiniteMDP) -> NDArray[np.int64]:
+    """Return the number of the maximal end component of each state, ``[S]``; -1 for states outside all of them.
+
+    A terminal state is an end component of its own.
+
+    Examples
+    --------
+    >>> mdp = FiniteMDP([[[0, 0.5, 0.5]], [[0, 1, 0]], [[0, 0, 1]]], rewards=[0, 1, 2])
+    >>> end_components(mdp)
+    array([-1,  0,  1])
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    n, n_actions = mdp.n_states, mdp.n_actions
+    row, position = entry_positions(mdp.rows.span)
+    positive = mdp.rows.prob[position] > 0.0
+    row, state = row[positive], mdp.rows.index[position][positive].astype(np.int64)
+    source = np.arange(n * n_actions) // n_actions
+    spread = np.flatnonzero(
+        mdp.rows.background > 0.0
+    )  # such rows lead to a hub, node n, which leads everywhere
+    kept = used_rows(mdp.space)
+    while True:
+        # Strongly connected components of the graph of all rows that are kept ...
+        here, to_hub = kept[row], source[spread[kept[spread]]]
+        begin = np.concatenate([source[row[here]], to_hub, np.full(n, n)])
+        end = np.concatenate([state[here], np.full(len(to_hub), n), np.arange(n)])
+        graph = csr_array((np.ones(len(begin), np.int8), (begin, end)), shape=(n + 1, n + 1))
+        component = connected_components(graph, connection="strong")[1][:n]
+        # ... from which rows that can leave their component are removed, until none does.
+        leaving = np.zeros_like(kept)
+        leaving[row[component[source[row]] != component[state]]] = True
+        leaving[spread] |= bool((component != component[0]).any())
+        if not (kept & leaving).any():
+            break
+        kept = kept & ~leaving
+    stays = kept.reshape(n, n_actions).any(axis=1) | mdp.terminal
+    numbers = np.full(n, -1, np.int64)
+    numbers[stays] = np.unique(component[stays], return_inverse=True)[1]
+    return numbers

@@ -1,7 +1,8 @@
-"""What a given policy is worth: discounted for ever, or in total over a finite horizon.
+"""The value of a given policy: discounted over infinitely many steps, or in total over a finite horizon.
 
 The values of π solve V(s) = Σ_a π(a|s) [r(s,a) + γ Σ p(s'|s,a) V(s')], a linear system
-(:mod:`bamdp.mdp.linear`). Totals over T steps come from T backward sweeps with γ = 1, in O(T · entries).
+(:func:`bamdp.mdp.solution.chain_values`). Totals over T steps come from T backward sweeps with γ = 1, in
+O(T · entries).
 """
 
 from __future__ import annotations
@@ -14,24 +15,24 @@ from bamdp import _checks
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.rows import Rows, Space
 from bamdp._kernels.sweeps import improve
-from bamdp.mdp.files import check_start
-from bamdp.mdp.linear import chain_values, residual
-from bamdp.mdp.model import FiniteMDP
+from bamdp.mdp.model import FiniteMDP, check_start
 from bamdp.mdp.solution import (
     Solution,
+    bellman_residual,
     chain_of,
+    chain_values,
     check_model,
     check_policy,
     check_tolerance,
+    discounted_sum,
     q_table,
-    rounding,
-    slack,
-    stretch,
+    rounding_error,
+    row_sum_error,
 )
 
 
 def evaluate_policy(mdp: FiniteMDP, policy: Any, discount: float, *, tol: float | None = None) -> Solution:
-    """The discounted values of a policy.
+    """Compute the discounted values of a policy.
 
     Parameters
     ----------
@@ -42,7 +43,8 @@ def evaluate_policy(mdp: FiniteMDP, policy: Any, discount: float, *, tol: float 
     discount
         γ in [0, 1).
     tol
-        None: exact up to rounding. A number: sweeps until the values are proven within it, for huge models.
+        None for values that are exact up to rounding. A number for sweeps until the values are proven within it,
+        which suits huge models.
 
     Returns
     -------
@@ -62,16 +64,17 @@ def evaluate_policy(mdp: FiniteMDP, policy: Any, discount: float, *, tol: float 
     discount = _checks.discount(discount)
     policy = check_policy(mdp, policy)
     chain = chain_of(mdp, policy)
-    bound = None if tol is None else check_tolerance(tol)
-    values, error = chain_values(chain, discount, np.zeros(mdp.n_states), bound)
-    under = residual(chain, discount, values)
-    rest = float((q_table(mdp, discount, values).max(axis=1) - values).max()) + rounding(mdp, values)
-    loss = stretch(rest, discount, slack(mdp)) + error
-    return Solution(policy, values, 1, float(np.abs(under).max()), error, loss, (mdp, discount))
+    tolerance = None if tol is None else check_tolerance(tol)
+    values, error = chain_values(chain, discount, np.zeros(mdp.n_states), tolerance)
+    residual = float(np.abs(bellman_residual(chain, discount, values)).max())
+    # V* exceeds these values by at most max δ / (1−γ), and these exceed V^π by at most their error.
+    delta = float((q_table(mdp, discount, values).max(axis=1) - values).max()) + rounding_error(mdp, values)
+    loss = discounted_sum(delta, discount, row_sum_error(mdp)) + error
+    return Solution(policy, values, 1, residual, error, loss, (mdp, discount))
 
 
 def total_reward(mdp: FiniteMDP, start: Any, horizon: int, policy: Any = None) -> float:
-    """The expected undiscounted total of ``horizon`` steps.
+    """Compute the expected undiscounted total reward of ``horizon`` steps.
 
     Parameters
     ----------
@@ -80,10 +83,10 @@ def total_reward(mdp: FiniteMDP, start: Any, horizon: int, policy: Any = None) -
     start
         A state, or probabilities ``[S]``.
     horizon
-        Number of steps.
+        The number of steps.
     policy
         None for the optimum over all policies, time-dependent ones included; or a stationary policy, int
-        ``[S]`` or probabilities ``[S, A]``; or ``"uniform"``, every existing action alike.
+        ``[S]`` or probabilities ``[S, A]``; or ``"uniform"``, which takes every existing action equally often.
 
     Examples
     --------
@@ -100,14 +103,13 @@ def total_reward(mdp: FiniteMDP, start: Any, horizon: int, policy: Any = None) -
     if policy is not None:
         mdp = chain_of(mdp, named_policy(mdp, policy))
     values = np.zeros(mdp.n_states)
-    backward(
-        mdp.rows, mdp.space, horizon, values, np.empty_like(values), np.zeros(mdp.n_states, dtype=np.int64)
-    )
+    actions = np.zeros(mdp.n_states, dtype=np.int64)
+    backward_sweeps(mdp.rows, mdp.space, horizon, values, np.empty_like(values), actions)
     return float(values[begin] if isinstance(begin, int) else values @ begin)
 
 
 def named_policy(mdp: FiniteMDP, policy: Any) -> np.ndarray:
-    """A policy as arrays have it, or by its name, ``"uniform"``; checked."""
+    """Return a policy, checked, from an array or from its name, ``"uniform"``."""
     if isinstance(policy, str):
         _checks.one_of(policy, "policy", ["uniform"])
         return uniform_policy(mdp)
@@ -115,15 +117,15 @@ def named_policy(mdp: FiniteMDP, policy: Any) -> np.ndarray:
 
 
 def uniform_policy(mdp: FiniteMDP) -> np.ndarray:
-    """Every existing action alike, ``[S, A]``."""
+    """Return the policy that takes every existing action with the same probability, ``[S, A]``."""
     return mdp.action_mask / np.maximum(mdp.action_mask.sum(axis=1, keepdims=True), 1)
 
 
 @kernel
-def backward(
+def backward_sweeps(
     rows: Rows, space: Space, horizon: int, values: np.ndarray, scratch: np.ndarray, policy: np.ndarray
 ) -> None:
-    """``horizon`` undiscounted optimality sweeps of ``values`` in place."""
+    """Apply ``horizon`` undiscounted optimality sweeps to ``values`` in place; overwrite the other two arrays."""
     for _ in range(horizon):
         improve(rows, space, 1.0, values, scratch, policy)
         for s in range(values.shape[0]):

@@ -1,6 +1,6 @@
-"""A known model: FiniteMDP.
+"""A known model, FiniteMDP, and its files.
 
-A finite Markov decision process μ has states 0..S−1, actions 0..A−1, the law P(s'|s,a) of the next state, an
+A finite Markov decision process μ has states 0..S−1, actions 0..A−1, the distribution P(s'|s,a) of the next state, an
 expected reward r(s,a), terminal states (no action is taken and no reward collected there; their value is 0)
 and, optionally, actions that do not exist in some states. The discount is not part of it: solvers and agents
 take it as an argument.
@@ -9,11 +9,27 @@ A row (s, a) is stored as its nonzero entries plus a *background* mass b(s,a) sp
 
     P(s'|s,a) = e(s'|s,a) + b(s,a)/S,
 
-so that the mean of a Dirichlet prior takes memory for what was observed only: O(S·A + entries) in all.
+so that the mean of a Dirichlet prior takes memory only for what was observed: O(S·A + entries) in all.
+
+**Files.** A model is saved as an npz file without pickled objects. Two forms can be read; the second is the one that
+is written, since it never takes more memory than the model itself:
+
+========================  ====================================================================
+``transitions``           ``[S, A, S]``: a user's own file, together with ``rewards``
+``indptr``                int ``[S*A + 1]``: entries of row ``s*A + a`` are ``indptr[row]:indptr[row+1]``
+``next_states``, ``probs``  the entries
+``background``            ``[S*A]``: mass spread evenly over all states; absent when 0
+========================  ====================================================================
+
+Both contain ``rewards`` (``[S]``, ``[S, A]`` or ``[S, A, S]``) and, optionally, ``terminal``, ``action_mask``,
+``state_labels``, ``action_labels``, and ``start``, a state or probabilities ``[S]``, which is not part of the
+model but tells an environment where to begin.
 """
 
 from __future__ import annotations
 
+import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +37,16 @@ import numpy as np
 
 from bamdp import _checks
 from bamdp._kernels.rows import Rows, Space
-from bamdp.mdp import build, validate
-from bamdp.mdp.tables import is_table, read_outcomes
+from bamdp._serial import saveable
+from bamdp.mdp import build
+
+Start = int | np.ndarray | None
+
+_OPTIONAL_ARRAYS = ("terminal", "action_mask", "state_labels", "action_labels")
 
 
 class FiniteMDP:
-    """A known finite MDP; immutable.
+    """A known finite MDP, which is immutable.
 
     Parameters
     ----------
@@ -36,8 +56,8 @@ class FiniteMDP:
         - an array ``[S, A, S]`` of P(s'|s,a);
         - SciPy sparse: a list of A matrices ``[S, S]``, or one ``[S*A, S]`` whose row is ``s*A + a``;
         - a Gym table ``P[s][a] = [(probability, next state, reward, done), ...]``, dicts or lists, with
-          ``rewards=None``. How ``done`` flags become terminal states is told in :mod:`bamdp.mdp.tables`: at
-          most one extra state, labelled "end", is added.
+          ``rewards=None``. :mod:`bamdp.mdp.build` says how ``done`` flags become terminal states; at most one
+          extra state, labelled "end", is added.
     rewards
         ``[S]`` (for being in s and acting), ``[S, A]`` or ``[S, A, S]``; collected when acting, so never in a
         terminal state.
@@ -46,11 +66,11 @@ class FiniteMDP:
     action_mask
         Bool ``[S, A]`` (or ``[A]`` for all states), True where the action exists. Other rows are ignored.
     state_labels, action_labels
-        Names for people to read.
+        Names to display.
 
     Notes
     -----
-    Rows must sum to 1 within 1e-8; they are kept as given, not rescaled. Terminal and masked rows are stored
+    Rows must sum to 1 within 1e-8; they are stored unchanged, without rescaling. Terminal and masked rows are stored
     empty with reward 0. The arrays in ``rows`` and ``space`` are what compiled code reads; they are writable
     only because Numba would compile everything twice for read-only arrays: do not write to them.
 
@@ -83,17 +103,17 @@ class FiniteMDP:
         state_labels: Any = None,
         action_labels: Any = None,
     ) -> None:
-        if is_table(transitions):
+        if build.is_gym_table(transitions):
             if rewards is not None:
                 raise ValueError("a table P[s][a] holds its own rewards; leave rewards=None")
-            parts = read_outcomes(transitions, terminal, action_mask, state_labels)
-            table, rewards, terminal, action_mask, state_labels = parts
+            parts = build.read_gym_table(transitions, terminal, action_mask, state_labels)
+            entries, rewards, terminal, action_mask, state_labels = parts
         else:
-            table = build.read_table(transitions)
+            entries = build.read_transitions(transitions)
             if rewards is None:
                 raise ValueError("rewards are missing; give an array [S], [S, A] or [S, A, S]")
-        space = build.read_space(table.n_states, table.n_actions, terminal, action_mask)
-        self._fill(build.pack(table, space), space, rewards, state_labels, action_labels)
+        space = build.read_space(entries.n_states, entries.n_actions, terminal, action_mask)
+        self._fill(build.pack_rows(entries, space), space, rewards, state_labels, action_labels)
 
     @classmethod
     def from_rows(
@@ -105,16 +125,18 @@ class FiniteMDP:
         state_labels: Any = None,
         action_labels: Any = None,
     ) -> FiniteMDP:
-        """A model around arrays that exist already (of beliefs, say), checked but not copied where possible.
+        """Make a model from arrays that exist already, such as those of beliefs; copy only what must be copied.
 
         Parameters
         ----------
         rows
-            Entries and background, see :class:`Rows`. Terminal and masked rows may be missing (span < 0).
+            Entries and background; see :class:`Rows`. Terminal and masked rows may be missing (span < 0).
         space
             Terminal states and allowed actions.
         rewards
-            As for the class; None means that ``rows.reward`` holds the expected rewards.
+            As for the class; None means that ``rows.reward`` contains the expected rewards.
+        state_labels, action_labels
+            As for the class.
 
         Examples
         --------
@@ -126,19 +148,20 @@ class FiniteMDP:
         array([0.333, 0.333, 0.333])
         """
         self = cls.__new__(cls)
-        rows, space = validate.check_rows(rows, space)
+        rows, space = build.check_rows(rows, space)
         if rewards is None:
             rewards = rows.reward.reshape(space.allowed.shape)
         self._fill(rows, space, rewards, state_labels, action_labels)
         return self
 
     def _fill(self, rows: Rows, space: Space, rewards: Any, state_labels: Any, action_labels: Any) -> None:
-        given, expected = build.read_rewards(rewards, rows, space)
+        """Set the fields once, around ``__setattr__``."""
+        checked, expected = build.read_rewards(rewards, rows, space)
         n_states, n_actions = space.allowed.shape
         fields = (
             ("_rows", rows._replace(reward=expected)),
             ("_space", space),
-            ("_rewards", given),
+            ("_rewards", checked),
             ("_state_labels", build.read_labels(state_labels, "state_labels", n_states)),
             ("_action_labels", build.read_labels(action_labels, "action_labels", n_actions)),
         )
@@ -150,12 +173,12 @@ class FiniteMDP:
 
     @property
     def n_states(self) -> int:
-        """S, terminal states included."""
+        """The number of states S, terminal states included."""
         return int(self._space.allowed.shape[0])
 
     @property
     def n_actions(self) -> int:
-        """A."""
+        """The number of actions A."""
         return int(self._space.allowed.shape[1])
 
     @property
@@ -170,17 +193,17 @@ class FiniteMDP:
 
     @property
     def rewards(self) -> np.ndarray:
-        """Rewards as given: ``[S]``, ``[S, A]`` or ``[S, A, S]``, read-only."""
+        """The rewards in the shape in which they came: ``[S]``, ``[S, A]`` or ``[S, A, S]``, read-only."""
         return self._rewards
 
     @property
     def expected_rewards(self) -> np.ndarray:
-        """r(s,a), ``[S, A]``, read-only; 0 in terminal states and for masked actions."""
+        """Expected rewards r(s,a), ``[S, A]``, read-only; 0 in terminal states and for masked actions."""
         return _read_only(self._rows.reward.reshape(self._space.allowed.shape))
 
     @property
     def terminal(self) -> np.ndarray:
-        """Bool ``[S]``, read-only."""
+        """Terminal states, bool ``[S]``, read-only."""
         return _read_only(self._space.terminal)
 
     @property
@@ -199,9 +222,9 @@ class FiniteMDP:
         return self._action_labels
 
     def row(self, state: int, action: int) -> tuple[np.ndarray, np.ndarray]:
-        """The law of the next state: (states, probabilities), background included.
+        """Return the distribution of the next state as (states, probabilities), background included.
 
-        Terminal states and masked actions have an empty row.
+        Rows of terminal states and of masked actions are empty.
         """
         s = _checks.index(state, "state", self.n_states)
         row = s * self.n_actions + _checks.index(action, "action", self.n_actions)
@@ -214,10 +237,10 @@ class FiniteMDP:
         return np.arange(self.n_states), full
 
     def dense(self) -> np.ndarray:
-        """P as an array ``[S, A, S]``: for small models. Terminal and masked rows are 0."""
+        """Return P as an array ``[S, A, S]``, for small models; terminal and masked rows are 0."""
         rows, n = self._rows, self.n_states
         full = np.repeat(rows.background[:, None] / n, n, axis=1)
-        row, position = validate.entry_positions(rows.span)
+        row, position = build.entry_positions(rows.span)
         np.add.at(full, (row, rows.index[position]), rows.prob[position])
         return full.reshape(n, self.n_actions, n)
 
@@ -242,44 +265,165 @@ class FiniteMDP:
         return hash((self._space.allowed.tobytes(), self._space.terminal.tobytes()))
 
     def _content(self) -> tuple[np.ndarray, ...]:
-        """What equality compares; the order of entries in a row does not count."""
-        row, position = validate.entry_positions(self._rows.span)
-        entries = build.merge(
+        """Return what equality compares; the order of entries in a row does not count."""
+        row, position = build.entry_positions(self._rows.span)
+        entries = build.merge_model_entries(
             row, self._rows.index[position].astype(np.int64), self._rows.prob[position], self.n_states
         )
         return (*entries, self._rows.background, self._rewards, self._space.terminal, self._space.allowed)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The model as named arrays, none of which needs pickle; see :mod:`bamdp.mdp.files`."""
-        from bamdp.mdp.files import to_arrays
-
-        return to_arrays(self)
+        """Return the model as named arrays, none of which needs pickle; see the module's docstring."""
+        rows = self._rows
+        _, position = build.entry_positions(rows.span)
+        counts = rows.span[:, 1] - rows.span[:, 0]
+        arrays = {
+            "indptr": np.concatenate([[0], np.cumsum(counts)]),
+            "next_states": rows.index[position],
+            "probs": rows.prob[position],
+            "rewards": self.rewards,
+            "terminal": self.terminal,
+            "action_mask": self.action_mask,
+        }
+        if rows.background.any():
+            arrays["background"] = rows.background
+        for name in ("state_labels", "action_labels"):
+            labels = getattr(self, name)
+            if labels is not None:
+                arrays[name] = np.array(labels, dtype=np.str_)
+        return {name: array.copy() for name, array in arrays.items()}
 
     @classmethod
-    def from_arrays(cls, arrays: Any) -> FiniteMDP:
-        """The inverse of :meth:`arrays`; also reads ``transitions`` ``[S, A, S]`` with ``rewards``."""
-        from bamdp.mdp.files import from_arrays
+    def from_arrays(cls, arrays: Mapping[str, Any]) -> FiniteMDP:
+        """Make a model from named arrays, the inverse of :meth:`arrays`.
 
-        return from_arrays(arrays)
+        Parameters
+        ----------
+        arrays
+            One of the two forms that the module's docstring lists; unknown names are ignored.
+        """
+        missing = [name for name in ("rewards",) if name not in arrays]
+        if "transitions" not in arrays and "indptr" not in arrays:
+            missing.insert(0, "transitions")
+        if missing:
+            raise ValueError(
+                f"a model needs the arrays transitions [S, A, S] and rewards; {' and '.join(missing)} missing "
+                f"(found: {', '.join(arrays) or 'nothing'})"
+            )
+        optional = {name: arrays[name] for name in _OPTIONAL_ARRAYS if name in arrays}
+        if "transitions" in arrays:
+            return cls(np.asarray(arrays["transitions"]), arrays["rewards"], **optional)
+
+        # Sparse rows.
+        needed = [name for name in ("next_states", "probs") if name not in arrays]
+        if needed:
+            raise ValueError(f"a model with indptr needs {', '.join(needed)} too")
+        for name in ("indptr", "next_states"):
+            array = np.asarray(arrays[name])
+            if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
+                raise ValueError(
+                    f"{name} must be a vector of whole numbers, got shape {array.shape} of {array.dtype}"
+                )
+        indptr = np.asarray(arrays["indptr"], dtype=np.int64)
+        span = np.stack([indptr[:-1], indptr[1:]], axis=1)
+        rows = Rows(
+            span,
+            np.array(arrays["next_states"], dtype=np.int32),
+            np.array(arrays["probs"], dtype=np.float64),
+            np.array(arrays.get("background", np.zeros(len(span))), dtype=np.float64),
+            np.zeros(len(span)),
+        )
+        sizes = _model_shape(len(span), arrays["rewards"])
+        space = build.read_space(*sizes, optional.get("terminal"), optional.get("action_mask"))
+        labels = {name: optional.get(name) for name in ("state_labels", "action_labels")}
+        return cls.from_rows(rows, space, arrays["rewards"], **labels)
 
     def save(self, path: str | Path, *, start: Any = None) -> None:
-        """Write an npz file; ``start`` (a state, or probabilities ``[S]``) goes along for environments."""
-        from bamdp.mdp.files import save_model
+        """Write the model to an npz file of exactly this name.
 
-        save_model(self, path, start=start)
+        Parameters
+        ----------
+        path
+            The file.
+        start
+            Where an environment begins: a state, or probabilities ``[S]``; None to leave it out.
+        """
+        arrays = self.arrays()
+        if start is not None:
+            arrays["start"] = np.asarray(check_start(start, self.n_states))
+        with open(path, "wb") as file:
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
 
     @classmethod
     def load(cls, path: str | Path) -> FiniteMDP:
         """Read an npz file, written by :meth:`save` or by ``np.savez(path, transitions=P, rewards=R)``."""
-        from bamdp.mdp.files import load_model
-
         return load_model(path)[0]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FiniteMDP.from_arrays, (self.arrays(),)
 
 
+def load_model(path: str | Path) -> tuple[FiniteMDP, Start]:
+    """Read (model, start) from an npz file; ``start`` is None when the file has none.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    ValueError
+        The file is no npz archive, lacks arrays, or contains an invalid model; the message names the file.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"no model file {path}; write one with FiniteMDP.save or np.savez")
+    if not zipfile.is_zipfile(path):
+        raise ValueError(
+            f"{path} is not a model file; write one with np.savez(path, transitions=P, rewards=R)"
+        )
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except Exception as error:  # a damaged archive can raise nearly any exception
+        raise ValueError(f"{path} is not a model file (npz without pickled objects): {error}") from None
+    try:
+        mdp = FiniteMDP.from_arrays(arrays)
+        start = check_start(arrays["start"], mdp.n_states) if "start" in arrays else None
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{path}: {error}") from None
+    return mdp, start
+
+
+def check_start(start: Any, n_states: int) -> int | np.ndarray:
+    """Return a start state, or start probabilities ``[S]``, checked."""
+    array = np.asarray(start)
+    if array.ndim == 0:
+        return _checks.index(array.item(), "start", n_states)
+    probs = build.as_floats(array, "start")
+    if probs.shape != (n_states,):
+        raise ValueError(
+            f"start must be a state or probabilities [{n_states}], got shape {list(probs.shape)}"
+        )
+    if not (np.isfinite(probs) & (probs >= 0.0)).all() or abs(probs.sum() - 1.0) > build.SUM_TOLERANCE:
+        raise ValueError("start must be finite probabilities, at least 0, that sum to 1")
+    return probs
+
+
+def _model_shape(n_rows: int, rewards: Any) -> tuple[int, int]:
+    """Return (S, A) of a model with this number of rows and these rewards."""
+    n_states = len(rewards) if np.ndim(rewards) else 0
+    if n_states == 0 or n_rows == 0 or n_rows % n_states:
+        raise ValueError(
+            f"indptr has {n_rows} rows, one for each state and action, which does not match rewards of shape "
+            f"{list(np.shape(rewards))}; their first index is the state"
+        )
+    return n_states, n_rows // n_states
+
+
 def _read_only(array: np.ndarray) -> np.ndarray:
+    """Return a view that cannot be written to."""
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+known(FiniteMDP, take=FiniteMDP.arrays, make=FiniteMDP.from_arrays)

@@ -1,18 +1,18 @@
 """Real-time dynamic programming (Barto, Bradtke & Singh 1995).
 
 A trial starts in a given state and lasts at most ``depth`` steps. In each state that it visits it backs up
-that state alone, V(s) ← max_a [r(s,a) + γ Σ p(s'|s,a) V(s')], takes the greedy action (lowest index of
-equals) and draws the next state from the model; a terminal state ends it. Only states that greedy policies
-visit from the start are ever touched: a trial costs O(depth · A · entries of a row), however many states
-there are.
+that state alone, V(s) ← max_a [r(s,a) + γ Σ p(s'|s,a) V(s')], takes the greedy action (the lowest of several
+equal ones) and draws the next state from the model; a terminal state ends it. Only states that greedy policies
+visit from the start are ever touched: a trial costs O(depth · A · entries of a row), whatever the number of
+states.
 
-The start values must be an upper bound of V* for exploration to be driven towards what is unknown; V then
-stays an upper bound and falls. The default is max r/(1−γ).
+The initial values must be an upper bound of V* for exploration to be driven towards what is unknown; V then
+remains an upper bound and falls. The default is max r/(1−γ).
 
-**Stopping.** After ``n_trials``, or, with ``tol``, after the first trial whose largest change is at most
-that. Neither is a proof; ``error_bound`` of the result is one, but over all states, visited or not, and so
-usually wide. For the start state, ``values[start]`` is a bound from above (if the start values were) and
-:func:`~bamdp.mdp.evaluate_policy` of the policy gives one from below.
+**Stopping.** RTDP stops after ``n_trials`` or, with ``tol``, after the first trial whose largest change is at most
+``tol``. Neither proves anything; ``error_bound`` of the result is proven, but for all states, visited or not, and
+therefore usually wide. For the start state, ``values[start]`` is an upper bound (if the initial values were) and
+:func:`~bamdp.mdp.evaluate_policy` of the policy gives a lower bound.
 """
 
 from __future__ import annotations
@@ -26,9 +26,17 @@ from bamdp._kernels.jit import inner, kernel
 from bamdp._kernels.random import Seed, below, new_state, uniform
 from bamdp._kernels.rows import Rows, Space
 from bamdp._kernels.sweeps import average, best_action
+from bamdp.mdp.build import used_rows
 from bamdp.mdp.model import FiniteMDP
-from bamdp.mdp.solution import Solution, certify, check_model, check_tolerance, slack, start_values, stretch
-from bamdp.mdp.validate import used_rows
+from bamdp.mdp.solution import (
+    Solution,
+    certify,
+    check_model,
+    check_tolerance,
+    discounted_sum,
+    initial_values,
+    row_sum_error,
+)
 
 
 def rtdp(
@@ -42,7 +50,7 @@ def rtdp(
     initial: Any = None,
     tol: float | None = None,
 ) -> Solution:
-    """Trial-based dynamic programming from one start state.
+    """Solve a model by trial-based dynamic programming from one start state.
 
     Parameters
     ----------
@@ -51,17 +59,22 @@ def rtdp(
     discount
         γ in [0, 1).
     start
-        Where each trial starts.
+        The state in which each trial starts.
     depth
-        Steps of a trial at most.
+        The largest number of steps of a trial.
     n_trials
-        Number of trials at most.
+        The largest number of trials.
     seed
-        Seed of the draws of next states.
+        The seed of the draws of next states.
     initial
-        Start values, a number or ``[S]``; an upper bound of V* by default.
+        Initial values, a number or ``[S]``; an upper bound of V* by default.
     tol
         Stop after a trial that changes no value by more than this.
+
+    Returns
+    -------
+    Solution
+        Values, their greedy policy, and proven bounds; ``iterations`` is the number of trials.
 
     Examples
     --------
@@ -77,7 +90,7 @@ def rtdp(
     depth = _checks.integer(depth, "depth")
     n_trials = _checks.integer(n_trials, "n_trials")
     limit = -1.0 if tol is None else check_tolerance(tol)
-    values = start_values(mdp, upper_bound(mdp, discount) if initial is None else initial)
+    values = initial_values(mdp, upper_bound(mdp, discount) if initial is None else initial)
     done, _ = run_trials(
         mdp.rows, mdp.space, discount, start, depth, n_trials, limit, values, new_state(seed)
     )
@@ -85,14 +98,14 @@ def rtdp(
 
 
 def upper_bound(mdp: FiniteMDP, discount: float) -> float:
-    """A number that V* exceeds in no state which is not terminal."""
-    live = used_rows(mdp.space)
-    if not live.any():
+    """Return an upper bound of V* in all states that are not terminal."""
+    used = used_rows(mdp.space)
+    if not used.any():
         return 0.0
-    best = float(mdp.rows.reward[live].max())
+    best = float(mdp.rows.reward[used].max())
     if best < 0.0 and mdp.terminal.any():
-        return best  # one step at least is taken, and all the rest may be free
-    return stretch(best, discount, slack(mdp))
+        return best  # at least one step is taken, and the episode may end after it
+    return discounted_sum(best, discount, row_sum_error(mdp))
 
 
 @kernel

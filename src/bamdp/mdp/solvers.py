@@ -1,6 +1,6 @@
 """Optimal policies of known models: value iteration and policy iteration, exact or partial.
 
-All solve V(s) = max_a [r(s,a) + γ Σ p(s'|s,a) V(s')], V = 0 in terminal states. One optimality sweep T takes
+They all solve V(s) = max_a [r(s,a) + γ Σ p(s'|s,a) V(s')], V = 0 in terminal states. One optimality sweep T takes
 O(entries + S·A), background mass included, since it only needs the mean of V.
 
 **Value iteration** repeats V ← T V. With δ = T V − V (see :mod:`bamdp.mdp.solution`) it stops
@@ -11,12 +11,12 @@ O(entries + S·A), background mass included, since it only needs the mean of V.
 
 **Policy iteration** evaluates the policy and improves it until no action is better (Howard 1960). With
 ``sweeps`` it does that many sweeps with the policy instead of solving the linear system (modified policy
-iteration, Puterman & Shin 1978), and stops by the same rule as value iteration. Large models begin exact
-policy iteration, and each improvement, with up to ``WARM_UP`` sweeps of value iteration.
+iteration, Puterman & Shin 1978), and stops by the same rule as value iteration. In large models exact
+policy iteration, and each of its improvements, begins with up to ``WARM_UP_SWEEPS`` sweeps of value iteration.
 
-In either case the result's bounds come from one more sweep over the values that are returned. Where ``tol``
+In each case the bounds of the result come from one more sweep over the values that are returned. Where ``tol``
 is below what double precision can show (about 1e-14 · max|V|/(1−γ)), solvers stop when rounding dominates
-and ``error_bound`` says what was reached. If ``max_sweeps`` or ``max_iterations`` runs out first, they raise.
+and ``error_bound`` says what was reached. If ``max_sweeps`` or ``max_iterations`` does not suffice, they raise.
 """
 
 from __future__ import annotations
@@ -29,29 +29,30 @@ from bamdp import _checks
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.rows import Rows, Space
 from bamdp._kernels.sweeps import average, improve, row_value
-from bamdp.mdp.linear import DIRECT, chain_values
 from bamdp.mdp.model import FiniteMDP
 from bamdp.mdp.solution import (
+    DIRECT_STATES,
     Solution,
     certify,
     chain_of,
+    chain_values,
     check_model,
     check_tolerance,
-    greedy,
+    greedy_actions,
+    initial_values,
     q_table,
-    rounding,
-    scale_of,
-    start_values,
+    rounding_error,
+    value_scale,
 )
 
-WARM_UP = 512
-_CHUNK = 64
+WARM_UP_SWEEPS = 512
+_ROUNDS_PER_CHECK = 64
 
 
 def value_iteration(
     mdp: FiniteMDP, discount: float, *, tol: float = 1e-8, max_sweeps: int = 1_000_000, initial: Any = None
 ) -> Solution:
-    """Value iteration until the values are proven within ``tol`` of optimal.
+    """Find the optimal values by value iteration, until they are proven within ``tol``.
 
     Parameters
     ----------
@@ -60,11 +61,16 @@ def value_iteration(
     discount
         γ in [0, 1).
     tol
-        Bound on ‖values − V*‖ to reach.
+        The bound on ‖values − V*‖ to reach.
     max_sweeps
-        RuntimeError if it takes more.
+        The largest number of sweeps; more are a RuntimeError.
     initial
         Values ``[S]`` to start from; 0 by default.
+
+    Returns
+    -------
+    Solution
+        Values, their greedy policy, and proven bounds.
 
     Examples
     --------
@@ -80,7 +86,7 @@ def value_iteration(
     discount = _checks.discount(discount)
     check_tolerance(tol)
     _checks.integer(max_sweeps, "max_sweeps")
-    return _modified(mdp, discount, 0, tol, max_sweeps, start_values(mdp, initial))
+    return _modified(mdp, discount, 0, tol, max_sweeps, initial_values(mdp, initial))
 
 
 def policy_iteration(
@@ -92,7 +98,7 @@ def policy_iteration(
     max_iterations: int = 1_000_000,
     initial: Any = None,
 ) -> Solution:
-    """Policy iteration, exact or partial.
+    """Find an optimal policy by policy iteration, exact or partial.
 
     Parameters
     ----------
@@ -101,14 +107,19 @@ def policy_iteration(
     discount
         γ in [0, 1).
     sweeps
-        None: each policy is evaluated exactly, and the result is optimal up to rounding (``tol`` is unused).
-        A number: evaluation by that many sweeps, until the values are proven within ``tol``.
+        None to evaluate each policy exactly, so that the result is optimal up to rounding (``tol`` is unused).
+        A number to evaluate by that many sweeps, until the values are proven within ``tol``.
     tol
-        Bound on ‖values − V*‖ to reach with ``sweeps``.
+        The bound on ‖values − V*‖ to reach with ``sweeps``.
     max_iterations
-        RuntimeError if it takes more improvements.
+        The largest number of improvements; more are a RuntimeError.
     initial
         Values ``[S]`` whose greedy policy is the first; 0 by default.
+
+    Returns
+    -------
+    Solution
+        Values, their greedy policy, and proven bounds.
 
     Examples
     --------
@@ -122,7 +133,7 @@ def policy_iteration(
     check_model(mdp)
     discount = _checks.discount(discount)
     _checks.integer(max_iterations, "max_iterations")
-    values = start_values(mdp, initial)
+    values = initial_values(mdp, initial)
     if sweeps is None:
         return _howard(mdp, discount, max_iterations, values)
     _checks.integer(sweeps, "sweeps")
@@ -131,7 +142,7 @@ def policy_iteration(
 
 
 def _howard(mdp: FiniteMDP, discount: float, max_iterations: int, values: np.ndarray) -> Solution:
-    """Exact evaluation, then a new action only where it is better beyond what rounding explains."""
+    """Do exact policy iteration; an action changes only where it is better by more than rounding explains."""
     everyone = np.arange(mdp.n_states)
     policy = _swept_policy(mdp, discount, values)
     best_mean = -np.inf
@@ -139,47 +150,50 @@ def _howard(mdp: FiniteMDP, discount: float, max_iterations: int, values: np.nda
         values, _ = chain_values(chain_of(mdp, policy), discount, values)
         q = q_table(mdp, discount, values)
         best = np.argmax(q, axis=1)
-        better = q[everyone, best] > q[everyone, policy] + 4.0 * rounding(mdp, values)
-        # improvements raise the mean; when it no longer rises, what is left is rounding
+        better = q[everyone, best] > q[everyone, policy] + 4.0 * rounding_error(mdp, values)
+        # Improvements raise the mean; when it no longer rises, only rounding is left.
         if not better.any() or values.mean() <= best_mean:
             return certify(mdp, discount, values, iteration)
         best_mean = values.mean()
-        large = mdp.n_states > DIRECT
+        large = mdp.n_states > DIRECT_STATES
         policy = _swept_policy(mdp, discount, values) if large else np.where(better, best, policy)
     raise RuntimeError(f"policy iteration did not end in {max_iterations} improvements; raise max_iterations")
 
 
 def _swept_policy(mdp: FiniteMDP, discount: float, values: np.ndarray) -> np.ndarray:
-    """The greedy policy of ``values``; in a large model of values swept further (in place) first.
+    """Return the greedy policy of ``values``, int64 ``[S]``; in a large model after further sweeps, in place.
 
-    There a sweep is far cheaper than an evaluation, and a better policy saves many of those.
+    There a sweep is far cheaper than an evaluation, and a better policy saves many evaluations.
     """
-    if mdp.n_states > DIRECT:
+    if mdp.n_states > DIRECT_STATES:
         scratch, policy = np.empty_like(values), np.zeros(mdp.n_states, dtype=np.int64)
-        enough = 2.0 * rounding(mdp, values)
-        iterate(mdp.rows, mdp.space, discount, enough, True, 0, WARM_UP, values, scratch, policy)
-    return greedy(q_table(mdp, discount, values), scale_of(mdp, values), 0.0)
+        enough = 2.0 * rounding_error(mdp, values)
+        improvement_rounds(
+            mdp.rows, mdp.space, discount, enough, True, 0, WARM_UP_SWEEPS, values, scratch, policy
+        )
+    return greedy_actions(q_table(mdp, discount, values), value_scale(mdp, values), 0.0)
 
 
 def _modified(
     mdp: FiniteMDP, discount: float, sweeps: int, tol: float, max_rounds: int, values: np.ndarray
 ) -> Solution:
-    """Improve, then ``sweeps`` sweeps with the policy found; none is value iteration."""
+    """Do modified policy iteration with ``sweeps`` sweeps per policy; without any it is value iteration."""
     scratch = np.empty_like(values)
     policy = np.zeros(mdp.n_states, dtype=np.int64)
     centre = not mdp.terminal.any()
+    # The width of δ at which the error is proven to be at most tol, a little less for rounding.
     width = min(0.99 * tol * (1.0 - discount) / max(discount, 1e-300), 1e300)
     done, reached = 0, np.inf
     low, high = 0.0, 0.0
-    while reached > max(width, 2.0 * rounding(mdp, values)):
+    while reached > max(width, 2.0 * rounding_error(mdp, values)):
         if done >= max_rounds:
             raise RuntimeError(
                 f"only an error of {discount / (1.0 - discount) * reached:.3g} is proven after {done} "
                 "iterations; allow more, raise tol, or use policy_iteration(mdp, discount)"
             )
-        more = min(_CHUNK, max_rounds - done)
-        rounds, low, high, reached = iterate(
-            mdp.rows, mdp.space, discount, width, centre, sweeps, more, values, scratch, policy
+        chunk = min(_ROUNDS_PER_CHECK, max_rounds - done)
+        rounds, low, high, reached = improvement_rounds(
+            mdp.rows, mdp.space, discount, width, centre, sweeps, chunk, values, scratch, policy
         )
         done += rounds
     if centre:
@@ -188,7 +202,7 @@ def _modified(
 
 
 @kernel
-def iterate(
+def improvement_rounds(
     rows: Rows,
     space: Space,
     discount: float,
@@ -200,13 +214,14 @@ def iterate(
     scratch: np.ndarray,
     policy: np.ndarray,
 ) -> tuple[int, float, float, float]:
-    """Rounds of V ← T V, each but the last followed by ``sweeps`` sweeps with its greedy policy, in place.
+    """Do rounds of V ← T V in place, each but the last followed by ``sweeps`` sweeps with its greedy policy.
 
-    Ends after ``max_rounds``, or when δ is down to ``width``: half its spread with ``centre``, else its
-    largest size. Returns the rounds done, the last (min δ, max δ), and that width.
+    They end after ``max_rounds``, or when the width of δ is at most ``width``: half its spread with ``centre``, else
+    its largest absolute value. Returns the number of rounds, the last (min δ, max δ), and the last width.
     """
     low, high, reached = 0.0, 0.0, np.inf
     for i in range(max_rounds):
+        # One optimality sweep, whose greedy policy is left in ``policy``.
         low, high = improve(rows, space, discount, values, scratch, policy)
         for s in range(values.shape[0]):
             values[s] = scratch[s]
@@ -214,12 +229,12 @@ def iterate(
         if reached <= width:
             return i + 1, low, high, reached
         if i + 1 < max_rounds:
-            follow(rows, space, discount, policy, sweeps, values, scratch)
+            policy_sweeps(rows, space, discount, policy, sweeps, values, scratch)
     return max_rounds, low, high, reached
 
 
 @kernel
-def follow(
+def policy_sweeps(
     rows: Rows,
     space: Space,
     discount: float,
@@ -228,9 +243,9 @@ def follow(
     values: np.ndarray,
     scratch: np.ndarray,
 ) -> None:
-    """``sweeps`` Jacobi sweeps with ``policy``, in place.
+    """Do ``sweeps`` Jacobi sweeps with ``policy``, in place.
 
-    Jacobi, since it moves all values alike by a constant, which the spread of δ does not see.
+    Jacobi sweeps move all values alike by a constant, which does not change the spread of δ.
     """
     n_states, n_actions = space.allowed.shape
     for _ in range(sweeps):

@@ -1,7 +1,7 @@
-"""The theory of DSS, in numbers: Theorem 1 and its terms, exact counts, the rule for K, estimates, real losses.
+"""The theory of DSS in numbers: bounds on its loss, exact counts of calls, the rule for K, estimates and losses.
 
-:mod:`~bamdp.theory.printed` has the bound as the paper prints it, :mod:`~bamdp.theory.mended` one that holds, with
-its proof on the theory page of the documentation; both are functions of the same names and arguments.
+Theorem 1 as the paper prints it is :func:`printed_loss_bound`; :func:`mended_loss_bound` is one that holds, with its
+proof on the theory page of the documentation. Both take the same arguments.
 """
 
 from bamdp.planners.shared.tree_sizes import (
@@ -11,18 +11,31 @@ from bamdp.planners.shared.tree_sizes import (
     fhts_histories,
     sparse_sampling_calls,
 )
-from bamdp.theory import mended, printed
-from bamdp.theory.bound import Bound, value_range
+from bamdp.theory.bounds import (
+    Bound,
+    KRule,
+    k_rule,
+    mended_anytime_error,
+    mended_loss_bound,
+    mended_model_error,
+    mended_sampling_error,
+    mended_thompson_error,
+    printed_anytime_error,
+    printed_loss_bound,
+    printed_sampling_error,
+    printed_thompson_error,
+    value_range,
+)
 from bamdp.theory.estimates import (
     Disagreement,
     Drift,
+    Loss,
+    bayes_loss,
     belief_distance,
     estimate_c,
     estimate_epsilon0,
     model_distance,
 )
-from bamdp.theory.k_rule import KRule, k_rule
-from bamdp.theory.loss import Loss, bayes_loss
 
 __all__ = [
     "Bound",
@@ -39,9 +52,16 @@ __all__ = [
     "estimate_epsilon0",
     "fhts_histories",
     "k_rule",
-    "mended",
+    "mended_anytime_error",
+    "mended_loss_bound",
+    "mended_model_error",
+    "mended_sampling_error",
+    "mended_thompson_error",
     "model_distance",
-    "printed",
+    "printed_anytime_error",
+    "printed_loss_bound",
+    "printed_sampling_error",
+    "printed_thompson_error",
     "sparse_sampling_calls",
     "value_range",
 ]

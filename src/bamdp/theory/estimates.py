@@ -1,27 +1,36 @@
-"""The two constants of Theorem 1, from a belief.
+"""Estimates by simulation in a belief: the two constants of Theorem 1, and the loss of a planner.
 
 **C.** What the proof of Lemma 2 needs of Assumption 2 is that C bounds the expected disagreement
 
     C̄ = E D(μ, μ'),    D(μ, μ') = max_{s,a} ‖P_μ(·|s,a) − P_μ'(·|s,a)‖₁,    μ, μ' independent draws of the belief,
 
 which is estimated by the mean over sampled pairs. Where rewards are learned, too, 2 |r_μ(s,a) − r_μ'(s,a)| is added
-inside the maximum: the distance of the joint law of a reward of 0 or 1 and the next state is no more than that.
+inside the maximum: the distance of the joint distribution of a reward of 0 or 1 and the next state is at most that.
 
 **ε₀.** In stage h of a simulated episode a policy is drawn by Thompson sampling and run for K steps, and the belief
-moves from β to β'. By Bayes' rule β'(μ) = w(μ) β(μ) with w(μ) = P_μ(what was seen) / P_β(what was seen), so
+moves from β to β'. By Bayes' rule β'(μ) = w(μ) β(μ) with w(μ) = P_μ(data) / P_β(data), so
 
     ‖β' − β‖₁ = E_β |w − 1| = 2 E_β max(0, 1 − w),
 
-the second form because E_β w = 1. Its terms lie in [0, 2] however long the stage is, where those of the first have
-no bound; the denominator is the belief's exact evidence. Since w is a martingale, the expected change is largest at
-the end of the stage. ε₀ is the least number with ε_h ≤ ε₀ / max(h, 1) for the means ε_h over episodes.
+the second form because E_β w = 1. Its terms lie in [0, 2] however long the stage is, where those of the first are
+unbounded; the denominator is the belief's exact evidence. Since w is a martingale, the expected change is largest at
+the end of the stage. ε₀ is the smallest number with ε_h ≤ ε₀ / max(h, 1) for the means ε_h over episodes.
+
+**Loss.** Over T steps let Q*_n(ω, a) be the exact Bayes-optimal values with n steps to go (:class:`bamdp.FHTS`) and
+V*_n their maximum over a. For any policy, by telescoping (the performance difference lemma),
+
+    v*_T − v_T = E Σ_{t<T} γ^t [ V*_{T−t}(ω_t) − Q*_{T−t}(ω_t, a_t) ],
+
+where the hyper-states ω_t are those that the policy visits. Worlds need not be drawn: the next state and reward come
+from the belief's own predictive distribution, which is that of a world drawn from the prior. Each bracket is exact and
+not negative, so the mean over runs is unbiased and has a small variance: the randomness of rewards does not enter it.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,21 +38,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamdp import _checks
-from bamdp._kernels.random import as_state
+from bamdp._kernels.random import as_state, new_state
+from bamdp.agent import Agent
 from bamdp.beliefs import Belief, BetaBernoulli, FiniteModels
 from bamdp.beliefs.kernels import undo_steps
 from bamdp.mdp import FiniteMDP, policy_iteration
-from bamdp.mdp.validate import entry_positions
-from bamdp.theory.step import check_start, push_step
+from bamdp.mdp.solution import entry_matrix
+from bamdp.planners.fhts import FHTS
+from bamdp.planners.views.dss import roll_out
+from bamdp.runs import seeds
 
 Seen = tuple[int, int, float, int]  # s, a, r, s2
 
 
 @dataclass(frozen=True)
 class Disagreement:
-    """How much models of a belief differ."""
+    """How much models of a belief differ.
 
-    distances: NDArray[np.float64]  # [pairs]
+    Attributes
+    ----------
+    distances
+        D of each pair of models, ``[pairs]``.
+    """
+
+    distances: NDArray[np.float64]
 
     @property
     def mean(self) -> float:
@@ -52,41 +70,91 @@ class Disagreement:
 
     @property
     def standard_error(self) -> float:
-        """Of the mean; NaN for a single pair."""
-        n = len(self.distances)
-        return float(self.distances.std(ddof=1) / math.sqrt(n)) if n > 1 else math.nan
+        """The standard error of the mean; NaN for a single pair."""
+        return _error_of_mean(self.distances)
 
 
 @dataclass(frozen=True)
 class Drift:
-    """How much a belief changes along simulated episodes."""
+    """How much a belief changes along simulated episodes.
 
-    changes: NDArray[np.float64]  # [episodes, H]: ‖β_{h+1} − β_h‖₁ in each stage
+    Attributes
+    ----------
+    changes
+        ‖β_{h+1} − β_h‖₁ in each stage of each episode, ``[episodes, H]``.
+    """
+
+    changes: NDArray[np.float64]
 
     @property
     def stages(self) -> NDArray[np.float64]:
-        """ε_h, mean over episodes, [H]."""
+        """ε_h, the mean over episodes, ``[H]``."""
         means: NDArray[np.float64] = self.changes.mean(axis=0)
         return means
 
     @property
     def epsilon0(self) -> float:
-        """The least ε₀ with ε_h ≤ ε₀ / max(h, 1) in the mean."""
-        return float((self.stages * self._ages()).max())
+        """The smallest ε₀ with ε_h ≤ ε₀ / max(h, 1) in the mean."""
+        return float((self.stages * self._weights()).max())
 
     @property
     def largest(self) -> float:
-        """The least ε₀ with which the assumption holds in every simulated stage."""
-        return float((self.changes * self._ages()).max())
+        """The smallest ε₀ with which the assumption holds in every simulated stage."""
+        return float((self.changes * self._weights()).max())
 
-    def _ages(self) -> NDArray[np.int64]:
+    def _weights(self) -> NDArray[np.int64]:
+        """Return max(h, 1), ``[H]``."""
         return np.maximum(np.arange(self.changes.shape[1]), 1)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The loss of a planner against the Bayes-optimal policy.
+
+    Attributes
+    ----------
+    losses
+        Σ_t γ^t (V* − Q*) of each run, ``[runs]``.
+    value
+        v*_T, the value of the Bayes-optimal policy.
+    """
+
+    losses: NDArray[np.float64]
+    value: float
+
+    @property
+    def mean(self) -> float:
+        """The estimate of v*_T − v_T."""
+        return float(self.losses.mean())
+
+    @property
+    def standard_error(self) -> float:
+        """The standard error of the mean; NaN for a single run."""
+        return _error_of_mean(self.losses)
+
+
+def _error_of_mean(values: NDArray[np.float64]) -> float:
+    """Return the standard error of the mean of a sample; NaN for a single value."""
+    n = len(values)
+    return float(values.std(ddof=1) / math.sqrt(n)) if n > 1 else math.nan
+
+
+# The constant C
 
 
 def model_distance(
     first: FiniteMDP, second: FiniteMDP, *, rewards: bool = False, reward_range: float = 1.0
 ) -> float:
-    """D(μ, μ'), from 0 to 2; with ``rewards`` 2|r − r'|/ρ is added inside the maximum, ρ being ``reward_range``.
+    """Return the distance D(μ, μ') of two models, from 0 to 2.
+
+    Parameters
+    ----------
+    first, second
+        Models with the same numbers of states and actions.
+    rewards
+        Whether 2|r − r'|/ρ is added inside the maximum.
+    reward_range
+        ρ, the length of the interval of rewards.
 
     Examples
     --------
@@ -99,11 +167,11 @@ def model_distance(
             f"the models differ in size: {first.space.allowed.shape} and {second.space.allowed.shape} states, actions"
         )
     S = first.n_states
-    difference = _entries(first) - _entries(second)
-    level = (first.rows.background - second.rows.background) / S  # of what is not listed
-    listed = np.diff(difference.indptr)
-    row = np.repeat(np.arange(len(listed)), listed)
-    sums = np.bincount(row, np.abs(difference.data + level[row]), len(listed)) + (S - listed) * np.abs(level)
+    difference = entry_matrix(first) - entry_matrix(second)
+    level = (first.rows.background - second.rows.background) / S  # the difference where neither has an entry
+    counts = np.diff(difference.indptr)
+    row = np.repeat(np.arange(len(counts)), counts)
+    sums = np.bincount(row, np.abs(difference.data + level[row]), len(counts)) + (S - counts) * np.abs(level)
     if rewards:
         scale = _checks.real(reward_range, "reward_range", low=0.0, open_low=True)
         sums = sums + 2.0 * np.abs(first.rows.reward - second.rows.reward) / scale
@@ -113,22 +181,34 @@ def model_distance(
 def estimate_c(
     belief: Belief, *, pairs: int = 200, reward_range: float = 1.0, rng: Any = None
 ) -> Disagreement:
-    """C̄ from ``pairs`` independent pairs of models.
+    """Estimate C̄ from independent pairs of models of a belief.
 
-    Where rewards are learned, ``reward_range`` must be the one that the bound is then asked for.
+    Parameters
+    ----------
+    belief
+        The belief.
+    pairs
+        The number of pairs.
+    reward_range
+        The length of the interval of rewards, the same as for the bound; it matters where rewards are learned.
+    rng
+        A seed, or a generator.
 
     Examples
     --------
     >>> from bamdp import Dirichlet
-    >>> found = estimate_c(Dirichlet(alpha=1.0).belief(2, 1), pairs=500, rng=0)
-    >>> bool(abs(found.mean - 14 / 15) < 4 * found.standard_error)  # E max of two |U − U'|, doubled
+    >>> c = estimate_c(Dirichlet(alpha=1.0).belief(2, 1), pairs=500, rng=0)
+    >>> bool(abs(c.mean - 14 / 15) < 4 * c.standard_error)  # E max of two |U − U'|, doubled
     True
     """
     pairs, state = _checks.integer(pairs, "pairs"), as_state(rng)
     learned = not belief.rewards.certain
-    drawn = ((belief.sample(state), belief.sample(state)) for _ in range(pairs))
-    distances = [model_distance(*pair, rewards=learned, reward_range=reward_range) for pair in drawn]
+    models = ((belief.sample(state), belief.sample(state)) for _ in range(pairs))
+    distances = [model_distance(*pair, rewards=learned, reward_range=reward_range) for pair in models]
     return Disagreement(np.array(distances))
+
+
+# The constant ε₀
 
 
 def estimate_epsilon0(
@@ -142,18 +222,36 @@ def estimate_epsilon0(
     models: int = 200,
     rng: Any = None,
 ) -> Drift:
-    """ε₀ from simulated episodes of ``n_stages`` stages of ``n_steps``, beginning in ``state``."""
+    """Estimate ε₀ from simulated episodes of Thompson sampling.
+
+    Parameters
+    ----------
+    belief
+        The belief at the beginning of each episode.
+    state
+        The first state.
+    discount
+        γ in [0, 1).
+    n_steps, n_stages
+        K and H: each episode has ``n_stages`` stages of ``n_steps`` steps.
+    episodes
+        The number of episodes.
+    models
+        The number of sampled models for each distance of beliefs.
+    rng
+        A seed, or a generator.
+    """
     K, H = _checks.integer(n_steps, "n_steps"), _checks.integer(n_stages, "n_stages")
-    start, discount = check_start(belief, state), _checks.discount(discount)
+    start, discount = _check_first_state(belief, state), _checks.discount(discount)
     stream = as_state(rng)
     changes = np.zeros((_checks.integer(episodes, "episodes"), H))
     for episode in changes:
         now, s = belief.copy(), start
         for h in range(H):
-            if now.space.terminal[s]:  # the belief has come to rest
+            if now.space.terminal[s]:  # the belief changes no more
                 break
             policy = policy_iteration(now.sample(stream), discount).policy
-            seen = _walk(now, policy.astype(np.int32), s, K, stream)
+            seen = _simulate_policy(now, policy.astype(np.int32), s, K, stream)
             episode[h] = belief_distance(now, seen, models=models, rng=stream)
             for transition in seen:
                 now.observe(*transition)
@@ -162,7 +260,18 @@ def estimate_epsilon0(
 
 
 def belief_distance(belief: Belief, seen: Iterable[Seen], *, models: int = 200, rng: Any = None) -> float:
-    """‖β' − β‖₁ for β' = β after the transitions ``seen`` (s, a, r, s2): exact for a finite set of models.
+    """Return ‖β' − β‖₁ for the belief β' after some transitions: exact for a finite set of models, else estimated.
+
+    Parameters
+    ----------
+    belief
+        β.
+    seen
+        The transitions (s, a, r, s2).
+    models
+        The number of sampled models of the estimate.
+    rng
+        A seed, or a generator.
 
     Examples
     --------
@@ -179,27 +288,16 @@ def belief_distance(belief: Belief, seen: Iterable[Seen], *, models: int = 200, 
         return float(np.abs(after.weights - belief.weights).sum())
     evidence = after.log_evidence - belief.log_evidence
     state, counts = as_state(rng), Counter(seen)
-    _check_rewards(belief)
-    short = [
+    _check_reward_model(belief)
+    shortfalls = [
         max(0.0, 1.0 - math.exp(min(0.0, _log_likelihood(belief, belief.sample(state), counts) - evidence)))
         for _ in range(_checks.integer(models, "models"))
     ]
-    return 2.0 * float(np.mean(short))
-
-
-def _walk(belief: Belief, policy: NDArray[np.int32], s: int, steps: int, rng: np.ndarray) -> list[Seen]:
-    """Transitions of a policy in the belief, which is left as it was."""
-    belief.reserve(steps)
-    seen: list[Seen] = []
-    while len(seen) < steps and not belief.space.terminal[s]:
-        s2, r = push_step(belief, policy, s, rng)
-        seen.append((s, int(policy[s]), r, s2))
-        s = s2
-    undo_steps(belief.arrays, len(seen))
-    return seen
+    return 2.0 * float(np.mean(shortfalls))
 
 
 def _log_likelihood(belief: Belief, model: FiniteMDP, counts: Counter[Seen]) -> float:
+    """Return the log probability of transitions, with their counts, in a model."""
     total = 0.0
     for (s, a, r, s2), n in counts.items():
         states, probs = model.row(s, a)
@@ -213,7 +311,8 @@ def _log_likelihood(belief: Belief, model: FiniteMDP, counts: Counter[Seen]) -> 
     return total
 
 
-def _check_rewards(belief: Belief) -> None:
+def _check_reward_model(belief: Belief) -> None:
+    """Refuse reward models whose likelihood :func:`_log_likelihood` does not know."""
     model = belief.reward_model
     by_pair = isinstance(model, BetaBernoulli) and model.by == "pair"
     if not belief.rewards.certain and not by_pair:
@@ -223,10 +322,108 @@ def _check_rewards(belief: Belief) -> None:
         )
 
 
-def _entries(mdp: FiniteMDP) -> Any:
-    """The listed entries as a sparse matrix [S*A, S]."""
-    from scipy import sparse
+# The loss of a planner
 
-    row, position = entry_positions(mdp.rows.span)
-    shape = (len(mdp.rows.reward), mdp.n_states)
-    return sparse.csr_matrix((mdp.rows.prob[position], (row, mdp.rows.index[position])), shape=shape)
+
+def bayes_loss(
+    make_agent: Callable[[np.random.SeedSequence], Agent],
+    horizon: int,
+    *,
+    start: int = 0,
+    runs: int = 100,
+    seed: int = 0,
+    exact: dict[Any, NDArray[np.float64]] | None = None,
+) -> Loss:
+    """Measure a planner's loss over ``horizon`` steps, in worlds drawn from its own belief.
+
+    Parameters
+    ----------
+    make_agent
+        Makes a new agent from a seed, always with the same belief and discount.
+    horizon
+        T. Exact values cost about (A·S)^T: feasible for bandits, and for two or three states up to T = 8.
+    start
+        The first state.
+    runs
+        The number of runs.
+    seed
+        The seed of all runs; run i uses the seeds of replicate i of :func:`bamdp.runs.run_many`.
+    exact
+        A dictionary that keeps exact values for further calls with the same belief and discount.
+
+    Examples
+    --------
+    >>> import bamdp
+    >>> def greedy(seed):
+    ...     return bamdp.Agent(bamdp.BayesGreedy(), prior=bamdp.Dirichlet(), rewards=bamdp.BetaBernoulli(),
+    ...                        n_states=1, n_actions=2, discount=0.9, seed=seed)
+    >>> loss = bayes_loss(greedy, horizon=5, runs=50)
+    >>> bool(0.0 <= loss.mean < 0.1 < loss.value)
+    True
+    """
+    T, runs = _checks.integer(horizon, "horizon"), _checks.integer(runs, "runs")
+    exact = {} if exact is None else exact
+    losses = np.zeros(runs)
+    for i in range(runs):
+        world_seed, agent_seed = seeds(seed, i)
+        agent = make_agent(agent_seed)
+        _check_first_state(agent.belief, start)
+        losses[i] = _loss_of_run(agent, new_state(world_seed), T, start, exact)
+    return Loss(losses, float(np.nanmax(exact[T, start, ()])))
+
+
+def _loss_of_run(agent: Agent, rng: np.ndarray, horizon: int, s: int, exact: dict[Any, Any]) -> float:
+    """Return Σ_t γ^t (V* − Q*) of one run; ``rng`` draws the next states and rewards."""
+    belief, total, weight = agent.belief, 0.0, 1.0
+    history: list[Seen] = []
+    for left in range(horizon, 0, -1):
+        if belief.space.terminal[s]:
+            break
+        key = (left, s, tuple(sorted(history)))  # the order of the data does not matter
+        if key not in exact:
+            exact[key] = _optimal_action_values(agent, left, s)
+        a = agent.act(s)
+        total += weight * float(np.nanmax(exact[key]) - exact[key][a])
+        weight *= agent.discount
+        (transition,) = _simulate_policy(belief, np.full(belief.n_states, a, np.int32), s, 1, rng)
+        history.append(transition)
+        agent.observe(*transition)
+        s = transition[3]
+    return total
+
+
+def _optimal_action_values(agent: Agent, steps: int, state: int) -> NDArray[np.float64]:
+    """Return Q* ``[A]`` with ``steps`` to go, NaN for actions that do not exist."""
+    planner = FHTS(steps)
+    plan = planner.plan(planner.start(agent.belief, agent.discount), agent.belief, state, agent.rng)
+    values = np.full(agent.belief.n_actions, np.nan)
+    for candidate in plan.candidates:
+        values[candidate.action] = candidate.value
+    return values
+
+
+# Simulation in a belief
+
+
+def _check_first_state(belief: Belief, state: int) -> int:
+    """Return the first state of simulated episodes, checked; the belief must let them end."""
+    if belief.episodes.again:
+        raise ValueError("episodes are followed to their end only: make the belief with objective='episode'")
+    if belief.space.terminal[_checks.index(state, "the first state", belief.n_states)]:
+        raise ValueError(f"state {state} is terminal: nothing follows it; begin in another state")
+    return int(state)
+
+
+def _simulate_policy(
+    belief: Belief, policy: NDArray[np.int32], s: int, steps: int, rng: np.ndarray
+) -> list[Seen]:
+    """Return up to ``steps`` transitions of a policy, drawn from the belief, which is left unchanged."""
+    belief.reserve(steps)
+    next_state, reward = np.zeros(1, np.int64), np.zeros(1)
+    seen: list[Seen] = []
+    while len(seen) < steps and not belief.space.terminal[s]:
+        roll_out(belief.arrays, 1, 0.0, policy, s, next_state, reward, rng)
+        seen.append((s, int(policy[s]), float(reward[0]), int(next_state[0])))
+        s = seen[-1][3]
+    undo_steps(belief.arrays, len(seen))
+    return seen

@@ -37,9 +37,8 @@ from bamdp.beliefs.transitions.weights import (
     save_weights,
     with_weights_room,
 )
-from bamdp.mdp.build import read_space
+from bamdp.mdp.build import read_space, used_rows
 from bamdp.mdp.model import FiniteMDP
-from bamdp.mdp.validate import used_rows
 
 
 @transition_posterior()
