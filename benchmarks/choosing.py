@@ -17,7 +17,8 @@ from typing import Any
 import bamdp
 from bamdp.ceilings import optimal_total
 from bamdp.registry import make_planner, make_prior, make_rewards
-from bamdp.runs import Setting, run_many
+from bamdp.runs import run_many
+from bamdp.settings import Setting
 
 DATA = Path(__file__).resolve().parent.parent / "docs" / "data" / "choosing.csv"
 RUNS, DISCOUNT = 20, 0.95

@@ -18,7 +18,8 @@ from bamdp.planners.boss import BOSS
 from bamdp.planners.mcbrl import MCBRL
 from bamdp.planners.sboss import SBOSS
 from bamdp.planners.vbrb import VBRB
-from bamdp.runs import Setting, run_many
+from bamdp.runs import run_many
+from bamdp.settings import Setting
 
 Reference = tuple[float, float | None]
 

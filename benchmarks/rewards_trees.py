@@ -18,7 +18,8 @@ import bamdp
 from bamdp.planners.bamcp import BAMCP
 from bamdp.planners.base import Planner
 from bamdp.planners.bfs3 import BFS3
-from bamdp.runs import Setting, run_many
+from bamdp.runs import run_many
+from bamdp.settings import Setting
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ import doctest
 import pytest
 
 import bamdp
-from bamdp import _specs, ceilings, registry, runs
+from bamdp import _specs, ceilings, registry, runs, settings
 from bamdp.registry import PLANNERS, PRIORS, describe_planner, describe_prior, make_planner, make_prior
 
 GRID = bamdp.make_env("grid5")
 
 
-@pytest.mark.parametrize("module", [_specs, ceilings, registry, runs])
+@pytest.mark.parametrize("module", [_specs, ceilings, registry, runs, settings])
 def test_examples(module):
     assert doctest.testmod(module, optionflags=doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL).failed == 0
 

@@ -1,28 +1,30 @@
-"""Arguments that several commands have."""
+"""Arguments that several commands have, and the reading of ``key=value`` after an option."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from typing import Any
 
-from bamdp.registry import DEFAULT_PRIOR, REWARDS
+from bamdp._specs import split_assignment
+from bamdp.registry import DEFAULT_PRIOR, LEARNED_REWARDS
+
+Parser = argparse.ArgumentParser
 
 
-def add_env(parser: argparse.ArgumentParser, default: str | None = None, gym: bool = False) -> None:
-    """Where; in a Gymnasium environment, too, if ``gym``."""
-    forms = (
-        "name, name:key=value,..., file:model.npz or gym:ID"
-        if gym
-        else "name, name:key=value,... or file:model.npz"
-    )
+def add_env(parser: Parser, default: str | None = None, gym: bool = False) -> None:
+    """Add the environment argument; with ``gym`` its help names Gymnasium's environments, too."""
+    forms = "name, name:key=value,..."
+    forms += ", file:model.npz or gym:ID" if gym else " or file:model.npz"
     _add_name(parser, "env", forms, default)
 
 
-def add_planner(parser: argparse.ArgumentParser, default: str | None = None) -> None:
-    """Who."""
+def add_planner(parser: Parser, default: str | None = None) -> None:
+    """Add the planner argument."""
     _add_name(parser, "planner", "name, see `bamdp list planners`", default)
 
 
-def _add_name(parser: argparse.ArgumentParser, name: str, help: str, default: str | None) -> None:
+def _add_name(parser: Parser, name: str, help: str, default: str | None) -> None:
     if default is None:
         parser.add_argument(name, metavar=name.upper(), help=help)
     else:
@@ -30,25 +32,21 @@ def _add_name(parser: argparse.ArgumentParser, name: str, help: str, default: st
         parser.add_argument(name, metavar=name.upper(), nargs="?", default=default, help=help)
 
 
-def add_set(parser: argparse.ArgumentParser) -> None:
-    """With which parameters."""
-    parser.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="parameters of the planner, such as n_steps=100 or generator.depth=50",
-    )
+def add_set(parser: Parser) -> None:
+    """Add --set, the planner's parameters."""
+    help = "parameters of the planner, such as n_steps=100 or generator.depth=50"
+    parser.add_argument("--set", metavar="KEY=VALUE", nargs="+", action="extend", default=[], help=help)
 
 
-def add_steps(parser: argparse.ArgumentParser) -> None:
-    """How long."""
-    parser.add_argument("--steps", type=int, metavar="T", help="steps of a run (default: the environment's)")
+def add_agent(parser: Parser) -> None:
+    """Add the options that determine an agent beside its planner: --prior, --rewards, --objective, --discount."""
+    add_belief(parser)
+    add_objective(parser)
+    add_discount(parser)
 
 
-def add_belief(parser: argparse.ArgumentParser) -> None:
-    """What agents believe at first."""
+def add_belief(parser: Parser) -> None:
+    """Add --prior and --rewards, the agent's belief before the first step."""
     parser.add_argument(
         "--prior",
         default=DEFAULT_PRIOR,
@@ -58,48 +56,41 @@ def add_belief(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rewards",
         metavar="MODEL",
-        help=f"{', '.join(REWARDS)}, the last three learned, with parameters as in normal:mu0=1; default: known where "
-        "they are certain, beta where they are drawn, normal in gym: worlds",
+        help=f"known, or learned: {', '.join(LEARNED_REWARDS)}, with parameters as in normal:mu0=1; default: known "
+        "where they are certain, beta where they are drawn, normal in gym: worlds",
     )
 
 
-def add_objective(parser: argparse.ArgumentParser) -> None:
-    """What follows the end of an episode."""
-    parser.add_argument(
-        "--objective",
-        default="episode",
-        metavar="WHAT",
-        help="what follows the end of an episode: nothing (episode, the default) or the next one (lifetime)",
-    )
+def add_objective(parser: Parser) -> None:
+    """Add --objective, what follows the end of an episode."""
+    help = "what follows the end of an episode: nothing (episode, the default) or the next one (lifetime)"
+    parser.add_argument("--objective", default="episode", metavar="WHAT", help=help)
 
 
-def add_discount(parser: argparse.ArgumentParser) -> None:
-    """Of planning."""
-    parser.add_argument(
-        "--discount", type=float, default=0.95, metavar="γ", help="for planning (default: 0.95)"
-    )
+def add_discount(parser: Parser, help: str = "for planning (default: 0.95)") -> None:
+    """Add --discount."""
+    parser.add_argument("--discount", type=float, default=0.95, metavar="γ", help=help)
 
 
-def add_seed(parser: argparse.ArgumentParser) -> None:
-    """Which luck."""
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="same seed, same results (default: 0)"
-    )
+def add_steps(parser: Parser, help: str = "steps of a run (default: the environment's)") -> None:
+    """Add --steps, the length of a run."""
+    parser.add_argument("--steps", type=int, metavar="T", help=help)
 
 
-def add_jobs(parser: argparse.ArgumentParser, default: int | None = 1) -> None:
-    """How many at a time."""
-    parser.add_argument(
-        "--jobs",
-        type=int,
-        default=default,
-        metavar="N",
-        help=f"processes; results do not depend on it (default: {default or 1})",
-    )
+def add_runs(parser: Parser, default: int = 10, help: str = "replicates") -> None:
+    """Add --runs, the number of replicates."""
+    parser.add_argument("--runs", type=int, default=default, metavar="N", help=f"{help} (default: {default})")
 
 
-def add_progress(parser: argparse.ArgumentParser) -> None:
-    """A bar."""
+def add_seed(parser: Parser, help: str = "same seed, same results") -> None:
+    """Add --seed."""
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help=f"{help} (default: 0)")
+
+
+def add_jobs(parser: Parser, default: int | None = 1) -> None:
+    """Add --jobs and --progress."""
+    help = f"processes; results do not depend on it (default: {default or 1})"
+    parser.add_argument("--jobs", type=int, default=default, metavar="N", help=help)
     parser.add_argument(
         "--progress",
         action=argparse.BooleanOptionalAction,
@@ -107,6 +98,59 @@ def add_progress(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """For other programs."""
+def add_json(parser: Parser) -> None:
+    """Add --json."""
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+
+
+def add_study_running(parser: Parser) -> None:
+    """Add how the runs of a study are run: --jobs, --cluster, --retry-failed, --progress."""
+    add_jobs(parser, None)
+    parser.add_argument(
+        "--cluster", metavar="ADDRESS", help="of a Dask scheduler, such as tcp://127.0.0.1:8786"
+    )
+    parser.add_argument(
+        "--retry-failed", action="store_true", help="do runs again that have failed or were stopped"
+    )
+
+
+def add_store(parser: Parser) -> None:
+    """Add --store, the file in which runs are kept."""
+    help = "file of the runs (default: beside the study, or in .bamdp)"
+    parser.add_argument("--store", metavar="PATH", help=help)
+
+
+def add_quick(parser: Parser) -> None:
+    """Add --quick."""
+    parser.add_argument("--quick", action="store_true", help="few runs and short ones, marked as such")
+
+
+def read_assignments(
+    texts: Sequence[str],
+    option: str = "--set",
+    form: str = "key=value",
+    example: str = "--set n_steps=100",
+) -> dict[str, str]:
+    """Read the ``key=value`` texts of an option; messages show the form and the example."""
+    assignments: dict[str, str] = {}
+    for text in texts:
+        try:
+            key, value = split_assignment(text, text)
+        except ValueError:
+            raise ValueError(f"{option} {text!r} is not {form}; write for instance {example}") from None
+        if key in assignments:
+            raise ValueError(f"{option} gives {key} twice; drop one")
+        assignments[key] = value
+    return assignments
+
+
+def setting_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the keyword arguments of :func:`bamdp.settings.make_setting` that come from a command's options."""
+    return {
+        "parameters": read_assignments(arguments.set),
+        "prior": arguments.prior,
+        "rewards": arguments.rewards,
+        "discount": arguments.discount,
+        "objective": arguments.objective,
+        "seed": arguments.seed,
+    }
