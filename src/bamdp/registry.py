@@ -229,8 +229,10 @@ def make_rewards(spec: str | Spec | None, env: World) -> RewardModel:
         _check_rewards_possible(model, env)
         return model
     if not isinstance(env, Environment):
-        learned = " or ".join(LEARNED_REWARDS)
-        raise ValueError(f"the rewards of {env.name} are not known beforehand; use --rewards {learned}")
+        learned = ", ".join(LEARNED_REWARDS)
+        raise ValueError(
+            f"the rewards of {env.name} are not known beforehand; choose for --rewards one of {learned}"
+        )
     if spec.parameters:
         raise ValueError(f"known takes no parameters, got {next(iter(spec.parameters))!r}")
     return KnownRewards(env.rewards)

@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import argparse
 
-from bamdp.cli import console, studies
-from bamdp.cli.arguments import (
-    add_agent,
-    add_env,
-    add_json,
-    add_runs,
-    add_seed,
-    add_steps,
-    add_store,
-    add_study_running,
-)
+from bamdp.cli import console, options, studies
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.epilog = "Example: bamdp compare grid5 dss-pi:n_steps=25 thompson bamcp --runs 30 --jobs 2"
-    add_env(parser, gym=True)
-    add_steps(parser)
+    options.add_env(parser, gym=True)
+    options.add_steps(parser)
     parser.add_argument("planners", metavar="PLANNER", nargs="+", help="name or name:key=value,...")
-    add_agent(parser)
-    add_seed(parser)
-    add_runs(parser)
-    add_study_running(parser)
-    add_store(parser)
-    add_json(parser)
+    options.add_agent(parser)
+    options.add_seed(parser)
+    options.add_runs(parser)
+    options.add_study_running(parser)
+    options.add_store(parser)
+    options.add_json(parser)
 
 
 def run_command(arguments: argparse.Namespace) -> int:

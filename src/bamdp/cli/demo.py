@@ -8,8 +8,7 @@ import os
 import numpy as np
 
 import bamdp
-from bamdp.cli import console
-from bamdp.cli.arguments import add_jobs, add_runs, add_seed
+from bamdp.cli import console, options
 from bamdp.cli.run import print_batches, run_with_progress
 from bamdp.settings import make_setting
 
@@ -23,9 +22,9 @@ DEMO_PLANNERS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    add_runs(parser, 50)
-    add_seed(parser)
-    add_jobs(parser, min(2, os.cpu_count() or 1))
+    options.add_runs(parser, 50)
+    options.add_seed(parser)
+    options.add_jobs(parser, min(2, os.cpu_count() or 1))
     help = "of the picture (default: learning-curve.png)"
     parser.add_argument("--output", default="learning-curve.png", metavar="PATH", help=help)
 

@@ -6,23 +6,22 @@ import argparse
 
 import bamdp
 from bamdp import _checks
-from bamdp.cli import console
-from bamdp.cli.arguments import add_agent, add_env, add_planner, add_seed, add_set, setting_arguments
+from bamdp.cli import console, options
 from bamdp.settings import make_setting
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.epilog = "Example: bamdp explain grid10 dss-pi --step 40 --prior sparse:beta=6 --out why.html"
-    add_env(parser)
-    add_planner(parser)
+    options.add_env(parser)
+    options.add_planner(parser)
     parser.add_argument(
         "--step", type=int, default=0, metavar="T", help="which decision (default: 0, the first)"
     )
     parser.add_argument("--out", default="why.html", metavar="PATH", help=".html or .svg (default: why.html)")
-    add_set(parser)
-    add_agent(parser)
-    add_seed(parser)
+    options.add_set(parser)
+    options.add_agent(parser)
+    options.add_seed(parser)
 
 
 def run_command(arguments: argparse.Namespace) -> int:
@@ -38,7 +37,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         arguments.planner,
         steps=max(step + 1, env.horizon),
         world=env,
-        **setting_arguments(arguments),
+        **options.setting_arguments(arguments),
     )
     run = Playback(setting)
     with console.compiling():

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bamdp.cli import console, studies
-from bamdp.cli.arguments import add_json, add_quick, add_store, add_study_running
+from bamdp.cli import console, options, studies
 
 if TYPE_CHECKING:
     from bamdp.lab.collect import CellStatus
@@ -34,22 +33,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         command = commands.add_parser(name, help=help, description=help, allow_abbrev=False)
         command.set_defaults(run_command=run_command, parser=command)
         command.add_argument("study", metavar="STUDY", help="the study's file, or the name of one that ships")
-        add_store(command)
+        options.add_store(command)
         return command
 
     run = add_command("run", run_missing, "Run what a study needs and its store does not have yet.")
-    add_study_running(run)
-    add_quick(run)
+    options.add_study_running(run)
+    options.add_quick(run)
     status = add_command(
         "status",
         print_status,
         "What is done, running, missing and failed, and how long the rest will take.",
     )
-    add_quick(status)
-    add_json(status)
+    options.add_quick(status)
+    options.add_json(status)
     report = add_command("report", write_report, "Tables, figures and a page that opens offline.")
     report.add_argument("--output", metavar="FOLDER", help="default: STUDY-report")
-    add_quick(report)
+    options.add_quick(report)
     export = add_command("export", export_study, "Write the runs to a portable file, CSV or Parquet.")
     export.add_argument(
         "--format", choices=EXPORT_ENDINGS, default="runs", help="default: runs, which import reads"
@@ -58,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     export.add_argument(
         "--thin", action="store_true", help="without the rewards of tuning runs step by step: much smaller"
     )
-    add_quick(export)
+    options.add_quick(export)
     import_ = add_command("import", import_study, "Take in the runs that export has written.")
     import_.add_argument("file", metavar="FILE", nargs="?", help="default: STUDY.runs.xz")
 

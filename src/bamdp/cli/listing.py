@@ -6,8 +6,7 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
-from bamdp.cli import console
-from bamdp.cli.arguments import add_json
+from bamdp.cli import console, options
 from bamdp.envs import list_envs
 from bamdp.registry import list_planners, list_priors, list_rewards
 
@@ -28,7 +27,7 @@ LISTS: dict[str, tuple[Any, str]] = {  # the function and the title
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("what", metavar="WHAT", nargs="?", choices=LISTS, help=" | ".join(LISTS))
-    add_json(parser)
+    options.add_json(parser)
 
 
 def run_command(arguments: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from bamdp.cli.arguments import add_json, add_quick, add_store, add_study_running
+from bamdp.cli import options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,10 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="of exported files or folders with them, such as results/dss2020; nothing is run",
     )
-    add_quick(parser)
-    add_study_running(parser)
-    add_store(parser)
-    add_json(parser)
+    options.add_quick(parser)
+    options.add_study_running(parser)
+    options.add_store(parser)
+    options.add_json(parser)
 
 
 def run_command(arguments: argparse.Namespace) -> int:

@@ -11,19 +11,7 @@ import numpy as np
 
 import bamdp
 from bamdp import _checks
-from bamdp.cli import console
-from bamdp.cli.arguments import (
-    add_agent,
-    add_env,
-    add_jobs,
-    add_json,
-    add_planner,
-    add_runs,
-    add_seed,
-    add_set,
-    add_steps,
-    setting_arguments,
-)
+from bamdp.cli import console, options
 from bamdp.registry import describe_planner, describe_prior, describe_rewards, planner_name
 from bamdp.runs import Batch, run_many, warm_up
 from bamdp.settings import Setting, make_setting
@@ -34,15 +22,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "Example: bamdp run grid10 dss-pi --set n_steps=100 n_stages=2 --prior sparse:beta=6 --jobs 2"
     )
-    add_env(parser, gym=True)
-    add_planner(parser)
-    add_set(parser)
-    add_agent(parser)
-    add_steps(parser)
-    add_runs(parser)
-    add_seed(parser)
-    add_jobs(parser)
-    add_json(parser)
+    options.add_env(parser, gym=True)
+    options.add_planner(parser)
+    options.add_set(parser)
+    options.add_agent(parser)
+    options.add_steps(parser)
+    options.add_runs(parser)
+    options.add_seed(parser)
+    options.add_jobs(parser)
+    options.add_json(parser)
 
 
 def run_command(arguments: argparse.Namespace) -> int:
@@ -51,7 +39,11 @@ def run_command(arguments: argparse.Namespace) -> int:
 
     env = bamdp.make_world(arguments.env)
     setting = make_setting(
-        arguments.env, arguments.planner, steps=arguments.steps, world=env, **setting_arguments(arguments)
+        arguments.env,
+        arguments.planner,
+        steps=arguments.steps,
+        world=env,
+        **options.setting_arguments(arguments),
     )
     with console.compiling():
         batch = run_with_progress(

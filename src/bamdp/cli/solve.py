@@ -6,16 +6,15 @@ import argparse
 from dataclasses import asdict
 
 import bamdp
-from bamdp.cli import console
-from bamdp.cli.arguments import add_discount, add_env, add_json, add_steps
+from bamdp.cli import console, options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    add_env(parser)
-    add_discount(parser, help="default: 0.95")
-    add_steps(parser, help="for the totals (default: the environment's)")
-    add_json(parser)
+    options.add_env(parser)
+    options.add_discount(parser, help="default: 0.95")
+    options.add_steps(parser, help="for the totals (default: the environment's)")
+    options.add_json(parser)
 
 
 def run_command(arguments: argparse.Namespace) -> int:

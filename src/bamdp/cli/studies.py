@@ -81,16 +81,16 @@ def run(study: Study, store: Store, arguments: argparse.Namespace) -> None:
             "--jobs and --cluster exclude each other: the cluster decides how many processes there are"
         )
     jobs = 1 if arguments.jobs is None else _checks.integer(arguments.jobs, "jobs")
-    options: dict[str, Any] = {"retry_failed": arguments.retry_failed}
+    retry = arguments.retry_failed
     try:
         with console.compiling(), console.growing_bar(study.title, arguments.progress) as (steps, more):
             if not arguments.cluster:
-                run_study(study, store, jobs=jobs, steps=steps, more=more, **options)
+                run_study(study, store, jobs=jobs, steps=steps, more=more, retry_failed=retry)
                 return
             from bamdp.lab.cluster import Cluster
 
             with Cluster(arguments.cluster, steps) as pool:
-                run_study(study, store, pool=pool, steps=steps, more=more, **options)
+                run_study(study, store, pool=pool, steps=steps, more=more, retry_failed=retry)
     except KeyboardInterrupt:
         message = f"stopped; what is done is kept in {store.path}: resume with the same command"
         raise KeyboardInterrupt(message) from None

@@ -6,18 +6,17 @@ import argparse
 
 from bamdp import _checks
 from bamdp._specs import parse_spec
-from bamdp.cli import console
-from bamdp.cli.arguments import add_agent, add_env, add_planner, add_seed, add_set, read_assignments
+from bamdp.cli import console, options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.epilog = "Example: bamdp studio grid10 dss-pi --set n_steps=50 --prior sparse:beta=6"
-    add_env(parser, default="grid10")
-    add_planner(parser, default="dss-pi")
-    add_set(parser)
-    add_agent(parser)
-    add_seed(parser)
+    options.add_env(parser, default="grid10")
+    options.add_planner(parser, default="dss-pi")
+    options.add_set(parser)
+    options.add_agent(parser)
+    options.add_seed(parser)
     parser.add_argument(
         "--host",
         default="127.0.0.1",
@@ -35,7 +34,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     """Check the form that the page opens with, and serve until Ctrl-C."""
     from bamdp.studio.settings import Choice
 
-    planner = parse_spec(arguments.planner).extended(read_assignments(arguments.set), "with --set")
+    planner = parse_spec(arguments.planner).extended(options.read_assignments(arguments.set), "with --set")
     choice = Choice(
         env=arguments.env,
         planners=(str(planner),),  # as the page's form shows it

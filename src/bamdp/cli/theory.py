@@ -11,8 +11,7 @@ from typing import Any
 
 import bamdp
 from bamdp import _checks, theory
-from bamdp.cli import console
-from bamdp.cli.arguments import add_belief, add_discount, add_json, add_seed
+from bamdp.cli import console, options
 from bamdp.settings import make_setting
 from bamdp.theory.bound import Bound
 
@@ -50,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     for name, (default, help) in SIZES.items():
         add(name.replace("_", "-"), int, "N", f"{help} (default: {default})", default)
-    add_discount(parser, help="default: 0.95")
+    options.add_discount(parser, help="default: 0.95")
     add("delta", float, "δ", "default: 0.05", 0.05)
     add("epsilon0", float, "ε₀", "how much the belief changes in a stage (default: 0)")
     add("c", float, "C", "how much models disagree (default: 0)")
@@ -58,11 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("n-actions", int, "N", "for sparse sampling's tree (default: 2)")
     add("env", str, "ENV", "estimate ε₀ and C of a belief about this environment")
     add("after", int, "T", "steps learned before that (default: 0)", 0)
-    add_belief(parser)
+    options.add_belief(parser)
     add("pairs", int, "N", "of models, for C (default: 200)", 200)
     add("episodes", int, "N", "for ε₀ (default: 10)", 10)
-    add_seed(parser, help="of the estimates")
-    add_json(parser)
+    options.add_seed(parser, help="of the estimates")
+    options.add_json(parser)
     add("output", str, "PATH", "draw the trade-off in K (png, svg or pdf)")
 
 

@@ -8,18 +8,7 @@ import shlex
 from typing import Any
 
 from bamdp._specs import parse_spec, split_commas
-from bamdp.cli import console, studies
-from bamdp.cli.arguments import (
-    add_agent,
-    add_env,
-    add_json,
-    add_runs,
-    add_seed,
-    add_steps,
-    add_store,
-    add_study_running,
-    read_assignments,
-)
+from bamdp.cli import console, options, studies
 from bamdp.registry import DEFAULT_PRIOR
 
 MOST_ROWS = 20  # configurations in the table
@@ -30,8 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "Example: bamdp tune grid10 dss-pi --grid n_policies=2,4 prior.beta=2,4,8 discount=.95,.99"
     )
-    add_env(parser, gym=True)
-    add_steps(parser)
+    options.add_env(parser, gym=True)
+    options.add_steps(parser)
     parser.add_argument("planner", metavar="PLANNER", help="name or name:key=value,...")
     parser.add_argument(
         "--grid",
@@ -47,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="grid",
         help="grid, all of it; or halving, which is successive halving (default: grid)",
     )
-    add_runs(parser, help="tuning runs, at most")
+    options.add_runs(parser, help="tuning runs, at most")
     parser.add_argument(
         "--configurations", type=int, metavar="N", help="draw so many of the grid (default: all)"
     )
@@ -67,12 +56,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="runs of the chosen configuration, with other seeds (default: 0)",
     )
-    add_agent(parser)
+    options.add_agent(parser)
     parser.set_defaults(prior=None)  # the default is not fixed if its parameters are to be chosen
-    add_seed(parser)
-    add_study_running(parser)
-    add_store(parser)
-    add_json(parser)
+    options.add_seed(parser)
+    options.add_study_running(parser)
+    options.add_store(parser)
+    options.add_json(parser)
 
 
 def run_command(arguments: argparse.Namespace) -> int:
@@ -101,11 +90,11 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 def _study_tables(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the tables of the study that are particular to tuning."""
-    written = read_assignments(arguments.grid, "--grid", "key=value,value", "n_steps=25,50")
+    written = options.read_assignments(arguments.grid, "--grid", "key=value,value", "n_steps=25,50")
     space = {key: split_commas(values) for key, values in written.items()}
     tunes_prior = any(key.startswith("prior.") for key in space)
-    options = ("method", "runs", "configurations", "budget", "screening")
-    tuning = {name: getattr(arguments, name) for name in options}
+    tuning_options = ("method", "runs", "configurations", "budget", "screening")
+    tuning = {name: getattr(arguments, name) for name in tuning_options}
     return {
         "runs": arguments.evaluate,
         "prior": arguments.prior or ("sparse" if tunes_prior else DEFAULT_PRIOR),

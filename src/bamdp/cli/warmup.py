@@ -6,8 +6,7 @@ import argparse
 import time
 
 import bamdp
-from bamdp.cli import console
-from bamdp.cli.arguments import add_belief
+from bamdp.cli import console, options
 from bamdp.registry import PLANNERS
 from bamdp.runs import warm_up
 from bamdp.settings import make_setting
@@ -16,7 +15,7 @@ from bamdp.settings import make_setting
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("planners", metavar="PLANNER", nargs="*", help="default: all")
-    add_belief(parser)
+    options.add_belief(parser)
 
 
 def run_command(arguments: argparse.Namespace) -> int:
