@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_seed(parser)
     options.add_jobs(parser, min(2, os.cpu_count() or 1))
     help = "of the picture (default: learning-curve.png)"
-    parser.add_argument("--output", default="learning-curve.png", metavar="PATH", help=help)
+    options.add_option(parser, "--output", str, "PATH", help, "learning-curve.png")
 
 
 def run_command(arguments: argparse.Namespace) -> int:

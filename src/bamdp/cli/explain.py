@@ -15,10 +15,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "Example: bamdp explain grid10 dss-pi --step 40 --prior sparse:beta=6 --out why.html"
     options.add_env(parser)
     options.add_planner(parser)
-    parser.add_argument(
-        "--step", type=int, default=0, metavar="T", help="which decision (default: 0, the first)"
-    )
-    parser.add_argument("--out", default="why.html", metavar="PATH", help=".html or .svg (default: why.html)")
+    options.add_option(parser, "--step", int, "T", "which decision (default: 0, the first)", 0)
+    options.add_option(parser, "--out", str, "PATH", ".html or .svg (default: why.html)", "why.html")
     options.add_set(parser)
     options.add_agent(parser)
     options.add_seed(parser)

@@ -192,7 +192,7 @@ def _open_study(arguments: argparse.Namespace, create: bool = True) -> Iterator[
     """Load the study that is named, and open its store, which is made if need be."""
     from bamdp.lab.store import Store
 
-    study = studies.load(arguments.study, getattr(arguments, "quick", False))
+    study = studies.load_named_study(arguments.study, getattr(arguments, "quick", False))
     with Store(studies.store_path(study, arguments.store), create=create) as store:
         yield study, store
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from bamdp._specs import split_assignment
 from bamdp.registry import DEFAULT_PRIOR, LEARNED_REWARDS
 
 Parser = argparse.ArgumentParser
+
+
+def add_option(
+    parser: Parser, name: str, kind: Callable[[str], Any], metavar: str, help: str, default: Any = None
+) -> None:
+    """Add an option with one value, which ``kind`` makes of the text."""
+    parser.add_argument(name, type=kind, metavar=metavar, help=help, default=default)
 
 
 def add_env(parser: Parser, default: str | None = None, gym: bool = False) -> None:
@@ -47,50 +54,43 @@ def add_agent(parser: Parser) -> None:
 
 def add_belief(parser: Parser) -> None:
     """Add --prior and --rewards, the agent's belief before the first step."""
-    parser.add_argument(
-        "--prior",
-        default=DEFAULT_PRIOR,
-        metavar="SPEC",
-        help=f"name:key=value,...; several joined by +, as in 3*flat+sparse, are a mixture (default: {DEFAULT_PRIOR})",
-    )
-    parser.add_argument(
-        "--rewards",
-        metavar="MODEL",
-        help=f"known, or learned: {', '.join(LEARNED_REWARDS)}, with parameters as in normal:mu0=1; default: known "
-        "where they are certain, beta where they are drawn, normal in gym: worlds",
-    )
+    help = "name:key=value,...; several joined by +, as in 3*flat+sparse, are a mixture"
+    add_option(parser, "--prior", str, "SPEC", f"{help} (default: {DEFAULT_PRIOR})", DEFAULT_PRIOR)
+    help = f"known, or learned: {', '.join(LEARNED_REWARDS)}, with parameters as in normal:mu0=1; default: known "
+    help += "where they are certain, beta where they are drawn, normal in gym: worlds"
+    add_option(parser, "--rewards", str, "MODEL", help)
 
 
 def add_objective(parser: Parser) -> None:
     """Add --objective, what follows the end of an episode."""
     help = "what follows the end of an episode: nothing (episode, the default) or the next one (lifetime)"
-    parser.add_argument("--objective", default="episode", metavar="WHAT", help=help)
+    add_option(parser, "--objective", str, "WHAT", help, "episode")
 
 
 def add_discount(parser: Parser, help: str = "for planning (default: 0.95)") -> None:
     """Add --discount."""
-    parser.add_argument("--discount", type=float, default=0.95, metavar="γ", help=help)
+    add_option(parser, "--discount", float, "γ", help, 0.95)
 
 
 def add_steps(parser: Parser, help: str = "steps of a run (default: the environment's)") -> None:
     """Add --steps, the length of a run."""
-    parser.add_argument("--steps", type=int, metavar="T", help=help)
+    add_option(parser, "--steps", int, "T", help)
 
 
 def add_runs(parser: Parser, default: int = 10, help: str = "replicates") -> None:
     """Add --runs, the number of replicates."""
-    parser.add_argument("--runs", type=int, default=default, metavar="N", help=f"{help} (default: {default})")
+    add_option(parser, "--runs", int, "N", f"{help} (default: {default})", default)
 
 
 def add_seed(parser: Parser, help: str = "same seed, same results") -> None:
     """Add --seed."""
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help=f"{help} (default: 0)")
+    add_option(parser, "--seed", int, "N", f"{help} (default: 0)", 0)
 
 
 def add_jobs(parser: Parser, default: int | None = 1) -> None:
     """Add --jobs and --progress."""
     help = f"processes; results do not depend on it (default: {default or 1})"
-    parser.add_argument("--jobs", type=int, default=default, metavar="N", help=help)
+    add_option(parser, "--jobs", int, "N", help, default)
     parser.add_argument(
         "--progress",
         action=argparse.BooleanOptionalAction,
@@ -106,9 +106,7 @@ def add_json(parser: Parser) -> None:
 def add_study_running(parser: Parser) -> None:
     """Add how the runs of a study are run: --jobs, --cluster, --retry-failed, --progress."""
     add_jobs(parser, None)
-    parser.add_argument(
-        "--cluster", metavar="ADDRESS", help="of a Dask scheduler, such as tcp://127.0.0.1:8786"
-    )
+    add_option(parser, "--cluster", str, "ADDRESS", "of a Dask scheduler, such as tcp://127.0.0.1:8786")
     parser.add_argument(
         "--retry-failed", action="store_true", help="do runs again that have failed or were stopped"
     )
@@ -117,7 +115,7 @@ def add_study_running(parser: Parser) -> None:
 def add_store(parser: Parser) -> None:
     """Add --store, the file in which runs are kept."""
     help = "file of the runs (default: beside the study, or in .bamdp)"
-    parser.add_argument("--store", metavar="PATH", help=help)
+    add_option(parser, "--store", str, "PATH", help)
 
 
 def add_quick(parser: Parser) -> None:

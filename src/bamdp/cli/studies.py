@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FOLDER = Path(".bamdp")  # of stores that belong to no study's file
 
 
-def load(name: str, quick: bool = False) -> Study:
+def load_named_study(name: str, quick: bool = False) -> Study:
     """Load a study from its file, or one that ships with the package by its name."""
     from bamdp.lab.papers import STUDIES, paper_study
     from bamdp.lab.reading import load_study

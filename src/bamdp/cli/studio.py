@@ -17,16 +17,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_set(parser)
     options.add_agent(parser)
     options.add_seed(parser)
-    parser.add_argument(
-        "--host",
-        default="127.0.0.1",
-        metavar="ADDRESS",
-        help="where to listen (default: 127.0.0.1, this machine only)",
-    )
-    parser.add_argument("--port", type=int, metavar="N", help="default: the first free one from 8137 on")
-    parser.add_argument(
-        "--limit", type=float, default=60.0, metavar="SECONDS", help="for a single decision (default: 60)"
-    )
+    help = "where to listen (default: 127.0.0.1, this machine only)"
+    options.add_option(parser, "--host", str, "ADDRESS", help, "127.0.0.1")
+    options.add_option(parser, "--port", int, "N", "default: the first free one from 8137 on")
+    options.add_option(parser, "--limit", float, "SECONDS", "for a single decision (default: 60)", 60.0)
     parser.add_argument("--open", action="store_true", help="open the page in the web browser")
 
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import bamdp
 from bamdp import _checks, theory
@@ -37,32 +37,30 @@ TERMS = {
     "truncation": "truncation: nothing is seen beyond",
     "sampling": "sampling: candidates are few and compared by samples",
 }
+T = TypeVar("T")
 BAR = 30  # columns of the longest bar
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.epilog = "Example: bamdp theory --n-policies 4 --n-samples 4 --n-steps 18 --discount 0.95"
-
-    def add(name: str, type: Callable[[str], Any], metavar: str, help: str, default: Any = None) -> None:
-        parser.add_argument(f"--{name}", type=type, metavar=metavar, help=help, default=default)
-
+    add = partial(options.add_option, parser)
     for name, (default, help) in SIZES.items():
-        add(name.replace("_", "-"), int, "N", f"{help} (default: {default})", default)
+        add(f"--{name.replace('_', '-')}", int, "N", f"{help} (default: {default})", default)
     options.add_discount(parser, help="default: 0.95")
-    add("delta", float, "δ", "default: 0.05", 0.05)
-    add("epsilon0", float, "ε₀", "how much the belief changes in a stage (default: 0)")
-    add("c", float, "C", "how much models disagree (default: 0)")
-    add("reward-range", float, "X", "largest less least (default: 1)")
-    add("n-actions", int, "N", "for sparse sampling's tree (default: 2)")
-    add("env", str, "ENV", "estimate ε₀ and C of a belief about this environment")
-    add("after", int, "T", "steps learned before that (default: 0)", 0)
+    add("--delta", float, "δ", "default: 0.05", 0.05)
+    add("--epsilon0", float, "ε₀", "how much the belief changes in a stage (default: 0)")
+    add("--c", float, "C", "how much models disagree (default: 0)")
+    add("--reward-range", float, "X", "largest less least (default: 1)")
+    add("--n-actions", int, "N", "for sparse sampling's tree (default: 2)")
+    add("--env", str, "ENV", "estimate ε₀ and C of a belief about this environment")
+    add("--after", int, "T", "steps learned before that (default: 0)", 0)
     options.add_belief(parser)
-    add("pairs", int, "N", "of models, for C (default: 200)", 200)
-    add("episodes", int, "N", "for ε₀ (default: 10)", 10)
+    add("--pairs", int, "N", "of models, for C (default: 200)", 200)
+    add("--episodes", int, "N", "for ε₀ (default: 10)", 10)
     options.add_seed(parser, help="of the estimates")
     options.add_json(parser)
-    add("output", str, "PATH", "draw the trade-off in K (png, svg or pdf)")
+    add("--output", str, "PATH", "draw the trade-off in K (png, svg or pdf)")
 
 
 def run_command(arguments: argparse.Namespace) -> int:
@@ -90,7 +88,7 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 
 @dataclass(frozen=True)
-class Parameters:
+class BoundParameters:
     """The parameters of the bounds, given or estimated."""
 
     sizes: dict[str, int]  # n_policies, n_samples, n_steps, n_stages
@@ -116,18 +114,15 @@ class Parameters:
 
     def tree_sizes(self) -> dict[str, int | None]:
         """Return the sizes of the trees of DSS and sparse sampling; None for what is too large to compute."""
-        sizes: dict[str, int | None] = {}
-        try:
-            tree = theory.dss_calls(**self.sizes)
-            sizes |= {"DSS, decision nodes": tree.nodes, "DSS, models drawn and solved": tree.policies}
-            sizes["DSS, calls to the generative model"] = tree.calls
-        except ValueError:
-            sizes["DSS, calls to the generative model"] = None
-        try:
-            calls = theory.sparse_sampling_calls(self.n_actions, self.sizes["n_samples"], self.depth)
-        except ValueError:
-            return {**sizes, "sparse sampling, calls": None}
-        return {**sizes, "sparse sampling, calls": calls}
+        dss = _unless_too_large(partial(theory.dss_calls, **self.sizes))
+        counts: dict[str, int | None] = {}
+        if dss is not None:
+            counts = {"DSS, decision nodes": dss.nodes, "DSS, models drawn and solved": dss.policies}
+        counts["DSS, calls to the generative model"] = None if dss is None else dss.calls
+        counts["sparse sampling, calls"] = _unless_too_large(
+            partial(theory.sparse_sampling_calls, self.n_actions, self.sizes["n_samples"], self.depth)
+        )
+        return counts
 
     def __str__(self) -> str:
         N, M, K, H = self.sizes.values()
@@ -138,18 +133,25 @@ class Parameters:
         )
 
 
-def _read_parameters(arguments: argparse.Namespace) -> Parameters:
+def _unless_too_large(compute: Callable[[], T]) -> T | None:
+    try:
+        return compute()
+    except ValueError:
+        return None
+
+
+def _read_parameters(arguments: argparse.Namespace) -> BoundParameters:
     """Check the arguments, and estimate those that are not given if there is an environment."""
     sizes = {name: _checks.integer(getattr(arguments, name), name) for name in SIZES}
     discount = _checks.discount(arguments.discount)
     if arguments.env is None and arguments.after:
         raise ValueError("--after says how long an agent lives in an environment; name one with --env")
-    given = {name: getattr(arguments, name) for name in CONSTANTS if getattr(arguments, name) is not None}
+    chosen = {name: getattr(arguments, name) for name in CONSTANTS if getattr(arguments, name) is not None}
     estimated = {} if arguments.env is None else _estimate(arguments, sizes["n_steps"], discount)
-    constants = {**CONSTANTS, **estimated, **given}
+    constants = {**CONSTANTS, **estimated, **chosen}
     n_actions = _checks.integer(int(constants.pop("n_actions")), "n_actions")
-    used = {name: value for name, value in estimated.items() if name not in given}
-    return Parameters(sizes, discount, {**constants, "delta": arguments.delta}, n_actions, used)
+    used = {name: value for name, value in estimated.items() if name not in chosen}
+    return BoundParameters(sizes, discount, {**constants, "delta": arguments.delta}, n_actions, used)
 
 
 def _estimate(arguments: argparse.Namespace, n_steps: int, discount: float) -> dict[str, float]:
@@ -179,7 +181,7 @@ def _estimate(arguments: argparse.Namespace, n_steps: int, discount: float) -> d
 # --- output -------------------------------------------------------------------------------------------------------
 
 
-def _print_tables(parameters: Parameters) -> None:
+def _print_tables(parameters: BoundParameters) -> None:
     """Print the bounds term by term, the sizes of the trees, the rule for K and the trade-off in K."""
     both = [parameters.bound(which) for which in BOUNDS]
     rows = [
@@ -200,7 +202,7 @@ def _print_tables(parameters: Parameters) -> None:
     _print_trade_off(parameters)
 
 
-def _print_trade_off(parameters: Parameters) -> None:
+def _print_trade_off(parameters: BoundParameters) -> None:
     """Print a row for each of some K, with a bar for the mended bound."""
     K = parameters.sizes["n_steps"]
     shown = sorted({k for k in (1, 2, 5, 10, 20, 50, 100, 200, 500) if k <= max(20, 4 * K)} | {K})
@@ -217,28 +219,23 @@ def _print_trade_off(parameters: Parameters) -> None:
     console.print_table(columns, rows, title, numbers=columns[1:3])
 
 
-def _as_json(parameters: Parameters) -> dict[str, Any]:
+def _as_json(parameters: BoundParameters) -> dict[str, Any]:
     """Return what --json prints."""
     rule = parameters.rule()
+    bounds = {which: parameters.bound(which) for which in BOUNDS}
     return {
         **parameters.sizes,
         "discount": parameters.discount,
         **parameters.belief,
         "n_actions": parameters.n_actions,
         "estimated": sorted(parameters.estimated),
-        **{which: _bound_json(parameters.bound(which)) for which in BOUNDS},
+        **{
+            which: {"terms": dict(b.terms), "total": b.total, "most": b.range, "vacuous": b.vacuous}
+            for which, b in bounds.items()
+        },
         "calls": {name: _count_json(count) for name, count in parameters.tree_sizes().items()},
         "k_rule": {name: getattr(rule, name) for name in ("satisfiable", "low", "high", "allowed", "needed")},
         "version": bamdp.__version__,
-    }
-
-
-def _bound_json(bound: Bound) -> dict[str, Any]:
-    return {
-        "terms": dict(bound.terms),
-        "total": bound.total,
-        "most": bound.range,
-        "vacuous": bound.vacuous,
     }
 
 

@@ -30,32 +30,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="values to choose from: of the planner's parameters, prior, prior.beta, discount",
     )
-    parser.add_argument(
-        "--method",
-        metavar="NAME",
-        default="grid",
-        help="grid, all of it; or halving, which is successive halving (default: grid)",
-    )
+    help = "grid, all of it; or halving, which is successive halving (default: grid)"
+    options.add_option(parser, "--method", str, "NAME", help, "grid")
     options.add_runs(parser, help="tuning runs, at most")
-    parser.add_argument(
-        "--configurations", type=int, metavar="N", help="draw so many of the grid (default: all)"
-    )
-    parser.add_argument(
-        "--budget",
-        type=float,
-        metavar="S",
-        help="halving: processor seconds; what needs more than two even shares of it for a run is excluded",
-    )
-    parser.add_argument(
-        "--screening", type=int, metavar="T", help="halving: steps of a run before the last round"
-    )
-    parser.add_argument(
-        "--evaluate",
-        type=int,
-        default=0,
-        metavar="N",
-        help="runs of the chosen configuration, with other seeds (default: 0)",
-    )
+    help = "draw so many of the grid (default: all)"
+    options.add_option(parser, "--configurations", int, "N", help)
+    help = "halving: processor seconds; what needs more than two even shares of it for a run is excluded"
+    options.add_option(parser, "--budget", float, "S", help)
+    help = "halving: steps of a run before the last round"
+    options.add_option(parser, "--screening", int, "T", help)
+    help = "runs of the chosen configuration, with other seeds (default: 0)"
+    options.add_option(parser, "--evaluate", int, "N", help, 0)
     options.add_agent(parser)
     parser.set_defaults(prior=None)  # the default is not fixed if its parameters are to be chosen
     options.add_seed(parser)
