@@ -16,8 +16,8 @@ from typing import Any
 
 import bamdp
 from bamdp.ceilings import optimal_total
-from bamdp.registry import make_planner, make_prior, make_rewards
-from bamdp.runs import Setting, run_many
+from bamdp.runs import run_many
+from bamdp.settings import make_setting
 
 DATA = Path(__file__).resolve().parent.parent / "docs" / "data" / "choosing.csv"
 RUNS, DISCOUNT = 20, 0.95
@@ -45,9 +45,7 @@ def measure(runs: int) -> Iterator[dict[str, Any]]:
         best = optimal_total(env, env.horizon)
         for label, spec in PLANNERS.items():
             for prior in PRIORS:
-                rewards = make_rewards(None, env)
-                planner = make_planner(spec)
-                setting = Setting(name, planner, make_prior(prior, env), rewards, DISCOUNT, env.horizon)
+                setting = make_setting(name, spec, prior=prior, discount=DISCOUNT, world=env)
                 batch = run_many(setting, runs)
                 yield {
                     "env": name,

@@ -1,4 +1,4 @@
-"""Checks of what users hand in. Every message says what is wrong and what to do about it."""
+"""Checks of values from users: each returns the value in its proper type, or says what is wrong and what to do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 
 def discount(value: Any) -> float:
-    """A discount in [0, 1)."""
+    """Check a discount, a number in [0, 1)."""
     number = real(value, "discount")
     if not 0.0 <= number < 1.0:
         raise ValueError(
@@ -23,7 +23,7 @@ def discount(value: Any) -> float:
 def real(
     value: Any, name: str, *, low: float = -math.inf, high: float = math.inf, open_low: bool = False
 ) -> float:
-    """A finite real number in [low, high] ((low, high] with ``open_low``)."""
+    """Check a finite real number in [low, high] ((low, high] with ``open_low``)."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise TypeError(f"{name} must be a number, got {value!r}")
     number = float(value)
@@ -38,7 +38,7 @@ def real(
 
 
 def integer(value: Any, name: str, *, low: int = 1, high: int | None = None) -> int:
-    """A whole number in [low, high]."""
+    """Check a whole number in [low, high]."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be a whole number, got {value!r}")
     number = int(value)
@@ -49,7 +49,7 @@ def integer(value: Any, name: str, *, low: int = 1, high: int | None = None) -> 
 
 
 def numbers(values: Any, name: str) -> np.ndarray:
-    """An own array of floats."""
+    """Check an array of numbers, and return a copy with floats."""
     try:
         array = np.asarray(values)
     except ValueError:  # rows of several lengths
@@ -62,7 +62,7 @@ def numbers(values: Any, name: str) -> np.ndarray:
 
 
 def one_of(value: Any, name: str, choices: Iterable[str]) -> str:
-    """A name among ``choices``, with the nearest suggested when it is misspelt."""
+    """Check a name among ``choices``; the nearest one is suggested when it is misspelt."""
     known = list(choices)
     if value not in known:
         near = difflib.get_close_matches(str(value), known, n=1)
@@ -72,7 +72,7 @@ def one_of(value: Any, name: str, choices: Iterable[str]) -> str:
 
 
 def index(value: Any, name: str, size: int) -> int:
-    """A state or action number in 0..size-1."""
+    """Check the number of a state or action, in 0..size-1."""
     if type(value) is int and 0 <= value < size:  # as in every step of a run
         return value
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
@@ -83,7 +83,7 @@ def index(value: Any, name: str, size: int) -> int:
 
 
 def weights(values: Any, size: int) -> tuple[float, ...]:
-    """``size`` non-negative numbers, not all zero, scaled to sum to one; equal ones for None."""
+    """Check ``size`` non-negative numbers, not all zero, and scale them to sum to one; None for equal ones."""
     if values is None:
         return (1.0 / size,) * size
     if isinstance(values, str) or not isinstance(values, Iterable):
@@ -97,3 +97,10 @@ def weights(values: Any, size: int) -> tuple[float, ...]:
     if math.isclose(total, 1.0, rel_tol=1e-12):  # scaled already: leave them as they are, to the bit
         return tuple(numbers)
     return tuple(number / total for number in numbers)
+
+
+def error_line(error: BaseException) -> str:
+    """Return the message of an error in one line; the operating system's errors begin with the file's name."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,38 +1,78 @@
-"""The small language in which things are named in text: ``name:key=value,key=value``."""
+"""The small language of settings in text, ``name:key=value,key=value``: parsing, reading of values, building.
+
+- :func:`parse_spec` parses a text once, into a :class:`Spec`: a name and parameters as they are written.
+- :func:`read_value` reads one written value by its type; :func:`write_value` writes one so that it can be read again.
+- :func:`build` makes an instance of a dataclass from written parameters, which are the fields of the dataclass.
+
+A parameter may itself be one of several named things (a *part*), such as the generator of DSS. It is chosen by name,
+and its own parameters are written with a dot: ``generator=rtdp``, ``generator.depth=50``.
+"""
 
 from __future__ import annotations
 
 import ast
-from typing import Any
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, NamedTuple
 
-_WORDS = {"true": True, "false": False, "none": None}
+from bamdp import _checks
+
+Parts = Mapping[str, Mapping[str, type]]  # of a parameter that is a named thing: the classes, by name
 
 
-def split_spec(text: str) -> tuple[str, dict[str, str]]:
-    """The name and the written parameters of a spec.
+# --- specs --------------------------------------------------------------------------------------------------------
+
+
+class Spec(NamedTuple):
+    """A parsed text: a name, and parameters whose values are still text."""
+
+    name: str
+    parameters: dict[str, str]
+
+    def __str__(self) -> str:
+        """Return the text that :func:`parse_spec` reads as this spec."""
+        written = ",".join(f"{key}={value}" for key, value in self.parameters.items())
+        return f"{self.name}:{written}" if written else self.name
+
+    def extended(self, parameters: Mapping[str, str] | None, source: str) -> Spec:
+        """Return the spec with more parameters; ``source`` says in messages where those are written."""
+        for key in parameters or ():
+            if key in self.parameters:
+                raise ValueError(f"{key} is given twice, in {str(self)!r} and {source}; drop one")
+        return Spec(self.name, {**self.parameters, **(parameters or {})})
+
+
+def parse_spec(text: str | Spec) -> Spec:
+    """Parse ``name`` or ``name:key=value,...``; a spec that is parsed already is returned as it is.
 
     Commas inside brackets belong to the value. A key may have dots (``generator.depth``) and hyphens, which
     become underscores.
 
     Examples
     --------
-    >>> split_spec("sparse:alpha=0.2,p_k=(1, 2)")
-    ('sparse', {'alpha': '0.2', 'p_k': '(1, 2)'})
-    >>> split_spec("maze")
-    ('maze', {})
+    >>> parse_spec("sparse:alpha=0.2,p_k=(1, 2)")
+    Spec(name='sparse', parameters={'alpha': '0.2', 'p_k': '(1, 2)'})
+    >>> parse_spec("maze")
+    Spec(name='maze', parameters={})
     """
+    if isinstance(text, Spec):
+        return text
     name, _, rest = text.partition(":")
     parameters: dict[str, str] = {}
-    for part in split_values(rest):
-        key, value = split_pair(part, text)
+    for part in split_commas(rest):
+        key, value = split_assignment(part, text)
         if key in parameters:
             raise ValueError(f"{key} is given twice in {text!r}; drop one")
         parameters[key] = value
-    return name.strip(), parameters
+    return Spec(name.strip(), parameters)
 
 
-def split_pair(part: str, whole: str) -> tuple[str, str]:
-    """The key and the value of ``key=value``; ``whole`` is what the message shows it in."""
+def split_assignment(part: str, whole: str) -> tuple[str, str]:
+    """Split ``key=value`` into key and value; messages show it as a part of ``whole``."""
     key, equals, value = (piece.strip() for piece in part.partition("="))
     key = key.replace("-", "_")
     if not equals or not value or not all(piece.isidentifier() for piece in key.split(".")):
@@ -41,29 +81,177 @@ def split_pair(part: str, whole: str) -> tuple[str, str]:
     return key, value
 
 
-def literal(value: str) -> Any:
-    """A written value as a Python literal (true, false and none in any case), or else as it is written.
-
-    Examples
-    --------
-    >>> literal("0.5"), literal("false"), literal("8x8")
-    (0.5, False, '8x8')
-    """
-    if value.lower() in _WORDS:
-        return _WORDS[value.lower()]
-    try:
-        return ast.literal_eval(value)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return value
-
-
-def split_values(text: str) -> list[str]:
-    """What stands between commas that are outside all brackets; an empty text has none."""
-    parts, depth = [""], 0
+def split_commas(text: str) -> list[str]:
+    """Split a text at the commas that are outside all brackets; an empty text has no pieces."""
+    pieces, depth = [""], 0
     for character in text:
         depth += (character in "([") - (character in ")]")
         if character == "," and depth == 0:
-            parts.append("")
+            pieces.append("")
         else:
-            parts[-1] += character
-    return parts if text.strip() else []
+            pieces[-1] += character
+    return pieces if text.strip() else []
+
+
+# --- values -------------------------------------------------------------------------------------------------------
+
+
+def read_value(text: str, kind: Any = Any, name: str = "value") -> Any:
+    """Read a written value as a type.
+
+    Parameters
+    ----------
+    text
+        The value as it is written.
+    kind
+        A type, or several joined by ``|``, of which the first that fits is taken, text last. Any: a Python literal
+        (with true, false and none in any case), or else the text itself.
+    name
+        What messages call the value.
+
+    Examples
+    --------
+    >>> read_value("1e2", int), read_value("none", float | None), read_value("(2, 1)", tuple)
+    (100, None, (2.0, 1.0))
+    >>> read_value("0.5"), read_value("false"), read_value("8x8")
+    (0.5, False, '8x8')
+    >>> read_value("few", int, "n_steps")
+    Traceback (most recent call last):
+    ...
+    ValueError: n_steps must be a whole number, got 'few'
+    """
+    if kind is Any:
+        return _read_any(text)
+    union = typing.get_origin(kind) in (typing.Union, types.UnionType)
+    members = typing.get_args(kind) if union else (kind,)
+    kinds = sorted((typing.get_origin(one) or one for one in members), key=lambda one: one is str)
+    for one in kinds:
+        try:
+            return _READERS.get(one, ast.literal_eval)(text)
+        except (ValueError, SyntaxError, KeyError):
+            continue
+    allowed = " or ".join(_NAMES.get(one, "a Python literal") for one in kinds)
+    raise ValueError(f"{name} must be {allowed}, got {text!r}")
+
+
+def write_value(value: Any) -> str:
+    """Write a value as it stands in a spec: numbers without a digit too many, arrays by their shape only."""
+    if isinstance(value, float):
+        short = f"{value:.10g}"
+        return short if float(short) == value else repr(value)
+    if isinstance(value, tuple):
+        return f"({','.join(write_value(item) for item in value)})"
+    return str(value) if getattr(value, "ndim", 0) == 0 else f"array{list(value.shape)}"
+
+
+def _read_any(text: str) -> Any:
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text
+
+
+def _read_integer(text: str) -> int:
+    number = float(text.replace("_", ""))
+    if not number.is_integer():
+        raise ValueError
+    return int(text) if text.lstrip("+-").isdigit() else int(number)
+
+
+def _read_numbers(text: str) -> tuple[float, ...]:
+    value = ast.literal_eval(text)
+    return tuple(float(number) for number in (value if isinstance(value, (tuple, list)) else (value,)))
+
+
+_READERS: dict[Any, Any] = {
+    int: _read_integer,
+    float: float,
+    str: str,
+    bool: lambda text: {"true": True, "false": False}[text.lower()],
+    tuple: _read_numbers,
+    type(None): lambda text: {"none": None}[text.lower()],
+}
+_NAMES: dict[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    str: "a word",
+    bool: "true or false",
+    tuple: "numbers in brackets, such as (2, 1)",
+    type(None): "none",
+}
+
+
+# --- dataclasses from written parameters --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry of a table of names: a class, the parameters that the name fixes, and what it adds to the help."""
+
+    cls: type
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""
+
+    @property
+    def help(self) -> str:
+        """The first line of the class's documentation, and the note."""
+        first = (self.cls.__doc__ or "").partition("\n")[0].strip()
+        return f"{first} {self.note}".strip()
+
+
+def build(entry: Entry, spec: Spec, parts: Parts = types.MappingProxyType({})) -> Any:
+    """Make an instance of an entry's class, with the parameters that the entry fixes and those of the spec.
+
+    The name of the spec is used in messages only.
+    """
+    values: dict[str, Any] = dict(entry.fixed)
+    hints = _type_hints(entry.cls)
+    known = [f.name for f in dataclasses.fields(entry.cls)]
+    of_parts: dict[str, dict[str, str]] = {}
+    for key, text in spec.parameters.items():
+        head, dot, rest = key.partition(".")
+        if not known:
+            raise ValueError(f"{spec.name} takes no parameters, got {key!r}")
+        if dot and head in parts and head in known:
+            of_parts.setdefault(head, {})[rest] = text
+            continue
+        _checks.one_of(key, f"parameter of {spec.name}", known)
+        if key in parts:
+            values[key] = _checks.one_of(text.lower(), key, parts[key])
+        else:
+            kind = type(_default(entry.cls, key)) if hints[key] is Any else hints[key]
+            values[key] = read_value(text, kind, key)
+    for key, parameters in of_parts.items():
+        name = values.get(key, _default(entry.cls, key))
+        values[key] = build(Entry(parts[key][name]), Spec(f"the {key} {name}", parameters))
+    return entry.cls(**values)
+
+
+def default_values(entry: Entry, parts: Parts = types.MappingProxyType({})) -> dict[str, Any]:
+    """Return the parameters of an entry with their defaults; those of a part are named with a dot."""
+    values: dict[str, Any] = {}
+    for f in dataclasses.fields(entry.cls):
+        values[f.name] = entry.fixed.get(f.name, f.default)
+        if f.name in parts:
+            part = Entry(parts[f.name][values[f.name]])
+            values.update({f"{f.name}.{key}": value for key, value in default_values(part).items()})
+    return values
+
+
+def written_fields(instance: Any) -> dict[str, str]:
+    """Return the fields of a dataclass as the parameters of a spec, without those that are None."""
+    values = {f.name: getattr(instance, f.name) for f in dataclasses.fields(instance)}
+    return {key: write_value(value) for key, value in values.items() if value is not None}
+
+
+@cache
+def _type_hints(cls: type) -> dict[str, Any]:
+    """Return the types of a class's fields; a study builds the same few classes thousands of times."""
+    return typing.get_type_hints(cls)
+
+
+def _default(cls: type, name: str) -> Any:
+    return next(f.default for f in dataclasses.fields(cls) if f.name == name)

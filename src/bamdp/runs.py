@@ -1,8 +1,8 @@
 """Many replicates of one setting, on one or several processes, with the same results on any number of them.
 
-Replicate r of seed q has two random streams, spawned from ``SeedSequence(q)`` under keys of their own: (r, 0) the
-environment's and (r, 1) the agent's. So replicate r is the same however many others there are and whoever runs
-it, and two planners under one seed meet the same environments.
+Replicate r of seed q has two random streams, spawned from ``SeedSequence(q)`` with the keys (r, 0) for the environment
+and (r, 1) for the agent. So replicate r is the same however many others there are and whichever process runs it, and
+two planners with one seed are compared on common random numbers.
 """
 
 from __future__ import annotations
@@ -17,48 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamdp import _checks
-from bamdp.agent import Agent, Callback, Run, simulate
-from bamdp.beliefs import Prior, RewardModel
-from bamdp.beliefs.episodes import OBJECTIVES
-from bamdp.envs import World, make_world
-from bamdp.planners import Planner
+from bamdp.agent import Callback, Run, simulate
+from bamdp.envs import make_world
 from bamdp.processes import TELL_EVERY, Progress, new_pool, stream
+from bamdp.settings import Setting
 
 ENVIRONMENT, AGENT = range(2)  # spawn keys
-
-
-@dataclass(frozen=True)
-class Setting:
-    """Everything that determines a replicate but its number."""
-
-    env: str  # as make_world reads it
-    planner: Planner
-    prior: Prior
-    rewards: RewardModel
-    discount: float
-    steps: int
-    seed: int = 0
-    objective: str = "episode"
-
-    def __post_init__(self) -> None:
-        _checks.discount(self.discount)
-        _checks.integer(self.steps, "steps")
-        _checks.integer(self.seed, "seed", low=0)
-        _checks.one_of(self.objective, "objective", OBJECTIVES)
-
-    def agent(self, env: World, seed: np.random.SeedSequence | int = 0) -> Agent:
-        """A newborn agent for the setting's environment."""
-        return Agent(
-            self.planner,
-            prior=self.prior,
-            rewards=self.rewards,
-            n_states=env.n_states,
-            n_actions=env.n_actions,
-            discount=self.discount,
-            objective=self.objective,
-            seed=seed,
-            **env.knowledge,
-        )
 
 
 @dataclass(frozen=True)
@@ -82,7 +46,7 @@ class Batch:
 
     @property
     def standard_error(self) -> float:
-        """Of the mean; NaN for a single run."""
+        """Standard error of the mean total reward; NaN for a single run."""
         n = len(self.runs)
         return float(self.totals.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
 
@@ -99,12 +63,12 @@ class Batch:
 
     @property
     def ms_per_step(self) -> float:
-        """Processor milliseconds a step, planning and learning; compiling is not in it."""
+        """Processor milliseconds per step for planning and learning, without compiling."""
         return float(np.mean([run.ms_per_step for run in self.runs]))
 
 
 def seeds(seed: int, replicate: int) -> tuple[np.random.SeedSequence, np.random.SeedSequence]:
-    """The environment's and the agent's."""
+    """Return the seeds of the environment and of the agent in one replicate."""
     environment = np.random.SeedSequence(seed, spawn_key=(replicate, ENVIRONMENT))
     return environment, np.random.SeedSequence(seed, spawn_key=(replicate, AGENT))
 
@@ -116,28 +80,28 @@ def play(
     progress: Progress | None = None,
     callbacks: Iterable[Callback] = (),
 ) -> Run:
-    """One run with the two streams given; what it needs is compiled before it begins."""
+    """Run a setting once, with these two seeds; what it needs is compiled before it begins."""
     warm_up(setting)
     env = make_world(setting.env)
     agent = setting.agent(env, agent_seed)
     if progress is None:
         return simulate(agent, env, setting.steps, seed=environment_seed, callbacks=callbacks)
-    with _seldom(progress) as tick:
+    with _throttled(progress) as tick:
         return simulate(agent, env, setting.steps, seed=environment_seed, progress=tick, callbacks=callbacks)
 
 
 def run_one(setting: Setting, replicate: int, progress: Progress | None = None) -> Run:
-    """One replicate."""
+    """Run one replicate, by its number."""
     return play(setting, *seeds(setting.seed, replicate), progress)
 
 
 def run_many(setting: Setting, runs: int, jobs: int = 1, progress: Progress | None = None) -> Batch:
-    """Replicates 0 .. runs-1, on ``jobs`` processes."""
+    """Run the replicates 0 .. runs-1 on ``jobs`` processes."""
     runs = _checks.integer(runs, "runs")
     jobs = min(_checks.integer(jobs, "jobs"), runs)
     reproducible = warm_up(setting)  # here first: what it compiles, the workers find on disk
     begin = time.perf_counter()
-    done: dict[int, Run] = {}
+    by_replicate: dict[int, Run] = {}
     numbers = iter(range(runs))
     with new_pool(jobs, progress) as pool:
         results = stream(pool, partial(run_one, setting), lambda: next(numbers, None))
@@ -145,8 +109,8 @@ def run_many(setting: Setting, runs: int, jobs: int = 1, progress: Progress | No
             for replicate, run in results:
                 if isinstance(run, Exception):
                     raise run
-                done[replicate] = run
-    ordered = tuple(done[replicate] for replicate in range(runs))
+                by_replicate[replicate] = run
+    ordered = tuple(by_replicate[replicate] for replicate in range(runs))
     return Batch(setting, ordered, reproducible, time.perf_counter() - begin)
 
 
@@ -154,7 +118,7 @@ _warm: dict[str, bool] = {}
 
 
 def warm_up(setting: Setting) -> bool:
-    """Compile what the setting needs, or load it, once a process; returns whether its plans are reproducible."""
+    """Compile or load what a setting needs, once per process; return whether its plans are reproducible."""
     key = repr(
         (
             setting.env,
@@ -175,8 +139,8 @@ def warm_up(setting: Setting) -> bool:
 
 
 @contextmanager
-def _seldom(progress: Progress) -> Iterator[Progress]:
-    """A progress function that passes sums on a few times a second, since steps may take microseconds."""
+def _throttled(progress: Progress) -> Iterator[Progress]:
+    """Yield a progress function that passes on sums a few times per second, since steps may take microseconds."""
     waiting, last = 0, time.perf_counter()
 
     def tick(n: int) -> None:

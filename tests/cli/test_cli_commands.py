@@ -243,7 +243,7 @@ def test_a_gym_environment_is_run_like_any_other(capsys):
 def test_episodes_are_in_the_table(capsys):
     assert main(f"{LAKE} --rewards finite:values=(0,1)".split()) == 0
     out = capsys.readouterr().out
-    assert "episodes a run" in out
+    assert "episodes per run" in out
     assert "success" in out
     assert "optimum" not in out
 

@@ -54,7 +54,7 @@ BAD = [
     ("run grid5 fhts --rewards normal", "FHTS enumerates rewards"),
     ("run grid5 thompson --objective episodes", "did you mean 'episode'"),
     ("run gym:FrozenLake-v9 thompson", "cannot make 'FrozenLake-v9'"),
-    ("run gym:FrozenLake-v1 thompson --rewards known", "nobody knows the rewards"),
+    ("run gym:FrozenLake-v1 thompson --rewards known", "are not known beforehand"),
     ("run gym:FrozenLake-v1 thompson --prior models", "several worlds"),
     ("run gym:CartPole-v1 thompson", "make them discrete"),
     ("run gym:MountainCarContinuous-v0:max_states=9 thompson", "ActionWrapper"),

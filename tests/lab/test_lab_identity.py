@@ -17,7 +17,7 @@ from bamdp.lab.reading import parse_study
 from bamdp.lab.results import EVALUATE, TUNE
 from bamdp.planners import DSS
 from bamdp.registry import make_rewards
-from bamdp.runs import Setting
+from bamdp.settings import Setting
 
 ENV = {key: value for key, value in os.environ.items() if key != "PYTHONHASHSEED"}
 

@@ -2,7 +2,7 @@
 
 import bamdp
 from bamdp.registry import make_planner, make_prior, make_rewards
-from bamdp.runs import Setting
+from bamdp.settings import Setting
 from bamdp.studio.playback import Playback
 
 DSS = "dss-pi:n_policies=3,n_samples=2,n_steps=6"

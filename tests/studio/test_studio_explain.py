@@ -12,7 +12,7 @@ from studio_runs import run_of
 
 import bamdp
 from bamdp.cli import main
-from bamdp.runs import Setting
+from bamdp.settings import Setting
 from bamdp.studio import explain
 from bamdp.studio.playback import Playback
 

@@ -9,7 +9,8 @@ import pytest
 from studio_runs import DSS, run_of, setting_of
 
 import bamdp
-from bamdp.runs import Setting, run_one
+from bamdp.runs import run_one
+from bamdp.settings import Setting
 from bamdp.studio import playback
 from bamdp.studio.playback import Playback
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bamdp.studio.settings import BadField, Choice
+from bamdp.settings import FieldError
+from bamdp.studio.settings import Choice
 
 BAD = [
     ({"env": "gird5"}, "env", "did you mean 'grid5'"),
@@ -42,10 +43,10 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("given", "field", "message"), BAD, ids=[str(given)[:50] for given, _, _ in BAD])
-def test_bad_fields_are_named_and_explained(given, field, message):
-    with pytest.raises(BadField) as error:
-        Choice.read(given).settings()
+@pytest.mark.parametrize(("form", "field", "message"), BAD, ids=[str(form)[:50] for form, _, _ in BAD])
+def test_bad_fields_are_named_and_explained(form, field, message):
+    with pytest.raises(FieldError) as error:
+        Choice.read(form).settings()
     assert error.value.field == field
     assert message in str(error.value)
 
@@ -63,12 +64,12 @@ def test_files_are_opened_only_if_named_beforehand(tmp_path):
 
     np.savez(tmp_path / "m.npz", transitions=np.full((2, 1, 2), 0.5), rewards=np.zeros(2))
     name = f"file:{tmp_path / 'm.npz'}"
-    with pytest.raises(BadField, match="command line"):
+    with pytest.raises(FieldError, match="command line"):
         Choice.read({"env": name, "planners": ["thompson"]}).settings()
     assert Choice.read({"env": name, "planners": ["thompson"]}, files=[name]).settings()
 
 
 def test_seeds_are_not_sizes():
     assert Choice(env="deep_sea:size=4,mapping_seed=4242").settings()
-    with pytest.raises(BadField, match="size must be at most"):
+    with pytest.raises(FieldError, match="size must be at most"):
         Choice(env="deep_sea:size=4242").settings()

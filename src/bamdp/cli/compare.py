@@ -1,52 +1,44 @@
-"""``bamdp compare``: several planners in one environment, on the same luck."""
+"""``bamdp compare``: several planners in one environment, on common random numbers."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-import bamdp
-from bamdp.cli import console, studies
+from bamdp.cli import console, options, studies
 
 
-def do(given: argparse.Namespace) -> int:
-    """The command."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.epilog = "Example: bamdp compare grid5 dss-pi:n_steps=25 thompson bamcp --runs 30 --jobs 2"
+    options.add_env(parser, gym=True)
+    options.add_steps(parser)
+    parser.add_argument("planners", metavar="PLANNER", nargs="+", help="name or name:key=value,...")
+    options.add_agent(parser)
+    options.add_seed(parser)
+    options.add_runs(parser)
+    options.add_study_running(parser)
+    options.add_store(parser)
+    options.add_json(parser)
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Run the comparison, and print tables or JSON."""
     from bamdp.lab import tables
-    from bamdp.lab.collect import results
     from bamdp.lab.completeness import comparable, unfinished
-    from bamdp.lab.reading import make_study
-    from bamdp.lab.store import Store
 
-    study = make_study(as_study(given))
-    with Store(studies.store_path(study, given.store)) as store:
-        studies.run(study, store, given)
-        with console.compiling():
-            found = results(study, store)
-        if given.json:
-            console.print_json(studies.results_json(found))
-        else:
-            label = study.places[0].label
-            done = comparable(found)
-            pairs = tables.against_best(done, label) if len(study.cells) > 1 else ()
-            studies.show([*tables.summaries(done, label), *unfinished(found), *pairs])
-            studies.tell_notes(found)
-    return 0
-
-
-def as_study(given: argparse.Namespace) -> dict[str, Any]:
-    """The arguments as the tables of a study."""
-    twice = next((name for name in given.planners if given.planners.count(name) > 1), None)
+    planners = arguments.planners
+    twice = next((name for name in planners if planners.count(name) > 1), None)
     if twice is not None:
         raise ValueError(f"{twice} is given twice; drop one, or give it other parameters: {twice}:key=value")
-    place = {} if given.steps is None else {"steps": given.steps}
-    study: dict[str, Any] = {
-        "title": f"{bamdp.make_world(given.env).name}: {', '.join(given.planners)}",
-        "runs": given.runs,
-        "seed": given.seed,
-        "prior": given.prior,
-        "discount": given.discount,
-        "objective": given.objective,
-        "environments": {given.env: place},
-        "algorithms": {name: {"planner": name} for name in given.planners},
-    }
-    return study | ({} if given.rewards is None else {"rewards": given.rewards})
+    algorithms = {name: {"planner": name} for name in planners}
+    study = studies.study_from_arguments(arguments, algorithms, runs=arguments.runs, prior=arguments.prior)
+    with studies.run_and_collect(study, arguments) as results:
+        if arguments.json:
+            console.print_json(studies.results_json(results))
+            return 0
+        label = study.places[0].label
+        complete = comparable(results)
+        pairs = tables.against_best(complete, label) if len(study.cells) > 1 else ()
+        studies.show([*tables.summaries(complete, label), *unfinished(results), *pairs])
+        studies.tell_notes(results)
+    return 0

@@ -1,4 +1,4 @@
-"""Where output goes: results to standard output, everything else, calmly, to standard error."""
+"""Output of the commands: results on standard output, notes and progress on standard error."""
 
 from __future__ import annotations
 
@@ -6,46 +6,58 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from bamdp._kernels.jit import on_first_compile
-from bamdp.runs import Progress
+from bamdp.processes import Progress
 
+PICTURES = (".png", ".svg", ".pdf")
 PLAIN_WIDTH = 120  # of tables that go to a file or another program
 
 
 def note(text: str) -> None:
-    """A line on standard error."""
+    """Print a line on standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
 def print_json(value: Any) -> None:
-    """On standard output; numbers that are not finite must have become null."""
+    """Print JSON on standard output; numbers that are not finite must have become null before."""
     print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def check_picture_path(output: str) -> Path:
+    """Check that the file name of a picture has an ending that can be written, and return its path."""
+    if Path(output).suffix not in PICTURES:
+        raise ValueError(f"--output must end in .png, .svg or .pdf, got {output!r}")
+    return Path(output)
 
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """Say so, once, if something is compiled inside the block."""
+    """Tell, once, if something is compiled inside the block."""
     with on_first_compile(lambda: note("compiling for this machine (only the first time; kept on disk) ...")):
         yield
 
 
 @contextmanager
-def progress_bar(total: int, label: str, wanted: bool | None = None) -> Iterator[Progress | None]:
-    """A bar over ``total`` steps; None instead of a function to call where nobody would see it."""
-    if not _seen(wanted):
+def progress_bar(total: int, label: str, shown: bool | None = None) -> Iterator[Progress | None]:
+    """Show a bar over ``total`` steps, and yield the function that advances it; None where no bar is shown."""
+    if not _is_shown(shown):
         yield None
         return
-    with growing_bar(label, wanted) as (steps, more):
+    with growing_bar(label, shown) as (steps, more):
         more(total)
         yield steps
 
 
 @contextmanager
-def growing_bar(label: str, wanted: bool | None = None) -> Iterator[tuple[Progress, Progress]]:
-    """A bar whose end is not known at the beginning: functions to tell of steps done, and of more to do."""
-    if not _seen(wanted):
+def growing_bar(label: str, shown: bool | None = None) -> Iterator[tuple[Progress, Progress]]:
+    """Show a bar whose end is not known at the beginning; yield functions for steps done, and for more to do.
+
+    With ``shown`` None there is a bar if standard error is a terminal.
+    """
+    if not _is_shown(shown):
         yield (lambda n: None), (lambda n: None)
         return
     from rich.console import Console
@@ -53,28 +65,28 @@ def growing_bar(label: str, wanted: bool | None = None) -> Iterator[tuple[Progre
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
-    screen = Console(stderr=True, force_terminal=True if wanted else None)
+    screen = Console(stderr=True, force_terminal=True if shown else None)
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    known = 0
+    total = 0
     with Bars(*columns, console=screen, transient=True) as bar:
         task = bar.add_task(escape(label), total=0)
 
         def more(n: int) -> None:
-            nonlocal known
-            known += n
-            bar.update(task, total=known)
+            nonlocal total
+            total += n
+            bar.update(task, total=total)
 
         yield lambda n: bar.advance(task, n), more
 
 
-def _seen(wanted: bool | None) -> bool:
-    return sys.stderr.isatty() if wanted is None else wanted
+def _is_shown(shown: bool | None) -> bool:
+    return sys.stderr.isatty() if shown is None else shown
 
 
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], title: str, numbers: Sequence[str] = ()
 ) -> None:
-    """A table on standard output; the columns named in ``numbers`` are flush right."""
+    """Print a table on standard output; the columns named in ``numbers`` are flush right."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -88,7 +100,7 @@ def print_table(
 
 
 def print_rich(*parts: Any) -> None:
-    """Rich's renderables on standard output, without blanks at the ends of lines."""
+    """Print renderables of Rich on standard output, without blanks at the ends of lines."""
     from rich.console import Console
     from rich.text import Text
 

@@ -3,53 +3,57 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+import os
 
 import numpy as np
 
 import bamdp
-from bamdp.ceilings import optimal_total
-from bamdp.cli import console
-from bamdp.cli.run import play, print_batches, runs_text
-from bamdp.lab import figures
-from bamdp.registry import describe_prior, make_planner, make_prior, make_rewards
-from bamdp.runs import Batch, Setting
+from bamdp.cli import console, options
+from bamdp.cli.run import print_batches, run_with_progress
+from bamdp.settings import make_setting
 
-ENV, PRIOR, DISCOUNT, WINDOW = "grid5", "sparse:alpha=0.2,beta=6", 0.95, 100
-PAPER = {"n_policies": "2", "n_samples": "2", "n_steps": "25", "n_stages": "1"}  # Appendix C, Grid5
-PLANNERS = {
-    "DSS-PI": make_planner("dss-pi", PAPER),
-    "DSS-RTDP": make_planner("dss-rtdp", {**PAPER, "generator.depth": "15"}),
-    "Thompson sampling": make_planner("thompson"),
+PAPER = "n_policies=2,n_samples=2,n_steps=25,n_stages=1"  # Appendix C, Grid5
+DEMO_PLANNERS = {
+    "DSS-PI": f"dss-pi:{PAPER}",
+    "DSS-RTDP": f"dss-rtdp:{PAPER},generator.depth=15",
+    "Thompson sampling": "thompson",
 }
 
 
-def do(given: argparse.Namespace) -> int:
-    """The command."""
-    output = Path(given.output)
-    if output.suffix not in (".png", ".svg", ".pdf"):
-        raise ValueError(f"--output must end in .png, .svg or .pdf, got {given.output!r}")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    options.add_runs(parser, 50)
+    options.add_seed(parser)
+    options.add_jobs(parser, min(2, os.cpu_count() or 1))
+    help = "of the picture (default: learning-curve.png)"
+    options.add_option(parser, "--output", str, "PATH", help, "learning-curve.png")
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Run the three planners, print the table and draw the learning curves."""
+    from bamdp.ceilings import optimal_total
+    from bamdp.lab import figures
+
+    output = console.check_picture_path(arguments.output)
     output.parent.mkdir(parents=True, exist_ok=True)
-    env = bamdp.make_env(ENV)
-    prior, rewards = make_prior(PRIOR, env), make_rewards(None, env)
-    batches: dict[str, Batch] = {}
+    env = bamdp.make_env("grid5")
+    batches = {}
     with console.compiling():
-        for name, planner in PLANNERS.items():
-            setting = Setting(ENV, planner, prior, rewards, DISCOUNT, env.horizon, given.seed)
-            batches[name] = play(setting, given.runs, given.jobs, f"{name:<18}", given.progress)
+        for name, planner in DEMO_PLANNERS.items():
+            setting = make_setting(
+                env.name, planner, prior="sparse:alpha=0.2,beta=6", seed=arguments.seed, world=env
+            )
+            batches[name] = run_with_progress(
+                setting, arguments.runs, arguments.jobs, f"{name:<18}", arguments.progress
+            )
         optimum, best = optimal_total(env, env.horizon), bamdp.gain(env.mdp).gain
-    first = next(iter(batches.values()))
-    title = (
-        f"{ENV}, {env.horizon} steps, {runs_text(first)}, prior {describe_prior(prior)}, discount {DISCOUNT}"
-    )
-    print_batches(batches, optimum, title)
-    curves = {name: np.array([run.rewards for run in batch.runs]) for name, batch in batches.items()}
+    print_batches(batches, optimum, f", discount {setting.discount}")
     figure = figures.reward_figure(
-        curves,
-        window=WINDOW,
+        {name: np.array([run.rewards for run in batch.runs]) for name, batch in batches.items()},
+        window=100,
         optimum=best,
         title="Learning to cross a slippery 5 × 5 grid",
-        note=f"mean of {len(first.runs)} runs, 95% band",
+        note=f"mean of {arguments.runs} runs, 95% band",
     )
     figures.save(figure, output.with_suffix(""), [output.suffix[1:]])
     console.note(f"learning curve: {output}")

@@ -6,36 +6,44 @@ import argparse
 
 import bamdp
 from bamdp import _checks
-from bamdp.cli import console
-from bamdp.cli.run import read_settings
-from bamdp.registry import make_planner, make_prior, make_rewards
-from bamdp.runs import Setting
-from bamdp.studio.explain import check_format, write
-from bamdp.studio.playback import Playback
+from bamdp.cli import console, options
+from bamdp.settings import make_setting
 
 
-def do(given: argparse.Namespace) -> int:
-    """The command."""
-    target = check_format(given.out)
-    step = _checks.integer(given.step, "step", low=0)
-    env = bamdp.make_env(given.env)
-    setting = Setting(
-        env=given.env,
-        planner=make_planner(given.planner, read_settings(given.set)),
-        prior=make_prior(given.prior, env),
-        rewards=make_rewards(given.rewards, env),
-        discount=given.discount,
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.epilog = "Example: bamdp explain grid10 dss-pi --step 40 --prior sparse:beta=6 --out why.html"
+    options.add_env(parser)
+    options.add_planner(parser)
+    options.add_option(parser, "--step", int, "T", "which decision (default: 0, the first)", 0)
+    options.add_option(parser, "--out", str, "PATH", ".html or .svg (default: why.html)", "why.html")
+    options.add_set(parser)
+    options.add_agent(parser)
+    options.add_seed(parser)
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Run up to the step, and write the decision."""
+    from bamdp.studio.explain import check_format, write
+    from bamdp.studio.playback import Playback
+
+    target = check_format(arguments.out)
+    step = _checks.integer(arguments.step, "step", low=0)
+    env = bamdp.make_env(arguments.env)
+    setting = make_setting(
+        arguments.env,
+        arguments.planner,
         steps=max(step + 1, env.horizon),
-        seed=given.seed,
-        objective=given.objective,
+        world=env,
+        **options.setting_arguments(arguments),
     )
     run = Playback(setting)
     with console.compiling():
-        with console.progress_bar(step, given.planner) as progress:
+        with console.progress_bar(step, arguments.planner) as progress:
             while run.t < step:
                 done = run.advance(step - run.t, seconds=0.1)
                 if progress is not None:
                     progress(done)
-        write(target, run, given.planner)
+        write(target, run, arguments.planner)
     console.note(f"why: {target}")
     return 0

@@ -3,64 +3,100 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from bamdp.cli import console, studies
+from bamdp.cli import console, options, studies
 
 if TYPE_CHECKING:
     from bamdp.lab.collect import CellStatus
-
-
-def run(given: argparse.Namespace) -> int:
-    """Run what is missing."""
-    from bamdp.lab.collect import status
     from bamdp.lab.store import Store
+    from bamdp.lab.study import Study
 
-    study = studies.load(given.study, given.quick)
-    with Store(studies.store_path(study, given.store)) as store:
-        studies.run(study, store, given)
-        found = status(study, store)
-        done, failed = sum(cell.done for cell in found), sum(cell.failed for cell in found)
-        console.note(f"{done} runs are done, {failed} failed or were stopped; they are in {store.path}")
-        excluded = [cell.cell.label for cell in found if cell.chosen.startswith("none")]
-        for label in excluded:
-            console.note(f"note: {label}: every configuration is excluded, see `bamdp lab report`")
-        broken = [cell for cell in found if cell.errors]
-        for cell in broken:
-            count = "a run" if len(cell.errors) == 1 else f"{len(cell.errors)} runs"
-            console.note(f"note: {cell.cell.label}: {count} failed: {cell.errors[0]}")
-        if broken:
-            console.note("with --retry-failed the same command runs them again")
+EXPORT_ENDINGS = {"runs": ".runs.xz", "csv": ".csv", "parquet": ".parquet"}  # by format
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the commands of the laboratory with their arguments."""
+    parser.epilog = (
+        "A study is a TOML file, see docs/laboratory.md; or dss2020/published, fair, single or ablation."
+    )
+    commands = parser.add_subparsers(
+        dest="lab_command", metavar="COMMAND", title="commands", parser_class=type(parser)
+    )
+
+    def add_command(
+        name: str, run_command: Callable[[argparse.Namespace], int], help: str
+    ) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=help, description=help, allow_abbrev=False)
+        command.set_defaults(run_command=run_command, parser=command)
+        command.add_argument("study", metavar="STUDY", help="the study's file, or the name of one that ships")
+        options.add_store(command)
+        return command
+
+    run = add_command("run", run_missing, "Run what a study needs and its store does not have yet.")
+    options.add_study_running(run)
+    options.add_quick(run)
+    status = add_command(
+        "status",
+        print_status,
+        "What is done, running, missing and failed, and how long the rest will take.",
+    )
+    options.add_quick(status)
+    options.add_json(status)
+    report = add_command("report", write_report, "Tables, figures and a page that opens offline.")
+    report.add_argument("--output", metavar="FOLDER", help="default: STUDY-report")
+    options.add_quick(report)
+    export = add_command("export", export_study, "Write the runs to a portable file, CSV or Parquet.")
+    export.add_argument(
+        "--format", choices=EXPORT_ENDINGS, default="runs", help="default: runs, which import reads"
+    )
+    export.add_argument("--output", metavar="PATH", help="default: beside the study")
+    export.add_argument(
+        "--thin", action="store_true", help="without the rewards of tuning runs step by step: much smaller"
+    )
+    options.add_quick(export)
+    import_ = add_command("import", import_study, "Take in the runs that export has written.")
+    import_.add_argument("file", metavar="FILE", nargs="?", help="default: STUDY.runs.xz")
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Print the help, where no command of the laboratory is named."""
+    arguments.parser.print_help()
+    return 0
+
+
+def run_missing(arguments: argparse.Namespace) -> int:
+    """Run what is missing in the store; the status is 1 if runs have failed."""
+    from bamdp.lab.collect import status
+
+    with _open_study(arguments) as (study, store):
+        studies.run(study, store, arguments)
+        cells = status(study, store)
+    done, failed = sum(cell.done for cell in cells), sum(cell.failed for cell in cells)
+    console.note(f"{done} runs are done, {failed} failed or were stopped; they are in {store.path}")
+    for cell in cells:
+        if cell.chosen.startswith("none"):
+            console.note(f"note: {cell.cell.label}: every configuration is excluded, see `bamdp lab report`")
+    broken = [cell for cell in cells if cell.errors]
+    for cell in broken:
+        count = "a run" if len(cell.errors) == 1 else f"{len(cell.errors)} runs"
+        console.note(f"note: {cell.cell.label}: {count} failed: {cell.errors[0]}")
+    if broken:
+        console.note("with --retry-failed the same command runs them again")
     return 1 if broken else 0
 
 
-def status(given: argparse.Namespace) -> int:
-    """What is done, running, missing, failed."""
+def print_status(arguments: argparse.Namespace) -> int:
+    """Print what is done, running, missing and failed."""
     from bamdp.lab.collect import status
-    from bamdp.lab.store import Store
 
-    study = studies.load(given.study, given.quick)
-    with Store(studies.store_path(study, given.store), create=False) as store:
-        found = status(study, store)
-    if given.json:
-        cells = [
-            {
-                "environment": cell.cell.place.label,
-                "algorithm": cell.cell.algorithm,
-                "done": cell.done,
-                "running": cell.running,
-                "missing": cell.missing,
-                "failed": cell.failed,
-                "complete": cell.complete,
-                "undecided": cell.undecided,
-                "cpu_seconds_left": cell.seconds,
-                "chosen": cell.chosen,
-            }
-            for cell in found
-        ]
-        console.print_json({"title": study.title, "cells": cells})
+    with _open_study(arguments, create=False) as (study, store):
+        cells = status(study, store)
+    if arguments.json:
+        console.print_json({"title": study.title, "cells": [_status_json(cell) for cell in cells]})
         return 0
     rows = [
         (
@@ -69,112 +105,135 @@ def status(given: argparse.Namespace) -> int:
             *(str(count) if count else "–" for count in (cell.done, cell.running)),
             f"{cell.missing or '–'}{more}",
             str(cell.failed or "–"),
-            _left(cell, more),
+            _time_left(cell, more),
             cell.chosen,
         )
-        for cell in found
+        for cell in cells
         for more in ["+" if cell.undecided else ""]
     ]
     columns = ("environment", "algorithm", "done", "running", "missing", "failed", "left", "chosen")
     console.print_table(columns, rows, study.title, numbers=columns[2:7])
-    known = [cell.seconds for cell in found if cell.seconds is not None and not cell.complete]
-    dark = sum(cell.seconds is None and not cell.complete for cell in found)
-    if known or dark:
-        unknown = f", and that of {dark} cells in which nothing is done yet" if dark else ""
-        more = " or more: tuning decides on the way what it needs" if any(c.undecided for c in found) else ""
+    # the time that is left, of cells that have some run by which to judge it
+    known = [cell.seconds for cell in cells if cell.seconds is not None and not cell.complete]
+    unknown = sum(cell.seconds is None and not cell.complete for cell in cells)
+    if known or unknown:
+        others = f", and that of {unknown} cells in which nothing is done yet" if unknown else ""
+        more = " or more: tuning decides on the way what it needs" if any(c.undecided for c in cells) else ""
         console.note(
-            f"left: about {_time(sum(known))} of processor time{unknown}{more}; divide by the number of processes"
+            f"left: about {_duration(sum(known))} of processor time{others}{more}; divide by the number of processes"
         )
     return 0
 
 
-def report(given: argparse.Namespace) -> int:
-    """Tables, figures and a page."""
+def write_report(arguments: argparse.Namespace) -> int:
+    """Write tables, figures and a page."""
     from bamdp.lab import tables
     from bamdp.lab.collect import provenance, results
     from bamdp.lab.completeness import comparable, unfinished
     from bamdp.lab.report import write
     from bamdp.lab.results import EVALUATE
-    from bamdp.lab.store import Store
 
-    study = studies.load(given.study, given.quick)
-    folder = _beside(study.path, "-report", given.quick) if given.output is None else Path(given.output)
-    quick = " --quick" if given.quick else ""
-    commands = [f"bamdp lab run {given.study}{quick}", f"bamdp lab report {given.study}{quick}"]
-    with Store(studies.store_path(study, given.store), create=False) as store:
+    quick = " --quick" if arguments.quick else ""
+    commands = [f"bamdp lab run {arguments.study}{quick}", f"bamdp lab report {arguments.study}{quick}"]
+    with _open_study(arguments, create=False) as (study, store):
         with console.compiling():
-            found = results(study, store)
-        if not found.samples:
+            collected = results(study, store)
+        if not collected.samples:
             raise ValueError(
-                f"{store.path} has no run of this study yet; `bamdp lab run {given.study}` makes them"
+                f"{store.path} has no run of this study yet; `bamdp lab run {arguments.study}` makes them"
             )
-        page = write(found, folder, provenance=provenance(study, store, commands))[0]
-    evaluated = [tables.matrix(comparable(found))] if found.select(EVALUATE) else []
-    studies.show([*evaluated, *unfinished(found)])
-    studies.tell_notes(found)
+        folder = _path_for(study, arguments.output, "-report")
+        page = write(collected, folder, provenance=provenance(study, store, commands))[0]
+    evaluated = [tables.matrix(comparable(collected))] if collected.select(EVALUATE) else []
+    studies.show([*evaluated, *unfinished(collected)])
+    studies.tell_notes(collected)
     console.note(f"report: {page}")
     return 0
 
 
-def export(given: argparse.Namespace) -> int:
-    """A portable file, or a table for other programs."""
+def export_study(arguments: argparse.Namespace) -> int:
+    """Write the runs to a portable file, or a table for other programs."""
     from bamdp.lab import flat, portable
-    from bamdp.lab.store import Store
 
     writers: dict[str, Callable[..., int]] = {
         "runs": portable.export_runs,
         "csv": flat.write_csv,
         "parquet": flat.write_parquet,
     }
-    endings = {"runs": ".runs.xz", "csv": ".csv", "parquet": ".parquet"}
-    study = studies.load(given.study, given.quick)
-    ending = endings[given.format]
-    path = _beside(study.path, ending, given.quick) if given.output is None else Path(given.output)
-    if given.thin and given.format != "runs":
-        raise ValueError(f"--thin is for --format runs; {given.format} has all that there is")
-    options = {"thin": True} if given.thin else {}
-    with Store(studies.store_path(study, given.store), create=False) as store:
-        count = writers[given.format](study, store, path, **options)
+    if arguments.thin and arguments.format != "runs":
+        raise ValueError(f"--thin is for --format runs; {arguments.format} has all that there is")
+    options = {"thin": True} if arguments.thin else {}
+    with _open_study(arguments, create=False) as (study, store):
+        path = _path_for(study, arguments.output, EXPORT_ENDINGS[arguments.format])
+        count = writers[arguments.format](study, store, path, **options)
     console.note(f"{count} runs: {path} ({path.stat().st_size / 1e3:.0f} kB)")
     return 0
 
 
-def import_(given: argparse.Namespace) -> int:
-    """The runs of a portable file."""
+def import_study(arguments: argparse.Namespace) -> int:
+    """Take the runs of a portable file into the store."""
     from bamdp.lab.portable import import_runs, of_study
-    from bamdp.lab.store import Store
 
-    study = studies.load(given.study)
-    path = _beside(study.path, ".runs.xz", quick=False) if given.file is None else Path(given.file)
-    with Store(studies.store_path(study, given.store)) as store:
-        found = import_runs(store, path)
-    console.note(f"{found.new} new runs, {found.known} were there already")
-    if found.settings and not of_study(study, found.settings):
+    with _open_study(arguments) as (study, store):
+        taken = import_runs(store, _path_for(study, arguments.file, EXPORT_ENDINGS["runs"]))
+    console.note(f"{taken.new} new runs, {taken.known} were there already")
+    if taken.settings and not of_study(study, taken.settings):
         console.note(
-            f"warning: none of them is of {given.study}, so it will not use them; are they of another study, or has "
-            "this one been changed?"
+            f"warning: none of them is of {arguments.study}, so it will not use them; are they of another study, or "
+            "has this one been changed?"
         )
-    if found.other:
-        console.note(f"note: {found.other} were there with other rewards (another machine?); those were kept")
+    if taken.other:
+        console.note(f"note: {taken.other} were there with other rewards (another machine?); those were kept")
     return 0
 
 
-def _beside(path: Path | None, ending: str, quick: bool) -> Path:
-    """Of a study's file: a name in its folder; of one that ships, in the working directory; a quick one's own."""
-    assert path is not None
-    ending = f"-quick{ending}" if quick else ending
-    if path.suffix == ".toml":
-        return path.with_name(path.stem + ending)
-    return Path("-".join(path.parts) + ending)
+@contextmanager
+def _open_study(arguments: argparse.Namespace, create: bool = True) -> Iterator[tuple[Study, Store]]:
+    """Load the study that is named, and open its store, which is made if need be."""
+    from bamdp.lab.store import Store
+
+    study = studies.load_named_study(arguments.study, getattr(arguments, "quick", False))
+    with Store(studies.store_path(study, arguments.store), create=create) as store:
+        yield study, store
 
 
-def _left(cell: CellStatus, more: str) -> str:
+def _path_for(study: Study, path: str | None, ending: str) -> Path:
+    """Return the path that is named, or else one that is named after the study.
+
+    That is beside the study's file, or in the working directory for one that ships with the package. A quick study
+    has names of its own.
+    """
+    if path is not None:
+        return Path(path)
+    assert study.path is not None
+    ending = f"-quick{ending}" if study.quick else ending
+    if study.path.suffix == ".toml":
+        return study.path.with_name(study.path.stem + ending)
+    return Path("-".join(study.path.parts) + ending)
+
+
+def _status_json(cell: CellStatus) -> dict[str, Any]:
+    return {
+        "environment": cell.cell.place.label,
+        "algorithm": cell.cell.algorithm,
+        "done": cell.done,
+        "running": cell.running,
+        "missing": cell.missing,
+        "failed": cell.failed,
+        "complete": cell.complete,
+        "undecided": cell.undecided,
+        "cpu_seconds_left": cell.seconds,
+        "chosen": cell.chosen,
+    }
+
+
+def _time_left(cell: CellStatus, more: str) -> str:
     if cell.complete:
         return "done" if cell.done else "failed"
-    return "?" if cell.seconds is None else _time(cell.seconds) + more
+    return "?" if cell.seconds is None else _duration(cell.seconds) + more
 
 
-def _time(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:

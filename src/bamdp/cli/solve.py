@@ -1,4 +1,4 @@
-"""``bamdp solve``: what one who knows the model can get."""
+"""``bamdp solve``: the values and totals that can be had when the model is known."""
 
 from __future__ import annotations
 
@@ -6,43 +6,51 @@ import argparse
 from dataclasses import asdict
 
 import bamdp
-from bamdp.ceilings import ceilings
-from bamdp.cli import console
+from bamdp.cli import console, options
 
 
-def do(given: argparse.Namespace) -> int:
-    """The command."""
-    env = bamdp.make_env(given.env)
-    steps = env.horizon if given.steps is None else given.steps
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    options.add_env(parser)
+    options.add_discount(parser, help="default: 0.95")
+    options.add_steps(parser, help="for the totals (default: the environment's)")
+    options.add_json(parser)
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Solve the environment, and print a table or JSON."""
+    from bamdp.ceilings import ceilings
+
+    env = bamdp.make_env(arguments.env)
+    steps = env.horizon if arguments.steps is None else arguments.steps
     with console.compiling():
-        found = ceilings(env, given.discount, steps)
-    if given.json:
-        figures = asdict(found)
+        solved = ceilings(env, arguments.discount, steps)
+    if arguments.json:
+        totals = asdict(solved)
         console.print_json(
             {
-                "env": given.env,
+                "env": arguments.env,
                 "n_states": env.n_states,
                 "n_actions": env.n_actions,
-                "discount": figures.pop("discount"),
+                "discount": totals.pop("discount"),
                 "steps": steps,
-                "value": figures.pop("value"),
-                "gain": figures.pop("gain"),
-                "total_reward": figures,
+                "value": totals.pop("value"),
+                "gain": totals.pop("gain"),
+                "total_reward": totals,
                 "version": bamdp.__version__,
             }
         )
         return 0
-    gain = "none: it depends on where one is" if found.gain is None else f"{found.gain:.6f}"
+    gain = "none: it depends on where one is" if solved.gain is None else f"{solved.gain:.6f}"
     rows = [
-        (f"value of the start, discount {given.discount:g}", f"{found.value:.4f}"),
+        (f"value of the start, discount {arguments.discount:g}", f"{solved.value:.4f}"),
         ("average reward per step", gain),
-        (f"total over {steps} steps, best play", f"{found.optimum:.2f}"),
-        (f"  policy optimal for discount {given.discount:g}", f"{found.discounted:.2f}"),
-        ("  uniformly random play", f"{found.random:.2f}"),
+        (f"total over {steps} steps, best play", f"{solved.optimum:.2f}"),
+        (f"  policy optimal for discount {arguments.discount:g}", f"{solved.discounted:.2f}"),
+        ("  uniformly random play", f"{solved.random:.2f}"),
     ]
-    title = (
-        f"{env.name}: {env.n_states} state{'s' * (env.n_states > 1)}, {env.n_actions} actions, model known"
-    )
+    states = f"{env.n_states} state{'s' * (env.n_states > 1)}"
+    title = f"{env.name}: {states}, {env.n_actions} actions, model known"
     if len(env.worlds) > 1:
         title += f" (mean over {len(env.worlds)} worlds)"
     console.print_table(("", "expected"), rows, title, numbers=("expected",))

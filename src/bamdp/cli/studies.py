@@ -1,4 +1,4 @@
-"""What the commands of the laboratory share: finding the study and its store, running it, showing tables."""
+"""What the commands of the laboratory share: the study and its store, running it, printing tables and JSON."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import argparse
 import dataclasses
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import bamdp
 from bamdp import _checks
 from bamdp.cli import console
 
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
 FOLDER = Path(".bamdp")  # of stores that belong to no study's file
 
 
-def load(name: str, quick: bool = False) -> Study:
-    """A study's file, or one that ships, by its name."""
+def load_named_study(name: str, quick: bool = False) -> Study:
+    """Load a study from its file, or one that ships with the package by its name."""
     from bamdp.lab.papers import STUDIES, paper_study
     from bamdp.lab.reading import load_study
 
@@ -32,56 +34,96 @@ def load(name: str, quick: bool = False) -> Study:
     return load_study(name, quick=quick)
 
 
-def store_path(study: Study, given: str | None) -> Path:
-    """As given, or beside the study's file; for those that ship, in a folder of the working directory."""
-    if given is not None:
-        return Path(given)
+def study_from_arguments(
+    arguments: argparse.Namespace, algorithms: Mapping[str, Any], *, runs: int, prior: str, **tables: Any
+) -> Study:
+    """Make the study of a command with one environment; ``tables`` are further tables of a study's file."""
+    from bamdp.lab.reading import make_study
+
+    steps = {} if arguments.steps is None else {"steps": arguments.steps}
+    rewards = {} if arguments.rewards is None else {"rewards": arguments.rewards}
+    return make_study(
+        {
+            "title": f"{bamdp.make_world(arguments.env).name}: {', '.join(algorithms)}",
+            "runs": runs,
+            "seed": arguments.seed,
+            "prior": prior,
+            "discount": arguments.discount,
+            "objective": arguments.objective,
+            "environments": {arguments.env: steps},
+            "algorithms": algorithms,
+            **rewards,
+            **tables,
+        }
+    )
+
+
+def store_path(study: Study, path: str | None) -> Path:
+    """Return where a study's runs are kept: ``path``, or else beside its file.
+
+    Studies that ship with the package have their store in a folder of the working directory.
+    """
+    if path is not None:
+        return Path(path)
     if study.path is None:
         return FOLDER / "runs.sqlite"
-    if study.path.suffix != ".toml":  # by name
+    if study.path.suffix != ".toml":  # one that ships
         return FOLDER / f"{study.path.parent.name}.sqlite"
     return study.path.with_suffix(".sqlite")
 
 
-def run(study: Study, store: Store, given: argparse.Namespace) -> None:
+def run(study: Study, store: Store, arguments: argparse.Namespace) -> None:
     """Run what is missing, under a progress bar; Ctrl-C leaves what is done."""
     from bamdp.lab.runner import run_study
 
-    if given.cluster and given.jobs is not None:
+    if arguments.cluster and arguments.jobs is not None:
         raise ValueError(
             "--jobs and --cluster exclude each other: the cluster decides how many processes there are"
         )
-    jobs = 1 if given.jobs is None else _checks.integer(given.jobs, "jobs")
-    options: dict[str, Any] = {"retry_failed": given.retry_failed}
+    jobs = 1 if arguments.jobs is None else _checks.integer(arguments.jobs, "jobs")
+    retry = arguments.retry_failed
     try:
-        with console.compiling(), console.growing_bar(study.title, given.progress) as (steps, more):
-            if not given.cluster:
-                run_study(study, store, jobs=jobs, steps=steps, more=more, **options)
+        with console.compiling(), console.growing_bar(study.title, arguments.progress) as (steps, more):
+            if not arguments.cluster:
+                run_study(study, store, jobs=jobs, steps=steps, more=more, retry_failed=retry)
                 return
             from bamdp.lab.cluster import Cluster
 
-            with Cluster(given.cluster, steps) as pool:
-                run_study(study, store, pool=pool, steps=steps, more=more, **options)
+            with Cluster(arguments.cluster, steps) as pool:
+                run_study(study, store, pool=pool, steps=steps, more=more, retry_failed=retry)
     except KeyboardInterrupt:
-        kept = f"stopped; what is done is kept in {store.path}: resume with the same command"
-        raise KeyboardInterrupt(kept) from None
+        message = f"stopped; what is done is kept in {store.path}: resume with the same command"
+        raise KeyboardInterrupt(message) from None
+
+
+@contextmanager
+def run_and_collect(study: Study, arguments: argparse.Namespace) -> Iterator[Results]:
+    """Run what is missing of a study, and yield its results while the store is open."""
+    from bamdp.lab.collect import results
+    from bamdp.lab.store import Store
+
+    with Store(store_path(study, arguments.store)) as store:
+        run(study, store, arguments)
+        with console.compiling():
+            collected = results(study, store)
+        yield collected
 
 
 def show(tables: Iterable[Table]) -> None:
-    """On standard output; a note that stands under one already is not said again."""
+    """Print tables on standard output; a note under several of them is printed once."""
     from bamdp.lab.tables import terminal
 
-    said: set[str] = set()
+    printed: set[str] = set()
     for number, table in enumerate(tables):
         if number:
             print()
-        fresh = tuple(note for note in table.notes if note not in said)
-        console.print_rich(terminal(dataclasses.replace(table, notes=fresh), sys.stdout.isatty()))
-        said.update(fresh)
+        notes = tuple(note for note in table.notes if note not in printed)
+        console.print_rich(terminal(dataclasses.replace(table, notes=notes), sys.stdout.isatty()))
+        printed.update(notes)
 
 
 def tell_notes(results: Results) -> None:
-    """What a reader of the tables must know."""
+    """Print what a reader of the tables must know on standard error."""
     from bamdp.lab.tables.notes import remarks
 
     for line in remarks(results):
@@ -89,7 +131,7 @@ def tell_notes(results: Results) -> None:
 
 
 def samples_json(results: Results) -> list[dict[str, Any]]:
-    """Every sample with its numbers."""
+    """Return every sample with its numbers."""
     arrays = ("replicates", "totals", "ms_per_step", "cpu_seconds")
     return [
         {
@@ -109,31 +151,29 @@ def samples_json(results: Results) -> list[dict[str, Any]]:
 
 
 def table_json(table: Table) -> dict[str, Any]:
-    """A table as rows of cells: the text, and the numbers behind it."""
+    """Return a table as rows of cells: the text, and the numbers behind it."""
     return {
         "name": table.name,
         "title": table.title,
         "header": list(table.header),
-        "rows": [[{"text": cell.text, **_numbers(cell.numbers)} for cell in row] for row in table.rows],
+        "rows": [[{"text": cell.text, **_numbers_json(cell.numbers)} for cell in row] for row in table.rows],
         "notes": list(table.notes),
         "warning": table.warning or None,
     }
 
 
-def _numbers(numbers: Iterable[tuple[str, float]]) -> dict[str, float | None]:
-    """What a cell shows, at full precision; JSON has no NaN."""
+def _numbers_json(numbers: Iterable[tuple[str, float]]) -> dict[str, float | None]:
+    """Return the numbers of a cell at full precision; JSON has no NaN."""
     return {what or "value": value if math.isfinite(value) else None for what, value in numbers}
 
 
 def results_json(results: Results) -> dict[str, Any]:
-    """All that there is, for other programs."""
-    import bamdp
-
+    """Return all results of a study."""
     return {
         "title": results.title,
         "quick": results.quick,
         "samples": samples_json(results),
-        "ceilings": {label: dataclasses.asdict(found) for label, found in results.ceilings.items()},
+        "ceilings": {label: dataclasses.asdict(ceiling) for label, ceiling in results.ceilings.items()},
         "notes": [*results.notes, *results.waiting.values()],
         "version": bamdp.__version__,
     }

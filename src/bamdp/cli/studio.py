@@ -5,33 +5,44 @@ from __future__ import annotations
 import argparse
 
 from bamdp import _checks
-from bamdp._specs import split_spec
-from bamdp.cli import console
-from bamdp.cli.run import read_settings
-from bamdp.studio.settings import MOST_SEED, Choice
+from bamdp._specs import parse_spec
+from bamdp.cli import console, options
 
 
-def do(given: argparse.Namespace) -> int:
-    """The command."""
-    name, written = split_spec(given.planner)
-    for key, value in read_settings(given.set).items():
-        if key in written:
-            raise ValueError(f"{key} is given twice, in {given.planner!r} and with --set; drop one")
-        written[key] = value
-    spec = f"{name}:{','.join(f'{k}={v}' for k, v in written.items())}" if written else name
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.epilog = "Example: bamdp studio grid10 dss-pi --set n_steps=50 --prior sparse:beta=6"
+    options.add_env(parser, default="grid10")
+    options.add_planner(parser, default="dss-pi")
+    options.add_set(parser)
+    options.add_agent(parser)
+    options.add_seed(parser)
+    help = "where to listen (default: 127.0.0.1, this machine only)"
+    options.add_option(parser, "--host", str, "ADDRESS", help, "127.0.0.1")
+    options.add_option(parser, "--port", int, "N", "default: the first free one from 8137 on")
+    options.add_option(parser, "--limit", float, "SECONDS", "for a single decision (default: 60)", 60.0)
+    parser.add_argument("--open", action="store_true", help="open the page in the web browser")
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Check the form that the page opens with, and serve until Ctrl-C."""
+    from bamdp.studio.settings import Choice
+
+    planner = parse_spec(arguments.planner).extended(options.read_assignments(arguments.set), "with --set")
     choice = Choice(
-        env=given.env,
-        planners=(spec,),
-        prior=given.prior,
-        rewards=given.rewards,
-        discount=_checks.discount(given.discount),
-        objective=given.objective,
-        seed=_checks.integer(given.seed, "seed", low=0, high=MOST_SEED),
-        files=frozenset({given.env}),
+        env=arguments.env,
+        planners=(str(planner),),  # as the page's form shows it
+        prior=arguments.prior,
+        rewards=arguments.rewards,
+        discount=arguments.discount,
+        objective=arguments.objective,
+        seed=arguments.seed,
+        files=frozenset({arguments.env}),
     )
-    choice.settings()  # what is wrong with it is told here and now
-    limit = _checks.real(given.limit, "limit", low=0.0, open_low=True)
-    port = None if given.port is None else _checks.integer(given.port, "port", low=0, high=65535)
+    choice.check_numbers()
+    choice.settings()  # an error is told here, before anything is served
+    limit = _checks.real(arguments.limit, "limit", low=0.0, open_low=True)
+    port = None if arguments.port is None else _checks.integer(arguments.port, "port", low=0, high=65535)
     try:
         from bamdp.studio import server
         from bamdp.studio.guard import LOOPBACK
@@ -39,17 +50,18 @@ def do(given: argparse.Namespace) -> int:
         raise ValueError(
             f"the studio needs {error.name}, which is not installed: pip install 'bamdp[web]'"
         ) from None
-    app = server.make_app(choice, host=given.host, step_limit=limit)
-    socket = server.listen(given.host, port)
-    if given.host not in LOOPBACK:
+    app = server.make_app(choice, host=arguments.host, step_limit=limit)
+    socket = server.listen(arguments.host, port)
+    if arguments.host not in LOOPBACK:
         console.note(
-            f"warning: listening on {given.host}: whoever can reach this machine over the network can use the studio"
+            f"warning: listening on {arguments.host}: whoever can reach this machine over the network can use the "
+            "studio"
         )
-    shown = f"[{given.host}]" if ":" in given.host else given.host
-    address = f"http://{shown}:{socket.getsockname()[1]}/"
+    host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
+    address = f"http://{host}:{socket.getsockname()[1]}/"
     print(f"bamdp studio: {address}", flush=True)
     console.note("Ctrl-C ends it.")
-    if given.open:
+    if arguments.open:
         import webbrowser
 
         webbrowser.open(address)

@@ -7,44 +7,122 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import bamdp
 from bamdp import _checks, theory
-from bamdp.cli import console
-from bamdp.registry import make_prior, make_rewards
+from bamdp.cli import console, options
+from bamdp.settings import make_setting
 from bamdp.theory.bounds import Bound
 
-FORMATS = (".png", ".svg", ".pdf")
+SIZES = {  # options: the default and the help
+    "n_policies": (4, "N, policies at a node"),
+    "n_samples": (4, "M, samples of each policy"),
+    "n_steps": (20, "K, steps of a stage"),
+    "n_stages": (1, "H, stages"),
+}
+CONSTANTS = {
+    "epsilon0": 0.0,
+    "c": 0.0,
+    "reward_range": 1.0,
+    "n_actions": 2.0,
+}  # where neither given nor estimated
+BOUNDS: dict[str, Callable[..., Bound]] = {
+    "printed": theory.printed_loss_bound,
+    "mended": theory.mended_loss_bound,
+}
 TERMS = {
     "anytime": "anytime: a policy is held for K steps",
     "thompson": "Thompson: it was made for another model",
     "truncation": "truncation: nothing is seen beyond",
     "sampling": "sampling: candidates are few and compared by samples",
 }
+T = TypeVar("T")
 BAR = 30  # columns of the longest bar
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.epilog = "Example: bamdp theory --n-policies 4 --n-samples 4 --n-steps 18 --discount 0.95"
+    add = partial(options.add_option, parser)
+    for name, (default, help) in SIZES.items():
+        add(f"--{name.replace('_', '-')}", int, "N", f"{help} (default: {default})", default)
+    options.add_discount(parser, help="default: 0.95")
+    add("--delta", float, "δ", "default: 0.05", 0.05)
+    add("--epsilon0", float, "ε₀", "how much the belief changes in a stage (default: 0)")
+    add("--c", float, "C", "how much models disagree (default: 0)")
+    add("--reward-range", float, "X", "largest less least (default: 1)")
+    add("--n-actions", int, "N", "for sparse sampling's tree (default: 2)")
+    add("--env", str, "ENV", "estimate ε₀ and C of a belief about this environment")
+    add("--after", int, "T", "steps learned before that (default: 0)", 0)
+    options.add_belief(parser)
+    add("--pairs", int, "N", "of models, for C (default: 200)", 200)
+    add("--episodes", int, "N", "for ε₀ (default: 10)", 10)
+    options.add_seed(parser, help="of the estimates")
+    options.add_json(parser)
+    add("--output", str, "PATH", "draw the trade-off in K (png, svg or pdf)")
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Compute the bounds, and print tables or JSON, and draw the trade-off."""
+    output = None if arguments.output is None else console.check_picture_path(arguments.output)
+    with console.compiling():
+        parameters = _read_parameters(arguments)
+    if arguments.json:
+        console.print_json(_as_json(parameters))
+    else:
+        _print_tables(parameters)
+    if output is not None:
+        from bamdp.theory.figure import trade_off
+
+        panels = {
+            "Theorem 1, as printed": partial(parameters.bound, "printed"),
+            "mended": partial(parameters.bound, "mended"),
+        }
+        trade_off(output, panels, parameters.sizes["n_steps"], note=str(parameters))
+        console.note(f"trade-off in K: {output}")
+    return 0
+
+
+# --- parameters ---------------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
-class Given:
-    """The parameters, checked, with what was estimated."""
+class BoundParameters:
+    """The parameters of the bounds, given or estimated."""
 
     sizes: dict[str, int]  # n_policies, n_samples, n_steps, n_stages
     discount: float
-    belief: dict[str, float]  # epsilon0, c, delta, reward_range
+    belief: dict[str, float]  # epsilon0, c, reward_range, delta
     n_actions: int
     estimated: dict[str, float]
 
-    def bound(self, which: Callable[..., Bound], n_steps: int | None = None) -> Bound:
-        """A bound, here or for another K."""
+    def bound(self, which: str, n_steps: int | None = None) -> Bound:
+        """Return a bound, printed or mended, for K as it is or for another K."""
         sizes = self.sizes if n_steps is None else {**self.sizes, "n_steps": n_steps}
-        return which(discount=self.discount, **sizes, **self.belief)
+        return BOUNDS[which](discount=self.discount, **sizes, **self.belief)
+
+    @property
+    def depth(self) -> int:
+        """How many steps the tree looks ahead, K H."""
+        return self.sizes["n_steps"] * self.sizes["n_stages"]
 
     def rule(self) -> theory.KRule:
-        """Appendix C."""
-        few = {name: self.belief[name] for name in ("epsilon0", "c", "delta")}
-        return theory.k_rule(self.sizes["n_policies"], self.sizes["n_samples"], self.discount, **few)
+        """Return the K that satisfy Appendix C's rule."""
+        constants = {name: self.belief[name] for name in ("epsilon0", "c", "delta")}
+        return theory.k_rule(self.sizes["n_policies"], self.sizes["n_samples"], self.discount, **constants)
+
+    def tree_sizes(self) -> dict[str, int | None]:
+        """Return the sizes of the trees of DSS and sparse sampling; None for what is too large to compute."""
+        dss = _unless_too_large(partial(theory.dss_calls, **self.sizes))
+        counts: dict[str, int | None] = {}
+        if dss is not None:
+            counts = {"DSS, decision nodes": dss.nodes, "DSS, models drawn and solved": dss.policies}
+        counts["DSS, calls to the generative model"] = None if dss is None else dss.calls
+        counts["sparse sampling, calls"] = _unless_too_large(
+            partial(theory.sparse_sampling_calls, self.n_actions, self.sizes["n_samples"], self.depth)
+        )
+        return counts
 
     def __str__(self) -> str:
         N, M, K, H = self.sizes.values()
@@ -55,180 +133,114 @@ class Given:
         )
 
 
-def do(given: argparse.Namespace) -> int:
-    """The command."""
-    if given.output is not None and Path(given.output).suffix not in FORMATS:
-        raise ValueError(f"--output must end in .png, .svg or .pdf, got {given.output!r}")
-    with console.compiling():
-        at = _read(given)
-    printed, mended = at.bound(theory.printed_loss_bound), at.bound(theory.mended_loss_bound)
-    if given.json:
-        console.print_json(_as_json(at, printed, mended))
-    else:
-        _print_bounds(at, printed, mended)
-        _print_calls(at)
-        _print_rule(at)
-        _print_trade_off(at)
-    if given.output is not None:
-        _draw(at, Path(given.output))
-    return 0
+def _unless_too_large(compute: Callable[[], T]) -> T | None:
+    try:
+        return compute()
+    except ValueError:
+        return None
 
 
-def _read(given: argparse.Namespace) -> Given:
-    names = ("n_policies", "n_samples", "n_steps", "n_stages")
-    sizes = {name: _checks.integer(getattr(given, name), name) for name in names}
-    discount = _checks.discount(given.discount)
-    found = {"epsilon0": 0.0, "c": 0.0, "reward_range": 1.0, "n_actions": 2.0}
-    estimated: dict[str, float] = {}
-    if given.env is not None:
-        estimated = _estimate(given, sizes["n_steps"], discount)
-        found.update(estimated)
-    elif given.after:
+def _read_parameters(arguments: argparse.Namespace) -> BoundParameters:
+    """Check the arguments, and estimate those that are not given if there is an environment."""
+    sizes = {name: _checks.integer(getattr(arguments, name), name) for name in SIZES}
+    discount = _checks.discount(arguments.discount)
+    if arguments.env is None and arguments.after:
         raise ValueError("--after says how long an agent lives in an environment; name one with --env")
-    asked = {name: getattr(given, name) for name in found if getattr(given, name) is not None}
-    found.update(asked)
-    n_actions = found.pop("n_actions")
-    belief = {**found, "delta": given.delta}
-    kept = {name: value for name, value in estimated.items() if name not in asked}
-    return Given(sizes, discount, belief, _checks.integer(int(n_actions), "n_actions"), kept)
+    chosen = {name: getattr(arguments, name) for name in CONSTANTS if getattr(arguments, name) is not None}
+    estimated = {} if arguments.env is None else _estimate(arguments, sizes["n_steps"], discount)
+    constants = {**CONSTANTS, **estimated, **chosen}
+    n_actions = _checks.integer(int(constants.pop("n_actions")), "n_actions")
+    used = {name: value for name, value in estimated.items() if name not in chosen}
+    return BoundParameters(sizes, discount, {**constants, "delta": arguments.delta}, n_actions, used)
 
 
-def _estimate(given: argparse.Namespace, n_steps: int, discount: float) -> dict[str, float]:
-    """ε₀ and C of the belief that a Thompson sampling agent has after some steps."""
-    env = bamdp.make_env(given.env)
-    agent = bamdp.Agent(
-        bamdp.ThompsonSampling(),
-        prior=make_prior(given.prior, env),
-        rewards=make_rewards(given.rewards, env),
-        n_states=env.n_states,
-        n_actions=env.n_actions,
+def _estimate(arguments: argparse.Namespace, n_steps: int, discount: float) -> dict[str, float]:
+    """Estimate ε₀ and C of the belief that a Thompson sampling agent has after some steps."""
+    env = bamdp.make_env(arguments.env)
+    setting = make_setting(
+        arguments.env,
+        "thompson",
+        prior=arguments.prior,
+        rewards=arguments.rewards,
         discount=discount,
-        terminal=env.mdp.terminal,
-        action_mask=env.mdp.action_mask,
-        seed=_checks.integer(given.seed, "seed", low=0),
+        seed=arguments.seed,
+        world=env,
     )
-    after = _checks.integer(given.after, "after", low=0)
-    bamdp.simulate(agent, env, after, seed=given.seed)
-    state = env.reset(seed=given.seed)
-    rewards = (0.0, 1.0) if env.stochastic_rewards else (float(env.rewards.min()), float(env.rewards.max()))
-    span = rewards[1] - rewards[0] or 1.0
-    c = theory.estimate_c(agent.belief, pairs=given.pairs, reward_range=span, rng=given.seed)
+    agent = setting.agent(env, setting.seed)
+    bamdp.simulate(agent, env, _checks.integer(arguments.after, "after", low=0), seed=setting.seed)
+    state = env.reset(seed=setting.seed)
+    span = 1.0 if env.stochastic_rewards else float(env.rewards.max()) - float(env.rewards.min()) or 1.0
+    c = theory.estimate_c(agent.belief, pairs=arguments.pairs, reward_range=span, rng=setting.seed)
     drift = theory.estimate_epsilon0(
-        agent.belief, state, discount, n_steps=n_steps, episodes=given.episodes, rng=given.seed
+        agent.belief, state, discount, n_steps=n_steps, episodes=arguments.episodes, rng=setting.seed
     )
-    return {
-        "epsilon0": drift.epsilon0,
-        "c": c.mean,
-        "reward_range": span,
-        "n_actions": float(env.n_actions),
-    }
+    n_actions = float(env.n_actions)
+    return {"epsilon0": drift.epsilon0, "c": c.mean, "reward_range": span, "n_actions": n_actions}
 
 
-def _print_bounds(at: Given, printed: Bound, mended: Bound) -> None:
+# --- output -------------------------------------------------------------------------------------------------------
+
+
+def _print_tables(parameters: BoundParameters) -> None:
+    """Print the bounds term by term, the sizes of the trees, the rule for K and the trade-off in K."""
+    both = [parameters.bound(which) for which in BOUNDS]
+    rows = [
+        (text, *(f"{bound.terms[name]:.4g}" if name in bound.terms else "–" for bound in both))
+        for name, text in TERMS.items()
+    ]
+    rows.append(("sum", *(f"{bound.total:.4g}" for bound in both)))
+    rows.append(("the most that any policy can lose", *(f"{bound.range:.4g}" for bound in both)))
+    rows.append(("the bound is", *("vacuous" if bound.vacuous else "meaningful" for bound in both)))
     columns = ("what is lost at most", "Theorem 1 as printed", "mended")
-    rows = [(text, _term(printed, name), _term(mended, name)) for name, text in TERMS.items()]
-    rows.append(("sum", f"{printed.total:.4g}", f"{mended.total:.4g}"))
-    rows.append(("the most that any policy can lose", f"{printed.range:.4g}", f"{mended.range:.4g}"))
-    rows.append(("the bound is", _verdict(printed), _verdict(mended)))
-    console.print_table(columns, rows, f"DSS with {at}", numbers=columns[1:])
-    if at.estimated:
-        console.note(f"estimated: {', '.join(f'{k}={v:.4g}' for k, v in at.estimated.items())}")
+    console.print_table(columns, rows, f"DSS with {parameters}", numbers=columns[1:])
+    if parameters.estimated:
+        console.note(f"estimated: {', '.join(f'{k}={v:.4g}' for k, v in parameters.estimated.items())}")
+    title = f"\nLooking {parameters.depth} steps ahead, {parameters.n_actions} actions"
+    sizes = [(name, _digits(count)) for name, count in parameters.tree_sizes().items()]
+    console.print_table(("size of the trees", "number"), sizes, title, numbers=("number",))
+    print(f"\nAppendix C's rule, (ε₀ + C) K + γ^K ≤ √(ln(M/δ) / 8N): {parameters.rule()}.")
+    _print_trade_off(parameters)
 
 
-def _print_calls(at: Given) -> None:
-    rows = [(name, _digits(count)) for name, count in _calls(at).items()]
-    depth = at.sizes["n_steps"] * at.sizes["n_stages"]
-    console.print_table(
-        ("size of the trees", "number"),
-        rows,
-        f"\nLooking {depth} steps ahead, {at.n_actions} actions",
-        numbers=("number",),
-    )
-
-
-def _print_rule(at: Given) -> None:
-    print(f"\nAppendix C's rule, (ε₀ + C) K + γ^K ≤ √(ln(M/δ) / 8N): {at.rule()}.")
-
-
-def _print_trade_off(at: Given) -> None:
-    """A row for some K, with a bar of the mended bound."""
-    K = at.sizes["n_steps"]
-    shown = sorted({1, 2, 5, 10, 20, 50, 100, 200, 500, K} & set(range(1, 1 + max(20, 4 * K))))
-    printed = {k: at.bound(theory.printed_loss_bound, k) for k in shown}
-    mended = {k: at.bound(theory.mended_loss_bound, k) for k in shown}
+def _print_trade_off(parameters: BoundParameters) -> None:
+    """Print a row for each of some K, with a bar for the mended bound."""
+    K = parameters.sizes["n_steps"]
+    shown = sorted({k for k in (1, 2, 5, 10, 20, 50, 100, 200, 500) if k <= max(20, 4 * K)} | {K})
+    printed = {k: parameters.bound("printed", k) for k in shown}
+    mended = {k: parameters.bound("mended", k) for k in shown}
     longest = max(bound.total for bound in mended.values())
     rows = []
     for k in shown:
         bar = "█" * round(BAR * mended[k].total / longest) + (" vacuous" if mended[k].vacuous else "")
-        name = f"{k}{' *' if k == K else ''}"
+        name = f"{k} *" if k == K else str(k)
         rows.append((name, f"{printed[k].total:.4g}", f"{mended[k].total:.4g}", bar))
     columns = ("K", "as printed", "mended", "mended bound")
-    most = f"{mended[K].range:.4g}"
-    title = f"\nThe trade-off in K (* as asked; more than {most} cannot be lost)"
+    title = f"\nThe trade-off in K (* as asked; more than {mended[K].range:.4g} cannot be lost)"
     console.print_table(columns, rows, title, numbers=columns[1:3])
 
 
-def _draw(at: Given, output: Path) -> None:
-    from bamdp.theory.figure import trade_off
-
-    panels = {
-        "Theorem 1, as printed": partial(at.bound, theory.printed_loss_bound),
-        "mended": partial(at.bound, theory.mended_loss_bound),
-    }
-    trade_off(output, panels, at.sizes["n_steps"], note=str(at))
-    console.note(f"trade-off in K: {output}")
-
-
-def _as_json(at: Given, printed: Bound, mended: Bound) -> dict[str, Any]:
-    rule = at.rule()
+def _as_json(parameters: BoundParameters) -> dict[str, Any]:
+    """Return what --json prints."""
+    rule = parameters.rule()
+    bounds = {which: parameters.bound(which) for which in BOUNDS}
     return {
-        **at.sizes,
-        "discount": at.discount,
-        **at.belief,
-        "n_actions": at.n_actions,
-        "estimated": sorted(at.estimated),
-        "printed": _bound_json(printed),
-        "mended": _bound_json(mended),
-        "calls": {name: _count_json(count) for name, count in _calls(at).items()},
-        "k_rule": {
-            "satisfiable": rule.satisfiable,
-            "low": rule.low,
-            "high": rule.high,
-            "allowed": rule.allowed,
-            "needed": rule.needed,
+        **parameters.sizes,
+        "discount": parameters.discount,
+        **parameters.belief,
+        "n_actions": parameters.n_actions,
+        "estimated": sorted(parameters.estimated),
+        **{
+            which: {"terms": dict(b.terms), "total": b.total, "most": b.range, "vacuous": b.vacuous}
+            for which, b in bounds.items()
         },
+        "calls": {name: _count_json(count) for name, count in parameters.tree_sizes().items()},
+        "k_rule": {name: getattr(rule, name) for name in ("satisfiable", "low", "high", "allowed", "needed")},
         "version": bamdp.__version__,
     }
 
 
-def _bound_json(bound: Bound) -> dict[str, Any]:
-    return {
-        "terms": dict(bound.terms),
-        "total": bound.total,
-        "most": bound.range,
-        "vacuous": bound.vacuous,
-    }
-
-
-def _calls(at: Given) -> dict[str, int | None]:
-    """Counts by what they count; None beyond all measure."""
-    counts: dict[str, int | None] = {}
-    try:
-        tree = theory.dss_calls(**at.sizes)
-        counts |= {"DSS, decision nodes": tree.nodes, "DSS, models drawn and solved": tree.policies}
-        counts |= {"DSS, calls to the generative model": tree.calls}
-    except ValueError:
-        counts |= {"DSS, calls to the generative model": None}
-    depth = at.sizes["n_steps"] * at.sizes["n_stages"]
-    try:
-        count: int | None = theory.sparse_sampling_calls(at.n_actions, at.sizes["n_samples"], depth)
-    except ValueError:
-        count = None
-    return {**counts, "sparse sampling, calls": count}
-
-
 def _count_json(count: int | None) -> dict[str, Any]:
-    """Whole numbers that every reader of JSON can hold; the logarithm in any case that can be computed."""
+    """Return a number that every reader of JSON can hold, and its logarithm; null for what is too large."""
     small = count is not None and count < 2**53
     return {"exact": count if small else None, "log10": None if count is None else math.log10(count)}
 
@@ -237,11 +249,3 @@ def _digits(count: int | None) -> str:
     if count is None:
         return "more than 10^10000"
     return f"{count:,}".replace(",", " ") if count < 10**12 else f"about 10^{math.log10(count):.1f}"
-
-
-def _term(bound: Bound, name: str) -> str:
-    return f"{bound.terms[name]:.4g}" if name in bound.terms else "–"
-
-
-def _verdict(bound: Bound) -> str:
-    return "vacuous" if bound.vacuous else "meaningful"

@@ -5,110 +5,98 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import shlex
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import bamdp
-from bamdp._specs import split_pair, split_values
-from bamdp.cli import console, studies
+from bamdp._specs import parse_spec, split_commas
+from bamdp.cli import console, options, studies
 from bamdp.registry import DEFAULT_PRIOR
 
-if TYPE_CHECKING:
-    from bamdp.lab.results import Results
-
-SHOWN = 20  # configurations in the table
+MOST_ROWS = 20  # configurations in the table
 
 
-def do(given: argparse.Namespace) -> int:
-    """The command."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.epilog = (
+        "Example: bamdp tune grid10 dss-pi --grid n_policies=2,4 prior.beta=2,4,8 discount=.95,.99"
+    )
+    options.add_env(parser, gym=True)
+    options.add_steps(parser)
+    parser.add_argument("planner", metavar="PLANNER", help="name or name:key=value,...")
+    parser.add_argument(
+        "--grid",
+        metavar="KEY=A,B",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="values to choose from: of the planner's parameters, prior, prior.beta, discount",
+    )
+    help = "grid, all of it; or halving, which is successive halving (default: grid)"
+    options.add_option(parser, "--method", str, "NAME", help, "grid")
+    options.add_runs(parser, help="tuning runs, at most")
+    help = "draw so many of the grid (default: all)"
+    options.add_option(parser, "--configurations", int, "N", help)
+    help = "halving: processor seconds; what needs more than two even shares of it for a run is excluded"
+    options.add_option(parser, "--budget", float, "S", help)
+    help = "halving: steps of a run before the last round"
+    options.add_option(parser, "--screening", int, "T", help)
+    help = "runs of the chosen configuration, with other seeds (default: 0)"
+    options.add_option(parser, "--evaluate", int, "N", help, 0)
+    options.add_agent(parser)
+    parser.set_defaults(prior=None)  # the default is not fixed if its parameters are to be chosen
+    options.add_seed(parser)
+    options.add_study_running(parser)
+    options.add_store(parser)
+    options.add_json(parser)
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Tune, and print the configurations and the chosen one, or JSON."""
     from bamdp.lab import tables
-    from bamdp.lab.collect import results
-    from bamdp.lab.reading import make_study
-    from bamdp.lab.store import Store
 
-    study = make_study(as_study(given))
+    study = studies.study_from_arguments(arguments, **_study_tables(arguments))
     if len(study.cells[0].configurations) < 2:
         raise ValueError("there is nothing to choose; give several values, such as --grid n_steps=25,50,100")
-    with Store(studies.store_path(study, given.store)) as store:
-        studies.run(study, store, given)
-        with console.compiling():
-            found = results(study, store)
-        if given.json:
-            console.print_json({**studies.results_json(found), "chosen": _chosen(found)})
+    with studies.run_and_collect(study, arguments) as results:
+        chosen = next((dict(sample.configuration) for sample in results.samples if sample.chosen), None)
+        if arguments.json:
+            console.print_json({**studies.results_json(results), "chosen": chosen})
             return 0
-        label, algorithm = study.places[0].label, study.cells[0].algorithm
-        tried = tables.configurations(found, label, algorithm)
-        if len(tried.rows) > SHOWN:
-            more = f"{len(tried.rows) - SHOWN} more are not shown; --json has all."
-            tried = dataclasses.replace(tried, rows=tried.rows[:SHOWN], notes=(*tried.notes, more))
-        studies.show([tried, *(tables.summaries(found, label) if study.runs else ())])
-        studies.tell_notes(found)
-        command = _command(given, found)
-        if command:
-            console.note(f"chosen: {command}")
+        label = study.places[0].label
+        tried = tables.configurations(results, label, study.cells[0].algorithm)
+        if len(tried.rows) > MOST_ROWS:
+            more = f"{len(tried.rows) - MOST_ROWS} more are not shown; --json has all."
+            tried = dataclasses.replace(tried, rows=tried.rows[:MOST_ROWS], notes=(*tried.notes, more))
+        studies.show([tried, *(tables.summaries(results, label) if study.runs else ())])
+        studies.tell_notes(results)
+        if chosen is not None:
+            console.note(f"chosen: {_run_command_line(arguments, chosen)}")
     return 0
 
 
-def as_study(given: argparse.Namespace) -> dict[str, Any]:
-    """The arguments as the tables of a study."""
-    place = {} if given.steps is None else {"steps": given.steps}
-    space = _space(given.grid)
-    open_prior = any(key.startswith("prior.") for key in space)
-    study: dict[str, Any] = {
-        "title": f"{bamdp.make_world(given.env).name}: {given.planner}",
-        "runs": given.evaluate,
-        "seed": given.seed,
-        "prior": given.prior or ("sparse" if open_prior else DEFAULT_PRIOR),
-        "discount": given.discount,
-        "objective": given.objective,
-        "environments": {given.env: place},
-        "algorithms": {given.planner: {"planner": given.planner, **space}},
-        "tuning": _tuning(given),
+def _study_tables(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the tables of the study that are particular to tuning."""
+    written = options.read_assignments(arguments.grid, "--grid", "key=value,value", "n_steps=25,50")
+    space = {key: split_commas(values) for key, values in written.items()}
+    tunes_prior = any(key.startswith("prior.") for key in space)
+    tuning_options = ("method", "runs", "configurations", "budget", "screening")
+    tuning = {name: getattr(arguments, name) for name in tuning_options}
+    return {
+        "runs": arguments.evaluate,
+        "prior": arguments.prior or ("sparse" if tunes_prior else DEFAULT_PRIOR),
+        "algorithms": {arguments.planner: {"planner": arguments.planner, **space}},
+        "tuning": {name: value for name, value in tuning.items() if value is not None},
     }
-    return study | ({} if given.rewards is None else {"rewards": given.rewards})
 
 
-def _tuning(given: argparse.Namespace) -> dict[str, Any]:
-    options = {
-        "method": given.method,
-        "runs": given.runs,
-        "configurations": given.configurations,
-        "budget": given.budget,
-        "screening": given.screening,
-    }
-    return {key: value for key, value in options.items() if value is not None}
-
-
-def _space(written: Sequence[str]) -> dict[str, list[str]]:
-    space: dict[str, list[str]] = {}
-    for part in written:
-        try:
-            key, values = split_pair(part, part)
-        except ValueError:
-            raise ValueError(
-                f"--grid {part!r} is not key=value,value; write for instance n_steps=25,50"
-            ) from None
-        if key in space:
-            raise ValueError(f"--grid gives {key} twice; drop one")
-        space[key] = split_values(values)
-    return space
-
-
-def _chosen(results: Results) -> dict[str, Any] | None:
-    return next((dict(sample.configuration) for sample in results.samples if sample.chosen), None)
-
-
-def _command(given: argparse.Namespace, results: Results) -> str:
-    """What to type to run the chosen configuration."""
+def _run_command_line(arguments: argparse.Namespace, chosen: dict[str, Any]) -> str:
+    """Return the command that runs the chosen configuration."""
     from bamdp.lab.spaces import planner_settings, prior_spec
 
-    chosen = _chosen(results)
-    if chosen is None:
-        return ""
-    own = [f"{key}={value}" for key, value in planner_settings(chosen).items()]
-    words = ["bamdp", "run", given.env, given.planner.partition(":")[0], *(["--set", *own] if own else [])]
+    words = ["bamdp", "run", arguments.env, parse_spec(arguments.planner).name]
+    parameters = [f"{key}={value}" for key, value in planner_settings(chosen).items()]
+    words += ["--set", *parameters] if parameters else []
     words += ["--prior", prior_spec(chosen), "--discount", repr(chosen["discount"])]
-    words += [] if given.steps is None else ["--steps", str(given.steps)]
-    words += [] if given.rewards is None else ["--rewards", given.rewards]
-    words += [] if given.objective == "episode" else ["--objective", given.objective]
+    words += [] if arguments.steps is None else ["--steps", str(arguments.steps)]
+    words += [] if arguments.rewards is None else ["--rewards", arguments.rewards]
+    words += [] if arguments.objective == "episode" else ["--objective", arguments.objective]
     return shlex.join(words)

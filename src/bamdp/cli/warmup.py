@@ -6,41 +6,41 @@ import argparse
 import time
 
 import bamdp
-from bamdp.ceilings import ceilings
-from bamdp.cli import console
-from bamdp.registry import PLANNERS, make_planner, make_prior, make_rewards
-from bamdp.runs import Setting, warm_up
-
-KNOWN, LEARNED = "double_loop", "bandit"  # small: what is compiled does not depend on the size
+from bamdp.cli import console, options
+from bamdp.registry import PLANNERS
+from bamdp.runs import warm_up
+from bamdp.settings import make_setting
 
 
-def do(given: argparse.Namespace) -> int:
-    """The command."""
-    rewards = given.rewards or "known"
-    env = bamdp.make_env("maze_door" if "models" in given.prior else KNOWN if rewards == "known" else LEARNED)
-    names = given.planners or list(PLANNERS)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("planners", metavar="PLANNER", nargs="*", help="default: all")
+    options.add_belief(parser)
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Compile the planners for the kind of belief that is asked for."""
+    rewards = arguments.rewards or "known"
+    # small environments will do: what is compiled does not depend on the size
+    known = "double_loop" if rewards == "known" else "bandit"
+    env = bamdp.make_env("maze_door" if "models" in arguments.prior else known)
     settings = {
-        name: Setting(
-            env=env.name,
-            planner=make_planner(name),
-            prior=make_prior(given.prior, env),
-            rewards=make_rewards(rewards, env),
-            discount=0.95,
-            steps=2,
-        )
-        for name in names
+        name: make_setting(env.name, name, prior=arguments.prior, rewards=rewards, steps=2, world=env)
+        for name in arguments.planners or PLANNERS
     }
     for name, setting in settings.items():
         begin = time.perf_counter()
         try:
             warm_up(setting)
         except ValueError as error:  # a planner may refuse a belief
-            if given.planners:
+            if arguments.planners:
                 raise
             console.note(f"{name}: left out, {error}")
             continue
         console.note(f"{name}: ready after {time.perf_counter() - begin:.1f} s")
-    if not given.planners:
+    if not arguments.planners:
+        from bamdp.ceilings import ceilings
+
         ceilings(env, 0.95, steps=2)
         console.note("solve: ready")
     return 0

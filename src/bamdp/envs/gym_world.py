@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamdp import _checks, _serial
-from bamdp._specs import literal, split_spec
+from bamdp._specs import parse_spec, read_value
 from bamdp.envs import spaces
 
 KEPT = ("numbering", "actions", "name", "masked", "reworked")  # when a world is saved
@@ -218,4 +218,4 @@ def read_gym(text: str) -> tuple[str, dict[str, Any]]:
         name, last = text.strip(), ""
     if not name:
         raise ValueError("an environment is missing; write gym:ID, for instance gym:FrozenLake-v1")
-    return name, {key: literal(value) for key, value in split_spec(f"gym:{last}")[1].items()}
+    return name, {key: read_value(value) for key, value in parse_spec(f"gym:{last}").parameters.items()}

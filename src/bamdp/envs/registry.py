@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bamdp import _checks
-from bamdp._specs import literal, split_spec
+from bamdp._specs import parse_spec, read_value
 from bamdp.envs.bandit import bandit
 from bamdp.envs.chain import chain
 from bamdp.envs.deep_sea import deep_sea, deep_sea_stochastic
@@ -109,7 +109,7 @@ def make_env(name: str, **parameters: Any) -> Environment:
     if known not in _FACTORIES:
         known = _checks.one_of(known, "environment", [*_FACTORIES, "file:PATH"])
     factory = _FACTORIES[known]
-    written = {key: literal(value) for key, value in split_spec(name)[1].items()}
+    written = {key: read_value(text) for key, text in parse_spec(name).parameters.items()}
     twice = sorted(set(written) & set(parameters))
     if twice:
         raise ValueError(f"{twice[0]} is given twice, in {name!r} and as a parameter; drop one")
@@ -143,10 +143,10 @@ def make_world(name: str) -> World:
 
 
 def _check_names(
-    name: str, factory: Callable[..., Environment], given: dict[str, Any], skip: int = 0
+    name: str, factory: Callable[..., Environment], parameters: dict[str, Any], skip: int = 0
 ) -> None:
     known = list(_defaults(factory))[skip:]
-    for key in given:
+    for key in parameters:
         if not known:
             raise ValueError(f"{name} takes no parameters, got {key!r}")
         _checks.one_of(key, f"parameter of {name}", known)

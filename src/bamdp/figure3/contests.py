@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 
 from bamdp.beliefs import Dirichlet, NormalGamma, Prior, SparseDirichlet
 from bamdp.planners import DSS, BootstrappedDQN, Planner, RMax, ThompsonSampling
-from bamdp.runs import Setting
+from bamdp.settings import Setting
 
 DISCOUNT = 0.95
 REWARDS = NormalGamma(mu0=0.0, lam=0.01, alpha=2.0, beta=0.01)

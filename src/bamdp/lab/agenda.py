@@ -13,7 +13,8 @@ from bamdp.lab.store import Store
 from bamdp.lab.study import Study
 from bamdp.lab.units import FAILED, OVER, Outcome, Unit, machine_facts
 from bamdp.processes import Lost
-from bamdp.runs import Setting, warm_up
+from bamdp.runs import warm_up
+from bamdp.settings import Setting
 
 LIVES = 3  # processes that a run may take with it, being alone
 POLL = 0.3  # seconds between two looks at what others have done

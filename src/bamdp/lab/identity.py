@@ -27,7 +27,7 @@ from bamdp.beliefs import FiniteModels, KnownRewards
 from bamdp.envs import Environment, World, make_world
 from bamdp.lab.results import PHASES
 from bamdp.registry import describe_planner
-from bamdp.runs import Setting
+from bamdp.settings import Setting
 
 FORMAT = 1  # is raised when the meaning of these facts changes, or an environment's behaviour
 

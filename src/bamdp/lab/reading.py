@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bamdp import _checks
-from bamdp._parameters import defaults
-from bamdp._specs import split_spec
+from bamdp._specs import parse_spec
 from bamdp.beliefs.episodes import OBJECTIVES
 from bamdp.envs import Environment
 from bamdp.lab.identity import environment
@@ -16,7 +15,7 @@ from bamdp.lab.reading_tuning import check_across, quick_cut, read_tuning, tunin
 from bamdp.lab.spaces import OUTER, Configuration, configurations, merged
 from bamdp.lab.study import Cell, Place, Study, Tuning
 from bamdp.lab.toml_tables import Table, entries, flat, inside, keys, number, texts, values
-from bamdp.registry import DEFAULT_PRIOR, PLANNERS
+from bamdp.registry import DEFAULT_PRIOR, PLANNERS, default_parameters
 
 TOP = ("title", "runs", "seed", "steps", "limit", "prior", "discount", "rewards", "objective", "notes",
        "environments", "algorithms", "tuning", "quick")  # fmt: skip
@@ -162,7 +161,7 @@ def _runs_here(given: Any, place: Place, quick: bool) -> int:
 
 def _planner(label: str, table: Table) -> tuple[str, dict[str, str]]:
     """Its name, and the parameters that are written with it."""
-    head, written = split_spec(str(table.get("planner", label)))
+    head, written = parse_spec(str(table.get("planner", label)))
     known = head.lower().replace("_", "-")
     if known not in PLANNERS and "planner" not in table:
         raise ValueError(
@@ -189,7 +188,7 @@ def _configurations(
     shared = {key: value for key, value in data.items() if key in OUTER or key.startswith("prior.")}
     given = merged({**DEFAULTS, **shared}, flat(own), flat(_own(here)))
     include = here.get("include", own.get("include", []))
-    known = [*defaults(PLANNERS[planner]), *OUTER]
+    known = [*default_parameters(planner), *OUTER]
     keys({key for key in given if "." not in key} - {"include"}, known, f"parameter of {planner}")
     space = {key: values(key, value) for key, value in given.items() if key != "include"}
     ordered = {key: space[key] for key in sorted(space, key=lambda key: key.partition(".")[0] in OUTER)}

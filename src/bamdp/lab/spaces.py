@@ -22,10 +22,9 @@ from typing import Any
 import numpy as np
 
 from bamdp import _checks
-from bamdp._parameters import PARTS
-from bamdp._specs import split_spec
+from bamdp._specs import parse_spec
 from bamdp.beliefs import FiniteModels
-from bamdp.registry import PLANNERS, PRIORS, is_mixture, make_planner, uses_prior
+from bamdp.registry import PARTS, PLANNERS, PRIORS, is_mixture, make_planner, uses_prior
 
 Scalar = str | int | float | bool
 Space = Mapping[str, tuple[Scalar, ...]]
@@ -166,7 +165,7 @@ def _normal_prior(raw: Mapping[str, Scalar]) -> dict[str, Scalar]:
     written = str(raw["prior"]).strip()
     if is_mixture(written):
         return {"prior": written}
-    head, parameters = split_spec(written)
+    head, parameters = parse_spec(written)
     head = _checks.one_of(head.lower(), "prior", PRIORS)
     for key, value in raw.items():
         name = key.removeprefix("prior.")

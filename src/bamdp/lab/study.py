@@ -31,7 +31,7 @@ from bamdp import _checks
 from bamdp.lab.identity import environment
 from bamdp.lab.spaces import Configuration, planner_settings, prior_spec
 from bamdp.registry import make_planner, make_prior, make_rewards
-from bamdp.runs import Setting
+from bamdp.settings import Setting
 
 GRID = "grid"
 METHODS = (GRID, "halving")

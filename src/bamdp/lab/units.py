@@ -30,7 +30,8 @@ from bamdp.lab.identity import (
 )
 from bamdp.lab.traces import encode
 from bamdp.processes import Progress
-from bamdp.runs import Setting, play, warm_up
+from bamdp.runs import play, warm_up
+from bamdp.settings import Setting
 
 DONE, FAILED, OVER = STATUSES = ("done", "failed", "over")
 PATIENCE = 20  # steps before a run can be stopped for its mean time

@@ -426,4 +426,4 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
-known(FiniteMDP, take=FiniteMDP.arrays, make=FiniteMDP.from_arrays)
+saveable(FiniteMDP, take=FiniteMDP.arrays, make=FiniteMDP.from_arrays)

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from bamdp import _checks
 from bamdp.agent import Agent, Step, begin_episode
 from bamdp.envs import make_env
-from bamdp.runs import Setting, seeds
+from bamdp.runs import seeds
+from bamdp.settings import Setting
 
 SPACING = 16  # steps between two copies of the agent, to begin with
 MOST_COPIES = 64

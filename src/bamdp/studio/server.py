@@ -24,10 +24,11 @@ import bamdp
 from bamdp import _checks
 from bamdp.envs import list_envs
 from bamdp.registry import DEFAULT_PRIOR, REWARDS, list_planners, list_priors
+from bamdp.settings import FieldError
 from bamdp.studio import palette
 from bamdp.studio.guard import Guard, refusal
 from bamdp.studio.sessions import MOST_SESSIONS, PING, STEP_LIMIT, Refused, Session, Sessions
-from bamdp.studio.settings import MOST_STEPS, BadField, Choice
+from bamdp.studio.settings import MOST_STEPS, Choice
 
 STATIC = Path(__file__).with_name("static")
 LARGEST = 20_000  # bytes of a request
@@ -172,7 +173,7 @@ async def _body(request: Request) -> Any:
 
 def _command(given: Any) -> tuple[str, Any]:
     if not isinstance(given, dict) or set(given) - {"do", "value"}:
-        raise BadField("do", 'a command is {"do": ..., "value": ...}')
+        raise FieldError("do", 'a command is {"do": ..., "value": ...}')
     do, value = given.get("do"), given.get("value")
     try:
         _checks.one_of(do, "command", COMMANDS)
@@ -181,14 +182,14 @@ def _command(given: Any) -> tuple[str, Any]:
         elif do == "speed" and value is not None:
             _checks.real(value, "speed", low=0.1, high=1000.0)
     except (ValueError, TypeError) as error:
-        raise BadField("value", str(error)) from None
+        raise FieldError("value", str(error)) from None
     return str(do), value
 
 
 def _number(request: Request, name: str) -> int:
     text = request.query_params.get(name, "")
     if not text.isdecimal() or len(text) > 9:
-        raise BadField(name, f"{name} must be a whole number, got {text[:20]!r}")
+        raise FieldError(name, f"{name} must be a whole number, got {text[:20]!r}")
     return int(text)
 
 
@@ -197,8 +198,8 @@ def _add_errors(app: FastAPI) -> None:
     async def refused(request: Request, error: Refused) -> Response:
         return refusal(error.status, str(error), error.field)
 
-    @app.exception_handler(BadField)
-    async def bad_field(request: Request, error: BadField) -> Response:
+    @app.exception_handler(FieldError)
+    async def bad_field(request: Request, error: FieldError) -> Response:
         return refusal(400, str(error), error.field)
 
 

@@ -17,9 +17,9 @@ from collections.abc import Callable
 from typing import Any
 
 from bamdp._kernels.jit import on_first_compile
-from bamdp.runs import Setting
+from bamdp.settings import FieldError, Setting
 from bamdp.studio.playback import Playback
-from bamdp.studio.settings import BadField, Choice
+from bamdp.studio.settings import Choice
 from bamdp.studio.view import Watcher, expectations, world
 from bamdp.studio.why import Decision
 from bamdp.studio.world_svg import scene
@@ -79,16 +79,16 @@ class Stage:
         """A node of the tree that was last explained."""
         decision = self.decisions.get(lane)
         if decision is None or decision.t != t or decision.plan.tree is None:
-            raise BadField("node", "this tree is no longer there: the run has moved on")
+            raise FieldError("node", "this tree is no longer there: the run has moved on")
         if node >= len(decision.plan.tree):
-            raise BadField("node", f"node must be in 0..{len(decision.plan.tree) - 1}, got {node}")
+            raise FieldError("node", f"node must be in 0..{len(decision.plan.tree) - 1}, got {node}")
         return decision.detail(node)
 
     def state(self, lane: int, state: int) -> dict[str, Any]:
         """What is expected in any state."""
         run = self._run(lane)
         if not 0 <= state < run.env.n_states:
-            raise BadField("state", f"state must be in 0..{run.env.n_states - 1}, got {state}")
+            raise FieldError("state", f"state must be in 0..{run.env.n_states - 1}, got {state}")
         return {
             "state": state,
             "label": run.env.state_label(state),
@@ -97,7 +97,7 @@ class Stage:
 
     def _run(self, lane: int) -> Playback:
         if not 0 <= lane < len(self.runs):
-            raise BadField("lane", f"lane must be in 0..{len(self.runs) - 1}, got {lane}")
+            raise FieldError("lane", f"lane must be in 0..{len(self.runs) - 1}, got {lane}")
         return self.runs[lane]
 
 
@@ -133,7 +133,7 @@ def serve(pipe: Any) -> None:
                 with on_first_compile(lambda: note("compiling")):
                     answer = getattr(stage, verb)(*arguments)
             pipe.send(("done", answer))
-        except BadField as error:
+        except FieldError as error:
             pipe.send(("bad", {"field": error.field, "error": str(error)}))
         except BrokenPipeError:
             return

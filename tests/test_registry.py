@@ -1,4 +1,4 @@
-"""Names and written parameters."""
+"""Planners, priors and reward models by name, and their written parameters."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import doctest
 import pytest
 
 import bamdp
-from bamdp import _specs, ceilings, registry, runs
+from bamdp import _specs, ceilings, registry, runs, settings
+from bamdp._specs import Spec, parse_spec, read_value
 from bamdp.registry import PLANNERS, PRIORS, describe_planner, describe_prior, make_planner, make_prior
 
 GRID = bamdp.make_env("grid5")
 
 
-@pytest.mark.parametrize("module", [_specs, ceilings, registry, runs])
+@pytest.mark.parametrize("module", [_specs, ceilings, registry, runs, settings])
 def test_examples(module):
     assert doctest.testmod(module, optionflags=doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL).failed == 0
 
@@ -89,7 +90,49 @@ def test_parts_are_described_with_their_own_parameters():
     assert describe_planner(make_planner("dss-pi"))["generator"] == {"name": "pi", "tol": 1e-4}
 
 
-def test_streams_of_environment_and_agent_differ_and_depend_on_seed_and_replicate():
-    words = {tuple(s.generate_state(2)) for seed in (0, 1) for r in (0, 1) for s in runs.seeds(seed, r)}
-    assert len(words) == 8
-    assert runs.seeds(3, 2)[0].generate_state(1) == runs.seeds(3, 2)[0].generate_state(1)
+def test_a_parsed_spec_is_as_good_as_its_text():
+    for text in ("dss-rtdp:n_steps=100,generator.depth=50", "thompson"):
+        spec = parse_spec(text)
+        assert str(spec) == text
+        assert parse_spec(spec) is spec
+        assert make_planner(spec) == make_planner(text)
+    assert make_prior(Spec("sparse", {"beta": "6"}), GRID) == make_prior("sparse:beta=6", GRID)
+
+
+def test_a_parameter_that_is_given_twice_is_refused():
+    with pytest.raises(ValueError, match="beta is given twice in 'sparse:beta=1,beta=2'"):
+        parse_spec("sparse:beta=1,beta=2")
+    with pytest.raises(ValueError, match="n_steps is given twice, in 'dss-pi:n_steps=1' and as a parameter"):
+        make_planner("dss-pi:n_steps=1", {"n_steps": "2"})
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ("1_000", int, 1000),
+        ("12345678901234567890", int, 12345678901234567890),
+        ("7", int | str, 7),
+        ("episode", int | str, "episode"),
+        ("None", float | None, None),
+        ("TRUE", bool, True),
+        ("3", tuple[float, ...], (3.0,)),
+        ("[1, 2]", tuple[float, ...] | None, (1.0, 2.0)),
+    ],
+)
+def test_values_are_read_by_their_type(text, kind, value):
+    found = read_value(text, kind)
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "message"),
+    [
+        ("2.5", int, "x must be a whole number, got '2.5'"),
+        ("yes", bool, "x must be true or false, got 'yes'"),
+        ("few", float | None, "x must be a number or none, got 'few'"),
+    ],
+)
+def test_values_of_another_type_are_refused(text, kind, message):
+    with pytest.raises(ValueError, match=message):
+        read_value(text, kind, "x")

@@ -1,0 +1,52 @@
+"""``bamdp list``: environments, planners, priors and reward models."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from typing import Any
+
+from bamdp.cli import console, options
+from bamdp.envs import list_envs
+from bamdp.registry import list_planners, list_priors, list_rewards
+
+LISTS: dict[str, tuple[Any, str]] = {  # the function and the title
+    "envs": (
+        list_envs,
+        "Environments   (parameters: grid:size=7; your own model: file:model.npz; Gymnasium's: gym:FrozenLake-v1)",
+    ),
+    "planners": (list_planners, "Planners   (parameters: --set n_steps=100)"),
+    "priors": (
+        list_priors,
+        "Priors   (parameters: sparse:alpha=0.2,beta=6; alpha may be x/S; a mixture: flat+sparse)",
+    ),
+    "rewards": (list_rewards, "Rewards   (parameters: normal:mu0=1,by=next)"),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("what", metavar="WHAT", nargs="?", choices=LISTS, help=" | ".join(LISTS))
+    options.add_json(parser)
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Print one list, or all of them."""
+    infos = {
+        what: make_list()
+        for what, (make_list, _) in LISTS.items()
+        if arguments.what is None or what == arguments.what
+    }
+    if arguments.json:
+        lists = {what: [asdict(info) for info in listed] for what, listed in infos.items()}
+        console.print_json(lists if arguments.what is None else lists[arguments.what])
+        return 0
+    for what, listed in infos.items():
+        rows = [(info.name, info.help, _parameters_text(info.parameters)) for info in listed]
+        console.print_table(("name", "what it is", "parameters and defaults"), rows, LISTS[what][1])
+    return 0
+
+
+def _parameters_text(parameters: dict[str, Any]) -> str:
+    texts = {key: "none" if value is None else str(value) for key, value in parameters.items()}
+    return "  ".join(f"{key}={text.replace(' ', '')}" for key, text in texts.items()) or "–"

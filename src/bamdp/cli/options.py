@@ -1,0 +1,154 @@
+"""Arguments that several commands have, and the reading of ``key=value`` after an option."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from bamdp._specs import split_assignment
+from bamdp.registry import DEFAULT_PRIOR, LEARNED_REWARDS
+
+Parser = argparse.ArgumentParser
+
+
+def add_option(
+    parser: Parser, name: str, kind: Callable[[str], Any], metavar: str, help: str, default: Any = None
+) -> None:
+    """Add an option with one value, which ``kind`` makes of the text."""
+    parser.add_argument(name, type=kind, metavar=metavar, help=help, default=default)
+
+
+def add_env(parser: Parser, default: str | None = None, gym: bool = False) -> None:
+    """Add the environment argument; with ``gym`` its help names Gymnasium's environments, too."""
+    forms = "name, name:key=value,..."
+    forms += ", file:model.npz or gym:ID" if gym else " or file:model.npz"
+    _add_name(parser, "env", forms, default)
+
+
+def add_planner(parser: Parser, default: str | None = None) -> None:
+    """Add the planner argument."""
+    _add_name(parser, "planner", "name, see `bamdp list planners`", default)
+
+
+def _add_name(parser: Parser, name: str, help: str, default: str | None) -> None:
+    if default is None:
+        parser.add_argument(name, metavar=name.upper(), help=help)
+    else:
+        help = f"{help} (default: {default})"
+        parser.add_argument(name, metavar=name.upper(), nargs="?", default=default, help=help)
+
+
+def add_set(parser: Parser) -> None:
+    """Add --set, the planner's parameters."""
+    help = "parameters of the planner, such as n_steps=100 or generator.depth=50"
+    parser.add_argument("--set", metavar="KEY=VALUE", nargs="+", action="extend", default=[], help=help)
+
+
+def add_agent(parser: Parser) -> None:
+    """Add the options that determine an agent beside its planner: --prior, --rewards, --objective, --discount."""
+    add_belief(parser)
+    add_objective(parser)
+    add_discount(parser)
+
+
+def add_belief(parser: Parser) -> None:
+    """Add --prior and --rewards, the agent's belief before the first step."""
+    help = "name:key=value,...; several joined by +, as in 3*flat+sparse, are a mixture"
+    add_option(parser, "--prior", str, "SPEC", f"{help} (default: {DEFAULT_PRIOR})", DEFAULT_PRIOR)
+    help = f"known, or learned: {', '.join(LEARNED_REWARDS)}, with parameters as in normal:mu0=1; default: known "
+    help += "where they are certain, beta where they are drawn, normal in gym: worlds"
+    add_option(parser, "--rewards", str, "MODEL", help)
+
+
+def add_objective(parser: Parser) -> None:
+    """Add --objective, what follows the end of an episode."""
+    help = "what follows the end of an episode: nothing (episode, the default) or the next one (lifetime)"
+    add_option(parser, "--objective", str, "WHAT", help, "episode")
+
+
+def add_discount(parser: Parser, help: str = "for planning (default: 0.95)") -> None:
+    """Add --discount."""
+    add_option(parser, "--discount", float, "γ", help, 0.95)
+
+
+def add_steps(parser: Parser, help: str = "steps of a run (default: the environment's)") -> None:
+    """Add --steps, the length of a run."""
+    add_option(parser, "--steps", int, "T", help)
+
+
+def add_runs(parser: Parser, default: int = 10, help: str = "replicates") -> None:
+    """Add --runs, the number of replicates."""
+    add_option(parser, "--runs", int, "N", f"{help} (default: {default})", default)
+
+
+def add_seed(parser: Parser, help: str = "same seed, same results") -> None:
+    """Add --seed."""
+    add_option(parser, "--seed", int, "N", f"{help} (default: 0)", 0)
+
+
+def add_jobs(parser: Parser, default: int | None = 1) -> None:
+    """Add --jobs and --progress."""
+    help = f"processes; results do not depend on it (default: {default or 1})"
+    add_option(parser, "--jobs", int, "N", help, default)
+    parser.add_argument(
+        "--progress",
+        action=argparse.BooleanOptionalAction,
+        help="a progress bar on standard error (default: if that is a terminal)",
+    )
+
+
+def add_json(parser: Parser) -> None:
+    """Add --json."""
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+
+
+def add_study_running(parser: Parser) -> None:
+    """Add how the runs of a study are run: --jobs, --cluster, --retry-failed, --progress."""
+    add_jobs(parser, None)
+    add_option(parser, "--cluster", str, "ADDRESS", "of a Dask scheduler, such as tcp://127.0.0.1:8786")
+    parser.add_argument(
+        "--retry-failed", action="store_true", help="do runs again that have failed or were stopped"
+    )
+
+
+def add_store(parser: Parser) -> None:
+    """Add --store, the file in which runs are kept."""
+    help = "file of the runs (default: beside the study, or in .bamdp)"
+    add_option(parser, "--store", str, "PATH", help)
+
+
+def add_quick(parser: Parser) -> None:
+    """Add --quick."""
+    parser.add_argument("--quick", action="store_true", help="few runs and short ones, marked as such")
+
+
+def read_assignments(
+    texts: Sequence[str],
+    option: str = "--set",
+    form: str = "key=value",
+    example: str = "--set n_steps=100",
+) -> dict[str, str]:
+    """Read the ``key=value`` texts of an option; messages show the form and the example."""
+    assignments: dict[str, str] = {}
+    for text in texts:
+        try:
+            key, value = split_assignment(text, text)
+        except ValueError:
+            raise ValueError(f"{option} {text!r} is not {form}; write for instance {example}") from None
+        if key in assignments:
+            raise ValueError(f"{option} gives {key} twice; drop one")
+        assignments[key] = value
+    return assignments
+
+
+def setting_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the keyword arguments of :func:`bamdp.settings.make_setting` that come from a command's options."""
+    return {
+        "parameters": read_assignments(arguments.set),
+        "prior": arguments.prior,
+        "rewards": arguments.rewards,
+        "discount": arguments.discount,
+        "objective": arguments.objective,
+        "seed": arguments.seed,
+    }
