@@ -1,7 +1,8 @@
 """Planners, priors and reward models by name: the tables, and what is made from their specs.
 
-A new planner, prior or reward model is one line in its table. Its parameters are the fields of its dataclass, read by
-their types (:mod:`bamdp._specs`): ``make_planner("dss-pi", {"n_steps": "100"})``.
+A new prior or reward model is one line in its table here, a planner one in :data:`bamdp.planners.PLANNERS`. Its
+parameters are the fields of its dataclass, read by their types (:mod:`bamdp._specs`): ``make_planner("dss-pi",
+{"n_steps": "100"})``.
 """
 
 from __future__ import annotations
@@ -14,38 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from bamdp import _checks, beliefs, planners
+from bamdp import _checks, beliefs
 from bamdp._specs import Entry, Spec, build, default_values, parse_spec, write_value, written_fields
 from bamdp.beliefs import FiniteModels, KnownRewards, Mixture, Prior, RewardModel
 from bamdp.envs import Environment, World
 from bamdp.generators import GENERATORS
-from bamdp.planners import Planner
+from bamdp.planners import PLANNERS, Planner
 
-PLANNERS: dict[str, Entry] = {
-    "dss-pi": Entry(planners.DSS, {"generator": "pi"}, "Policies by policy iteration."),
-    "dss-rtdp": Entry(planners.DSS, {"generator": "rtdp"}, "Policies by real-time dynamic programming."),
-    "dss-vi": Entry(planners.DSS, {"generator": "vi"}, "Policies by value iteration."),
-    "fhts": Entry(planners.FHTS),
-    "sparse-sampling": Entry(planners.SparseSampling),
-    "bayesian-sparse-sampling": Entry(planners.BayesianSparseSampling),
-    "thompson": Entry(planners.ThompsonSampling),
-    "bayes-greedy": Entry(planners.BayesGreedy),
-    "bamcp": Entry(planners.BAMCP),
-    "bauct": Entry(planners.BAUCT),
-    "bfs3": Entry(planners.BFS3),
-    "boss": Entry(planners.BOSS),
-    "sboss": Entry(planners.SBOSS),
-    "beb": Entry(planners.BEB),
-    "bolt": Entry(planners.BOLT),
-    "vbrb": Entry(planners.VBRB),
-    "mcbrl": Entry(planners.MCBRL),
-    "bayesian-q-learning": Entry(planners.BayesianQLearning),
-    "rmax": Entry(planners.RMax),
-    "epsilon-greedy": Entry(planners.EpsilonGreedy),
-    "q-learning": Entry(planners.QLearning),
-    "bootstrapped-dqn": Entry(planners.BootstrappedDQN),
-    "random": Entry(planners.Random),
-}
 PRIORS: dict[str, Entry] = {
     "sparse": Entry(beliefs.SparseDirichlet),
     "dirichlet": Entry(beliefs.Dirichlet),

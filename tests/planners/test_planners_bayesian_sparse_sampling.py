@@ -8,7 +8,7 @@ import pytest
 from planner_checks import agent_of, check_promises, experience
 
 import bamdp
-from bamdp.planners.bayesian_sparse_sampling import NONE, ROOT, BayesianSparseSampling
+from bamdp.planners.bayesian_sparse_sampling import NO_NODE, ROOT, BayesianSparseSampling
 from bamdp.planners.fhts import FHTS
 
 HUGE = 10**9
@@ -76,7 +76,7 @@ def test_the_tree_keeps_its_limits_and_its_books():
     for i in range(size):
         for a in range(2):
             child, total = tree.child[i, a], 0
-            while child != NONE:
+            while child != NO_NODE:
                 assert (tree.parent[child], tree.action[child]) == (i, a)
                 total += tree.times[child]
                 child = tree.sibling[child]

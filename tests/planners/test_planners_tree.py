@@ -9,7 +9,7 @@ import pytest
 from planner_checks import agent_of, check_promises, experience, learned
 
 import bamdp
-from bamdp.planners.views.tree import CHOICE, HYPER_STATE, NONE, ROOT, TreeBuilder
+from bamdp.planners.views.tree import CHOICE, HYPER_STATE, NO_NODE, ROOT, TreeBuilder
 
 ENDS = {"terminal": [False, False, True]}
 BETA = {"rewards": bamdp.BetaBernoulli()}
@@ -76,7 +76,7 @@ def test_nodes_fit_together(case):
     tree = make(case).plan(0, tree=True).tree
     n = len(tree)
     assert tree.complete
-    assert tree.parent[ROOT] == NONE
+    assert tree.parent[ROOT] == NO_NODE
     parent = tree.parent[1:]
     assert (parent < np.arange(1, n)).all()
     assert (parent >= 0).all()

@@ -34,7 +34,7 @@ EXTRAPOLATE = 3  # every so many evaluation sweeps
 UNSEEN = -1
 FEW_STATES, FEW_IF_DENSE = 12, 32  # worlds of so many states are evaluated by elimination
 DENSE = 3  # where a row leads to one in so many states
-SLOWEST = 0.98  # largest ρ that is trusted
+LARGEST_RATIO = 0.98  # largest ρ that is trusted
 PATIENT = 50  # rounds after which rounding may be what keeps the changes apart
 MEAN_WINDOW = 30  # solutions that the running mean looks back on
 TRUSTED = 10  # rounds with extrapolation; a policy that still flips then is left to the contraction
@@ -224,7 +224,7 @@ def _evaluate_copy(solver, most, goal, extrapolate):
             change[i] = delta
         if largest < goal:
             return
-        if extrapolate and sweep % EXTRAPOLATE == 0 and 0.0 < product < SLOWEST * square:
+        if extrapolate and sweep % EXTRAPOLATE == 0 and 0.0 < product < LARGEST_RATIO * square:
             rest = product / (square - product)  # ρ/(1−ρ) with ρ = product/square
             for i in range(values.shape[0]):
                 values[order[i]] += rest * change[i]

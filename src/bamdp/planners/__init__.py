@@ -1,5 +1,10 @@
-"""Planners: one algorithm a file, all on the same beliefs and the same protocol."""
+"""Planners: one algorithm per file, all on the same beliefs and the same protocol.
 
+To add a planner: its import, its entry in :data:`PLANNERS`, its name in ``__all__``. The command line, the studies
+and the conformance tests find it there; ``bamdp`` exports it.
+"""
+
+from bamdp._specs import Entry
 from bamdp.planners.bamcp import BAMCP
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
 from bamdp.planners.bauct import BAUCT
@@ -23,6 +28,32 @@ from bamdp.planners.sparse_sampling import SparseSampling
 from bamdp.planners.thompson import ThompsonSampling
 from bamdp.planners.vbrb import VBRB
 from bamdp.planners.views.tree import Tree
+
+PLANNERS: dict[str, Entry] = {
+    "dss-pi": Entry(DSS, {"generator": "pi"}, "Policies by policy iteration."),
+    "dss-rtdp": Entry(DSS, {"generator": "rtdp"}, "Policies by real-time dynamic programming."),
+    "dss-vi": Entry(DSS, {"generator": "vi"}, "Policies by value iteration."),
+    "fhts": Entry(FHTS),
+    "sparse-sampling": Entry(SparseSampling),
+    "bayesian-sparse-sampling": Entry(BayesianSparseSampling),
+    "thompson": Entry(ThompsonSampling),
+    "bayes-greedy": Entry(BayesGreedy),
+    "bamcp": Entry(BAMCP),
+    "bauct": Entry(BAUCT),
+    "bfs3": Entry(BFS3),
+    "boss": Entry(BOSS),
+    "sboss": Entry(SBOSS),
+    "beb": Entry(BEB),
+    "bolt": Entry(BOLT),
+    "vbrb": Entry(VBRB),
+    "mcbrl": Entry(MCBRL),
+    "bayesian-q-learning": Entry(BayesianQLearning),
+    "rmax": Entry(RMax),
+    "epsilon-greedy": Entry(EpsilonGreedy),
+    "q-learning": Entry(QLearning),
+    "bootstrapped-dqn": Entry(BootstrappedDQN),
+    "random": Entry(Random),
+}
 
 __all__ = [
     "BAMCP",

@@ -55,7 +55,7 @@ from bamdp.planners.shared.tree_search import (
 
 ROOT_SAMPLING = ("auto", "rows", "predictive")
 ENTRIES_PER_STEP = 16  # room to begin with
-NOT_DRAWN = -1
+NOT_YET_DRAWN = -1
 SHARED_CHOICE, N_DRAWN, END = 0, 1, 2  # entries of DrawnRows.now
 
 
@@ -82,7 +82,7 @@ def _begin(world, belief, rng):
 @move.register(DrawnRows)
 def _move(world, belief, row, rng):
     rows = world.rows
-    if rows.span[row, 0] == NOT_DRAWN:
+    if rows.span[row, 0] == NOT_YET_DRAWN:
         at, choice = world.now[END], world.now[SHARED_CHOICE]
         end, background = verbs.sample_row(belief.transitions, choice, row, rows.index, rows.prob, at, rng)
         if end == NO_ROOM:
@@ -94,14 +94,14 @@ def _move(world, belief, row, rng):
         world.now[N_DRAWN] += 1
         world.now[END] = end
     x = uniform(rng)
-    possible = NOT_DRAWN
+    possible = NOT_YET_DRAWN
     for i in range(rows.span[row, 0], rows.span[row, 1]):
         x -= rows.prob[i]
         if x < 0.0:
             return np.int64(rows.index[i])
         if rows.prob[i] > 0.0:
             possible = i
-    if rows.background[row] > 0.0 or possible == NOT_DRAWN:
+    if rows.background[row] > 0.0 or possible == NOT_YET_DRAWN:
         return np.int64(below(rng, belief.space.terminal.shape[0]))
     return np.int64(rows.index[possible])  # rounding
 
@@ -109,7 +109,7 @@ def _move(world, belief, row, rng):
 @finish_simulation.register(DrawnRows)
 def _finish(world, belief, n):
     for i in range(world.now[N_DRAWN]):
-        world.rows.span[world.drawn[i], 0] = NOT_DRAWN
+        world.rows.span[world.drawn[i], 0] = NOT_YET_DRAWN
 
 
 @saveable

@@ -59,7 +59,7 @@ from bamdp.beliefs.kernels import mean_model, sample_model, undo_steps
 from bamdp.beliefs.verbs import DONE, NO_ROOM
 from bamdp.planners.base import Candidate, Plan, Planner
 from bamdp.planners.shared.workspace import Workspace, workspace_for
-from bamdp.planners.views.tree import NONE, ROOT, Tree, TreeBuilder
+from bamdp.planners.views.tree import NO_NODE, ROOT, Tree, TreeBuilder
 
 OUTCOME_LEAVES = ("mean", "horizon")
 BY_MEAN_MODEL = OUTCOME_LEAVES.index("mean")
@@ -86,9 +86,9 @@ class OutcomeTree(NamedTuple):
     action: np.ndarray  # int64 [nodes]: the parent's action that led here
     reward: np.ndarray  # float64 [nodes]: received on the way
     times: np.ndarray  # int64 [nodes]: draws of this outcome
-    sibling: np.ndarray  # int64 [nodes]: the next child of the same outcome node, or NONE
+    sibling: np.ndarray  # int64 [nodes]: the next child of the same outcome node, or NO_NODE
     value: np.ndarray  # float64 [nodes]: of the leaf, after back_up of the node
-    child: np.ndarray  # int64 [nodes, A]: first child by each action, or NONE
+    child: np.ndarray  # int64 [nodes, A]: first child by each action, or NO_NODE
     draws: np.ndarray  # int64 [nodes, A]: draws from each outcome node
     total: np.ndarray  # float64 [nodes, A]: sum of returns over the draws, for back_up
     squares: np.ndarray  # float64 [A]: sum of squared returns at the root
@@ -108,7 +108,7 @@ def grow_outcomes(belief, workspace, params, tree, s, rng):
     n_actions = space.allowed.shape[1]
     tree.size[0] = 0
     tree.size[1] = 0
-    _add_node(tree, NONE, 0, 0.0, s)
+    _add_node(tree, NO_NODE, 0, 0.0, s)
     for _ in range(params.n_trajectories):
         node, d = ROOT, 0
         status, fresh = DONE, False
@@ -122,7 +122,7 @@ def grow_outcomes(belief, workspace, params, tree, s, rng):
             row = tree.state[node] * n_actions + a
             # its outcome: drawn anew, or one of those that were drawn
             drawn = tree.draws[node, a] < params.width
-            child = NONE if drawn else _pick_child(tree, node, a, rng)
+            child = NO_NODE if drawn else _pick_child(tree, node, a, rng)
             s2 = np.int64(verbs.draw(T, row, rng)) if drawn else tree.state[child]
             verbs.push(T, row, s2)
             r = verbs.draw_reward(R, row, s2, rng) if drawn else tree.reward[child]
@@ -130,7 +130,7 @@ def grow_outcomes(belief, workspace, params, tree, s, rng):
             d += 1
             if drawn:
                 child = _find_child(tree, node, a, s2, r)
-                if child == NONE:
+                if child == NO_NODE:
                     child = _add_node(tree, node, a, r, s2)
                     tree.size[1] = max(tree.size[1], d)
                     fresh = True
@@ -158,9 +158,9 @@ def _add_node(tree, parent, a, r, s):
     tree.times[node] = 0
     tree.value[node] = 0.0
     for b in range(tree.child.shape[1]):
-        tree.child[node, b] = NONE
+        tree.child[node, b] = NO_NODE
         tree.draws[node, b] = 0
-    if parent != NONE:
+    if parent != NO_NODE:
         tree.sibling[node] = tree.child[parent, a]
         tree.child[parent, a] = node
     return node
@@ -168,9 +168,9 @@ def _add_node(tree, parent, a, r, s):
 
 @primitive
 def _find_child(tree, node, a, s2, r):
-    """The child of an outcome, or NONE."""
+    """The child of an outcome, or NO_NODE."""
     child = tree.child[node, a]
-    while child != NONE and (tree.state[child] != s2 or tree.reward[child] != r):
+    while child != NO_NODE and (tree.state[child] != s2 or tree.reward[child] != r):
         child = tree.sibling[child]
     return child
 
@@ -333,7 +333,7 @@ def _view(tree: OutcomeTree, plan: Plan) -> Tree:
     """The tree as it stands, with outcome nodes as choices."""
     builder = TreeBuilder()
     spreads = {c.action: c.spread for c in plan.candidates}
-    place = {ROOT: builder.hyper_state(NONE, int(tree.state[ROOT]), value=plan.value, count=1)}
+    place = {ROOT: builder.hyper_state(NO_NODE, int(tree.state[ROOT]), value=plan.value, count=1)}
     choices: dict[tuple[int, int], int] = {}
     for node in range(int(tree.size[0])):
         parent, a = int(tree.parent[node]), int(tree.action[node])

@@ -56,13 +56,11 @@ from bamdp.beliefs.verbs import DONE, NO_ROOM
 from bamdp.planners.base import Candidate, Plan, Planner
 from bamdp.planners.shared.bfs3_tree import (
     ALL_NODES,
-    EDGES,
     NO_ACTION,
-    NO_NODE,
-    NODES,
     NOT_DRAWN,
-    ROOT,
     TRAJECTORIES,
+    TREE_EDGES,
+    TREE_NODES,
     BFS3Params,
     BFS3Tree,
     back_up_bounds,
@@ -75,6 +73,7 @@ from bamdp.planners.shared.bfs3_tree import (
     optimistic_action,
     widest_edge,
 )
+from bamdp.planners.shared.history_tree import NO_NODE, ROOT
 
 BFS3_LEAVES = ("upper", "zero")
 FIRST_NODES = 1024  # room to begin with
@@ -133,8 +132,8 @@ def draw_root(belief, tree, a, c, row, rng):
 @primitive
 def grow_below(belief, params, tree, s, stream):
     """Run the trajectories from ``s``, one step below the root; returns DONE or NO_ROOM."""
-    tree.used[NODES] = 0
-    tree.used[EDGES] = 0
+    tree.used[TREE_NODES] = 0
+    tree.used[TREE_EDGES] = 0
     open_stream(branch(stream, belief.space.allowed.shape[1]), tree.ties)  # actions have the numbers below
     status = DONE
     for i in range(params.n_trajectories):
@@ -152,7 +151,7 @@ def grow_below(belief, params, tree, s, stream):
                     tree.edge_upper[edge] = highest_bound(tree.upper, child)
                     tree.edge_lower[edge] = highest_bound(tree.lower, child)
                 back_up_bounds(tree, params, node, a)
-    tree.used[ALL_NODES] += tree.used[NODES]
+    tree.used[ALL_NODES] += tree.used[TREE_NODES]
     return status
 
 
@@ -163,7 +162,7 @@ def descend(belief, params, tree, s, stream):
     node, d = ROOT, 0
     while True:
         level = d + 1  # steps from the root of the plan
-        if node == tree.used[NODES]:  # the trajectory is the first to come here
+        if node == tree.used[TREE_NODES]:  # the trajectory is the first to come here
             if node == tree.stream.shape[0]:
                 return d, NO_ROOM
             new_node(belief, params, tree, s, level, stream)
@@ -175,7 +174,7 @@ def descend(belief, params, tree, s, stream):
         if tree.begin[node, a] == NOT_DRAWN:
             if all_drawn and level + 1 == params.depth:
                 return d, DONE  # whatever the successors are, their bounds are those of leaves
-            if tree.used[EDGES] + params.C > tree.next.shape[0]:
+            if tree.used[TREE_EDGES] + params.C > tree.next.shape[0]:
                 return d, NO_ROOM
             draw_successors(belief, params, tree, node, a, row, level)
             if not all_drawn:
@@ -193,7 +192,7 @@ def descend(belief, params, tree, s, stream):
             return d, DONE
         if tree.child[edge] == NO_NODE:
             stream = branch(branch(tree.stream[node], a), params.C + edge - tree.begin[node, a])
-            tree.child[edge] = tree.used[NODES]
+            tree.child[edge] = tree.used[TREE_NODES]
         node = tree.child[edge]
 
 

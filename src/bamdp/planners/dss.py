@@ -35,6 +35,14 @@ from bamdp.beliefs.verbs import DONE, NO_ROOM
 from bamdp.generators import GENERATORS, Generator
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
 from bamdp.planners.shared.leaves import DSS_LEAVES, ModelLeaf, ZeroLeaf, leaf_value
+from bamdp.planners.shared.stack import (
+    BEST_Q,
+    Q_SUM,
+    SAMPLE_RETURN,
+    add_sample,
+    clear_samples,
+    sample_spread,
+)
 from bamdp.planners.shared.workspace import Workspace, sample_policy, workspace_for
 
 
@@ -58,16 +66,11 @@ class DSSTree(NamedTuple):
     state: np.ndarray  # int64 [H]: s of the node
     trial: np.ndarray  # int64 [H, 2]: which policy, which sample of it
     length: np.ndarray  # int64 [H]: steps pushed by the sample at hand
-    sums: (
-        np.ndarray
-    )  # float64 [H, 4]: return of the sample, sum of Q samples, of their squares, best Q so far
+    sums: np.ndarray  # float64 [H, 4]: see :mod:`bamdp.planners.shared.stack`
     action: np.ndarray  # int32 [N]: first action of each root policy
     value: np.ndarray  # float64 [N]: its Q
     spread: np.ndarray  # float64 [N]: standard deviation of its M samples
     best: np.ndarray  # int32 [S]: the best root policy
-
-
-RETURN, TOTAL, SQUARES, BEST = range(4)
 
 
 @kernel
@@ -89,8 +92,7 @@ def search(belief, workspace, params, tree, s, rng):
                 return NO_ROOM
             for t in range(workspace.solver.policy.shape[0]):
                 tree.policy[h, t] = workspace.solver.policy[t]
-            tree.sums[h, TOTAL] = 0.0
-            tree.sums[h, SQUARES] = 0.0
+            clear_samples(tree.sums, h)
         end = _roll_out(belief, K, discount, tree, h, rng)  # lines 10 to 18
         value = 0.0
         if not belief.space.terminal[end]:
@@ -103,10 +105,9 @@ def search(belief, workspace, params, tree, s, rng):
                 _leave(belief, tree, h)
                 return NO_ROOM
         while True:  # a sample of level h is complete; its node may be, too
-            q = tree.sums[h, RETURN] + last_discount * value  # line 19
+            q = tree.sums[h, SAMPLE_RETURN] + last_discount * value  # line 19
             _take_back(belief, tree, h)
-            tree.sums[h, TOTAL] += q
-            tree.sums[h, SQUARES] += q * q
+            add_sample(tree.sums, h, q)
             tree.trial[h, 1] += 1
             if tree.trial[h, 1] < M:
                 break
@@ -115,7 +116,7 @@ def search(belief, workspace, params, tree, s, rng):
                 break
             if h == 0:
                 return DONE
-            value = tree.sums[h, BEST]
+            value = tree.sums[h, BEST_Q]
             h -= 1
 
 
@@ -126,7 +127,7 @@ def _enter(tree, h, s):
     tree.trial[h, 0] = 0
     tree.trial[h, 1] = 0
     tree.length[h] = 0
-    tree.sums[h, BEST] = -np.inf
+    tree.sums[h, BEST_Q] = -np.inf
 
 
 @primitive
@@ -144,7 +145,7 @@ def _roll_out(belief, K, discount, tree, h, rng):
         weight *= discount
         k += 1
     tree.length[h] = k
-    tree.sums[h, RETURN] = total
+    tree.sums[h, SAMPLE_RETURN] = total
     return s
 
 
@@ -166,17 +167,15 @@ def _leave(belief, tree, h):
 def _finish_policy(tree, h, M):
     """All M samples of a policy are in: compare it with the best, go on to the next."""
     i = tree.trial[h, 0]
-    q = tree.sums[h, TOTAL] / M
+    q = tree.sums[h, Q_SUM] / M
     if h == 0:
         tree.action[i] = tree.policy[0, tree.state[0]]
         tree.value[i] = q
-        tree.spread[i] = (
-            np.sqrt(max(0.0, tree.sums[h, SQUARES] / M - q * q) * M / (M - 1)) if M > 1 else np.nan
-        )
-        if q > tree.sums[h, BEST]:
+        tree.spread[i] = sample_spread(tree.sums, 0, M)
+        if q > tree.sums[h, BEST_Q]:
             for t in range(tree.best.shape[0]):
                 tree.best[t] = tree.policy[0, t]
-    tree.sums[h, BEST] = max(tree.sums[h, BEST], q)
+    tree.sums[h, BEST_Q] = max(tree.sums[h, BEST_Q], q)
     tree.trial[h, 0] = i + 1
     tree.trial[h, 1] = 0
 

@@ -31,7 +31,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bamdp import _checks
-from bamdp._kernels.jit import JIT, kernel, primitive
+from bamdp._kernels.jit import kernel, primitive
+from bamdp._kernels.streams import GOLDEN, finalise, plus, times
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
@@ -44,8 +45,8 @@ FIRST_SLOTS = 1 << 12  # of the first table
 SALTS = np.array([0x243F6A8885A308D3, 0x13198A2E03707344], np.uint64)
 ACTION, CHILD, LAST, OUTCOME = range(4)  # columns of FHTSStack.at
 BEGIN = -1  # in CHILD: the action's next states are not listed yet
-Q, BEST, WEIGHT = range(3)  # columns of FHTSStack.sums
-COUNT, MERGED, LIMIT, FULL = range(4)  # entries of ValueTable.size
+ACTION_Q, NODE_BEST, CHILD_WEIGHT = range(3)  # columns of FHTSStack.sums
+STORED, MERGED, MOST_STORED, FULL = range(4)  # entries of ValueTable.size
 
 
 class FHTSStack(NamedTuple):
@@ -73,34 +74,10 @@ class ValueTable(NamedTuple):
     )  # int64 [4]: hyper-states kept, visits that found one, most that may be kept, whether it was full
 
 
-if JIT:
-
-    @primitive
-    def mix_code(code, salt):
-        """SplitMix64 of a number: 64 bits that look random."""
-        x = np.uint64(code) * np.uint64(0x9E3779B97F4A7C15) + salt
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return x ^ (x >> np.uint64(31))
-
-    @primitive
-    def plus(x, y):
-        """x + y modulo 2^64."""
-        return x + y
-
-else:  # the same bits from Python integers, whose products do not overflow
-    _WORD = (1 << 64) - 1
-
-    def mix_code(code, salt):
-        """SplitMix64 of a number: 64 bits that look random."""
-        x = (int(code) * 0x9E3779B97F4A7C15 + int(salt)) & _WORD
-        x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
-        x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _WORD
-        return np.uint64(x ^ (x >> 31))
-
-    def plus(x, y):
-        """x + y modulo 2^64."""
-        return np.uint64((int(x) + int(y)) & _WORD)
+@primitive
+def mix_code(code, salt):
+    """64 bits that look random from the number of a transition."""
+    return finalise(plus(times(np.uint64(code), np.uint64(GOLDEN)), salt))
 
 
 @primitive
@@ -116,7 +93,7 @@ def find_slot(table, first, second):
 @primitive
 def put_value(table, first, second, value):
     """Keep a value; False if the table is full."""
-    if table.size[COUNT] == table.size[LIMIT]:
+    if table.size[STORED] == table.size[MOST_STORED]:
         table.size[FULL] = 1
         return False
     slot = find_slot(table, first, second)
@@ -124,7 +101,7 @@ def put_value(table, first, second, value):
     table.word[slot, 0] = first
     table.word[slot, 1] = second
     table.value[slot] = value
-    table.size[COUNT] += 1
+    table.size[STORED] += 1
     return True
 
 
@@ -163,7 +140,7 @@ def search_exactly(belief, arrays, discount, n_rewards, s):
         if up:
             if h == 0:
                 return DONE
-            fits = put_value(table, stack.word[h, 0], stack.word[h, 1], stack.sums[h, BEST])
+            fits = put_value(table, stack.word[h, 0], stack.word[h, 1], stack.sums[h, NODE_BEST])
         elif stack.at[h, CHILD] == BEGIN:
             if not space.allowed[stack.state[h], a]:
                 stack.at[h, ACTION] += 1
@@ -173,7 +150,9 @@ def search_exactly(belief, arrays, discount, n_rewards, s):
             if end == NO_ROOM:
                 fits = False
             else:
-                stack.sums[h, Q] = verbs.expected_reward(R, row, stack.entry, stack.share, 0, end, background)
+                stack.sums[h, ACTION_Q] = verbs.expected_reward(
+                    R, row, stack.entry, stack.share, 0, end, background
+                )
                 stack.at[h, LAST] = 0 if h + 1 == H else _list_children(stack, space, h, end, background)
                 stack.at[h, CHILD] = 0
                 stack.at[h, OUTCOME] = 0
@@ -181,16 +160,16 @@ def search_exactly(belief, arrays, discount, n_rewards, s):
             undo_steps(belief, h)
             return NO_ROOM
         if up:
-            value = stack.sums[h, BEST]
+            value = stack.sums[h, NODE_BEST]
             h -= 1
-            stack.sums[h, Q] += stack.sums[h, WEIGHT] * value
+            stack.sums[h, ACTION_Q] += stack.sums[h, CHILD_WEIGHT] * value
             stack.at[h, OUTCOME] += 1
             undo_steps(belief, 1)
             continue
         if stack.at[h, CHILD] == stack.at[h, LAST]:  # the action is complete
             if h == 0:
-                stack.value[a] = stack.sums[0, Q]
-            stack.sums[h, BEST] = max(stack.sums[h, BEST], stack.sums[h, Q])
+                stack.value[a] = stack.sums[0, ACTION_Q]
+            stack.sums[h, NODE_BEST] = max(stack.sums[h, NODE_BEST], stack.sums[h, ACTION_Q])
             stack.at[h, ACTION] += 1
             stack.at[h, CHILD] = BEGIN
             continue
@@ -212,13 +191,13 @@ def search_exactly(belief, arrays, discount, n_rewards, s):
             slot = find_slot(table, first, second)
             if not table.used[slot]:
                 verbs.push_reward(R, row, s2, r)
-                stack.sums[h, WEIGHT] = weight
+                stack.sums[h, CHILD_WEIGHT] = weight
                 h += 1
                 _enter(stack, h, s2)
                 stack.word[h, 0] = first
                 stack.word[h, 1] = second
                 continue
-            stack.sums[h, Q] += weight * table.value[slot]
+            stack.sums[h, ACTION_Q] += weight * table.value[slot]
             table.size[MERGED] += 1
         verbs.pop(T)
         stack.at[h, OUTCOME] += 1
@@ -230,7 +209,7 @@ def _enter(stack, h, s):
     stack.state[h] = s
     stack.at[h, ACTION] = 0
     stack.at[h, CHILD] = BEGIN
-    stack.sums[h, BEST] = -np.inf
+    stack.sums[h, NODE_BEST] = -np.inf
 
 
 @primitive
@@ -305,7 +284,7 @@ class FHTSRoom:
     def grow(self) -> None:
         """Make room where it was lacking; finished hyper-states stay in the table."""
         memory, table = self.memory, self.arrays.table
-        if table.size[FULL] and table.size[COUNT] == self.limit:
+        if table.size[FULL] and table.size[STORED] == self.limit:
             raise RuntimeError(
                 f"FHTS(horizon={self.planner.horizon}) needs more than {self.planner.max_hyper_states} hyper-states "
                 "here; lower the horizon, raise max_hyper_states, or use a planner that samples, such as "
@@ -374,7 +353,7 @@ class FHTS(Planner):
 
     def _plan(self, values: np.ndarray, table: ValueTable) -> Plan:
         best = greedy(values)
-        details = {"hyper_states": int(table.size[COUNT]) + 1, "merged": int(table.size[MERGED])}
+        details = {"hyper_states": int(table.size[STORED]) + 1, "merged": int(table.size[MERGED])}
         return Plan(best, float(values[best]), action_candidates(values), details=details)
 
     def _search(self, memory: FHTSMemory, belief: Belief, state: int) -> tuple[np.ndarray, ValueTable]:

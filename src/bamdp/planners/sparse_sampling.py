@@ -35,9 +35,15 @@ from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import simulate_step, undo_steps
 from bamdp.planners.base import Candidate, Plan, Planner, greedy
-from bamdp.planners.views.tree import NONE, TreeBuilder
-
-REWARD, TOTAL, SQUARES, BEST = range(4)  # columns of SparseSamplingTree.sums
+from bamdp.planners.shared.stack import (
+    BEST_Q,
+    Q_SUM,
+    SAMPLE_RETURN,
+    add_sample,
+    clear_samples,
+    sample_spread,
+)
+from bamdp.planners.views.tree import NO_NODE, TreeBuilder
 
 
 @saveable
@@ -46,7 +52,7 @@ class SparseSamplingTree(NamedTuple):
 
     state: np.ndarray  # int64 [depth]: s of the node
     trial: np.ndarray  # int64 [depth, 2]: which action, which draw of it
-    sums: np.ndarray  # float64 [depth, 4]: reward of the draw, sums of returns and squares, best Q
+    sums: np.ndarray  # float64 [depth, 4]: see :mod:`bamdp.planners.shared.stack`
     value: np.ndarray  # float64 [A]: Q at the root, NaN where an action does not exist
     spread: np.ndarray  # float64 [A]: standard deviation of the C returns behind it
 
@@ -65,7 +71,7 @@ def sparse_search(belief, tree, width, discount, s, rng):
     while True:
         row = tree.state[h] * n_actions + tree.trial[h, 0]
         s2, r = simulate_step(belief, row, rng)
-        tree.sums[h, REWARD] = r
+        tree.sums[h, SAMPLE_RETURN] = r
         if h + 1 < depth and not space.terminal[s2]:
             h += 1
             _enter(tree, space, h, s2)
@@ -73,9 +79,8 @@ def sparse_search(belief, tree, width, discount, s, rng):
         value = 0.0
         while True:  # a draw of level h is complete; its action and its node may be, too
             undo_steps(belief, 1)
-            q = tree.sums[h, REWARD] + discount * value
-            tree.sums[h, TOTAL] += q
-            tree.sums[h, SQUARES] += q * q
+            q = tree.sums[h, SAMPLE_RETURN] + discount * value
+            add_sample(tree.sums, h, q)
             tree.trial[h, 1] += 1
             if tree.trial[h, 1] < width:
                 break
@@ -84,7 +89,7 @@ def sparse_search(belief, tree, width, discount, s, rng):
                 break
             if h == 0:
                 return
-            value = tree.sums[h, BEST]
+            value = tree.sums[h, BEST_Q]
             h -= 1
 
 
@@ -92,7 +97,7 @@ def sparse_search(belief, tree, width, discount, s, rng):
 def _enter(tree, space, h, s):
     """Begin a node at level ``h``."""
     tree.state[h] = s
-    tree.sums[h, BEST] = -np.inf
+    tree.sums[h, BEST_Q] = -np.inf
     _begin_action(tree, space, h, 0)
 
 
@@ -104,22 +109,19 @@ def _begin_action(tree, space, h, a):
         a += 1
     tree.trial[h, 0] = a
     tree.trial[h, 1] = 0
-    tree.sums[h, TOTAL] = 0.0
-    tree.sums[h, SQUARES] = 0.0
+    clear_samples(tree.sums, h)
     return a < n_actions
 
 
 @primitive
 def _finish_action(tree, h, width):
     """All draws of an action are in."""
-    q = tree.sums[h, TOTAL] / width
-    tree.sums[h, BEST] = max(tree.sums[h, BEST], q)
+    q = tree.sums[h, Q_SUM] / width
+    tree.sums[h, BEST_Q] = max(tree.sums[h, BEST_Q], q)
     if h == 0:
         a = tree.trial[0, 0]
         tree.value[a] = q
-        if width > 1:
-            variance = max(0.0, tree.sums[0, SQUARES] / width - q * q) * width / (width - 1)
-            tree.spread[a] = np.sqrt(variance)
+        tree.spread[a] = sample_spread(tree.sums, 0, width)
 
 
 @saveable
@@ -190,7 +192,7 @@ class SparseSampling(Planner):
         begin = rng.copy()
         plan = self.plan(memory, belief, state, rng)
         builder = TreeBuilder()
-        root = builder.hyper_state(NONE, state, count=1)
+        root = builder.hyper_state(NO_NODE, state, count=1)
         _Walk(self, memory.discount, belief, begin, builder).value(state, 0, root)
         at_root = [i for i, parent in enumerate(builder.columns["parent"]) if parent == root]
         chosen = next(i for i in at_root if builder.columns["action"][i] == plan.action)

@@ -31,7 +31,7 @@ from bamdp.beliefs.rewards.cells import (
     stored_in_cells,
 )
 
-N, WINS = 0, 1  # statistics of a cell
+TRIALS, WINS = 0, 1  # statistics of a cell
 
 
 @stored_in_cells
@@ -52,13 +52,13 @@ class BetaState(NamedTuple):
 @primitive
 def _success(R, cell):
     """The posterior mean of the success probability."""
-    return (R.a + statistic(R.cells, cell, WINS)) / (R.a + R.b + statistic(R.cells, cell, N))
+    return (R.a + statistic(R.cells, cell, WINS)) / (R.a + R.b + statistic(R.cells, cell, TRIALS))
 
 
 @primitive
 def _failure(R, cell):
     """One minus the posterior mean, without cancellation."""
-    n = statistic(R.cells, cell, N)
+    n = statistic(R.cells, cell, TRIALS)
     return (R.b + (n - statistic(R.cells, cell, WINS))) / (R.a + R.b + n)
 
 
@@ -70,13 +70,13 @@ def _mean(R, cell):
 @cell_variance.register(BetaState)
 def _variance(R, cell):
     p = _success(R, cell)
-    return p * (1.0 - p) / (R.a + R.b + statistic(R.cells, cell, N) + 1.0)
+    return p * (1.0 - p) / (R.a + R.b + statistic(R.cells, cell, TRIALS) + 1.0)
 
 
 @cell_sample.register(BetaState)
 def _sample(R, cell, rng):
     wins = statistic(R.cells, cell, WINS)
-    return beta(rng, R.a + wins, R.b + statistic(R.cells, cell, N) - wins)
+    return beta(rng, R.a + wins, R.b + statistic(R.cells, cell, TRIALS) - wins)
 
 
 @verbs.draw_reward.register(BetaState)
@@ -91,7 +91,7 @@ def _draw(R, row, s2, rng):
 def _push(R, row, s2, r):
     cell = open_cell(R.cells, row, s2)
     if cell != FREE:
-        R.cells.stats[cell, N] += 1.0
+        R.cells.stats[cell, TRIALS] += 1.0
         R.cells.stats[cell, WINS] += r
 
 

@@ -26,10 +26,10 @@ from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import pay_nothing, with_room
 
 State = TypeVar("State", bound=type)
-NONE = -1  # no cell: nothing was seen there
+NO_CELL = -1  # no cell: nothing was seen there
 FREE = -2  # no cell: the row is known to pay nothing
-NEXT, AFTER = 0, 1  # columns of Cells.link
-CELL, ROW = 0, 1  # columns of Cells.log
+NEXT_STATE, AFTER = 0, 1  # columns of Cells.link
+LOGGED_CELL, LOGGED_ROW = 0, 1  # columns of Cells.log
 USED, LOGGED = 0, 1  # entries of Cells.top
 SMALL_MASS = 1e-9  # background mass up to this is given the mean reward, not one drawn for each next state
 
@@ -41,12 +41,12 @@ class Cells(NamedTuple):
     stats: np.ndarray  # float64 [capacity, W]: statistics of each cell, as its model defines them
     link: (
         np.ndarray
-    )  # int64 [capacity, 2]: next state (0 where rewards are by pair), next cell of the row or NONE
-    head: np.ndarray  # int64 [S*A]: first cell of each row, or NONE, or FREE
+    )  # int64 [capacity, 2]: next state (0 where rewards are by pair), next cell of the row or NO_CELL
+    head: np.ndarray  # int64 [S*A]: first cell of each row, or NO_CELL, or FREE
     start: np.ndarray  # float64 [W]: statistics before data
     log: (
         np.ndarray
-    )  # int64 [depth, 2]: cell of each push (or FREE), its row if the push has made it, else NONE
+    )  # int64 [depth, 2]: cell of each push (or FREE), its row if the push has made it, else NO_CELL
     old: np.ndarray  # float64 [depth, W]: its statistics before
     top: np.ndarray  # int64 [2]: used cells, used log
     next_step: int  # 1 where rewards are by next state, 0 by pair
@@ -59,7 +59,7 @@ def empty_cells(n_states: int, n_actions: int, start: list[float], by_next: bool
     return Cells(
         stats=np.zeros((64, width)),
         link=np.zeros((64, 2), np.int64),
-        head=np.full(n_states * n_actions, NONE, np.int64),
+        head=np.full(n_states * n_actions, NO_CELL, np.int64),
         start=np.array(start, float),
         log=np.zeros((64, 2), np.int64),
         old=np.zeros((64, width)),
@@ -90,7 +90,7 @@ def _longer(array: np.ndarray, size: int) -> np.ndarray:
 
 @generic
 def cell_mean(R, cell):
-    """Posterior mean of the expected reward of a cell; of one before data for NONE."""
+    """Posterior mean of the expected reward of a cell; of one before data for NO_CELL."""
 
 
 @generic
@@ -105,17 +105,17 @@ def cell_sample(R, cell, rng):
 
 @primitive
 def find_cell(cells, row, s2):
-    """The cell that a reward after ``row`` → ``s2`` belongs to, or NONE, or FREE."""
+    """The cell that a reward after ``row`` → ``s2`` belongs to, or NO_CELL, or FREE."""
     cell = cells.head[row]
-    while cell >= 0 and cells.link[cell, NEXT] != s2 * cells.next_step:
+    while cell >= 0 and cells.link[cell, NEXT_STATE] != s2 * cells.next_step:
         cell = cells.link[cell, AFTER]
     return cell
 
 
 @primitive
 def statistic(cells, cell, i):
-    """The i-th statistic of a cell; that before data for NONE."""
-    return cells.start[i] if cell == NONE else cells.stats[cell, i]
+    """The i-th statistic of a cell; that before data for NO_CELL."""
+    return cells.start[i] if cell == NO_CELL else cells.stats[cell, i]
 
 
 @primitive
@@ -124,20 +124,20 @@ def open_cell(cells, row, s2):
     cell = find_cell(cells, row, s2)
     entry = cells.top[LOGGED]
     cells.top[LOGGED] = entry + 1
-    cells.log[entry, ROW] = NONE
-    if cell == NONE:
+    cells.log[entry, LOGGED_ROW] = NO_CELL
+    if cell == NO_CELL:
         cell = cells.top[USED]
         cells.top[USED] = cell + 1
-        cells.link[cell, NEXT] = s2 * cells.next_step
+        cells.link[cell, NEXT_STATE] = s2 * cells.next_step
         cells.link[cell, AFTER] = cells.head[row]
         cells.head[row] = cell
         for i in range(cells.start.shape[0]):
             cells.stats[cell, i] = cells.start[i]
-        cells.log[entry, ROW] = row
+        cells.log[entry, LOGGED_ROW] = row
     elif cell != FREE:
         for i in range(cells.start.shape[0]):
             cells.old[entry, i] = cells.stats[cell, i]
-    cells.log[entry, CELL] = cell
+    cells.log[entry, LOGGED_CELL] = cell
     return cell
 
 
@@ -146,10 +146,10 @@ def undo_cell(cells):
     """Take the last push back."""
     entry = cells.top[LOGGED] - 1
     cells.top[LOGGED] = entry
-    cell, row = cells.log[entry, CELL], cells.log[entry, ROW]
+    cell, row = cells.log[entry, LOGGED_CELL], cells.log[entry, LOGGED_ROW]
     if cell == FREE:
         return
-    if row != NONE:
+    if row != NO_CELL:
         cells.head[row] = cells.link[cell, AFTER]
         cells.top[USED] = cell
         return
@@ -165,18 +165,18 @@ def row_mean(R, row, index, prob, begin, end, background):
     head = R.cells.head[row]
     if head == FREE:
         return 0.0
-    if R.cells.next_step == 0 or head == NONE:
+    if R.cells.next_step == 0 or head == NO_CELL:
         return cell_mean(R, head)
-    unseen = cell_mean(R, NONE)
+    unseen = cell_mean(R, NO_CELL)
     total = unseen
     for i in range(begin, end):
         cell = find_cell(R.cells, row, np.int64(index[i]))
-        if cell != NONE:
+        if cell != NO_CELL:
             total += prob[i] * (cell_mean(R, cell) - unseen)
     if background > 0.0:
         share = background / R.cells.n_states
         cell = head
-        while cell != NONE:
+        while cell != NO_CELL:
             total += share * (cell_mean(R, cell) - unseen)
             cell = R.cells.link[cell, AFTER]
     return total
@@ -190,14 +190,14 @@ def row_variance(R, row, index, prob, begin, end, background):
     if R.cells.next_step == 0:
         return cell_variance(R, head)
     share = background / R.cells.n_states
-    unseen = cell_variance(R, NONE)
+    unseen = cell_variance(R, NO_CELL)
     total = (R.cells.n_states - (end - begin)) * share * share * unseen
     for i in range(begin, end):
         p = prob[i] + share
         total += p * p * cell_variance(R, find_cell(R.cells, row, np.int64(index[i])))
-    cell = head if share > 0.0 else np.int64(NONE)
-    while cell != NONE:  # seen next states that are not listed
-        if not listed(index, begin, end, R.cells.link[cell, NEXT]):
+    cell = head if share > 0.0 else np.int64(NO_CELL)
+    while cell != NO_CELL:  # seen next states that are not listed
+        if not listed(index, begin, end, R.cells.link[cell, NEXT_STATE]):
             total += share * share * (cell_variance(R, cell) - unseen)
         cell = R.cells.link[cell, AFTER]
     return total
@@ -212,7 +212,7 @@ def row_sample(R, choice, row, index, prob, begin, end, background, rng):
         return cell_sample(R, head, rng)
     everywhere = background > SMALL_MASS
     share = background / R.cells.n_states if everywhere else 0.0
-    total = 0.0 if everywhere else background * cell_mean(R, NONE)
+    total = 0.0 if everywhere else background * cell_mean(R, NO_CELL)
     for i in range(begin, end):
         cell = find_cell(R.cells, row, np.int64(index[i]))
         total += (prob[i] + share) * cell_sample(R, cell, rng)

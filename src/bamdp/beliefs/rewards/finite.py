@@ -39,9 +39,9 @@ from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import reward_posterior
 from bamdp.beliefs.base import RewardModel, check_bounds, check_by
 from bamdp.beliefs.rewards.cells import (
-    CELL,
     FREE,
     LOGGED,
+    LOGGED_CELL,
     Cells,
     cell_mean,
     cell_sample,
@@ -186,7 +186,7 @@ def _push(R, row, s2, r):
 def _commit(R, row):
     """What was new when it was pushed is a value now: it gets a place of its own."""
     size = R.values.shape[0] - 1
-    cell = R.cells.log[R.cells.top[LOGGED] - 1, CELL]
+    cell = R.cells.log[R.cells.top[LOGGED] - 1, LOGGED_CELL]
     R.cells.top[LOGGED] = 0
     if cell == FREE or R.cells.stats[cell, size] == 0.0:
         return

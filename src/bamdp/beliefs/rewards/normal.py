@@ -44,8 +44,8 @@ from bamdp.beliefs.rewards.cells import (
     stored_in_cells,
 )
 
-N, MEAN, RATE = 0, 1, 2  # statistics of a cell: n, m, β
-LARGEST = 1e100  # rewards beyond it would overflow when squared
+N_SEEN, MEAN, RATE = 0, 1, 2  # statistics of a cell: n, m, β
+LARGEST_REWARD = 1e100  # rewards beyond it would overflow when squared
 
 
 @stored_in_cells
@@ -73,7 +73,7 @@ class NormalState(NamedTuple):
 @primitive
 def _parameters(R, cell):
     """(m, λ, α, β) of a cell."""
-    n = statistic(R.cells, cell, N)
+    n = statistic(R.cells, cell, N_SEEN)
     return (
         statistic(R.cells, cell, MEAN),
         R.lam + n,
@@ -115,7 +115,7 @@ def _push(R, row, s2, r):
     cell = open_cell(R.cells, row, s2)
     if cell != FREE:
         m, lam, _, _ = _parameters(R, cell)
-        R.cells.stats[cell, N] += 1.0
+        R.cells.stats[cell, N_SEEN] += 1.0
         R.cells.stats[cell, MEAN] = m + (r - m) / (lam + 1.0)
         R.cells.stats[cell, RATE] += 0.5 * lam / (lam + 1.0) * (r - m) * (r - m)
 
@@ -177,7 +177,7 @@ class NormalGamma(RewardModel):
     bounds: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        _checks.real(self.mu0, "mu0", low=-LARGEST, high=LARGEST)
+        _checks.real(self.mu0, "mu0", low=-LARGEST_REWARD, high=LARGEST_REWARD)
         _checks.real(self.lam, "lam", low=0.0, open_low=True)
         _checks.real(self.alpha, "alpha", low=1.0, open_low=True)
         _checks.real(self.beta, "beta", low=0.0, open_low=True)
@@ -191,7 +191,7 @@ class NormalGamma(RewardModel):
         return NormalState(cells, float(self.lam), float(self.alpha), low, high)
 
     def check(self, reward: float) -> None:
-        low, high = (-LARGEST, LARGEST) if self.bounds is None else self.bounds
+        low, high = (-LARGEST_REWARD, LARGEST_REWARD) if self.bounds is None else self.bounds
         if not low <= reward <= high:
             cure = "rescale rewards" if self.bounds is None else "widen them"
             raise ValueError(

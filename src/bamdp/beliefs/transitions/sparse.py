@@ -56,7 +56,7 @@ from bamdp.beliefs.transitions.counts import (
 from bamdp.beliefs.transitions.symmetric import SymmetricState
 
 MEMO_BITS = 14
-APART = 10007  # entries from (k₀, n) to (k₀ + 1, n)
+MEMO_STRIDE = 10007  # entries from (k₀, n) to (k₀ + 1, n)
 FEW_DRAWS = 8  # up to so many draws of a row the distribution of k is tabulated
 TABLE_STATES = 4096  # in worlds of at most so many states
 LOST_IN_ROUNDING = 1e-18  # a share of a sum that rounding loses
@@ -96,7 +96,7 @@ def _log_m(state, k, k0, n):
 def _look_up(state, k0, n):
     """The memo entry of (k₀, n), computed if it is not there. What is drawn from again moves on to the next entry."""
     key = (k0 << 40) | n
-    entry = np.uint64(n + k0 * APART) & np.uint64(state.memo_key.shape[0] - 1)
+    entry = np.uint64(n + k0 * MEMO_STRIDE) & np.uint64(state.memo_key.shape[0] - 1)
     if state.memo_key[entry] != key:
         _compute(state, k0, n, entry)
         state.memo_key[entry] = key

@@ -11,9 +11,10 @@ from bamdp._kernels.random import below
 from bamdp._kernels.streams import branch, open_stream
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
+from bamdp.planners.shared.history_tree import NO_NODE
 
-ROOT, NO_NODE, NO_ACTION, NOT_DRAWN = 0, -1, -1, -1
-NODES, EDGES, ALL_NODES, TRAJECTORIES = 0, 1, 2, 3  # entries of BFS3Tree.used
+NO_ACTION, NOT_DRAWN = -1, -1
+TREE_NODES, TREE_EDGES, ALL_NODES, TRAJECTORIES = 0, 1, 2, 3  # entries of BFS3Tree.used
 
 
 @saveable
@@ -147,8 +148,8 @@ def new_node(belief, params, tree, s, level, stream):
     """Append a node of which no successor is drawn."""
     space = belief.space
     n_actions = space.allowed.shape[1]
-    node = tree.used[NODES]
-    tree.used[NODES] = node + 1
+    node = tree.used[TREE_NODES]
+    tree.used[TREE_NODES] = node + 1
     tree.stream[node] = stream
     for a in range(n_actions):
         tree.begin[node, a] = NOT_DRAWN
@@ -167,7 +168,7 @@ def new_node(belief, params, tree, s, level, stream):
 def draw_successors(belief, params, tree, node, a, row, level):
     """Draw C next states of a pair into edges, equal ones into one."""
     T, R, space = belief.transitions, belief.rewards, belief.space
-    begin = tree.used[EDGES]
+    begin = tree.used[TREE_EDGES]
     open_stream(branch(tree.stream[node], a), tree.scratch)
     end = begin
     for _ in range(params.C):
@@ -190,7 +191,7 @@ def draw_successors(belief, params, tree, node, a, row, level):
         tree.draws[edge] += 1.0
     tree.begin[node, a] = begin
     tree.size[node, a] = end - begin
-    tree.used[EDGES] = end
+    tree.used[TREE_EDGES] = end
     back_up_bounds(tree, params, node, a)
 
 

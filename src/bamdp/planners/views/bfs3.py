@@ -13,8 +13,9 @@ import numpy as np
 from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import Plan
 from bamdp.planners.bfs3 import bound_successor
-from bamdp.planners.shared.bfs3_tree import NO_NODE, NODES, NOT_DRAWN, BFS3Params, BFS3Tree
-from bamdp.planners.views.tree import NONE, ROOT, Tree, TreeBuilder
+from bamdp.planners.shared.bfs3_tree import NOT_DRAWN, TREE_NODES, BFS3Params, BFS3Tree
+from bamdp.planners.shared.history_tree import NO_NODE, ROOT
+from bamdp.planners.views.tree import Tree, TreeBuilder
 
 
 def view_bounds(tree: BFS3Tree, params: BFS3Params, belief: Belief, state: int, plan: Plan) -> Tree:
@@ -25,9 +26,9 @@ def view_bounds(tree: BFS3Tree, params: BFS3Params, belief: Belief, state: int, 
     builder = TreeBuilder()
     best = plan.candidates[[c.action for c in plan.candidates].index(plan.action)]
     root = builder.hyper_state(
-        NONE, state, count=1, value=best.value, lower=plan.details["lower"][best.action]
+        NO_NODE, state, count=1, value=best.value, lower=plan.details["lower"][best.action]
     )
-    chosen = NONE
+    chosen = NO_NODE
     for candidate in plan.candidates:
         a = candidate.action
         choice = builder.choice(
@@ -67,7 +68,7 @@ def _successor(
         value=_bound(tree.root_upper[a, c], r, params),
         lower=_bound(tree.root_lower[a, c], r, params),
     )
-    if params.depth > 1 and not belief.space.terminal[s2] and tree.used[NODES] > 0:
+    if params.depth > 1 and not belief.space.terminal[s2] and tree.used[TREE_NODES] > 0:
         _read(builder, node, tree, params, int(ROOT))
 
 

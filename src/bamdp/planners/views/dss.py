@@ -22,7 +22,7 @@ from bamdp.mdp.model import FiniteMDP
 from bamdp.planners.dss import DSS, DSSMemory
 from bamdp.planners.shared.leaves import value_leaf
 from bamdp.planners.shared.workspace import sample_policy
-from bamdp.planners.views.tree import NONE, Tree, TreeBuilder
+from bamdp.planners.views.tree import NO_NODE, Tree, TreeBuilder
 
 
 @kernel
@@ -79,7 +79,7 @@ def _search(
         builders.append(builder)
         last_discount = float(power(memory.params.discount, planner.n_steps))
         search = _Search(planner, memory, belief, rng, builder, last_discount)
-        root = NONE if builder is None else builder.hyper_state(NONE, state, count=1)
+        root = NO_NODE if builder is None else builder.hyper_state(NO_NODE, state, count=1)
         try:
             search.value(state, 0, root)
         except NoRoom:
@@ -122,7 +122,7 @@ class _Search:
     def _try(self, policy: np.ndarray, state: int, h: int, node: int) -> tuple[float, float]:
         """Q(ω, π) from M samples, and their standard deviation."""
         M = self.planner.n_samples
-        choice = NONE
+        choice = NO_NODE
         if self.builder is not None:
             choice = self.builder.choice(node, int(policy[state]), policy=policy, count=M)
         total = squares = 0.0
@@ -144,7 +144,7 @@ class _Search:
             belief.arrays, K, self.memory.params.discount, policy, state, path, gain, self.rng
         )
         end = int(path[steps - 1])
-        node = NONE
+        node = NO_NODE
         if self.builder is not None:
             node = self.builder.hyper_state(
                 choice,

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from bamdp._kernels.jit import kernel
+from bamdp._kernels.streams import plus
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import push_step, undo_steps
-from bamdp.planners.fhts import FHTS, SALTS, ValueTable, find_slot, mix_code, plus
-from bamdp.planners.views.tree import NONE, ROOT, Tree, TreeBuilder
+from bamdp.planners.fhts import FHTS, SALTS, ValueTable, find_slot, mix_code
+from bamdp.planners.views.tree import NO_NODE, ROOT, Tree, TreeBuilder
 
 MOST_OPENED = 4_000  # nodes
 
@@ -80,7 +81,7 @@ class _Walk:
     waiting: list[OpenNode] = field(default_factory=list)
 
     def run(self, state: int) -> None:
-        root = self.builder.hyper_state(NONE, state, count=1, share=1.0)
+        root = self.builder.hyper_state(NO_NODE, state, count=1, share=1.0)
         self.waiting.append((-1.0, root, state, (), np.zeros(2, np.uint64)))
         while self.waiting and len(self.builder.paths) < self.builder.limit:
             self._open(*heapq.heappop(self.waiting))
@@ -135,7 +136,7 @@ class _Walk:
             child = self.builder.hyper_state(
                 choice, s2, path=(s2,), gains=(r,), reward=r, share=chance * p, value=value, count=1
             )
-            if child != NONE:
+            if child != NO_NODE:
                 further = (*way, (row, s2, float(r)))
                 heapq.heappush(self.waiting, (weight * chance * p, child, s2, further, after))
             yield self.discount * p * chance * value

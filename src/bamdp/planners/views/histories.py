@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
-from bamdp.planners.shared.history_tree import NODES, ROOT
+from bamdp.planners.shared.history_tree import NO_NODE, NODES, ROOT
 from bamdp.planners.shared.tree_search import TreeSearchMemory
-from bamdp.planners.views.tree import CHOICE, HYPER_STATE, NONE, Tree, make_tree
+from bamdp.planners.views.tree import CHOICE, HYPER_STATE, Tree, make_tree
 
 
 def view_histories(memory: TreeSearchMemory, belief: Belief, state: int, action: int) -> Tree:
@@ -30,10 +30,12 @@ def view_histories(memory: TreeSearchMemory, belief: Belief, state: int, action:
     at = np.arange(n) + np.concatenate([[0], np.cumsum(n_choices)[:-1]])
     rank = np.arange(len(node)) - np.concatenate([[0], np.cumsum(n_choices)[:-1]])[node]
     choice_at = at[node] + 1 + rank
-    place = np.full(n * A, NONE)  # of a choice, by history · A + action
+    place = np.full(n * A, NO_NODE)  # of a choice, by history · A + action
     place[node * A + chosen_action] = choice_at
     size = n + len(node)
-    columns = {name: np.full(size, NONE) for name in ("kind", "parent", "depth", "state", "action", "count")}
+    columns = {
+        name: np.full(size, NO_NODE) for name in ("kind", "parent", "depth", "state", "action", "count")
+    }
     columns |= {name: np.full(size, np.nan) for name in ("reward", "share", "value", "spread")}
     inner = np.arange(n) != ROOT
 
@@ -42,7 +44,7 @@ def view_histories(memory: TreeSearchMemory, belief: Belief, state: int, action:
     columns["state"][at], columns["state"][choice_at] = state_of, state_of[node]
     columns["action"][at[inner]], columns["action"][choice_at] = pair[inner] % A, chosen_action
     columns["count"][at], columns["count"][choice_at] = tree.visits[:n], tries[node, chosen_action]
-    depth = _depths(np.where(inner, pair // A, NONE))
+    depth = _depths(np.where(inner, pair // A, NO_NODE))
     columns["depth"][at], columns["depth"][choice_at] = depth, depth[node]
     with np.errstate(invalid="ignore"):
         mean = (tries * q).sum(axis=1) / tree.visits[:n]

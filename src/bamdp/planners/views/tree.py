@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamdp.planners.base import Transition
+from bamdp.planners.shared.history_tree import NO_NODE, ROOT
 
 HYPER_STATE, CHOICE = 0, 1  # kinds of nodes
-ROOT, NONE = 0, -1
 MAX_NODES = 200_000  # of a tree that is built node by node; those beyond are counted, not kept
 
 _INTEGERS = ("kind", "parent", "depth", "state", "action", "policy", "count")
@@ -101,7 +101,7 @@ class Tree:
             choice = int(self.parent[child])
             s, policy = int(self.state[choice]), int(self.policy[choice])
             for i in range(int(self.path_begin[child]), int(self.path_begin[child + 1])):
-                a = int(self.action[choice] if policy == NONE else self.policies[policy, s])
+                a = int(self.action[choice] if policy == NO_NODE else self.policies[policy, s])
                 s2 = int(self.path[i])
                 steps.append(Transition(s, a, float(self.path_reward[i]), s2, False))
                 s = s2
@@ -122,19 +122,19 @@ class TreeBuilder:
     def hyper_state(
         self, parent: int, state: int, *, path: Sequence[int] = (), gains: Sequence[float] = (), **rest: float
     ) -> int:
-        """Add what a choice led to (or the root: parent NONE); returns the node, NONE if it is not kept."""
-        depth, action = 0, NONE
-        if parent != NONE:
+        """Add what a choice led to (or the root: parent NO_NODE); returns the node, NO_NODE if it is not kept."""
+        depth, action = 0, NO_NODE
+        if parent != NO_NODE:
             depth = int(self.columns["depth"][parent]) + len(path)
             action = int(self.columns["action"][parent])
-        return self._add(parent, HYPER_STATE, depth, state, action, NONE, path, gains, rest)
+        return self._add(parent, HYPER_STATE, depth, state, action, NO_NODE, path, gains, rest)
 
     def choice(
         self, parent: int, action: int, *, policy: NDArray[np.int32] | None = None, **rest: float
     ) -> int:
-        """Add a choice at a hyper-state; returns the node, NONE if it is not kept."""
-        depth = state = row = NONE
-        if parent != NONE:
+        """Add a choice at a hyper-state; returns the node, NO_NODE if it is not kept."""
+        depth = state = row = NO_NODE
+        if parent != NO_NODE:
             depth, state = (int(self.columns[name][parent]) for name in ("depth", "state"))
             if policy is not None:
                 row = len(self.policies)
@@ -156,8 +156,8 @@ class TreeBuilder:
         self.total += 1
         node = len(self.paths)
         beyond = node >= self.limit and parent != ROOT  # what was there to choose from is always kept
-        if beyond or (parent == NONE and node > 0):
-            return NONE
+        if beyond or (parent == NO_NODE and node > 0):
+            return NO_NODE
         given = {
             "kind": kind,
             "parent": parent,
@@ -176,7 +176,7 @@ class TreeBuilder:
 
     def set(self, node: int, **values: float) -> None:
         """Write what is known of a node only after those below it."""
-        if node != NONE:
+        if node != NO_NODE:
             for name, value in values.items():
                 self.columns[name][node] = value
 
@@ -207,7 +207,9 @@ def make_tree(
 ) -> Tree:
     """A tree from its columns (those left out do not apply) and the paths into its nodes."""
     n = len(columns["kind"])
-    full: dict[str, Any] = {name: columns.get(name, np.full(n, NONE)).astype(np.int32) for name in _INTEGERS}
+    full: dict[str, Any] = {
+        name: columns.get(name, np.full(n, NO_NODE)).astype(np.int32) for name in _INTEGERS
+    }
     numbers: dict[str, Any] = {
         name: columns.get(name, np.full(n, np.nan)).astype(np.float64) for name in _NUMBERS
     }
