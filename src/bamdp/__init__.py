@@ -103,7 +103,7 @@ __all__ = [
     "rtdp",
     "saveable",
     "simulate",
-    "theory",
+    "theory",  # noqa: F405
     "total_reward",
     "value_iteration",
 ]

@@ -1,8 +1,8 @@
 """Planners, priors and reward models by name: the tables, and what is made from their specs.
 
-A new prior or reward model is one line in its table here, a planner one in :data:`bamdp.planners.PLANNERS`. Its
-parameters are the fields of its dataclass, read by their types (:mod:`bamdp._specs`): ``make_planner("dss-pi",
-{"n_steps": "100"})``.
+A new prior or reward model is one line in its table here, a new planner one line in :data:`bamdp.planners.PLANNERS`.
+Its parameters are the fields of its dataclass, read by their types (:mod:`bamdp._specs`):
+``make_planner("dss-pi", {"n_steps": "100"})``.
 """
 
 from __future__ import annotations

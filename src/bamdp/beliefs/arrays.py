@@ -87,7 +87,8 @@ def _declare(defaults: dict[str, Any], declared: dict[str, Any]) -> Callable[[C]
         for name, value in {**defaults, **declared}.items():
             if name not in vars(cls):
                 setattr(cls, name, value)
-        return saveable(cls)
+        saveable(cls)
+        return cls
 
     return declare
 

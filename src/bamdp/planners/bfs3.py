@@ -232,8 +232,9 @@ class BFS3Memory:
     def grow(self) -> None:
         """Make room for twice as many nodes and edges."""
         tree = self.arrays
+        n_actions, C = tree.root_upper.shape
         nodes, edges = 2 * len(tree.stream), 2 * len(tree.next)
-        self.arrays = new_bfs3_tree(*tree.root_upper.shape, len(tree.path), nodes, edges)
+        self.arrays = new_bfs3_tree(n_actions, C, len(tree.path), nodes, edges)
 
 
 @saveable
