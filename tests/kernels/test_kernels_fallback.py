@@ -40,7 +40,8 @@ def test_a_run_on_plain_numba_is_the_same_to_the_bit(tmp_path, capsys):
 @pytest.mark.slow
 @pytest.mark.skipif(not jit.JIT, reason="nothing is compiled")
 @pytest.mark.parametrize(
-    "part", ["beliefs/test_beliefs_rewards.py", "planners/test_planners_dss.py", "planners/test_planners_bauct.py"]
+    "part",
+    ["beliefs/test_beliefs_rewards.py", "planners/test_planners_dss.py", "planners/test_planners_bauct.py"],
 )
 def test_a_part_of_the_suite_passes_on_plain_numba(part, tmp_path):
     words = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", f"tests/{part}")

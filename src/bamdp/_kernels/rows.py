@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bamdp._kernels.jit import primitive
 from bamdp._serial import saveable
 
 
@@ -31,3 +32,12 @@ class Space(NamedTuple):
 
     terminal: np.ndarray  # bool [S]: no action is taken here, the value is 0
     allowed: np.ndarray  # bool [S, A]: actions that exist in a state
+
+
+@primitive
+def is_listed(index, begin, end, s2):
+    """Whether state ``s2`` is among ``index[begin:end]``."""
+    listed = False
+    for i in range(begin, end):
+        listed = listed or index[i] == s2
+    return listed

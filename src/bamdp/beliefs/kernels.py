@@ -91,39 +91,28 @@ def predictive_row(belief, row, index, prob):
     return end, background, verbs.expected_reward(belief.rewards, row, index, prob, 0, end, background)
 
 
-@primitive
-def sample_pair(belief, choice, row, rows, place, at, rng):
-    """Draw the pair ``row`` from the posterior into row ``place`` of ``rows``, entries from ``at`` on.
-
-    ``choice`` is what the rows of one model share (``verbs.choose``). Returns the end of the entries, or NO_ROOM.
-    """
-    end, background = verbs.sample_row(belief.transitions, choice, row, rows.index, rows.prob, at, rng)
-    if end == verbs.NO_ROOM:
-        return end
-    rows.span[place, 0] = at
-    rows.span[place, 1] = end
-    rows.background[place] = background
-    rows.reward[place] = verbs.sample_reward(
-        belief.rewards, choice, row, rows.index, rows.prob, at, end, background, rng
-    )
-    return end
-
-
 @kernel
 def sample_model(belief, rows, rng):
     """A whole model from the posterior into ``rows``; returns the used entries, or NO_ROOM."""
-    n_states, n_actions = belief.space.allowed.shape
-    choice = verbs.choose(belief.transitions, rng)
+    T, R, space = belief.transitions, belief.rewards, belief.space
+    n_states, n_actions = space.allowed.shape
+    choice = verbs.choose(T, rng)
     at = 0
     for s in range(n_states):
         for a in range(n_actions):
             row = s * n_actions + a
-            if belief.space.terminal[s] or not belief.space.allowed[s, a]:
+            if space.terminal[s] or not space.allowed[s, a]:
                 skip_row(rows, row, at)
                 continue
-            end = sample_pair(belief, choice, row, rows, row, at, rng)
+            end, background = verbs.sample_row(T, choice, row, rows.index, rows.prob, at, rng)
             if end == verbs.NO_ROOM:
                 return end
+            rows.span[row, 0] = at
+            rows.span[row, 1] = end
+            rows.background[row] = background
+            rows.reward[row] = verbs.sample_reward(
+                R, choice, row, rows.index, rows.prob, at, end, background, rng
+            )
             at = end
     return at
 
@@ -131,23 +120,22 @@ def sample_model(belief, rows, rng):
 @kernel
 def mean_model(belief, rows):
     """The posterior mean model into ``rows``; returns the used entries, or NO_ROOM."""
-    n_states, n_actions = belief.space.allowed.shape
+    T, R, space = belief.transitions, belief.rewards, belief.space
+    n_states, n_actions = space.allowed.shape
     at = 0
     for s in range(n_states):
         for a in range(n_actions):
             row = s * n_actions + a
-            if belief.space.terminal[s] or not belief.space.allowed[s, a]:
+            if space.terminal[s] or not space.allowed[s, a]:
                 skip_row(rows, row, at)
                 continue
-            end, background = verbs.mean_row(belief.transitions, row, rows.index, rows.prob, at)
+            end, background = verbs.mean_row(T, row, rows.index, rows.prob, at)
             if end == verbs.NO_ROOM:
                 return end
             rows.span[row, 0] = at
             rows.span[row, 1] = end
             rows.background[row] = background
-            rows.reward[row] = verbs.expected_reward(
-                belief.rewards, row, rows.index, rows.prob, at, end, background
-            )
+            rows.reward[row] = verbs.expected_reward(R, row, rows.index, rows.prob, at, end, background)
             at = end
     return at
 

@@ -58,7 +58,7 @@ from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import mean_model, sample_model, undo_steps
 from bamdp.beliefs.verbs import DONE, NO_ROOM
 from bamdp.planners.base import Candidate, Plan, Planner
-from bamdp.planners.shared.workspace import Workspace, workspace_for
+from bamdp.planners.shared.workspace import Workspace, leaf_workspace_for
 from bamdp.planners.views.tree import NO_NODE, ROOT, Tree, TreeBuilder
 
 OUTCOME_LEAVES = ("mean", "horizon")
@@ -298,7 +298,7 @@ class BayesianSparseSampling(Planner):
         params = OutcomeTreeParams(
             discount, float(self.tol), self.depth, self.width, self.n_trajectories, leaf
         )
-        return OutcomeTreeMemory(workspace_for(belief), params, tree)
+        return OutcomeTreeMemory(leaf_workspace_for(belief), params, tree)
 
     def act(self, memory: OutcomeTreeMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         belief.run(

@@ -38,6 +38,7 @@ import numpy as np
 
 from bamdp import _checks
 from bamdp._kernels.jit import inner, kernel, primitive
+from bamdp._kernels.rows import is_listed
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import action_values
 from bamdp._serial import saveable
@@ -111,20 +112,11 @@ def hopeful_model(belief, eta, rows, hopes):
         rows.span[row, 0] = at
         rows.span[row, 1] = end + 1
         s2 = hopes.target[row]
-        if background == 0.0 and not _listed(rows, at, end, s2):
+        if background == 0.0 and not is_listed(rows.index, at, end, s2):
             s2 = rows.index[at]  # what it hoped for has turned out to be impossible
         _aim(R, row, rows, hopes, s2)
         at = end + 1
     return np.int64(at)
-
-
-@primitive
-def _listed(rows, begin, end, s2):
-    """Whether ``s2`` is among the entries ``begin:end``."""
-    found = False
-    for i in range(begin, end):
-        found = found or rows.index[i] == s2
-    return found
 
 
 @inner

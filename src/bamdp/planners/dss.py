@@ -30,9 +30,9 @@ from bamdp import _checks
 from bamdp._kernels.jit import kernel, primitive
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.kernels import simulate_step, undo_steps
+from bamdp.beliefs.kernels import sample_model, simulate_step, undo_steps
 from bamdp.beliefs.verbs import DONE, NO_ROOM
-from bamdp.generators import GENERATORS, Generator
+from bamdp.generators import GENERATORS, Generator, generate
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
 from bamdp.planners.shared.leaves import DSS_LEAVES, ModelLeaf, ZeroLeaf, leaf_value
 from bamdp.planners.shared.stack import (
@@ -43,7 +43,7 @@ from bamdp.planners.shared.stack import (
     clear_samples,
     sample_spread,
 )
-from bamdp.planners.shared.workspace import Workspace, sample_policy, workspace_for
+from bamdp.planners.shared.workspace import Workspace, leaf_workspace_for, workspace_for
 
 
 @saveable
@@ -80,18 +80,19 @@ def search(belief, workspace, params, tree, s, rng):
     The belief is as before when it returns, in either case.
     """
     N, M, K, discount = params.n_policies, params.n_samples, params.n_steps, params.discount
+    rows, solver = workspace.rows, workspace.solver
     H = tree.state.shape[0]
     last_discount = discount**K
     h = np.int64(0)  # a literal 0 would have every helper compiled twice
     _enter(tree, h, s)
     while True:
         if tree.trial[h, 1] == 0:  # a new policy                                        line 6
-            state = tree.state[h]
-            if sample_policy(belief, workspace, params.generator, discount, state, rng) == NO_ROOM:
+            if sample_model(belief, rows, rng) == NO_ROOM:
                 _leave(belief, tree, h)
                 return NO_ROOM
-            for t in range(workspace.solver.policy.shape[0]):
-                tree.policy[h, t] = workspace.solver.policy[t]
+            generate(params.generator, rows, belief.space, discount, tree.state[h], solver, rng)
+            for t in range(solver.policy.shape[0]):
+                tree.policy[h, t] = solver.policy[t]
             clear_samples(tree.sums, h)
         end = _roll_out(belief, K, discount, tree, h, rng)  # lines 10 to 18
         value = 0.0
@@ -255,7 +256,7 @@ class DSS(Planner):
             leaf = ModelLeaf(DSS_LEAVES.index(self.leaf), self.leaf_samples, float(self.leaf_tol))
         S, H, N = belief.n_states, self.n_stages, self.n_policies
         return DSSMemory(
-            workspace=workspace_for(belief),
+            workspace=workspace_for(belief) if self.leaf == "zero" else leaf_workspace_for(belief),
             params=DSSParams(
                 generator=generator.state() if isinstance(generator, Generator) else None,
                 leaf=leaf,

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from bamdp._kernels.jit import generic, primitive
+from bamdp._kernels.rows import is_listed
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import pay_nothing, with_room
@@ -197,7 +198,7 @@ def row_variance(R, row, index, prob, begin, end, background):
         total += p * p * cell_variance(R, find_cell(R.cells, row, np.int64(index[i])))
     cell = head if share > 0.0 else np.int64(NO_CELL)
     while cell != NO_CELL:  # seen next states that are not listed
-        if not listed(index, begin, end, R.cells.link[cell, NEXT_STATE]):
+        if not is_listed(index, begin, end, R.cells.link[cell, NEXT_STATE]):
             total += share * share * (cell_variance(R, cell) - unseen)
         cell = R.cells.link[cell, AFTER]
     return total
@@ -218,18 +219,9 @@ def row_sample(R, choice, row, index, prob, begin, end, background, rng):
         total += (prob[i] + share) * cell_sample(R, cell, rng)
     if everywhere:
         for s2 in range(R.cells.n_states):
-            if not listed(index, begin, end, s2):
+            if not is_listed(index, begin, end, s2):
                 total += share * cell_sample(R, find_cell(R.cells, row, s2), rng)
     return total
-
-
-@primitive
-def listed(index, begin, end, s2):
-    """Whether ``s2`` is in ``index[begin:end]``."""
-    found = False
-    for i in range(begin, end):
-        found = found or index[i] == s2
-    return found
 
 
 def _pop(R):

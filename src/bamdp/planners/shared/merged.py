@@ -20,7 +20,7 @@ from bamdp._kernels.sweeps import action_values
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.kernels import sample_pair, skip_row
+from bamdp.beliefs.kernels import skip_row
 from bamdp.beliefs.verbs import NO_ROOM
 from bamdp.planners.base import Candidate, Plan
 from bamdp.planners.shared.workspace import Workspace, WorkspaceArrays, new_workspace
@@ -42,14 +42,14 @@ def draw_models(belief, merged, rng):
 
     Of pair (s, a) only the first ``number[s * A + a]`` models are drawn. Returns the used entries, or NO_ROOM.
     """
-    rows, space = merged.rows, belief.space
+    T, R, space, rows = belief.transitions, belief.rewards, belief.space, merged.rows
     n_states, n_actions = space.allowed.shape
     n_models = merged.space.allowed.shape[1] // n_actions
     at = 0
     for s in range(n_states):
         merged.space.terminal[s] = space.terminal[s]
     for k in range(n_models):
-        choice = verbs.choose(belief.transitions, rng)
+        choice = verbs.choose(T, rng)
         for s in range(n_states):
             for a in range(n_actions):
                 row = s * n_actions + a
@@ -59,9 +59,15 @@ def draw_models(belief, merged, rng):
                 if space.terminal[s] or not exists:
                     skip_row(rows, place, at)
                     continue
-                end = sample_pair(belief, choice, row, rows, place, at, rng)
+                end, background = verbs.sample_row(T, choice, row, rows.index, rows.prob, at, rng)
                 if end == NO_ROOM:
                     return end
+                rows.span[place, 0] = at
+                rows.span[place, 1] = end
+                rows.background[place] = background
+                rows.reward[place] = verbs.sample_reward(
+                    R, choice, row, rows.index, rows.prob, at, end, background, rng
+                )
                 at = end
     return at
 
@@ -95,7 +101,7 @@ class MergedModels:
 
     def grow(self) -> None:
         """Make four times the room; the warm start stays."""
-        workspace = Workspace(WorkspaceArrays(self.arrays.rows, self.arrays.solver, self.arrays.solver))
+        workspace = Workspace(WorkspaceArrays(self.arrays.rows, self.arrays.solver))
         workspace.grow()
         self.arrays = self.arrays._replace(rows=workspace.rows, solver=workspace.solver)
 

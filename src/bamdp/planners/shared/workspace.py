@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from bamdp._kernels.jit import primitive
+from bamdp._kernels.jit import kernel
 from bamdp._kernels.rows import Rows, Space
 from bamdp._kernels.solve import Solver, new_solver
 from bamdp._serial import saveable
@@ -23,9 +23,15 @@ class WorkspaceArrays(NamedTuple):
 
     rows: Rows  # the model at hand
     solver: Solver  # its values are the warm start of the next model
-    leaf_solver: (
-        Solver  # the same with values, policy and order of its own, for models at the leaves of a search
-    )
+
+
+@saveable
+class LeafWorkspaceArrays(NamedTuple):
+    """A workspace for searches that also solve models at their leaves."""
+
+    rows: Rows
+    solver: Solver
+    leaf_solver: Solver  # has values, policy and order of its own, and shares the scratch of ``solver``
 
 
 @saveable
@@ -33,7 +39,7 @@ class WorkspaceArrays(NamedTuple):
 class Workspace:
     """Room for a model and its solution, which grows if a model does not fit."""
 
-    arrays: WorkspaceArrays
+    arrays: WorkspaceArrays | LeafWorkspaceArrays
 
     @property
     def rows(self) -> Rows:
@@ -50,20 +56,14 @@ class Workspace:
         room = 4 * len(self.rows.index)
         fresh = new_solver(len(self.solver.values), room)
         scratch = {"index": fresh.index, "prob": fresh.prob, "sums": fresh.sums}
-        self.arrays = WorkspaceArrays(
-            empty_rows(len(self.rows.reward), room),
-            self.solver._replace(**scratch),
-            self.arrays.leaf_solver._replace(**scratch),
-        )
+        solvers = [solver._replace(**scratch) for solver in self.arrays[1:]]
+        self.arrays = type(self.arrays)(empty_rows(len(self.rows.reward), room), *solvers)
 
 
 def new_workspace(n_states: int, n_rows: int) -> Workspace:
     """Room for models of ``n_rows`` pairs of states and actions."""
     room = ENTRIES_PER_ROW * n_rows + n_states
-    solver = new_solver(n_states, room)
-    kept = ("values", "policy", "order", "solution_mean")  # the rest is scratch that both may use
-    leaf_solver = solver._replace(**{name: getattr(solver, name).copy() for name in kept})
-    return Workspace(WorkspaceArrays(empty_rows(n_rows, room), solver, leaf_solver))
+    return Workspace(WorkspaceArrays(empty_rows(n_rows, room), new_solver(n_states, room)))
 
 
 def workspace_for(belief: Belief) -> Workspace:
@@ -71,7 +71,15 @@ def workspace_for(belief: Belief) -> Workspace:
     return new_workspace(belief.n_states, belief.n_states * belief.n_actions)
 
 
-@primitive
+def leaf_workspace_for(belief: Belief) -> Workspace:
+    """The same, with a second solver for models at the leaves of a search."""
+    rows, solver = workspace_for(belief).arrays[:2]
+    kept = ("values", "policy", "order", "solution_mean")  # the rest is scratch that both may use
+    leaf_solver = solver._replace(**{name: getattr(solver, name).copy() for name in kept})
+    return Workspace(LeafWorkspaceArrays(rows, solver, leaf_solver))
+
+
+@kernel
 def sample_policy(belief, workspace, generator, discount, s, rng):
     """Draw a model and make it a policy, ``workspace.solver.policy``; returns the used entries, or NO_ROOM.
 
