@@ -23,7 +23,7 @@ from bamdp import _checks, _serial
 from bamdp._kernels.random import Seed
 from bamdp.agent import Agent
 from bamdp.beliefs import NormalGamma, Prior, RewardModel, SparseDirichlet
-from bamdp.envs.spaces import Numbering
+from bamdp.gym.spaces import Numbering
 from bamdp.planners import Planner
 
 

@@ -137,7 +137,7 @@ def make_world(name: str) -> World:
         if head and kind not in (*_FACTORIES, "file"):
             _checks.one_of(kind, "environment", [*_FACTORIES, "file:PATH", "gym:ID"])
         return make_env(name)
-    from bamdp.envs.gym_world import from_gym  # Gymnasium is not needed for anything else
+    from bamdp.gym.world import from_gym  # Gymnasium is imported only where it is used
 
     return from_gym(tail)
 

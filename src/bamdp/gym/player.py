@@ -13,9 +13,9 @@ from bamdp import _checks, _serial
 from bamdp._kernels.random import Seed
 from bamdp.agent import Agent, Run, Step, simulate
 from bamdp.beliefs import NormalGamma, Prior, RewardModel, SparseDirichlet
-from bamdp.envs import spaces
-from bamdp.envs.gym_env import longest_episode
-from bamdp.envs.gym_world import HORIZON, GymWorld, single_spaces
+from bamdp.gym import spaces
+from bamdp.gym.env import longest_episode
+from bamdp.gym.world import DEFAULT_HORIZON, GymWorld, single_spaces
 from bamdp.planners import Planner
 
 
@@ -106,7 +106,7 @@ class GymAgent:
 
     def act(self, observation: Any) -> Any:
         """Choose an action, in the environment's own form."""
-        return spaces.element(self.world.actions, self.agent.act(self.world.number(observation)))
+        return spaces.form_element(self.world.actions, self.agent.act(self.world.number(observation)))
 
     def observe(
         self,
@@ -181,9 +181,9 @@ class GymAgent:
         if steps is not None:
             _checks.integer(steps, "steps")
         if episodes is None:
-            return HORIZON if steps is None else steps, []
+            return DEFAULT_HORIZON if steps is None else steps, []
         _checks.integer(episodes, "episodes")
-        longest = longest_episode(self.world.env) or HORIZON
+        longest = longest_episode(self.world.env) or DEFAULT_HORIZON
         return episodes * longest if steps is None else steps, [_counting(episodes)]
 
     def move_to(self, env: Any) -> None:

@@ -72,7 +72,7 @@ class Watcher:
             "known": len(run.steps),  # steps that can be gone back to
             "state": run.state,
             "total": run.total_reward,
-            "ms": None if math.isnan(run.planned) else round(1e3 * run.planned, 3),
+            "ms": None if math.isnan(run.step_seconds) else round(1e3 * run.step_seconds, 3),
             "last": None
             if last is None
             else {
