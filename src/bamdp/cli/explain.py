@@ -10,7 +10,7 @@ from bamdp.cli import console
 from bamdp.cli.run import read_settings
 from bamdp.registry import make_planner, make_prior, make_rewards
 from bamdp.runs import Setting
-from bamdp.studio.explain import check_format, write
+from bamdp.studio.explain import check_format, write_explanation
 from bamdp.studio.playback import Playback
 
 
@@ -36,6 +36,6 @@ def do(given: argparse.Namespace) -> int:
                 done = run.advance(step - run.t, seconds=0.1)
                 if progress is not None:
                     progress(done)
-        write(target, run, given.planner)
+        write_explanation(target, run, given.planner)
     console.note(f"why: {target}")
     return 0

@@ -34,14 +34,13 @@ def do(given: argparse.Namespace) -> int:
     port = None if given.port is None else _checks.integer(given.port, "port", low=0, high=65535)
     try:
         from bamdp.studio import server
-        from bamdp.studio.guard import LOOPBACK
     except ModuleNotFoundError as error:
         raise ValueError(
             f"the studio needs {error.name}, which is not installed: pip install 'bamdp[web]'"
         ) from None
     app = server.make_app(choice, host=given.host, step_limit=limit)
     socket = server.listen(given.host, port)
-    if given.host not in LOOPBACK:
+    if given.host not in server.LOOPBACK:
         console.note(
             f"warning: listening on {given.host}: whoever can reach this machine over the network can use the studio"
         )
@@ -53,5 +52,5 @@ def do(given: argparse.Namespace) -> int:
         import webbrowser
 
         webbrowser.open(address)
-    server.run(app, socket)
+    server.run_server(app, socket)
     return 0

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from bamdp import _checks
-from bamdp.envs._layout import Layout
 from bamdp.envs.environment import Environment, bernoulli
+from bamdp.envs.layout import Layout
 from bamdp.mdp import FiniteMDP
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
-from bamdp.envs._layout import Layout
 from bamdp.envs.environment import Environment, Step
+from bamdp.envs.layout import Layout
 from bamdp.mdp import FiniteMDP
 
 MOVE_COST = 0.01  # of a whole way to the right

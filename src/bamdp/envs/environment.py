@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
-from bamdp.envs._layout import Layout, circle_layout
+from bamdp.envs.layout import Layout, circle_layout
 from bamdp.mdp import FiniteMDP
 from bamdp.mdp.files import check_start
 
@@ -317,7 +317,8 @@ class Environment:
         <BLANKLINE>
         [0]──▶(1)──▶(2)──▶(3)──▶(4)
         """
-        from bamdp.envs import _image, _text  # drawing is seldom needed, and not on the way to a step
+        from bamdp.envs.picture import world_image  # drawings are not needed to take steps
+        from bamdp.envs.text import world_text
 
         _checks.one_of(mode, "render mode", ("ansi", "rgb"))
         actions = None if policy is None else self._per_state(policy, "policy", np.int64)
@@ -326,7 +327,8 @@ class Environment:
             raise ValueError(f"policy must hold actions in 0..{self.n_actions - 1}")
         if numbers is not None and not np.isfinite(numbers).all():
             raise ValueError("values must be finite")
-        return (_text if mode == "ansi" else _image).draw(self, self._layout, actions, numbers)
+        draw = world_text if mode == "ansi" else world_image
+        return draw(self, self._layout, actions, numbers)
 
     def _per_state(self, given: ArrayLike, name: str, dtype: type) -> NDArray[Any]:
         array = np.asarray(given)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from bamdp import _checks
-from bamdp.envs._layout import Mark, grid_layout
 from bamdp.envs._moves import ACTIONS, slippery
 from bamdp.envs.environment import Environment
+from bamdp.envs.layout import Mark, grid_layout
 from bamdp.mdp import FiniteMDP
 
 

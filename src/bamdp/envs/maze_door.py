@@ -7,9 +7,9 @@ from typing import Literal
 import numpy as np
 
 from bamdp import _checks
-from bamdp.envs._layout import Layout, Mark, grid_layout
 from bamdp.envs._moves import ACTIONS, slippery
 from bamdp.envs.environment import Environment
+from bamdp.envs.layout import Layout, Mark, grid_layout
 from bamdp.mdp import FiniteMDP
 
 _MAP = np.array(

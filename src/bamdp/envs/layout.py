@@ -15,9 +15,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from bamdp.envs.drawing import Point
 from bamdp.mdp import FiniteMDP
-
-Point = tuple[float, float]
 
 UP, RIGHT, DOWN, LEFT = (0, -1), (1, 0), (0, 1), (-1, 0)
 MAX_EDGES = 20_000  # more edges than this are not listed: no drawing of them can be read
@@ -75,8 +74,6 @@ class Layout:
         Which of several states at one place this is.
     bends : mapping from (source, target) to float, optional
         On a graph, edges that do not follow the usual rule; see `edges`.
-    loop : (dx, dy), optional
-        On a graph, the side of a node on which its edge to itself hangs; away from the middle by default.
     text : str, optional
         On a graph, the picture in characters, with ``(s)`` where state s is.
     """
@@ -90,7 +87,6 @@ class Layout:
     marks: Sequence[Mark] = ()
     layers: NDArray[np.int64] | None = None
     bends: Mapping[tuple[int, int], float] = field(default_factory=dict)
-    loop: Point | None = None
     text: str = ""
 
     def layer(self, state: int) -> int:
@@ -189,12 +185,10 @@ def grid_layout(
     )
 
 
-def line_layout(
-    n_states: int, *, bends: Mapping[tuple[int, int], float], loop: Point | None, text: str
-) -> Layout:
-    """Nodes in a row."""
+def line_layout(n_states: int, *, bends: Mapping[tuple[int, int], float], text: str) -> Layout:
+    """Return a layout of nodes in a row."""
     positions = np.column_stack([np.arange(n_states), np.zeros(n_states)]).astype(float)
-    return Layout("graph", n_states, 1, positions, bends=bends, loop=loop, text=text)
+    return Layout("graph", n_states, 1, positions, bends=bends, text=text)
 
 
 def circle_layout(n_states: int) -> Layout:

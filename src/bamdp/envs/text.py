@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bamdp.envs._layout import Layout
+from bamdp.envs.layout import Layout
 
 if TYPE_CHECKING:
     from bamdp.envs.environment import Environment
@@ -19,10 +19,10 @@ _AGENT, _FREE, _WALL = "@", "·", "█"
 _MAX_LINES = 40  # longer tables are cut
 
 
-def draw(
+def world_text(
     env: Environment, layout: Layout, policy: NDArray[np.int64] | None, values: NDArray[np.float64] | None
 ) -> str:
-    """The world as text, see `Environment.render`; the first line names the present state."""
+    """Return the world as text, whose first line names the present state; see `Environment.render`."""
     label = env.state_label(env.state)
     title = f"{env.name} · state {env.state}" + ("" if label == str(env.state) else f": {label}")
     if layout.kind == "grid":
