@@ -1,4 +1,4 @@
-"""An agent: a planner at work on one belief. And the loop that lets it act in an environment."""
+"""An agent, which is a planner at work on one belief, and the loop that lets it act in an environment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bamdp import _checks, _serial
 from bamdp._kernels.random import Seed, new_state
 from bamdp.beliefs.base import Belief, Prior, RewardModel
 from bamdp.beliefs.episodes import BEGIN_AGAIN
-from bamdp.envs.world import World
+from bamdp.envs.environment import World
 from bamdp.planners.base import Plan, Planner, Transition
 
 _new_tuple: Any = tuple.__new__  # _new_tuple(Step, (...)) is Step(...) in half the time
@@ -35,7 +35,7 @@ class Agent:
     rewards
         Known rewards (an array ``[S]``, ``[S, A]`` or ``[S, A, S]``) or a reward model.
     n_states, n_actions
-        Size of the world.
+        The numbers of states and actions.
     discount
         γ in [0, 1), the planning discount.
     terminal, action_mask
@@ -49,7 +49,7 @@ class Agent:
         :mod:`bamdp.beliefs.episodes`. With ``"lifetime"`` the agent must be told where episodes begin
         (:meth:`begin`).
     seed
-        Of the agent's own random stream.
+        The seed of the agent's random stream.
 
     Examples
     --------
@@ -98,7 +98,7 @@ class Agent:
 
     @classmethod
     def with_belief(cls, planner: Planner, belief: Belief, *, discount: float, seed: Seed = None) -> Agent:
-        """An agent that begins with what is known already: a belief that was saved, or another agent's.
+        """Make an agent that begins with a belief: one that was saved, or another agent's.
 
         The belief is taken as it is, not copied: the agent will learn in it. Planners that keep statistics of their own
         beside the belief (Q-learning, RMax) begin those anew.
@@ -115,14 +115,14 @@ class Agent:
         return f"<Agent {self.planner} on {self.belief!r}, discount={self.discount}>"
 
     def act(self, state: int) -> int:
-        """Choose an action; advances the agent's random stream."""
+        """Return the action that the agent chooses in a state; this advances its random stream."""
         belief = self.belief
         if state.__class__ is not int or not 0 <= state < belief.n_states or belief.episodes.ends[state]:
             state = self._state(state)  # converts it, or raises
         return self.planner.act(self.memory, belief, state, self.rng)
 
     def plan(self, state: int, *, tree: bool = False) -> Plan:
-        """What :meth:`act` would choose now, with its evidence. Nothing changes, so it can be asked again.
+        """Return what :meth:`act` would choose now, with its evidence. Nothing changes, so it can be asked again.
 
         With ``tree`` the plan has the whole :class:`~bamdp.planners.tree.Tree` of the search, for planners that grow
         one (DSS, FHTS, both sparse samplings, BAMCP, BAUCT, BFS3); otherwise, and for the others, it is None.
@@ -149,8 +149,8 @@ class Agent:
         self.belief.begin(state)
         if self.belief.episodes.again:
             for end in np.flatnonzero(self.belief.episodes.ends).tolist():
-                seen = Transition(end, BEGIN_AGAIN, 0.0, state, False)
-                self.planner.learn(self.memory, self.belief, seen)
+                transition = Transition(end, BEGIN_AGAIN, 0.0, state, False)
+                self.planner.learn(self.memory, self.belief, transition)
         self.planner.begin(self.memory, self.belief, state)
 
     def allow(self, state: int, actions: ArrayLike) -> None:
@@ -161,7 +161,7 @@ class Agent:
             self.planner.respace(self.memory, self.belief)
 
     def copy(self) -> Agent:
-        """An independent agent in the same state, random stream included."""
+        """Return an independent agent in the same state, random stream included."""
         parts = {**vars(self), "belief": self.belief.copy(), "rng": self.rng.copy()}
         return _restored(**{**parts, "memory": copy_memory(self.memory)})
 
@@ -175,12 +175,12 @@ class Agent:
         return _serial.load(path, Agent)
 
     def _learn_starts(self, end: int) -> None:
-        """Tell the planner of the starts that a new end state has been given."""
+        """Let the planner learn the starts of episodes that the belief has put into a new end state."""
         episodes = self.belief.episodes
         if episodes.again and episodes.ends[end]:
             for start in np.repeat(np.arange(len(episodes.starts)), episodes.starts).tolist():
-                seen = Transition(end, BEGIN_AGAIN, 0.0, start, False)
-                self.planner.learn(self.memory, self.belief, seen)
+                transition = Transition(end, BEGIN_AGAIN, 0.0, start, False)
+                self.planner.learn(self.memory, self.belief, transition)
 
     def _state(self, state: int) -> int:
         s = _checks.index(state, "state", self.belief.n_states)
@@ -202,7 +202,7 @@ _serial.known(Agent, take=lambda agent: dict(vars(agent)), make=lambda parts: _r
 
 
 def copy_memory(memory: Any) -> Any:
-    """An independent copy of a planner's memory (dataclasses and NamedTuples of arrays)."""
+    """Return an independent copy of a planner's memory (dataclasses and NamedTuples of arrays)."""
     return copy.deepcopy(memory)
 
 
@@ -310,7 +310,7 @@ class WorldInteraction(Interaction):
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """An agent's life in an environment, step by step. Runs are equal if the same was done; times do not count."""
+    """The steps of an agent in an environment. Runs are equal if their steps are; times do not count."""
 
     states: NDArray[np.int64]  # [T]: the state in which each action was taken
     actions: NDArray[np.int64]  # [T]
@@ -379,18 +379,18 @@ def simulate(
     progress: bool | Callable[[int], None] = False,
     callbacks: Iterable[Callback] = (),
 ) -> Run:
-    """Let an agent live in an environment.
+    """Let an agent act and learn in an environment.
 
     Parameters
     ----------
     agent
-        Who.
+        The agent.
     env
-        Where. It is reset; an episode that has ended or was cut off is followed by the next.
+        The environment. It is reset; an episode that has ended or was cut off is followed by the next.
     steps
         Number of steps T; by default the environment's horizon.
     seed
-        Of the environment's random stream (the agent has its own).
+        The seed of the environment's random stream, which is not the agent's.
     progress
         True for a progress bar on standard error, or a function called with the number of steps just done.
     callbacks
@@ -439,7 +439,7 @@ def _step_count_in_errors(steps_done: Callable[[], int]) -> Iterator[None]:
 
 
 class _Progress:
-    """A bar, a caller's function, or nothing."""
+    """A progress bar, a caller's function, or nothing; as a context manager it returns the function to call."""
 
     def __init__(self, progress: bool | Callable[[int], None], total: int) -> None:
         self.progress, self.total = progress, total

@@ -382,7 +382,7 @@ def test_a_slow_planner_never_freezes_the_page(visitor):
 @pytest.mark.slow
 def test_an_explained_decision_opens_without_a_server(chromium, tmp_path):
     path = tmp_path / "why.html"
-    explain.write(path, run_of("grid5", "dss-pi:n_steps=10", t=30), "dss-pi")
+    explain.write_explanation(path, run_of("grid5", "dss-pi:n_steps=10", t=30), "dss-pi")
     visitor = Watched(chromium, "")
     page = visitor.page()
     page.goto(path.as_uri())

@@ -1,4 +1,4 @@
-"""Where the states of a world lie on paper: plain geometry that every drawing of it starts from.
+"""Where the states of a world lie on paper: the plain geometry from which all its drawings are made.
 
 Coordinates are in cells (or node spacings), x to the right and y *down*, with the centres of a grid's cells
 on the whole numbers 0..width-1 and 0..height-1. States that share a place (the flags of a maze) differ in
@@ -90,17 +90,17 @@ class Layout:
     text: str = ""
 
     def layer(self, state: int) -> int:
-        """The layer of a state."""
+        """Return the layer of a state."""
         return 0 if self.layers is None else int(self.layers[state])
 
     def shown(self, state: int) -> NDArray[np.int64]:
-        """The states that a picture shows while the agent is in ``state``: those of its layer."""
+        """Return the states that a picture shows while the agent is in ``state``: those of its layer."""
         if self.layers is None:
             return np.arange(len(self.positions))
         return np.flatnonzero(self.layers == self.layers[state])
 
     def data(self, mdp: FiniteMDP, start: int) -> dict[str, Any]:
-        """Everything as lists, numbers and strings, ready for JSON."""
+        """Return everything as lists, numbers and strings, ready for JSON."""
         return {
             "kind": self.kind,
             "width": float(self.width),
@@ -123,7 +123,7 @@ class Layout:
         }
 
     def edges(self, mdp: FiniteMDP, sources: Sequence[int] | None = None) -> list[Edge]:
-        """The edges out of ``sources`` (all states, unless there are too many edges to be read: then none).
+        """Return the edges out of ``sources`` (all states, unless there are too many edges to be read: then none).
 
         An edge is straight unless another one runs the other way or a node lies between its ends; then it
         bends to its right by a quarter of its length, so that there and back do not cover each other.
@@ -132,17 +132,17 @@ class Layout:
             if mdp.n_states * mdp.n_actions > MAX_EDGES:
                 return []
             sources = range(mdp.n_states)
-        found: dict[tuple[int, int], list[float]] = {}
+        edges: dict[tuple[int, int], list[float]] = {}
         for s in sources:
             for a in range(mdp.n_actions):
                 for t, p in zip(*(part.tolist() for part in mdp.row(s, a))):
                     if p > 0:
-                        found.setdefault((s, t), [0.0] * mdp.n_actions)[a] = p
-        if len(found) > MAX_EDGES:
+                        edges.setdefault((s, t), [0.0] * mdp.n_actions)[a] = p
+        if len(edges) > MAX_EDGES:
             return []
         crowded = len(self.positions) > 64  # too many nodes to look for one between the ends of every edge
         return [
-            Edge(s, t, tuple(ps), self._bend(s, t, (t, s) in found, crowded)) for (s, t), ps in found.items()
+            Edge(s, t, tuple(ps), self._bend(s, t, (t, s) in edges, crowded)) for (s, t), ps in edges.items()
         ]
 
     def _bend(self, source: int, target: int, has_reverse: bool, crowded: bool) -> float:
@@ -153,7 +153,7 @@ class Layout:
         return 0.25 if has_reverse or (not crowded and self._blocked(source, target)) else 0.0
 
     def _blocked(self, source: int, target: int) -> bool:
-        """Whether some node lies on the straight line between two others."""
+        """Return whether some node lies on the straight line between two others."""
         p, q = self.positions[source], self.positions[target]
         chord = q - p
         along = (self.positions - p) @ chord / (chord @ chord)
@@ -172,7 +172,7 @@ def grid_layout(
     marks: Sequence[Mark] = (),
     layers: NDArray[np.int64] | None = None,
 ) -> Layout:
-    """A grid on which the actions are up, right, down, left; ``cells`` gives the place of every state."""
+    """Return a grid on which the actions are up, right, down, left; ``cells`` gives the place of every state."""
     return Layout(
         "grid",
         width,
@@ -192,7 +192,7 @@ def line_layout(n_states: int, *, bends: Mapping[tuple[int, int], float], text: 
 
 
 def circle_layout(n_states: int) -> Layout:
-    """Nodes around a circle that grows with their number; beyond 24, on a sunflower's spiral."""
+    """Return a layout of nodes around a circle that grows with their number; beyond 24, on a sunflower's spiral."""
     i = np.arange(n_states, dtype=np.float64)
     if n_states <= 24:
         radius = max(1.2, 0.2 * n_states) if n_states > 1 else 0.0

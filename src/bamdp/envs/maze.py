@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bamdp.envs._moves import ACTIONS, slippery
 from bamdp.envs.environment import Environment
+from bamdp.envs.grid import DIRECTIONS, slippery_moves
 from bamdp.envs.layout import Mark, grid_layout
 from bamdp.mdp import FiniteMDP
 
@@ -92,10 +92,10 @@ def maze() -> Environment:
     return Environment(
         "maze",
         FiniteMDP(
-            slippery(neighbours, _SLIP),
+            slippery_moves(neighbours, _SLIP),
             rewards,
             state_labels=[f"{cell}, {_holding(held)}" for cell in cells for held in range(8)],
-            action_labels=ACTIONS,
+            action_labels=DIRECTIONS,
         ),
         horizon=20_000,
         time_limit=1.5,

@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 
 from bamdp import _checks
-from bamdp.envs._moves import ACTIONS, slippery
 from bamdp.envs.environment import Environment
+from bamdp.envs.grid import DIRECTIONS, slippery_moves
 from bamdp.envs.layout import Layout, Mark, grid_layout
 from bamdp.mdp import FiniteMDP
 
@@ -144,7 +144,9 @@ def _model(door: str) -> FiniteMDP:
     rewards = np.zeros((17, 4))
     rewards[_GOAL] = 1.0
     labels = [str(cell) for cell in _cells()]
-    return FiniteMDP(slippery(neighbours, _SLIP), rewards, state_labels=labels, action_labels=ACTIONS)
+    return FiniteMDP(
+        slippery_moves(neighbours, _SLIP), rewards, state_labels=labels, action_labels=DIRECTIONS
+    )
 
 
 def _layout(door: str) -> Layout:

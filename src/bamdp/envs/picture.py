@@ -112,7 +112,7 @@ class WorldPaint:
     fills: Sequence[str] = ()  # colours
     angles: Sequence[float | None] = ()  # where the policy's arrow points, in degrees
     rims: Sequence[int] = ()  # the policy's action, on a graph
-    pays: Sequence[bool] = ()  # whether a node's reward is the largest, on a graph
+    pays: Sequence[bool] = ()  # whether a state's reward is the largest, on a graph
     agent: Point | None = None
     agent_label: str = ""
     heading: float | None = None  # where the agent's own arrow points, in degrees
@@ -412,7 +412,66 @@ def _draw_arms(
     )
 
 
-# --- images ---------------------------------------------------------------------------------------------------
+# --- what is seen ---------------------------------------------------------------------------------------------
+
+
+def paint_states(
+    world: Mapping[str, Any],
+    state: int,
+    values: Sequence[float | None] | NDArray[np.float64] | None = None,
+    policy: Sequence[int] | NDArray[np.int64] | None = None,
+) -> WorldPaint:
+    """Return what is seen of a grid or a graph: the agent, values as colours, a policy as arrows or rims.
+
+    Parameters
+    ----------
+    world
+        As in `draw_world`.
+    state
+        Where the agent is; of states that share a place, those with its flags are shown.
+    values, policy
+        A number and an action for each state.
+    """
+    centres, place = world_places(world)
+    layer, moves = world["layers"][state], world["moves"]
+    state_at = {place[s]: s for s in shown_states(world, state)}
+    states = [state_at.get(i) for i in range(len(centres))]
+    fills: list[str] = []
+    angles: list[float | None] = []
+    rims: list[int] = []
+    if values is not None:
+        low, high = value_range(world, state, values)
+        span = high - low or 1.0
+        shown = [low if s is None else values[s] for s in states]
+        fills = [shade("value", 0.0 if value is None else (value - low) / span) for value in shown]
+    if policy is not None and moves:
+        solid = {(m["x"], m["y"]) for m in world["marks"] if m["kind"] in ("goal", "door_closed")}
+        positions = [None if s is None else tuple(world["positions"][s]) for s in states]
+        angles = [
+            None if s is None or position in solid else move_angle(moves[policy[s]])
+            for s, position in zip(states, positions)
+        ]
+    elif policy is not None:
+        rims = [0 if s is None else int(policy[s]) for s in states]
+    return WorldPaint(fills, angles, rims, agent=centres[place[state]], held=layer)
+
+
+def shown_states(world: Mapping[str, Any], state: int) -> list[int]:
+    """Return the states that are drawn while the agent is in ``state``: those with the same flags."""
+    return [s for s, layer in enumerate(world["layers"]) if layer == world["layers"][state]]
+
+
+def value_range(
+    world: Mapping[str, Any], state: int, values: Sequence[float | None] | NDArray[np.float64]
+) -> tuple[float, float]:
+    """Return the lowest and the highest value among the states that are drawn."""
+    shown = [value for s in shown_states(world, state) if (value := values[s]) is not None]
+    return min(shown), max(shown)
+
+
+def move_angle(move: Sequence[float]) -> float:
+    """Return the direction of a move (dx, dy) in degrees."""
+    return math.degrees(math.atan2(move[1], move[0]))
 
 
 def world_image(
@@ -421,24 +480,28 @@ def world_image(
     """Return the picture of an environment as it is now as an image; see `Environment.render`."""
     from bamdp.envs.raster import rasterize  # Pillow is needed for images only
 
+    rewards = env.mdp.expected_rewards
     world = {
         **env.layout(),
         "name": env.name,
         "n_actions": env.n_actions,
         "terminal": np.flatnonzero(env.mdp.terminal).tolist(),
-        "arms": env.mdp.expected_rewards[0].tolist(),
+        "arms": rewards[0].tolist(),
     }
-    if layout.kind == "graph":
-        world["edges"] = _image_edges(env, layout, policy, world["edges"])
-    centres, place = world_places(world)
     if layout.kind == "arms":
-        paint = WorldPaint(
-            agent=centres[0 if env.last_action is None else env.last_action + 1],
-            arm_heights=world["arms"],
-            best_arm=None if policy is None else int(policy[0]),
-        )
+        pulled = 0 if env.last_action is None else env.last_action + 1
+        best_arm = None if policy is None else int(policy[0])
+        centres, _ = world_places(world)
+        paint = WorldPaint(agent=centres[pulled], arm_heights=world["arms"], best_arm=best_arm)
     else:
-        paint = _paint(env, layout, centres, place, policy, values)
+        paint = paint_states(world, env.state, values, policy)
+        if layout.kind == "graph":
+            world["edges"] = _image_edges(env, layout, policy, world["edges"])
+            label = node_label(env.state_label(env.state), env.state)
+            pays = (rewards.max(axis=1) >= rewards.max() - 1e-12).tolist()
+            paint = replace(paint, agent_label=label, pays=pays)
+        elif policy is not None:
+            paint = replace(paint, heading=move_angle(layout.moves[policy[env.state]]))
     return rasterize(draw_world(world, paint).figure, WORLD_STYLES)
 
 
@@ -456,43 +519,3 @@ def _image_edges(
         else edge
         for edge in edges
     ]
-
-
-def _paint(
-    env: Environment,
-    layout: Layout,
-    centres: Sequence[Point],
-    place: Sequence[int],
-    policy: NDArray[np.int64] | None,
-    values: NDArray[np.float64] | None,
-) -> WorldPaint:
-    """Return what is seen of an environment with states: the agent, values as colours, a policy as arrows or rims."""
-    shown = layout.shown(env.state)
-    state_at = {place[s]: s for s in shown.tolist()}
-    states = [state_at.get(i) for i in range(len(centres))]
-    is_grid = layout.kind == "grid"
-    paint = WorldPaint(agent=centres[place[env.state]], held=layout.layer(env.state))
-    if not is_grid:
-        rewards = env.mdp.expected_rewards
-        best = rewards.max(axis=1) >= rewards.max() - 1e-12
-        label = node_label(env.state_label(env.state), env.state)
-        paint = replace(paint, agent_label=label, pays=[s is not None and bool(best[s]) for s in states])
-    if values is not None:
-        low, high = values[shown].min(), values[shown].max()
-        span = high - low or 1.0
-        fills = [shade("value", 0.0 if s is None else (values[s] - low) / span) for s in states]
-        paint = replace(paint, fills=fills)
-    if policy is not None and is_grid:
-        solid = {(mark.x, mark.y) for mark in layout.marks if mark.kind in ("goal", "door_closed")}
-        angles = [
-            None if s is None or tuple(layout.positions[s]) in solid else _angle(layout.moves[policy[s]])
-            for s in states
-        ]
-        paint = replace(paint, angles=angles, heading=_angle(layout.moves[policy[env.state]]))
-    elif policy is not None:
-        paint = replace(paint, rims=[0 if s is None else int(policy[s]) for s in states])
-    return paint
-
-
-def _angle(move: Point) -> float:
-    return math.degrees(math.atan2(move[1], move[0]))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import bamdp
 from bamdp.envs import drawing
 from bamdp.envs.drawing import Element, Markup, Point, action_class, element, figure, group, shade, text
-from bamdp.envs.picture import WorldPaint, draw_world, world_css, world_places
+from bamdp.envs.picture import WorldPaint, draw_world, paint_states, value_range, world_css, world_places
 from bamdp.registry import describe_planner, describe_prior, make_planner
 from bamdp.studio.contrast import draw_contrast
 from bamdp.studio.playback import Playback
@@ -115,7 +116,7 @@ def as_svg(run: Playback, planner: str) -> str:
     ]
     under = top + high * scale
     if world["kind"] != "arms":
-        parts.append(_legend(_value_range(run, frame, world), 28, under + 14))
+        parts.append(_legend(value_range(world, run.state, frame["value"]), 28, under + 14))
         under += 28
     table, bottom = _table(why["candidates"], 28, under + 30)
     parts.append(table)
@@ -154,33 +155,8 @@ def _paint(run: Playback, frame: dict[str, Any], world: dict[str, Any], decision
     if world["kind"] == "arms":
         last = 0 if frame["last"] is None else frame["last"]["action"] + 1
         return WorldPaint(agent=centres[last], arm_heights=[row["reward"] for row in frame["expects"]])
-    layer = world["layers"][run.state]
-    state_at = {place[s]: s for s, other in enumerate(world["layers"]) if other == layer}
-    states = [state_at.get(i) for i in range(len(centres))]
-    low, high = _value_range(run, frame, world)
-    span = high - low or 1.0
-    fills = [shade("value", 0.0 if s is None else (frame["value"][s] - low) / span) for s in states]
-    moves = world["moves"]
-    angles = [
-        None if s is None or not moves else math.degrees(math.atan2(*reversed(moves[frame["policy"][s]])))
-        for s in states
-    ]
-    rims = [0 if s is None else frame["policy"][s] for s in states]
-    return WorldPaint(
-        fills,
-        angles,
-        rims,
-        agent=centres[place[run.state]],
-        held=layer,
-        rollouts=_rollouts(decision, [centres[i] for i in place], world["kind"]),
-    )
-
-
-def _value_range(run: Playback, frame: dict[str, Any], world: dict[str, Any]) -> tuple[float, float]:
-    """Return the lowest and the highest believed value among the states that are drawn."""
-    layer = world["layers"][run.state]
-    drawn = [v for v, other in zip(frame["value"], world["layers"]) if other == layer and v is not None]
-    return min(drawn), max(drawn)
+    rollouts = _rollouts(decision, [centres[i] for i in place], world["kind"])
+    return replace(paint_states(world, run.state, frame["value"], frame["policy"]), rollouts=rollouts)
 
 
 def _legend(ends: tuple[float, float], left: float, top: float) -> Element:
@@ -188,10 +164,11 @@ def _legend(ends: tuple[float, float], left: float, top: float) -> Element:
     first, last = f"believed value {_short(ends[0])}", _short(ends[1])
     start, steps, wide = left + 7.0 * len(first), 24, 5.0
     parts = [
-        element("rect", x=start + i * wide, y=top - 9, width=wide + 0.5, height=10,
-                    fill=shade("value", i / (steps - 1)))
+        element(
+            "rect", x=start + i * wide, y=top - 9, width=wide + 0.5, height=10, fill=shade("value", i / 23)
+        )
         for i in range(steps)
-    ]  # fmt: skip
+    ]
     parts.append(text(left, top, first, class_="facts"))
     parts.append(text(start + steps * wide + 8, top, last, class_="facts"))
     return group(*parts, class_="legend")
