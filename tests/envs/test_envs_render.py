@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bamdp.envs import drawing, from_mdp, list_envs, make_env
-from bamdp.envs.drawing import Path, Placement, element, figure, group, shape, text
+from bamdp.envs.drawing import Path, Placement, element, figure, group, shape, text_element
 from bamdp.envs.raster import rasterize
 from bamdp.mdp import FiniteMDP
 
@@ -22,7 +22,7 @@ WORLDS = [info.name for info in list_envs()] + [
 
 def coral(image):
     """Where the agent's colour is, as (x, y) of the middle, and how many pixels."""
-    close = np.abs(image.astype(int) - np.array(drawing.rgb(drawing.LIGHT["agent"]))).max(axis=2) < 12
+    close = np.abs(image.astype(int) - np.array(drawing.rgb(drawing.LIGHT_COLOURS["agent"]))).max(axis=2) < 12
     ys, xs = np.nonzero(close)
     return (float(xs.mean()), float(ys.mean()), len(xs)) if len(xs) else (0.0, 0.0, 0)
 
@@ -73,10 +73,13 @@ def test_values_colour_the_cells_and_flags_fade_when_held():
     env = make_env("maze")
     env.reset(seed=0)
     plain = env.render("rgb")
-    amber = np.abs(plain.astype(int) - np.array(drawing.rgb(drawing.LIGHT["flag"]))).max(axis=2) < 10
+    amber = np.abs(plain.astype(int) - np.array(drawing.rgb(drawing.LIGHT_COLOURS["flag"]))).max(axis=2) < 10
     env.state = 7  # the same cell with all flags
     held = (
-        np.abs(env.render("rgb").astype(int) - np.array(drawing.rgb(drawing.LIGHT["flag"]))).max(axis=2) < 10
+        np.abs(env.render("rgb").astype(int) - np.array(drawing.rgb(drawing.LIGHT_COLOURS["flag"]))).max(
+            axis=2
+        )
+        < 10
     )
     rows = slice(plain.shape[0] // 2, None)  # away from the agent, who carries them
     assert amber[rows].sum() > 100
@@ -202,7 +205,7 @@ STYLES = {
 def area(*parts):
     """The area that is painted black, in units of the drawing; an image has two pixels to a unit at most."""
     image = rasterize(figure((100.0, 80.0), *parts), STYLES)
-    paper = np.array(drawing.rgb(drawing.LIGHT["paper"]), float)
+    paper = np.array(drawing.rgb(drawing.LIGHT_COLOURS["paper"]), float)
     return float((1.0 - image.astype(float) / paper)[:, :, 0].sum() / 4)
 
 
@@ -244,7 +247,7 @@ def test_shapes_cover_the_area_that_they_should(part, expected):
 
 
 def test_texts_are_painted_and_later_shapes_lie_over_earlier_ones():
-    words = text(50.0, 40.0, "-1.5?", class_="full")
+    words = text_element(50.0, 40.0, "-1.5?", class_="full")
     assert 20 < area(words) < 200
     white = element("rect", x=0.0, y=0.0, width=100.0, height=80.0, style="fill:#f6f4ee")
     assert area(words, white) == pytest.approx(0.0, abs=1.0)
@@ -252,7 +255,9 @@ def test_texts_are_painted_and_later_shapes_lie_over_earlier_ones():
 
 def test_a_drawing_is_written_as_svg_with_everything_escaped():
     words = '<b> & "c"'
-    drawn = str(figure((10.0, 20.5), text(1.0, 2.25, words, class_="x", data_node=3, dy=None), label=words))
+    drawn = str(
+        figure((10.0, 20.5), text_element(1.0, 2.25, words, class_="x", data_node=3, dy=None), label=words)
+    )
     root = ET.fromstring(drawn)
     assert root.get("viewBox") == "0 0 10 20.5"
     assert root.get("aria-label") == words

@@ -102,7 +102,7 @@ def test_both_themes_have_all_colours_and_text_can_be_read():
         high, low = sorted((light(a), light(b)), reverse=True)
         return (high + 0.05) / (low + 0.05)
 
-    assert drawing.LIGHT.keys() == drawing.DARK.keys()
+    assert drawing.LIGHT_COLOURS.keys() == drawing.DARK_COLOURS.keys()
     for theme in drawing.THEMES:
         for back in ("card", "paper", "sunken"):
             assert contrast(theme["ink"], theme[back]) > 7

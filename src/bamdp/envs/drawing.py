@@ -21,7 +21,7 @@ Point = tuple[float, float]
 
 N_ACTION_COLOURS = 6  # further actions begin again
 
-LIGHT = {
+LIGHT_COLOURS = {
     "paper": "#f6f4ee",
     "card": "#ffffff",
     "sunken": "#f1eee6",
@@ -45,7 +45,7 @@ LIGHT = {
     "a4": "#be556e",
     "a5": "#7a7a36",
 }
-DARK = {
+DARK_COLOURS = {
     "paper": "#12161d",
     "card": "#1a202a",
     "sunken": "#141922",
@@ -83,7 +83,7 @@ RAMPS = {
         ("#1f2530", "#432f3c", "#6d4152", "#a25c70", "#e294a2"),
     ),
 }
-THEMES = (LIGHT, DARK)
+THEMES = (LIGHT_COLOURS, DARK_COLOURS)
 for _name, _ramps in RAMPS.items():
     for _theme, _stops in zip(THEMES, _ramps):
         _theme.update({f"{_name}-{i}": stop for i, stop in enumerate(_stops)})
@@ -101,7 +101,7 @@ def palette_css() -> str:
 
 def with_colours(style_sheet: str) -> str:
     """Return a style sheet with the light colours in place of variables, for programs that know no variables."""
-    return re.sub(r"var\(--([a-z0-9-]+)\)", lambda match: LIGHT[match[1]], style_sheet)
+    return re.sub(r"var\(--([a-z0-9-]+)\)", lambda match: LIGHT_COLOURS[match[1]], style_sheet)
 
 
 def action_class(action: int) -> str:
@@ -201,7 +201,7 @@ def _attribute_name(keyword: str) -> str:
     return keyword.rstrip("_").replace("_", "-")
 
 
-def text(x: float, y: float, words: str, **attributes: Any) -> Element:
+def text_element(x: float, y: float, words: str, **attributes: Any) -> Element:
     """Make an element with words at a place."""
     return element("text", words, x=x, y=y, **attributes)
 

@@ -27,7 +27,7 @@ from bamdp.mdp.files import check_start
 _BLOCK = 512  # uniforms are drawn this many at a time; the stream does not depend on it
 
 StepResult = tuple[int, float, bool]  # next state, reward, whether the episode has ended
-Row = tuple[list[float], list[StepResult]]
+OutcomeRow = tuple[list[float], list[StepResult]]
 
 
 class World(Protocol):
@@ -159,7 +159,7 @@ class Environment:
         self.n_states, self.n_actions = mdp.n_states, mdp.n_actions
         self._layout = circle_layout(mdp.n_states) if layout is None else layout
         self._ends = np.asarray(mdp.terminal, bool)
-        self._rows: dict[int, Row] = {}
+        self._rows: dict[int, OutcomeRow] = {}
 
     @property
     def rewards(self) -> NDArray[np.float64]:
@@ -255,7 +255,7 @@ class Environment:
         self._uniforms = self._rng.random(_BLOCK)[::-1].tolist()
         return self._uniforms.pop()
 
-    def _open_row(self, action: int) -> Row:
+    def _open_row(self, action: int) -> OutcomeRow:
         """Make the lists of a row at its first visit: inner steps of the cumulative distribution, and outcomes."""
         if self.terminated:
             raise RuntimeError(

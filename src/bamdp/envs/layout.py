@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,11 @@ from numpy.typing import NDArray
 from bamdp.envs.drawing import Point
 from bamdp.mdp import FiniteMDP
 
-UP, RIGHT, DOWN, LEFT = (0, -1), (1, 0), (0, 1), (-1, 0)
+if TYPE_CHECKING:
+    from scipy import sparse
+
+DIRECTIONS = ("up", "right", "down", "left")  # the actions of a grid, and where each aims
+GRID_MOVES = ((0, -1), (1, 0), (0, 1), (-1, 0))
 MAX_EDGES = 20_000  # more edges than this are not listed: no drawing of them can be read
 
 
@@ -178,11 +182,47 @@ def grid_layout(
         width,
         height,
         np.asarray(cells, float).reshape(-1, 2),
-        moves=(UP, RIGHT, DOWN, LEFT),
+        moves=GRID_MOVES,
         walls=tuple(walls),
         marks=tuple(marks),
         layers=layers,
     )
+
+
+def slippery_moves(neighbours: NDArray[np.int64], slip: float) -> list[sparse.csr_matrix]:
+    """Return the transition matrices of the actions up, right, down and left, whose moves may slip to either side.
+
+    Parameters
+    ----------
+    neighbours : array [S, 4]
+        The state that lies up, right, down and left of each state (itself, where the way is blocked).
+    slip : float
+        The probability of going to a side instead: half of it to each of the two neighbouring directions.
+
+    Returns
+    -------
+    list of 4 sparse matrices [S, S]
+
+    Examples
+    --------
+    >>> two = np.array([[0, 1, 0, 0], [1, 1, 1, 0]])  # two cells, side by side
+    >>> slippery_moves(two, 0.2)[1].toarray()
+    array([[0.2, 0.8],
+           [0. , 1. ]])
+    """
+    from scipy import sparse  # slow to import
+
+    n_states = len(neighbours)
+    source = np.tile(np.arange(n_states), 3)
+    chance = np.repeat([1.0 - slip, slip / 2, slip / 2], n_states)
+    matrices = []
+    for a in range(4):
+        target = neighbours[:, [a, (a + 1) % 4, (a - 1) % 4]].T.ravel()
+        matrix = sparse.csr_matrix((chance, (source, target)), shape=(n_states, n_states))
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        matrices.append(matrix)
+    return matrices
 
 
 def line_layout(n_states: int, *, bends: Mapping[tuple[int, int], float], text: str) -> Layout:

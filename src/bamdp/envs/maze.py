@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bamdp.envs.environment import Environment
-from bamdp.envs.grid import DIRECTIONS, slippery_moves
-from bamdp.envs.layout import Mark, grid_layout
+from bamdp.envs.layout import DIRECTIONS, GRID_MOVES, Mark, grid_layout, slippery_moves
 from bamdp.mdp import FiniteMDP
 
 _MAP = """\
@@ -82,7 +81,7 @@ def maze() -> Environment:
     number = {cell: i for i, cell in enumerate(cells)}
     neighbours = np.zeros((len(cells) * 8, 4), np.int64)  # zeros: from the goal to the start without flags
     for cell in (c for c in cells if c != goal):
-        for direction, (dx, dy) in enumerate(((0, -1), (1, 0), (0, 1), (-1, 0))):
+        for direction, (dx, dy) in enumerate(GRID_MOVES):
             ahead = (cell[0] + dx, cell[1] + dy)
             ahead = ahead if ahead in number else cell
             held = np.arange(8)

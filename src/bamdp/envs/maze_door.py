@@ -8,8 +8,7 @@ import numpy as np
 
 from bamdp import _checks
 from bamdp.envs.environment import Environment
-from bamdp.envs.grid import DIRECTIONS, slippery_moves
-from bamdp.envs.layout import Layout, Mark, grid_layout
+from bamdp.envs.layout import DIRECTIONS, GRID_MOVES, Layout, Mark, grid_layout, slippery_moves
 from bamdp.mdp import FiniteMDP
 
 _MAP = np.array(
@@ -135,7 +134,7 @@ def _model(door: str) -> FiniteMDP:
     height, width = _MAP.shape
     neighbours = np.zeros((17, 4), np.int64)  # zeros: from the goal to the start
     for (y, x), s in np.ndenumerate(_MAP):
-        for direction, (dx, dy) in enumerate(((0, -1), (1, 0), (0, 1), (-1, 0))):
+        for direction, (dx, dy) in enumerate(GRID_MOVES):
             inside = 0 <= x + dx < width and 0 <= y + dy < height
             ahead = _MAP[y + dy, x + dx] if inside else -1
             blocked = ahead < 0 or (ahead == _DOOR and door == "closed")

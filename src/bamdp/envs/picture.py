@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamdp.envs.drawing import (
-    LIGHT,
+    LIGHT_COLOURS,
     N_ACTION_COLOURS,
     Element,
     Path,
@@ -29,7 +29,7 @@ from bamdp.envs.drawing import (
     is_dark,
     shade,
     shape,
-    text,
+    text_element,
 )
 from bamdp.envs.layout import Layout
 
@@ -87,7 +87,9 @@ def world_css() -> str:
     """Return the style sheet of the picture."""
     rules = []
     for selector, style in WORLD_STYLES.items():
-        pairs = (f"{key}:{f'var(--{value})' if value in LIGHT else value};" for key, value in style.items())
+        pairs = (
+            f"{key}:{f'var(--{value})' if value in LIGHT_COLOURS else value};" for key, value in style.items()
+        )
         rules.append(f".world {selector}{{{''.join(pairs)}}}\n")
     return "".join(rules)
 
@@ -170,7 +172,11 @@ def _moving_parts(paint: WorldPaint, radius: float) -> list[Element]:
         group(*_flag(0.5), transform=Placement(radius * (i - (n_flags - 1) / 2), -radius))
         for i in range(n_flags)
     ]
-    label = [text(0.0, 0.0, paint.agent_label, class_="name light", dy="0.35em")] if paint.agent_label else []
+    label = (
+        [text_element(0.0, 0.0, paint.agent_label, class_="name light", dy="0.35em")]
+        if paint.agent_label
+        else []
+    )
     agent = group(
         element("circle", class_="shadow", cy=0.14 * radius, r=1.18 * radius),
         element("circle", class_="rim", r=1.14 * radius),
@@ -288,7 +294,7 @@ def _draw_graph(
         fill = _at(paint.fills, i)
         name = node_label(world["state_labels"][state], state)
         class_ = "name light" if fill and is_dark(fill) else "name"
-        nodes.append(text(x, y, name, class_=class_, data_place=i, dy="0.35em"))
+        nodes.append(text_element(x, y, name, class_=class_, data_place=i, dy="0.35em"))
     *under, agent = _moving_parts(paint, 0.2 * CELL_SIZE)
     return figure(
         (float(high[0] - low[0]), float(high[1] - low[1])),
@@ -391,8 +397,8 @@ def _draw_arms(
                 **column,
             ),
             shape([(x - 30, tick), (x + 30, tick)], closed=False, class_="truth"),
-            text(x, CELL_SIZE + ARM_HEIGHT + 26, world["action_labels"][a], class_="name"),
-            text(
+            text_element(x, CELL_SIZE + ARM_HEIGHT + 26, world["action_labels"][a], class_="name"),
+            text_element(
                 x,
                 CELL_SIZE - 10,
                 "" if believed is None else f"{believed:.2f}",
@@ -440,7 +446,7 @@ def paint_states(
     angles: list[float | None] = []
     rims: list[int] = []
     if values is not None:
-        low, high = value_range(world, state, values)
+        low, high = shown_value_range(world, state, values)
         span = high - low or 1.0
         shown = [low if s is None else values[s] for s in states]
         fills = [shade("value", 0.0 if value is None else (value - low) / span) for value in shown]
@@ -461,7 +467,7 @@ def shown_states(world: Mapping[str, Any], state: int) -> list[int]:
     return [s for s, layer in enumerate(world["layers"]) if layer == world["layers"][state]]
 
 
-def value_range(
+def shown_value_range(
     world: Mapping[str, Any], state: int, values: Sequence[float | None] | NDArray[np.float64]
 ) -> tuple[float, float]:
     """Return the lowest and the highest value among the states that are drawn."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from bamdp.envs.drawing import LIGHT, Element, Path, Placement, Point, rgb
+from bamdp.envs.drawing import LIGHT_COLOURS, Element, Path, Placement, Point, rgb
 
 IMAGE_SIZE = 720  # pixels of the longer side of a drawing, at most
 IMAGE_MARGIN = 8  # pixels
@@ -39,7 +39,7 @@ def rasterize(drawing: Element, styles: Styles) -> NDArray[np.uint8]:
     left, top, width, height = map(float, drawing.attributes["viewBox"].split())
     scale = min(IMAGE_SIZE / max(width, height), MAX_SCALE)
     size = math.ceil(width * scale) + 2 * IMAGE_MARGIN, math.ceil(height * scale) + 2 * IMAGE_MARGIN
-    image = Image.new("RGB", size, LIGHT["paper"])
+    image = Image.new("RGB", size, LIGHT_COLOURS["paper"])
     painter = _Painter(image, scale, styles)
     origin = IMAGE_MARGIN / scale - left, IMAGE_MARGIN / scale - top
     for part in drawing.inside:
@@ -167,7 +167,7 @@ def _font(size: int) -> Any:
 
 
 def _colour(value: Any) -> tuple[int, int, int] | None:
-    return None if value in (None, "none") else rgb(LIGHT.get(value, value))
+    return None if value in (None, "none") else rgb(LIGHT_COLOURS.get(value, value))
 
 
 def _inline_style(text: str | None) -> dict[str, str]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from bamdp.beliefs import verbs
 from bamdp.beliefs.base import Belief
-from bamdp.envs.drawing import Element, element, figure, group, shape, text
+from bamdp.envs.drawing import Element, element, figure, group, shape, text_element
 from bamdp.planners import DSS
 from bamdp.planners.base import Planner
 from bamdp.planners.tree import HYPER_STATE, ROOT, Tree
@@ -109,14 +109,14 @@ def draw_contrast(counts: TreeContrast, tree: Tree) -> Element:
     top, bottom = 24.0, PANEL_HEIGHT + 62.0
     axis = bottom + PANEL_HEIGHT + 10
     ticks = [0.0, most] if most < 4 else [0.0, round(most / 2), most]
-    ruler = [text(x(t), axis + 14, "now" if t == 0 else f"{t:g}", class_="tick") for t in ticks]
+    ruler = [text_element(x(t), axis + 14, "now" if t == 0 else f"{t:g}", class_="tick") for t in ticks]
     ruler.append(element("path", class_="grid", d=f"M{x(0):.1f} {axis}H{x(most):.1f}"))
-    ruler.append(text(CONTRAST_WIDTH / 2, axis + 28, "steps ahead", class_="tick unit"))
+    ruler.append(text_element(CONTRAST_WIDTH / 2, axis + 28, "steps ahead", class_="tick unit"))
     return figure(
         (CONTRAST_WIDTH, axis + 36),
-        text(PANEL_LEFT, 14, "full tree", class_="title"),
+        text_element(PANEL_LEFT, 14, "full tree", class_="title"),
         group(*_draw_full_tree(counts, x, top), class_="full"),
-        text(PANEL_LEFT, bottom - 10, "this decision's tree", class_="title"),
+        text_element(PANEL_LEFT, bottom - 10, "this decision's tree", class_="title"),
         group(*_draw_own_tree(tree, x, bottom), class_="own"),
         *ruler,
         label=counts.words(),

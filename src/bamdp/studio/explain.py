@@ -15,8 +15,25 @@ from typing import Any
 
 import bamdp
 from bamdp.envs import drawing
-from bamdp.envs.drawing import Element, Markup, Point, action_class, element, figure, group, shade, text
-from bamdp.envs.picture import WorldPaint, draw_world, paint_states, value_range, world_css, world_places
+from bamdp.envs.drawing import (
+    Element,
+    Markup,
+    Point,
+    action_class,
+    element,
+    figure,
+    group,
+    shade,
+    text_element,
+)
+from bamdp.envs.picture import (
+    WorldPaint,
+    draw_world,
+    paint_states,
+    shown_value_range,
+    world_css,
+    world_places,
+)
 from bamdp.registry import describe_planner, describe_prior, make_planner
 from bamdp.studio.contrast import draw_contrast
 from bamdp.studio.playback import Playback
@@ -109,14 +126,14 @@ def as_svg(run: Playback, planner: str) -> str:
     top = 96.0
     parts = [
         element("rect", class_="back", x=0, y=0, width=PICTURE_WIDTH, height="100%"),
-        text(28, 38, f"Why {run.env.action_label(decision.plan.action)}?", class_="headline"),
-        text(28, 62, why["sentence"], class_="said"),
-        text(28, 82, run_facts(run, planner), class_="facts"),
+        text_element(28, 38, f"Why {run.env.action_label(decision.plan.action)}?", class_="headline"),
+        text_element(28, 62, why["sentence"], class_="said"),
+        text_element(28, 82, run_facts(run, planner), class_="facts"),
         scene.placed(28, top, wide * scale, high * scale),
     ]
     under = top + high * scale
     if world["kind"] != "arms":
-        parts.append(_legend(value_range(world, run.state, frame["value"]), 28, under + 14))
+        parts.append(_legend(shown_value_range(world, run.state, frame["value"]), 28, under + 14))
         under += 28
     table, bottom = _table(why["candidates"], 28, under + 30)
     parts.append(table)
@@ -130,7 +147,7 @@ def as_svg(run: Playback, planner: str) -> str:
         if shown < every:
             tall += 14
             words = f"{shown:,} of {every:,} nodes are drawn, the weightiest first."
-            parts.append(text(left, top + tall, words, class_="facts"))
+            parts.append(text_element(left, top + tall, words, class_="facts"))
         if (counts := decision.contrast()) is not None and decision.plan.tree is not None:
             panel = draw_contrast(counts, decision.plan.tree)
             parts.append(panel.placed(left, top + tall + 16, *panel.size))
@@ -169,8 +186,8 @@ def _legend(ends: tuple[float, float], left: float, top: float) -> Element:
         )
         for i in range(steps)
     ]
-    parts.append(text(left, top, first, class_="facts"))
-    parts.append(text(start + steps * wide + 8, top, last, class_="facts"))
+    parts.append(text_element(left, top, first, class_="facts"))
+    parts.append(text_element(start + steps * wide + 8, top, last, class_="facts"))
     return group(*parts, class_="legend")
 
 
@@ -199,17 +216,19 @@ def _rollouts(decision: Decision, centre: list[Point], kind: str) -> list[Elemen
 def _table(candidates: list[dict[str, Any]], left: float, top: float) -> tuple[Element, float]:
     """Draw the table of the candidates; return it and the y where it ends."""
     heads = (("choice", 0, "start"), ("value", 190, "end"), ("spread", 280, "end"), ("count", 360, "end"))
-    parts = [text(left + x, top, name, class_="head", text_anchor=anchor) for name, x, anchor in heads]
+    parts = [
+        text_element(left + x, top, name, class_="head", text_anchor=anchor) for name, x, anchor in heads
+    ]
     y = top
     for row in candidates[:20]:
         y += 22
         strong = "row chosen" if row["chosen"] else "row"
         box = {"x": left, "y": y - 11, "width": 12, "height": 12, "rx": 3}
         parts.append(element("rect", class_=f"fill {action_class(row['action'])}", **box))
-        parts.append(text(left + 20, y, row["label"], class_=strong, text_anchor="start"))
+        parts.append(text_element(left + 20, y, row["label"], class_=strong, text_anchor="start"))
         cells = (_short(row["value"]), _short(row["spread"]), str(row["count"] or "–"))
         parts += [
-            text(left + x, y, cell, class_=strong, text_anchor="end")
+            text_element(left + x, y, cell, class_=strong, text_anchor="end")
             for cell, (_, x, _) in zip(cells, heads[1:])
         ]
     return group(*parts, class_="table"), y + 10

@@ -24,7 +24,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bamdp.envs.drawing import Element, Point, action_class, element, figure, format_attribute, group, text
+from bamdp.envs.drawing import (
+    Element,
+    Point,
+    action_class,
+    element,
+    figure,
+    format_attribute,
+    group,
+    text_element,
+)
 from bamdp.planners.tree import CHOICE, HYPER_STATE, ROOT, Tree
 
 # what is drawn
@@ -237,8 +246,8 @@ def _ruler(axes: TreeAxes, height: float) -> Element:
     for t in ticks:
         x = axes.x(t)
         parts.append(element("path", class_="grid", d=f"M{x:.1f} {TREE_TOP - 8}V{height - 8:.1f}"))
-        parts.append(text(x, TREE_TOP - 14, "now" if t == 0 else f"{t:g}", class_="tick"))
-    parts.append(text(axes.x(0) - 12, TREE_TOP - 28, "steps ahead", class_="tick unit"))
+        parts.append(text_element(x, TREE_TOP - 14, "now" if t == 0 else f"{t:g}", class_="tick"))
+    parts.append(text_element(axes.x(0) - 12, TREE_TOP - 28, "steps ahead", class_="tick unit"))
     return group(*parts, class_="ruler")
 
 
@@ -302,13 +311,15 @@ def _node(tree: Tree, shown: PlacedNode, axes: TreeAxes, action_labels: Sequence
         if tree.parent[node] == ROOT:
             parts.append(_choice_label(tree, node, x, y, side, action_labels))
         elif shown.hidden and not shown.open:
-            parts.append(text(x + side + 4, y, f"+{shown.hidden}", class_="more", dy="0.35em"))
+            parts.append(text_element(x + side + 4, y, f"+{shown.hidden}", class_="more", dy="0.35em"))
         colour = f" {action_class(int(tree.action[node]))}"
     else:
         radius = 8.0 if node == ROOT else max(2.4, 4.6 * small)
         parts.append(element("circle", class_="mark", cx=x, cy=y, r=radius))
         if not shown.open and node != ROOT and axes.row >= 9 and math.isfinite(tree.value[node]):
-            parts.append(text(x + radius + 4, y, _leaf_label(tree, node, shown), class_="leaf", dy="0.35em"))
+            parts.append(
+                text_element(x + radius + 4, y, _leaf_label(tree, node, shown), class_="leaf", dy="0.35em")
+            )
         colour = " root" if node == ROOT else f" v{_fifth(tree.value[node], axes)}"
     kind = "choice" if tree.kind[node] == CHOICE else "hyper"
     return group(*parts, class_=f"node {kind}{colour}{strong}", data_node=node, tabindex=0)
@@ -318,7 +329,7 @@ def _choice_label(
     tree: Tree, node: int, x: float, y: float, side: float, action_labels: Sequence[str]
 ) -> Element:
     name = action_labels[int(tree.action[node])]
-    return text(x, y - side - 4, f"{name} {_short(tree.value[node])}", class_="label")
+    return text_element(x, y - side - 4, f"{name} {_short(tree.value[node])}", class_="label")
 
 
 def _leaf_label(tree: Tree, node: int, shown: PlacedNode) -> str:
@@ -338,12 +349,14 @@ def _strip(
     tree: Tree, choices: list[PlacedNode], axes: TreeAxes, returns: Mapping[int, Sequence[float]]
 ) -> Element:
     """Draw the returns of the choices at the root, each at the height of its choice."""
-    parts = [text(TREE_WIDTH - STRIP_WIDTH / 2, TREE_TOP - 24, "returns, discounted", class_="tick unit")]
+    parts = [
+        text_element(TREE_WIDTH - STRIP_WIDTH / 2, TREE_TOP - 24, "returns, discounted", class_="tick unit")
+    ]
     bottom = TREE_TOP + max(choice.y for choice in choices) * axes.row + 16
     for value in _round_ticks(axes.low, axes.high, 5):
         x = axes.strip(value)
         parts.append(element("path", class_="grid", d=f"M{x:.1f} {TREE_TOP - 4}V{bottom:.1f}"))
-        parts.append(text(x, TREE_TOP - 9, f"{value:g}", class_="tick"))
+        parts.append(text_element(x, TREE_TOP - 9, f"{value:g}", class_="tick"))
     for choice in choices:
         parts.append(_sample_row(tree, choice.node, axes.at(choice)[1], axes, returns.get(choice.node, ())))
     return group(*parts, class_="strip")
