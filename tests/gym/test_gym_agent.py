@@ -24,7 +24,7 @@ def player(env, **options):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_of_observation_and_action_is_the_same_world(form):
-    """The corridor shown in another way: same numbers, same luck, the same run (actions apart)."""
+    """The corridor shown in another way: same numbers, same seed, the same run (actions apart)."""
     plain = player(Corridor()).play(steps=200, seed=0)
     other = player(Corridor(**FORMS[form])).play(steps=200, seed=0)
     if form != "actions":

@@ -163,7 +163,7 @@ def test_compare_two_agents(visitor):
     page.keyboard.press("Enter")
     at_step(page, 25)
     scores = page.locator(".score").all_text_contents()
-    assert scores[0] == scores[1]  # the same planner on the same luck
+    assert scores[0] == scores[1]  # the same planner under the same seed
     page.select_option("[name=versus]", "random")
     page.wait_for_selector("h2:has-text('random')")
     page.select_option("[name=versus]", "")

@@ -90,7 +90,7 @@ def test_decisions_are_explained_when_it_rests_and_nodes_can_be_opened(studio):
 
 
 @pytest.mark.slow
-def test_two_agents_go_in_lock_step_on_the_same_luck(studio):
+def test_two_agents_go_in_lock_step_under_common_random_numbers(studio):
     tab = Tab(studio, {"env": "chain", "planners": ["thompson", "thompson"], "seed": 1})
     tab.wait("opened")
     tab.do("goto", 40)
