@@ -1,14 +1,14 @@
-"""An agent: a planner at work on one belief. And the loop that lets it act in an environment."""
+"""An agent, which is a planner at work on one belief, and the loop that lets it act in an environment."""
 
 from __future__ import annotations
 
 import copy
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from time import thread_time
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,8 +18,10 @@ from bamdp._kernels.random import Seed, new_state
 from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.episodes import BEGIN_AGAIN
-from bamdp.envs.world import World
+from bamdp.envs.environment import World
 from bamdp.planners.base import Plan, Planner, Transition
+
+_new_tuple: Any = tuple.__new__  # _new_tuple(Step, (...)) is Step(...) in half the time
 
 
 class Agent:
@@ -34,7 +36,7 @@ class Agent:
     rewards
         Known rewards (an array ``[S]``, ``[S, A]`` or ``[S, A, S]``) or a reward model.
     n_states, n_actions
-        Size of the world.
+        The numbers of states and actions.
     discount
         γ in [0, 1), the planning discount.
     terminal, action_mask
@@ -48,7 +50,7 @@ class Agent:
         :mod:`bamdp.beliefs.episodes`. With ``"lifetime"`` the agent must be told where episodes begin
         (:meth:`begin`).
     seed
-        Of the agent's own random stream.
+        The seed of the agent's random stream.
 
     Examples
     --------
@@ -97,7 +99,7 @@ class Agent:
 
     @classmethod
     def with_belief(cls, planner: Planner, belief: Belief, *, discount: float, seed: Seed = None) -> Agent:
-        """An agent that begins with what is known already: a belief that was saved, or another agent's.
+        """Make an agent that begins with a belief: one that was saved, or another agent's.
 
         The belief is taken as it is, not copied: the agent will learn in it. Planners that keep statistics of their own
         beside the belief (Q-learning, RMax) begin those anew.
@@ -114,11 +116,14 @@ class Agent:
         return f"<Agent {self.planner} on {self.belief!r}, discount={self.discount}>"
 
     def act(self, state: int) -> int:
-        """Choose an action; advances the agent's random stream."""
-        return self.planner.act(self.memory, self.belief, self._state(state), self.rng)
+        """Return the action that the agent chooses in a state; this advances its random stream."""
+        belief = self.belief
+        if state.__class__ is not int or not 0 <= state < belief.n_states or belief.episodes.ends[state]:
+            state = self._state(state)  # converts it, or raises
+        return self.planner.act(self.memory, belief, state, self.rng)
 
     def plan(self, state: int, *, tree: bool = False) -> Plan:
-        """What :meth:`act` would choose now, with its evidence. Nothing changes, so it can be asked again.
+        """Return what :meth:`act` would choose now, with its evidence. Nothing changes, so it can be asked again.
 
         With ``tree`` the plan has the whole :class:`~bamdp.planners.views.tree.Tree` of the search, for planners that
         grow one (DSS, FHTS, both sparse samplings, BAMCP, BAUCT, BFS3); otherwise, and for the others, it is None.
@@ -137,7 +142,7 @@ class Agent:
         if belief.n_changes != changes:
             self.planner.respace(self.memory, belief)
             self._learn_starts(s2)
-        self.planner.learn(self.memory, belief, Transition(s, a, r, s2, terminated))
+        self.planner.learn(self.memory, belief, _new_tuple(Transition, (s, a, r, s2, terminated)))
 
     def begin(self, state: int) -> None:
         """Take note that an episode begins here: the first, or one after an end or a truncation."""
@@ -145,8 +150,8 @@ class Agent:
         self.belief.begin(state)
         if self.belief.episodes.again:
             for end in np.flatnonzero(self.belief.episodes.ends).tolist():
-                seen = Transition(end, BEGIN_AGAIN, 0.0, state, False)
-                self.planner.learn(self.memory, self.belief, seen)
+                transition = Transition(end, BEGIN_AGAIN, 0.0, state, False)
+                self.planner.learn(self.memory, self.belief, transition)
         self.planner.begin(self.memory, self.belief, state)
 
     def allow(self, state: int, actions: ArrayLike) -> None:
@@ -157,7 +162,7 @@ class Agent:
             self.planner.respace(self.memory, self.belief)
 
     def copy(self) -> Agent:
-        """An independent agent in the same state, random stream included."""
+        """Return an independent agent in the same state, random stream included."""
         parts = {**vars(self), "belief": self.belief.copy(), "rng": self.rng.copy()}
         return _restored(**{**parts, "memory": copy_memory(self.memory)})
 
@@ -171,12 +176,12 @@ class Agent:
         return _serial.load(path, Agent)
 
     def _learn_starts(self, end: int) -> None:
-        """Tell the planner of the starts that a new end state has been given."""
+        """Let the planner learn the starts of episodes that the belief has put into a new end state."""
         episodes = self.belief.episodes
         if episodes.again and episodes.ends[end]:
             for start in np.repeat(np.arange(len(episodes.starts)), episodes.starts).tolist():
-                seen = Transition(end, BEGIN_AGAIN, 0.0, start, False)
-                self.planner.learn(self.memory, self.belief, seen)
+                transition = Transition(end, BEGIN_AGAIN, 0.0, start, False)
+                self.planner.learn(self.memory, self.belief, transition)
 
     def _state(self, state: int) -> int:
         s = _checks.index(state, "state", self.belief.n_states)
@@ -194,17 +199,16 @@ def _restored(**parts: Any) -> Agent:
     return agent
 
 
-_serial.known(Agent, take=lambda agent: dict(vars(agent)), make=lambda parts: _restored(**parts))
+_serial.saveable(Agent, take=lambda agent: dict(vars(agent)), make=lambda parts: _restored(**parts))
 
 
 def copy_memory(memory: Any) -> Any:
-    """An independent copy of a planner's memory (dataclasses and NamedTuples of arrays)."""
+    """Return an independent copy of a planner's memory (dataclasses and NamedTuples of arrays)."""
     return copy.deepcopy(memory)
 
 
-@dataclass(frozen=True)
-class Step:
-    """What callbacks are told after each step."""
+class Step(NamedTuple):
+    """One step of a run, as callbacks are given it."""
 
     t: int
     state: int
@@ -216,9 +220,98 @@ class Step:
     seconds: float = 0.0  # processor time of planning and learning; 0 where it is not measured
 
 
+class Interaction:
+    """One stream of an agent's experience: it acts, something answers, it observes the answer.
+
+    This is the only loop of the library: :func:`simulate`, playback in the studio, vectors of environments and
+    measurements of losses all go through it. Whoever drives it makes the answer between :meth:`act` and
+    :meth:`observe`; for a :class:`~bamdp.envs.World`, :class:`WorldInteraction` does so.
+
+    Parameters
+    ----------
+    agent
+        The agent; several interactions may share one.
+    state
+        The state in which the next action is chosen, until :meth:`begin_at` sets another.
+
+    Attributes
+    ----------
+    t : int
+        The number of steps observed so far.
+    over : bool
+        Whether the episode has ended or was truncated, so that another must begin before the next action.
+    """
+
+    def __init__(self, agent: Agent, state: int = 0) -> None:
+        self.agent, self.state = agent, state
+        self.t = 0
+        self.over = False
+        self._planning = 0.0  # processor seconds of the last act
+
+    def begin_at(self, state: int, allowed: NDArray[np.bool_] | None = None) -> None:
+        """Begin an episode in ``state``, where only the actions in the mask ``allowed`` exist if it is given."""
+        self.state, self.over = state, False
+        self.agent.begin(state)
+        self.allow(allowed)
+
+    def allow(self, allowed: NDArray[np.bool_] | None) -> None:
+        """Tell the agent which actions exist in the present state; None tells nothing."""
+        if allowed is not None:
+            self.agent.allow(self.state, allowed)
+
+    def act(self) -> int:
+        """Return the action that the agent chooses in the present state."""
+        begin = thread_time()
+        action = self.agent.act(self.state)
+        self._planning = thread_time() - begin
+        return action
+
+    def observe(
+        self, action: int, next_state: int, reward: float, terminated: bool, truncated: bool = False
+    ) -> Step:
+        """Let the agent learn what its action has led to, go to the next state, and return the step."""
+        begin, state, t = thread_time(), self.state, self.t
+        self.agent.observe(state, action, reward, next_state, terminated)
+        seconds = thread_time() - begin + self._planning
+        truncated = truncated and not terminated
+        self.t, self.state, self.over = t + 1, next_state, terminated or truncated
+        return _new_tuple(Step, (t, state, action, reward, next_state, terminated, truncated, seconds))
+
+
+class WorldInteraction(Interaction):
+    """An agent in an environment, step by step and episode after episode.
+
+    The environment is reset with ``seed`` and the first episode begins at once.
+    """
+
+    def __init__(self, agent: Agent, env: World, seed: Seed = None) -> None:
+        super().__init__(agent)
+        self.env = env
+        self.begin_at(env.reset(seed=seed), env.allowed)
+
+    def step(self, repeated_action: int | None = None) -> Step:
+        """Let the agent act once and learn from it.
+
+        With ``repeated_action`` that action is taken whatever the agent chooses, which still advances its random
+        stream: a recorded run is so repeated even if its planner depends on the clock.
+        """
+        action = self.act()
+        if repeated_action is not None:
+            action = repeated_action
+        next_state, reward, terminated = self.env.step(action)
+        return self.observe(action, next_state, reward, terminated, self.env.truncated)
+
+    def proceed(self) -> None:
+        """Get ready for the next step: begin an episode after the last, or take note of the present actions."""
+        if self.over:
+            self.begin_at(self.env.reset(), self.env.allowed)
+        elif (allowed := self.env.allowed) is not None:
+            self.agent.allow(self.state, allowed)
+
+
 @dataclass(frozen=True, eq=False)
 class Run:
-    """An agent's life in an environment, step by step. Runs are equal if the same was done; times do not count."""
+    """The steps of an agent in an environment. Runs are equal if their steps are; times do not count."""
 
     states: NDArray[np.int64]  # [T]: the state in which each action was taken
     actions: NDArray[np.int64]  # [T]
@@ -287,18 +380,18 @@ def simulate(
     progress: bool | Callable[[int], None] = False,
     callbacks: Iterable[Callback] = (),
 ) -> Run:
-    """Let an agent live in an environment.
+    """Let an agent act and learn in an environment.
 
     Parameters
     ----------
     agent
-        Who.
+        The agent.
     env
-        Where. It is reset; an episode that has ended or was cut off is followed by the next.
+        The environment. It is reset; an episode that has ended or was cut off is followed by the next.
     steps
         Number of steps T; by default the environment's horizon.
     seed
-        Of the environment's random stream (the agent has its own).
+        The seed of the environment's random stream, which is not the agent's.
     progress
         True for a progress bar on standard error, or a function called with the number of steps just done.
     callbacks
@@ -319,68 +412,45 @@ def simulate(
     states, actions = np.zeros(T, np.int64), np.zeros(T, np.int64)
     rewards, ends, cuts = np.zeros(T), np.zeros(T, bool), np.zeros(T, bool)
     seconds = np.zeros(T)
-    done = 0
-    with _Progress(progress, T) as tick, _telling_how_far(lambda: done):
-        state = begin_episode(agent, env, seed)
+    loop: WorldInteraction | None = None
+    with _Progress(progress, T) as tick, _step_count_in_errors(lambda: loop.t if loop else 0):
+        loop = WorldInteraction(agent, env, seed)
         for t in range(T):
-            begin = time.thread_time()
-            action = agent.act(state)
-            planned = time.thread_time()
-            next_state, reward, terminated = env.step(action)
-            truncated = env.truncated and not terminated
-            stepped = time.thread_time()
-            agent.observe(state, action, reward, next_state, terminated)
-            seconds[t] = time.thread_time() - stepped + planned - begin
-            states[t], actions[t], rewards[t], ends[t] = state, action, reward, terminated
-            cuts[t] = truncated
-            done += 1
-            tick(1)
-            if listeners:
-                step = Step(t, state, action, reward, next_state, terminated, truncated, float(seconds[t]))
-                if any([listener(agent, env, step) is False for listener in listeners]):
-                    break
-            if t + 1 == T:
+            step = loop.step()
+            _, states[t], actions[t], rewards[t], _, ends[t], cuts[t], seconds[t] = step
+            if tick is not None:
+                tick(1)
+            if listeners and any([listener(agent, env, step) is False for listener in listeners]):
                 break
-            state = next_state
-            if terminated or truncated:
-                state = begin_episode(agent, env)
-            elif env.allowed is not None:
-                agent.allow(state, env.allowed)
-    cut = cuts[:done] if cuts.any() else None
-    return Run(states[:done], actions[:done], rewards[:done], ends[:done], seconds[:done], cut)
-
-
-def begin_episode(agent: Agent, env: World, seed: Seed = None) -> int:
-    """Begin an episode; returns its first state."""
-    state = env.reset(seed=seed)
-    agent.begin(state)
-    if env.allowed is not None:
-        agent.allow(state, env.allowed)
-    return state
+            if t + 1 < T:  # nothing begins after the last step
+                loop.proceed()
+    done = loop.t
+    truncated = cuts[:done] if cuts.any() else None
+    return Run(states[:done], actions[:done], rewards[:done], ends[:done], seconds[:done], truncated)
 
 
 @contextmanager
-def _telling_how_far(done: Callable[[], int]) -> Iterator[None]:
-    """Add to errors how many steps were taken before."""
+def _step_count_in_errors(steps_done: Callable[[], int]) -> Iterator[None]:
+    """Add a note to errors that says how many steps were taken before."""
     try:
         yield
     except (ValueError, TypeError, RuntimeError) as error:
-        error.add_note(f"(after {done()} steps; the agent keeps what it has learned from them)")
+        error.add_note(f"(after {steps_done()} steps; the agent keeps what it has learned from them)")
         raise
 
 
 class _Progress:
-    """A bar, a caller's function, or nothing."""
+    """A progress bar, a caller's function, or nothing; as a context manager it returns the function to call."""
 
     def __init__(self, progress: bool | Callable[[int], None], total: int) -> None:
         self.progress, self.total = progress, total
         self.bar: Any = None
 
-    def __enter__(self) -> Callable[[int], Any]:
+    def __enter__(self) -> Callable[[int], Any] | None:
         if callable(self.progress):
             return self.progress
         if not self.progress:
-            return lambda n: None
+            return None
         from rich.console import Console
         from rich.progress import Progress
 

@@ -23,7 +23,7 @@ from bamdp import _checks, _serial
 from bamdp._kernels.random import Seed
 from bamdp.agent import Agent
 from bamdp.beliefs import NormalGamma, Prior, RewardModel, SparseDirichlet
-from bamdp.envs.spaces import Numbering
+from bamdp.gym.spaces import Numbering
 from bamdp.planners import Planner
 
 
@@ -60,7 +60,7 @@ class BsuiteAgent:
         max_states: int = 1000,
         seed: Seed = None,
     ) -> BsuiteAgent:
-        """A newborn agent.
+        """Make an agent that has learned nothing yet.
 
         Parameters
         ----------
@@ -79,7 +79,7 @@ class BsuiteAgent:
         max_states
             How many different observations may appear.
         seed
-            Of the agent's own random stream.
+            The seed of the agent's random stream.
         """
         n_actions = getattr(env.action_spec(), "num_values", None)
         if n_actions is None:
@@ -105,7 +105,7 @@ class BsuiteAgent:
         return f"<BsuiteAgent {self.agent!r}, {len(self.numbering.seen)} observations seen>"
 
     def select_action(self, timestep: Any) -> int:
-        """Choose an action."""
+        """Return the agent's action."""
         state = self._state(timestep.observation)
         if timestep.first() and not self.begun:
             self.agent.begin(state)
@@ -121,7 +121,7 @@ class BsuiteAgent:
         self.begun = self.begun and not new_timestep.last()
 
     def _state(self, observation: Any) -> int:
-        """The number of an observation, exactly as it is: two arrays are one state if all entries agree."""
+        """Return the number of an observation; two arrays are one state if all entries agree."""
         key = tuple(np.asarray(observation, float).ravel().tolist())
         seen = self.numbering.seen
         if key not in seen and len(seen) == self.numbering.n:
@@ -141,11 +141,11 @@ class BsuiteAgent:
         return _serial.load(path, BsuiteAgent)
 
 
-_serial.known(BsuiteAgent, take=lambda agent: vars(agent), make=lambda parts: BsuiteAgent(**parts))
+_serial.saveable(BsuiteAgent, take=lambda agent: vars(agent), make=lambda parts: BsuiteAgent(**parts))
 
 
 def load(bsuite_id: str) -> Any:
-    """One of bsuite's environments, by its id, such as ``"deep_sea/0"``.
+    """Return one of bsuite's environments by its id, such as ``"deep_sea/0"``.
 
     Examples
     --------

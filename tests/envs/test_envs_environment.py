@@ -73,7 +73,7 @@ def test_a_reset_without_seed_goes_on_in_the_stream():
     assert [env.step(1) for _ in range(50)] == second
 
 
-def test_two_agents_meet_the_same_luck():
+def test_two_agents_are_compared_under_common_random_numbers():
     """Step t uses the t-th number of the stream, whatever was done before."""
     uniforms = np.random.default_rng(21).random(600)
     for policy in (lambda s, t: 1, lambda s, t: t % 2, lambda s, t: 0):

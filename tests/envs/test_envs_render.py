@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
 
-from bamdp.envs import _canvas, _image, from_mdp, list_envs, make_env
+from bamdp.envs import drawing, from_mdp, list_envs, make_env
+from bamdp.envs.drawing import Path, Placement, element, figure, group, shape, text_element
+from bamdp.envs.raster import rasterize
 from bamdp.mdp import FiniteMDP
 
 WORLDS = [info.name for info in list_envs()] + [
@@ -19,7 +22,7 @@ WORLDS = [info.name for info in list_envs()] + [
 
 def coral(image):
     """Where the agent's colour is, as (x, y) of the middle, and how many pixels."""
-    close = np.abs(image.astype(int) - np.array(_image.AGENT)).max(axis=2) < 12
+    close = np.abs(image.astype(int) - np.array(drawing.rgb(drawing.LIGHT_COLOURS["agent"]))).max(axis=2) < 12
     ys, xs = np.nonzero(close)
     return (float(xs.mean()), float(ys.mean()), len(xs)) if len(xs) else (0.0, 0.0, 0)
 
@@ -70,9 +73,14 @@ def test_values_colour_the_cells_and_flags_fade_when_held():
     env = make_env("maze")
     env.reset(seed=0)
     plain = env.render("rgb")
-    amber = np.abs(plain.astype(int) - np.array(_image.FLAG)).max(axis=2) < 10
+    amber = np.abs(plain.astype(int) - np.array(drawing.rgb(drawing.LIGHT_COLOURS["flag"]))).max(axis=2) < 10
     env.state = 7  # the same cell with all flags
-    held = np.abs(env.render("rgb").astype(int) - np.array(_image.FLAG)).max(axis=2) < 10
+    held = (
+        np.abs(env.render("rgb").astype(int) - np.array(drawing.rgb(drawing.LIGHT_COLOURS["flag"]))).max(
+            axis=2
+        )
+        < 10
+    )
     rows = slice(plain.shape[0] // 2, None)  # away from the agent, who carries them
     assert amber[rows].sum() > 100
     assert held[rows].sum() == 0
@@ -185,23 +193,74 @@ def test_bad_requests_are_refused(arguments, error, words):
         make_env("chain").render(**arguments)
 
 
-def test_shapes_cover_the_area_that_they_should():
-    white, black = (255.0, 255.0, 255.0), (0.0, 0.0, 0.0)
+BLACK = {"fill": "#000000"}
+STYLES = {
+    ".full": BLACK,
+    ".pen": {"fill": "none", "stroke": "#000000", "stroke-width": 4},
+    ".faint": {"opacity": 0.5},
+    ".outer .inner": BLACK,
+}
 
-    def area(draw):
-        canvas = _canvas.Canvas(100, 80, white)
-        draw(canvas)
-        return float((255 - canvas.image()[:, :, 0].astype(float)).sum() / 255)
 
-    assert area(lambda c: c.disk(50, 40, 20, black)) == pytest.approx(np.pi * 400, rel=0.01)
-    assert area(lambda c: c.box(10, 10, 30.5, 20, black)) == pytest.approx(610, rel=0.01)
-    assert area(lambda c: c.ring(50, 40, 20, 4, black)) == pytest.approx(2 * np.pi * 20 * 4, rel=0.01)
-    assert area(lambda c: c.stroke([(20, 40), (60, 40)], 6, black)) == pytest.approx(
-        240 + np.pi * 9, rel=0.01
+def area(*parts):
+    """The area that is painted black, in units of the drawing; an image has two pixels to a unit at most."""
+    image = rasterize(figure((100.0, 80.0), *parts), STYLES)
+    paper = np.array(drawing.rgb(drawing.LIGHT_COLOURS["paper"]), float)
+    return float((1.0 - image.astype(float) / paper)[:, :, 0].sum() / 4)
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        (element("circle", cx=50.0, cy=40.0, r=20.0, class_="full"), np.pi * 400),
+        (element("circle", cx=50.0, cy=40.0, r=20.0, class_="pen"), 2 * np.pi * 20 * 4),
+        (element("circle", cx=50.0, cy=40.0, r=20.0, class_="full faint"), np.pi * 200),
+        (element("rect", x=10.0, y=10.0, width=30.5, height=20.0, class_="full"), 610),
+        (
+            element("rect", x=10.0, y=10.0, width=30.0, height=20.0, rx=5.0, class_="full"),
+            600 - (4 - np.pi) * 25,
+        ),
+        (shape([(20, 40), (60, 40)], closed=False, class_="pen"), 160 + np.pi * 4),
+        (shape([(10, 10), (50, 10), (10, 50)], class_="full"), 800),
+        (
+            element(
+                "path", d=Path((((0, 0), (30, 0), (30, 30)), ((40, 0), (70, 0), (70, 30)))), class_="full"
+            ),
+            900,
+        ),
+        (
+            group(shape([(0, 0), (10, 0), (10, 5), (0, 5)], class_="full"), transform=Placement(50, 40, 30)),
+            50,
+        ),
+        (
+            group(element("circle", r=10.0, class_="inner"), class_="outer", transform=Placement(50, 40)),
+            np.pi * 100,
+        ),
+        (group(element("circle", r=10.0, class_="inner"), class_="other"), 0),
+        (element("circle", cx=50.0, cy=40.0, r=20.0, class_="full", visibility="hidden"), 0),
+        (element("circle", cx=-500.0, cy=40.0, r=20.0, class_="full"), 0),
+    ],
+    ids=str,
+)
+def test_shapes_cover_the_area_that_they_should(part, expected):
+    assert area(part) == pytest.approx(expected, rel=0.03, abs=1.0)
+
+
+def test_texts_are_painted_and_later_shapes_lie_over_earlier_ones():
+    words = text_element(50.0, 40.0, "-1.5?", class_="full")
+    assert 20 < area(words) < 200
+    white = element("rect", x=0.0, y=0.0, width=100.0, height=80.0, style="fill:#f6f4ee")
+    assert area(words, white) == pytest.approx(0.0, abs=1.0)
+
+
+def test_a_drawing_is_written_as_svg_with_everything_escaped():
+    words = '<b> & "c"'
+    drawn = str(
+        figure((10.0, 20.5), text_element(1.0, 2.25, words, class_="x", data_node=3, dy=None), label=words)
     )
-    assert area(lambda c: c.polygon([(10, 10), (50, 10), (10, 50)], black)) == pytest.approx(800, rel=0.02)
-    assert area(lambda c: c.disk(50, 40, 20, black, alpha=0.5)) == pytest.approx(np.pi * 200, rel=0.02)
-    assert area(lambda c: c.disk(0, 0, 20, black)) == pytest.approx(np.pi * 100, rel=0.02)  # a corner of it
-    assert area(lambda c: c.disk(-50, 40, 20, black)) == 0
-    assert area(lambda c: c.text(50, 40, "-1.5?", 20, black)) > 50
-    assert area(lambda c: c.arrow([(20, 40), (60, 40)], 4, black)) == pytest.approx(4 * 30 + 82 + 6, rel=0.15)
+    root = ET.fromstring(drawn)
+    assert root.get("viewBox") == "0 0 10 20.5"
+    assert root.get("aria-label") == words
+    assert root[0].text == words
+    assert root[0].attrib == {"x": "1", "y": "2.25", "class": "x", "data-node": "3"}
+    assert str(group(class_="later")) == '<g class="later"></g>'

@@ -7,7 +7,7 @@ from gymnasium.utils.env_checker import check_env
 
 import bamdp
 import bamdp.gym
-from bamdp.envs.gym_env import GymEnv
+from bamdp.gym import GymEnv
 
 
 def test_every_environment_is_registered():

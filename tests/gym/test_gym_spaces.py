@@ -5,15 +5,15 @@ import pytest
 from gym_worlds import FORMS
 from gymnasium import spaces
 
-from bamdp.envs.spaces import (
+from bamdp.gym.spaces import (
     Numbering,
     as_key,
-    element,
+    form_element,
     form_of,
+    form_size,
     number_actions,
     number_observations,
     number_of,
-    size,
 )
 
 SPACES = [
@@ -28,12 +28,12 @@ SPACES = [
 @pytest.mark.parametrize("space", SPACES, ids=str)
 def test_elements_and_numbers_are_one_to_one(space):
     form = form_of(space)
-    found = [element(form, i) for i in range(size(form))]
+    found = [form_element(form, i) for i in range(form_size(form))]
     assert all(space.contains(x) for x in found)
-    assert [number_of(form, x) for x in found] == list(range(size(form)))
-    assert len({as_key(x) for x in found}) == size(form)
+    assert [number_of(form, x) for x in found] == list(range(form_size(form)))
+    assert len({as_key(x) for x in found}) == form_size(form)
     for _ in range(20):
-        assert 0 <= number_of(form, space.sample()) < size(form)
+        assert 0 <= number_of(form, space.sample()) < form_size(form)
 
 
 @pytest.mark.parametrize("space", SPACES, ids=str)

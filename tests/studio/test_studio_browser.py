@@ -163,7 +163,7 @@ def test_compare_two_agents(visitor):
     page.keyboard.press("Enter")
     at_step(page, 25)
     scores = page.locator(".score").all_text_contents()
-    assert scores[0] == scores[1]  # the same planner on the same luck
+    assert scores[0] == scores[1]  # the same planner under the same seed
     page.select_option("[name=versus]", "random")
     page.wait_for_selector("h2:has-text('random')")
     page.select_option("[name=versus]", "")
@@ -382,7 +382,7 @@ def test_a_slow_planner_never_freezes_the_page(visitor):
 @pytest.mark.slow
 def test_an_explained_decision_opens_without_a_server(chromium, tmp_path):
     path = tmp_path / "why.html"
-    explain.write(path, run_of("grid5", "dss-pi:n_steps=10", t=30), "dss-pi")
+    explain.write_explanation(path, run_of("grid5", "dss-pi:n_steps=10", t=30), "dss-pi")
     visitor = Watched(chromium, "")
     page = visitor.page()
     page.goto(path.as_uri())

@@ -81,20 +81,20 @@ def test_what_was_not_done_yet_cannot_be_gone_back_to():
 
 
 def test_copies_are_few_and_the_first_is_kept(monkeypatch):
-    monkeypatch.setattr(playback, "MOST_COPIES", 8)
+    monkeypatch.setattr(playback, "MAX_COPIES", 8)
     run = run_of(t=200)
     assert len(run._copies) <= 8
     assert 0 in run._copies
-    assert run._spacing > playback.SPACING
+    assert run._spacing > playback.COPY_SPACING
     assert run.seek(3)
-    monkeypatch.setattr(playback, "MOST_BYTES", 1)
+    monkeypatch.setattr(playback, "MAX_COPY_BYTES", 1)
     run.advance(197)
     run.seek(200)
     assert len(run._copies) >= 2
 
 
 def test_slow_planners_are_copied_more_often(monkeypatch):
-    monkeypatch.setattr(playback, "SLOW", 0.0)
+    monkeypatch.setattr(playback, "SLOW_SECONDS", 0.0)
     run = run_of(t=5)
     assert sorted(run._copies) == [0, 1, 2, 3, 4, 5]
 

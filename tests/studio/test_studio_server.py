@@ -10,7 +10,7 @@ import pytest
 from studio_runs import DSS, run_of
 from studio_server import Tab, running
 
-from bamdp.studio import guard, server, sessions
+from bamdp.studio import server, sessions
 from bamdp.studio.settings import Choice
 from bamdp.studio.view import Watcher
 from bamdp.studio.worker import Stage
@@ -90,7 +90,7 @@ def test_decisions_are_explained_when_it_rests_and_nodes_can_be_opened(studio):
 
 
 @pytest.mark.slow
-def test_two_agents_go_in_lock_step_on_the_same_luck(studio):
+def test_two_agents_go_in_lock_step_under_common_random_numbers(studio):
     tab = Tab(studio, {"env": "chain", "planners": ["thompson", "thompson"], "seed": 1})
     tab.wait("opened")
     tab.do("goto", 40)
@@ -182,12 +182,12 @@ def test_there_is_a_limit_to_tabs_and_forgotten_ones_make_room():
 
 def test_sessions_expire_when_nobody_listens_or_wishes():
     session = sessions.Session.__new__(sessions.Session)
-    session.seen = session.wished = time.monotonic()
+    session.seen = session.commanded = time.monotonic()
     assert not session.expired()
-    session.seen -= sessions.LEFT_ALONE + 1
+    session.seen -= sessions.UNWATCHED_LIMIT + 1
     assert session.expired()
     session.seen = time.monotonic()
-    session.wished -= sessions.IDLE + 1
+    session.commanded -= sessions.IDLE_LIMIT + 1
     assert session.expired()
 
 
@@ -210,7 +210,7 @@ def test_other_names_and_other_pages_are_refused(studio, path, headers, status):
 
 def test_names_of_this_machine_are_known_by_what_it_listens_to():
     def check(host, **options):
-        guard.check_origin({"host": host}, {"127.0.0.1", "localhost", "::1"}, **options)
+        server.check_origin({"host": host}, {"127.0.0.1", "localhost", "::1"}, **options)
 
     for host in ("127.0.0.1:8137", "localhost:1", "[::1]:8137", "LOCALHOST"):
         check(host, any_address=False)

@@ -12,8 +12,9 @@ from scipy import stats
 from studio_runs import DSS, run_of
 
 import bamdp
-from bamdp.studio import palette, view, world_svg
-from bamdp.studio.world_svg import MOST_EDGE_NODES, scene
+from bamdp.envs import drawing
+from bamdp.envs.picture import MAX_NODES_WITH_EDGES, draw_world, node_label
+from bamdp.studio import view
 
 ENVS = [info.name for info in bamdp.list_envs()]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -50,8 +51,8 @@ def test_a_frame_says_what_the_agent_believes():
 def test_the_curve_is_thinned_out_and_ends_now():
     run = run_of(t=200, steps=5000)
     run.advance(4000)
-    points = view.curve(run)
-    assert len(points) <= view.MOST_POINTS
+    points = view.learning_curve(run)
+    assert len(points) <= view.MAX_CURVE_POINTS
     assert points[-1] == [4200, pytest.approx(run.total_reward)]
     assert all(a[0] < b[0] for a, b in pairwise(points))
 
@@ -60,10 +61,10 @@ def test_the_curve_is_thinned_out_and_ends_now():
 def test_every_world_has_a_drawing_with_a_place_for_every_state(name):
     env = bamdp.make_env(name)
     env.reset(seed=0)
-    data = view.world(env, 0.95, 100)
-    drawn = scene(data)
+    data = view.describe_world(env, 0.95, 100)
+    drawn = draw_world(data)
     json.dumps({**data, "scene": drawn.data()}, allow_nan=False)
-    root = ET.fromstring(drawn.svg)
+    root = ET.fromstring(str(drawn.figure))
     assert len(drawn.place) == env.n_states
     cells = [e for e in root.iter() if "cell" in e.get("class", "").split()]
     if data["kind"] == "arms":
@@ -72,8 +73,8 @@ def test_every_world_has_a_drawing_with_a_place_for_every_state(name):
     assert {int(cell.get("data-place")) for cell in cells} == set(drawn.place)
     assert len(cells) == len({tuple(p) for p in data["positions"]})
     edges = [e for e in root.iter() if "edge" in e.get("class", "").split()]
-    assert bool(edges) == (data["kind"] == "graph" and env.n_states <= MOST_EDGE_NODES)
-    assert "style=" not in drawn.svg  # the page's policy allows none
+    assert bool(edges) == (data["kind"] == "graph" and env.n_states <= MAX_NODES_WITH_EDGES)
+    assert "style=" not in str(drawn.figure)  # the page's policy allows none
 
 
 def test_the_optimum_is_the_gain():
@@ -101,8 +102,8 @@ def test_both_themes_have_all_colours_and_text_can_be_read():
         high, low = sorted((light(a), light(b)), reverse=True)
         return (high + 0.05) / (low + 0.05)
 
-    assert palette.LIGHT.keys() == palette.DARK.keys()
-    for theme in palette.THEMES:
+    assert drawing.LIGHT_COLOURS.keys() == drawing.DARK_COLOURS.keys()
+    for theme in drawing.THEMES:
         for back in ("card", "paper", "sunken"):
             assert contrast(theme["ink"], theme[back]) > 7
             assert contrast(theme["muted"], theme[back]) > 4.5
@@ -112,5 +113,5 @@ def test_both_themes_have_all_colours_and_text_can_be_read():
 
 def test_names_of_nodes_are_whole_or_numbers():
     """A label that does not fit is not cut: deep sea's would all read "(0,"."""
-    assert world_svg._name("(0, 3)", 3) == "3"
-    assert world_svg._name("s0", 0) == "s0"
+    assert node_label("(0, 3)", 3) == "3"
+    assert node_label("s0", 0) == "s0"

@@ -13,7 +13,7 @@ from studio_runs import DSS, run_of
 from bamdp.planners.views.tree import CHOICE, ROOT
 from bamdp.registry import PLANNERS
 from bamdp.studio import contrast
-from bamdp.studio.tree_layout import layout
+from bamdp.studio.tree import layout_tree
 from bamdp.studio.why import Decision
 
 CASES = {
@@ -44,7 +44,7 @@ def test_the_drawing_has_all_root_choices_and_one_shape_a_node(decision):
 
 def test_time_runs_to_the_right_and_nothing_lies_on_top(decision):
     tree = decision.plan.tree
-    placed = {shown.node: (shown.x, shown.y) for shown in layout(tree).nodes}
+    placed = {shown.node: (shown.x, shown.y) for shown in layout_tree(tree).nodes}
     assert len(set(placed.values())) == len(placed)
     for node, (x, _) in placed.items():
         if node != ROOT:
@@ -55,7 +55,7 @@ def test_time_runs_to_the_right_and_nothing_lies_on_top(decision):
 
 def test_hidden_children_are_counted(decision):
     tree = decision.plan.tree
-    shown = layout(tree)
+    shown = layout_tree(tree)
     for node in shown.nodes:
         drawn = sum(1 for other in shown.nodes if tree.parent[other.node] == node.node)
         assert drawn + node.hidden == len(tree.children(node.node))
@@ -115,7 +115,7 @@ def test_a_full_tree_gets_as_deep_as_its_budget():
 
 def test_the_contrast_counts_the_same_budget_for_both():
     decision = Decision(run_of("grid5", "dss-pi:n_policies=4,n_samples=4,n_steps=10,n_stages=2", t=25))
-    found = contrast.contrast(decision.planner, decision.plan.tree, decision.belief)
+    found = decision.contrast()
     assert found.budget == 10 * (16 + 256)
     assert found.hyper_states == 1 + 16 + 256
     assert found.depth == 20
@@ -123,7 +123,7 @@ def test_the_contrast_counts_the_same_budget_for_both():
     spent = sum((4 * 25) ** d for d in range(1, math.floor(found.reach) + 1))
     assert spent <= found.budget < spent + (4 * 25) ** (math.floor(found.reach) + 1)
     assert "20" in found.words()
-    ET.fromstring(contrast.draw(found, decision.plan.tree))
+    ET.fromstring(str(contrast.draw_contrast(found, decision.plan.tree)))
 
 
 def test_planners_without_a_tree_show_their_candidates():

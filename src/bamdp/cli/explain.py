@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Run up to the step, and write the decision."""
-    from bamdp.studio.explain import check_format, write
+    from bamdp.studio.explain import check_format, write_explanation
     from bamdp.studio.playback import Playback
 
     target = check_format(arguments.out)
@@ -44,6 +44,6 @@ def run_command(arguments: argparse.Namespace) -> int:
                 done = run.advance(step - run.t, seconds=0.1)
                 if progress is not None:
                     progress(done)
-        write(target, run, arguments.planner)
+        write_explanation(target, run, arguments.planner)
     console.note(f"why: {target}")
     return 0

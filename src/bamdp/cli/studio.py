@@ -45,14 +45,13 @@ def run_command(arguments: argparse.Namespace) -> int:
     port = None if arguments.port is None else _checks.integer(arguments.port, "port", low=0, high=65535)
     try:
         from bamdp.studio import server
-        from bamdp.studio.guard import LOOPBACK
     except ModuleNotFoundError as error:
         raise ValueError(
             f"the studio needs {error.name}, which is not installed: pip install 'bamdp[web]'"
         ) from None
     app = server.make_app(choice, host=arguments.host, step_limit=limit)
     socket = server.listen(arguments.host, port)
-    if arguments.host not in LOOPBACK:
+    if arguments.host not in server.LOOPBACK:
         console.note(
             f"warning: listening on {arguments.host}: whoever can reach this machine over the network can use the "
             "studio"
@@ -65,5 +64,5 @@ def run_command(arguments: argparse.Namespace) -> int:
         import webbrowser
 
         webbrowser.open(address)
-    server.run(app, socket)
+    server.run_server(app, socket)
     return 0

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from bamdp import _checks
-from bamdp.envs._layout import Layout
 from bamdp.envs.environment import Environment, bernoulli
+from bamdp.envs.layout import Layout
 from bamdp.mdp import FiniteMDP
 
 
@@ -26,7 +26,7 @@ def bandit(means: Sequence[float] = (0.3, 0.5, 0.7)) -> Environment:
 
     Actions
     -------
-    One an arm.
+    One per arm.
 
     Transitions
     -----------
@@ -61,7 +61,7 @@ def bandit(means: Sequence[float] = (0.3, 0.5, 0.7)) -> Environment:
     if isinstance(means, (int, float)):
         means = (means,)
     if isinstance(means, str) or len(means) == 0:
-        raise ValueError(f"means must be a sequence of one number or more, one an arm, got {means!r}")
+        raise ValueError(f"means must be a sequence of one number or more, one per arm, got {means!r}")
     chances = tuple(_checks.real(m, f"means[{a}]", low=0.0, high=1.0) for a, m in enumerate(means))
     n_arms = len(chances)
     mdp = FiniteMDP(

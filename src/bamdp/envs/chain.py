@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 
 from bamdp import _checks
-from bamdp.envs._layout import Layout, line_layout
 from bamdp.envs.environment import Environment
+from bamdp.envs.layout import Layout, line_layout
 from bamdp.mdp import FiniteMDP
 
 
@@ -98,4 +98,4 @@ def chain(
 def _layout(n_states: int) -> Layout:
     """Forward straight, back in arcs below."""
     bends = {(s, s + 1): 0.0 for s in range(n_states - 1)} | {(s, 0): 0.42 for s in range(1, n_states)}
-    return line_layout(n_states, bends=bends, loop=None, text="──▶".join(f"({s})" for s in range(n_states)))
+    return line_layout(n_states, bends=bends, text="──▶".join(f"({s})" for s in range(n_states)))

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
-from bamdp.envs._layout import Layout
-from bamdp.envs.environment import Environment, Step
+from bamdp.envs.environment import Environment, StepResult
+from bamdp.envs.layout import Layout
 from bamdp.mdp import FiniteMDP
 
 MOVE_COST = 0.01  # of a whole way to the right
@@ -150,8 +150,8 @@ class DeepSea(Environment):
         """Whether rewards are drawn, so that `rewards` are only their means."""
         return bool(self._noisy)
 
-    def step(self, action: int) -> Step:
-        """Do ``action``; see `Environment.step`. With noise every step takes a second number of the stream."""
+    def step(self, action: int) -> StepResult:
+        """Take an action; see `Environment.step`. With noise every step uses a second number of the stream."""
         before = self.state
         s2, reward, terminated = super().step(action)
         if self._noisy:
@@ -192,7 +192,7 @@ class DeepSea(Environment):
 
 def _model(size: int, right: NDArray[np.int64], fails: float) -> FiniteMDP:
     """The tables of the world; ``fails`` is the probability that a step to the right only sinks."""
-    from scipy import sparse  # seldom needed, and slow to import
+    from scipy import sparse  # slow to import
 
     cells, end = np.arange(size * size), size * size
     row, column = np.divmod(cells, size)

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from bamdp.envs._layout import Layout
 from bamdp.envs.environment import Environment
+from bamdp.envs.layout import Layout
 from bamdp.mdp import FiniteMDP
 
 _TEXT = """\

@@ -1,9 +1,9 @@
-"""`Environment`: something real that answers `step`.
+"""`World`, what an agent acts in, and `Environment`, a world with a true model.
 
-An environment holds its true model, a state, and its own stream of random numbers, apart from any agent's.
+An environment holds its true model, a state, and a stream of random numbers that is independent of the agent's.
 Step t of a run uses the t-th uniform number u_t of that stream whatever was done before, even where the
-outcome is certain: the next state is the one at u_t of the row's cumulative distribution. So two agents under
-one seed meet the same luck for as long as they act alike, and a run is reproduced by its seed and actions.
+outcome is certain: the next state is the one at u_t of the row's cumulative distribution. So agents are compared
+under common random numbers, and a run is reproduced by its seed and actions.
 
 Rows are turned into lists once, when they are first visited, so memory grows with what was visited and a step
 takes about a microsecond.
@@ -14,33 +14,68 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from itertools import accumulate
-from typing import Any, Literal, overload
+from typing import Any, Literal, Protocol, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
-from bamdp.envs._layout import Layout, circle_layout
+from bamdp.envs.layout import Layout, circle_layout
 from bamdp.mdp import FiniteMDP
 from bamdp.mdp.model import check_start
 
 _BLOCK = 512  # uniforms are drawn this many at a time; the stream does not depend on it
 
-Step = tuple[int, float, bool]
-Row = tuple[list[float], list[Step]]
+StepResult = tuple[int, float, bool]  # next state, reward, whether the episode has ended
+OutcomeRow = tuple[list[float], list[StepResult]]
+
+
+class World(Protocol):
+    """What an agent needs of the environment that it acts in: states and actions are numbers.
+
+    An `Environment` offers this and its true model as well; a `GymWorld` or a `FunctionWorld` knows no model.
+    """
+
+    name: str
+    n_states: int
+    n_actions: int
+    horizon: int  # how many steps a run usually lasts
+    truncated: bool  # whether the episode was cut off by the last step, without having ended
+
+    @property
+    def allowed(self) -> NDArray[np.bool_] | None:
+        """The mask ``[A]`` of the actions of the present state, where they become known only on arrival; else None."""
+
+    @property
+    def knowledge(self) -> dict[str, Any]:
+        """The arguments of `Agent` that are known beforehand."""
+
+    @property
+    def worlds(self) -> tuple[tuple[float, FiniteMDP], ...]:
+        """The models that may be the true one, with their probabilities; none where nothing is known."""
+
+    @property
+    def stochastic_rewards(self) -> bool:
+        """Whether rewards are drawn rather than certain."""
+
+    def reset(self, *, seed: int | np.random.SeedSequence | None = None) -> int:
+        """Begin an episode and return its first state."""
+
+    def step(self, action: int) -> StepResult:
+        """Take an action; return (next state, reward, whether the episode has ended)."""
 
 
 class Environment:
-    """A world with a state that answers `step`.
+    """A world whose true model is known (though not to the agent).
 
-    Most users call `bamdp.make_env` or `from_mdp`, which make one of these.
+    Most users call `bamdp.make_env` or `from_mdp`, which make one.
 
     Parameters
     ----------
     name : str
-        What it is called.
+        Its name.
     mdp : FiniteMDP
-        The truth. Agents are not shown it.
+        The true model. Agents are not shown it.
     start : int or array [S], default 0
         The state after `reset`, or probabilities to draw it from.
     horizon : int, default 1000
@@ -50,7 +85,7 @@ class Environment:
     layout : Layout, optional
         How to draw it; nodes on a circle by default.
     parameters : mapping, optional
-        What it was made with. For names that `make_env` knows, ``make_env(env.name, **env.parameters)`` makes
+        The arguments it was made with. For names that `make_env` knows, ``make_env(env.name, **env.parameters)`` makes
         another.
     draw_reward : callable (mean, u) -> float, optional
         Rewards that are drawn rather than certain: the quantile function at u in [0, 1) of the reward whose
@@ -61,13 +96,13 @@ class Environment:
     start : int
         The start state, of the present run where it is drawn (the most likely one before the first).
     start_probabilities : array [S] or None
-        What it is drawn from, if it is.
+        What the start state is drawn from, if it is drawn.
     state : int
-        Where it is now.
+        The present state.
     terminated : bool
         Whether a terminal state was reached, so that only `reset` is possible.
     last_action : int or None
-        What was done last since `reset`.
+        The last action since `reset`.
 
     Examples
     --------
@@ -106,7 +141,7 @@ class Environment:
         self.parameters = dict(parameters or {})
         self.state = self.start
         self.terminated = False
-        self.truncated = False  # these worlds are never cut off, runs are
+        self.truncated = False  # episodes are never truncated here
         self.last_action: int | None = None
         self._draw_reward = draw_reward
         self._rng: np.random.Generator | None = None
@@ -119,26 +154,26 @@ class Environment:
             )
 
     def _become(self, mdp: FiniteMDP, layout: Layout | None) -> None:
-        """Take on a model; called again only by worlds that change from run to run."""
+        """Set the model and the layout; called again only by environments that change from run to run."""
         self.mdp = mdp
         self.n_states, self.n_actions = mdp.n_states, mdp.n_actions
         self._layout = circle_layout(mdp.n_states) if layout is None else layout
         self._ends = np.asarray(mdp.terminal, bool)
-        self._rows: dict[int, Row] = {}
+        self._rows: dict[int, OutcomeRow] = {}
 
     @property
     def rewards(self) -> NDArray[np.float64]:
-        """The true model's rewards, [S], [S, A] or [S, A, S]: what an agent with known rewards is told."""
+        """The true model's rewards, [S], [S, A] or [S, A, S], which an agent may be given as known."""
         return self.mdp.rewards
 
     @property
     def knowledge(self) -> dict[str, Any]:
-        """What an agent is told beforehand: where episodes end, which actions exist."""
+        """The arguments of `Agent` that are known beforehand: where episodes end, which actions exist."""
         return {"terminal": self.mdp.terminal, "action_mask": self.mdp.action_mask}
 
     @property
     def allowed(self) -> NDArray[np.bool_] | None:
-        """None: which actions exist is known beforehand."""
+        """None, since it is known beforehand which actions exist."""
         return None
 
     @property
@@ -148,7 +183,7 @@ class Environment:
 
     @property
     def worlds(self) -> tuple[tuple[float, FiniteMDP], ...]:
-        """The models that may be the truth of a run, with their probabilities: one, for most environments."""
+        """The models that may be the true one of a run, with their probabilities: for most environments one."""
         return ((1.0, self.mdp),)
 
     def reset(self, *, seed: int | np.random.SeedSequence | None = None) -> int:
@@ -158,7 +193,7 @@ class Environment:
         ----------
         seed : int or SeedSequence, optional
             Begin the stream of random numbers anew. Without a seed the stream goes on where it was; at the
-            first reset it then begins at a place of its own.
+            first reset it is then seeded from the operating system.
         """
         if seed is not None or self._rng is None:
             self._rng = np.random.default_rng(seed)
@@ -179,8 +214,8 @@ class Environment:
         self.state = state
         return state
 
-    def step(self, action: int) -> Step:
-        """Do ``action``.
+    def step(self, action: int) -> StepResult:
+        """Take an action.
 
         Parameters
         ----------
@@ -214,14 +249,14 @@ class Environment:
         return self._uniforms.pop() if self._uniforms else self._refill()
 
     def _refill(self) -> float:
-        """The next uniform number, with a block behind it; backwards, since lists are quick at their ends."""
+        """Draw a block of uniform numbers and return the first; the list is reversed, since lists pop at the end."""
         if self._rng is None:
             raise RuntimeError(f"{self.name} has not been reset; call reset(seed=...) before the first step")
         self._uniforms = self._rng.random(_BLOCK)[::-1].tolist()
         return self._uniforms.pop()
 
-    def _open_row(self, action: int) -> Row:
-        """Lists for a row at its first visit: inner steps of the cumulative distribution, and outcomes."""
+    def _open_row(self, action: int) -> OutcomeRow:
+        """Make the lists of a row at its first visit: inner steps of the cumulative distribution, and outcomes."""
         if self.terminated:
             raise RuntimeError(
                 f"{self.name} has terminated in state {self.state}; call reset() to begin again"
@@ -247,7 +282,7 @@ class Environment:
         return float(self.rewards[(s, a, t)[: self.rewards.ndim]])
 
     def layout(self) -> dict[str, Any]:
-        """The geometry of the world as plain data, for anyone who would draw it.
+        """Return the geometry of the world as plain data, to draw it from.
 
         Returns
         -------
@@ -272,12 +307,12 @@ class Environment:
         }
 
     def state_label(self, state: int) -> str:
-        """What to call a state."""
+        """Return the label of a state, by default its number."""
         labels = self.mdp.state_labels
         return str(state) if labels is None else str(labels[state])
 
     def action_label(self, action: int) -> str:
-        """What to call an action."""
+        """Return the label of an action, by default its number."""
         labels = self.mdp.action_labels
         return str(action) if labels is None else str(labels[action])
 
@@ -317,7 +352,8 @@ class Environment:
         <BLANKLINE>
         [0]──▶(1)──▶(2)──▶(3)──▶(4)
         """
-        from bamdp.envs import _image, _text  # drawing is seldom needed, and not on the way to a step
+        from bamdp.envs.picture import world_image  # drawings are not needed to take steps
+        from bamdp.envs.text import world_text
 
         _checks.one_of(mode, "render mode", ("ansi", "rgb"))
         actions = None if policy is None else self._per_state(policy, "policy", np.int64)
@@ -326,10 +362,12 @@ class Environment:
             raise ValueError(f"policy must hold actions in 0..{self.n_actions - 1}")
         if numbers is not None and not np.isfinite(numbers).all():
             raise ValueError("values must be finite")
-        return (_text if mode == "ansi" else _image).draw(self, self._layout, actions, numbers)
+        draw = world_text if mode == "ansi" else world_image
+        return draw(self, self._layout, actions, numbers)
 
-    def _per_state(self, given: ArrayLike, name: str, dtype: type) -> NDArray[Any]:
-        array = np.asarray(given)
+    def _per_state(self, values: ArrayLike, name: str, dtype: type) -> NDArray[Any]:
+        """Return an array [S] of whole or real numbers, or raise an error that calls it ``name``."""
+        array = np.asarray(values)
         if array.shape != (self.n_states,):
             raise ValueError(f"{name} must have shape [S] = ({self.n_states},), got {array.shape}")
         if array.dtype.kind not in ("iu" if dtype is np.int64 else "iufb"):
@@ -346,47 +384,5 @@ class Environment:
 
 
 def bernoulli(mean: float, u: float) -> float:
-    """The quantile function of a Bernoulli reward: 1 with probability ``mean``, else 0."""
+    """Return the quantile at ``u`` of a Bernoulli reward, which is 1 with probability ``mean`` and else 0."""
     return 1.0 if u < mean else 0.0
-
-
-def from_mdp(
-    mdp: FiniteMDP,
-    start: int | ArrayLike = 0,
-    horizon: int = 1000,
-    name: str = "custom",
-    *,
-    time_limit: float = 1.0,
-) -> Environment:
-    """An environment whose truth is a model of your own.
-
-    Parameters
-    ----------
-    mdp : FiniteMDP
-        The truth.
-    start : int or array [S], default 0
-        The state after a reset, or probabilities to draw it from.
-    horizon : int, default 1000
-        How many steps a run usually lasts.
-    name : str, default "custom"
-        What to call it.
-    time_limit : float, default 1.0
-        Seconds of planning that a step may take.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bamdp.mdp import FiniteMDP
-    >>> swap = FiniteMDP(np.array([[[0.0, 1.0]], [[1.0, 0.0]]]), np.array([[0.0], [1.0]]))
-    >>> env = from_mdp(swap, name="swap")
-    >>> env.reset(seed=0), env.step(0), env.step(0)
-    (0, (1, 0.0, False), (0, 1.0, False))
-    """
-    return Environment(
-        name,
-        mdp,
-        start=start,
-        horizon=horizon,
-        time_limit=time_limit,
-        parameters={"start": start, "horizon": horizon},
-    )

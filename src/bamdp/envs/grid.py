@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from bamdp import _checks
-from bamdp.envs._layout import Mark, grid_layout
-from bamdp.envs._moves import ACTIONS, slippery
 from bamdp.envs.environment import Environment
+from bamdp.envs.layout import DIRECTIONS, Mark, grid_layout, slippery_moves
 from bamdp.mdp import FiniteMDP
 
 
@@ -106,7 +105,7 @@ def _grid(name: str, size: int, slip: float, parameters: dict[str, object]) -> E
     marks = (Mark("start", *cells[0]), Mark("goal", *cells[goal]))
     return Environment(
         name,
-        FiniteMDP(slippery(neighbours, slip), rewards, state_labels=labels, action_labels=ACTIONS),
+        FiniteMDP(slippery_moves(neighbours, slip), rewards, state_labels=labels, action_labels=DIRECTIONS),
         horizon=200 * size,
         time_limit=1.0,
         layout=grid_layout(size, size, cells, marks=marks),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bamdp.envs._layout import Mark, grid_layout
-from bamdp.envs._moves import ACTIONS, slippery
 from bamdp.envs.environment import Environment
+from bamdp.envs.layout import DIRECTIONS, GRID_MOVES, Mark, grid_layout, slippery_moves
 from bamdp.mdp import FiniteMDP
 
 _MAP = """\
@@ -82,7 +81,7 @@ def maze() -> Environment:
     number = {cell: i for i, cell in enumerate(cells)}
     neighbours = np.zeros((len(cells) * 8, 4), np.int64)  # zeros: from the goal to the start without flags
     for cell in (c for c in cells if c != goal):
-        for direction, (dx, dy) in enumerate(((0, -1), (1, 0), (0, 1), (-1, 0))):
+        for direction, (dx, dy) in enumerate(GRID_MOVES):
             ahead = (cell[0] + dx, cell[1] + dy)
             ahead = ahead if ahead in number else cell
             held = np.arange(8)
@@ -92,10 +91,10 @@ def maze() -> Environment:
     return Environment(
         "maze",
         FiniteMDP(
-            slippery(neighbours, _SLIP),
+            slippery_moves(neighbours, _SLIP),
             rewards,
             state_labels=[f"{cell}, {_holding(held)}" for cell in cells for held in range(8)],
-            action_labels=ACTIONS,
+            action_labels=DIRECTIONS,
         ),
         horizon=20_000,
         time_limit=1.5,

@@ -7,9 +7,8 @@ from typing import Literal
 import numpy as np
 
 from bamdp import _checks
-from bamdp.envs._layout import Layout, Mark, grid_layout
-from bamdp.envs._moves import ACTIONS, slippery
 from bamdp.envs.environment import Environment
+from bamdp.envs.layout import DIRECTIONS, GRID_MOVES, Layout, Mark, grid_layout, slippery_moves
 from bamdp.mdp import FiniteMDP
 
 _MAP = np.array(
@@ -135,7 +134,7 @@ def _model(door: str) -> FiniteMDP:
     height, width = _MAP.shape
     neighbours = np.zeros((17, 4), np.int64)  # zeros: from the goal to the start
     for (y, x), s in np.ndenumerate(_MAP):
-        for direction, (dx, dy) in enumerate(((0, -1), (1, 0), (0, 1), (-1, 0))):
+        for direction, (dx, dy) in enumerate(GRID_MOVES):
             inside = 0 <= x + dx < width and 0 <= y + dy < height
             ahead = _MAP[y + dy, x + dx] if inside else -1
             blocked = ahead < 0 or (ahead == _DOOR and door == "closed")
@@ -144,7 +143,9 @@ def _model(door: str) -> FiniteMDP:
     rewards = np.zeros((17, 4))
     rewards[_GOAL] = 1.0
     labels = [str(cell) for cell in _cells()]
-    return FiniteMDP(slippery(neighbours, _SLIP), rewards, state_labels=labels, action_labels=ACTIONS)
+    return FiniteMDP(
+        slippery_moves(neighbours, _SLIP), rewards, state_labels=labels, action_labels=DIRECTIONS
+    )
 
 
 def _layout(door: str) -> Layout:

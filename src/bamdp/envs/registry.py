@@ -11,16 +11,15 @@ from bamdp import _checks
 from bamdp._specs import parse_spec, read_value
 from bamdp.envs.bandit import bandit
 from bamdp.envs.chain import chain
+from bamdp.envs.custom import from_file
 from bamdp.envs.deep_sea import deep_sea, deep_sea_stochastic
 from bamdp.envs.double_loop import double_loop
-from bamdp.envs.environment import Environment
-from bamdp.envs.file import from_file
+from bamdp.envs.environment import Environment, World
 from bamdp.envs.grid import grid, grid5, grid10
 from bamdp.envs.maze import maze
 from bamdp.envs.maze_door import maze_door
 from bamdp.envs.random_mdp import random_mdp
 from bamdp.envs.river_swim import river_swim
-from bamdp.envs.world import World
 
 _FACTORIES: dict[str, Callable[..., Environment]] = {
     factory.__name__: factory
@@ -43,7 +42,7 @@ _FACTORIES: dict[str, Callable[..., Environment]] = {
 
 @dataclass(frozen=True)
 class EnvironmentInfo:
-    """What `list_envs` tells of an environment: its name, a line of help, parameters with their defaults."""
+    """An entry of `list_envs`: an environment's name, a line of help, and its parameters with their defaults."""
 
     name: str
     help: str
@@ -51,7 +50,7 @@ class EnvironmentInfo:
 
 
 def list_envs() -> list[EnvironmentInfo]:
-    """All environments that `make_env` knows by name.
+    """Return all environments that `make_env` knows by name.
 
     Examples
     --------
@@ -77,7 +76,7 @@ def make_env(name: str, **parameters: Any) -> Environment:
         ``"grid:size=7"``. ``"file:model.npz"`` reads a `FiniteMDP` that was saved, with ``start`` and
         ``horizon`` as parameters.
     **parameters
-        What the environment is made with.
+        Arguments of the environment.
 
     Returns
     -------
@@ -119,7 +118,7 @@ def make_env(name: str, **parameters: Any) -> Environment:
 
 
 def make_world(name: str) -> World:
-    """What an agent can live in, from text: an environment as `make_env` reads it, or ``gym:ID`` of Gymnasium.
+    """Make a world from text: an environment as `make_env` reads it, or ``gym:ID`` of Gymnasium.
 
     Parameters of ``gymnasium.make`` follow a second colon, together with ``max_states`` and ``action_mask`` of
     `GymWorld`.
@@ -137,7 +136,7 @@ def make_world(name: str) -> World:
         if head and kind not in (*_FACTORIES, "file"):
             _checks.one_of(kind, "environment", [*_FACTORIES, "file:PATH", "gym:ID"])
         return make_env(name)
-    from bamdp.envs.gym_world import from_gym  # Gymnasium is not needed for anything else
+    from bamdp.gym.world import from_gym  # Gymnasium is imported only where it is used
 
     return from_gym(tail)
 

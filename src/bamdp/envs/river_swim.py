@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from bamdp import _checks
-from bamdp.envs._layout import line_layout
 from bamdp.envs.environment import Environment
+from bamdp.envs.layout import line_layout
 from bamdp.mdp import FiniteMDP
 
 
@@ -71,8 +71,6 @@ def river_swim(n_states: int = 6) -> Environment:
         FiniteMDP(transitions, rewards, action_labels=("left", "right")),
         horizon=1000,
         time_limit=0.25,
-        layout=line_layout(
-            n_states, bends={}, loop=(0, -1), text="◀─▶".join(f"({i})" for i in range(n_states))
-        ),
+        layout=line_layout(n_states, bends={}, text="◀─▶".join(f"({i})" for i in range(n_states))),
         parameters={"n_states": n_states},
     )

@@ -5,9 +5,9 @@ Gymnasium environment with finite observations and actions, of whose model it is
 where episodes begin and end, and which actions exist are all learned.
 """
 
-from bamdp.envs.gym_env import GymEnv, register_all
-from bamdp.envs.gym_world import GymWorld
+from bamdp.gym.env import GymEnv, register_all
 from bamdp.gym.player import GymAgent
+from bamdp.gym.world import GymWorld
 
 __all__ = ["IDS", "GymAgent", "GymEnv", "GymWorld"]
 

@@ -13,9 +13,9 @@ from bamdp import _checks, _serial
 from bamdp._kernels.random import Seed
 from bamdp.agent import Agent, Run, Step, simulate
 from bamdp.beliefs import NormalGamma, Prior, RewardModel, SparseDirichlet
-from bamdp.envs import spaces
-from bamdp.envs.gym_env import longest_episode
-from bamdp.envs.gym_world import HORIZON, GymWorld, single_spaces
+from bamdp.gym import spaces
+from bamdp.gym.env import longest_episode
+from bamdp.gym.world import DEFAULT_HORIZON, GymWorld, single_spaces
 from bamdp.planners import Planner
 
 
@@ -54,7 +54,7 @@ class GymAgent:
         action_mask: bool = True,
         seed: Seed = None,
     ) -> GymAgent:
-        """A newborn agent.
+        """Make an agent that has learned nothing yet.
 
         Parameters
         ----------
@@ -79,7 +79,7 @@ class GymAgent:
         action_mask
             Whether to believe ``info["action_mask"]``, where the environment gives one.
         seed
-            Of the agent's own random stream.
+            The seed of the agent's random stream.
         """
         world = GymWorld(env, max_states=max_states, observation=observation, action_mask=action_mask)
         agent = Agent(
@@ -105,8 +105,8 @@ class GymAgent:
         self._allow(state, info)
 
     def act(self, observation: Any) -> Any:
-        """Choose an action, in the environment's own form."""
-        return spaces.element(self.world.actions, self.agent.act(self.world.number(observation)))
+        """Return the agent's action as an element of the environment's action space."""
+        return spaces.form_element(self.world.actions, self.agent.act(self.world.number(observation)))
 
     def observe(
         self,
@@ -146,10 +146,10 @@ class GymAgent:
         Parameters
         ----------
         steps, episodes
-            How long. By default 1000 steps; for ``episodes`` alone up to 1000 steps each, or the environment's own
-            limit.
+            The length of the run. By default 1000 steps; for ``episodes`` alone up to 1000 steps each, or the
+            environment's limit.
         seed
-            Of the environment's random stream.
+            The seed of the environment's random stream.
         progress
             True for a progress bar on standard error, or a function called with the number of steps just done.
         """
@@ -157,7 +157,7 @@ class GymAgent:
             raise ValueError(
                 "a vector of environments is played with play_vector, which returns a run for each part"
             )
-        steps, listeners = self._until(steps, episodes)
+        steps, listeners = self._limits(steps, episodes)
         return simulate(self.agent, self.world, steps, seed=seed, progress=progress, callbacks=listeners)
 
     def play_vector(
@@ -168,7 +168,7 @@ class GymAgent:
             raise ValueError("this is no vector of environments; use play")
         from bamdp.gym.vector import play_vector  # several modules of Gymnasium, for few
 
-        steps, listeners = self._until(steps, episodes)
+        steps, listeners = self._limits(steps, episodes)
         return play_vector(self.agent, self.world, steps, seed, listeners)
 
     @property
@@ -176,15 +176,15 @@ class GymAgent:
         """Whether the environment is a vector of environments."""
         return isinstance(self.world.env, gymnasium.vector.VectorEnv)
 
-    def _until(self, steps: int | None, episodes: int | None) -> tuple[int, list[Any]]:
-        """How many steps at most, and callbacks that end the run before."""
+    def _limits(self, steps: int | None, episodes: int | None) -> tuple[int, list[Any]]:
+        """Return the largest number of steps, and callbacks that end the run before."""
         if steps is not None:
             _checks.integer(steps, "steps")
         if episodes is None:
-            return HORIZON if steps is None else steps, []
+            return DEFAULT_HORIZON if steps is None else steps, []
         _checks.integer(episodes, "episodes")
-        longest = longest_episode(self.world.env) or HORIZON
-        return episodes * longest if steps is None else steps, [_counting(episodes)]
+        longest = longest_episode(self.world.env) or DEFAULT_HORIZON
+        return episodes * longest if steps is None else steps, [_stop_after(episodes)]
 
     def move_to(self, env: Any) -> None:
         """Go on in another environment with the same spaces."""
@@ -220,8 +220,8 @@ class GymAgent:
         return player
 
 
-def _counting(episodes: int) -> Callable[[Agent, Any, Step], bool]:
-    """A callback that ends a run after so many episodes."""
+def _stop_after(episodes: int) -> Callable[[Agent, Any, Step], bool]:
+    """Return a callback that ends a run after so many episodes."""
     left = episodes
 
     def listen(agent: Agent, env: Any, step: Step) -> bool:
@@ -232,7 +232,7 @@ def _counting(episodes: int) -> Callable[[Agent, Any, Step], bool]:
     return listen
 
 
-_serial.known(
+_serial.saveable(
     GymAgent,
     take=lambda player: vars(player),
     make=lambda parts: GymAgent(**parts),

@@ -1,4 +1,4 @@
-"""Playing a vector of environments: each part is a stream of its own into one belief.
+"""Playing a vector of environments: each part is a stream of experience of its own into one belief.
 
 The parts take turns within a step of the vector: all act, the vector steps, then what each has seen is learned. When a
 part resets depends on the vector (its ``autoreset_mode``): in the step after the end, in which the part's action is
@@ -8,7 +8,6 @@ to. In no case is the first observation of an episode taken for a successor of t
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,108 +17,101 @@ from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 from numpy.typing import NDArray
 
 from bamdp._kernels.random import Seed
-from bamdp.agent import Agent, Callback, Run, Step
-from bamdp.envs import spaces
-from bamdp.envs.gym_world import GymWorld, whole_seed
+from bamdp.agent import Agent, Callback, Interaction, Run, Step
+from bamdp.gym import spaces
+from bamdp.gym.world import GymWorld, gymnasium_seed
 
 
-class Stream:
-    """The steps of one part, in order."""
+class PartInteraction(Interaction):
+    """The agent in one part of a vector of environments, with the steps taken there."""
 
-    def __init__(self) -> None:
-        self.state = 0
-        self.resting = False  # the part will reset itself in the step to come
-        self.rows: list[tuple[Any, ...]] = []
+    def __init__(self, agent: Agent, world: GymWorld) -> None:
+        super().__init__(agent)
+        self.world = world
+        self.resets_itself = False  # in the step to come
+        self.steps: list[Step] = []
+
+    def begin(self, observation: Any, info: dict[str, Any]) -> None:
+        """Begin an episode with what a reset of the part has returned."""
+        state = self.world.number(observation)
+        self.begin_at(state, self.world.mask(state, info))
+
+    def learn(self, action: int, observation: Any, reward: Any, terminated: Any, truncated: Any) -> None:
+        """Learn from what a step of the part has returned, and record it."""
+        after = self.world.end if terminated else self.world.number(observation)
+        self.steps.append(self.observe(action, after, float(reward), bool(terminated), bool(truncated)))
 
     def run(self) -> Run:
-        """As a run of its own."""
-        kinds = (np.int64, np.int64, float, bool, float, bool)
-        columns = list(zip(*self.rows)) or [()] * len(kinds)
-        return Run(*(np.array(column, kind) for column, kind in zip(columns, kinds)))
+        """Return the steps of this part as a run."""
+        types = (None, np.int64, np.int64, float, None, bool, bool, float)
+        columns = zip(zip(*self.steps) if self.steps else [()] * len(types), types)
+        states, actions, rewards, terminated, truncated, seconds = (
+            np.array(column, dtype) for column, dtype in columns if dtype is not None
+        )
+        return Run(states, actions, rewards, terminated, seconds, truncated)
 
 
 def play_vector(
     agent: Agent, world: GymWorld, steps: int, seed: Seed, callbacks: Iterable[Callback] = ()
 ) -> tuple[Run, ...]:
-    """Play until so many steps were taken, all parts together; returns a run for each part."""
+    """Play until ``steps`` steps were taken in all parts together; return a run for each part."""
     env, listeners = world.env, tuple(callbacks)
     mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
-    streams = [Stream() for _ in range(env.num_envs)]
-    observations, infos = env.reset(seed=whole_seed(seed))
-    for i, first in enumerate(_parts(env, observations)):
-        _begin(agent, world, streams[i], first, _info(infos, i))
+    parts = [PartInteraction(agent, world) for _ in range(env.num_envs)]
+    observations, infos = env.reset(seed=gymnasium_seed(seed))
+    for i, first in enumerate(_split(env, observations)):
+        parts[i].begin(first, _part_info(infos, i))
     done = 0
     while done < steps:
-        begun = time.thread_time()
-        actions = [0 if stream.resting else agent.act(stream.state) for stream in streams]
-        planning = (time.thread_time() - begun) / len(streams)
-        *found, infos = env.step(_together(env, world, actions))
-        resets = np.zeros(len(streams), bool)
-        for i, (observation, reward, terminated, truncated) in enumerate(
-            zip(_parts(env, found[0]), *found[1:])
-        ):
-            stream, info = streams[i], _info(infos, i)
-            if stream.resting:
-                stream.resting = False
-                _begin(agent, world, stream, observation, info)
+        # all parts act, and the vector steps
+        actions = [0 if part.resets_itself else part.act() for part in parts]
+        *results, infos = env.step(_join(env, world, actions))
+        resets = np.zeros(len(parts), bool)
+        # each part learns what it has seen, and begins again where its episode is over
+        outcomes = zip(_split(env, results[0]), *results[1:])
+        for i, (observation, reward, terminated, truncated) in enumerate(outcomes):
+            part, info = parts[i], _part_info(infos, i)
+            if part.resets_itself:
+                part.resets_itself = False
+                part.begin(observation, info)
                 continue
             over = bool(terminated or truncated)
-            last = observation
-            if over and mode is AutoresetMode.SAME_STEP:
-                last = infos["final_obs"][i]
-            begun = time.thread_time()
-            state, action = stream.state, actions[i]
-            after = world.end if terminated else world.number(last)
-            agent.observe(state, action, float(reward), after, bool(terminated))
-            seconds = planning + time.thread_time() - begun
-            cut = bool(truncated) and not terminated
-            stream.rows.append((state, action, float(reward), bool(terminated), seconds, cut))
-            done += 1
-            stream.state = after
+            same_step = over and mode is AutoresetMode.SAME_STEP
+            last = infos["final_obs"][i] if same_step else observation
+            part.learn(actions[i], last, reward, terminated, truncated)
             if not over:
-                _allow(agent, world, after, info)
-            elif mode is AutoresetMode.SAME_STEP:
-                _begin(agent, world, stream, observation, info)
+                part.allow(world.mask(part.state, info))
+            elif same_step:
+                part.begin(observation, info)
             else:
-                stream.resting = mode is AutoresetMode.NEXT_STEP
+                part.resets_itself = mode is AutoresetMode.NEXT_STEP
                 resets[i] = True
-            step = Step(done - 1, state, action, float(reward), after, bool(terminated), cut, seconds)
+            step = part.steps[-1]._replace(t=done)
+            done += 1
             if any([listener(agent, world, step) is False for listener in listeners]):
                 done = steps
         if mode is AutoresetMode.DISABLED and resets.any() and done < steps:
             observations, infos = env.reset(options={"reset_mask": resets})
-            for i, first in enumerate(_parts(env, observations)):
+            for i, first in enumerate(_split(env, observations)):
                 if resets[i]:
-                    _begin(agent, world, streams[i], first, _info(infos, i))
-    return tuple(stream.run() for stream in streams)
+                    parts[i].begin(first, _part_info(infos, i))
+    return tuple(part.run() for part in parts)
 
 
-def _parts(env: Any, observations: Any) -> list[Any]:
-    """The observations of the parts, one by one."""
+def _split(env: Any, observations: Any) -> list[Any]:
+    """Return the observations of the parts, one by one."""
     return list(iterate(env.observation_space, observations))
 
 
-def _together(env: Any, world: GymWorld, actions: list[int]) -> Any:
-    """The actions of all parts as the vector wants them."""
+def _join(env: Any, world: GymWorld, actions: list[int]) -> Any:
+    """Return the actions of all parts as the vector takes them."""
     space = env.single_action_space
-    items = [spaces.element(world.actions, action) for action in actions]
+    items = [spaces.form_element(world.actions, action) for action in actions]
     empty: Any = create_empty_array(space, len(items))
     return concatenate(space, items, empty)
 
 
-def _info(infos: dict[str, Any], i: int) -> dict[str, NDArray[Any]]:
-    """What ``infos`` tells of one part's actions."""
-    told = infos.get("_action_mask")
-    return {"action_mask": infos["action_mask"][i]} if told is not None and told[i] else {}
-
-
-def _begin(agent: Agent, world: GymWorld, stream: Stream, observation: Any, info: dict[str, Any]) -> None:
-    stream.state = world.number(observation)
-    agent.begin(stream.state)
-    _allow(agent, world, stream.state, info)
-
-
-def _allow(agent: Agent, world: GymWorld, state: int, info: dict[str, Any]) -> None:
-    mask = world.mask(state, info)
-    if mask is not None:
-        agent.allow(state, mask)
+def _part_info(infos: dict[str, Any], i: int) -> dict[str, NDArray[Any]]:
+    """Return the info dictionary of one part, with its action mask if it has one."""
+    has_mask = infos.get("_action_mask")
+    return {"action_mask": infos["action_mask"][i]} if has_mask is not None and has_mask[i] else {}

@@ -84,7 +84,7 @@ def environment_facts(spec: str) -> dict[str, Any]:
     """What an environment's behaviour is determined by."""
     env = environment(spec)
     if not isinstance(env, Environment):  # Gymnasium's rule: what changes has another version in its name
-        from bamdp.envs.gym_world import read_gym
+        from bamdp.gym.world import read_gym
 
         name, parameters = read_gym(spec.partition(":")[2])
         return {"name": "gym", "id": name, "parameters": plain(parameters)}

@@ -1,10 +1,9 @@
 """A run that can be played, stepped, rewound and jumped about in.
 
-Time t is the number of steps done. The run is that of :func:`bamdp.runs.run_one` with the same setting and replicate,
-so what is watched here is what a table counts. Going back restores the nearest copy of the agent at or before the
-wanted step, and acts again from there: planners are deterministic given their random stream, and where a time budget
-makes them not so, what was done the first time is done again. The environment needs no copies: it is replayed from its
-seed and the actions, a microsecond a step.
+Time t is the number of steps done. The run is that of :func:`bamdp.runs.run_one` with the same setting and replicate.
+Going back restores the nearest copy of the agent at or before the step, and acts again from there: planners are
+deterministic given their random stream, and where a time budget makes them not so, the recorded actions are repeated.
+The environment needs no copies: it is replayed from its seed and the actions, which takes a microsecond per step.
 """
 
 from __future__ import annotations
@@ -18,19 +17,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamdp import _checks
-from bamdp.agent import Agent, Step, begin_episode
-from bamdp.envs import make_env
+from bamdp.agent import Agent, Step, WorldInteraction
+from bamdp.envs import Environment, make_env
 from bamdp.runs import seeds
 from bamdp.settings import Setting
 
-SPACING = 16  # steps between two copies of the agent, to begin with
-MOST_COPIES = 64
-MOST_BYTES = 256_000_000  # that copies may take, about
-SLOW = 0.2  # seconds of planning after which a copy is made in any case
+COPY_SPACING = 16  # steps between two copies of the agent, to begin with
+MAX_COPIES = 64
+MAX_COPY_BYTES = 256_000_000  # of all copies together, about
+SLOW_SECONDS = 0.2  # of planning, after which a copy is made in any case
 
 
-class Playback:
-    """One agent in one environment, at any time of its life.
+class Playback(WorldInteraction):
+    """One agent in one environment, at any step of its run.
+
+    Attributes
+    ----------
+    steps : list of Step
+        All steps that were ever done: after going back, those ahead too.
+    visits : array [S, A]
+        How often each action was taken in each state until t.
+    step_seconds : float
+        Wall-clock seconds that the last step took; NaN before the first.
 
     Examples
     --------
@@ -43,88 +51,88 @@ class Playback:
     (True, 7, 30)
     """
 
+    env: Environment
+
     def __init__(self, setting: Setting, replicate: int = 0) -> None:
         self.setting = setting
-        self.env = make_env(setting.env)
+        env = make_env(setting.env)
         self._env_seed, agent_seed = seeds(setting.seed, _checks.integer(replicate, "replicate", low=0))
-        self.agent = setting.agent(self.env, agent_seed)
-        self.state = begin_episode(self.agent, self.env, self._env_seed)
-        self.t = 0
-        self.steps: list[Step] = []  # all that was ever done: the future, too, after going back
-        self.visits: NDArray[np.int64] = np.zeros(
-            (self.env.n_states, self.env.n_actions), np.int64
-        )  # until t
-        self.planned = math.nan  # seconds that the last step took
+        super().__init__(setting.agent(env, agent_seed), env, self._env_seed)
+        self.steps: list[Step] = []
+        self.visits: NDArray[np.int64] = np.zeros((env.n_states, env.n_actions), np.int64)
+        self.step_seconds = math.nan
         self._copies: dict[int, Agent] = {0: self.agent.copy()}
-        self._spacing = SPACING
+        self._spacing = COPY_SPACING
         self._since_copy = 0.0
 
     @property
     def end(self) -> int:
-        """The last step of the run."""
+        """The number of steps of the whole run."""
         return self.setting.steps
 
     @property
     def total_reward(self) -> float:
-        """Of the steps until now."""
+        """The sum of the rewards until now."""
         return math.fsum(step.reward for step in self.steps[: self.t])
 
     @property
     def last(self) -> Step | None:
-        """The step that led here."""
+        """The step that led here, None at the beginning."""
         return self.steps[self.t - 1] if self.t else None
 
     def advance(self, steps: int = 1, seconds: float = math.inf) -> int:
-        """Go on by ``steps``, but not after the end nor, once a step is done, for longer than ``seconds``."""
+        """Go on by ``steps``, but not beyond the end nor, once a step is done, for longer than ``seconds``.
+
+        Returns the number of steps that were done.
+        """
         begin, before = time.perf_counter(), self.t
         for _ in range(min(steps, self.end - self.t)):
-            self._step()
+            self._record_step()
             if time.perf_counter() - begin >= seconds:
                 break
         return self.t - before
 
     def seek(self, t: int) -> bool:
-        """Go to ``t`` if it is not ahead of what was done already; otherwise to where that ends (False)."""
+        """Go to step ``t``, or to the last recorded step if ``t`` lies beyond it; return whether ``t`` was reached."""
         t = _checks.integer(t, "step", low=0, high=self.end)
         while not self.approach(t):
             pass
         return self.t == t
 
     def approach(self, t: int, seconds: float = math.inf) -> bool:
-        """Get nearer to a step that was done already, for ``seconds`` at most; True when there is no nearer."""
+        """Go towards a recorded step for at most ``seconds``; return whether the step, or the last one, is reached."""
         goal = min(t, len(self.steps))
         if goal < self.t:
             self._restore(max(at for at in self._copies if at <= goal))
         self.advance(goal - self.t, seconds)
         return self.t == goal
 
-    def _step(self) -> None:
+    def _record_step(self) -> None:
+        """Take one step: the next of the record where there is one, else a new one, which is recorded."""
         begin = time.perf_counter()
-        action = self.agent.act(self.state)
-        if self.t < len(self.steps):
-            action = self.steps[self.t].action
-        next_state, reward, terminated = self.env.step(action)
-        self.agent.observe(self.state, action, reward, next_state, terminated)
-        self.planned = time.perf_counter() - begin
-        if self.t == len(self.steps):
-            self.steps.append(Step(self.t, self.state, action, reward, next_state, terminated))
-        self.visits[self.state, action] += 1
-        self.state = begin_episode(self.agent, self.env) if terminated else next_state
-        self.t += 1
-        self._since_copy += self.planned
-        if self.t not in self._copies and (self.t % self._spacing == 0 or self._since_copy > SLOW):
-            self._keep()
+        is_new = self.t == len(self.steps)
+        step = self.step(None if is_new else self.steps[self.t].action)
+        self.step_seconds = time.perf_counter() - begin
+        if is_new:
+            self.steps.append(step)
+        self.visits[step.state, step.action] += 1
+        self.proceed()
+        self._since_copy += self.step_seconds
+        if self.t not in self._copies and (self.t % self._spacing == 0 or self._since_copy > SLOW_SECONDS):
+            self._keep_copy()
 
-    def _keep(self) -> None:
+    def _keep_copy(self) -> None:
+        """Keep a copy of the agent; where the copies become too many or too large, drop every other one."""
         self._copies[self.t] = self.agent.copy()
         self._since_copy = 0.0
         size = sum(array.nbytes for array in _arrays((self.agent.belief.arrays, self.agent.memory)))
-        if len(self._copies) > max(2, min(MOST_COPIES, MOST_BYTES // max(size, 1))):
+        if len(self._copies) > max(2, min(MAX_COPIES, MAX_COPY_BYTES // max(size, 1))):
             self._spacing *= 2
-            for t in sorted(self._copies)[1:-1:2]:  # every other one goes, never the first
+            for t in sorted(self._copies)[1:-1:2]:  # never the first
                 del self._copies[t]
 
     def _restore(self, t: int) -> None:
+        """Go back to the copy of the agent at step ``t``, and replay the environment until there."""
         self.agent = self._copies[t].copy()
         self.state = self.env.reset(seed=self._env_seed)
         self.visits[:] = 0
@@ -137,7 +145,7 @@ class Playback:
 
 
 def _arrays(value: Any) -> Iterator[NDArray[Any]]:
-    """All arrays in nested NamedTuples and dataclasses."""
+    """Yield all arrays in nested NamedTuples and dataclasses."""
     if isinstance(value, np.ndarray):
         yield value
     elif isinstance(value, tuple):

@@ -1,49 +1,64 @@
 """The studio's web server: FastAPI, events by SSE, everything from this machine.
 
-It is for one person at one machine; :mod:`bamdp.studio.guard` keeps others out. Every parameter is checked, and what is
-wrong is told in words that a page shows as they are.
+It is for one person at one machine, so only pages that it has served itself may ask, under a name of this machine. A
+foreign page could post to 127.0.0.1, and a foreign name can be made to point there (DNS rebinding): the ``Host`` must
+be a name of this machine, and the ``Origin``, where one is given, this very server. Answers tell the page to load
+nothing from elsewhere. Every parameter is checked, and errors are sentences that a page shows as they are.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import json
 import socket
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
+from starlette.datastructures import Headers
 
 import bamdp
 from bamdp import _checks
 from bamdp.envs import list_envs
+from bamdp.envs.drawing import palette_css
+from bamdp.envs.picture import world_css
 from bamdp.registry import DEFAULT_PRIOR, REWARDS, list_planners, list_priors
 from bamdp.settings import FieldError
-from bamdp.studio import palette
-from bamdp.studio.guard import Guard, refusal
-from bamdp.studio.sessions import MOST_SESSIONS, PING, STEP_LIMIT, Refused, Session, Sessions
+from bamdp.studio.explain import STATIC_FILES
+from bamdp.studio.sessions import MAX_SESSIONS, PING_SECONDS, STEP_LIMIT, Refused, Session, Sessions
 from bamdp.studio.settings import MOST_STEPS, Choice
 
-STATIC = Path(__file__).with_name("static")
-LARGEST = 20_000  # bytes of a request
-KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+MAX_REQUEST_BYTES = 20_000
+MEDIA_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 COMMANDS = ("play", "pause", "step", "back", "goto", "speed")
+FIRST_PORT, LAST_PORT = 8137, 8156  # that are tried if none is asked for
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+CONTENT_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+SECURITY_HEADERS = {
+    "content-security-policy": CONTENT_POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+}
 
 
 def make_app(
     first: Choice | None = None,
     *,
     host: str = "127.0.0.1",
-    most_sessions: int = MOST_SESSIONS,
+    most_sessions: int = MAX_SESSIONS,
     step_limit: float = STEP_LIMIT,
 ) -> FastAPI:
-    """The application. ``first`` is what a tab opens with that asks for nothing else."""
+    """Make the application. ``first`` is what a tab opens with that asks for nothing else."""
     sessions = Sessions(most_sessions, step_limit)
     opening = first or Choice()
     files = frozenset({opening.env}) if opening.env.startswith("file:") else frozenset[str]()
@@ -62,16 +77,18 @@ def make_app(
 
     @app.get("/")
     async def page() -> Response:
-        return FileResponse(STATIC / "index.html", media_type="text/html")
+        return FileResponse(STATIC_FILES / "index.html", media_type="text/html")
 
     @app.get("/static/{name}")
     async def static(name: str) -> Response:
         if name == "palette.css":
-            return Response(palette.css(), media_type="text/css")
-        known = {path.name: path for path in STATIC.iterdir()}
+            return Response(palette_css() + world_css(), media_type="text/css")
+        known = {path.name: path for path in STATIC_FILES.iterdir()}
         if name not in known:
             raise Refused(404, f"there is no {name!r}")
-        return FileResponse(known[name], media_type=KINDS.get(known[name].suffix, "application/octet-stream"))
+        return FileResponse(
+            known[name], media_type=MEDIA_TYPES.get(known[name].suffix, "application/octet-stream")
+        )
 
     @app.get("/api/catalogue")
     async def catalogue() -> Response:
@@ -120,7 +137,7 @@ async def _events(session: Session) -> AsyncIterator[str]:
             for kind, data in session.take():
                 yield f"event: {kind}\ndata: {json.dumps(data, allow_nan=False)}\n\n"
             try:
-                await asyncio.wait_for(session.changed.wait(), PING)
+                await asyncio.wait_for(session.changed.wait(), PING_SECONDS)
             except TimeoutError:
                 yield ": still here\n\n"
         yield "event: closed\ndata: {}\n\n"
@@ -147,9 +164,9 @@ def _catalogue(opening: Choice) -> dict[str, Any]:
 
 
 def _plain(info: dict[str, Any]) -> dict[str, Any]:
-    """Defaults as they would be written in a spec."""
-    written = {key: _written(value) for key, value in info["parameters"].items()}
-    return {**info, "parameters": written}
+    """Return what is known of a name, with its defaults as they would be written in a spec."""
+    defaults = {key: _written(value) for key, value in info["parameters"].items()}
+    return {**info, "parameters": defaults}
 
 
 def _written(value: Any) -> str:
@@ -163,27 +180,27 @@ async def _body(request: Request) -> Any:
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         raise Refused(415, "send JSON, with the content type application/json")
     raw = await request.body()
-    if len(raw) > LARGEST:
-        raise Refused(413, f"a request may have {LARGEST} bytes, this one has {len(raw)}")
+    if len(raw) > MAX_REQUEST_BYTES:
+        raise Refused(413, f"a request may have {MAX_REQUEST_BYTES} bytes, this one has {len(raw)}")
     try:
         return json.loads(raw)
     except (ValueError, RecursionError):
         raise Refused(400, "the body is not JSON") from None
 
 
-def _command(given: Any) -> tuple[str, Any]:
-    if not isinstance(given, dict) or set(given) - {"do", "value"}:
+def _command(body: Any) -> tuple[str, Any]:
+    if not isinstance(body, dict) or set(body) - {"do", "value"}:
         raise FieldError("do", 'a command is {"do": ..., "value": ...}')
-    do, value = given.get("do"), given.get("value")
+    verb, value = body.get("do"), body.get("value")
     try:
-        _checks.one_of(do, "command", COMMANDS)
-        if do == "goto":
+        _checks.one_of(verb, "command", COMMANDS)
+        if verb == "goto":
             _checks.integer(value, "step", low=0, high=MOST_STEPS)
-        elif do == "speed" and value is not None:
+        elif verb == "speed" and value is not None:
             _checks.real(value, "speed", low=0.1, high=1000.0)
     except (ValueError, TypeError) as error:
         raise FieldError("value", str(error)) from None
-    return str(do), value
+    return str(verb), value
 
 
 def _number(request: Request, name: str) -> int:
@@ -203,35 +220,96 @@ def _add_errors(app: FastAPI) -> None:
         return refusal(400, str(error), error.field)
 
 
+# --- who may ask ------------------------------------------------------------------------------------------------
+
+
+class Guard:
+    """Lets in only what comes from this machine's own page, and tells the page to load nothing from elsewhere."""
+
+    def __init__(self, app: Any, host: str) -> None:
+        self.app, self.any_address = app, host not in LOOPBACK
+        self.names = {*LOOPBACK, host.lower()} | (
+            {socket.gethostname().lower()} if self.any_address else set()
+        )
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def send_guarded(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                pairs = [(key.encode(), value.encode()) for key, value in SECURITY_HEADERS.items()]
+                message = {**message, "headers": [*message.get("headers", []), *pairs]}
+            await send(message)
+
+        try:
+            check_origin(Headers(scope=scope), self.names, any_address=self.any_address)
+        except Refused as error:
+            await refusal(error.status, str(error))(scope, receive, send_guarded)
+        else:
+            await self.app(scope, receive, send_guarded)
+
+
+def refusal(status: int, message: str, field: str | None = None) -> Response:
+    """Return an answer whose message a page shows as it is."""
+    return JSONResponse({"error": message, "field": field}, status_code=status)
+
+
+def check_origin(headers: Any, names: Iterable[str], *, any_address: bool) -> None:
+    """Refuse names that are not this machine's, and pages that are not ours."""
+    host = headers.get("host", "")
+    name = _host_name(host)
+    if name not in set(names) and not (any_address and _is_address(name)):
+        raise Refused(403, f"this server does not answer to the name {name!r}; use its address")
+    origin = headers.get("origin")
+    foreign = origin is not None and origin.partition("://")[2] != host
+    if foreign or headers.get("sec-fetch-site") == "cross-site":
+        raise Refused(403, "only this server's own page may ask")
+
+
+def _host_name(host: str) -> str:
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.partition(":")[0].lower()
+
+
+def _is_address(name: str) -> bool:
+    with suppress(ValueError):
+        ipaddress.ip_address(name)
+        return True
+    return False
+
+
 # --- running ----------------------------------------------------------------------------------------------------
 
 
 def listen(host: str, port: int | None) -> socket.socket:
-    """A socket that listens; without a port on the first free one from 8137 on."""
+    """Return a socket that listens; without a port on the first free one from 8137 on."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    last: OSError | None = None
-    for number in range(8137, 8157) if port is None else [port]:
+    last_error: OSError | None = None
+    for number in range(FIRST_PORT, LAST_PORT + 1) if port is None else [port]:
         server = socket.socket(family, socket.SOCK_STREAM)
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             server.bind((host, number))
-            server.listen()  # now, so that the address that is told can be called at once, and nobody else has it
+            server.listen()  # now, so that the address that is printed answers at once, and nobody else has it
         except OSError as error:
             server.close()
-            last = error
+            last_error = error
         else:
             return server
-    raise ValueError(
-        f"cannot listen on {host} port {port or '8137 to 8156'}: {last and last.strerror}; choose another"
-    )
+    tried = port or f"{FIRST_PORT} to {LAST_PORT}"
+    reason = last_error and last_error.strerror
+    raise ValueError(f"cannot listen on {host} port {tried}: {reason}; choose another")
 
 
-def run(app: FastAPI, server: socket.socket) -> None:
-    """Serve until Ctrl-C."""
+def run_server(app: FastAPI, server: socket.socket) -> None:
+    """Serve the application on a socket until Ctrl-C."""
     make_server(app).run(sockets=[server])
 
 
 def make_server(app: FastAPI) -> uvicorn.Server:
-    """Quiet, and quick to end: a tab that listens would keep it for ever."""
+    """Make a server that is quiet and quick to end: a tab that listens would keep it for ever."""
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1, lifespan="on", ws="none")
     return uvicorn.Server(config)

@@ -1,6 +1,6 @@
 """Sessions: what each tab watches, paced and supervised.
 
-A session owns one worker process. One task a session decides what the worker does next: answer a question about a node
+A session owns one worker process and one task, which decides what the worker does next: answer a question about a node
 or a state, go towards a step that was asked for, play on at the chosen speed, or explain the decision at hand, in this
 order. Everything that a tab should know is kept as the latest of its kind and sent when the tab is ready for it, so a
 slow tab gets fewer frames and never old ones, and a reloaded tab gets everything again.
@@ -16,22 +16,22 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from bamdp.studio.line import Gone, Line
 from bamdp.studio.settings import Choice
+from bamdp.studio.worker import WorkerGone, WorkerLine
 
-MOST_SESSIONS = 6
-MOST_QUESTIONS = 8  # of one session that wait for an answer
-SLICE = 0.1  # seconds of work between two looks at what is wanted
+MAX_SESSIONS = 6
+MAX_QUESTIONS = 8  # of one session that wait for an answer
+SLICE_SECONDS = 0.1  # of work between two looks at what is asked for
 OPEN_LIMIT = 300.0  # seconds to open, compiling included
 STEP_LIMIT = 60.0  # seconds of a single decision before its worker is ended
-LEFT_ALONE = 90.0  # seconds without a tab before a session ends
-PING = 15.0  # seconds between two signs of life that a tab is sent
-IDLE = 3600.0  # seconds without a wish before a session ends, tab or not
-LIVE_SPEED = 2.0  # up to so many steps a second, every decision is explained on the way
+UNWATCHED_LIMIT = 90.0  # seconds without a tab before a session ends
+PING_SECONDS = 15.0  # between two signs of life that a tab is sent
+IDLE_LIMIT = 3600.0  # seconds without a command before a session ends, tab or not
+LIVE_SPEED = 2.0  # steps per second up to which every decision is explained on the way
 
 
 class Refused(Exception):
-    """A wish that cannot be granted, with an HTTP status."""
+    """A request that is refused, with an HTTP status."""
 
     def __init__(self, status: int, message: str, field: str | None = None) -> None:
         super().__init__(message)
@@ -40,7 +40,7 @@ class Refused(Exception):
 
 @dataclass
 class Session:
-    """One tab's stage."""
+    """What one tab watches: a worker process, and a task that decides what the worker does next."""
 
     choice: Choice
     step_limit: float = STEP_LIMIT
@@ -49,18 +49,18 @@ class Session:
     unsent: set[str] = field(default_factory=set)
     attached: bool = False
     playing: bool = False
-    speed: float = 4.0  # steps a second; inf for as fast as it goes
+    speed: float = 4.0  # steps per second; inf for as fast as it goes
     goal: int | None = None
     closed: bool = False
 
     def __post_init__(self) -> None:
-        self.seen = self.wished = time.monotonic()
+        self.seen = self.commanded = time.monotonic()
         self.changed, self.wake = asyncio.Event(), asyncio.Event()
         self._questions: list[tuple[tuple[Any, ...], asyncio.Future[Any]]] = []
         self._explained = -1  # the step whose decision was explained last
         self._t = self._known = 0
         self._at_end = self._apart = False
-        self._line = Line()
+        self._line = WorkerLine()
         self._task: asyncio.Task[None] | None = None
 
     # --- what a tab does --------------------------------------------------------------------------------------
@@ -69,29 +69,29 @@ class Session:
         """Begin in the background."""
         self._task = asyncio.create_task(self._run())
 
-    def command(self, do: str, value: Any = None) -> None:
-        """Take a wish; what comes of it is told by events."""
-        self.wished = time.monotonic()
-        if do == "play":
+    def command(self, verb: str, value: Any = None) -> None:
+        """Take a command; what comes of it is told by events."""
+        self.commanded = time.monotonic()
+        if verb == "play":
             self.playing, self.goal = not self._at_end, None
-        elif do == "pause":
+        elif verb == "pause":
             self.playing, self.goal = False, self._t if self._apart else None
-        elif do == "step":
+        elif verb == "step":
             self.playing, self.goal = False, (self._t if self.goal is None else self.goal) + 1
-        elif do == "back":
+        elif verb == "back":
             self.playing, self.goal = False, max((self._t if self.goal is None else self.goal) - 1, 0)
-        elif do == "goto":
+        elif verb == "goto":
             self.playing, self.goal = False, int(value)
-        elif do == "speed":
+        elif verb == "speed":
             self.speed = math.inf if value is None else float(value)
         self._tell_frame()
         self.wake.set()
 
     async def ask(self, *question: Any) -> Any:
-        """Ask the worker something between two slices of its work."""
+        """Ask the worker something between two slices of its work, and return its answer."""
         if self.closed or self.latest.get("status", {}).get("phase") == "failed":
             raise Refused(410, "this session has ended; start again")
-        if len(self._questions) >= MOST_QUESTIONS:
+        if len(self._questions) >= MAX_QUESTIONS:
             raise Refused(429, "too many questions at once; wait for an answer")
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._questions.append((question, answer))
@@ -99,8 +99,8 @@ class Session:
         return await answer
 
     def attach(self) -> None:
-        """A tab listens: it is told everything, from the beginning."""
-        if self.attached and time.monotonic() - self.seen < 2 * PING:
+        """Take note that a tab listens: it is told everything, from the beginning."""
+        if self.attached and time.monotonic() - self.seen < 2 * PING_SECONDS:
             raise Refused(409, "another tab is watching this session")
         self.attached = True
         self.seen = time.monotonic()
@@ -109,24 +109,24 @@ class Session:
             self.changed.set()
 
     def detach(self) -> None:
-        """The tab has gone, perhaps to come back."""
+        """Take note that the tab has gone, perhaps to come back."""
         self.attached = False
         self.seen = time.monotonic()
 
     def take(self) -> list[tuple[str, Any]]:
-        """What the tab has not been told, in the order in which it makes sense."""
+        """Return what the tab has not been told, in the order in which it makes sense."""
         self.changed.clear()
         kinds = [kind for kind in ("status", "opened", "frame", "why") if kind in self.unsent]
         self.unsent.clear()
         return [(kind, self.latest[kind]) for kind in kinds]
 
     def expired(self) -> bool:
-        """Whether nobody would miss it."""
+        """Return whether no tab has watched, or nobody has given a command, for too long."""
         now = time.monotonic()
-        return now - self.seen > LEFT_ALONE or now - self.wished > IDLE
+        return now - self.seen > UNWATCHED_LIMIT or now - self.commanded > IDLE_LIMIT
 
     async def close(self) -> None:
-        """End it, worker and all."""
+        """End the session and its worker."""
         self.closed = True
         self._line.end()
         if self._task is not None and self._task is not asyncio.current_task():
@@ -158,7 +158,9 @@ class Session:
                     await self._rest(None)
         except Exception as error:  # whatever it is, the tab must hear of it
             message = (
-                str(error) if isinstance(error, Gone) else f"something went wrong in the studio: {error!r}"
+                str(error)
+                if isinstance(error, WorkerGone)
+                else f"something went wrong in the studio: {error!r}"
             )
             self.playing, self.goal = False, None
             self._line.end()
@@ -192,10 +194,10 @@ class Session:
 
     async def _approach(self, goal: int) -> None:
         if goal <= self._known:
-            answer = await self._work("approach", goal, SLICE)
+            answer = await self._work("approach", goal, SLICE_SECONDS)
             there = answer["there"]
         else:
-            answer = await self._work("advance", goal - self._t, SLICE)
+            answer = await self._work("advance", goal - self._t, SLICE_SECONDS)
             there = answer["frames"][0]["t"] >= goal or answer["at_end"]
         if there and self.goal == goal:
             self.goal = None
@@ -203,7 +205,7 @@ class Session:
 
     async def _play(self) -> None:
         fast = math.isinf(self.speed)
-        answer = await self._work("advance", 1_000_000 if fast else 1, SLICE)
+        answer = await self._work("advance", 1_000_000 if fast else 1, SLICE_SECONDS)
         self.playing = self.playing and not answer["at_end"]
         self._take_frames(answer)
 
@@ -225,10 +227,10 @@ class Session:
     # --- the worker -------------------------------------------------------------------------------------------
 
     async def _work(self, *request: Any) -> Any:
-        """Something that must succeed for the session to go on."""
+        """Send a request that must succeed for the session to go on, and return the answer."""
         kind, data = await self._request(self.step_limit, *request)
         if kind != "done":
-            raise Gone(data["error"])
+            raise WorkerGone(data["error"])
         return data
 
     async def _request(self, limit: float, *request: Any) -> tuple[str, Any]:
@@ -278,18 +280,18 @@ def _described(choice: Choice) -> dict[str, Any]:
 
 
 class Sessions:
-    """All that are open, up to a number, until nobody wants them."""
+    """All sessions that are open, up to a number, until they expire."""
 
-    def __init__(self, most: int = MOST_SESSIONS, step_limit: float = STEP_LIMIT) -> None:
-        self.most, self.step_limit = most, step_limit
+    def __init__(self, limit: int = MAX_SESSIONS, step_limit: float = STEP_LIMIT) -> None:
+        self.limit, self.step_limit = limit, step_limit
         self.open: dict[str, Session] = {}
 
     async def new(self, choice: Choice) -> Session:
         """Open one; a session that no tab listens to makes room if there is none."""
-        if len(self.open) >= self.most:
+        if len(self.open) >= self.limit:
             left = [s for s in self.open.values() if not s.attached]
             if not left:
-                raise Refused(503, f"{self.most} tabs are open already; close one")
+                raise Refused(503, f"{self.limit} tabs are open already; close one")
             await self.end(min(left, key=lambda s: s.seen).id)
         session = Session(choice, self.step_limit)
         self.open[session.id] = session
@@ -297,24 +299,24 @@ class Sessions:
         return session
 
     def find(self, id: str) -> Session:
-        """By its name."""
+        """Return the session with an id; raise Refused if there is none."""
         if id not in self.open:
             raise Refused(404, "there is no such session; it may have ended")
         return self.open[id]
 
     async def end(self, id: str) -> None:
-        """End one, if it is there."""
+        """End the session with an id, if there is one."""
         session = self.open.pop(id, None)
         if session is not None:
             await session.close()
 
     async def end_all(self) -> None:
-        """When the server ends."""
+        """End all sessions, when the server ends."""
         for id in list(self.open):
             await self.end(id)
 
     async def sweep(self, every: float = 10.0) -> None:
-        """End what has expired, for ever."""
+        """End the sessions that have expired, again and again."""
         while True:
             await asyncio.sleep(every)
             for id in [id for id, session in self.open.items() if session.expired()]:

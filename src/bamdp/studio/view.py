@@ -1,4 +1,4 @@
-"""What there is to see of a run, as plain data for JSON: the world once, and a frame for every step shown.
+"""What is shown of a run, as plain data for JSON: the world once, and a frame for every step.
 
 What an agent believes is shown through its posterior mean model, the same for every planner: per state the entropy of
 the predicted next state (mean over actions, in bits), the value and the best action if the mean model were the truth.
@@ -19,14 +19,14 @@ from bamdp.envs import Environment
 from bamdp.mdp import FiniteMDP, gain, policy_iteration, value_iteration
 from bamdp.studio.playback import Playback
 
-TOL = 1e-3  # of the values that are only looked at
-MOST_POINTS = 400  # of a learning curve
-MOST_NEXT = 8  # next states listed for one action
-SHORT = 1000  # steps over which the optimum of an episodic world is averaged
+VALUE_TOLERANCE = 1e-3  # of the values that are only looked at
+MAX_CURVE_POINTS = 400  # of a learning curve
+MAX_NEXT_STATES = 8  # listed for one action
+OPTIMUM_STEPS = 1000  # over which the optimum of an episodic world is averaged
 
 
-def world(env: Environment, discount: float, end: int) -> dict[str, Any]:
-    """What does not change during a run: the layout, names, and the truth that the agent is not shown."""
+def describe_world(env: Environment, discount: float, end: int) -> dict[str, Any]:
+    """Return what does not change during a run: the layout, names, and the truth that the agent is not shown."""
     best = policy_iteration(env.mdp, discount)
     return {
         **env.layout(),
@@ -38,42 +38,42 @@ def world(env: Environment, discount: float, end: int) -> dict[str, Any]:
         "optimum": optimum_rate(env),
         "terminal": np.flatnonzero(env.mdp.terminal).tolist(),
         "arms": env.mdp.expected_rewards[0].tolist() if env.n_states == 1 else None,
-        "truth": {"value": numbers(best.values), "policy": best.policy.tolist()},
+        "truth": {"value": rounded(best.values), "policy": best.policy.tolist()},
     }
 
 
 def optimum_rate(env: Environment) -> float:
-    """Reward a step of one who knows the model of this run and plays it for ever (or, with episodes, for long)."""
+    """Return the reward per step of an agent that knows the model and acts for ever (with episodes, for long)."""
     if not env.mdp.terminal.any():
         try:
             return float(gain(env.mdp).gain)
         except (ValueError, RuntimeError):  # it depends on where one is, or was not found in time
             pass
-    steps = min(env.horizon, SHORT)
+    steps = min(env.horizon, OPTIMUM_STEPS)
     return optimal_total(env, steps) / steps
 
 
 class Watcher:
-    """Frames of a run; the value map of the last one is where the next begins."""
+    """Makes the frames of a run; the values of the last one are where those of the next begin."""
 
     def __init__(self, run: Playback) -> None:
         self.run = run
         self._values: NDArray[np.float64] | None = None
 
     def frame(self) -> dict[str, Any]:
-        """Everything that is shown of the present step."""
+        """Return everything that is shown of the present step."""
         run, belief = self.run, self.run.agent.belief
         mean = belief.mean()
         entropy = row_entropy(mean)
-        found = value_iteration(mean, run.agent.discount, tol=TOL, initial=self._values)
-        self._values = found.values
+        solution = value_iteration(mean, run.agent.discount, tol=VALUE_TOLERANCE, initial=self._values)
+        self._values = solution.values
         last = run.last
         return {
             "t": run.t,
             "known": len(run.steps),  # steps that can be gone back to
             "state": run.state,
             "total": run.total_reward,
-            "ms": None if math.isnan(run.planned) else round(1e3 * run.planned, 3),
+            "ms": None if math.isnan(run.step_seconds) else round(1e3 * run.step_seconds, 3),
             "last": None
             if last is None
             else {
@@ -84,17 +84,17 @@ class Watcher:
                 "end": last.terminated,
             },
             "visits": run.visits.sum(axis=1).tolist(),
-            "entropy": numbers(_over_actions(entropy, belief)),
-            "value": numbers(found.values),
-            "policy": found.policy.tolist(),
+            "entropy": rounded(_over_actions(entropy, belief)),
+            "value": rounded(solution.values),
+            "policy": solution.policy.tolist(),
             "expects": expectations(belief, run.state, run.visits),
-            "weights": weights(belief, run.env),
-            "curve": curve(run),
+            "weights": model_weights(belief, run.env),
+            "curve": learning_curve(run),
         }
 
 
 def row_entropy(mdp: FiniteMDP) -> NDArray[np.float64]:
-    """Entropy of the next state in bits, [S, A]; 0 for rows that do not exist."""
+    """Return the entropy of the next state in bits, [S, A]; 0 for rows that do not exist."""
     rows, S = mdp.rows, mdp.n_states
     flat = np.maximum(rows.background, 0.0) / S
     lengths = rows.span[:, 1] - rows.span[:, 0]
@@ -120,12 +120,12 @@ def _over_actions(table: NDArray[np.float64], belief: Belief) -> NDArray[np.floa
 
 
 def expectations(belief: Belief, state: int, visits: NDArray[np.int64]) -> list[dict[str, Any]]:
-    """What the agent expects of each action in a state: next states, the likeliest first, and reward."""
-    found = []
+    """Return what the agent expects of each action in a state: next states, the likeliest first, and reward."""
+    rows = []
     for a in np.flatnonzero(belief.space.allowed[state] & ~belief.space.terminal[state]).tolist():
         chances = belief.predictive(state, a)
-        order = np.argsort(-chances, kind="stable")[:MOST_NEXT]
-        found.append(
+        order = np.argsort(-chances, kind="stable")[:MAX_NEXT_STATES]
+        rows.append(
             {
                 "action": a,
                 "visits": int(visits[state, a]),
@@ -135,34 +135,34 @@ def expectations(belief: Belief, state: int, visits: NDArray[np.int64]) -> list[
                 "rest": round(float(1.0 - chances[order].sum()), 4),
             }
         )
-    return found
+    return rows
 
 
-def weights(belief: Belief, env: Environment) -> list[dict[str, Any]] | None:
-    """Posterior weights, where the belief is one over alternatives."""
+def model_weights(belief: Belief, env: Environment) -> list[dict[str, Any]] | None:
+    """Return the posterior weights if the belief is one over alternatives, else None."""
     if not shared_weights(belief.transitions):
         return None
-    found = belief.weights
-    names = [f"model {i}" for i in range(len(found))]
-    if env.name == "maze_door" and len(found) == 2:
+    posterior = belief.weights
+    names = [f"model {i}" for i in range(len(posterior))]
+    if env.name == "maze_door" and len(posterior) == 2:
         names = ["door open", "door closed"]
     elif hasattr(belief.prior, "priors"):
         names = [type(part).__name__ for part in belief.prior.priors]
-    return [{"name": name, "weight": round(float(w), 4)} for name, w in zip(names, found)]
+    return [{"name": name, "weight": round(float(w), 4)} for name, w in zip(names, posterior)]
 
 
-def curve(run: Playback) -> list[list[float]]:
-    """Total reward against time, thinned out."""
+def learning_curve(run: Playback) -> list[list[float]]:
+    """Return the total reward against time, thinned out."""
     totals = np.concatenate([[0.0], np.cumsum([step.reward for step in run.steps[: run.t]])])
-    shown = np.unique(np.linspace(0, run.t, min(run.t + 1, MOST_POINTS)).round().astype(int))
+    shown = np.unique(np.linspace(0, run.t, min(run.t + 1, MAX_CURVE_POINTS)).round().astype(int))
     return [[int(t), round(float(totals[t]), 4)] for t in shown]
 
 
-def numbers(values: Any) -> list[float | None]:
-    """Rounded for people, with None for what is not finite."""
+def rounded(values: Any) -> list[float | None]:
+    """Return numbers rounded for people, with None for what is not finite."""
     return [round(float(x), 5) if math.isfinite(x) else None for x in np.asarray(values, float)]
 
 
-def number(value: float) -> float | None:
-    """One of them."""
-    return numbers([value])[0]
+def rounded_number(value: float) -> float | None:
+    """Return one number rounded, or None if it is not finite."""
+    return rounded([value])[0]

@@ -10,15 +10,18 @@ import numpy as np
 
 from bamdp.beliefs.belief import Belief
 from bamdp.envs import Environment
+from bamdp.envs.drawing import Element
 from bamdp.planners import DSS, FHTS
 from bamdp.planners.base import Plan, Planner
 from bamdp.planners.views.tree import CHOICE, HYPER_STATE, ROOT, Tree
-from bamdp.studio import contrast, tree_svg
+from bamdp.studio.contrast import TreeContrast, contrast_with_full_tree, draw_contrast
 from bamdp.studio.playback import Playback
-from bamdp.studio.view import number
+from bamdp.studio.tree import draw_tree
+from bamdp.studio.view import rounded_number
 
-MOST_ROWS = 12  # of beliefs that changed on the way to a node
-MOST_STEPS = 400  # of a path that is drawn
+MAX_CHANGES = 12  # of the belief on the way to a node that are listed
+MAX_PATH_STEPS = 400  # of a path that is drawn
+MAX_PATHS = 16  # of one choice
 
 
 class Decision:
@@ -33,13 +36,13 @@ class Decision:
         self.plan: Plan = run.agent.plan(run.state, tree=True)
 
     def data(self) -> dict[str, Any]:
-        """Everything but the details of single nodes."""
+        """Return everything but the details of single nodes, as plain data for JSON."""
         plan, tree = self.plan, self.plan.tree
-        found: dict[str, Any] = {
+        data: dict[str, Any] = {
             "t": self.t,
             "state": self.state,
             "action": plan.action,
-            "value": number(plan.value),
+            "value": rounded_number(plan.value),
             "sentence": self.sentence(),
             "candidates": self.candidates(),
             "policies": isinstance(self.planner, DSS),
@@ -51,21 +54,31 @@ class Decision:
             "contrast": None,
         }
         if tree is not None:
-            drawing, shown = tree_svg.draw(tree, self._returns(), self._action_labels())
-            found["tree"] = {
-                "svg": drawing,
+            drawing, shown = self.draw_tree()
+            data["tree"] = {
+                "svg": str(drawing),
                 "nodes": {node: self.brief(node) for node in shown},
                 "kept": len(tree),
                 "total": tree.total,
                 "shown": len(shown),
             }
-            if not isinstance(self.planner, FHTS):  # which is the full tree
-                figures = contrast.contrast(self.planner, tree, self.belief)
-                found["contrast"] = {**figures.data(), "svg": contrast.draw(figures, tree)}
-        return found
+            if (counts := self.contrast()) is not None:
+                data["contrast"] = {**counts.data(), "svg": str(draw_contrast(counts, tree))}
+        return data
+
+    def draw_tree(self) -> tuple[Element, list[int]]:
+        """Return the drawing of the decision's tree, and the nodes in it."""
+        labels = [self.env.action_label(a) for a in range(self.env.n_actions)]
+        return draw_tree(self._tree(), self._returns(), labels)
+
+    def contrast(self) -> TreeContrast | None:
+        """Return the counts of a full tree beside this one; None where there is no other tree."""
+        if self.plan.tree is None or isinstance(self.planner, FHTS):  # whose tree is the full one
+            return None
+        return contrast_with_full_tree(self.planner, self.plan.tree, self.belief)
 
     def candidates(self) -> list[dict[str, Any]]:
-        """The root's choices as rows of a table."""
+        """Return the choices at the root as rows of a table."""
         tree = self.plan.tree
         nodes = [] if tree is None else tree.children(ROOT).tolist()
         by_action = {} if tree is None else {int(tree.action[n]): n for n in nodes}
@@ -78,19 +91,19 @@ class Decision:
                 {
                     "action": c.action,
                     "label": self.env.action_label(c.action),
-                    "value": number(c.value),
-                    "spread": number(c.spread),
+                    "value": rounded_number(c.value),
+                    "spread": rounded_number(c.spread),
                     "count": c.count,
                     "node": node,
                     "chosen": bool(tree.chosen[node]) if tree is not None and node is not None
                     else c.action == self.plan.action,
-                    "lower": number(lower.get(c.action, math.nan)),
+                    "lower": rounded_number(lower.get(c.action, math.nan)),
                 }
             )  # fmt: skip
         return rows
 
     def sentence(self) -> str:
-        """The decision in words."""
+        """Return the decision in words."""
         words = self._words()
         return words if self.plan.reproducible else f"{words} (A time budget decides how far it gets.)"
 
@@ -122,7 +135,7 @@ class Decision:
     # --- nodes ----------------------------------------------------------------------------------------------
 
     def brief(self, node: int) -> dict[str, Any]:
-        """What is told when the pointer is over a node, and the way to it over the world."""
+        """Return what is shown when the pointer is over a node, and the paths to it over the world."""
         tree = self._tree()
         choice = tree.kind[node] == CHOICE
         facts: dict[str, Any] = {
@@ -130,21 +143,21 @@ class Decision:
             "action": int(tree.action[node]),
             "state": int(tree.state[node]),
             "depth": int(tree.depth[node]),
-            "value": number(float(tree.value[node])),
+            "value": rounded_number(float(tree.value[node])),
             "count": int(tree.count[node]),
             "chosen": bool(tree.chosen[node]),
         }
         for name in ("reward", "share", "spread", "lower"):
             if math.isfinite(getattr(tree, name)[node]):
-                facts[name] = number(float(getattr(tree, name)[node]))
+                facts[name] = rounded_number(float(getattr(tree, name)[node]))
         facts["title"] = self._title(node)
-        facts["ways"] = self._ways(node)
+        facts["ways"] = self._paths(node)
         if choice and tree.policy[node] >= 0:
             facts["policy"] = tree.policies[tree.policy[node]].tolist()
         return facts
 
     def detail(self, node: int) -> dict[str, Any]:
-        """What a click adds: the simulated experience on the way, and what the belief has made of it."""
+        """Return what a click on a node adds: the simulated experience on the way, and what the belief learned."""
         tree = self._tree()
         if not 0 <= node < len(tree):
             raise ValueError(f"node must be in 0..{len(tree) - 1}, got {node}")
@@ -162,19 +175,19 @@ class Decision:
             **self.brief(node),
             "node": node,
             "steps": len(steps),
-            "gained": number(math.fsum(self.discount**k * step.r for k, step in enumerate(kept))),
-            "log_evidence": number(posterior.log_evidence - self.belief.log_evidence),
-            "changes": changes[:MOST_ROWS],
-            "more_changes": max(len(changes) - MOST_ROWS, 0),
+            "gained": rounded_number(math.fsum(self.discount**k * step.r for k, step in enumerate(kept))),
+            "log_evidence": rounded_number(posterior.log_evidence - self.belief.log_evidence),
+            "changes": changes[:MAX_CHANGES],
+            "more_changes": max(len(changes) - MAX_CHANGES, 0),
             "choices": [
                 {**self.brief(int(child)), "node": int(child)}
-                for child in tree.children(node)[:MOST_ROWS]
+                for child in tree.children(node)[:MAX_CHANGES]
                 if tree.kind[child] == CHOICE
             ],
         }
 
     def _change(self, posterior: Belief, s: int, a: int, steps: list[Any]) -> dict[str, Any]:
-        """How the prediction of one pair has moved."""
+        """Return how the prediction for one state and action has changed."""
         before, after = self.belief.predictive(s, a), posterior.predictive(s, a)
         top = np.argsort(-np.maximum(before, after), kind="stable")[:3]
         return {
@@ -199,31 +212,28 @@ class Decision:
         name = self.env.action_label(int(tree.action[node]))
         return f"a policy that begins with {name}" if tree.policy[node] >= 0 else f"{name} in {where}"
 
-    def _ways(self, node: int) -> list[list[int]]:
-        """Paths of states over the world: to a hyper-state from the root, of a choice all that comes of it."""
+    def _paths(self, node: int) -> list[list[int]]:
+        """Return paths of states over the world: to a hyper-state from the root, of a choice all that come of it."""
         tree = self._tree()
         if tree.kind[node] == HYPER_STATE:
-            return [] if node == ROOT else [self._way(node)]
-        return [self._way(int(child)) for child in tree.children(node)[:16]]
+            return [] if node == ROOT else [self._path(node)]
+        return [self._path(int(child)) for child in tree.children(node)[:MAX_PATHS]]
 
-    def _way(self, node: int) -> list[int]:
+    def _path(self, node: int) -> list[int]:
         steps = self._tree().history(node)
-        return [self.state, *(step.s2 for step in steps)][:MOST_STEPS]
+        return [self.state, *(step.s2 for step in steps)][:MAX_PATH_STEPS]
 
     def _returns(self) -> dict[int, list[float]]:
-        """The samples behind each choice at the root, where its children are samples."""
-        tree, found = self._tree(), {}
+        """Return the returns behind each choice at the root, where its children are samples."""
+        tree, returns = self._tree(), {}
         if int(tree.count[tree.children(ROOT)].sum()) == 0:  # exact: there are none
             return {}
         for choice in tree.children(ROOT).tolist():
             below = tree.children(choice)
-            if len(below) == int(tree.count[choice]):  # one child a sample
+            if len(below) == int(tree.count[choice]):  # one child per sample
                 steps = self.planner.n_steps if isinstance(self.planner, DSS) else 1
-                found[choice] = (tree.reward[below] + self.discount**steps * tree.value[below]).tolist()
-        return found
-
-    def _action_labels(self) -> list[str]:
-        return [self.env.action_label(a) for a in range(self.env.n_actions)]
+                returns[choice] = (tree.reward[below] + self.discount**steps * tree.value[below]).tolist()
+        return returns
 
     def _tree(self) -> Tree:
         assert self.plan.tree is not None

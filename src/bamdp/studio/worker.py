@@ -1,4 +1,4 @@
-"""What one tab watches, in a process of its own.
+"""What one tab watches, in a process of its own, and the line to that process.
 
 Compiled planners hold Python's lock while they think, so a thread would freeze every tab; and a process can be ended
 when a planner takes too long. The process answers one request after the other through a pipe; each is bounded by
@@ -10,21 +10,25 @@ a message and a field) or ``"failed"``; before an answer there may be any number
 
 from __future__ import annotations
 
+import asyncio
+import multiprocessing
 import os
 import signal
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from bamdp._kernels.jit import on_first_compile
+from bamdp.envs.picture import draw_world
 from bamdp.settings import FieldError, Setting
 from bamdp.studio.playback import Playback
 from bamdp.studio.settings import Choice
-from bamdp.studio.view import Watcher, expectations, world
+from bamdp.studio.view import Watcher, describe_world, expectations
 from bamdp.studio.why import Decision
-from bamdp.studio.world_svg import scene
 
-MEMORY = 16 << 30  # bytes of address space, of which compiler and libraries reserve some without using them
+MAX_ADDRESS_SPACE = 16 << 30  # bytes, of which compiler and libraries reserve some without using them
+WORKER_LOST = "the process of this session has ended, perhaps for want of memory; start again"
 
 Note = Callable[[str], None]
 
@@ -39,19 +43,16 @@ class Stage:
         self.lead = self.runs[0]
 
     def worlds(self) -> list[dict[str, Any]]:
-        """What does not change, of each run."""
-        found = []
-        for run in self.runs:
-            data = world(run.env, run.setting.discount, run.end)
-            found.append({**data, "scene": scene(data).data()})
-        return found
+        """Return what does not change, of each run."""
+        worlds = (describe_world(run.env, run.setting.discount, run.end) for run in self.runs)
+        return [{**world, "scene": draw_world(world).data()} for world in worlds]
 
     def frames(self) -> list[dict[str, Any]]:
-        """The present step of each run."""
+        """Return the present step of each run."""
         return [watcher.frame() for watcher in self.watchers]
 
     def advance(self, steps: int, seconds: float) -> dict[str, Any]:
-        """Go on in lock-step, until ``steps`` are done or the time is up."""
+        """Go on in lock-step, until ``steps`` are done or the time is up; return the frames."""
         self.decisions.clear()
         begin = time.perf_counter()
         for _ in range(steps):
@@ -62,13 +63,13 @@ class Stage:
         return {"frames": self.frames(), "at_end": self.lead.t == self.lead.end}
 
     def approach(self, t: int, seconds: float) -> dict[str, Any]:
-        """Go back, or on within what was done already."""
+        """Go towards a recorded step; return the frames and whether it is reached."""
         self.decisions.clear()
         there = [run.approach(t, seconds / len(self.runs)) for run in self.runs]
         return {"frames": self.frames(), "there": all(there), "at_end": self.lead.t == self.lead.end}
 
     def explain(self, lane: int) -> dict[str, Any]:
-        """Why this action, of one run."""
+        """Return why the next action is chosen, of one run."""
         run = self._run(lane)
         if run.t == run.end:
             return {"t": run.t, "over": True}
@@ -76,7 +77,7 @@ class Stage:
         return self.decisions[lane].data()
 
     def node(self, lane: int, t: int, node: int) -> dict[str, Any]:
-        """A node of the tree that was last explained."""
+        """Return the details of a node of the tree that was last explained."""
         decision = self.decisions.get(lane)
         if decision is None or decision.t != t or decision.plan.tree is None:
             raise FieldError("node", "this tree is no longer there: the run has moved on")
@@ -85,7 +86,7 @@ class Stage:
         return decision.detail(node)
 
     def state(self, lane: int, state: int) -> dict[str, Any]:
-        """What is expected in any state."""
+        """Return what is expected in any state."""
         run = self._run(lane)
         if not 0 <= state < run.env.n_states:
             raise FieldError("state", f"state must be in 0..{run.env.n_states - 1}, got {state}")
@@ -102,7 +103,7 @@ class Stage:
 
 
 def open_stage(choice: Choice, note: Note) -> tuple[Stage, dict[str, Any]]:
-    """Build everything, and take a step with a copy, so that compiling is over when the stage opens."""
+    """Build everything, and plan once with a copy, so that compiling is over when the stage opens."""
     stage = Stage(choice.settings())
     with on_first_compile(lambda: note("compiling")):
         opened = {"worlds": stage.worlds(), "frames": stage.frames()}
@@ -111,8 +112,8 @@ def open_stage(choice: Choice, note: Note) -> tuple[Stage, dict[str, Any]]:
     return stage, opened
 
 
-def serve(pipe: Any) -> None:
-    """Answer until the pipe is closed."""
+def serve_requests(pipe: Any) -> None:
+    """Answer the requests that come through a pipe until it is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends us
     _limit_memory()
     stage: Stage | None = None
@@ -148,4 +149,62 @@ def _limit_memory() -> None:
         import resource
 
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY if hard < 0 else min(MEMORY, hard), hard))
+        resource.setrlimit(
+            resource.RLIMIT_AS, (MAX_ADDRESS_SPACE if hard < 0 else min(MAX_ADDRESS_SPACE, hard), hard)
+        )
+
+
+# --- the line to it ---------------------------------------------------------------------------------------------
+
+
+class WorkerGone(Exception):
+    """The worker process has ended, or had to be ended."""
+
+
+class WorkerLine:
+    """The server's side: one worker process, a pipe to it, and a thread that waits so that nobody else has to."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1)
+        self._process: Any = None
+        self._pipe: Any = None
+
+    async def start(self) -> None:
+        """Start the process. It is spawned, not forked: threads and locks do not survive forks."""
+        context = multiprocessing.get_context("spawn")
+        self._pipe, far = context.Pipe()
+        self._process = context.Process(target=serve_requests, args=(far,), daemon=True)
+        await self._wait_for(self._process.start)
+        far.close()
+
+    async def request(
+        self, limit: float, compiling: float, request: tuple[Any, ...], note: Callable[[str], None]
+    ) -> tuple[str, Any]:
+        """Send a request and wait for the answer for ``limit`` seconds, or ``compiling`` seconds once it compiles."""
+        try:
+            await self._wait_for(self._pipe.send, request)
+            end = time.monotonic() + limit
+            while True:
+                if not await self._wait_for(self._pipe.poll, max(end - time.monotonic(), 0.0)):
+                    raise WorkerGone(
+                        f"the planner took more than {limit:g} seconds for one answer and was stopped; give it less to "
+                        "do (fewer simulations, policies, samples or steps)"
+                    )
+                kind, data = await self._wait_for(self._pipe.recv)
+                if kind != "note":
+                    return kind, data
+                end = time.monotonic() + compiling
+                note(data)
+        except (EOFError, OSError) as error:
+            raise WorkerGone(WORKER_LOST) from error
+
+    def end(self) -> None:
+        """End the process, whatever it is doing."""
+        process, self._process = self._process, None
+        if process is not None and process.pid is not None:
+            process.kill()
+            process.join(1.0)
+        self._thread.shutdown(wait=False)
+
+    async def _wait_for(self, function: Any, *arguments: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)

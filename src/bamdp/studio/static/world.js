@@ -123,7 +123,7 @@ export class World {
       fills[at] = s === undefined ? knots[0] : shade(knots, place(s));
       cell.style.fill = `rgb(${fills[at].join(",")})`;
       if (s !== undefined && cell.classList.contains("node")) {
-        cell.setAttribute("class", `cell node${arrows ? ` rim${policy[s] % N_COLOURS}` : ""}`);
+        cell.setAttribute("class", `cell node${arrows ? ` ${colourClass(policy[s])}` : ""}`);
       }
     }
     for (const name of this.names) {

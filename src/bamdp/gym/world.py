@@ -1,4 +1,4 @@
-"""Any Gymnasium environment with finite spaces as a world of numbers that agents can live in.
+"""Any Gymnasium environment with finite spaces, with states and actions numbered, for agents to act in.
 
 States are the numbers of its observations, and one more, the last, that stands for the end of an episode: nothing is
 known of the model, so any transition may turn out to end one. Truncation is not an end: it only means that the
@@ -11,15 +11,16 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
 from bamdp import _checks, _serial
 from bamdp._specs import parse_spec, read_value
-from bamdp.envs import spaces
+from bamdp.gym import spaces
 
-KEPT = ("numbering", "actions", "name", "masked", "reworked")  # when a world is saved
-HORIZON = 1000  # steps of a run, unless somebody says otherwise
+SAVED_ATTRIBUTES = ("numbering", "actions", "name", "masked", "reworked")
+DEFAULT_HORIZON = 1000  # steps of a run
 
 
 class GymWorld:
@@ -73,11 +74,11 @@ class GymWorld:
         self._settle()
 
     def _settle(self) -> None:
-        """What follows from how things are numbered."""
+        """Set the attributes that follow from how observations and actions are numbered."""
         self.n_states = self.numbering.n + 1
-        self.n_actions = spaces.size(self.actions)
+        self.n_actions = spaces.form_size(self.actions)
         self.end = self.numbering.n
-        self.horizon = HORIZON
+        self.horizon = DEFAULT_HORIZON
         self.state = 0
         self.terminated = self.truncated = False
         self.allowed: NDArray[np.bool_] | None = None  # of the present state, if the environment tells
@@ -89,24 +90,24 @@ class GymWorld:
 
     @property
     def knowledge(self) -> dict[str, Any]:
-        """What an agent is told beforehand."""
+        """The arguments of `Agent` that are known beforehand: the state that stands for the end."""
         return {"end": self.end}
 
     def reset(self, *, seed: int | np.random.SeedSequence | None = None) -> int:
-        """Begin an episode; returns the number of its first observation."""
-        observation, info = self.env.reset(seed=whole_seed(seed))
+        """Begin an episode and return the number of its first observation."""
+        observation, info = self.env.reset(seed=gymnasium_seed(seed))
         self.terminated = self.truncated = False
         self._check_actions()
         return self._arrive(observation, info)
 
     def step(self, action: int) -> tuple[int, float, bool]:
-        """Do the action with this number: (next state, reward, whether the episode has ended).
+        """Take the action with this number; return (next state, reward, whether the episode has ended).
 
-        ``truncated`` tells afterwards whether the episode was cut off.
+        Afterwards ``truncated`` says whether the episode was cut off.
         """
         action = _checks.index(action, "action", self.n_actions)
-        found = self.env.step(spaces.element(self.actions, action))
-        observation, reward, terminated, truncated, info = found
+        element = spaces.form_element(self.actions, action)
+        observation, reward, terminated, truncated, info = self.env.step(element)
         self._check_actions()
         self.terminated, self.truncated = bool(terminated), bool(truncated)
         if self.terminated:
@@ -116,11 +117,14 @@ class GymWorld:
         return self.state, float(reward), self.terminated
 
     def number(self, observation: Any) -> int:
-        """The state that an observation is."""
+        """Return the number of an observation, after the function for observations if there is one."""
         return self.numbering(observation if self.function is None else self.function(observation))
 
     def mask(self, state: int, info: Any) -> NDArray[np.bool_] | None:
-        """The actions that exist in a state, if ``info`` says so; what it says of a state may not change."""
+        """Return the mask of the actions that exist in a state, or None if ``info`` has none.
+
+        The mask of a state must be the same at each visit.
+        """
         mask = info.get("action_mask") if self.masked and isinstance(info, dict) else None
         if mask is None:
             return None
@@ -143,7 +147,7 @@ class GymWorld:
         return self.state
 
     def _check_actions(self) -> None:
-        """An environment may not change its actions on the way."""
+        """Raise ValueError if the environment has changed its action space."""
         if self.env.action_space is self._space:
             return
         if spaces.form_of(self.env.action_space) != self.actions:
@@ -154,15 +158,16 @@ class GymWorld:
         self._space = self.env.action_space
 
 
-_serial.known(
+_serial.saveable(
     GymWorld,
-    take=lambda world: {name: getattr(world, name) for name in KEPT},
+    take=lambda world: {name: getattr(world, name) for name in SAVED_ATTRIBUTES},
     make=lambda parts: _restored(parts),
+    former="bamdp.envs.gym_world.GymWorld",
 )
 
 
 def _restored(parts: dict[str, Any]) -> GymWorld:
-    """A world as it was saved: without the environment, and without a function for observations."""
+    """Make a world from what was saved: without the environment and the function for observations."""
     world = GymWorld.__new__(GymWorld)
     vars(world).update({"reworked": None} | parts, env=None, function=None)  # None: older files do not tell
     world._settle()
@@ -170,49 +175,43 @@ def _restored(parts: dict[str, Any]) -> GymWorld:
 
 
 def single_spaces(env: Any) -> tuple[Any, Any]:
-    """The observation and action space of an environment, or of the parts of a vector of environments."""
+    """Return the observation and the action space of an environment, or of the parts of a vector."""
     observations = getattr(env, "single_observation_space", None)
     if observations is None:
         return env.observation_space, env.action_space
     return observations, env.single_action_space
 
 
-def whole_seed(seed: Any) -> int | None:
-    """A seed as Gymnasium takes it."""
+def gymnasium_seed(seed: Any) -> int | None:
+    """Return a seed as Gymnasium takes it: a whole number or None."""
     if isinstance(seed, np.random.SeedSequence):
         return int(seed.generate_state(1)[0])
     return None if seed is None else operator.index(seed)
 
 
 def from_gym(text: str) -> GymWorld:
-    """A world from text: ``ID`` or ``ID:key=value,...``, with parameters for ``gymnasium.make`` or for GymWorld.
+    """Make a world from text: ``ID`` or ``ID:key=value,...``, with arguments of ``gymnasium.make`` or of GymWorld.
 
     Examples
     --------
     >>> from_gym("FrozenLake-v1:is_slippery=False,map_name=8x8")
     GymWorld('FrozenLake-v1', 65 states with the end, 4 actions)
     """
-    import gymnasium
-
-    name, written = read_gym(text)
-    own = {key: written.pop(key) for key in ("max_states", "action_mask") if key in written}
-    if name.startswith("bamdp/"):
-        from bamdp.envs.gym_env import register_all
-
-        register_all()
+    name, arguments = read_gym(text)
+    world_arguments = {key: arguments.pop(key) for key in ("max_states", "action_mask") if key in arguments}
     try:
-        env = gymnasium.make(name, **written)
+        env = gymnasium.make(name, **arguments)
     except (gymnasium.error.Error, ImportError) as error:
         lost = isinstance(error, ModuleNotFoundError) and ":" in name
         hint = " (PYTHONPATH=. before the command finds modules of the working directory)" if lost else ""
         raise ValueError(f"Gymnasium cannot make {name!r}: {error}{hint}") from None
     except Exception as error:  # environments check their parameters in any way, or not at all
-        raise ValueError(f"Gymnasium cannot make {name!r} with {written}: {error}") from None
-    return GymWorld(env, name=name, **own)
+        raise ValueError(f"Gymnasium cannot make {name!r} with {arguments}: {error}") from None
+    return GymWorld(env, name=name, **world_arguments)
 
 
 def read_gym(text: str) -> tuple[str, dict[str, Any]]:
-    """The id and the parameters in ``ID`` or ``ID:key=value,...``."""
+    """Return the id and the parameters in ``ID`` or ``ID:key=value,...``."""
     name, _, last = text.strip().rpartition(":")
     if "=" not in last:  # an id may itself be module:Name-v0
         name, last = text.strip(), ""

@@ -1,4 +1,4 @@
-"""Where the states of a world lie on paper: plain geometry that every drawing of it starts from.
+"""Where the states of a world lie on paper: the plain geometry from which all its drawings are made.
 
 Coordinates are in cells (or node spacings), x to the right and y *down*, with the centres of a grid's cells
 on the whole numbers 0..width-1 and 0..height-1. States that share a place (the flags of a maze) differ in
@@ -10,16 +10,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bamdp.envs.drawing import Point
 from bamdp.mdp import FiniteMDP
 
-Point = tuple[float, float]
+if TYPE_CHECKING:
+    from scipy import sparse
 
-UP, RIGHT, DOWN, LEFT = (0, -1), (1, 0), (0, 1), (-1, 0)
+DIRECTIONS = ("up", "right", "down", "left")  # the actions of a grid, and where each aims
+GRID_MOVES = ((0, -1), (1, 0), (0, 1), (-1, 0))
 MAX_EDGES = 20_000  # more edges than this are not listed: no drawing of them can be read
 
 
@@ -75,8 +78,6 @@ class Layout:
         Which of several states at one place this is.
     bends : mapping from (source, target) to float, optional
         On a graph, edges that do not follow the usual rule; see `edges`.
-    loop : (dx, dy), optional
-        On a graph, the side of a node on which its edge to itself hangs; away from the middle by default.
     text : str, optional
         On a graph, the picture in characters, with ``(s)`` where state s is.
     """
@@ -90,21 +91,20 @@ class Layout:
     marks: Sequence[Mark] = ()
     layers: NDArray[np.int64] | None = None
     bends: Mapping[tuple[int, int], float] = field(default_factory=dict)
-    loop: Point | None = None
     text: str = ""
 
     def layer(self, state: int) -> int:
-        """The layer of a state."""
+        """Return the layer of a state."""
         return 0 if self.layers is None else int(self.layers[state])
 
     def shown(self, state: int) -> NDArray[np.int64]:
-        """The states that a picture shows while the agent is in ``state``: those of its layer."""
+        """Return the states that a picture shows while the agent is in ``state``: those of its layer."""
         if self.layers is None:
             return np.arange(len(self.positions))
         return np.flatnonzero(self.layers == self.layers[state])
 
     def data(self, mdp: FiniteMDP, start: int) -> dict[str, Any]:
-        """Everything as lists, numbers and strings, ready for JSON."""
+        """Return everything as lists, numbers and strings, ready for JSON."""
         return {
             "kind": self.kind,
             "width": float(self.width),
@@ -127,7 +127,7 @@ class Layout:
         }
 
     def edges(self, mdp: FiniteMDP, sources: Sequence[int] | None = None) -> list[Edge]:
-        """The edges out of ``sources`` (all states, unless there are too many edges to be read: then none).
+        """Return the edges out of ``sources`` (all states, unless there are too many edges to be read: then none).
 
         An edge is straight unless another one runs the other way or a node lies between its ends; then it
         bends to its right by a quarter of its length, so that there and back do not cover each other.
@@ -136,17 +136,17 @@ class Layout:
             if mdp.n_states * mdp.n_actions > MAX_EDGES:
                 return []
             sources = range(mdp.n_states)
-        found: dict[tuple[int, int], list[float]] = {}
+        edges: dict[tuple[int, int], list[float]] = {}
         for s in sources:
             for a in range(mdp.n_actions):
                 for t, p in zip(*(part.tolist() for part in mdp.row(s, a))):
                     if p > 0:
-                        found.setdefault((s, t), [0.0] * mdp.n_actions)[a] = p
-        if len(found) > MAX_EDGES:
+                        edges.setdefault((s, t), [0.0] * mdp.n_actions)[a] = p
+        if len(edges) > MAX_EDGES:
             return []
         crowded = len(self.positions) > 64  # too many nodes to look for one between the ends of every edge
         return [
-            Edge(s, t, tuple(ps), self._bend(s, t, (t, s) in found, crowded)) for (s, t), ps in found.items()
+            Edge(s, t, tuple(ps), self._bend(s, t, (t, s) in edges, crowded)) for (s, t), ps in edges.items()
         ]
 
     def _bend(self, source: int, target: int, has_reverse: bool, crowded: bool) -> float:
@@ -157,7 +157,7 @@ class Layout:
         return 0.25 if has_reverse or (not crowded and self._blocked(source, target)) else 0.0
 
     def _blocked(self, source: int, target: int) -> bool:
-        """Whether some node lies on the straight line between two others."""
+        """Return whether some node lies on the straight line between two others."""
         p, q = self.positions[source], self.positions[target]
         chord = q - p
         along = (self.positions - p) @ chord / (chord @ chord)
@@ -176,29 +176,63 @@ def grid_layout(
     marks: Sequence[Mark] = (),
     layers: NDArray[np.int64] | None = None,
 ) -> Layout:
-    """A grid on which the actions are up, right, down, left; ``cells`` gives the place of every state."""
+    """Return a grid on which the actions are up, right, down, left; ``cells`` gives the place of every state."""
     return Layout(
         "grid",
         width,
         height,
         np.asarray(cells, float).reshape(-1, 2),
-        moves=(UP, RIGHT, DOWN, LEFT),
+        moves=GRID_MOVES,
         walls=tuple(walls),
         marks=tuple(marks),
         layers=layers,
     )
 
 
-def line_layout(
-    n_states: int, *, bends: Mapping[tuple[int, int], float], loop: Point | None, text: str
-) -> Layout:
-    """Nodes in a row."""
+def slippery_moves(neighbours: NDArray[np.int64], slip: float) -> list[sparse.csr_matrix]:
+    """Return the transition matrices of the actions up, right, down and left, whose moves may slip to either side.
+
+    Parameters
+    ----------
+    neighbours : array [S, 4]
+        The state that lies up, right, down and left of each state (itself, where the way is blocked).
+    slip : float
+        The probability of going to a side instead: half of it to each of the two neighbouring directions.
+
+    Returns
+    -------
+    list of 4 sparse matrices [S, S]
+
+    Examples
+    --------
+    >>> two = np.array([[0, 1, 0, 0], [1, 1, 1, 0]])  # two cells, side by side
+    >>> slippery_moves(two, 0.2)[1].toarray()
+    array([[0.2, 0.8],
+           [0. , 1. ]])
+    """
+    from scipy import sparse  # slow to import
+
+    n_states = len(neighbours)
+    source = np.tile(np.arange(n_states), 3)
+    chance = np.repeat([1.0 - slip, slip / 2, slip / 2], n_states)
+    matrices = []
+    for a in range(4):
+        target = neighbours[:, [a, (a + 1) % 4, (a - 1) % 4]].T.ravel()
+        matrix = sparse.csr_matrix((chance, (source, target)), shape=(n_states, n_states))
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        matrices.append(matrix)
+    return matrices
+
+
+def line_layout(n_states: int, *, bends: Mapping[tuple[int, int], float], text: str) -> Layout:
+    """Return a layout of nodes in a row."""
     positions = np.column_stack([np.arange(n_states), np.zeros(n_states)]).astype(float)
-    return Layout("graph", n_states, 1, positions, bends=bends, loop=loop, text=text)
+    return Layout("graph", n_states, 1, positions, bends=bends, text=text)
 
 
 def circle_layout(n_states: int) -> Layout:
-    """Nodes around a circle that grows with their number; beyond 24, on a sunflower's spiral."""
+    """Return a layout of nodes around a circle that grows with their number; beyond 24, on a sunflower's spiral."""
     i = np.arange(n_states, dtype=np.float64)
     if n_states <= 24:
         radius = max(1.2, 0.2 * n_states) if n_states > 1 else 0.0

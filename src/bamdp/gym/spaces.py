@@ -1,4 +1,4 @@
-"""Finite spaces of Gymnasium as numbers, and anything hashable as numbers in the order of its appearance.
+"""Elements of finite Gymnasium spaces as numbers, and other observations as numbers in the order of their appearance.
 
 A *form* describes a finite space as plain data, so that it can be compared, pickled and saved:
 
@@ -15,19 +15,18 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
+import gymnasium
 import numpy as np
 
-from bamdp import _checks
-from bamdp._serial import saveable
+from bamdp import _checks, _serial
 
-MANY = 20_000  # observations that are numbered ahead of time, at most
+MAX_ELEMENTS = 20_000  # of a space that is numbered ahead of time
 Form = tuple[Any, ...]
 
 
 def form_of(space: Any) -> Form | None:
-    """The form of a Gymnasium space, None if it is not finite."""
-    from gymnasium import spaces
-
+    """Return the form of a Gymnasium space, or None if it is not finite."""
+    spaces = gymnasium.spaces
     if isinstance(space, spaces.Discrete):
         return "discrete", int(space.n), int(space.start)
     if isinstance(space, spaces.MultiDiscrete):
@@ -47,12 +46,12 @@ def _of_parts(kind: str, names: tuple[Any, ...], parts: Any) -> Form | None:
     return None if None in forms else (kind, *names, forms)
 
 
-def size(form: Form) -> int:
-    """How many elements there are."""
+def form_size(form: Form) -> int:
+    """Return the number of elements of a form."""
     if form[0] == "discrete":
         return int(form[1])
     if form[0] in ("tuple", "dict"):
-        return math.prod(size(part) for part in form[-1])
+        return math.prod(form_size(part) for part in form[-1])
     return math.prod(_sizes(form))
 
 
@@ -61,7 +60,7 @@ def _sizes(form: Form) -> tuple[int, ...]:
 
 
 def number_of(form: Form, value: Any) -> int:
-    """The number of an element; ValueError if it is none."""
+    """Return the number of an element; raise ValueError if ``value`` is not an element of the form."""
     if form[0] == "discrete":
         return _digit(value, form[1], form[2])
     if form[0] in ("tuple", "dict"):
@@ -87,7 +86,7 @@ def _number_of_parts(form: Form, value: Any) -> int:
         raise ValueError(f"{value!r} should have {len(parts)} parts")
     total = 0
     for part, item in zip(parts, value):
-        total = total * size(part) + number_of(part, item)
+        total = total * form_size(part) + number_of(part, item)
     return total
 
 
@@ -99,17 +98,17 @@ def _digit(value: Any, base: int, first: int) -> int:
     return int(value) - first
 
 
-def element(form: Form, number: int) -> Any:
-    """The element with a number, as Gymnasium writes it."""
+def form_element(form: Form, number: int) -> Any:
+    """Return the element with a number, in the type that Gymnasium uses for the space."""
     if form[0] == "discrete":
         return number + form[2]
     if form[0] in ("tuple", "dict"):
-        found: list[Any] = []
+        items: list[Any] = []
         for part in reversed(form[-1]):
-            number, digit = divmod(number, size(part))
-            found.append(element(part, digit))
-        found.reverse()
-        return tuple(found) if form[0] == "tuple" else dict(zip(form[1], found))
+            number, digit = divmod(number, form_size(part))
+            items.append(form_element(part, digit))
+        items.reverse()
+        return tuple(items) if form[0] == "tuple" else dict(zip(form[1], items))
     sizes = _sizes(form)
     digits = np.zeros(len(sizes), np.int64)
     for i in range(len(sizes) - 1, -1, -1):
@@ -119,17 +118,16 @@ def element(form: Form, number: int) -> Any:
     return (digits + np.array(form[3], np.int64)).reshape(form[1])
 
 
-@saveable
 @dataclass
 class Numbering:
-    """Observations as numbers: ahead of time by their form, or as they appear where there is none."""
+    """A map from observations to numbers: given by the form of their space, or made as they appear without one."""
 
     form: Form | None
     n: int  # how many numbers there are
     seen: dict[Any, int] = field(default_factory=dict)
 
     def __call__(self, observation: Any) -> int:
-        """The number of an observation; a new one gets the next."""
+        """Return the number of an observation; a new one gets the next number."""
         if self.form is not None:
             try:
                 return number_of(self.form, observation)
@@ -148,11 +146,14 @@ class Numbering:
         return self.seen[key]
 
 
+_serial.saveable(Numbering, former="bamdp.envs.spaces.Numbering")
+
+
 def as_key(observation: Any) -> Hashable:
-    """Something hashable, and saveable, that stands for an observation."""
+    """Return something hashable, and saveable, that stands for an observation."""
     if isinstance(observation, (np.generic, np.ndarray)):
         if observation.dtype.kind not in "biuSU":
-            raise ValueError(_continuous(f"observations of {observation.dtype}"))
+            raise ValueError(_not_finite(f"observations of {observation.dtype}"))
         observation = observation.tolist()
     if isinstance(observation, (list, tuple)):
         return tuple(as_key(item) for item in observation)
@@ -169,25 +170,25 @@ def as_key(observation: Any) -> Hashable:
 def number_observations(
     space: Any, max_states: int | None, function: Callable[[Any], Any] | None
 ) -> Numbering:
-    """How to number the observations of a space, after ``function`` if there is one."""
+    """Return a numbering of the observations of a space, or of what ``function`` makes of them."""
     form = form_of(space) if function is None else None
     if max_states is not None:
         return Numbering(None, _checks.integer(max_states, "max_states"))
-    if form is not None and size(form) <= MANY:
-        return Numbering(form, size(form))
+    if form is not None and form_size(form) <= MAX_ELEMENTS:
+        return Numbering(form, form_size(form))
     if form is not None:
         raise ValueError(
-            f"there are {size(form)} observations in {space}; say max_states=..., how many of them will appear at "
+            f"there are {form_size(form)} observations in {space}; say max_states=..., how many of them will appear at "
             "most, and they are numbered as they come"
         )
     if function is not None:
         raise ValueError(
             "with observation=... say max_states=..., how many different observations it may return"
         )
-    raise ValueError(_continuous(str(space)))
+    raise ValueError(_not_finite(str(space)))
 
 
-def _continuous(what: str) -> str:
+def _not_finite(what: str) -> str:
     return (
         f"{what} cannot be states of a finite model; make them discrete: give observation=, a function such as "
         "lambda x: tuple(np.digitize(x, bins)), with max_states=, or put a gymnasium.ObservationWrapper around the "
@@ -196,13 +197,15 @@ def _continuous(what: str) -> str:
 
 
 def number_actions(space: Any) -> Form:
-    """The form of an action space."""
+    """Return the form of an action space; raise ValueError if it is not finite, or too large."""
     form = form_of(space)
     if form is None:
         raise ValueError(
             f"actions {space} cannot be actions of a finite model; put a gymnasium.ActionWrapper around the "
             "environment whose action space is Discrete, such as a list of a few useful actions"
         )
-    if size(form) > MANY:
-        raise ValueError(f"there are {size(form)} actions in {space}, more than {MANY}; wrap it into fewer")
+    if form_size(form) > MAX_ELEMENTS:
+        raise ValueError(
+            f"there are {form_size(form)} actions in {space}, more than {MAX_ELEMENTS}; wrap it into fewer"
+        )
     return form

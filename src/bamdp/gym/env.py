@@ -1,4 +1,4 @@
-"""Our environments as Gymnasium environments: ``bamdp/Grid5-v0`` and so on."""
+"""The environments of bamdp as Gymnasium environments: ``bamdp/Grid5-v0`` and so on."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ import gymnasium
 import numpy as np
 
 from bamdp import _checks
-from bamdp.envs import spaces
-from bamdp.envs.environment import Environment
-from bamdp.envs.registry import list_envs, make_env
+from bamdp.envs import Environment, list_envs, make_env
+from bamdp.gym import spaces
 
-NAMESPACE, VERSION = "bamdp", 0
+NAMESPACE, ID_VERSION = "bamdp", 0
 
 
 class GymEnv(gymnasium.Env[Any, Any]):
-    """An environment of ours behind Gymnasium's interface.
+    """An environment of bamdp behind Gymnasium's interface.
 
     Observations and actions are numbers, ``Discrete``. Where not every action exists, ``info["action_mask"]`` tells
     which do. ``options={"state": s}`` begins an episode in a state of choice. Episodes are cut off (truncated)
@@ -25,7 +24,7 @@ class GymEnv(gymnasium.Env[Any, Any]):
     Parameters
     ----------
     env
-        One of ours, or the name that `bamdp.make_env` makes it by.
+        An `Environment`, or the name that `bamdp.make_env` makes it by.
     render_mode
         ``"ansi"``, text, or ``"rgb_array"``, an image.
     episode_steps
@@ -59,7 +58,7 @@ class GymEnv(gymnasium.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[int, dict[str, Any]]:
-        """Begin an episode."""
+        """Begin an episode and return its first state and the info dictionary."""
         super().reset(seed=seed)
         self._steps = 0
         state = self.world.reset(seed=seed)
@@ -68,13 +67,13 @@ class GymEnv(gymnasium.Env[Any, Any]):
         return state, self._info()
 
     def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
-        """Do an action."""
+        """Take an action and return what Gymnasium's ``step`` returns."""
         state, reward, terminated = self.world.step(spaces.number_of(self._actions, action))
         self._steps += 1
         return state, reward, terminated, self._steps >= self.episode_steps, self._info()
 
     def render(self) -> Any:
-        """As text or image, by ``render_mode``."""
+        """Return the world as text or as an image, by ``render_mode``; None without one."""
         if self.render_mode is None:
             return None
         return self.world.render("ansi" if self.render_mode == "ansi" else "rgb")
@@ -85,7 +84,7 @@ class GymEnv(gymnasium.Env[Any, Any]):
 
 
 def longest_episode(env: Any) -> int | None:
-    """After how many steps a Gymnasium environment, or a vector of them, cuts off an episode, if that is known."""
+    """Return after how many steps an environment, or a vector of them, truncates an episode; None if not known."""
     spec = getattr(env, "spec", None)
     limits = [spec.max_episode_steps] if spec is not None and (spec.max_episode_steps or 0) > 0 else []
     if isinstance(env, gymnasium.vector.VectorEnv):
@@ -97,25 +96,25 @@ def longest_episode(env: Any) -> int | None:
 
 
 def gym_id(name: str) -> str:
-    """The id under which an environment is registered.
+    """Return the id under which an environment is registered.
 
     Examples
     --------
     >>> gym_id("double_loop")
     'bamdp/DoubleLoop-v0'
     """
-    return f"{NAMESPACE}/{''.join(part.capitalize() for part in name.split('_'))}-v{VERSION}"
+    return f"{NAMESPACE}/{''.join(part.capitalize() for part in name.split('_'))}-v{ID_VERSION}"
 
 
 def register_all() -> list[str]:
-    """Register every environment that `make_env` knows by name; returns the ids. Twice does no harm."""
+    """Register every environment that `make_env` knows by name and return the ids; it may be called again."""
     ids = []
     for info in list_envs():
         ids.append(gym_id(info.name))
         if ids[-1] not in gymnasium.registry:
             gymnasium.register(
                 ids[-1],
-                entry_point="bamdp.envs.gym_env:GymEnv",
+                entry_point="bamdp.gym.env:GymEnv",
                 kwargs={"env": info.name},
             )
     return ids

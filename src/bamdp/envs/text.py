@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bamdp.envs._layout import Layout
+from bamdp.envs.layout import Layout
 
 if TYPE_CHECKING:
     from bamdp.envs.environment import Environment
@@ -19,10 +19,10 @@ _AGENT, _FREE, _WALL = "@", "·", "█"
 _MAX_LINES = 40  # longer tables are cut
 
 
-def draw(
+def world_text(
     env: Environment, layout: Layout, policy: NDArray[np.int64] | None, values: NDArray[np.float64] | None
 ) -> str:
-    """The world as text, see `Environment.render`; the first line names the present state."""
+    """Return the world as text, whose first line names the present state; see `Environment.render`."""
     label = env.state_label(env.state)
     title = f"{env.name} · state {env.state}" + ("" if label == str(env.state) else f": {label}")
     if layout.kind == "grid":
@@ -37,7 +37,7 @@ def draw(
 def _grid(
     env: Environment, layout: Layout, policy: NDArray[np.int64] | None, values: NDArray[np.float64] | None
 ) -> str:
-    """Cells in a frame: the agent, else what is special there, else the policy's arrow; values beside."""
+    """Draw cells in a frame: the agent, else what is special there, else the policy's arrow; values beside."""
     width, height = int(layout.width), int(layout.height)
     signs = [[_WALL] * width for _ in range(height)]
     numbers = [[""] * width for _ in range(height)]
@@ -45,9 +45,9 @@ def _grid(
         x, y = map(int, layout.positions[s])
         signs[y][x] = _FREE if policy is None else _ARROWS[_unit(layout.moves[policy[s]])]
         numbers[y][x] = "" if values is None else f"{values[s]:.2f}"
-    held = layout.layer(env.state)
+    flags = layout.layer(env.state)
     for mark in layout.marks:
-        taken = mark.kind == "flag" and held & mark.bit
+        taken = mark.kind == "flag" and flags & mark.bit
         if not taken and not (mark.kind == "start" and policy is not None):
             signs[int(mark.y)][int(mark.x)] = _SIGNS[mark.kind]
     x, y = map(int, layout.positions[env.state])
@@ -70,7 +70,7 @@ def _unit(move: tuple[float, float]) -> tuple[int, int]:
 def _graph(
     env: Environment, layout: Layout, policy: NDArray[np.int64] | None, values: NDArray[np.float64] | None
 ) -> str:
-    """The layout's own picture, or what each action may lead to; then a table of values and policy."""
+    """Draw the layout's text, or list what each action may lead to; then a table of values and policy."""
     here = f"({env.state})"
     if layout.text:
         picture = re.sub(re.escape(here), f"[{env.state}]", layout.text)
@@ -89,7 +89,7 @@ def _graph(
 
 
 def _outcomes(env: Environment, action: int) -> str:
-    """What an action may lead to from here, the likeliest first."""
+    """Return a line with what an action may lead to from here, the likeliest first."""
     states, chances = env.mdp.row(env.state, action)
     order = np.argsort(-chances, kind="stable")[:6]
     shown = ", ".join(f"{states[i]} ({chances[i]:.2f})" for i in order if chances[i] > 0)
@@ -98,7 +98,7 @@ def _outcomes(env: Environment, action: int) -> str:
 
 
 def _arms(env: Environment, policy: NDArray[np.int64] | None) -> str:
-    """A bar an arm, as long as its mean reward."""
+    """Draw a bar per arm, as long as its mean reward."""
     lines = []
     for a, mean in enumerate(env.mdp.expected_rewards[0].tolist()):
         bar = "█" * round(20 * mean)

@@ -1,0 +1,177 @@
+"""Environments of your own: from a model, from a file with a model, or from a function that simulates steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bamdp import _checks
+from bamdp.envs.environment import Environment, StepResult
+from bamdp.mdp import FiniteMDP, load_model
+
+
+def from_mdp(
+    mdp: FiniteMDP,
+    start: int | ArrayLike = 0,
+    horizon: int = 1000,
+    name: str = "custom",
+    *,
+    time_limit: float = 1.0,
+) -> Environment:
+    """Make an environment whose true model is one of your own.
+
+    Parameters
+    ----------
+    mdp : FiniteMDP
+        The true model.
+    start : int or array [S], default 0
+        The state after a reset, or probabilities to draw it from.
+    horizon : int, default 1000
+        How many steps a run usually lasts.
+    name : str, default "custom"
+        Its name.
+    time_limit : float, default 1.0
+        Seconds of planning that a step may take.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bamdp.mdp import FiniteMDP
+    >>> swap = FiniteMDP(np.array([[[0.0, 1.0]], [[1.0, 0.0]]]), np.array([[0.0], [1.0]]))
+    >>> env = from_mdp(swap, name="swap")
+    >>> env.reset(seed=0), env.step(0), env.step(0)
+    (0, (1, 0.0, False), (0, 1.0, False))
+    """
+    return Environment(
+        name,
+        mdp,
+        start=start,
+        horizon=horizon,
+        time_limit=time_limit,
+        parameters={"start": start, "horizon": horizon},
+    )
+
+
+def from_file(path: str | Path, start: Any = None, horizon: int = 1000) -> Environment:
+    """Make an environment of a model from an npz file, which `FiniteMDP.save` wrote
+    or which holds ``transitions`` and ``rewards``.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    start : int or array [S], optional
+        The state after a reset, or probabilities to draw it from; by default the ``start`` in the file, or else 0.
+    horizon : int, default 1000
+        How many steps a run usually lasts.
+
+    Examples
+    --------
+    >>> import numpy as np, pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "swap.npz")
+    >>> np.savez(path, transitions=[[[0.0, 1.0]], [[1.0, 0.0]]], rewards=[0.0, 1.0], start=1)
+    >>> from_file(path).reset(seed=0)
+    1
+    """
+    if not str(path):
+        raise ValueError("a file is missing; write file:PATH, for instance file:model.npz")
+    mdp, start_in_file = load_model(path)
+    parameters = {"horizon": horizon} | ({} if start is None else {"start": start})
+    first = start_in_file if start is None else start
+    return Environment(
+        f"file:{path}", mdp, start=0 if first is None else first, horizon=horizon, parameters=parameters
+    )
+
+
+class FunctionWorld:
+    """A world whose steps are computed by a function; :func:`from_function` makes one."""
+
+    worlds: tuple[Any, ...] = ()  # nothing is known of the model
+    stochastic_rewards = True
+    truncated = False
+
+    def __init__(
+        self,
+        step: Callable[[int, int, np.random.Generator], StepResult],
+        n_states: int,
+        n_actions: int,
+        start: int | Callable[[np.random.Generator], int] = 0,
+        horizon: int = 1000,
+        name: str = "function",
+    ) -> None:
+        self._step, self._start = step, start
+        self.n_states = _checks.integer(n_states, "n_states")
+        self.n_actions = _checks.integer(n_actions, "n_actions")
+        self.horizon = _checks.integer(horizon, "horizon")
+        self.name = str(name)
+        self.state = 0 if callable(start) else _checks.index(start, "start", self.n_states)
+        self.terminated = True  # until the first reset
+        self._rng: np.random.Generator | None = None
+
+    def __repr__(self) -> str:
+        return f"FunctionWorld({self.name!r}, {self.n_states} states, {self.n_actions} actions)"
+
+    @property
+    def knowledge(self) -> dict[str, Any]:
+        """Empty, since nothing is known beforehand."""
+        return {}
+
+    @property
+    def allowed(self) -> NDArray[np.bool_] | None:
+        """None, since all actions exist everywhere."""
+        return None
+
+    def reset(self, *, seed: int | np.random.SeedSequence | None = None) -> int:
+        """Begin an episode; with a seed, begin the stream of random numbers anew."""
+        if seed is not None or self._rng is None:
+            self._rng = np.random.default_rng(seed)
+        first = self._start(self._rng) if callable(self._start) else self._start
+        self.state = _checks.index(first, "start state", self.n_states)
+        self.terminated = False
+        return self.state
+
+    def step(self, action: int) -> StepResult:
+        """Take an action; return (next state, reward, whether the episode has ended)."""
+        if self.terminated or self._rng is None:
+            raise RuntimeError(f"{self.name} has terminated or not begun; call reset() first")
+        after, reward, terminated = self._step(self.state, action, self._rng)
+        self.state = _checks.index(after, "next state", self.n_states)
+        self.terminated = bool(terminated)
+        return self.state, _checks.real(reward, "reward"), self.terminated
+
+
+def from_function(
+    step: Callable[[int, int, np.random.Generator], StepResult],
+    n_states: int,
+    n_actions: int,
+    start: int | Callable[[np.random.Generator], int] = 0,
+    horizon: int = 1000,
+    name: str = "function",
+) -> FunctionWorld:
+    """Make a world whose steps are computed by a function of yours.
+
+    Parameters
+    ----------
+    step
+        ``step(state, action, rng)`` returns (next state, reward, terminated); all random numbers must come from
+        ``rng``, a NumPy generator.
+    n_states, n_actions
+        Size of the world.
+    start
+        The state in which episodes begin, or a function ``start(rng)`` that draws it.
+    horizon
+        How many steps a run usually lasts.
+    name
+        Its name.
+
+    Examples
+    --------
+    >>> world = from_function(lambda s, a, rng: ((s + a) % 3, float(s == 2), False), n_states=3, n_actions=2)
+    >>> world.reset(seed=0), world.step(1), world.step(1), world.step(0)
+    (0, (1, 0.0, False), (2, 0.0, False), (2, 1.0, False))
+    """
+    return FunctionWorld(step, n_states, n_actions, start, horizon, name)
