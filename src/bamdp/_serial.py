@@ -28,12 +28,8 @@ def saveable(
     cls: type[T],
     take: Callable[[Any], dict[str, Any]] | None = None,
     make: Callable[[dict[str, Any]], Any] | None = None,
-    former: str | None = None,
 ) -> type[T]:
-    """Let instances of ``cls`` be saved: field by field, or as ``take`` and ``make`` say.
-
-    ``former`` is the name under which files of an earlier version hold the class.
-    """
+    """Let instances of ``cls`` be saved: field by field, or as ``take`` and ``make`` say."""
     name = _name(cls)
     _classes[name] = cls
     if take is None:
@@ -42,8 +38,6 @@ def saveable(
         take = lambda value: {n: getattr(value, n) for n in names}
     _takers[name] = take
     _makers[name] = make or (lambda parts: cls(**parts))
-    if former is not None:
-        _classes[former], _makers[former] = cls, _makers[name]
     return cls
 
 

@@ -237,20 +237,3 @@ def test_worlds_from_text():
 
 def test_the_examples_in_the_docstrings_hold():
     assert doctest.testmod(player_module).failed == 0
-
-
-def test_files_of_before_the_modules_moved_are_read(tmp_path):
-    one = player(Corridor())
-    one.play(steps=50, seed=0)
-    one.save(tmp_path / "new.npz")
-    arrays = dict(np.load(tmp_path / "new.npz"))
-    tree = str(arrays["tree"])
-    former = tree.replace("bamdp.gym.world.", "bamdp.envs.gym_world.").replace(
-        "bamdp.gym.spaces.", "bamdp.envs.spaces."
-    )
-    assert former.count("bamdp.envs.") == 2
-    np.savez(tmp_path / "old.npz", **{**arrays, "tree": np.array(former)})
-    again = [
-        bamdp.GymAgent.load(tmp_path / name, TimeLimit(Corridor(), 50)) for name in ("new.npz", "old.npz")
-    ]
-    assert again[0].play(steps=30, seed=1) == again[1].play(steps=30, seed=1)

@@ -146,7 +146,7 @@ class Numbering:
         return self.seen[key]
 
 
-_serial.saveable(Numbering, former="bamdp.envs.spaces.Numbering")
+_serial.saveable(Numbering)
 
 
 def as_key(observation: Any) -> Hashable:

@@ -162,7 +162,6 @@ _serial.saveable(
     GymWorld,
     take=lambda world: {name: getattr(world, name) for name in SAVED_ATTRIBUTES},
     make=lambda parts: _restored(parts),
-    former="bamdp.envs.gym_world.GymWorld",
 )
 
 
