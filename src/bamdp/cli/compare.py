@@ -12,21 +12,22 @@ from bamdp.cli import console, studies
 def do(given: argparse.Namespace) -> int:
     """The command."""
     from bamdp.lab import tables
-    from bamdp.lab.collect import results
-    from bamdp.lab.completeness import comparable, unfinished
+    from bamdp.lab.collect import collect_results
     from bamdp.lab.reading import make_study
+    from bamdp.lab.results import comparable_results
     from bamdp.lab.store import Store
+    from bamdp.lab.tables import unfinished
 
     study = make_study(as_study(given))
     with Store(studies.store_path(study, given.store)) as store:
         studies.run(study, store, given)
         with console.compiling():
-            found = results(study, store)
+            found = collect_results(study, store)
         if given.json:
             console.print_json(studies.results_json(found))
         else:
-            label = study.places[0].label
-            done = comparable(found)
+            label = study.environments[0].label
+            done = comparable_results(found)
             pairs = tables.against_best(done, label) if len(study.cells) > 1 else ()
             studies.show([*tables.summaries(done, label), *unfinished(found), *pairs])
             studies.tell_notes(found)

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 def run(given: argparse.Namespace) -> int:
     """Run what is missing."""
-    from bamdp.lab.collect import status
+    from bamdp.lab.collect import study_status
     from bamdp.lab.store import Store
 
     study = studies.load(given.study, given.quick)
     with Store(studies.store_path(study, given.store)) as store:
         studies.run(study, store, given)
-        found = status(study, store)
+        found = study_status(study, store)
         done, failed = sum(cell.done for cell in found), sum(cell.failed for cell in found)
         console.note(f"{done} runs are done, {failed} failed or were stopped; they are in {store.path}")
         excluded = [cell.cell.label for cell in found if cell.chosen.startswith("none")]
@@ -38,16 +38,16 @@ def run(given: argparse.Namespace) -> int:
 
 def status(given: argparse.Namespace) -> int:
     """What is done, running, missing, failed."""
-    from bamdp.lab.collect import status
+    from bamdp.lab.collect import study_status
     from bamdp.lab.store import Store
 
     study = studies.load(given.study, given.quick)
     with Store(studies.store_path(study, given.store), create=False) as store:
-        found = status(study, store)
+        found = study_status(study, store)
     if given.json:
         cells = [
             {
-                "environment": cell.cell.place.label,
+                "environment": cell.cell.environment.label,
                 "algorithm": cell.cell.algorithm,
                 "done": cell.done,
                 "running": cell.running,
@@ -64,7 +64,7 @@ def status(given: argparse.Namespace) -> int:
         return 0
     rows = [
         (
-            cell.cell.place.label,
+            cell.cell.environment.label,
             cell.cell.algorithm,
             *(str(count) if count else "–" for count in (cell.done, cell.running)),
             f"{cell.missing or '–'}{more}",
@@ -91,11 +91,11 @@ def status(given: argparse.Namespace) -> int:
 def report(given: argparse.Namespace) -> int:
     """Tables, figures and a page."""
     from bamdp.lab import tables
-    from bamdp.lab.collect import provenance, results
-    from bamdp.lab.completeness import comparable, unfinished
-    from bamdp.lab.report import write
-    from bamdp.lab.results import EVALUATE
+    from bamdp.lab.collect import collect_provenance, collect_results
+    from bamdp.lab.report import write_report
+    from bamdp.lab.results import EVALUATE, comparable_results
     from bamdp.lab.store import Store
+    from bamdp.lab.tables import unfinished
 
     study = studies.load(given.study, given.quick)
     folder = _beside(study.path, "-report", given.quick) if given.output is None else Path(given.output)
@@ -103,13 +103,13 @@ def report(given: argparse.Namespace) -> int:
     commands = [f"bamdp lab run {given.study}{quick}", f"bamdp lab report {given.study}{quick}"]
     with Store(studies.store_path(study, given.store), create=False) as store:
         with console.compiling():
-            found = results(study, store)
+            found = collect_results(study, store)
         if not found.samples:
             raise ValueError(
                 f"{store.path} has no run of this study yet; `bamdp lab run {given.study}` makes them"
             )
-        page = write(found, folder, provenance=provenance(study, store, commands))[0]
-    evaluated = [tables.matrix(comparable(found))] if found.select(EVALUATE) else []
+        page = write_report(found, folder, provenance=collect_provenance(study, store, commands))[0]
+    evaluated = [tables.matrix(comparable_results(found))] if found.select(EVALUATE) else []
     studies.show([*evaluated, *unfinished(found)])
     studies.tell_notes(found)
     console.note(f"report: {page}")
@@ -118,13 +118,13 @@ def report(given: argparse.Namespace) -> int:
 
 def export(given: argparse.Namespace) -> int:
     """A portable file, or a table for other programs."""
-    from bamdp.lab import flat, portable
+    from bamdp.lab import exports
     from bamdp.lab.store import Store
 
     writers: dict[str, Callable[..., int]] = {
-        "runs": portable.export_runs,
-        "csv": flat.write_csv,
-        "parquet": flat.write_parquet,
+        "runs": exports.export_runs,
+        "csv": exports.write_csv,
+        "parquet": exports.write_parquet,
     }
     endings = {"runs": ".runs.xz", "csv": ".csv", "parquet": ".parquet"}
     study = studies.load(given.study, given.quick)
@@ -141,7 +141,7 @@ def export(given: argparse.Namespace) -> int:
 
 def import_(given: argparse.Namespace) -> int:
     """The runs of a portable file."""
-    from bamdp.lab.portable import import_runs, of_study
+    from bamdp.lab.exports import count_shared_settings, import_runs
     from bamdp.lab.store import Store
 
     study = studies.load(given.study)
@@ -149,7 +149,7 @@ def import_(given: argparse.Namespace) -> int:
     with Store(studies.store_path(study, given.store)) as store:
         found = import_runs(store, path)
     console.note(f"{found.new} new runs, {found.known} were there already")
-    if found.settings and not of_study(study, found.settings):
+    if found.settings and not count_shared_settings(study, found.settings):
         console.note(
             f"warning: none of them is of {given.study}, so it will not use them; are they of another study, or has "
             "this one been changed?"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bamdp.lab.results import Results
     from bamdp.lab.store import Store
     from bamdp.lab.study import Study
-    from bamdp.lab.tables import Table
+    from bamdp.lab.tables import ResultTable
 
 FOLDER = Path(".bamdp")  # of stores that belong to no study's file
 
@@ -67,24 +67,23 @@ def run(study: Study, store: Store, given: argparse.Namespace) -> None:
         raise KeyboardInterrupt(kept) from None
 
 
-def show(tables: Iterable[Table]) -> None:
+def show(tables: Iterable[ResultTable]) -> None:
     """On standard output; a note that stands under one already is not said again."""
-    from bamdp.lab.tables import terminal
+    from bamdp.lab.tables import to_rich
 
     said: set[str] = set()
     for number, table in enumerate(tables):
         if number:
             print()
         fresh = tuple(note for note in table.notes if note not in said)
-        console.print_rich(terminal(dataclasses.replace(table, notes=fresh), sys.stdout.isatty()))
+        console.print_rich(to_rich(dataclasses.replace(table, notes=fresh), sys.stdout.isatty()))
         said.update(fresh)
 
 
 def tell_notes(results: Results) -> None:
     """What a reader of the tables must know."""
-    from bamdp.lab.tables.notes import remarks
 
-    for line in remarks(results):
+    for line in results.remarks:
         console.note(f"note: {line}")
 
 
@@ -108,7 +107,7 @@ def samples_json(results: Results) -> list[dict[str, Any]]:
     ]
 
 
-def table_json(table: Table) -> dict[str, Any]:
+def table_json(table: ResultTable) -> dict[str, Any]:
     """A table as rows of cells: the text, and the numbers behind it."""
     return {
         "name": table.name,

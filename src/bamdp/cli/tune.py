@@ -22,7 +22,7 @@ SHOWN = 20  # configurations in the table
 def do(given: argparse.Namespace) -> int:
     """The command."""
     from bamdp.lab import tables
-    from bamdp.lab.collect import results
+    from bamdp.lab.collect import collect_results
     from bamdp.lab.reading import make_study
     from bamdp.lab.store import Store
 
@@ -32,12 +32,12 @@ def do(given: argparse.Namespace) -> int:
     with Store(studies.store_path(study, given.store)) as store:
         studies.run(study, store, given)
         with console.compiling():
-            found = results(study, store)
+            found = collect_results(study, store)
         if given.json:
             console.print_json({**studies.results_json(found), "chosen": _chosen(found)})
             return 0
-        label, algorithm = study.places[0].label, study.cells[0].algorithm
-        tried = tables.configurations(found, label, algorithm)
+        label, algorithm = study.environments[0].label, study.cells[0].algorithm
+        tried = tables.tried_configurations(found, label, algorithm)
         if len(tried.rows) > SHOWN:
             more = f"{len(tried.rows) - SHOWN} more are not shown; --json has all."
             tried = dataclasses.replace(tried, rows=tried.rows[:SHOWN], notes=(*tried.notes, more))
@@ -100,14 +100,14 @@ def _chosen(results: Results) -> dict[str, Any] | None:
 
 def _command(given: argparse.Namespace, results: Results) -> str:
     """What to type to run the chosen configuration."""
-    from bamdp.lab.spaces import planner_settings, prior_spec
+    from bamdp.lab.search_space import planner_parameters, prior_text
 
     chosen = _chosen(results)
     if chosen is None:
         return ""
-    own = [f"{key}={value}" for key, value in planner_settings(chosen).items()]
+    own = [f"{key}={value}" for key, value in planner_parameters(chosen).items()]
     words = ["bamdp", "run", given.env, given.planner.partition(":")[0], *(["--set", *own] if own else [])]
-    words += ["--prior", prior_spec(chosen), "--discount", repr(chosen["discount"])]
+    words += ["--prior", prior_text(chosen), "--discount", repr(chosen["discount"])]
     words += [] if given.steps is None else ["--steps", str(given.steps)]
     words += [] if given.rewards is None else ["--rewards", given.rewards]
     words += [] if given.objective == "episode" else ["--objective", given.objective]

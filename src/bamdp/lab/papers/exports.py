@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bamdp.lab.portable import import_runs
+from bamdp.lab.exports import import_runs
 from bamdp.lab.store import Store
 
 ENDING = ".runs.xz"
