@@ -22,7 +22,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -44,24 +44,39 @@ class WorkerDied(RuntimeError):
         self.begun = begun
 
 
-class Pool(Protocol):
-    """The interface that :func:`stream` needs."""
+class Pool:
+    """The interface that :func:`stream` needs; a context manager. ``progress`` is called with steps just done."""
+
+    def __init__(self, progress: Progress | None = None) -> None:
+        self.progress = progress or (lambda n: None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     @property
     def capacity(self) -> int:
         """The number of items that it takes at a time; more than it works on, so that no process idles."""
+        return 1
 
     def submit(self, work: Work, item: Any) -> Future[Any]:
         """Begin to work on an item."""
+        raise NotImplementedError
 
     def poll(self) -> None:
         """Report the progress that was made since the last call."""
 
     def result_of(self, future: Future[Any]) -> Any:
         """Return the result of an item: what ``work`` returned, the exception, or WorkerDied."""
+        return future.exception() or future.result()
 
     def stop(self) -> None:
         """Drop all items in work, at once."""
+
+    def close(self) -> None:
+        """Free what the pool holds."""
 
 
 def stream(
@@ -89,19 +104,8 @@ def new_pool(jobs: int, progress: Progress | None = None) -> SerialPool | Proces
     return SerialPool(progress) if jobs == 1 else ProcessPool(jobs, progress)
 
 
-class SerialPool:
+class SerialPool(Pool):
     """Works in this process; every item is done when :meth:`submit` returns."""
-
-    capacity = 1
-
-    def __init__(self, progress: Progress | None = None) -> None:
-        self.progress = progress or (lambda n: None)
-
-    def __enter__(self) -> SerialPool:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
 
     def submit(self, work: Work, item: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -111,32 +115,24 @@ class SerialPool:
             future.set_exception(error)
         return future
 
-    def poll(self) -> None:
-        pass
 
-    def result_of(self, future: Future[Any]) -> Any:
-        return future.exception() or future.result()
-
-    def stop(self) -> None:
-        pass
-
-
-class ProcessPool:
+class ProcessPool(Pool):
     """Works in ``jobs`` processes on this machine."""
 
     def __init__(self, jobs: int, progress: Progress | None = None) -> None:
-        self.jobs, self.capacity = jobs, 2 * jobs
-        self.progress = progress or (lambda n: None)
+        super().__init__(progress)
+        self.jobs = jobs
         self.folder = TemporaryDirectory(prefix="bamdp-")
         self.path = Path(self.folder.name, "steps")
         self.counts = np.memmap(self.path, np.int64, "w+", shape=(self.capacity, 2))
         self.reported = np.zeros(self.capacity, np.int64)  # steps of each slot that progress has been told of
         self.slots: dict[Future[Any], int] = {}
 
-    def __enter__(self) -> ProcessPool:
-        return self
+    @property
+    def capacity(self) -> int:
+        return 2 * self.jobs
 
-    def __exit__(self, *error: object) -> None:
+    def close(self) -> None:
         del self.counts
         self.folder.cleanup()
 

@@ -133,7 +133,7 @@ class CellSchedule:
         scores = {}
         for number, runs in replicates.items():
             records = [(cell, self._records(cell, number, runs, short)) for cell in self.cells]
-            reasons = [(cell, exclusion(found, cell.tuning_limit)) for cell, found in records]
+            reasons = [(cell, exclusion(of_cell, cell.tuning_limit)) for cell, of_cell in records]
             bad = [(cell, why) for cell, why in reasons if why]
             if bad:
                 cell, why = bad[0]
@@ -144,8 +144,8 @@ class CellSchedule:
 
     def _records(self, cell: StudyCell, number: int, replicates: int, short: bool) -> list[RunRecord]:
         units = _trials(cell, number, range(replicates), short)
-        found = self.store.records(unit.id for unit in units)
-        return [found[unit.id] for unit in units if unit.id in found]
+        stored = self.store.records(unit.id for unit in units)
+        return [stored[unit.id] for unit in units if unit.id in stored]
 
 
 def _trials(cell: StudyCell, number: int, replicates: range, short: bool) -> list[Unit]:
@@ -155,7 +155,7 @@ def _trials(cell: StudyCell, number: int, replicates: range, short: bool) -> lis
 
 def _scores(records: Sequence[tuple[StudyCell, Sequence[RunRecord]]], short: bool) -> NDArray[np.float64]:
     """Return the totals of a single cell; of several, the mean of their shares of the optimum."""
-    totals = np.array([[record.total for record in found] for _, found in records])
+    totals = np.array([[record.total for record in of_cell] for _, of_cell in records])
     if len(records) == 1:
         return totals[0]
     optima = np.array([positive_optimum(cell.environment.env, cell.horizon(short)) for cell, _ in records])

@@ -17,7 +17,7 @@ from concurrent.futures import CancelledError, Future
 from typing import Any
 
 import bamdp
-from bamdp.processes import Progress, Work, WorkerDied
+from bamdp.processes import Pool, Progress, Work, WorkerDied
 
 CONNECT_TIMEOUT = 10.0  # seconds to reach the scheduler
 FETCH_TIMEOUT = 5.0  # seconds to fetch a result
@@ -25,7 +25,7 @@ COUNT_EVERY = 5.0  # seconds between two counts of the workers
 MIN_CAPACITY = 16  # even without workers: clusters that grow with the queue need to see one
 
 
-class Cluster:
+class Cluster(Pool):
     """A pool on the cluster of a scheduler; a context manager.
 
     Parameters
@@ -37,6 +37,7 @@ class Cluster:
     """
 
     def __init__(self, address: str, progress: Progress | None = None) -> None:
+        super().__init__(progress)
         distributed = _distributed()
         if not re.fullmatch(r"([a-z]+://)?[^/\s]+:\d+", address):
             raise ValueError(
@@ -44,7 +45,6 @@ class Cluster:
             )
         logging.getLogger("distributed").setLevel(logging.ERROR)  # errors are reported below
         self.address = address
-        self.progress = progress or (lambda n: None)
         try:
             self.client = distributed.Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)
         except OSError as error:
@@ -55,10 +55,7 @@ class Cluster:
         self.running: dict[Future[Any], Any] = {}  # our future: Dask's future
         self.counted, self.workers = -COUNT_EVERY, 0
 
-    def __enter__(self) -> Cluster:
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def close(self) -> None:
         self.stop()
         self.client.close()
 

@@ -85,9 +85,9 @@ def collect_results(study: Study, store: Store) -> Results:
             line = f"{cell.label}: not complete, {len(missing)} or more runs are missing."
             waiting[cell.environment.label, cell.algorithm] = line
     known = {
-        env.label: found
+        env.label: values
         for env in study.environments
-        if (found := _known_ceilings(env.env, _first_discount(study, env.label), env.steps)) is not None
+        if (values := _known_ceilings(env.env, _first_discount(study, env.label), env.steps)) is not None
     }
     horizons = {env.label: env.steps for env in study.environments}
     cells = tuple((cell.environment.label, cell.algorithm) for cell in study.cells if cell.environment.runs)
@@ -182,11 +182,11 @@ def _all_excluded(schedule: CellSchedule) -> bool:
 def _make_sample(
     schedule: CellSchedule, planned: PlannedRuns, records: dict[str, RunRecord], store: Store
 ) -> Sample | None:
-    own = [records[unit.id] for unit in planned.units if unit.id in records]
-    if not own:
+    stored = [records[unit.id] for unit in planned.units if unit.id in records]
+    if not stored:
         return None
     cell, evaluated = schedule.cell, planned.phase == EVALUATE
-    done = [record for record in own if record.status == FINISHED]
+    done = [record for record in stored if record.status == FINISHED]
     excluded = schedule.excluded.get(planned.number, "")
     return Sample(
         environment=cell.environment.label,
@@ -199,10 +199,10 @@ def _make_sample(
         ms_per_step=np.array([record.ms_per_step for record in done], float),
         cpu_seconds=np.array([record.cpu_seconds for record in done], float),
         traces=partial(_read_traces, store, [record.id for record in done]),
-        failures=tuple(f"run {r.replicate}: {r.error}" for r in own if r.status != FINISHED),
+        failures=tuple(f"run {r.replicate}: {r.error}" for r in stored if r.status != FINISHED),
         chosen=planned.number == schedule.chosen,
         asked=cell.environment.runs if evaluated else 0,
-        excluded=excluded or (exclusion(own, cell.environment.limit) if evaluated else ""),
+        excluded=excluded or (exclusion(stored, cell.environment.limit) if evaluated else ""),
     )
 
 

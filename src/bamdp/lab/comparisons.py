@@ -219,15 +219,15 @@ class Group:
 @lru_cache(maxsize=4)
 def groups(results: Results, phase: str = EVALUATE, algorithm: str | None = None) -> tuple[Group, ...]:
     """Return the groups of a phase, by environment in the study's order, the longest horizon first."""
-    found = []
+    listed = []
     for environment in results.environments:
         samples = results.select(phase, environment, algorithm)
         horizons = sorted({sample.horizon for sample in samples}, reverse=True)
         for horizon in horizons:
             members = tuple(sample for sample in samples if sample.horizon == horizon)
             known = results.ceilings_of(members[0])
-            found.append(Group(environment, horizon, members, known, len(horizons) == 1))
-    return tuple(found)
+            listed.append(Group(environment, horizon, members, known, len(horizons) == 1))
+    return tuple(listed)
 
 
 def file_stem(words: str) -> str:

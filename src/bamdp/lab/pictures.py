@@ -56,9 +56,9 @@ class Pictures:
         """Yield maps of pairs of parameters for each algorithm, and curves of each parameter."""
         tuned = self.results.select(TUNE, environment)
         for samples in samples_by_algorithm(tuned).values():
-            own = same_horizon(samples)
-            if len(differing_parameters(own)) > 1:
-                yield self._heat_map(own)
+            tried = same_horizon(samples)
+            if len(differing_parameters(tried)) > 1:
+                yield self._heat_map(tried)
         yield from self._ablations(tuned, f"tuning_{file_stem(environment)}", None)
 
     def _group(self, group: Group) -> Iterator[Picture]:
@@ -93,21 +93,21 @@ class Pictures:
     def _learning(self, shown: list[Group]) -> Figure:
         return figures.learning_curves(shown, self.looks, warning=self.warning)
 
-    def _heat_map(self, own: tuple[Sample, ...]) -> Picture:
-        where = f"{own[0].environment}, {own[0].algorithm}"
+    def _heat_map(self, tried: tuple[Sample, ...]) -> Picture:
+        where = f"{tried[0].environment}, {tried[0].algorithm}"
         return Picture(
-            file_stem(f"map_{own[0].environment}_{own[0].algorithm}"),
+            file_stem(f"map_{tried[0].environment}_{tried[0].algorithm}"),
             f"{where}: mean total reward in tuning over pairs of parameters; where others vary, too, the mean over "
             "their values, as written above each map. ★ the chosen configuration, × where all were excluded.",
-            lambda: figures.heat_maps(own, warning=self.warning),
+            lambda: figures.heat_maps(tried, warning=self.warning),
         )
 
     def _ablations(self, samples: tuple[Sample, ...], stem: str, optimum: float | None) -> Iterator[Picture]:
         """Yield a figure for each parameter that some algorithm varies."""
         varied_by: dict[str, list[Sample]] = {}  # parameter: samples of the algorithms that vary it
-        for own in samples_by_algorithm(same_horizon(samples)).values():
-            for name in differing_parameters(own):
-                varied_by.setdefault(name, []).extend(own)
+        for members in samples_by_algorithm(same_horizon(samples)).values():
+            for name in differing_parameters(members):
+                varied_by.setdefault(name, []).extend(members)
         for name, varied in varied_by.items():
             yield Picture(
                 f"{stem}_{file_stem(name)}",

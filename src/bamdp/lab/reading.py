@@ -295,18 +295,18 @@ def _check_across(cells: list[StudyCell]) -> None:
                 "without across = true"
             )
         with _located(f"environments.{env.label}"):
-            own = [cell for cell in cells if cell.environment == env]
-            for steps in {cell.horizon(short) for cell in own for short in (True, False)}:
+            local_cells = [cell for cell in cells if cell.environment == env]
+            for steps in {cell.horizon(short) for cell in local_cells for short in (True, False)}:
                 positive_optimum(env.env, steps)
     for label in dict.fromkeys(cell.algorithm for cell in cells):
-        own = [cell for cell in cells if cell.algorithm == label]
-        varied = {key for cell in own for key in _varied_keys(cell)}
-        lists = [[{k: c.get(k) for k in varied} for c in cell.configurations] for cell in own]
-        odd = next((cell for cell, listed in zip(own, lists) if listed != lists[0]), None)
+        siblings = [cell for cell in cells if cell.algorithm == label]
+        varied = {key for cell in siblings for key in _varied_keys(cell)}
+        lists = [[{k: c.get(k) for k in varied} for c in cell.configurations] for cell in siblings]
+        odd = next((cell for cell, listed in zip(siblings, lists) if listed != lists[0]), None)
         if odd is not None:
             raise ValueError(
                 f"algorithms.{label}: across = true chooses once for all environments, so what is to be chosen must "
-                f"be the same in each; it is not in {own[0].environment.label} and {odd.environment.label}"
+                f"be the same in each; it is not in {siblings[0].environment.label} and {odd.environment.label}"
             )
 
 

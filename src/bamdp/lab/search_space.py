@@ -67,18 +67,18 @@ def list_configurations(
         include = tuple({k: value for k, value in one.items() if _owner(k) != "prior"} for one in include)
 
     first = {key: values[0] for key, values in space.items()}
-    found: dict[str, tuple[int, Configuration]] = {}  # by value, with the position in the space
+    distinct: dict[str, tuple[int, Configuration]] = {}  # by value, with the position in the space
     for one in include:
         configuration = normalise_configuration(planner, merge_parameters(first, one))
-        found.setdefault(repr(configuration), (-1, configuration))
-    if count is not None and len(found) > count:
-        raise ValueError(f"{len(found)} configurations are to be included, which is more than {count}")
+        distinct.setdefault(repr(configuration), (-1, configuration))
+    if count is not None and len(distinct) > count:
+        raise ValueError(f"{len(distinct)} configurations are to be included, which is more than {count}")
     for position in _positions(math.prod(len(values) for values in space.values()), count, seed):
-        if count is not None and len(found) == count:
+        if count is not None and len(distinct) == count:
             break
         configuration = normalise_configuration(planner, _configuration_at(space, position))
-        found.setdefault(repr(configuration), (position, configuration))
-    return tuple(configuration for _, configuration in sorted(found.values(), key=lambda entry: entry[0]))
+        distinct.setdefault(repr(configuration), (position, configuration))
+    return tuple(configuration for _, configuration in sorted(distinct.values(), key=lambda entry: entry[0]))
 
 
 def normalise_configuration(planner: str, raw: Mapping[str, Scalar]) -> Configuration:

@@ -159,8 +159,8 @@ class Store:
 
     def traces(self, ids: Sequence[str]) -> NDArray[np.float64]:
         """Return the rewards [R, T] of these runs, which must be finished and of one length."""
-        found = dict(self.select_ids("SELECT run, rewards FROM traces WHERE run IN", ids))
-        return np.array([decode_rewards(found[run]) for run in ids]) if ids else np.empty((0, 0))
+        encoded = dict(self.select_ids("SELECT run, rewards FROM traces WHERE run IN", ids))
+        return np.array([decode_rewards(encoded[run]) for run in ids]) if ids else np.empty((0, 0))
 
     def has_trace(self, run: str) -> bool:
         """Return whether a run's rewards are stored; those of thin files are not."""

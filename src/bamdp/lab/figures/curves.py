@@ -217,12 +217,12 @@ def reward_against_time(
     shown = {name: sample for name, sample in group.named.items() if sample.runs}
     times = {name: summarise(sample.ms_per_step).mean for name, sample in shown.items()}
     rewards = {name: group.summaries[name].mean for name in shown}
-    own = style.sample_looks(shown, looks)
+    point_looks = style.sample_looks(shown, looks)
     with style.new_figure() as (figure, (axes,)):
         dots = _dots(axes, group, tried, looks)
         front = pareto([t.value for t in times.values()], [r.value for r in rewards.values()])
         for name, on_front in zip(shown, front):
-            _point(axes, times[name], rewards[name], own[name], on_front)
+            _point(axes, times[name], rewards[name], point_looks[name], on_front)
         steps = _front(
             axes, [(times[n].value, rewards[n].value) for n, on_front in zip(shown, front) if on_front]
         )
@@ -236,7 +236,8 @@ def reward_against_time(
         )
         style.add_warning(figure, warning)
         named = [
-            (w, times[n].value, rewards[n].value, own[n].colour) for n, w in _labels(group, shown).items()
+            (w, times[n].value, rewards[n].value, point_looks[n].colour)
+            for n, w in _labels(group, shown).items()
         ]
         bars = [bar for name in shown for bar in _bars(times[name], rewards[name])]
         style.label_points(figure, axes, named, bars + steps)

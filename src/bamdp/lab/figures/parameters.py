@@ -46,24 +46,28 @@ def _join_components(samples: Sequence[Sample]) -> tuple[Sample, ...]:
     keys = dict.fromkeys(key for sample in samples for key in sample.configuration)
     varied = differing_parameters(samples)
     for part in dict.fromkeys(key.partition(".")[0] for key in keys if "." in key):
-        own = [key for key in keys if key.startswith(f"{part}.")]
-        if part in keys and not all(key in sample.configuration for sample in samples for key in own):
-            shown = [key for key in own if key in varied]
-            samples = [_join_component(sample, part, own, shown) for sample in samples]
+        inner = [key for key in keys if key.startswith(f"{part}.")]
+        if part in keys and not all(key in sample.configuration for sample in samples for key in inner):
+            samples = [_join_component(sample, part, varied) for sample in samples]
     return tuple(samples)
 
 
-def _join_component(sample: Sample, part: str, own: Sequence[str], shown: Sequence[str]) -> Sample:
-    found = sample.configuration
-    words = [f"{key.partition('.')[2]}={_value_text(found[key])}" for key in shown if key in found]
-    kept = {key: value for key, value in found.items() if key not in own}
-    return replace(sample, configuration={**kept, part: " ".join([str(found.get(part, "")), *words]).strip()})
+def _join_component(sample: Sample, part: str, varied: Sequence[str]) -> Sample:
+    """Return a sample with a component and those of its parameters that vary as one value."""
+    kept, words = {}, [str(sample.configuration.get(part, ""))]
+    for key, value in sample.configuration.items():
+        head, dot, name = key.partition(".")
+        if not (dot and head == part):
+            kept[key] = value
+        elif key in varied:
+            words.append(f"{name}={_value_text(value)}")
+    return replace(sample, configuration={**kept, part: " ".join(words).strip()})
 
 
 def values_of(samples: Sequence[Sample], parameter: str) -> list[Any]:
     """Return the distinct values of a parameter, numbers in order, words as they come."""
-    found = list(dict.fromkeys(s.configuration[parameter] for s in samples if parameter in s.configuration))
-    return sorted(found) if all(_is_number(value) for value in found) else found
+    values = list(dict.fromkeys(s.configuration[parameter] for s in samples if parameter in s.configuration))
+    return sorted(values) if all(_is_number(value) for value in values) else values
 
 
 def heat_maps(
@@ -106,8 +110,8 @@ def ablation_curves(
     )
     with style.new_figure() as (figure, (axes,)):
         ends = []
-        for algorithm, own in samples_by_algorithm(shown).items():
-            ends.append(_ablation_line(axes, own, parameter, dict(zip(values, places)), looks[algorithm]))
+        for algorithm, members in samples_by_algorithm(shown).items():
+            ends.append(_ablation_line(axes, members, parameter, dict(zip(values, places)), looks[algorithm]))
         _value_axis(axes, values, places)
         if optimum is not None:
             style.add_level_line(axes, optimum, OPTIMUM_LABEL)
@@ -169,7 +173,7 @@ def _draw_map(
 def _means_note(samples: Sequence[Sample], shown: Sequence[str]) -> str:
     """Return the note that says over which parameters the means are."""
     by_algorithm = samples_by_algorithm(samples).values()
-    varied = dict.fromkeys(key for own in by_algorithm for key in differing_parameters(own))
+    varied = dict.fromkeys(key for members in by_algorithm for key in differing_parameters(members))
     listed = [key for key in varied if key not in shown]
     if not listed:
         return style.runs_range(s.runs for s in samples)
@@ -180,9 +184,9 @@ def _means_note(samples: Sequence[Sample], shown: Sequence[str]) -> str:
 def _ablation_line(
     axes: Axes, samples: Sequence[Sample], parameter: str, places: Mapping[Any, float], look: style.Look
 ) -> tuple[str, float, str]:
-    own = [value for value in places if _samples_with(samples, {parameter: value})]
-    x = np.array([places[value] for value in own])
-    totals = [_mean_over_configurations(_samples_with(samples, {parameter: value})) for value in own]
+    present = [value for value in places if _samples_with(samples, {parameter: value})]
+    x = np.array([places[value] for value in present])
+    totals = [_mean_over_configurations(_samples_with(samples, {parameter: value})) for value in present]
     mean = np.array([array.mean() for array in totals])
     low, high = np.array([np.concatenate(band(array[:, None])) for array in totals]).T
     axes.plot(

@@ -96,11 +96,11 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
 def sample_looks(named: Mapping[str, Sample], known: Mapping[str, Look]) -> dict[str, Look]:
     """Return the looks of samples: configurations of one algorithm are variants of its look."""
     seen: Counter[str] = Counter()
-    found = {}
+    chosen = {}
     for name, sample in named.items():
-        found[name] = known[sample.algorithm].variant(seen[sample.algorithm])
+        chosen[name] = known[sample.algorithm].variant(seen[sample.algorithm])
         seen[sample.algorithm] += 1
-    return found
+    return chosen
 
 
 @contextmanager

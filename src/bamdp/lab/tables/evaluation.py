@@ -142,31 +142,31 @@ def overall(results: Results) -> ResultTable | None:
 
 
 def _reward_column(group: Group) -> dict[str, TableCell]:
-    shown = decimals(found.standard_error for found in group.summaries.values())
-    return {name: _reward_cell(group, name, shown) for name in group.named}
+    n_decimals = decimals(summary.standard_error for summary in group.summaries.values())
+    return {name: _reward_cell(group, name, n_decimals) for name in group.named}
 
 
-def _reward_cell(group: Group, name: str, shown: int) -> TableCell:
-    found, is_best = group.summaries[name], name == group.best
-    if not found.runs:
+def _reward_cell(group: Group, name: str, n_decimals: int) -> TableCell:
+    summary, is_best = group.summaries[name], name == group.best
+    if not summary.runs:
         failures = group.named[name].failures
         return text_cell(f"all {len(failures)} failed" if failures else "no runs yet")
     mark = NEAR_BEST if name in group.near_best and not is_best else ""
-    return mean_cell(found.mean.value, found.standard_error, shown, is_best, mark)
+    return mean_cell(summary.mean.value, summary.standard_error, n_decimals, is_best, mark)
 
 
 def _time_cell(group: Group, name: str) -> TableCell:
     sample = group.named.get(name)
     if sample is None or not sample.runs:
         return text_cell(NO_VALUE)
-    found, ms = summarise(sample.cpu_seconds), float(sample.ms_per_step.mean())
-    return TableCell(_time_text(found, ms), (("seconds", found.mean.value), ("ms per step", ms)))
+    seconds, ms = summarise(sample.cpu_seconds), float(sample.ms_per_step.mean())
+    return TableCell(_time_text(seconds, ms), (("seconds", seconds.mean.value), ("ms per step", ms)))
 
 
 def _time_text(seconds: Summary, ms: float) -> str:
-    shown = significant(seconds.mean.value)
-    error = "" if np.isnan(seconds.standard_error) else f" ± {seconds.standard_error:.{decimals_of(shown)}f}"
-    return f"{shown}{error} ({significant(ms)})"
+    mean = significant(seconds.mean.value)
+    error = "" if np.isnan(seconds.standard_error) else f" ± {seconds.standard_error:.{decimals_of(mean)}f}"
+    return f"{mean}{error} ({significant(ms)})"
 
 
 def _absent_cell(results: Results, name: str, group: Group) -> TableCell:
@@ -226,14 +226,14 @@ def summaries(results: Results, environment: str) -> tuple[ResultTable, ...]:
 
 
 def _summary(results: Results, group: Group) -> ResultTable:
-    shown = decimals(found.standard_error for found in group.summaries.values())
-    rows = [_summary_row(group, name, shown) for name in group.ranked]
+    n_decimals = decimals(summary.standard_error for summary in group.summaries.values())
+    rows = [_summary_row(group, name, n_decimals) for name in group.ranked]
     rules: tuple[int, ...] = ()
     if group.ceilings:
         rules = (len(rows),)
         rows += [
-            _summary_reference_row(group, OPTIMUM_LABEL, group.ceilings.optimum, shown),
-            _summary_reference_row(group, RANDOM_LABEL, group.ceilings.random, shown),
+            _summary_reference_row(group, OPTIMUM_LABEL, group.ceilings.optimum, n_decimals),
+            _summary_reference_row(group, RANDOM_LABEL, group.ceilings.random, n_decimals),
         ]
     few = any(1 < sample.runs < FEW_RUNS for sample in group.samples)
     return ResultTable(
@@ -264,23 +264,23 @@ def _summary(results: Results, group: Group) -> ResultTable:
     )
 
 
-def _summary_row(group: Group, name: str, shown: int) -> tuple[TableCell, ...]:
-    sample, found = group.named[name], group.summaries[name]
+def _summary_row(group: Group, name: str, n_decimals: int) -> tuple[TableCell, ...]:
+    sample, summary = group.named[name], group.summaries[name]
     runs = f"{sample.runs}" + (f" ({len(sample.failures)} failed)" if sample.failures else "")
     return (
         text_cell(name),
         number_cell(sample.runs, runs),
-        _reward_cell(group, name, shown),
-        interval_cell(found.mean, shown),
-        value_interval_cell(found.iqm, shown),
-        *_score_cells(found.mean, group),
+        _reward_cell(group, name, n_decimals),
+        interval_cell(summary.mean, n_decimals),
+        value_interval_cell(summary.iqm, n_decimals),
+        *_score_cells(summary.mean, group),
         number_cell(sample.ms_per_step.mean() if sample.runs else np.nan),
     )
 
 
-def _summary_reference_row(group: Group, name: str, value: float, shown: int) -> tuple[TableCell, ...]:
+def _summary_reference_row(group: Group, name: str, value: float, n_decimals: int) -> tuple[TableCell, ...]:
     nothing = text_cell(NO_VALUE)
-    total = number_cell(value, f"{value:.{shown}f}")
+    total = number_cell(value, f"{value:.{n_decimals}f}")
     scores = _score_cells(Estimate(value, np.nan, np.nan), group)
     return (text_cell(name), nothing, total, nothing, nothing, *scores, nothing)
 
@@ -296,8 +296,8 @@ def _score_cells(total: Estimate, group: Group) -> tuple[TableCell, TableCell]:
 
 def against_best(results: Results, environment: str) -> tuple[ResultTable, ...]:
     """Return the best algorithm less each of the others, a table for each horizon."""
-    found = [g for g in groups(results) if g.environment == environment and len(g.named) > 1 and g.best]
-    return tuple(_against_best(results, group) for group in found)
+    columns = [g for g in groups(results) if g.environment == environment and len(g.named) > 1 and g.best]
+    return tuple(_against_best(results, group) for group in columns)
 
 
 def all_pairs(results: Results) -> ResultTable:
@@ -341,12 +341,12 @@ def _with_first(pair: Comparison, first: str | None) -> Comparison:
 
 
 def _pair_row(pair: Comparison) -> tuple[TableCell, ...]:
-    shown = decimals([(pair.difference.high - pair.difference.low) / 4])
+    n_decimals = decimals([(pair.difference.high - pair.difference.low) / 4])
     return (
         text_cell(pair.first),
         text_cell(pair.second),
         count_cell(pair.runs),
-        value_interval_cell(pair.difference, shown),
+        value_interval_cell(pair.difference, n_decimals),
         p_value_cell(pair.p),
         p_value_cell(pair.adjusted),
         text_cell(("yes" if pair.distinguishable else "no") if pair.runs else NO_VALUE),
@@ -361,10 +361,10 @@ def unfinished(results: Results) -> list[ResultTable]:
     rows: list[tuple[TableCell, ...]] = []
     evaluated = dict.fromkeys((s.environment, s.algorithm) for s in results.select(EVALUATE))
     for environment, algorithm in results.cells or evaluated:
-        found = results.select(EVALUATE, environment, algorithm)
-        labelled = zip(sample_labels(found), found)
+        samples = results.select(EVALUATE, environment, algorithm)
+        labelled = zip(sample_labels(samples), samples)
         rows += [_unfinished_row(name, sample) for name, sample in labelled if not sample.complete]
-        if not found:
+        if not samples:
             tuned = results.select(TUNE, environment, algorithm)
             why = "all excluded" if tuned and all(sample.excluded for sample in tuned) else "no runs"
             rows.append(tuple(map(text_cell, (environment, algorithm, why, NO_VALUE, NO_VALUE))))
@@ -422,10 +422,10 @@ def _blind_notes(columns: Iterable[Group]) -> list[str]:
 
 def _trouble_notes(columns: Iterable[Group]) -> list[str]:
     """Return notes on runs that failed, and on configurations that are over a limit."""
-    found = [(group, name, sample) for group in columns for name, sample in group.named.items()]
+    entries = [(group, name, sample) for group in columns for name, sample in group.named.items()]
     failed = [
         f"{group.label}, {name}: {len(s.failures)} of {s.runs + len(s.failures)} runs failed ({s.failures[0]})."
-        for group, name, s in found
+        for group, name, s in entries
         if s.failures and "failed" not in s.excluded  # which says the same
     ]
-    return failed + [f"{group.label}, {name}: {s.excluded}." for group, name, s in found if s.excluded]
+    return failed + [f"{group.label}, {name}: {s.excluded}." for group, name, s in entries if s.excluded]

@@ -40,7 +40,7 @@ def tried_configurations(results: Results, environment: str, algorithm: str) -> 
     samples = results.select(TUNE, environment, algorithm)
     varied = differing_parameters(samples)
     errors = {id(sample): standard_error(sample.totals) for sample in samples}
-    shown = decimals(errors.values())
+    n_decimals = decimals(errors.values())
     ordered = sorted(samples, key=lambda s: (not s.chosen, -s.horizon, -_mean(s.totals, -np.inf)))
     fixed = samples[0].configuration if samples else {}
     same = {key: value for key, value in fixed.items() if key not in varied}
@@ -48,7 +48,7 @@ def tried_configurations(results: Results, environment: str, algorithm: str) -> 
         file_stem(f"tuning_{environment}_{algorithm}"),
         f"{environment}, {algorithm}: {_n_distinct(samples)} configurations",
         (*varied, "steps", "runs", "total reward", "ms/step", "remark"),
-        tuple(_tried_row(sample, varied, errors[id(sample)], shown) for sample in ordered),
+        tuple(_tried_row(sample, varied, errors[id(sample)], n_decimals) for sample in ordered),
         "r" * len(varied) + "rrrrl",
         (
             "Mean total reward ± standard error over the tuning runs, whose seeds the evaluation never sees.",
@@ -79,7 +79,7 @@ def tuning_times(results: Results) -> ResultTable:
     rows = []
     for name in results.algorithms:
         samples = [results.select(TUNE, environment, name) for environment in results.environments]
-        minutes = [sum(float(s.cpu_seconds.sum()) for s in own) / 60.0 for own in samples]
+        minutes = [sum(float(s.cpu_seconds.sum()) for s in part) / 60.0 for part in samples]
         cells = (number_cell(spent) if spent else text_cell(NO_VALUE) for spent in minutes)
         rows.append((text_cell(name), *cells))
     return ResultTable(
@@ -141,7 +141,9 @@ def troubles(results: Results) -> ResultTable:
     return ResultTable("troubles", "Failed and excluded", header, rows, "llllrrl", warning=results.warning)
 
 
-def _tried_row(sample: Sample, varied: tuple[str, ...], error: float, shown: int) -> tuple[TableCell, ...]:
+def _tried_row(
+    sample: Sample, varied: tuple[str, ...], error: float, n_decimals: int
+) -> tuple[TableCell, ...]:
     values = [sample.configuration.get(key, NO_VALUE) for key in varied]
     failed = f"{len(sample.failures)} failed" if sample.failures else ""
     remark = "; ".join(part for part in ("chosen" if sample.chosen else "", sample.excluded, failed) if part)
@@ -149,7 +151,7 @@ def _tried_row(sample: Sample, varied: tuple[str, ...], error: float, shown: int
         *(_parameter_cell(value) for value in values),
         count_cell(sample.horizon),
         count_cell(sample.runs),
-        mean_cell(_mean(sample.totals), error, shown, sample.chosen),
+        mean_cell(_mean(sample.totals), error, n_decimals, sample.chosen),
         number_cell(_mean(sample.ms_per_step)),
         text_cell(remark),
     )
