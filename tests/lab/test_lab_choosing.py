@@ -119,7 +119,7 @@ def test_without_tuning_every_configuration_is_evaluated(store):
     assert len(collect_results(study, store).samples) == 6
 
 
-def test_halving_without_a_budget_has_a_fixed_course(store):
+def test_halving_without_a_budget_has_fixed_numbers_of_runs(store):
     """9 configurations, a third kept: 2 rounds, with ⌈4/3⌉ = 2 and 4 runs each."""
     study = parse_study(HALVING)
     done = live_through(study, store, by_number)
@@ -192,7 +192,7 @@ def test_quick_configurations_are_run_more_often_than_slow_ones(store):
     assert runs[8] > 1  # it went on to the second round
 
 
-def test_one_lucky_run_is_not_believed_like_many():
+def test_one_high_run_is_not_believed_like_many():
     rng = np.random.default_rng(0)
     steady = {n: rng.normal(n, 2.0, size=30) for n in range(4)}
     found = shrunk_means({**steady, 9: np.array([steady[3].mean() + 0.1])})
@@ -236,7 +236,7 @@ def test_halving_drops_those_over_the_limit_at_once(store):
 
 @pytest.mark.parametrize("stop", [1, 5, 9, 14, 20, 26, 30])
 @pytest.mark.parametrize("text", [GRID, HALVING, HALVING + "budget = 30\nscreening = 3\n"])
-def test_a_course_that_is_broken_off_anywhere_goes_on_to_the_same_end(tmp_path, text, stop):
+def test_a_schedule_that_is_broken_off_anywhere_goes_on_to_the_same_end(tmp_path, text, stop):
     study = parse_study(text)
     with Store(tmp_path / "whole.sqlite") as whole:
         everything = [unit.id for unit in live_through(study, whole, by_number)]
