@@ -58,7 +58,7 @@ def main(path: str = "compare-generators.png", runs: int = 8, steps: int = 300) 
     figure = figures.reward_figure(
         curves, window=50, optimum=0.4096, title="Chain, three generators", note=note
     )
-    figures.save(figure, Path(path).with_suffix(""), [Path(path).suffix[1:]])
+    figures.save_figure(figure, Path(path).with_suffix(""), [Path(path).suffix[1:]])
     return {name: float(rewards.sum(axis=1).mean()) for name, rewards in curves.items()}
 
 

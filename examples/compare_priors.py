@@ -44,7 +44,7 @@ def main(path: str = "compare-priors.png", runs: int = 20, steps: int = 400) -> 
     figure = figures.reward_figure(
         curves, window=45, optimum=0.4, title="Double loop, three priors", note=note
     )
-    figures.save(figure, Path(path).with_suffix(""), [Path(path).suffix[1:]])
+    figures.save_figure(figure, Path(path).with_suffix(""), [Path(path).suffix[1:]])
     return {name: float(rewards.sum(axis=1).mean()) for name, rewards in curves.items()}
 
 

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from bamdp.processes import Here, Lost, Workers, new_pool, stream
+from bamdp.processes import ProcessPool, SerialPool, WorkerDied, new_pool, stream
 
 
 def work(item, tick):
@@ -55,10 +55,10 @@ def test_items_may_come_of_results(jobs):
 
 def test_items_are_asked_for_only_when_there_is_room():
     asked = []
-    pool = Workers(2)
+    pool = ProcessPool(2)
     pool.submit = lambda work, item: Future()  # never done
     results = stream(pool, work, lambda: asked.append(1) or len(asked))
-    pool.look = lambda: results_end()
+    pool.poll = lambda: results_end()
 
     def results_end():
         raise KeyboardInterrupt
@@ -67,7 +67,7 @@ def test_items_are_asked_for_only_when_there_is_room():
     pool.stop = lambda: stopped.append(1)
     with pytest.raises(KeyboardInterrupt):
         next(results)
-    assert len(asked) == pool.places == 4
+    assert len(asked) == pool.capacity == 4
     assert stopped == [1]
     pool.__exit__()
 
@@ -76,9 +76,9 @@ def test_a_death_is_told_and_the_work_goes_on_with_new_workers():
     told = []
     lost, done = [], []
     queue = ["kill", *range(12)]
-    with Workers(2, told.append) as pool:
+    with ProcessPool(2, told.append) as pool:
         for item, result in stream(pool, work, lambda: queue.pop(0) if queue else None):
-            if isinstance(result, Lost):
+            if isinstance(result, WorkerDied):
                 lost.append((item, result.begun))
                 if item != "kill":
                     queue.append(item)
@@ -90,13 +90,13 @@ def test_a_death_is_told_and_the_work_goes_on_with_new_workers():
 
 
 def test_work_here_is_done_in_this_process():
-    assert isinstance(new_pool(1), Here)
+    assert isinstance(new_pool(1), SerialPool)
     with new_pool(2) as pool:
-        assert isinstance(pool, Workers)
+        assert isinstance(pool, ProcessPool)
 
 
 def test_a_dying_worker_ends_a_batch_of_replicates_with_an_error():
-    with Workers(2) as pool:
+    with ProcessPool(2) as pool:
         outcomes = [result for _, result in stream(pool, work, give(["kill"]))]
     assert isinstance(outcomes[0], RuntimeError)
     assert "worker process died" in str(outcomes[0])

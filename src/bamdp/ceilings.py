@@ -1,9 +1,9 @@
-"""What is there to be had: expected totals in an environment for one who knows its model.
+"""Reference values of an environment: expected totals of policies that are computed from the known model.
 
-A run begins again at a start state whenever an episode ends, so totals over T steps are those of the world with
-restarts: in a backward sweep a terminal state is worth what the start is worth with as many steps left. Where
-the truth of a run is drawn (a door that is open or closed), figures are means over the possible worlds, for one
-who knows which it is.
+A run starts again at a start state whenever an episode ends, so totals over T steps are those of the environment with
+restarts: in backward induction a terminal state has the value of the start with as many steps left. Where the model
+of a run is drawn at random (a door that is open or closed), values are means over the possible models, each with the
+policy for that model.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from bamdp.mdp.solution import chain_of, q_table
 
 @dataclass(frozen=True)
 class Ceilings:
-    """The known-model figures of an environment."""
+    """Values and expected totals of an environment whose model is known."""
 
     value: float  # V* at the start, discounted
-    gain: float | None  # optimal average reward a step; None where it is not one number
-    optimum: float  # expected total of the best play over the horizon
-    discounted: float  # the same, of the policy that is optimal for the discount
-    random: float  # the same, of uniformly random play
+    gain: float | None  # optimal average reward per step; None where it depends on the state
+    optimum: float  # expected total of an optimal policy for the horizon
+    discounted: float  # expected total of the policy that is optimal for the discount
+    random: float  # expected total of uniformly random actions
     discount: float  # of `value` and `discounted`
 
 
 def ceilings(env: Environment, discount: float, steps: int | None = None) -> Ceilings:
-    """Solve an environment whose model is known, for ``steps`` (by default its horizon)."""
+    """Return the reference values of an environment over ``steps`` (by default its horizon)."""
     discount = _checks.discount(discount)
     T = env.horizon if steps is None else _checks.integer(steps, "steps")
-    parts = [(weight, _of_world(mdp, _start(env), discount, T)) for weight, mdp in env.worlds]
+    parts = [(weight, _model_ceilings(mdp, _start(env), discount, T)) for weight, mdp in env.worlds]
     gains = [(weight, part.gain) for weight, part in parts]
     return Ceilings(
         value=sum(weight * part.value for weight, part in parts),
@@ -50,12 +50,12 @@ def ceilings(env: Environment, discount: float, steps: int | None = None) -> Cei
 
 
 def optimal_total(env: Environment, steps: int) -> float:
-    """The expected total of the best play over ``steps``."""
+    """Return the expected total of an optimal policy over ``steps``."""
     return sum(weight * expected_total(mdp, _start(env), steps) for weight, mdp in env.worlds)
 
 
 def expected_total(mdp: FiniteMDP, start: Any, steps: int, policy: Any = None) -> float:
-    """As :func:`bamdp.total_reward`, but a terminal state is followed by the start."""
+    """Return the expected total as :func:`bamdp.total_reward` does, but with a restart after each terminal state."""
     if not mdp.terminal.any():
         return total_reward(mdp, start, steps, policy)
     start, steps = check_start(start, mdp.n_states), _checks.integer(steps, "steps", low=0)
@@ -67,11 +67,11 @@ def expected_total(mdp: FiniteMDP, start: Any, steps: int, policy: Any = None) -
     return float(values[start] if np.ndim(start) == 0 else values @ start)
 
 
-def _of_world(mdp: FiniteMDP, start: Any, discount: float, steps: int) -> Ceilings:
+def _model_ceilings(mdp: FiniteMDP, start: Any, discount: float, steps: int) -> Ceilings:
     best = policy_iteration(mdp, discount)
     return Ceilings(
         value=float(best.values[start] if np.ndim(start) == 0 else best.values @ start),
-        gain=_gain(mdp),
+        gain=_gain_or_none(mdp),
         optimum=expected_total(mdp, start, steps),
         discounted=expected_total(mdp, start, steps, best.policy),
         random=expected_total(mdp, start, steps, "uniform"),
@@ -79,12 +79,12 @@ def _of_world(mdp: FiniteMDP, start: Any, discount: float, steps: int) -> Ceilin
     )
 
 
-def _gain(mdp: FiniteMDP) -> float | None:
+def _gain_or_none(mdp: FiniteMDP) -> float | None:
     if mdp.terminal.any():
         return None
     try:
         return gain(mdp).gain
-    except (ValueError, RuntimeError):  # it depends on where one is, or was not found in time
+    except (ValueError, RuntimeError):  # it depends on the state, or the solver did not converge
         return None
 
 

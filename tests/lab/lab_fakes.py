@@ -4,32 +4,31 @@ from __future__ import annotations
 
 import math
 
-from bamdp.lab.agenda import Agenda
-from bamdp.lab.traces import encode
-from bamdp.lab.units import DONE, Outcome
+from bamdp.lab.runner import RunQueue
+from bamdp.lab.units import FINISHED, RunOutcome, encode_rewards
 
 
-def outcome(total=1.0, *, ms=1.0, cpu=1.0, status=DONE, error="", steps=4, limit=0.25):
+def outcome(total=1.0, *, ms=1.0, cpu=1.0, status=FINISHED, error="", steps=4, limit=0.25):
     """As if a run had come to this."""
-    trace = encode([total] + [0.0] * (steps - 1)) if status == DONE else b""
-    return Outcome(status, steps, total, ms, cpu, trace, error, limit, True, '{"machine":"none"}', "0")
+    trace = encode_rewards([total] + [0.0] * (steps - 1)) if status == FINISHED else b""
+    return RunOutcome(status, steps, total, ms, cpu, trace, error, limit, True, '{"machine":"none"}', "0")
 
 
 def nothing(n):
     """Nobody watches."""
 
 
-def agenda_of(study, store):
-    return Agenda(study, store, nothing, nothing)
+def queue_of(study, store):
+    return RunQueue(study, store, nothing, nothing)
 
 
 def live_through(study, store, result, most=math.inf):
     """Do all of a study, or the first runs of it, with ``result(unit)`` for a run; returns the units in order."""
     done = []
     with store.claims.driving():
-        agenda = agenda_of(study, store)
-        while len(done) < most and (unit := agenda.take()) is not None:
-            agenda.finish(unit, result(unit))
+        queue = queue_of(study, store)
+        while len(done) < most and (unit := queue.take()) is not None:
+            queue.finish(unit, result(unit))
             done.append(unit)
     return done
 
@@ -49,5 +48,5 @@ def number(unit):
 
 
 def by_number(unit):
-    """The larger, the better, with a little luck."""
+    """The larger, the better, with a little noise."""
     return outcome(float(number(unit)) + 0.01 * unit.replicate)

@@ -44,7 +44,7 @@ def sample(totals, environment="chain", algorithm="a", replicates=None, horizon=
 
 
 def learner(environment, algorithm, runs=20, horizon=None, shift=0.0, **other):
-    """A sample with rewards that grow as an agent learns; replicates of one number share luck."""
+    """A sample with rewards that grow as an agent learns; replicates of one number have common random numbers."""
     T = horizon or HORIZONS[environment]
     ceiling, (pace, level, ms) = CEILINGS[environment], SKILL[algorithm]
     optimal, dull = ceiling.optimum / HORIZONS[environment], ceiling.random / HORIZONS[environment]
@@ -52,9 +52,9 @@ def learner(environment, algorithm, runs=20, horizon=None, shift=0.0, **other):
     own = np.random.default_rng([sum(map(ord, environment + algorithm)), int(1000 * (1 + shift))])
     rows = []
     for r in range(runs):
-        luck = np.random.default_rng([sum(map(ord, environment)), r])
-        uniform = luck.random(T)
-        skill = 1.0 + 0.06 * luck.normal() + 0.03 * own.normal()
+        shared_rng = np.random.default_rng([sum(map(ord, environment)), r])
+        uniform = shared_rng.random(T)
+        skill = 1.0 + 0.06 * shared_rng.normal() + 0.03 * own.normal()
         rows.append((uniform < mean * skill).astype(float))
     rewards = np.array(rows)
     return sample(

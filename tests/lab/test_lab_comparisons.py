@@ -13,7 +13,7 @@ from scipy import stats
 
 from bamdp.lab.comparisons import (
     EXACT_RUNS,
-    best,
+    best_label,
     compare,
     differences,
     holm,
@@ -97,10 +97,10 @@ def test_runs_that_are_counted_twice_would_fail_that_test():
     assert rejections(np.repeat(null, 2, axis=1)) > 0.10
 
 
-def test_pairing_sees_what_luck_hides():
+def test_pairing_sees_what_shared_noise_hides():
     rng = np.random.default_rng(4)
-    luck = rng.normal(0.0, 30.0, 20)
-    a, b = 300.0 + luck + rng.normal(0.0, 2.0, 20), 296.0 + luck + rng.normal(0.0, 2.0, 20)
+    shared = rng.normal(0.0, 30.0, 20)
+    a, b = 300.0 + shared + rng.normal(0.0, 2.0, 20), 296.0 + shared + rng.normal(0.0, 2.0, 20)
     (found,) = compare([sample(a, algorithm="a"), sample(b, algorithm="b")])
     assert found.adjusted < 0.001
     assert found.difference.low > 0.0
@@ -120,9 +120,9 @@ def test_what_was_not_tested_is_not_corrected_for():
 
 
 def field(rng, means, runs=12):
-    """Algorithms with these true means, under common luck."""
-    luck = rng.normal(0.0, 5.0, runs)
-    return [sample(m + luck + rng.normal(0.0, 1.0, runs), algorithm=f"a{i}") for i, m in enumerate(means)]
+    """Algorithms with these true means, with common random numbers."""
+    shared = rng.normal(0.0, 5.0, runs)
+    return [sample(m + shared + rng.normal(0.0, 1.0, runs), algorithm=f"a{i}") for i, m in enumerate(means)]
 
 
 def test_alike_algorithms_are_told_apart_at_most_once_in_twenty_and_without_correction_more_often():
@@ -154,7 +154,7 @@ def test_without_common_replicates_nothing_is_claimed():
     (found,) = compare([a, b])
     assert found.runs == 0
     assert not found.distinguishable
-    assert best([a, b]) == "b"
+    assert best_label([a, b]) == "b"
     assert not_distinguishable([a, b], [found]) == {"b"}
 
 
@@ -167,4 +167,4 @@ def test_configurations_of_one_algorithm_are_told_apart_by_what_differs():
     a, b = (sample([x], configuration={"n_steps": k, "discount": 0.95}) for x, k in ((1.0, 5), (2.0, 10)))
     (found,) = compare([a, b])
     assert (found.first, found.second) == ("a (n_steps=5)", "a (n_steps=10)")
-    assert best([a, b]) == "a (n_steps=10)"
+    assert best_label([a, b]) == "a (n_steps=10)"

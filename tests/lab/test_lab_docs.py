@@ -9,8 +9,14 @@ from pathlib import Path
 import pytest
 
 from bamdp.cli.main import make_parser
-from bamdp.lab.reading import DEFAULTS, PLACE, TOP, parse_study
-from bamdp.lab.reading_tuning import QUICK, TUNING
+from bamdp.lab.reading import (
+    ENVIRONMENT_KEYS,
+    QUICK_CUTS,
+    SHARED_DEFAULTS,
+    STUDY_KEYS,
+    TUNING_KEYS,
+    parse_study,
+)
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 TEXT = (DOCS / "laboratory.md").read_text()
@@ -48,7 +54,7 @@ def test_the_python_code_runs(tmp_path, monkeypatch, capsys):
 
 
 def test_every_key_is_explained():
-    for key in (*TOP, *PLACE, *TUNING, *DEFAULTS, *QUICK):
+    for key in (*STUDY_KEYS, *ENVIRONMENT_KEYS, *TUNING_KEYS, *SHARED_DEFAULTS, *QUICK_CUTS):
         assert f"`{key}`" in TEXT, key
 
 

@@ -13,8 +13,8 @@ from lab_samples import CEILINGS, SKILL, learner, sample, study
 from scipy import optimize
 
 from bamdp.lab import figures
-from bamdp.lab.figures import curves, labels, parameters, style, tradeoff
-from bamdp.lab.groups import groups
+from bamdp.lab.comparisons import groups
+from bamdp.lab.figures import curves, parameters, style
 from bamdp.lab.results import Results
 
 
@@ -28,7 +28,7 @@ def looks(results):
     return figures.looks(results.algorithms)
 
 
-@pytest.mark.parametrize("module", [curves, labels, style, tradeoff])
+@pytest.mark.parametrize("module", [curves, style])
 def test_examples(module):
     assert doctest.testmod(module).failed == 0
 
@@ -57,7 +57,7 @@ def test_the_pareto_front_is_what_nobody_dominates(pairs):
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=9).map(sorted), st.floats(0.01, 0.12))
 def test_labels_are_moved_apart_and_stay_inside(places, gap):
-    moved = labels.spread(places, gap)
+    moved = style.spread_labels(places, gap)
     assert np.diff(moved).min(initial=gap) >= gap - 1e-9
     assert moved[0] >= -1e-9
     assert moved[-1] <= 1.0 + 1e-9
@@ -72,16 +72,16 @@ def test_no_other_places_take_a_smaller_move(places):
         np.linspace(0.2, 0.8, n),
         constraints={"type": "ineq", "fun": lambda y: np.diff(y) - gap},
     )
-    assert labels.spread(places, gap) == pytest.approx(found.x, abs=1e-3)
+    assert style.spread_labels(places, gap) == pytest.approx(found.x, abs=1e-3)
 
 
 def test_labels_without_room_run_over_both_ends():
-    moved = labels.spread([0.5] * 11, gap=0.2)
+    moved = style.spread_labels([0.5] * 11, gap=0.2)
     assert (moved[0], moved[-1]) == pytest.approx((-0.5, 1.5))
 
 
 def test_labels_that_are_apart_stay():
-    assert labels.spread([0.1, 0.5, 0.9], gap=0.2) == pytest.approx([0.1, 0.5, 0.9])
+    assert style.spread_labels([0.1, 0.5, 0.9], gap=0.2) == pytest.approx([0.1, 0.5, 0.9])
 
 
 def test_of_many_configurations_each_algorithm_shows_its_best_and_says_so(looks):
@@ -209,8 +209,8 @@ def test_of_many_other_parameters_a_few_are_named_so_that_the_figure_keeps_its_r
 def test_parameters_are_shown_for_one_horizon_only():
     short = [sample([k], horizon=100, configuration={"k": k}) for k in (1, 2, 3)]
     long = [sample([k], horizon=1000, configuration={"k": k}) for k in (1, 2)]
-    assert parameters.comparable([*short, *long]) == tuple(short)
-    assert parameters.comparable([*short[:2], *long]) == tuple(long)
+    assert parameters.same_horizon([*short, *long]) == tuple(short)
+    assert parameters.same_horizon([*short[:2], *long]) == tuple(long)
 
 
 def test_the_warning_is_in_the_picture(results, looks):
@@ -223,7 +223,7 @@ def test_the_warning_is_in_the_picture(results, looks):
 def test_files_are_what_their_names_say_and_the_same_each_time(results, looks, tmp_path):
     starts = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
     made = [
-        figures.save(figures.reward_against_time(groups(results)[0], looks), tmp_path / f"{i}" / "a.b")
+        figures.save_figure(figures.reward_against_time(groups(results)[0], looks), tmp_path / f"{i}" / "a.b")
         for i in range(2)
     ]
     for first, second in zip(*made):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from bamdp import BetaBernoulli, Dirichlet, SparseDirichlet
-from bamdp.lab import identity
+from bamdp.lab import units
 from bamdp.lab.reading import parse_study
 from bamdp.lab.results import EVALUATE, TUNE
 from bamdp.planners import DSS
@@ -24,14 +24,12 @@ ENV = {key: value for key, value in os.environ.items() if key != "PYTHONHASHSEED
 
 def setting(**changes):
     env = changes.get("env", "chain")
-    base = Setting(env, DSS(), SparseDirichlet(), make_rewards(None, identity.environment(env)), 0.95, 100, 3)
+    base = Setting(env, DSS(), SparseDirichlet(), make_rewards(None, units.cached_world(env)), 0.95, 100, 3)
     return dataclasses.replace(base, **changes)
 
 
 def name(phase=EVALUATE, replicate=0, **changes):
-    return identity.run_identity(
-        identity.digest(identity.setting_facts(setting(**changes))), phase, replicate
-    )
+    return units.run_identity(units.digest(units.setting_facts(setting(**changes))), phase, replicate)
 
 
 def test_everything_that_determines_a_result_is_in_the_identity():
@@ -81,23 +79,23 @@ def test_of_a_file_the_content_counts_and_not_the_place(tmp_path):
     one, copy = model(tmp_path / "a.npz", 1.0), tmp_path / "b.npz"
     copy.write_bytes((tmp_path / "a.npz").read_bytes())
     other = model(tmp_path / "c.npz", 2.0)
-    facts = [identity.environment_facts(spec) for spec in (one, f"file:{copy}", other)]
+    facts = [units.environment_facts(spec) for spec in (one, f"file:{copy}", other)]
     assert facts[0] == facts[1] != facts[2]
 
 
 def test_facts_read_back_from_json_give_the_same_name():
-    facts = identity.setting_facts(setting())
-    again = json.loads(identity.canonical(facts))
-    assert identity.digest(again) == identity.digest(facts)
+    facts = units.setting_facts(setting())
+    again = json.loads(units.canonical_json(facts))
+    assert units.digest(again) == units.digest(facts)
 
 
 def test_a_known_name_stays_as_it_is():
     """Should this change, every store out there is worthless: raise FORMAT only if results have changed."""
     facts = {
-        **identity.setting_facts(setting()),
+        **units.setting_facts(setting()),
         "planner": {"class": "DSS", "result_version": 1, "parameters": {}},
     }
-    assert identity.run_identity(identity.digest(facts), EVALUATE, 0) == "8d71d5af5e23519b224a9a177063a922"
+    assert units.run_identity(units.digest(facts), EVALUATE, 0) == "8d71d5af5e23519b224a9a177063a922"
 
 
 def test_names_do_not_depend_on_the_process():
@@ -120,10 +118,10 @@ def test_names_do_not_depend_on_the_process():
     assert len(runs[0].strip()) == 32
 
 
-def test_planners_meet_the_same_luck_and_tuning_other_luck_than_evaluation():
-    facts = identity.setting_facts(setting())
+def test_planners_have_common_random_numbers_and_tuning_has_other_streams_than_evaluation():
+    facts = units.setting_facts(setting())
     others = [
-        identity.setting_facts(setting(**changes))
+        units.setting_facts(setting(**changes))
         for changes in (
             {"planner": DSS(n_steps=3)},
             {"prior": Dirichlet(alpha=1.0)},
@@ -131,31 +129,29 @@ def test_planners_meet_the_same_luck_and_tuning_other_luck_than_evaluation():
             {"steps": 7},
         )
     ]
-    draws = lambda facts, phase, r: tuple(identity.environment_stream(facts, phase, r).generate_state(4))
+    draws = lambda facts, phase, r: tuple(units.environment_seed(facts, phase, r).generate_state(4))
     assert {draws(other, TUNE, 0) for other in others} == {draws(facts, TUNE, 0)}
     many = [draws(facts, phase, r) for phase in (TUNE, EVALUATE) for r in range(500)]
-    many += [
-        draws(identity.setting_facts(setting(**c)), TUNE, 0) for c in ({"seed": 4}, {"env": "double_loop"})
-    ]
+    many += [draws(units.setting_facts(setting(**c)), TUNE, 0) for c in ({"seed": 4}, {"env": "double_loop"})]
     assert len(set(many)) == len(many)
 
 
 def test_streams_of_phases_differ_by_their_spawn_key():
     """SeedSequence keeps streams of different spawn keys apart by construction."""
-    facts = identity.setting_facts(setting())
-    tune, evaluate = (identity.environment_stream(facts, phase, 3) for phase in (TUNE, EVALUATE))
+    facts = units.setting_facts(setting())
+    tune, evaluate = (units.environment_seed(facts, phase, 3) for phase in (TUNE, EVALUATE))
     assert tune.entropy == evaluate.entropy
     assert (tune.spawn_key, evaluate.spawn_key) == ((0, 3), (1, 3))
 
 
 def test_a_parameter_that_has_no_name_is_refused():
     with pytest.raises(TypeError, match="cannot be part of a run's identity"):
-        identity.plain({"generator": lambda mdp, discount: None})
+        units.to_plain_json({"generator": lambda mdp, discount: None})
 
 
 def test_labels_of_a_study_do_not_matter():
     texts = ['environments = ["chain"]\nalgorithms = ["random"]',
              '[environments.other]\nenv = "chain"\n[algorithms.mine]\nplanner = "random"']  # fmt: skip
     cells = [parse_study(text).cells[0] for text in texts]
-    facts = [identity.setting_facts(cell.setting(cell.configurations[0])) for cell in cells]
+    facts = [units.setting_facts(cell.setting(cell.configurations[0])) for cell in cells]
     assert facts[0] == facts[1]

@@ -20,7 +20,7 @@ import psutil
 import pytest
 from lab_fakes import contents
 
-from bamdp.lab.collect import results, status
+from bamdp.lab.collect import collect_results, study_status
 from bamdp.lab.reading import load_study
 from bamdp.lab.runner import run_study
 from bamdp.lab.store import Store
@@ -94,7 +94,8 @@ def kill(driver, what, dice):
 def shown(study, store):
     """What a report is made of."""
     return [
-        (s.phase, dict(s.configuration), s.totals.tolist(), s.chosen) for s in results(study, store).samples
+        (s.phase, dict(s.configuration), s.totals.tolist(), s.chosen)
+        for s in collect_results(study, store).samples
     ]
 
 
@@ -131,7 +132,7 @@ def torture(tmp_path, kills, runs, tuning):
     with Store(path) as store:
         assert before.items() <= contents(store).items()
         assert contents(store) == whole
-        assert all(cell.complete for cell in status(study, store))
+        assert all(cell.complete for cell in study_status(study, store))
         assert shown(study, store) == table
         counts = store.connection.execute(
             "SELECT count(*), count(DISTINCT setting || phase || replicate) FROM runs"
@@ -176,5 +177,5 @@ def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(tmp_path, jobs):
     assert b"Traceback" not in err
     with Store(tmp_path / "s.sqlite") as store:
         assert store.all_records()
-        assert store.claims.held() == set()
+        assert store.claims.claimed() == set()
         assert store.connection.execute("SELECT count(*) FROM drivers").fetchone() == (0,)

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from lab_fakes import live_through, outcome
 
+from bamdp.lab.exports import export_runs
 from bamdp.lab.papers import paper_study
 from bamdp.lab.papers.evidence import Evidence, gathered, named_after
 from bamdp.lab.papers.library import STUDIES
 from bamdp.lab.papers.marks import fill, marked
 from bamdp.lab.papers.page import NOT_YET, PAGE, README, publish, sections
-from bamdp.lab.portable import export_runs
 from bamdp.lab.store import Store
 from bamdp.lab.units import machine_facts
 
@@ -241,7 +241,7 @@ def test_notes_name_the_limits_that_budgets_come_to():
         study = paper_study(f"dss2020/{name}")
         (note,) = [note for note in study.notes if "could not be chosen" in note]
         limits = {int(10e3 * cell.tuning_limit) / 10 for cell in study.cells}
-        limits |= {1e3 * place.limit for place in study.places} if name == "fair" else set()
+        limits |= {1e3 * place.limit for place in study.environments} if name == "fair" else set()
         assert {float(n) for n in numbers.findall(note)} == {round(x) if 28 < x < 29 else x for x in limits}
 
 

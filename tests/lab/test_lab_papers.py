@@ -17,16 +17,15 @@ from lab_samples import sample
 from scipy import stats
 
 from bamdp.lab import papers
-from bamdp.lab.collect import results
-from bamdp.lab.comparisons import LEVEL
-from bamdp.lab.completeness import comparable, complete, merged, unfinished
+from bamdp.lab.collect import collect_results
+from bamdp.lab.comparisons import SIGNIFICANCE_LEVEL
 from bamdp.lab.papers import STUDIES, TARGETS, marks, parts, printed
 from bamdp.lab.papers.beside import beside_table2, speedup
 from bamdp.lab.papers.priors import prior_table
 from bamdp.lab.reading import make_study
-from bamdp.lab.results import Results
+from bamdp.lab.results import Results, comparable_results, complete_results, merge_results
 from bamdp.lab.store import Store
-from bamdp.lab.tables import matrix
+from bamdp.lab.tables import matrix, unfinished
 
 ENVIRONMENTS = {"chain": (1000, 0.25), "double_loop": (1000, 0.25), "grid5": (1000, 1.0), "grid10": (2000, 1.0),
                 "maze": (20000, 1.5)}  # fmt: skip
@@ -59,13 +58,13 @@ def test_examples(module):
 
 @pytest.mark.parametrize("name", [name for name in STUDIES if name != "dss2020/ablation"])
 def test_environments_have_the_papers_horizons_and_limits(name):
-    assert {p.label: (p.steps, p.limit) for p in paper_study(name).places} == ENVIRONMENTS
+    assert {p.label: (p.steps, p.limit) for p in paper_study(name).environments} == ENVIRONMENTS
 
 
 @pytest.mark.parametrize("name", TABLE1)
 @pytest.mark.parametrize("algorithm", APPENDIX_C)
 def test_appendix_c_is_run_or_always_among_what_is_tried(name, algorithm):
-    cells = {c.place.label: c for c in paper_study(name).cells if c.algorithm == algorithm}
+    cells = {c.environment.label: c for c in paper_study(name).cells if c.algorithm == algorithm}
     for environment, values in zip(ENVIRONMENTS, APPENDIX_C[algorithm]):
         first = cells[environment].configurations[0]
         assert tuple(first[key] for key in NAMES[algorithm]) == values
@@ -84,20 +83,20 @@ def test_appendix_c_is_run_or_always_among_what_is_tried(name, algorithm):
 def test_large_environments_have_fewer_runs_and_nobody_has_fewer_than_others(name):
     runs = {**RUNS, "maze": 10 if name == "dss2020/published" else 12}
     for cell in paper_study(name).cells:
-        assert cell.runs == cell.place.runs == runs[cell.place.label]
+        assert cell.runs == cell.environment.runs == runs[cell.environment.label]
 
 
 def test_everywhere_there_are_runs_enough_for_a_difference_to_pass_the_corrected_test():
     for names in TARGETS["table1"].studies.values():
         cells = [cell for name in names for cell in paper_study(name).cells]
         for label in ENVIRONMENTS:
-            runs = [cell.runs for cell in cells if cell.place.label == label]
-            assert 2.0 ** (1 - min(runs)) * math.comb(len(runs), 2) <= LEVEL, label
+            runs = [cell.runs for cell in cells if cell.environment.label == label]
+            assert 2.0 ** (1 - min(runs)) * math.comb(len(runs), 2) <= SIGNIFICANCE_LEVEL, label
     ablation = paper_study("dss2020/ablation")
-    for place in ablation.places:  # each configuration against Appendix C's
-        held = [c for cell in ablation.cells if cell.place is place for c in cell.configurations]
+    for place in ablation.environments:  # each configuration against Appendix C's
+        held = [c for cell in ablation.cells if cell.environment is place for c in cell.configurations]
         others = len({repr(sorted({"leaf": "zero", **c}.items())) for c in held}) - 1
-        assert 2.0 ** (1 - place.runs) * others <= LEVEL, place.label
+        assert 2.0 ** (1 - place.runs) * others <= SIGNIFICANCE_LEVEL, place.label
 
 
 def test_as_published_nothing_is_tuned():
@@ -118,7 +117,7 @@ def test_in_the_fair_one_everybody_has_the_same_chances():
         priors = Counter((c["prior"], c.get("prior.beta")) for c in cell.configurations)
         assert len(priors) == (1 if cell.algorithm in ("rmax", "q-learning") else 5), cell.label
         assert {c["discount"] for c in cell.configurations} == {0.95, 0.98, 0.99}
-    budgets = {cell.place.label: (cell.tuning.budget, cell.tuning.screening) for cell in study.cells}
+    budgets = {cell.environment.label: (cell.tuning.budget, cell.tuning.screening) for cell in study.cells}
     assert budgets == {
         **dict.fromkeys(("chain", "double_loop", "grid5"), (600, None)),
         "grid10": (1800, None),
@@ -145,7 +144,7 @@ def test_the_note_on_how_large_spaces_are_counts_them():
 def test_the_single_choice_has_appendix_c_but_for_prior_discount_and_leaf():
     study = paper_study("dss2020/single")
     for cell, values in zip(study.cells, APPENDIX_C["dss-pi"], strict=True):
-        assert study.together(cell) == study.cells
+        assert study.choosing_together(cell) == study.cells
         found = {tuple(c[key] for key in NAMES["dss-pi"]) for c in cell.configurations}
         assert found == {values}
         chosen = {(c["prior"], c.get("prior.beta"), c["discount"], c["leaf"]) for c in cell.configurations}
@@ -156,10 +155,10 @@ def test_each_sweep_of_the_ablation_changes_what_it_says_around_appendix_c():
     keys = {"N": "n_policies", "M": "n_samples", "K": "n_steps", "H": "n_stages", "leaf": "leaf",
             "beta": "prior.beta", "gamma": "discount", "N-one-stage": "n_policies", "M-one-stage": "n_samples",
             "prior": "prior"}  # fmt: skip
-    base = {(c.place.label): dict(c.configurations[0]) for c in paper_study("dss2020/published").cells
+    base = {(c.environment.label): dict(c.configurations[0]) for c in paper_study("dss2020/published").cells
             if c.algorithm == "dss-pi"}  # fmt: skip
     for cell in paper_study("dss2020/ablation").cells:
-        plain = {"leaf": "zero", **base[cell.place.label]}
+        plain = {"leaf": "zero", **base[cell.environment.label]}
         found = [{"leaf": "zero", **c} for c in cell.configurations]
         if cell.algorithm not in ("N-one-stage", "M-one-stage"):
             assert plain in found, cell.label
@@ -168,7 +167,7 @@ def test_each_sweep_of_the_ablation_changes_what_it_says_around_appendix_c():
             assert varied == {keys[cell.algorithm]}, cell.label
         everywhere = ("leaf", "prior", "beta", "gamma")
         few = {"chain": everywhere, "maze": (*everywhere, "M-one-stage")}
-        assert cell.algorithm in few.get(cell.place.label, (*keys, "trade"))
+        assert cell.algorithm in few.get(cell.environment.label, (*keys, "trade"))
 
 
 def test_the_papers_numbers_are_all_there():
@@ -186,7 +185,7 @@ def test_table_1_stands_beside_the_papers(tmp_path):
     rng = np.random.default_rng(0)
     with Store(tmp_path / "s.sqlite") as store:
         live_through(study, store, lambda unit: outcome(370.06 + rng.normal(), steps=unit.setting.steps))
-        tables = {table.name: table for table in TARGETS["table1"].tables(results(study, store))}
+        tables = {table.name: table for table in TARGETS["table1"].tables(collect_results(study, store))}
     beside = tables["beside_the_paper"]
     assert [(row[0].text, row[1].text, row[5].text) for row in beside.rows] == [
         ("chain", "dss-pi", "370.06 ± 4.71"),
@@ -204,7 +203,7 @@ def test_short_runs_do_not_stand_beside_the_papers(tmp_path):
     study = paper_study("dss2020/published", quick=True).only(["chain"], ["dss-pi"])
     with Store(tmp_path / "s.sqlite") as store:
         live_through(study, store, lambda unit: outcome(1.0, steps=unit.setting.steps))
-        found = results(study, store)
+        found = collect_results(study, store)
         tables = TARGETS["table1"].tables(found)
     assert found.quick
     assert [table.name for table in tables] == ["rewards"]
@@ -280,10 +279,13 @@ def test_a_running_study_shows_what_there_is_where_nothing_is_complete():
     done, few = sampled([1.0, 2.0], asked=2), sampled([9.0], algorithm="bamcp", asked=2)
     early = sampled([3.0], "grid5", asked=2)
     found = Results("t", (done, few, early))
-    assert complete(found).samples == (done,)
-    assert comparable(found).samples == (done, early)
-    assert "grid5: not all runs are there; means are of those that are." in matrix(comparable(found)).notes
-    assert not any("not all runs" in note for note in matrix(complete(found)).notes)
+    assert complete_results(found).samples == (done,)
+    assert comparable_results(found).samples == (done, early)
+    assert (
+        "grid5: not all runs are there; means are of those that are."
+        in matrix(comparable_results(found)).notes
+    )
+    assert not any("not all runs" in note for note in matrix(complete_results(found)).notes)
 
 
 def test_what_is_not_complete_is_named_by_configuration_and_says_what_failed():
@@ -304,10 +306,10 @@ def test_studies_are_merged_only_if_they_have_the_same_steps():
     b = Results(
         "b", (sampled([2.0], algorithm="other"),), horizons={"chain": 1000}, notes=("x", "y"), quick=True
     )
-    both = merged([a, b])
+    both = merge_results([a, b])
     assert (both.algorithms, both.notes, both.quick) == (("dss-pi", "other"), ("x", "y"), True)
     with pytest.raises(ValueError, match="different steps in chain"):
-        merged([a, Results("c", (), horizons={"chain": 10})])
+        merge_results([a, Results("c", (), horizons={"chain": 10})])
 
 
 def test_parts_of_several_studies_are_asked_for_together():

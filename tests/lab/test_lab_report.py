@@ -10,7 +10,7 @@ import pytest
 from lab_samples import CEILINGS, learner, sample, study, tuning
 
 from bamdp.lab import report
-from bamdp.lab.page import inline_svg
+from bamdp.lab.report import inline_svg
 from bamdp.lab.results import Provenance, Results
 
 VOID = {"meta", "br", "img", "link", "hr", "input"}
@@ -65,7 +65,7 @@ def small(quick=False):
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
-    return folder, report.write(small(quick=True), folder, provenance=PROVENANCE)
+    return folder, report.write_report(small(quick=True), folder, provenance=PROVENANCE)
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def test_the_page_says(page, words):
 
 def test_what_was_not_drawn_is_not_promised(tmp_path):
     only = Results("t", (sample([1.0, 2.0]),), {})
-    paths = report.write(only, tmp_path, formats=("csv",))
+    paths = report.write_report(only, tmp_path, formats=("csv",))
     assert not any(path.suffix == ".svg" for path in tmp_path.rglob("*"))
     page = Page(paths[0].read_text(encoding="utf-8"))
     assert "No run failed" in page.text
@@ -135,7 +135,9 @@ def test_what_was_not_drawn_is_not_promised(tmp_path):
 
 
 def test_a_study_with_nothing_but_tuning_has_a_report(tmp_path):
-    paths = report.write(Results("t", tuple(tuning("chain", "dss-pi")), CEILINGS), tmp_path, formats=())
+    paths = report.write_report(
+        Results("t", tuple(tuning("chain", "dss-pi")), CEILINGS), tmp_path, formats=()
+    )
     page = Page(paths[0].read_text(encoding="utf-8"))
     assert "Chosen in tuning" in page.text
     assert "Total reward, mean" not in page.text
@@ -144,18 +146,18 @@ def test_a_study_with_nothing_but_tuning_has_a_report(tmp_path):
 def test_a_study_without_any_run_has_a_report(tmp_path):
     failed = sample([], failures=("run 0: it broke",))
     for held in (Results("t", (), {}), Results("t", (failed,), CEILINGS)):
-        assert Page(report.write(held, tmp_path)[0].read_text(encoding="utf-8")).open == []
+        assert Page(report.write_report(held, tmp_path)[0].read_text(encoding="utf-8")).open == []
 
 
 def test_unknown_formats_are_refused_before_anything_is_written(tmp_path):
     with pytest.raises(ValueError, match="formats are md, csv, tex, png, svg, pdf; got bmp"):
-        report.write(small(), tmp_path, formats=("md", "bmp"))
+        report.write_report(small(), tmp_path, formats=("md", "bmp"))
     assert not list(tmp_path.iterdir())
 
 
 def test_a_report_made_twice_is_the_same(written, tmp_path):
     folder, paths = written
-    again = report.write(small(quick=True), tmp_path, provenance=PROVENANCE)
+    again = report.write_report(small(quick=True), tmp_path, provenance=PROVENANCE)
     assert [p.relative_to(tmp_path) for p in again] == [p.relative_to(folder) for p in paths]
     for first, second in zip(paths, again):
         assert first.read_bytes() == second.read_bytes(), first.name
@@ -164,10 +166,10 @@ def test_a_report_made_twice_is_the_same(written, tmp_path):
 def test_a_later_report_leaves_nothing_of_an_earlier_one_that_it_does_not_have(tmp_path):
     own = tmp_path / "tables" / "mine.md"
     failed = sample([], failures=("run 0: it broke",))
-    earlier = report.write(Results("t", (sample([1.0, 2.0]), failed), {}), tmp_path, formats=("md",))
+    earlier = report.write_report(Results("t", (sample([1.0, 2.0]), failed), {}), tmp_path, formats=("md",))
     assert tmp_path / "tables" / "troubles.md" in earlier
     own.write_text("kept")
-    later = report.write(Results("t", (sample([1.0, 2.0]),), {}), tmp_path, formats=("md",))
+    later = report.write_report(Results("t", (sample([1.0, 2.0]),), {}), tmp_path, formats=("md",))
     assert set(tmp_path.rglob("*.*")) == {*later, own}
 
 
@@ -195,7 +197,7 @@ def test_a_figure_in_the_page_wears_its_colours_and_names_of_its_own():
 
 @pytest.mark.slow
 def test_the_report_of_a_larger_study_is_well_formed(tmp_path):
-    paths = report.write(study(), tmp_path, provenance=PROVENANCE)
+    paths = report.write_report(study(), tmp_path, provenance=PROVENANCE)
     page = Page(paths[0].read_text(encoding="utf-8"))
     assert page.open == []
     assert len(page.ids) == len(set(page.ids))

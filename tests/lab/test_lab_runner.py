@@ -17,11 +17,11 @@ from lab_fakes import contents
 
 import bamdp
 from bamdp.envs import Environment
-from bamdp.lab.collect import results, status
+from bamdp.lab.collect import collect_results, study_status
 from bamdp.lab.reading import parse_study
 from bamdp.lab.runner import run_study
 from bamdp.lab.store import Store
-from bamdp.lab.units import DONE, FAILED, OVER
+from bamdp.lab.units import FAILED, FINISHED, OVER_LIMIT
 
 STUDY = parse_study("""
 title = "Small"
@@ -52,7 +52,7 @@ def test_two_processes_come_to_the_same_bits_as_one(tmp_path, reference):
         run_study(STUDY, store, jobs=2, more=known.append, steps=done.append)
         assert contents(store) == reference
         assert len(reference) == N_RUNS
-        assert all(cell.complete for cell in status(STUDY, store))
+        assert all(cell.complete for cell in study_status(STUDY, store))
     assert sum(known) == sum(done) == 60 * N_RUNS
 
 
@@ -69,7 +69,7 @@ def test_a_study_that_is_complete_runs_nothing(tmp_path, reference):
 def test_totals_are_the_sums_of_the_traces(tmp_path):
     with Store(tmp_path / "s.sqlite") as store:
         run_study(STUDY, store)
-        for sample in results(STUDY, store).samples:
+        for sample in collect_results(STUDY, store).samples:
             traces = sample.traces()
             assert traces.shape == (sample.runs, 60)
             assert traces.sum(axis=1).tolist() == sample.totals.tolist()
@@ -88,7 +88,7 @@ def test_more_runs_go_on_from_those_that_are_there(tmp_path):
         after = contents(store)
         assert len(after) == 5
         assert before.items() <= after.items()
-        assert results(few, store).samples[0].runs == 2  # a study shows its own runs only
+        assert collect_results(few, store).samples[0].runs == 2  # a study shows its own runs only
 
 
 def test_a_run_that_raises_is_recorded_and_does_not_stop_the_study(tmp_path):
@@ -103,12 +103,12 @@ def test_a_run_that_raises_is_recorded_and_does_not_stop_the_study(tmp_path):
     """)
     with Store(tmp_path / "s.sqlite") as store:
         run_study(study, store)
-        broken, sound = results(study, store).samples
+        broken, sound = collect_results(study, store).samples
         assert broken.runs == 0
         assert all("hyper-states" in line for line in broken.failures)
         assert len(broken.failures) == sound.runs == 2
         run_study(study, store)  # and is not tried again
-        assert [cell.failed for cell in status(study, store)] == [2, 0]
+        assert [cell.failed for cell in study_status(study, store)] == [2, 0]
         run_study(study, store, retry_failed=True)
         assert [record.status for record in store.all_records()].count(FAILED) == 2
 
@@ -120,21 +120,21 @@ def test_a_run_far_over_the_limit_is_stopped_early(tmp_path):
     with Store(tmp_path / "s.sqlite") as store:
         run_study(study, store)
         (record,) = store.all_records()
-        assert record.status == OVER
+        assert record.status == OVER_LIMIT
         assert record.steps <= 30
         assert "over the limit of 1e-08 s/step: stopped after" in record.error
-        assert "over the limit" in results(study, store).samples[0].excluded
+        assert "over the limit" in collect_results(study, store).samples[0].excluded
 
 
 def test_a_run_within_twice_the_limit_is_stopped_when_it_has_used_up_its_time():
-    from bamdp.lab.units import _Watch
+    from bamdp.lab.units import _TimeLimit
 
-    watch = _Watch(limit=1.0, steps=100)
+    watch = _TimeLimit(limit=1.0, steps=100)
     ended = _watched(watch, pace=1.5)
-    assert watch.over
+    assert watch.exceeded
     assert ended == pytest.approx(100 / 1.5, abs=2)
-    assert _watched(_Watch(limit=1.0, steps=100), pace=2.5) == 20
-    assert _watched(_Watch(limit=1.0, steps=100), pace=0.99) is None
+    assert _watched(_TimeLimit(limit=1.0, steps=100), pace=2.5) == 20
+    assert _watched(_TimeLimit(limit=1.0, steps=100), pace=0.99) is None
 
 
 def _watched(watch, pace):
@@ -164,7 +164,7 @@ def test_the_limit_is_on_planning_and_learning_not_on_the_world(tmp_path, monkey
     with Store(tmp_path / "s.sqlite") as store:
         run_study(study, store)
         (record,) = store.all_records()
-    assert record.status == DONE
+    assert record.status == FINISHED
 
 
 def test_a_second_driver_waits_for_the_first_and_does_not_do_its_work_again(tmp_path, reference):
@@ -182,7 +182,7 @@ def test_a_second_driver_waits_for_the_first_and_does_not_do_its_work_again(tmp_
         thread.join()
     with Store(tmp_path / "s.sqlite") as store:
         assert contents(store) == reference
-        assert store.claims.held() == set()
+        assert store.claims.claimed() == set()
 
 
 @contextlib.contextmanager
@@ -258,7 +258,7 @@ def test_addresses_that_lead_nowhere_are_refused(monkeypatch):
 
     with pytest.raises(ValueError, match="'here' is not the address of a scheduler"):
         module.Cluster("here")
-    monkeypatch.setattr(module, "TIMEOUT", 0.5)
+    monkeypatch.setattr(module, "CONNECT_TIMEOUT", 0.5)
     with pytest.raises(ValueError, match="no Dask scheduler answers at tcp://127"):
         module.Cluster("tcp://127.0.0.1:9")
 

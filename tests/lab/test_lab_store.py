@@ -13,13 +13,13 @@ import time
 
 import numpy as np
 import pytest
-from lab_fakes import agenda_of, contents, live_through, outcome
+from lab_fakes import contents, live_through, outcome, queue_of
 
-from bamdp.lab import claims, schema
-from bamdp.lab.collect import results
+from bamdp.lab import store as store_module
+from bamdp.lab.collect import collect_results
 from bamdp.lab.reading import parse_study
 from bamdp.lab.store import Store
-from bamdp.lab.units import FAILED, OVER, units_of
+from bamdp.lab.units import FAILED, OVER_LIMIT, units_of
 
 STUDY = parse_study('environments = ["chain"]\nalgorithms = ["random", "q-learning"]\nruns = 3\nsteps = 4')
 UNITS = units_of(STUDY.cells[0].setting(STUDY.cells[0].configurations[0]), "evaluate", range(3), 0.25)
@@ -115,7 +115,7 @@ def test_a_file_of_the_first_version_is_led_on_and_loses_nothing(tmp_path):
     with Store(path) as store:
         assert contents(store) == kept
         assert columns(store.connection) == wanted
-        assert store.connection.execute("PRAGMA user_version").fetchone() == (schema.VERSION,)
+        assert store.connection.execute("PRAGMA user_version").fetchone() == (len(store_module.MIGRATIONS),)
         live_through(STUDY, store, lambda unit: outcome())
         assert len(store.all_records()) == 6
 
@@ -126,7 +126,11 @@ def test_a_migration_that_breaks_leaves_the_file_as_it_was(tmp_path, monkeypatch
     old.executescript(VERSION_1)
     before = columns(old)
     old.close()
-    monkeypatch.setattr(schema, "STEPS", (schema.STEPS[0], "CREATE TABLE half (x); CREATE TABLE half (x)"))
+    monkeypatch.setattr(
+        store_module,
+        "MIGRATIONS",
+        (store_module.MIGRATIONS[0], "CREATE TABLE half (x); CREATE TABLE half (x)"),
+    )
     with pytest.raises(OSError, match="table half already exists"):
         Store(path)
     again = sqlite3.connect(path)
@@ -184,7 +188,7 @@ def test_two_drivers_share_a_study_and_never_do_the_same_run(tmp_path):
         a.claims.driving(),
         b.claims.driving(),
     ):
-        one, two = agenda_of(STUDY, a), agenda_of(STUDY, b)
+        one, two = queue_of(STUDY, a), queue_of(STUDY, b)
         first = [one.take() for _ in range(4)]
         second = []
         while (unit := two.take()) is not None:
@@ -204,15 +208,15 @@ def test_two_drivers_share_a_study_and_never_do_the_same_run(tmp_path):
 def test_what_a_driver_gives_up_is_done_by_the_other(tmp_path):
     with Store(tmp_path / "s.sqlite") as b:
         with b.claims.driving(), Store(tmp_path / "s.sqlite") as a:
-            two = agenda_of(STUDY, b)
+            two = queue_of(STUDY, b)
             with a.claims.driving():
-                one = agenda_of(STUDY, a)
+                one = queue_of(STUDY, a)
                 held = [one.take() for _ in range(6)]
                 assert two.take() is None
-                assert a.claims.held() == b.claims.held() == {unit.id for unit in held}
+                assert a.claims.claimed() == b.claims.claimed() == {unit.id for unit in held}
             assert two.wait()  # Ctrl-C there: its claims are free
             assert {two.take().id for _ in range(6)} == {unit.id for unit in held}
-        assert b.claims.held() == set()
+        assert b.claims.claimed() == set()
 
 
 @pytest.mark.parametrize(
@@ -221,8 +225,8 @@ def test_what_a_driver_gives_up_is_done_by_the_other(tmp_path):
         ("here", "dead", 0.0, True),  # killed -9 on this machine: noticed at once
         ("here", "alive", 0.0, False),
         ("elsewhere", "dead", 0.0, False),  # what is a process there, only its heart can tell
-        ("elsewhere", "dead", 2 * claims.SILENCE, True),
-        ("here", "alive", 2 * claims.SILENCE, True),
+        ("elsewhere", "dead", 2 * store_module.MAX_SILENCE, True),
+        ("here", "alive", 2 * store_module.MAX_SILENCE, True),
     ],
 )
 def test_claims_of_dead_drivers_are_free(tmp_path, host, pid, age, free):
@@ -237,12 +241,12 @@ def test_claims_of_dead_drivers_are_free(tmp_path, host, pid, age, free):
     with Store(tmp_path / "s.sqlite") as store, store.claims.driving():
         store.connection.execute("INSERT INTO drivers VALUES (?, ?, ?, ?)", row)
         store.connection.execute("INSERT INTO claims VALUES (?, 'other')", (UNITS[0].id,))
-        assert (UNITS[0].id in store.claims.held()) is not free
+        assert (UNITS[0].id in store.claims.claimed()) is not free
         assert store.claims.take(UNITS[0].id) is free
 
 
 def test_the_heart_beats(tmp_path, monkeypatch):
-    monkeypatch.setattr(claims, "BEAT", 0.01)
+    monkeypatch.setattr(store_module, "HEARTBEAT", 0.01)
     with Store(tmp_path / "s.sqlite") as store, store.claims.driving():
         beat = lambda: store.connection.execute("SELECT beat FROM drivers").fetchone()[0]
         first = beat()
@@ -258,12 +262,12 @@ def test_failed_and_stopped_runs_are_in_the_results_with_their_errors(tmp_path):
         fates = {
             0: outcome(),
             1: outcome(status=FAILED, error="ValueError: no"),
-            2: outcome(status=OVER, error="over"),
+            2: outcome(status=OVER_LIMIT, error="over"),
         }
         live_through(STUDY, store, lambda unit: fates[unit.replicate])
-        for sample in results(STUDY, store).samples:
+        for sample in collect_results(STUDY, store).samples:
             assert sample.failures == ("run 1: ValueError: no", "run 2: over")
             assert sample.replicates.tolist() == [0]
             assert sample.traces().shape == (1, 4)
             assert "1 of 3 runs failed" in sample.excluded
-        assert np.isfinite(results(STUDY, store).ceilings["chain"].optimum)
+        assert np.isfinite(collect_results(STUDY, store).ceilings["chain"].optimum)

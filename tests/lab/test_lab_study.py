@@ -22,7 +22,7 @@ n_policies = [2, 4]
 
 def test_a_study_is_cells_of_places_and_algorithms():
     study = parse_study(SMALL)
-    assert [(c.place.label, c.algorithm, len(c.configurations)) for c in study.cells] == [
+    assert [(c.environment.label, c.algorithm, len(c.configurations)) for c in study.cells] == [
         ("chain", "thompson", 1),
         ("chain", "mine", 2),
         ("double_loop", "thompson", 1),
@@ -31,14 +31,14 @@ def test_a_study_is_cells_of_places_and_algorithms():
     mine = study.cells[1]
     assert mine.setting(mine.configurations[1]).planner.parameters()["n_policies"] == 4
     assert mine.setting(mine.configurations[1]).planner.n_steps == 7
-    assert (study.title, study.runs, mine.place.steps, mine.place.limit) == ("Small", 5, 50, 0.25)
+    assert (study.title, study.runs, mine.environment.steps, mine.environment.limit) == ("Small", 5, 50, 0.25)
 
 
 def test_steps_and_limits_are_the_environments_unless_given():
     study = parse_study(
         'algorithms = ["random"]\n[environments.maze]\n[environments.g]\nenv = "grid5"\nlimit = 2.5'
     )
-    assert [(p.label, p.env, p.steps, p.limit) for p in study.places] == [
+    assert [(p.label, p.env, p.steps, p.limit) for p in study.environments] == [
         ("maze", "maze", 20000, 1.5),
         ("g", "grid5", 1000, 2.5),
     ]
@@ -135,14 +135,14 @@ def test_priors_and_discounts_for_all_can_be_spaces():
 def test_quick_cuts_down_runs_horizons_and_tuning_and_marks_the_study():
     text = SMALL + "[tuning]\nruns = 10\n[quick]\nruns = 2\nsteps = 20\ntuning_runs = 3\nconfigurations = 1\n"
     quick, full = parse_study(text, quick=True), parse_study(text)
-    assert (quick.quick, quick.runs, quick.cells[0].place.steps, quick.tuning.runs) == (True, 2, 20, 3)
+    assert (quick.quick, quick.runs, quick.cells[0].environment.steps, quick.tuning.runs) == (True, 2, 20, 3)
     assert len(quick.cells[1].configurations) == 1
-    assert (full.quick, full.runs, full.cells[0].place.steps, full.tuning.runs) == (False, 5, 50, 10)
+    assert (full.quick, full.runs, full.cells[0].environment.steps, full.tuning.runs) == (False, 5, 50, 10)
 
 
 def test_quick_never_makes_anything_longer():
     study = parse_study(SMALL.replace("runs = 5", "runs = 1").replace("steps = 50", "steps = 9"), quick=True)
-    assert (study.runs, study.cells[0].place.steps) == (1, 9)
+    assert (study.runs, study.cells[0].environment.steps) == (1, 9)
 
 
 def test_spaces_of_unequal_size_are_said_when_tuning():
@@ -157,7 +157,7 @@ def test_a_model_lies_beside_the_study(tmp_path, monkeypatch):
         'algorithms = ["random"]\n[environments.swap]\nenv = "file:swap.npz"'
     )
     monkeypatch.chdir(tmp_path)
-    assert load_study("sub/s.toml").places[0].label == "swap"
+    assert load_study("sub/s.toml").environments[0].label == "swap"
 
 
 def test_a_part_of_a_study():

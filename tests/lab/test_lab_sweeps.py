@@ -9,7 +9,7 @@ import pytest
 from lab_fakes import live_through, outcome
 from matplotlib.text import Text
 
-from bamdp.lab.collect import results
+from bamdp.lab.collect import collect_results
 from bamdp.lab.papers import TARGETS
 from bamdp.lab.papers.library import paper_study
 from bamdp.lab.papers.page import SWEEPS_SAY
@@ -24,7 +24,7 @@ def ablated(tmp_path, result):
     study = paper_study("dss2020/ablation").only(["grid5"], ["N", "M", "gamma", "trade"])
     with Store(tmp_path / "s.sqlite") as store:
         live_through(study, store, result)
-        return results(study, store)
+        return collect_results(study, store)
 
 
 def test_configurations_of_an_ablation_are_compared_to_appendix_c_on_common_luck(tmp_path):
@@ -115,7 +115,7 @@ def test_many_samples_are_drawn_over_their_logarithm_beside_prior_and_discount(t
     study = paper_study("dss2020/ablation").only(["double_loop"], ["gamma", "M-one-stage"])
     with Store(tmp_path / "s.sqlite") as store:
         live_through(study, store, lambda u: outcome(50.0 - u.setting.planner.n_samples, steps=1000))
-        found = results(study, store)
+        found = collect_results(study, store)
     panels = TARGETS["ablation"].pictures(found)[-1].draw().axes
     shown = {axes.get_xlabel(): axes.get_xscale() for axes in panels if axes.get_xlabel()}
     assert shown == {"discount γ": "linear", "samples M with one stage (M-one-stage)": "log"}

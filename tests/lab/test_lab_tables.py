@@ -14,9 +14,9 @@ import pytest
 from lab_samples import CEILINGS, learner, sample, study
 from rich.console import Console
 
-from bamdp.lab import groups, tables
+from bamdp.lab import comparisons, tables
 from bamdp.lab.results import Results
-from bamdp.lab.tables import Cell, Table, render, table
+from bamdp.lab.tables import ResultTable, TableCell, table
 
 
 @pytest.fixture(scope="module")
@@ -24,18 +24,18 @@ def results():
     return study()
 
 
-@pytest.mark.parametrize("module", [table, groups])
+@pytest.mark.parametrize("module", [table, comparisons])
 def test_examples(module):
     assert doctest.testmod(module).failed == 0
 
 
 def read_csv(made):
-    return list(csv.DictReader(io.StringIO(tables.as_csv(made))))
+    return list(csv.DictReader(io.StringIO(tables.to_csv(made))))
 
 
 def printed(made, width=200):
     console = Console(width=width, file=io.StringIO(), color_system=None)
-    console.print(tables.terminal(made))
+    console.print(tables.to_rich(made))
     return console.file.getvalue()
 
 
@@ -50,7 +50,7 @@ def everything(results):
     for environment in results.environments:
         yield from tables.summaries(results, environment)
         yield from tables.against_best(results, environment)
-    yield tables.configurations(results, "grid5", "dss-pi")
+    yield tables.tried_configurations(results, "grid5", "dss-pi")
 
 
 def test_the_matrix_holds_means_and_standard_errors(results):
@@ -75,7 +75,7 @@ def test_failed_runs_are_said_in_every_table_they_belong_to(results):
     assert "17 (3 failed)" in printed(tables.summaries(results, "grid5")[0])
     assert "20 × ValueError: no such row" in printed(tables.troubles(results))
     last = next(row for row in tables.matrix(results).rows if row[0].text == "sboss")
-    assert last[3] == Cell("all 20 failed")
+    assert last[3] == TableCell("all 20 failed")
     assert [row["failed"] for row in read_csv(tables.troubles(results)) if row["phase"] == "evaluate"] == [
         "3",
         "20",
@@ -83,12 +83,12 @@ def test_failed_runs_are_said_in_every_table_they_belong_to(results):
 
 
 def test_exclusions_are_said(results):
-    assert "over the limit of 1000" in printed(tables.configurations(results, "grid5", "dss-pi"))
+    assert "over the limit of 1000" in printed(tables.tried_configurations(results, "grid5", "dss-pi"))
     tuned = [replace(s, excluded="too slow", chosen=False) for s in results.select("tune", "chain", "dss-pi")]
     kept = [s for s in results.samples if (s.environment, s.algorithm) != ("chain", "dss-pi")]
     held = Results("t", (*tuned, *kept), CEILINGS)
     row = next(row for row in tables.matrix(held).rows if row[0].text == "dss-pi")
-    assert row[1] == Cell("excluded")
+    assert row[1] == TableCell("excluded")
     assert "none: all that were left were excluded" in printed(tables.choices(held))
     waiting = {("chain", "dss-pi"): "not complete"}
     assert "none yet" in printed(tables.choices(replace(held, waiting=waiting)))
@@ -97,7 +97,7 @@ def test_exclusions_are_said(results):
 def test_quick_results_are_marked_in_every_table_and_form():
     for made in everything(study(quick=True)):
         assert "Quick run" in printed(made)
-        assert all("not results" in form(made) for form in tables.FORMATS.values()), made.name
+        assert all("not results" in form(made) for form in tables.TABLE_WRITERS.values()), made.name
 
 
 def test_runs_of_different_length_are_in_different_columns_and_tables():
@@ -158,7 +158,7 @@ def test_the_best_is_compared_with_each_of_the_others_from_its_side(results):
 
 
 def test_the_chosen_configuration_stands_first_with_what_was_the_same(results):
-    made = tables.configurations(results, "grid5", "dss-pi")
+    made = tables.tried_configurations(results, "grid5", "dss-pi")
     assert made.header[:3] == ("n_policies", "n_steps", "prior.beta")
     assert [cell.text for cell in made.rows[0][:3]] == ["8", "50", "6"]
     assert "The same in all: prior=sparse." in made.notes
@@ -166,11 +166,11 @@ def test_the_chosen_configuration_stands_first_with_what_was_the_same(results):
 
 def test_means_over_different_steps_in_tuning_come_with_a_caution(results):
     caution = "not comparable"
-    assert caution not in " ".join(tables.configurations(results, "grid5", "dss-pi").notes)
+    assert caution not in " ".join(tables.tried_configurations(results, "grid5", "dss-pi").notes)
     tuned = [
         sample([k], phase="tune", horizon=steps, configuration={"k": k}) for k, steps in ((1, 100), (2, 1000))
     ]
-    made = tables.configurations(Results("t", tuple(tuned), {}), "chain", "a")
+    made = tables.tried_configurations(Results("t", tuple(tuned), {}), "chain", "a")
     assert caution in " ".join(made.notes)
     assert [row[1].text for row in made.rows] == ["1000", "100"]
 
@@ -180,17 +180,22 @@ def test_studies_without_runs_or_with_one_run_make_tables():
         held = Results("t", (sample(totals), sample(totals, algorithm="b")), {})
         for made in (tables.matrix(held), *tables.summaries(held, "chain"), tables.times(held)):
             assert len(made.rows) == 2
-            assert all(form(made) for form in tables.FORMATS.values())
+            assert all(form(made) for form in tables.TABLE_WRITERS.values())
     assert tables.matrix(Results("empty", (), {})).rows == ()
 
 
-NASTY = Table(
-    "n", "50% of $x_1$ & <b>", ("a|b", "c_d"), ((Cell("*x* \\ ^~#{}"), Cell("−1 ± 2 ≈ – π")),), "lr", ("<i>",)
+NASTY = ResultTable(
+    "n",
+    "50% of $x_1$ & <b>",
+    ("a|b", "c_d"),
+    ((TableCell("*x* \\ ^~#{}"), TableCell("−1 ± 2 ≈ – π")),),
+    "lr",
+    ("<i>",),
 )
 
 
 def test_latex_has_no_special_character_left_and_balanced_braces():
-    made = render.latex(NASTY)
+    made = tables.to_latex(NASTY)
     assert r"50\% of \$x\_1\$ \& \textless{}b\textgreater{}" in made
     assert r"*x* \textbackslash{} \textasciicircum{}\textasciitilde{}\#\{\}" in made
     assert r"$-$1 $\pm$ 2 $\approx$ -- $\pi$" in made
@@ -201,21 +206,21 @@ def test_latex_has_no_special_character_left_and_balanced_braces():
 
 def test_html_is_well_formed_and_escaped(results):
     for made in (NASTY, *everything(results)):
-        tree = ElementTree.fromstring(render.html(made))
+        tree = ElementTree.fromstring(tables.to_html(made))
         assert len(tree.findall(".//tbody/tr")) == len(made.rows)
         assert tree.find("figcaption").text == made.title
 
 
 def test_markdown_cells_cannot_break_the_grid(results):
     for made in (NASTY, *everything(results)):
-        grid = [line for line in render.markdown(made).splitlines() if line.startswith("|")]
+        grid = [line for line in tables.to_markdown(made).splitlines() if line.startswith("|")]
         assert len(grid) == len(made.rows) + 2
         assert {len(re.findall(r"(?<!\\)\|", line)) for line in grid} == {len(made.header) + 1}
 
 
 def test_csv_has_as_many_fields_in_every_line_and_distinct_names(results):
     for made in (NASTY, *everything(results)):
-        lines = list(csv.reader(io.StringIO(tables.as_csv(made))))
+        lines = list(csv.reader(io.StringIO(tables.to_csv(made))))
         assert len({len(line) for line in lines}) == 1
         assert len(set(lines[0])) == len(lines[0])
 
@@ -226,7 +231,7 @@ def test_terminal_text_is_not_read_as_markup():
 
 def test_a_ragged_table_is_refused():
     with pytest.raises(ValueError, match="different widths"):
-        Table("n", "t", ("a", "b"), ((Cell("1"),),), "ll")
+        ResultTable("n", "t", ("a", "b"), ((TableCell("1"),),), "ll")
 
 
 def test_configurations_with_runs_of_two_lengths_are_counted_once():
@@ -243,7 +248,7 @@ def test_configurations_with_runs_of_two_lengths_are_counted_once():
         ]
     ]
     held = Results("t", tuple(tuned), {})
-    assert tables.configurations(held, "chain", "a").title == "chain, a: 3 configurations"
+    assert tables.tried_configurations(held, "chain", "a").title == "chain, a: 3 configurations"
     made = tables.choices(held)
     assert [cell.text for cell in made.rows[0][2:5]] == ["3", "1", "n=1"]
     assert not any("drawing them towards" in note for note in made.notes)

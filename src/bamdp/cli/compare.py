@@ -24,7 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run_command(arguments: argparse.Namespace) -> int:
     """Run the comparison, and print tables or JSON."""
     from bamdp.lab import tables
-    from bamdp.lab.completeness import comparable, unfinished
+    from bamdp.lab.results import comparable_results
+    from bamdp.lab.tables import unfinished
 
     planners = arguments.planners
     twice = next((name for name in planners if planners.count(name) > 1), None)
@@ -36,8 +37,8 @@ def run_command(arguments: argparse.Namespace) -> int:
         if arguments.json:
             console.print_json(studies.results_json(results))
             return 0
-        label = study.places[0].label
-        complete = comparable(results)
+        label = study.environments[0].label
+        complete = comparable_results(results)
         pairs = tables.against_best(complete, label) if len(study.cells) > 1 else ()
         studies.show([*tables.summaries(complete, label), *unfinished(results), *pairs])
         studies.tell_notes(results)

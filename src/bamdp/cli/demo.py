@@ -55,6 +55,6 @@ def run_command(arguments: argparse.Namespace) -> int:
         title="Learning to cross a slippery 5 × 5 grid",
         note=f"mean of {arguments.runs} runs, 95% band",
     )
-    figures.save(figure, output.with_suffix(""), [output.suffix[1:]])
+    figures.save_figure(figure, output.with_suffix(""), [output.suffix[1:]])
     console.note(f"learning curve: {output}")
     return 0

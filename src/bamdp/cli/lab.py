@@ -70,11 +70,11 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 def run_missing(arguments: argparse.Namespace) -> int:
     """Run what is missing in the store; the status is 1 if runs have failed."""
-    from bamdp.lab.collect import status
+    from bamdp.lab.collect import study_status
 
     with _open_study(arguments) as (study, store):
         studies.run(study, store, arguments)
-        cells = status(study, store)
+        cells = study_status(study, store)
     done, failed = sum(cell.done for cell in cells), sum(cell.failed for cell in cells)
     console.note(f"{done} runs are done, {failed} failed or were stopped; they are in {store.path}")
     for cell in cells:
@@ -91,16 +91,16 @@ def run_missing(arguments: argparse.Namespace) -> int:
 
 def print_status(arguments: argparse.Namespace) -> int:
     """Print what is done, running, missing and failed."""
-    from bamdp.lab.collect import status
+    from bamdp.lab.collect import study_status
 
     with _open_study(arguments, create=False) as (study, store):
-        cells = status(study, store)
+        cells = study_status(study, store)
     if arguments.json:
         console.print_json({"title": study.title, "cells": [_status_json(cell) for cell in cells]})
         return 0
     rows = [
         (
-            cell.cell.place.label,
+            cell.cell.environment.label,
             cell.cell.algorithm,
             *(str(count) if count else "–" for count in (cell.done, cell.running)),
             f"{cell.missing or '–'}{more}",
@@ -128,23 +128,24 @@ def print_status(arguments: argparse.Namespace) -> int:
 def write_report(arguments: argparse.Namespace) -> int:
     """Write tables, figures and a page."""
     from bamdp.lab import tables
-    from bamdp.lab.collect import provenance, results
-    from bamdp.lab.completeness import comparable, unfinished
-    from bamdp.lab.report import write
-    from bamdp.lab.results import EVALUATE
+    from bamdp.lab import report
+    from bamdp.lab.collect import collect_provenance, collect_results
+    from bamdp.lab.results import EVALUATE, comparable_results
+    from bamdp.lab.tables import unfinished
 
     quick = " --quick" if arguments.quick else ""
     commands = [f"bamdp lab run {arguments.study}{quick}", f"bamdp lab report {arguments.study}{quick}"]
     with _open_study(arguments, create=False) as (study, store):
         with console.compiling():
-            collected = results(study, store)
+            collected = collect_results(study, store)
         if not collected.samples:
             raise ValueError(
                 f"{store.path} has no run of this study yet; `bamdp lab run {arguments.study}` makes them"
             )
         folder = _path_for(study, arguments.output, "-report")
-        page = write(collected, folder, provenance=provenance(study, store, commands))[0]
-    evaluated = [tables.matrix(comparable(collected))] if collected.select(EVALUATE) else []
+        provenance = collect_provenance(study, store, commands)
+        page = report.write_report(collected, folder, provenance=provenance)[0]
+    evaluated = [tables.matrix(comparable_results(collected))] if collected.select(EVALUATE) else []
     studies.show([*evaluated, *unfinished(collected)])
     studies.tell_notes(collected)
     console.note(f"report: {page}")
@@ -153,12 +154,12 @@ def write_report(arguments: argparse.Namespace) -> int:
 
 def export_study(arguments: argparse.Namespace) -> int:
     """Write the runs to a portable file, or a table for other programs."""
-    from bamdp.lab import flat, portable
+    from bamdp.lab import exports
 
     writers: dict[str, Callable[..., int]] = {
-        "runs": portable.export_runs,
-        "csv": flat.write_csv,
-        "parquet": flat.write_parquet,
+        "runs": exports.export_runs,
+        "csv": exports.write_csv,
+        "parquet": exports.write_parquet,
     }
     if arguments.thin and arguments.format != "runs":
         raise ValueError(f"--thin is for --format runs; {arguments.format} has all that there is")
@@ -172,12 +173,12 @@ def export_study(arguments: argparse.Namespace) -> int:
 
 def import_study(arguments: argparse.Namespace) -> int:
     """Take the runs of a portable file into the store."""
-    from bamdp.lab.portable import import_runs, of_study
+    from bamdp.lab.exports import count_shared_settings, import_runs
 
     with _open_study(arguments) as (study, store):
         taken = import_runs(store, _path_for(study, arguments.file, EXPORT_ENDINGS["runs"]))
     console.note(f"{taken.new} new runs, {taken.known} were there already")
-    if taken.settings and not of_study(study, taken.settings):
+    if taken.settings and not count_shared_settings(study, taken.settings):
         console.note(
             f"warning: none of them is of {arguments.study}, so it will not use them; are they of another study, or "
             "has this one been changed?"
@@ -214,7 +215,7 @@ def _path_for(study: Study, path: str | None, ending: str) -> Path:
 
 def _status_json(cell: CellStatus) -> dict[str, Any]:
     return {
-        "environment": cell.cell.place.label,
+        "environment": cell.cell.environment.label,
         "algorithm": cell.cell.algorithm,
         "done": cell.done,
         "running": cell.running,

@@ -62,17 +62,21 @@ def _deep_sea(given: argparse.Namespace) -> None:
 
 
 def _reproduce(wanted: dict[str, Target], by_target: dict[str, Parts], given: argparse.Namespace) -> None:
-    from bamdp.lab.collect import provenance, results
-    from bamdp.lab.completeness import merged
+    from bamdp.lab.collect import collect_provenance, collect_results
+    from bamdp.lab.results import merge_results
 
     needed = {name: study for found in by_target.values() for name, study in found.studies.items()}
     for name in dict.fromkeys(name for found in by_target.values() for name in found.left_out):
         console.note(f"note: {name} chooses for all environments together, so it is left out")
     with _stores(needed, given) as stores:
         with console.compiling():
-            found = {name: results(study, stores[name]) for name, study in needed.items()}
-        sources = {name: provenance(study, stores[name], [_command(given)]) for name, study in needed.items()}
-        whole = {name: merged([found[study] for study in held.studies]) for name, held in by_target.items()}
+            found = {name: collect_results(study, stores[name]) for name, study in needed.items()}
+        sources = {
+            name: collect_provenance(study, stores[name], [_command(given)]) for name, study in needed.items()
+        }
+        whole = {
+            name: merge_results([found[study] for study in held.studies]) for name, held in by_target.items()
+        }
         if given.json:
             console.print_json(_json(wanted, whole, found))
         else:
@@ -98,11 +102,10 @@ def _stores(needed: dict[str, Study], given: argparse.Namespace) -> Iterator[dic
 
 
 def _show(wanted: dict[str, Target], whole: dict[str, Results]) -> None:
-    from bamdp.lab.tables.notes import remarks
 
     tables = [table for name, target in wanted.items() for table in target.tables(whole[name])]
     studies.show(dict.fromkeys(tables))  # targets may have one in common
-    for line in dict.fromkeys(line for results in whole.values() for line in remarks(results)):
+    for line in dict.fromkeys(line for results in whole.values() for line in results.remarks):
         console.note(f"note: {line}")
 
 
@@ -126,14 +129,14 @@ def _write(
     given: argparse.Namespace,
 ) -> None:
     """Figures, and with --output all tables and a report of each study."""
-    from bamdp.lab.figures import save
-    from bamdp.lab.report import write
-    from bamdp.lab.tables import FORMATS
+    from bamdp.lab.figures import save_figure
+    from bamdp.lab.report import write_report
+    from bamdp.lab.tables import TABLE_WRITERS
 
     folder = FOLDER if given.output is None else Path(given.output)
     for name, target in wanted.items():
         for picture in target.pictures(whole[name]):
-            paths = save(picture.draw(), folder / picture.stem, FIGURES)
+            paths = save_figure(picture.draw(), folder / picture.stem, FIGURES)
             console.note(f"{name}: {', '.join(map(str, paths))}")
         if given.output is None:
             continue
@@ -141,11 +144,11 @@ def _write(
             for ending in TABLES:
                 path = folder / name / f"{table.name}.{ending}"
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(FORMATS[ending](table), encoding="utf-8")
+                path.write_text(TABLE_WRITERS[ending](table), encoding="utf-8")
     if given.output is not None:
         for study, results in found.items():
             if results.samples:
-                page = write(results, folder / study, provenance=sources[study])[0]
+                page = write_report(results, folder / study, provenance=sources[study])[0]
                 console.note(f"report: {page}")
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bamdp.lab.results import Results
     from bamdp.lab.store import Store
     from bamdp.lab.study import Study
-    from bamdp.lab.tables import Table
+    from bamdp.lab.tables import ResultTable
 
 FOLDER = Path(".bamdp")  # of stores that belong to no study's file
 
@@ -99,34 +99,32 @@ def run(study: Study, store: Store, arguments: argparse.Namespace) -> None:
 @contextmanager
 def run_and_collect(study: Study, arguments: argparse.Namespace) -> Iterator[Results]:
     """Run what is missing of a study, and yield its results while the store is open."""
-    from bamdp.lab.collect import results
+    from bamdp.lab.collect import collect_results
     from bamdp.lab.store import Store
 
     with Store(store_path(study, arguments.store)) as store:
         run(study, store, arguments)
         with console.compiling():
-            collected = results(study, store)
+            collected = collect_results(study, store)
         yield collected
 
 
-def show(tables: Iterable[Table]) -> None:
+def show(tables: Iterable[ResultTable]) -> None:
     """Print tables on standard output; a note under several of them is printed once."""
-    from bamdp.lab.tables import terminal
+    from bamdp.lab.tables import to_rich
 
     printed: set[str] = set()
     for number, table in enumerate(tables):
         if number:
             print()
         notes = tuple(note for note in table.notes if note not in printed)
-        console.print_rich(terminal(dataclasses.replace(table, notes=notes), sys.stdout.isatty()))
+        console.print_rich(to_rich(dataclasses.replace(table, notes=notes), sys.stdout.isatty()))
         printed.update(notes)
 
 
 def tell_notes(results: Results) -> None:
     """Print what a reader of the tables must know on standard error."""
-    from bamdp.lab.tables.notes import remarks
-
-    for line in remarks(results):
+    for line in results.remarks:
         console.note(f"note: {line}")
 
 
@@ -150,7 +148,7 @@ def samples_json(results: Results) -> list[dict[str, Any]]:
     ]
 
 
-def table_json(table: Table) -> dict[str, Any]:
+def table_json(table: ResultTable) -> dict[str, Any]:
     """Return a table as rows of cells: the text, and the numbers behind it."""
     return {
         "name": table.name,

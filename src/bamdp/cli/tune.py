@@ -61,8 +61,8 @@ def run_command(arguments: argparse.Namespace) -> int:
         if arguments.json:
             console.print_json({**studies.results_json(results), "chosen": chosen})
             return 0
-        label = study.places[0].label
-        tried = tables.configurations(results, label, study.cells[0].algorithm)
+        label = study.environments[0].label
+        tried = tables.tried_configurations(results, label, study.cells[0].algorithm)
         if len(tried.rows) > MOST_ROWS:
             more = f"{len(tried.rows) - MOST_ROWS} more are not shown; --json has all."
             tried = dataclasses.replace(tried, rows=tried.rows[:MOST_ROWS], notes=(*tried.notes, more))
@@ -90,12 +90,12 @@ def _study_tables(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _run_command_line(arguments: argparse.Namespace, chosen: dict[str, Any]) -> str:
     """Return the command that runs the chosen configuration."""
-    from bamdp.lab.spaces import planner_settings, prior_spec
+    from bamdp.lab.search_space import planner_parameters, prior_text
 
     words = ["bamdp", "run", arguments.env, parse_spec(arguments.planner).name]
-    parameters = [f"{key}={value}" for key, value in planner_settings(chosen).items()]
+    parameters = [f"{key}={value}" for key, value in planner_parameters(chosen).items()]
     words += ["--set", *parameters] if parameters else []
-    words += ["--prior", prior_spec(chosen), "--discount", repr(chosen["discount"])]
+    words += ["--prior", prior_text(chosen), "--discount", repr(chosen["discount"])]
     words += [] if arguments.steps is None else ["--steps", str(arguments.steps)]
     words += [] if arguments.rewards is None else ["--rewards", arguments.rewards]
     words += [] if arguments.objective == "episode" else ["--objective", arguments.objective]

@@ -1,8 +1,8 @@
-"""The same work on an existing Dask cluster: ``bamdp lab run study.toml --cluster tcp://HOST:8786``.
+"""Run a study on an existing Dask cluster: ``bamdp lab run study.toml --cluster tcp://HOST:8786``.
 
 A cluster is a pool like any other (:mod:`bamdp.processes`): runs are handed over a few at a time, come back with
 their results, and are committed by the driver, which alone touches the store. Dask gives the run of a worker that
-died to another one; a run whose worker died several times comes back as lost. Progress is told run by run.
+died to another one; a run whose worker died several times comes back as WorkerDied. Progress is reported per run.
 
 Workers need the same bamdp as the driver, which is checked with every run, and one thread each
 (``dask worker --nthreads 1``), since processor time is measured.
@@ -17,17 +17,15 @@ from concurrent.futures import CancelledError, Future
 from typing import Any
 
 import bamdp
-from bamdp.processes import Lost, Progress, Work
+from bamdp.processes import Pool, Progress, Work, WorkerDied
 
-TIMEOUT = 10.0  # seconds to reach the scheduler
-FETCH = 5.0  # seconds to fetch a result
+CONNECT_TIMEOUT = 10.0  # seconds to reach the scheduler
+FETCH_TIMEOUT = 5.0  # seconds to fetch a result
 COUNT_EVERY = 5.0  # seconds between two counts of the workers
-AT_LEAST = (
-    16  # runs handed over even if there are no workers yet: clusters that grow with the queue need to see one
-)
+MIN_CAPACITY = 16  # even without workers: clusters that grow with the queue need to see one
 
 
-class Cluster:
+class Cluster(Pool):
     """A pool on the cluster of a scheduler; a context manager.
 
     Parameters
@@ -39,33 +37,30 @@ class Cluster:
     """
 
     def __init__(self, address: str, progress: Progress | None = None) -> None:
+        super().__init__(progress)
         distributed = _distributed()
         if not re.fullmatch(r"([a-z]+://)?[^/\s]+:\d+", address):
             raise ValueError(
                 f"{address!r} is not the address of a scheduler; write for instance tcp://127.0.0.1:8786"
             )
-        logging.getLogger("distributed").setLevel(logging.ERROR)  # we say ourselves what went wrong
+        logging.getLogger("distributed").setLevel(logging.ERROR)  # errors are reported below
         self.address = address
-        self.progress = progress or (lambda n: None)
         try:
-            self.client = distributed.Client(address, timeout=TIMEOUT, set_as_default=False)
+            self.client = distributed.Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)
         except OSError as error:
             raise ValueError(
-                f"no Dask scheduler answers at {address} ({_line(error)}); begin one with `dask scheduler`"
+                f"no Dask scheduler answers at {address} ({_one_line(error)}); start one with `dask scheduler`"
             ) from None
         self._check_workers()
-        self.running: dict[Future[Any], Any] = {}  # ours, and Dask's
+        self.running: dict[Future[Any], Any] = {}  # our future: Dask's future
         self.counted, self.workers = -COUNT_EVERY, 0
 
-    def __enter__(self) -> Cluster:
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def close(self) -> None:
         self.stop()
         self.client.close()
 
     def _check_workers(self) -> None:
-        """A worker that cannot import what it is sent dies without a word, so ask first."""
+        """Check that workers can import bamdp: one that cannot dies without a message when it gets a run."""
         try:
             self.client.run(exec, "import bamdp")
         except ImportError as error:
@@ -73,36 +68,36 @@ class Cluster:
             raise ValueError(f"workers at {self.address} have no bamdp ({error}); install it there") from None
 
     @property
-    def places(self) -> int:
-        """Two runs for each thread there is, so that nobody waits for the next."""
+    def capacity(self) -> int:
+        """Two runs for each thread, so that no worker waits for the next one."""
         if time.monotonic() - self.counted > COUNT_EVERY:
             self.counted, self.workers = time.monotonic(), sum(self.client.nthreads().values())
-        return max(2 * self.workers, AT_LEAST)
+        return max(2 * self.workers, MIN_CAPACITY)
 
     def submit(self, work: Work, item: Any) -> Future[Any]:
         future: Future[Any] = Future()
         self.running[future] = self.client.submit(_remote, work, item, bamdp.__version__, pure=False)
         return future
 
-    def look(self) -> None:
-        """Fetch what has come to an end; a result that was lost with its worker is fetched when it is there again."""
-        for future, theirs in list(self.running.items()):
-            if theirs.status == "pending":
+    def poll(self) -> None:
+        """Fetch results; one that was lost with its worker is fetched when it has been computed again."""
+        for future, remote in list(self.running.items()):
+            if remote.status == "pending":
                 continue
             try:
-                future.set_result(theirs.result(timeout=FETCH))
-            except TimeoutError:  # lost with a worker, and being worked out again
+                future.set_result(remote.result(timeout=FETCH_TIMEOUT))
+            except TimeoutError:  # lost with a worker, and being computed again
                 continue
             except (Exception, CancelledError) as error:
                 future.set_exception(error)
             del self.running[future]
 
-    def outcome(self, future: Future[Any]) -> Any:
+    def result_of(self, future: Future[Any]) -> Any:
         from distributed.scheduler import KilledWorker
 
         error = future.exception()
         if isinstance(error, KilledWorker):
-            return Lost(begun=True)
+            return WorkerDied(begun=True)
         if isinstance(error, CancelledError):
             return RuntimeError(
                 f"the connection to the scheduler at {self.address} was lost; what is done is kept: try again"
@@ -119,7 +114,7 @@ class Cluster:
 
 
 def _remote(work: Work, item: Any, version: str) -> tuple[Any, int]:
-    """On a worker: the result, and the steps that were done."""
+    """Work on an item on a worker of the cluster; return the result and the number of steps that were done."""
     if version != bamdp.__version__:
         raise RuntimeError(
             f"a worker has bamdp {bamdp.__version__}, the driver {version}; install the same on both"
@@ -141,5 +136,5 @@ def _distributed() -> Any:
     return distributed
 
 
-def _line(error: BaseException) -> str:
+def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__

@@ -1,4 +1,4 @@
-"""From the store to results and to a status: what of a study is there, and what is missing."""
+"""Make results and a status from the store: which runs of a study are there, and which are missing."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ import numpy as np
 
 from bamdp.ceilings import Ceilings, ceilings
 from bamdp.envs import Environment
-from bamdp.lab.identity import environment
-from bamdp.lab.protocol import Course, exclusion
+from bamdp.lab.choosing import CellSchedule, exclusion
 from bamdp.lab.results import EVALUATE, TUNE, Provenance, Results, Sample
-from bamdp.lab.store import Record, Store
-from bamdp.lab.study import Cell, Study
-from bamdp.lab.units import DONE, FAILED, OVER, Unit, units_of
+from bamdp.lab.store import RunRecord, Store
+from bamdp.lab.study import Study, StudyCell
+from bamdp.lab.units import FAILED, FINISHED, OVER_LIMIT, Unit, cached_world, units_of
 
 
 @dataclass(frozen=True)
-class Part:
+class PlannedRuns:
     """The runs that a study may have of one configuration, in one phase and of one horizon."""
 
     number: int  # of the configuration
@@ -32,7 +31,7 @@ class Part:
 class CellStatus:
     """How far a cell has come."""
 
-    cell: Cell
+    cell: StudyCell
     done: int
     failed: int  # or stopped
     running: int
@@ -40,84 +39,81 @@ class CellStatus:
     undecided: bool  # tuning goes on, and may need more
     errors: tuple[str, ...]  # of runs of the evaluation that failed
     chosen: str  # what tuning has chosen, or where it stands
-    seconds: float | None  # processor time that the missing ones will take; None where nothing is known yet
+    seconds: float | None  # processor time that the missing runs will take; None where nothing is known yet
 
     @property
     def complete(self) -> bool:
-        """Nothing is missing."""
+        """Whether no run is missing."""
         return self.running + self.missing == 0
 
 
-def wanted(study: Study, cell: Cell, course: Course | None = None) -> list[Part]:
-    """All runs that the study could ask for in a cell, whatever tuning decides; or has decided, with its course."""
-    parts = []
+def planned_runs(study: Study, cell: StudyCell, schedule: CellSchedule | None = None) -> list[PlannedRuns]:
+    """Return all runs that the study could need in a cell, whatever tuning decides; with a schedule, has decided."""
+    planned = []
     tuned = cell.tuning if len(cell.configurations) > 1 else None
+    steps = cell.environment.steps
     for number, configuration in enumerate(cell.configurations):
-        horizons = [(EVALUATE, cell.place.steps, cell.runs)]
+        kinds = [(EVALUATE, steps, cell.runs)]
         if tuned is not None:
-            horizons.insert(0, (TUNE, cell.place.steps, tuned.runs))
-            if tuned.screening is not None and tuned.screening < cell.place.steps:
-                horizons.insert(0, (TUNE, tuned.screening, tuned.runs))
-        for phase, steps, runs in horizons:
-            if phase == EVALUATE and course is not None and not _evaluated(course, number):
+            kinds.insert(0, (TUNE, steps, tuned.runs))
+            if tuned.screening is not None and tuned.screening < steps:
+                kinds.insert(0, (TUNE, tuned.screening, tuned.runs))
+        for phase, horizon, runs in kinds:
+            if phase == EVALUATE and schedule is not None and not _is_evaluated(schedule, number):
                 continue
-            units = units_of(cell.setting(configuration, steps), phase, range(runs), cell.place.limit)
-            parts.append(Part(number, phase, steps, tuple(units)))
-    return parts
+            setting = cell.setting(configuration, horizon)
+            units = units_of(setting, phase, range(runs), cell.environment.limit)
+            planned.append(PlannedRuns(number, phase, horizon, tuple(units)))
+    return planned
 
 
-def results(study: Study, store: Store) -> Results:
-    """What is there of a study, complete or not; what is missing is said in ``waiting``."""
+def collect_results(study: Study, store: Store) -> Results:
+    """Return the results of a study, complete or not; what is missing is described in ``waiting``."""
     samples: list[Sample] = []
     notes, waiting = list(study.notes), {}
     for cell in study.cells:
-        course, missing = follow(study, cell, store)
-        parts = wanted(study, cell, course)
-        records = store.records(unit.id for part in parts for unit in part.units)
-        samples += [sample for part in parts if (sample := _sample(course, part, records, store))]
-        if course.decided and course.chosen is None and len(cell.configurations) > 1 and study.tuning:
-            those = (
-                "every configuration is" if _all_excluded(course) else "all that came to the last round are"
+        schedule, missing = replay_schedule(study, cell, store)
+        planned = planned_runs(study, cell, schedule)
+        records = store.records(unit.id for runs in planned for unit in runs.units)
+        samples += [sample for runs in planned if (sample := _make_sample(schedule, runs, records, store))]
+        if schedule.decided and schedule.chosen is None and len(cell.configurations) > 1 and study.tuning:
+            subject = (
+                "every configuration is" if _all_excluded(schedule) else "all that came to the last round are"
             )
-            notes.append(f"{cell.label}: {those} excluded, so nothing was chosen or evaluated.")
-        if missing or not course.decided:
-            words = f"{cell.label}: not complete, {len(missing)} or more runs are missing."
-            waiting[cell.place.label, cell.algorithm] = words
+            notes.append(f"{cell.label}: {subject} excluded, so nothing was chosen or evaluated.")
+        if missing or not schedule.decided:
+            line = f"{cell.label}: not complete, {len(missing)} or more runs are missing."
+            waiting[cell.environment.label, cell.algorithm] = line
     known = {
-        place.label: found
-        for place in study.places
-        if (found := _ceilings(place.env, _discount(study, place.label), place.steps)) is not None
+        env.label: values
+        for env in study.environments
+        if (values := _known_ceilings(env.env, _first_discount(study, env.label), env.steps)) is not None
     }
-    horizons = {place.label: place.steps for place in study.places}
-    cells = tuple((cell.place.label, cell.algorithm) for cell in study.cells if cell.place.runs)
+    horizons = {env.label: env.steps for env in study.environments}
+    cells = tuple((cell.environment.label, cell.algorithm) for cell in study.cells if cell.environment.runs)
     return Results(study.title, tuple(samples), known, study.quick, tuple(notes), horizons, cells, waiting)
 
 
-def _evaluated(course: Course, number: int) -> bool:
-    """Whether the study evaluates a configuration; the store may know more of it than this study asks for."""
-    return course.chosen == number or (course.chosen is None and course.study.tuning is None)
+def replay_schedule(study: Study, cell: StudyCell, store: Store) -> tuple[CellSchedule, list[Unit]]:
+    """Return a cell's schedule, advanced as far as the store has its runs, and the runs that it waits for."""
+    schedule = CellSchedule(study, cell, store)
+    while (batch := schedule.advance()) is not None:
+        stored = store.records(unit.id for unit in batch)
+        missing = [unit for unit in batch if unit.id not in stored]
+        if missing:  # only its own: cells that choose together wait for each other's, too
+            return schedule, [unit for unit in missing if unit.setting.env == cell.environment.env]
+    return schedule, []
 
 
-def follow(study: Study, cell: Cell, store: Store) -> tuple[Course, list[Unit]]:
-    """A course as far as the store has it, and the runs that it waits for."""
-    course = Course(study, cell, store)
-    while (batch := course.advance()) is not None:
-        there = store.records(unit.id for unit in batch)
-        missing = [unit for unit in batch if unit.id not in there]
-        if missing:  # of its own: cells that choose together wait for each other's, too
-            return course, [unit for unit in missing if unit.setting.env == cell.place.env]
-    return course, []
-
-
-def status(study: Study, store: Store) -> list[CellStatus]:
-    """How far each cell has come; may be asked while others write."""
-    claimed = store.claims.held()
+def study_status(study: Study, store: Store) -> list[CellStatus]:
+    """Return how far each cell has come; others may write meanwhile."""
+    claimed = store.claims.claimed()
     return [_cell_status(study, cell, store, claimed) for cell in study.cells]
 
 
-def provenance(study: Study, store: Store, commands: Sequence[str] = ()) -> Provenance:
-    """Versions, machines, seeds: what a report tells of where its numbers come from."""
-    ids = [unit.id for cell in study.cells for part in wanted(study, cell) for unit in part.units]
+def collect_provenance(study: Study, store: Store, commands: Sequence[str] = ()) -> Provenance:
+    """Return versions, machines and seeds, which tell where the numbers of a report come from."""
+    ids = [unit.id for cell in study.cells for runs in planned_runs(study, cell) for unit in runs.units]
     records = store.records(ids).values()
     machines = {f"{m['processor']}, {m['cores']} cores, {m['system']}, Python {m['python']}, NumPy {m['numpy']}, "
                 f"Numba {m['numba']}" for m in store.machines(ids)}  # fmt: skip
@@ -135,88 +131,94 @@ def provenance(study: Study, store: Store, commands: Sequence[str] = ()) -> Prov
     return Provenance({key: value for key, value in facts.items() if value}, tuple(commands), study.source)
 
 
-def _cell_status(study: Study, cell: Cell, store: Store, claimed: set[str]) -> CellStatus:
-    course, missing = follow(study, cell, store)
-    records = store.records(u.id for part in wanted(study, cell, course) for u in part.units).values()
+def _cell_status(study: Study, cell: StudyCell, store: Store, claimed: set[str]) -> CellStatus:
+    schedule, missing = replay_schedule(study, cell, store)
+    planned = planned_runs(study, cell, schedule)
+    records = store.records(unit.id for runs in planned for unit in runs.units).values()
     running = sum(unit.id in claimed for unit in missing)
     steps = sum(unit.setting.steps for unit in missing)
-    unknown = 0 if course.decided else cell.runs  # the evaluation of what will be chosen
-    done = [record for record in records if record.status == DONE]
+    unknown = 0 if schedule.decided else cell.runs  # the evaluation of what will be chosen
+    done = [record for record in records if record.status == FINISHED]
     pace = np.mean([record.ms_per_step for record in done]) / 1e3 if done else None
     return CellStatus(
         cell=cell,
         done=len(done),
-        failed=sum(record.status in (FAILED, OVER) for record in records),
+        failed=sum(record.status in (FAILED, OVER_LIMIT) for record in records),
         running=running,
         missing=len(missing) - running + unknown,
-        undecided=not course.decided,
+        undecided=not schedule.decided,
         errors=tuple(r.error for r in records if r.status == FAILED and r.phase == EVALUATE),
-        chosen=_chosen(course),
-        seconds=None if pace is None else float(pace * (steps + unknown * cell.place.steps)),
+        chosen=_choice_text(schedule),
+        seconds=None if pace is None else float(pace * (steps + unknown * cell.environment.steps)),
     )
 
 
-def _chosen(course: Course) -> str:
-    if len(course.cell.configurations) == 1:
+def _choice_text(schedule: CellSchedule) -> str:
+    configurations = schedule.cell.configurations
+    if len(configurations) == 1:
         return ""
-    if not course.decided:
-        return f"tuning {len(course.cell.configurations)} configurations"
-    if course.study.tuning is None:
-        return f"all {len(course.cell.configurations)} configurations"
-    if course.chosen is None:
-        return "none: all excluded" if _all_excluded(course) else "none: all left excluded"
-    return brief(course.cell, course.chosen)
-
-
-def _all_excluded(course: Course) -> bool:
-    """In halving some may only have been worse than those that turned out to be no good."""
-    return len(course.excluded) == len(course.cell.configurations)
-
-
-def brief(cell: Cell, number: int) -> str:
-    """A configuration in short: what is not the same in all of the cell."""
-    chosen = cell.configurations[number]
-    same = {key for key in chosen if all(one.get(key) == chosen[key] for one in cell.configurations)}
+    if not schedule.decided:
+        return f"tuning {len(configurations)} configurations"
+    if schedule.study.tuning is None:
+        return f"all {len(configurations)} configurations"
+    if schedule.chosen is None:
+        return "none: all excluded" if _all_excluded(schedule) else "none: all left excluded"
+    # only what is not the same in all configurations
+    chosen = configurations[schedule.chosen]
+    same = {key for key in chosen if all(one.get(key) == chosen[key] for one in configurations)}
     return " ".join(f"{key}={value}" for key, value in chosen.items() if key not in same)
 
 
-def _sample(course: Course, part: Part, records: dict[str, Record], store: Store) -> Sample | None:
-    mine = [records[unit.id] for unit in part.units if unit.id in records]
-    if not mine:
+def _is_evaluated(schedule: CellSchedule, number: int) -> bool:
+    """Return whether the study evaluates a configuration; the store may have runs of it from another study."""
+    return schedule.chosen == number or (schedule.chosen is None and schedule.study.tuning is None)
+
+
+def _all_excluded(schedule: CellSchedule) -> bool:
+    """Return whether all are excluded; in halving some may only have been worse than those that are."""
+    return len(schedule.excluded) == len(schedule.cell.configurations)
+
+
+def _make_sample(
+    schedule: CellSchedule, planned: PlannedRuns, records: dict[str, RunRecord], store: Store
+) -> Sample | None:
+    stored = [records[unit.id] for unit in planned.units if unit.id in records]
+    if not stored:
         return None
-    done = [record for record in mine if record.status == DONE]
-    excluded = course.excluded.get(part.number, "")
+    cell, evaluated = schedule.cell, planned.phase == EVALUATE
+    done = [record for record in stored if record.status == FINISHED]
+    excluded = schedule.excluded.get(planned.number, "")
     return Sample(
-        environment=course.cell.place.label,
-        algorithm=course.cell.algorithm,
-        phase=part.phase,
-        configuration=course.cell.configurations[part.number],
-        horizon=part.steps,
+        environment=cell.environment.label,
+        algorithm=cell.algorithm,
+        phase=planned.phase,
+        configuration=cell.configurations[planned.number],
+        horizon=planned.steps,
         replicates=np.array([record.replicate for record in done], np.int64),
         totals=np.array([record.total for record in done], float),
         ms_per_step=np.array([record.ms_per_step for record in done], float),
         cpu_seconds=np.array([record.cpu_seconds for record in done], float),
-        traces=partial(_traces, store, [record.id for record in done]),
-        failures=tuple(f"run {r.replicate}: {r.error}" for r in mine if r.status != DONE),
-        chosen=part.number == course.chosen,
-        asked=course.cell.place.runs if part.phase == EVALUATE else 0,
-        excluded=excluded or (exclusion(mine, course.cell.place.limit) if part.phase == EVALUATE else ""),
+        traces=partial(_read_traces, store, [record.id for record in done]),
+        failures=tuple(f"run {r.replicate}: {r.error}" for r in stored if r.status != FINISHED),
+        chosen=planned.number == schedule.chosen,
+        asked=cell.environment.runs if evaluated else 0,
+        excluded=excluded or (exclusion(stored, cell.environment.limit) if evaluated else ""),
     )
 
 
-def _traces(store: Store, ids: list[str]) -> np.ndarray:
+def _read_traces(store: Store, ids: list[str]) -> np.ndarray:
     with Store(store.path, create=False) as again:  # a report may be drawn after the store was closed
         return again.traces(ids)
 
 
-def _discount(study: Study, label: str) -> float:
-    """Of the environment's first configuration: which one matters only for the line of the discounted optimum."""
-    cell = next(cell for cell in study.cells if cell.place.label == label)
+def _first_discount(study: Study, label: str) -> float:
+    """Return the discount of an environment's first configuration, for the line of the discounted optimum."""
+    cell = next(cell for cell in study.cells if cell.environment.label == label)
     return float(cell.configurations[0]["discount"])
 
 
 @lru_cache(maxsize=64)
-def _ceilings(env: str, discount: float, steps: int) -> Ceilings | None:
-    """None in worlds whose model nobody knows."""
-    world = environment(env)
+def _known_ceilings(env: str, discount: float, steps: int) -> Ceilings | None:
+    """Return the reference values; None in worlds whose model is not known."""
+    world = cached_world(env)
     return ceilings(world, discount, steps) if isinstance(world, Environment) else None

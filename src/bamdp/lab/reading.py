@@ -1,8 +1,11 @@
-"""Studies from TOML, checked: every error names the place, and a misspelt key gets the right one suggested."""
+"""Read studies from TOML and check them: every error says where it is, and a misspelt key gets a suggestion."""
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +13,28 @@ from bamdp import _checks
 from bamdp._specs import parse_spec
 from bamdp.beliefs.episodes import OBJECTIVES
 from bamdp.envs import Environment
-from bamdp.lab.identity import environment
-from bamdp.lab.reading_tuning import check_across, quick_cut, read_tuning, tuning_at, unequal
-from bamdp.lab.spaces import OUTER, Configuration, configurations, merged
-from bamdp.lab.study import Cell, Place, Study, Tuning
-from bamdp.lab.toml_tables import Table, entries, flat, inside, keys, number, texts, values
+from bamdp.lab.search_space import (
+    SHARED_KEYS,
+    Configuration,
+    Scalar,
+    list_configurations,
+    merge_parameters,
+)
+from bamdp.lab.study import Study, StudyCell, StudyEnvironment, Tuning, positive_optimum
+from bamdp.lab.units import cached_world
 from bamdp.registry import DEFAULT_PRIOR, PLANNERS, default_parameters
 
-TOP = ("title", "runs", "seed", "steps", "limit", "prior", "discount", "rewards", "objective", "notes",
-       "environments", "algorithms", "tuning", "quick")  # fmt: skip
-PLACE = ("env", "steps", "limit", "runs", "budget", "screening", "rewards", "objective")
-RUNS = 10
-LIMIT = 1.0  # seconds a step in worlds that name none
-DEFAULTS: dict[str, Any] = {"prior": DEFAULT_PRIOR, "discount": 0.95}
+STUDY_KEYS = ("title", "runs", "seed", "steps", "limit", "prior", "discount", "rewards", "objective", "notes",
+              "environments", "algorithms", "tuning", "quick")  # fmt: skip
+ENVIRONMENT_KEYS = ("env", "steps", "limit", "runs", "budget", "screening", "rewards", "objective")
+ALGORITHM_KEYS = ("planner", "environments", "at")  # of an algorithm's table that are not parameters
+TUNING_KEYS = ("method", "runs", "configurations", "budget", "keep", "screening", "across")
+QUICK_CUTS = {"runs": 3, "steps": 200, "tuning_runs": 2, "configurations": 4, "budget": 20.0}  # at most
+SHARED_DEFAULTS: dict[str, Any] = {"prior": DEFAULT_PRIOR, "discount": 0.95}
+DEFAULT_RUNS = 10
+DEFAULT_LIMIT = 1.0  # seconds per step in worlds that name none
+
+TomlTable = Mapping[str, Any]
 
 
 def load_study(path: str | Path, *, quick: bool = False) -> Study:
@@ -35,12 +47,12 @@ def load_study(path: str | Path, *, quick: bool = False) -> Study:
         source = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not a text file; a study is written in TOML") from None
-    with inside(str(path)):
+    with _located(str(path)):
         return parse_study(source, quick=quick, path=path)
 
 
 def parse_study(source: str, *, quick: bool = False, path: Path | None = None) -> Study:
-    """A study from its text.
+    """Return the study that is written in a text.
 
     Examples
     --------
@@ -63,168 +75,314 @@ def parse_study(source: str, *, quick: bool = False, path: Path | None = None) -
     return make_study(data, quick=quick, source=source, path=path)
 
 
-def make_study(data: Table, *, quick: bool = False, source: str = "", path: Path | None = None) -> Study:
-    """A study from the tables that TOML reads."""
-    keys({key for key in data if not key.startswith("prior.")}, TOP, "key")
-    cut = quick_cut(data)  # is checked in any case
-    cut = cut if quick else {}
-    seed = number(data.get("seed", 0), "seed", low=0)
-    tuning = read_tuning(data, cut)
-    folder = None if path is None else path.parent
-    places = [_place(label, table, data, cut, folder) for label, table in entries(data, "environments")]
-    cells = [
-        cell
-        for label, table in entries(data, "algorithms")
-        for cell in _cells(label, table, places, data, tuning, cut, seed)
-    ]
-    if tuning is not None and tuning.across:
-        check_across(cells)
-    study = Study(
-        title=str(data.get("title") or (path.stem if path else "study")),
-        cells=tuple(cell for place in places for cell in cells if cell.place is place),
-        runs=min(number(data.get("runs", RUNS), "runs", low=0), cut.get("runs", 10**9)),
-        tuning=tuning,
-        seed=seed,
-        quick=quick,
-        notes=tuple(texts(data.get("notes", []), "notes")) + unequal(cells, tuning),
-        source=source,
-        path=path,
-    )
-    _try_all(study)
+def make_study(data: TomlTable, *, quick: bool = False, source: str = "", path: Path | None = None) -> Study:
+    """Return the study of the tables that a TOML file holds."""
+    study = _StudyReader(data, quick, source, path).read()
+    # make every setting once: errors in a configuration are found now, not after hours of running
+    for cell in study.cells:
+        with _located(f"algorithms.{cell.algorithm}, in {cell.environment.label}"):
+            for configuration in cell.configurations:
+                cell.setting(configuration)
     return study
 
 
-def _cells(
-    label: str, table: Table, places: list[Place], data: Table, tuning: Tuning | None, cut: Table, seed: int
-) -> list[Cell]:
-    """Of one algorithm, in the environments that it is run in."""
-    cells = []
-    with inside(f"algorithms.{label}"):
-        planner, written = _planner(label, table)
-        labels = _where(table, [place.label for place in places])
-        where = _at(table, labels)
-    for place in (place for place in places if place.label in labels):
-        at_place = tuning_at(place, data, tuning, cut)
-        with inside(f"algorithms.{label}"):
-            here = dict(where.get(place.label, {}))
-            runs = _runs_here(here.pop("runs", place.runs), place, bool(cut))
-            found = _configurations(planner, {**written, **_own(table)}, here, data, tuning, seed)
-            cells.append(Cell(place, label, planner, found, seed, runs, at_place))
-    return cells
+class _StudyReader:
+    """Reads the tables of a study: first tuning and environments, then the cells of each algorithm."""
 
+    def __init__(self, data: TomlTable, quick: bool, source: str, path: Path | None) -> None:
+        _check_keys({key for key in data if not key.startswith("prior.")}, STUDY_KEYS, "key")
+        self.data, self.quick, self.source, self.path = data, quick, source, path
+        cuts = _read_quick(data.get("quick", {}))  # is checked in any case
+        self.cuts = cuts if quick else {}
+        self.seed = _checks.integer(data.get("seed", 0), "seed", low=0)
+        self.environment_tables = _labelled_tables(data, "environments")
 
-def _try_all(study: Study) -> None:
-    """Whatever is wrong with a configuration is found now, not in the night."""
-    for cell in study.cells:
-        with inside(f"algorithms.{cell.algorithm}, in {cell.place.label}"):
-            for configuration in cell.configurations:
-                cell.setting(configuration)
+    def read(self) -> Study:
+        data = self.data
+        self.tuning = self.read_tuning()
+        self.environments = [self.read_environment(*entry) for entry in self.environment_tables.items()]
+        cells = [
+            cell
+            for label, table in _labelled_tables(data, "algorithms").items()
+            for cell in self.read_algorithm(label, table)
+        ]
+        if self.tuning is not None and self.tuning.across:
+            _check_across(cells)
+        runs = _checks.integer(data.get("runs", DEFAULT_RUNS), "runs", low=0)
+        notes = tuple(_text_list(data.get("notes", []), "notes"))
+        return Study(
+            title=str(data.get("title") or (self.path.stem if self.path else "study")),
+            cells=tuple(cell for env in self.environments for cell in cells if cell.environment is env),
+            runs=self.cut("runs", runs),
+            tuning=self.tuning,
+            seed=self.seed,
+            quick=self.quick,
+            notes=notes + _unequal_spaces_note(cells, self.tuning),
+            source=self.source,
+            path=self.path,
+        )
 
+    def cut(self, name: str, value: Any) -> Any:
+        """Return a value, cut down for a quick study."""
+        return min(value, self.cuts.get(name, value))
 
-def _place(label: str, table: Table, data: Table, cut: Table, folder: Path | None) -> Place:
-    with inside(f"environments.{label}"):
-        keys(table, PLACE, "key")
-        spec = str(table.get("env", label))
-        if spec.startswith("file:") and folder is not None:  # beside the study
-            spec = f"file:{folder / spec.removeprefix('file:')}"
-        env = environment(spec)
-        given = {**data, **table}
-        steps = number(given.get("steps", env.horizon), "steps")
-        runs = number(given.get("runs", RUNS), "runs", low=0)
-        usual = env.time_limit if isinstance(env, Environment) else LIMIT
-        return Place(
-            label,
-            spec,
-            min(steps, cut.get("steps", steps)),
-            _checks.real(given.get("limit", usual), "limit", low=0.0, open_low=True),
-            min(runs, cut.get("runs", runs)),
-            _rewards(given.get("rewards")),
-            _checks.one_of(given.get("objective", OBJECTIVES[0]), "objective", OBJECTIVES),
+    # Tuning
+
+    def read_tuning(self) -> Tuning | None:
+        """Return the ``[tuning]`` table."""
+        table = self.data.get("tuning")
+        if table is None:
+            return None
+        with _located("tuning"):
+            _check_keys(table, TUNING_KEYS, "key")
+            Tuning(**table)  # checks the values before they are cut
+            names = {"runs": "tuning_runs", "configurations": "configurations", "budget": "budget"}
+            names["screening"] = "steps"
+            values = {key: self.cut(names[key], v) if key in names else v for key, v in table.items()}
+            if self.quick:
+                values.setdefault("configurations", self.cuts["configurations"])
+            return Tuning(**values)
+
+    def local_tuning(self, env: StudyEnvironment) -> Tuning | None:
+        """Return the tuning with the budget and the screening of one environment."""
+        table = self.environment_tables[env.label]
+        values = {key: table[key] for key in ("budget", "screening") if key in table}
+        if not values:
+            return self.tuning
+        with _located(f"environments.{env.label}"):
+            if self.tuning is None:
+                raise ValueError(f"{next(iter(values))} is about tuning; add a [tuning] table")
+            replace(self.tuning, **values)  # checks the values before they are cut
+            names = {"budget": "budget", "screening": "steps"}
+            return replace(self.tuning, **{key: self.cut(names[key], v) for key, v in values.items()})
+
+    # Environments
+
+    def read_environment(self, label: str, table: TomlTable) -> StudyEnvironment:
+        with _located(f"environments.{label}"):
+            _check_keys(table, ENVIRONMENT_KEYS, "key")
+            spec = str(table.get("env", label))
+            if spec.startswith("file:") and self.path is not None:  # relative to the study's file
+                spec = f"file:{self.path.parent / spec.removeprefix('file:')}"
+            env = cached_world(spec)
+            values = {**self.data, **table}
+            usual = env.time_limit if isinstance(env, Environment) else DEFAULT_LIMIT
+            rewards = values.get("rewards")
+            if rewards is not None and not (isinstance(rewards, str) and rewards.strip()):
+                raise ValueError(
+                    f'rewards must be the name of a reward model, such as "normal", got {rewards!r}'
+                )
+            return StudyEnvironment(
+                label,
+                spec,
+                self.cut("steps", _checks.integer(values.get("steps", env.horizon), "steps")),
+                _checks.real(values.get("limit", usual), "limit", low=0.0, open_low=True),
+                self.cut("runs", _checks.integer(values.get("runs", DEFAULT_RUNS), "runs", low=0)),
+                rewards,
+                _checks.one_of(values.get("objective", OBJECTIVES[0]), "objective", OBJECTIVES),
+            )
+
+    # Algorithms
+
+    def read_algorithm(self, label: str, table: TomlTable) -> list[StudyCell]:
+        """Return the cells of one algorithm, in the environments that it is run in."""
+        cells = []
+        with _located(f"algorithms.{label}"):
+            planner, written = _read_planner(label, table)
+            all_labels = [env.label for env in self.environments]
+            labels = _text_list(table.get("environments", all_labels), "environments")
+            _check_keys(set(labels), all_labels, "environment")
+            local_tables = _read_local_tables(table, [one for one in all_labels if one in labels])
+        for env in (env for env in self.environments if env.label in labels):
+            tuning = self.local_tuning(env)
+            with _located(f"algorithms.{label}"):
+                local = dict(local_tables.get(env.label, {}))
+                runs = self.local_runs(local.pop("runs", env.runs), env)
+                parameters = {**written, **_parameters_of(table)}
+                configurations = self.read_configurations(planner, parameters, local)
+                cells.append(StudyCell(env, label, planner, configurations, self.seed, runs, tuning))
+        return cells
+
+    def local_runs(self, value: Any, env: StudyEnvironment) -> int:
+        """Return the runs of an algorithm in one environment, where it is too slow for as many as the others have."""
+        runs = _checks.integer(value, f"at.{env.label}.runs", low=0)
+        if runs > env.runs and not self.quick:
+            raise ValueError(
+                f"at.{env.label}.runs is {runs}, more than the environment's {env.runs}; raise that for all, or drop it"
+            )
+        return min(runs, env.runs)
+
+    def read_configurations(
+        self, planner: str, parameters: TomlTable, local: TomlTable
+    ) -> tuple[Configuration, ...]:
+        """Return the configurations of an algorithm; ``local`` are the values of one environment."""
+        shared = {k: value for k, value in self.data.items() if k in SHARED_KEYS or k.startswith("prior.")}
+        values = merge_parameters({**SHARED_DEFAULTS, **shared}, _flatten(parameters), _flatten(local))
+        include = local.get("include", parameters.get("include", []))
+        if not isinstance(include, list) or not all(isinstance(one, dict) for one in include):
+            raise ValueError(
+                "include must be a list of tables, such as include = [{n_policies = 4, n_steps = 5}]"
+            )
+        values.pop("include", None)
+        known = [*default_parameters(planner), *SHARED_KEYS]
+        _check_keys({key for key in values if "." not in key}, known, f"parameter of {planner}")
+        ordered = sorted(values, key=lambda key: key.partition(".")[0] in SHARED_KEYS)  # the planner's first
+        return list_configurations(
+            planner,
+            {key: _value_list(key, values[key]) for key in ordered},
+            [_flatten(one) for one in include],
+            None if self.tuning is None else self.tuning.configurations,
+            (self.seed, *planner.encode()),
         )
 
 
-def _rewards(given: Any) -> str | None:
-    if given is None or (isinstance(given, str) and given.strip()):
-        return given
-    raise ValueError(f'rewards must be the name of a reward model, such as "normal", got {given!r}')
-
-
-def _runs_here(given: Any, place: Place, quick: bool) -> int:
-    """Of an algorithm in one environment, where it is too slow for as many as the others have."""
-    runs = number(given, f"at.{place.label}.runs", low=0)
-    if runs > place.runs and not quick:
-        raise ValueError(
-            f"at.{place.label}.runs is {runs}, more than the environment's {place.runs}; raise that for all, or drop it"
-        )
-    return min(runs, place.runs)
-
-
-def _planner(label: str, table: Table) -> tuple[str, dict[str, str]]:
-    """Its name, and the parameters that are written with it."""
+def _read_planner(label: str, table: TomlTable) -> tuple[str, dict[str, str]]:
+    """Return the planner's name and the parameters that are written with it."""
     head, written = parse_spec(str(table.get("planner", label)))
-    known = head.lower().replace("_", "-")
-    if known not in PLANNERS and "planner" not in table:
-        raise ValueError(
-            f"{label!r} is not a planner's name ({_nearest(known)}); say planner = ... to use a label of your own"
-        )
-    planner = _checks.one_of(known, "planner", PLANNERS)
-    twice = [key for key in written if key in _own(table)]
+    name = head.lower().replace("_", "-")
+    if name not in PLANNERS and "planner" not in table:
+        try:
+            _checks.one_of(name, "planner", PLANNERS)
+        except ValueError as error:
+            raise ValueError(
+                f"{label!r} is not a planner's name ({error}); say planner = ... to use a label of your own"
+            ) from None
+    planner = _checks.one_of(name, "planner", PLANNERS)
+    twice = [key for key in written if key in _parameters_of(table)]
     if twice:
         raise ValueError(f"{twice[0]} is given twice, in planner and by itself; drop one")
     return planner, written
 
 
-def _nearest(name: str) -> str:
-    try:
-        _checks.one_of(name, "planner", PLANNERS)
-    except ValueError as error:
-        return str(error)
-    return ""
-
-
-def _configurations(
-    planner: str, own: Table, here: Table, data: Table, tuning: Tuning | None, seed: int
-) -> tuple[Configuration, ...]:
-    shared = {key: value for key, value in data.items() if key in OUTER or key.startswith("prior.")}
-    given = merged({**DEFAULTS, **shared}, flat(own), flat(_own(here)))
-    include = here.get("include", own.get("include", []))
-    known = [*default_parameters(planner), *OUTER]
-    keys({key for key in given if "." not in key} - {"include"}, known, f"parameter of {planner}")
-    space = {key: values(key, value) for key, value in given.items() if key != "include"}
-    ordered = {key: space[key] for key in sorted(space, key=lambda key: key.partition(".")[0] in OUTER)}
-    if not isinstance(include, list) or not all(isinstance(one, dict) for one in include):
-        raise ValueError(
-            "include must be a list of tables, such as include = [{n_policies = 4, n_steps = 5}]"
-        )
-    return configurations(
-        planner,
-        ordered,
-        [flat(one) for one in include],
-        None if tuning is None else tuning.configurations,
-        (seed, *planner.encode()),
-    )
-
-
-def _own(table: Table) -> dict[str, Any]:
-    return {key: value for key, value in table.items() if key not in ("planner", "environments", "at")}
-
-
-def _where(table: Table, labels: list[str]) -> list[str]:
-    """The environments that an algorithm is run in."""
-    given = texts(table.get("environments", labels), "environments")
-    keys(set(given), labels, "environment")
-    return [label for label in labels if label in given]
-
-
-def _at(table: Table, labels: list[str]) -> Table:
-    where = table.get("at", {})
-    if not isinstance(where, dict) or not all(isinstance(value, dict) for value in where.values()):
+def _read_local_tables(table: TomlTable, labels: list[str]) -> TomlTable:
+    """Return the tables ``[algorithms.LABEL.at.ENVIRONMENT]``, by environment."""
+    tables = table.get("at", {})
+    if not isinstance(tables, dict) or not all(isinstance(value, dict) for value in tables.values()):
         raise ValueError("at must have a table for each environment, such as [algorithms.dss-pi.at.maze]")
-    keys(where, labels, "environment in 'at'")
-    for label, own in where.items():
-        for key in ("planner", "environments", "at"):
-            if key in own:
+    _check_keys(tables, labels, "environment in 'at'")
+    for label, local in tables.items():
+        for key in ALGORITHM_KEYS:
+            if key in local:
                 raise ValueError(
                     f"at.{label}: {key} is the algorithm's, and the same everywhere; give another one a name of its own"
                 )
-    return where
+    return tables
+
+
+def _parameters_of(table: TomlTable) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if key not in ALGORITHM_KEYS}
+
+
+def _read_quick(table: TomlTable) -> dict[str, Any]:
+    """Return what ``--quick`` cuts down to."""
+    _check_keys(table, tuple(QUICK_CUTS), "key of quick")
+    with _located("quick"):
+        for key, value in table.items():
+            if key == "budget":
+                _checks.real(value, key, low=0.0, open_low=True)
+            else:
+                _checks.integer(value, key)
+    return {**QUICK_CUTS, **table}
+
+
+def _check_across(cells: list[StudyCell]) -> None:
+    """Check that one choice for all environments is among the same values in each, and that optima are known."""
+    for env in dict.fromkeys(cell.environment for cell in cells):
+        if not isinstance(cached_world(env.env), Environment):
+            raise ValueError(
+                f"environments.{env.label}: its best total is not known, so no share of it can be taken; choose "
+                "without across = true"
+            )
+        with _located(f"environments.{env.label}"):
+            local_cells = [cell for cell in cells if cell.environment == env]
+            for steps in {cell.horizon(short) for cell in local_cells for short in (True, False)}:
+                positive_optimum(env.env, steps)
+    for label in dict.fromkeys(cell.algorithm for cell in cells):
+        siblings = [cell for cell in cells if cell.algorithm == label]
+        varied = {key for cell in siblings for key in _varied_keys(cell)}
+        lists = [[{k: c.get(k) for k in varied} for c in cell.configurations] for cell in siblings]
+        odd = next((cell for cell, listed in zip(siblings, lists) if listed != lists[0]), None)
+        if odd is not None:
+            raise ValueError(
+                f"algorithms.{label}: across = true chooses once for all environments, so what is to be chosen must "
+                f"be the same in each; it is not in {siblings[0].environment.label} and {odd.environment.label}"
+            )
+
+
+def _varied_keys(cell: StudyCell) -> list[str]:
+    keys = dict.fromkeys(key for one in cell.configurations for key in one)
+    return [key for key in keys if len({repr(one.get(key)) for one in cell.configurations}) > 1]
+
+
+def _unequal_spaces_note(cells: list[StudyCell], tuning: Tuning | None) -> tuple[str, ...]:
+    """Return a note if some algorithms have fewer configurations to choose from than others."""
+    counts = {cell.algorithm: len(cell.configurations) for cell in cells}
+    if tuning is None or len(set(counts.values())) < 2:
+        return ()
+    listed = ", ".join(f"{name} {count}" for name, count in counts.items())
+    return (f"Not all have as many configurations to choose from: {listed}.",)
+
+
+# Pieces of a TOML file
+
+
+@contextmanager
+def _located(where: str) -> Iterator[None]:
+    """Put the place in front of the message of an error."""
+    try:
+        yield
+    except (ValueError, TypeError, FileNotFoundError) as error:
+        raise ValueError(f"{where}: {error}") from None
+
+
+def _check_keys(table: Any, known: Any, kind: str) -> None:
+    """Check that a table has known keys only."""
+    if not isinstance(table, (dict, set)):
+        raise ValueError(f"expected a table of values, got {table!r}")
+    for key in table:
+        _checks.one_of(key, kind, known)
+
+
+def _text_list(value: Any, name: str) -> list[str]:
+    """Return a list of texts; one by itself is a list of one."""
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, list) or not all(isinstance(line, str) for line in value):
+        raise ValueError(f"{name} must be a list of texts")
+    return value
+
+
+def _value_list(key: str, value: Any) -> tuple[Scalar, ...]:
+    """Return a value, or several to choose from, as a tuple."""
+    values = value if isinstance(value, list) else [value]
+    if not values or not all(isinstance(one, (str, int, float, bool)) for one in values):
+        raise ValueError(f"{key} must be a value or a list of values to choose from, got {value!r}")
+    return tuple(values)
+
+
+def _labelled_tables(data: TomlTable, name: str) -> dict[str, TomlTable]:
+    """Return tables by label; a plain list of labels stands for empty tables."""
+    tables = data.get(name)
+    if isinstance(tables, list) and all(isinstance(label, str) for label in tables):
+        twice = next((label for label in tables if tables.count(label) > 1), None)
+        if twice is not None:
+            raise ValueError(f"{name}: {twice!r} is given twice; drop one")
+        tables = {label: {} for label in tables}
+    if (
+        not isinstance(tables, dict)
+        or not tables
+        or not all(isinstance(table, dict) for table in tables.values())
+    ):
+        raise ValueError(
+            f'{name} are missing; write for instance {name} = ["..."] or a table [{name}.NAME] for each'
+        )
+    return tables
+
+
+def _flatten(table: TomlTable) -> dict[str, Any]:
+    """Return tables in tables as keys with dots."""
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        nested = isinstance(value, dict)
+        flat |= {f"{key}.{inner}": v for inner, v in _flatten(value).items()} if nested else {key: value}
+    return flat

@@ -1,50 +1,64 @@
-"""A study as one page that opens anywhere, offline, and its tables and figures as files beside it.
+"""The report of a study: one page that opens anywhere, offline, and its tables and figures as files beside it.
 
 folder/
   index.html     everything, self-contained
   tables/        Markdown, CSV, LaTeX
   figures/       PNG, SVG, PDF
+
+Nothing on the page is fetched from anywhere, which a content policy in its head enforces. Figures are inline SVG that
+use the page's own colours for text, paper and grid, so that they follow it into dark mode. The page is written by the
+Jinja templates in ``templates/``, in which all text is escaped.
 """
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from bamdp.lab import page, tables
-from bamdp.lab.completeness import comparable, unfinished
-from bamdp.lab.figures import FORMATS as FIGURE_FORMATS
-from bamdp.lab.figures import save
+from bamdp.lab import tables
+from bamdp.lab.figures import FIGURE_FORMATS, save_figure, style
 from bamdp.lab.pictures import Picture, Pictures
-from bamdp.lab.results import EVALUATE, TUNE, Provenance, Results
-from bamdp.lab.tables import Table
-from bamdp.lab.tables.notes import remarks, warning
+from bamdp.lab.results import EVALUATE, TUNE, Provenance, Results, comparable_results, samples_by_algorithm
+from bamdp.lab.tables import ResultTable
+from bamdp.lab.tables.table import html_templates
 
 TABLE_FORMATS = ("md", "csv", "tex")
-READING = (
+COLUMN_WIDTH = 500.0  # points; wider figures take the page's whole width
+PAGE_COLOURS = {
+    style.TEXT_COLOUR: "--ink",
+    style.GREY_COLOUR: "--grey",
+    style.GRID_COLOUR: "--grid",
+    style.PAPER_COLOUR: "--paper",
+    style.WARNING_COLOUR: "--warn",
+    style.COLOURS[0]: "--blue",
+}
+HOW_TO_READ = (
     "Means come with the standard error of the mean. Intervals are bootstrap 95% (bias-corrected and accelerated, "
     "fixed seed). IQM is the interquartile mean: the mean of the middle half of the runs.",
-    "Replicates of one number met the same luck of the environment in all algorithms, so algorithms are compared by "
-    "the differences of their totals: a sign-flip test of the mean difference, Holm's correction over all pairs of an "
-    "environment, 5%.",
-    "The optimum is what one who knows the model gets over the same number of steps; the normalised score is 0 for "
-    "uniformly random play and 1 for the optimum.",
+    "Replicates of one number have common random numbers of the environment in all algorithms, so algorithms are "
+    "compared by the differences of their totals: a sign-flip test of the mean difference, Holm's correction over all "
+    "pairs of an environment, 5%.",
+    "The optimum is the expected total of an optimal policy of the known model over the same number of steps; the "
+    "normalised score is 0 for uniformly random play and 1 for the optimum.",
 )
 
 
-def write(
+def write_report(
     results: Results,
     folder: str | Path,
     *,
     provenance: Provenance | None = None,
     formats: Sequence[str] = (*TABLE_FORMATS, *FIGURE_FORMATS),
 ) -> list[Path]:
-    """Write the report of a study; returns the paths, the page first.
+    """Write the report of a study; return the paths, the page first.
 
     Parameters
     ----------
     results
-        What the study came to; it may be incomplete.
+        The results of the study; they may be incomplete.
     folder
         Where to; it is made if needed. Files of an earlier report there are overwritten, or removed if this one
         has no such table or figure.
@@ -58,11 +72,39 @@ def write(
         raise ValueError(
             f"formats are {', '.join((*TABLE_FORMATS, *FIGURE_FORMATS))}; got {', '.join(sorted(unknown))}"
         )
-    return _Writer(results, Path(folder), provenance or Provenance(), formats).write()
+    return _ReportWriter(results, Path(folder), provenance or Provenance(), formats).write()
 
 
-class _Writer:
-    """Builds the page section by section, and writes files as it goes."""
+@dataclass(frozen=True)
+class Block:
+    """A piece of the page; the template of its kind (``templates/blocks.html``) writes it."""
+
+    kind: str
+    content: object
+    files: tuple[Path, ...] = ()  # to link to, relative to the page
+
+
+@dataclass(frozen=True)
+class InlineFigure:
+    """A figure that is drawn into the page."""
+
+    stem: str
+    caption: str
+    svg: str
+    wide: bool
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page with a heading."""
+
+    id: str
+    heading: str
+    blocks: tuple[Block, ...]
+
+
+class _ReportWriter:
+    """Builds the page section by section, and writes the files of tables and figures as it goes."""
 
     def __init__(
         self, results: Results, folder: Path, provenance: Provenance, formats: Sequence[str]
@@ -70,111 +112,138 @@ class _Writer:
         self.results, self.folder, self.provenance = results, folder, provenance
         self.table_formats = [ending for ending in formats if ending in TABLE_FORMATS]
         self.figure_formats = [ending for ending in formats if ending in FIGURE_FORMATS]
-        self.shown = comparable(results)  # what stands in one column
-        self.pictures = Pictures(self.shown)
+        self.comparable = comparable_results(results)  # what may stand in one column
+        self.pictures = Pictures(self.comparable)
         self.written: list[Path] = []
 
     def write(self) -> list[Path]:
-        sections = [section for section in self.sections() if section[2]]
+        sections = [section for section in self.sections() if section.blocks]
         path = self.folder / "index.html"
         path.parent.mkdir(parents=True, exist_ok=True)
-        self.clear(path)
-        path.write_text(page.page(self.results.title, self.lead(), sections), encoding="utf-8")
+        self.remove_stale(path)
+        page = html_templates().get_template("report.html")
+        path.write_text(
+            page.render(results=self.results, sections=sections, summary=self.summary()), encoding="utf-8"
+        )
         return [path, *self.written]
 
-    def clear(self, earlier: Path) -> None:
-        """Remove what the earlier page links to and this one does not have: it would tell of what was."""
+    def remove_stale(self, earlier: Path) -> None:
+        """Remove files that the earlier page links to and this one does not have: they show earlier results."""
         if earlier.exists():
-            linked = {self.folder / name for name in page.linked_files(earlier.read_text(encoding="utf-8"))}
+            linked = {self.folder / name for name in linked_files(earlier.read_text(encoding="utf-8"))}
             for path in linked - set(self.written):
                 path.unlink(missing_ok=True)
 
-    def sections(self) -> Iterator[tuple[str, str, str]]:
-        """(id, heading, HTML)."""
-        results = self.results
-        evaluated, tuned = results.select(EVALUATE), results.select(TUNE)
-        yield "results", "Results", self.overview() if evaluated else ""
+    def summary(self) -> str:
+        runs = sum(sample.runs for sample in self.results.samples)
+        n_algorithms, n_environments = len(self.results.algorithms), len(self.results.environments)
+        return f"{n_algorithms} algorithms, {n_environments} environments, {runs} runs."
+
+    def sections(self) -> Iterator[Section]:
+        results, provenance = self.results, self.provenance
+        evaluated = bool(results.select(EVALUATE))
+        yield Section("results", "Results", tuple(self.overview()) if evaluated else ())
         for number, environment in enumerate(results.environments):
-            yield f"environment-{number}", environment, self.environment(environment)
-        yield "tuning", "Tuning", self.tuning() if tuned else ""
-        trouble = tables.troubles(results)
-        yield "troubles", "Failed and excluded", self.tables([trouble]) if trouble.rows else page.paragraphs(
-            ["No run failed, and no configuration was excluded."]
-        )  # fmt: skip
+            yield Section(f"environment-{number}", environment, tuple(self.environment(environment)))
+        yield Section("tuning", "Tuning", tuple(self.tuning()) if results.select(TUNE) else ())
+        troubles = tables.troubles(results)
+        none_failed = Block("paragraphs", ["No run failed, and no configuration was excluded."])
+        trouble_block = self.table(troubles) if troubles.rows else none_failed
+        yield Section("troubles", "Failed and excluded", (trouble_block,))
         setup = [tables.environments(results)] + ([tables.parameters(results)] if evaluated else [])
-        yield "setup", "What was run", self.tables(setup) + page.facts(self.provenance.facts.items())
-        yield "reproduce", "How to get it again", self.reproduce()
-        yield "reading", "How to read it", page.paragraphs(READING)
+        facts = Block("facts", provenance.facts)
+        yield Section("setup", "What was run", (*map(self.table, setup), facts))
+        yield Section("reproduce", "How to get it again", tuple(self.reproduce()))
+        yield Section("reading", "How to read it", (Block("paragraphs", HOW_TO_READ),))
 
-    def lead(self) -> str:
-        results = self.results
-        warned = page.paragraphs([warning(results)], "warning") if results.quick else ""
-        runs = sum(sample.runs for sample in results.samples)
-        said = f"{len(results.algorithms)} algorithms, {len(results.environments)} environments, {runs} runs."
-        return warned + page.paragraphs([said, *remarks(results)])
-
-    def overview(self) -> str:
-        results = self.shown
+    def overview(self) -> Iterator[Block]:
+        results = self.comparable
         overall = tables.overall(results)
-        shown = [
-            tables.matrix(results),
-            *unfinished(self.results),
-            *([overall] if overall else []),
-            tables.times(results),
-        ]
-        self.files(tables.all_pairs(results))
-        return self.tables(shown) + self.draw(self.pictures.overview())
+        yield self.table(tables.matrix(results))
+        yield from map(self.table, tables.unfinished(self.results))
+        if overall:
+            yield self.table(overall)
+        yield self.table(tables.times(results))
+        self.table_files(tables.all_pairs(results))  # a file only
+        yield from self.gallery(self.pictures.overview())
 
-    def environment(self, environment: str) -> str:
-        results = self.shown
-        shown = [*tables.summaries(results, environment), *tables.against_best(results, environment)]
-        return self.tables(shown) + self.draw(self.pictures.environment(environment))
+    def environment(self, environment: str) -> Iterator[Block]:
+        yield from map(self.table, tables.summaries(self.comparable, environment))
+        yield from map(self.table, tables.against_best(self.comparable, environment))
+        yield from self.gallery(self.pictures.environment(environment))
 
-    def tuning(self) -> str:
+    def tuning(self) -> Iterator[Block]:
         results = self.results
-        parts = [self.tables([tables.choices(results)])]
+        yield self.table(tables.choices(results))
         for environment in results.environments:
-            tuned = results.select(TUNE, environment)
-            shown = [
-                tables.configurations(results, environment, a)
-                for a in dict.fromkeys(s.algorithm for s in tuned)
-            ]
-            if shown:
-                inner = self.draw(self.pictures.tuning(environment)) + self.tables(shown)
-                parts.append(page.folded(f"{environment}: every configuration", inner))
-        return "\n".join(parts)
+            algorithms = samples_by_algorithm(results.select(TUNE, environment))
+            if algorithms:
+                tried = [tables.tried_configurations(results, environment, name) for name in algorithms]
+                inner = [*self.gallery(self.pictures.tuning(environment)), *map(self.table, tried)]
+                yield Block("folded", {"summary": f"{environment}: every configuration", "blocks": inner})
 
-    def reproduce(self) -> str:
-        commands = page.code("\n".join(self.provenance.commands)) if self.provenance.commands else ""
-        study = (
-            page.folded("The study's file", page.code(self.provenance.study)) if self.provenance.study else ""
-        )
-        return commands + study
+    def reproduce(self) -> Iterator[Block]:
+        if self.provenance.commands:
+            yield Block("code", "\n".join(self.provenance.commands))
+        if self.provenance.study:
+            source = [Block("code", self.provenance.study)]
+            yield Block("folded", {"summary": "The study's file", "blocks": source})
 
-    def tables(self, shown: Iterable[Table]) -> str:
-        return "\n".join(page.table_block(table, self.files(table), self.folder) for table in shown)
+    def table(self, table: ResultTable) -> Block:
+        return Block("table", table, self.relative(self.table_files(table)))
 
-    def files(self, table: Table) -> list[Path]:
-        """Write a table in every form; returns where."""
+    def table_files(self, table: ResultTable) -> list[Path]:
+        """Write a table in every format; return the paths."""
         paths = [self.folder / "tables" / f"{table.name}.{ending}" for ending in self.table_formats]
         for path, ending in zip(paths, self.table_formats):
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(tables.FORMATS[ending](table), encoding="utf-8")
+            path.write_text(tables.TABLE_WRITERS[ending](table), encoding="utf-8")
         self.written += paths
         return paths
 
-    def draw(self, pictures: Iterable[Picture]) -> str:
-        return page.gallery(self.picture(picture) for picture in pictures)
+    def gallery(self, pictures: Iterable[Picture]) -> Iterator[Block]:
+        """Yield pictures side by side where there is room; nothing if there are none."""
+        blocks = [self.picture(picture) for picture in pictures]
+        if blocks:
+            yield Block("gallery", blocks)
 
-    def picture(self, picture: Picture) -> str:
-        """Draw a figure, write its files, and put it into the page."""
+    def picture(self, picture: Picture) -> Block:
+        """Draw a figure, write its files, and make it a part of the page."""
         stem = self.folder / "figures" / picture.stem
-        figure = picture.draw()
-        paths = save(figure, stem, dict.fromkeys([*self.figure_formats, "svg"]))
+        paths = save_figure(picture.draw(), stem, dict.fromkeys([*self.figure_formats, "svg"]))
         drawing = next(path for path in paths if path.suffix == ".svg")
-        text = drawing.read_text(encoding="utf-8")
+        svg = drawing.read_text(encoding="utf-8")
         if "svg" not in self.figure_formats:
             drawing.unlink()
             paths.remove(drawing)
         self.written += paths
-        return page.picture_block(text, picture.stem, picture.caption, paths, self.folder)
+        width = float(re.search(r'viewBox="0 0 ([\d.]+)', svg)[1])  # type: ignore[index]
+        inline = inline_svg(svg, picture.stem, picture.caption)
+        figure = InlineFigure(picture.stem, picture.caption, inline, width > COLUMN_WIDTH)
+        return Block("picture", figure, self.relative(paths))
+
+    def relative(self, paths: Iterable[Path]) -> tuple[Path, ...]:
+        return tuple(path.relative_to(self.folder) for path in paths)
+
+
+def linked_files(page: str) -> list[str]:
+    """Return the paths of the files of tables and figures that a report's page links to, relative to its folder."""
+    return [
+        link
+        for line in re.findall(r'<p class="files">Files: (.*?)</p>', page)
+        for link in re.findall(r'<a href="((?:tables|figures)/[\w.-]+)">', line)
+    ]
+
+
+def inline_svg(svg: str, prefix: str, description: str) -> str:
+    """Return Matplotlib's SVG as a part of a page: ids with a prefix, the page's colours, a description in words."""
+    drawing = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+    drawing = re.sub(r'\bid="', f'id="{prefix}-', drawing)
+    drawing = re.sub(r'((?:xlink:)?href="|url\()#', rf"\g<1>#{prefix}-", drawing)
+    for colour, variable in PAGE_COLOURS.items():
+        drawing = re.sub(colour, f"var({variable})", drawing, flags=re.IGNORECASE)
+    words = html.escape(description).replace("\\", r"\\")
+    opening = (
+        rf'<svg xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="\1" role="img" aria-label="{words}">'
+    )
+    return re.sub(r'<svg[^>]*?viewBox="([^"]*)"[^>]*>', opening, drawing, count=1).strip()

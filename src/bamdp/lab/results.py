@@ -1,14 +1,20 @@
-"""What a study came to, as tables, figures and reports read it.
+"""The results of a study, as tables, figures and reports read them.
 
 A :class:`Sample` is the finished runs of one configuration of one algorithm in one environment in one phase; a
-:class:`Results` is all of them, with what the environments offer to one who knows them. Nothing here computes a
-statistic or touches a file: the store makes it, the rest of the laboratory reads it.
+:class:`Results` is all samples of a study, with the reference values of its environments. Nothing here computes a
+statistic or touches a file: :mod:`bamdp.lab.collect` makes results from the store, the rest of the laboratory reads
+them.
+
+Only evaluations with as many runs as the environment asks for are compared with each other. An environment in which
+no evaluation is complete yet has its rows so far, all marked, so that a running study can be looked at
+(:func:`comparable_results`); what is published has complete evaluations only (:func:`complete_results`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,6 +23,9 @@ from numpy.typing import NDArray
 from bamdp.ceilings import Ceilings
 
 TUNE, EVALUATE = PHASES = ("tune", "evaluate")
+QUICK_WARNING = "Quick run: few runs and short horizons, to see that it works. These numbers are not results."
+OPTIMUM_LABEL = "optimum, model known"
+MAX_REMARKS = 5  # incomplete cells that are named one by one
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,15 +37,15 @@ class Sample:
     phase: str  # "tune" or "evaluate"
     configuration: Mapping[str, Any]  # flat: the planner's parameters, "prior", "prior.beta", "discount", ...
     horizon: int  # steps of a run, T
-    replicates: NDArray[np.int64]  # [R] their numbers: equal numbers met equal luck
+    replicates: NDArray[np.int64]  # [R] their numbers: equal numbers have common random numbers
     totals: NDArray[np.float64]  # [R] total rewards
-    ms_per_step: NDArray[np.float64]  # [R] processor time, compiling not in it
+    ms_per_step: NDArray[np.float64]  # [R] processor time, compiling excluded
     cpu_seconds: NDArray[np.float64]  # [R]
     traces: Callable[[], NDArray[np.float64]]  # [R, T] rewards, read when asked for
     failures: tuple[str, ...] = ()  # "run 3: ..." for each run that raised or went over the limit
     chosen: bool = False  # by tuning, or because there was nothing to choose
     excluded: str = ""  # why it could not be chosen, such as being over the time limit
-    asked: int = 0  # runs that a complete row has in this environment; 0: not known
+    asked: int = 0  # runs that a complete evaluation has in this environment; 0: not known
 
     def __post_init__(self) -> None:
         if self.phase not in PHASES:
@@ -49,12 +58,12 @@ class Sample:
 
     @property
     def runs(self) -> int:
-        """How many finished, R."""
+        """The number of finished runs, R."""
         return len(self.totals)
 
     @property
     def complete(self) -> bool:
-        """Whether as many have finished as the environment's other algorithms are asked for."""
+        """Whether as many runs have finished as the environment asks for."""
         return self.runs >= max(self.asked, 1)
 
 
@@ -67,15 +76,13 @@ class Results:
     ceilings: Mapping[str, Ceilings] = field(default_factory=dict)  # by environment, over its `horizon`
     quick: bool = False  # few runs, short horizons: to be marked as such wherever it is shown
     notes: tuple[str, ...] = ()
-    horizons: Mapping[str, int] = field(
-        default_factory=dict
-    )  # by environment; what is not given is in `horizon`
+    horizons: Mapping[str, int] = field(default_factory=dict)  # by environment; others are in `horizon`
     cells: tuple[
         tuple[str, str], ...
-    ] = ()  # (environment, algorithm) that the study evaluates, also those without runs
+    ] = ()  # (environment, algorithm) to be evaluated, also those without runs
     waiting: Mapping[tuple[str, str], str] = field(
         default_factory=dict
-    )  # cells of which runs are missing, in a line each
+    )  # cells with missing runs: a line each
 
     @property
     def environments(self) -> tuple[str, ...]:
@@ -87,25 +94,38 @@ class Results:
         """Labels, in order of appearance."""
         return tuple(dict.fromkeys(sample.algorithm for sample in self.samples))
 
+    @property
+    def warning(self) -> str:
+        """The text that must stand above everything that shows these results; empty if there is none."""
+        return QUICK_WARNING if self.quick else ""
+
+    @property
+    def remarks(self) -> list[str]:
+        """The study's notes, and what is missing: cell by cell, or in one line if many are incomplete."""
+        waiting = list(self.waiting.values())
+        if len(waiting) > MAX_REMARKS:
+            waiting = [f"{len(waiting)} cells are not complete, see the table."]
+        return [*self.notes, *waiting]
+
     def select(
         self, phase: str | None = None, environment: str | None = None, algorithm: str | None = None
     ) -> tuple[Sample, ...]:
-        """The samples that agree with what is given."""
-        wanted = {"phase": phase, "environment": environment, "algorithm": algorithm}
-        given = {name: value for name, value in wanted.items() if value is not None}
+        """Return the samples of this phase, environment and algorithm; None stands for all."""
+        conditions = {"phase": phase, "environment": environment, "algorithm": algorithm}
+        required = {name: value for name, value in conditions.items() if value is not None}
         return tuple(
-            s for s in self.samples if all(getattr(s, name) == value for name, value in given.items())
+            s for s in self.samples if all(getattr(s, name) == value for name, value in required.items())
         )
 
     def horizon(self, environment: str) -> int:
-        """The environment's steps: as given, or the longest of its evaluation, or of its tuning if there is none."""
+        """Return the environment's steps: as given, or the longest of its evaluation (or tuning, without one)."""
         if environment in self.horizons:
             return self.horizons[environment]
         samples = self.select(EVALUATE, environment) or self.select(environment=environment)
         return max(sample.horizon for sample in samples)
 
     def ceilings_of(self, sample: Sample) -> Ceilings | None:
-        """What was to be had over the sample's own horizon, where that is known."""
+        """Return the reference values over the sample's own horizon, where they are known."""
         known = self.ceilings.get(sample.environment)
         return known if sample.horizon == self.horizon(sample.environment) else None
 
@@ -115,29 +135,72 @@ class Provenance:
     """Where results come from, for a report."""
 
     facts: Mapping[str, str] = field(default_factory=dict)  # "bamdp": "0.2.0", "machine": ..., "seed": ...
-    commands: tuple[str, ...] = ()  # what to type to get them again
+    commands: tuple[str, ...] = ()  # that reproduce them
     study: str = ""  # the text of the study's file
 
 
-def names(samples: Iterable[Sample]) -> tuple[str, ...]:
-    """A label for each sample, as short as tells them apart.
+def merge_results(parts: Sequence[Results]) -> Results:
+    """Return several studies of the same environments as one."""
+    if not parts:
+        raise ValueError("there is nothing to merge")
+    lengths: dict[str, int] = {}
+    for part in parts:
+        for label, steps in part.horizons.items():
+            if lengths.setdefault(label, steps) != steps:
+                raise ValueError(f"studies with different steps in {label} cannot stand in one table")
+    return Results(
+        parts[0].title,
+        tuple(chain.from_iterable(part.samples for part in parts)),
+        {label: known for part in parts for label, known in part.ceilings.items()},
+        any(part.quick for part in parts),
+        tuple(dict.fromkeys(chain.from_iterable(part.notes for part in parts))),
+        lengths,
+        tuple(chain.from_iterable(part.cells for part in parts)),
+        {cell: line for part in parts for cell, line in part.waiting.items()},
+    )
 
-    The algorithm's own label, with those parameters behind it in which its configurations differ and, where
+
+def complete_results(results: Results) -> Results:
+    """Return the results without evaluations that have fewer runs than they should."""
+    kept = tuple(s for s in results.samples if s.phase != EVALUATE or s.complete)
+    return replace(results, samples=kept)
+
+
+def comparable_results(results: Results) -> Results:
+    """Return the complete evaluations of each environment, or all of its evaluations so far if none is complete."""
+    settled = {s.environment for s in results.select(EVALUATE) if s.complete}
+    kept = (s for s in results.samples if s.phase != EVALUATE or s.complete or s.environment not in settled)
+    return replace(results, samples=tuple(kept))
+
+
+def sample_labels(samples: Iterable[Sample]) -> tuple[str, ...]:
+    """Return a label for each sample, as short as tells them apart.
+
+    It is the algorithm's own label, with those parameters behind it in which its configurations differ and, where
     horizons differ, with the steps.
     """
-    held = tuple(samples)
-    return tuple(_name(sample, [s for s in held if s.algorithm == sample.algorithm]) for sample in held)
+    listed = tuple(samples)
+    siblings = samples_by_algorithm(listed)
+    return tuple(_label(sample, siblings[sample.algorithm]) for sample in listed)
 
 
-def differing(samples: Iterable[Sample]) -> tuple[str, ...]:
-    """The parameters that are not the same in all of them, in order of appearance."""
-    held = tuple(samples)
-    keys = dict.fromkeys(key for sample in held for key in sample.configuration)
-    return tuple(k for k in keys if len({repr(s.configuration.get(k)) for s in held}) > 1)
+def samples_by_algorithm(samples: Iterable[Sample]) -> dict[str, list[Sample]]:
+    """Return the samples of each algorithm, in order of appearance."""
+    grouped: dict[str, list[Sample]] = {}
+    for sample in samples:
+        grouped.setdefault(sample.algorithm, []).append(sample)
+    return grouped
 
 
-def _name(sample: Sample, siblings: list[Sample]) -> str:
-    parts = [f"{key}={sample.configuration.get(key, '–')}" for key in differing(siblings)]
+def differing_parameters(samples: Iterable[Sample]) -> tuple[str, ...]:
+    """Return the parameters that do not have the same value in all samples, in order of appearance."""
+    listed = tuple(samples)
+    keys = dict.fromkeys(key for sample in listed for key in sample.configuration)
+    return tuple(k for k in keys if len({repr(s.configuration.get(k)) for s in listed}) > 1)
+
+
+def _label(sample: Sample, siblings: list[Sample]) -> str:
+    parts = [f"{key}={sample.configuration.get(key, '–')}" for key in differing_parameters(siblings)]
     if len({s.horizon for s in siblings}) > 1:
         parts.append(f"{sample.horizon} steps")
     return f"{sample.algorithm} ({', '.join(parts)})" if parts else sample.algorithm

@@ -1,27 +1,42 @@
-"""Does what a study needs and the store does not have yet.
+"""Execute the runs that a study needs and the store does not have yet.
 
-The driver takes runs from the :class:`~bamdp.lab.agenda.Agenda`, each claimed, hands them to a pool of processes
-(or to a cluster) and commits each as it comes back. Cells advance independently, and whatever is killed, the same
-command goes on from what was committed:
+The driver takes claimed runs from the :class:`RunQueue`, hands them to a pool of processes (or to a cluster) and
+commits each as it comes back. Cells advance independently, and whatever is killed, the same command continues from
+what was committed:
 
-- If a worker dies, the runs at hand are done again, one at a time; one whose process has died three times, being
-  alone, is recorded as failed.
+- If a worker dies, the runs in work are done again, one at a time; one whose process has died three times while it was
+  alone is recorded as failed.
 - If the driver dies, its claims die with it.
-- A run that another driver is at work on is waited for.
+- A run that another driver works on is waited for.
 """
 
 from __future__ import annotations
 
+import time
+from collections import Counter, deque
 from collections.abc import Callable
-from contextlib import closing, nullcontext
+from contextlib import closing, nullcontext, suppress
 
-from bamdp.lab.agenda import Agenda
-from bamdp.lab.collect import wanted
-from bamdp.lab.protocol import Course
+import bamdp
+from bamdp.lab.choosing import CellSchedule
+from bamdp.lab.collect import planned_runs
 from bamdp.lab.store import Store
 from bamdp.lab.study import Study
-from bamdp.lab.units import DONE, work
-from bamdp.processes import Pool, new_pool, stream
+from bamdp.lab.units import (
+    FAILED,
+    FINISHED,
+    OVER_LIMIT,
+    RunOutcome,
+    Unit,
+    execute_unit,
+    machine_facts,
+)
+from bamdp.processes import Pool, WorkerDied, new_pool, stream
+from bamdp.runs import warm_up
+from bamdp.settings import Setting
+
+MAX_DEATHS = 3  # of a run's process, the run being alone, after which it is recorded as failed
+POLL_SECONDS = 0.3  # between two looks at what other drivers have done
 
 Count = Callable[[int], object]
 
@@ -36,33 +51,186 @@ def run_study(
     more: Count = lambda n: None,
     retry_failed: bool = False,
 ) -> None:
-    """Run what is missing, on ``jobs`` processes or on the pool given.
+    """Execute what is missing, on ``jobs`` processes or on the given pool.
 
     Parameters
     ----------
     steps, more
         Are called with the number of steps just done, and with the number of steps that have become known to be needed.
-        (A pool has its own way to tell of steps.)
+        (A given pool reports its steps itself.)
     retry_failed
-        Do runs again that have failed or were stopped, and decide again where they had a part in a decision.
+        Repeat runs that have failed or were stopped, and decide again where a decision was based on them.
     """
     if retry_failed:
         forget_failed(study, store)
     with store.claims.driving(), nullcontext(pool) if pool is not None else new_pool(jobs, steps) as workers:
-        agenda = Agenda(study, store, more, steps)
-        while agenda.wait():
+        queue = RunQueue(study, store, more, steps)
+        while queue.wait():
             if jobs > 1:
-                agenda.warm_up()
-            with closing(stream(workers, work, agenda.take)) as results:
+                queue.warm_up()
+            with closing(stream(workers, execute_unit, queue.take)) as results:
                 for unit, outcome in results:
-                    agenda.finish(unit, outcome)
+                    queue.finish(unit, outcome)
 
 
 def forget_failed(study: Study, store: Store) -> None:
-    """Take all runs of a study that are not done out of the store, and the decisions of their cells."""
+    """Delete all runs of a study that are not finished from the store, and the decisions of their cells."""
     for cell in study.cells:
-        records = store.records(unit.id for part in wanted(study, cell) for unit in part.units)
-        bad = [record.id for record in records.values() if record.status != DONE]
+        records = store.records(unit.id for planned in planned_runs(study, cell) for unit in planned.units)
+        bad = [record.id for record in records.values() if record.status != FINISHED]
         if bad:
             store.forget(bad)
-            store.undecide(Course(study, cell, store).key)
+            store.undecide(CellSchedule(study, cell, store).key)
+
+
+class RunQueue:
+    """The runs to claim and execute, in the order of the study; each cell advances when its last batch is stored.
+
+    If a worker dies, all runs in work are lost, and nobody knows which of them was the cause. So those that had begun
+    are done again one at a time, and a death counts against a run only if it was alone.
+
+    Parameters
+    ----------
+    study, store
+        The study, and the store of its runs. The store's claims must be driving.
+    more, steps
+        Are called with the number of steps that have become known to be needed, and of those that other drivers have
+        done.
+    """
+
+    def __init__(self, study: Study, store: Store, more: Count, steps: Count) -> None:
+        self.store, self.more, self.steps = store, more, steps
+        self.schedules = [CellSchedule(study, cell, store) for cell in study.cells]
+        self.batches: dict[int, set[str]] = {}  # schedule: the runs of its present batch
+        self.n_missing: Counter[int] = Counter()  # schedule: how many of them are not stored yet
+        self.waiting: dict[str, set[int]] = {}  # run: numbers of the schedules that wait for it
+        self.needed: dict[str, Unit] = {}  # the same runs, each under the widest limit of those who wait
+        self.queue: deque[str] = deque()
+        self.elsewhere: dict[str, None] = {}  # claimed by other drivers, in order
+        self.in_work: dict[str, bool] = {}  # run: whether another has been in work at the same time
+        self.suspects: deque[str] = deque()  # had begun, as others had, when a worker died
+        self.on_trial = False  # a suspect is in work, alone
+        self.looked_at = 0.0  # when other drivers' work was looked at
+        self.deaths: Counter[str] = Counter()
+        self.compiled: set[object] = set()
+        for number in range(len(self.schedules)):
+            self._advance(number)
+
+    def wait(self) -> bool:
+        """Return whether there is a run to take; wait as long as only other drivers can go on."""
+        while not self.queue and not self.suspects and self.elsewhere:
+            time.sleep(POLL_SECONDS)
+            self._look_elsewhere()
+        return bool(self.queue or self.suspects)
+
+    def take(self) -> Unit | None:
+        """Claim and return the next run; None if there is none now."""
+        self._look_elsewhere()
+        if self.in_work and (self.suspects or self.on_trial):
+            return None
+        queue = self.suspects or self.queue
+        while queue:
+            run = queue.popleft()
+            if self.store.claims.take(run):
+                self.on_trial = queue is self.suspects
+                self.in_work[run] = False
+                if len(self.in_work) > 1:
+                    self.in_work = dict.fromkeys(self.in_work, True)
+                return self.needed[run]
+            self.elsewhere[run] = None
+        return None
+
+    def finish(self, unit: Unit, outcome: RunOutcome | Exception) -> None:
+        """Store the outcome of a run, or put the run back into the queue."""
+        accompanied = self.in_work.pop(unit.id)
+        self.on_trial = False
+        if isinstance(outcome, WorkerDied):
+            if not outcome.begun:
+                self.queue.appendleft(unit.id)
+                return
+            self.deaths[unit.id] += not accompanied
+            if self.deaths[unit.id] < MAX_DEATHS:
+                self.suspects.append(unit.id)
+                return
+            error = f"the process that ran it died {MAX_DEATHS} times (killed, or out of memory)"
+            outcome = RunOutcome(
+                FAILED, error=error, limit=unit.limit, machine=machine_facts(), version=bamdp.__version__
+            )
+        if isinstance(outcome, Exception):
+            raise outcome
+        if outcome.status == OVER_LIMIT and unit.limit < self.needed[unit.id].limit:
+            self.queue.appendleft(unit.id)  # meanwhile it is needed under a wider limit
+            self.more(unit.setting.steps)
+            return
+        self.store.commit(unit, outcome)
+        self._mark_stored(unit.id)
+
+    def warm_up(self) -> None:
+        """Compile what is about to be needed in this process, so that workers find it on disk."""
+        for setting in (self.needed[run].setting for run in self.queue):
+            kind = _compilation_key(setting)
+            if kind not in self.compiled:
+                self.compiled.add(kind)
+                with suppress(Exception):  # the run will meet the same error and record it
+                    warm_up(setting)
+
+    def _advance(self, number: int) -> None:
+        """Let a schedule go on to the next batch of which some runs are missing."""
+        self.batches.pop(number, None)
+        while (batch := self.schedules[number].advance()) is not None:
+            for run in self.store.forget_stopped(batch):
+                self._wait_again(run)
+            stored = self.store.records(unit.id for unit in batch)
+            missing = {unit.id: unit for unit in batch if unit.id not in stored}
+            if missing:
+                self.batches[number] = {unit.id for unit in batch}
+                self._need(number, missing)
+                return
+
+    def _need(self, number: int, missing: dict[str, Unit]) -> None:
+        """Queue the missing runs of a schedule's batch, unless they are queued already."""
+        self.n_missing[number] = len(missing)
+        for run, unit in missing.items():
+            self.waiting.setdefault(run, set()).add(number)
+            if run not in self.needed:
+                self.queue.append(run)
+                self.more(unit.setting.steps)
+            if run not in self.needed or unit.limit > self.needed[run].limit:
+                self.needed[run] = unit
+
+    def _wait_again(self, run: str) -> None:
+        """Let schedules whose present batch has this run, which was deleted from the store, wait for the new one."""
+        for number, batch in self.batches.items():
+            if run in batch:
+                self.waiting.setdefault(run, set()).add(number)
+                self.n_missing[number] += 1
+
+    def _mark_stored(self, run: str) -> None:
+        del self.needed[run]
+        for number in self.waiting.pop(run):
+            self.n_missing[number] -= 1
+            if not self.n_missing[number]:
+                self._advance(number)
+
+    def _look_elsewhere(self) -> None:
+        """Count what other drivers have done; queue what they have given up, or stopped under a tighter limit."""
+        if not self.elsewhere or time.monotonic() - self.looked_at < POLL_SECONDS:
+            return
+        self.looked_at = time.monotonic()
+        self.store.forget_stopped(self.needed[run] for run in self.elsewhere)
+        stored, claimed = self.store.records(self.elsewhere), self.store.claims.claimed()
+        for run in [run for run in self.elsewhere if run in stored or run not in claimed]:
+            del self.elsewhere[run]
+            if run in stored:
+                self.steps(self.needed[run].setting.steps)
+                self._mark_stored(run)
+            else:
+                self.queue.append(run)
+
+
+def _compilation_key(setting: Setting) -> object:
+    """Return a key that is equal for settings which need the same code: names decide, numbers do not."""
+    words = [
+        str(value) for value in setting.planner.parameters().values() if not isinstance(value, (int, float))
+    ]
+    return type(setting.planner), *words, repr(setting.prior).partition("(")[0], type(setting.rewards)

@@ -1,14 +1,14 @@
-"""What a handful of runs says about an algorithm, and how surely.
+"""Statistics of one algorithm's runs in one environment, with their uncertainty.
 
 For totals x₁..x_R of R independent runs:
 
 - the mean with its standard error s/√R;
 - the interquartile mean, IQM = 2 ∫ F⁻¹(u) du over u in [1/4, 3/4]: the mean of the middle half, which neither one
-  lucky nor one stuck run moves, and which uses more of the data than the median;
+  extremely good nor one stuck run moves, and which uses more of the data than the median;
 - 95% intervals for both by the bootstrap (bias-corrected and accelerated, Efron 1987), with a fixed seed, so that a
   report made twice reads the same. Runs that all agree give an interval of width zero, a single run gives none;
-- shares of what was to be had: total / optimum, and the normalised score (total − random) / (optimum − random),
-  which is 0 for uniformly random play and 1 for one who knows the model.
+- scores against reference values: total / optimum, and the normalised score (total − random) / (optimum − random),
+  which is 0 for uniformly random actions and 1 for an optimal policy of the known model.
 
 Which algorithm is better is another question, see :mod:`bamdp.lab.comparisons`.
 """
@@ -26,15 +26,13 @@ from scipy import stats
 
 from bamdp.ceilings import Ceilings
 
-CONFIDENCE = 0.95
+CONFIDENCE_LEVEL = 0.95
 RESAMPLES = 9_999
 FEWER_RESAMPLES = 1_999  # for bands and pools, where more would take seconds
-AT_ONCE = 2_000_000  # resampled values held in memory
-SEED = (
-    20_200_211  # of every bootstrap and permutation, so that numbers do not depend on what was asked before
-)
+MAX_RESAMPLED = 2_000_000  # resampled values held in memory
+SEED = 20_200_211  # of every bootstrap and permutation, so that numbers do not depend on earlier calls
 
-Array = NDArray[np.float64]
+FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -46,14 +44,14 @@ class Estimate:
     high: float
 
     def rescaled(self, zero: float, one: float) -> Estimate:
-        """The same on a scale on which ``zero`` becomes 0 and ``one`` becomes 1; NaN if there is no such scale."""
+        """Return it on a scale on which ``zero`` becomes 0 and ``one`` becomes 1; NaN if there is no such scale."""
         width = one - zero if one > zero else np.nan
         return Estimate(*((x - zero) / width for x in (self.value, self.low, self.high)))
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A sample of totals in a few numbers."""
+    """Mean, standard error and IQM of a sample of totals."""
 
     runs: int
     mean: Estimate
@@ -62,7 +60,7 @@ class Summary:
 
 
 def summarise(values: ArrayLike) -> Summary:
-    """Mean, standard error and IQM of independent values [R], with intervals.
+    """Return mean, standard error and IQM of independent values [R], with intervals.
 
     Examples
     --------
@@ -79,7 +77,7 @@ def summarise(values: ArrayLike) -> Summary:
 
 
 def standard_error(values: ArrayLike) -> float:
-    """Of the mean of values [R]; NaN for fewer than two.
+    """Return the standard error of the mean of values [R]; NaN for fewer than two.
 
     Examples
     --------
@@ -93,7 +91,7 @@ def standard_error(values: ArrayLike) -> float:
 
 
 def iqm(values: ArrayLike, weights: ArrayLike | None = None, axis: int = -1) -> Any:
-    """The interquartile mean along ``axis``, exactly: values at the quartiles count in part.
+    """Return the interquartile mean along ``axis``, exactly: values at the quartiles count in part.
 
     ``weights`` [R] need not add up to one.
 
@@ -115,7 +113,7 @@ def iqm(values: ArrayLike, weights: ArrayLike | None = None, axis: int = -1) -> 
 
 
 def estimate(statistic: Callable[..., Any], *samples: ArrayLike, resamples: int = RESAMPLES) -> Estimate:
-    """A statistic of one or several independent samples, each resampled by itself, with its bootstrap interval.
+    """Return a statistic of one or several independent samples, each resampled by itself, with a bootstrap interval.
 
     ``statistic(*samples, axis=-1)`` must take arrays of many resamples at once.
     """
@@ -127,11 +125,11 @@ def estimate(statistic: Callable[..., Any], *samples: ArrayLike, resamples: int 
         return Estimate(value, np.nan, np.nan)
     if all((array == array[0]).all() for array in arrays):
         return Estimate(value, value, value)
-    return Estimate(value, *_interval(statistic, arrays, resamples))
+    return Estimate(value, *_bootstrap_interval(statistic, arrays, resamples))
 
 
 def pooled_iqm(scores: Sequence[ArrayLike]) -> Estimate:
-    """IQM of normalised scores over several environments, each with the same weight, and its interval.
+    """Return the IQM of normalised scores over several environments, each with the same weight, and its interval.
 
     Runs are resampled within their environments (Agarwal et al. 2021).
 
@@ -141,15 +139,15 @@ def pooled_iqm(scores: Sequence[ArrayLike]) -> Estimate:
     0.7
     """
 
-    def pooled(*parts: Array, axis: int) -> Any:
+    def pooled(*parts: FloatArray, axis: int) -> Any:
         weights = np.concatenate([np.full(part.shape[axis], 1.0 / part.shape[axis]) for part in parts])
         return iqm(np.concatenate(parts, axis=axis), weights, axis)
 
     return estimate(pooled, *scores, resamples=FEWER_RESAMPLES)
 
 
-def band(curves: ArrayLike) -> tuple[Array, Array]:
-    """Pointwise 95% interval [P], [P] of the mean of curves [R, P], by resampling whole runs (percentiles).
+def band(curves: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Return the pointwise 95% interval [P], [P] of the mean of curves [R, P], by resampling whole runs (percentiles).
 
     Examples
     --------
@@ -165,31 +163,33 @@ def band(curves: ArrayLike) -> tuple[Array, Array]:
     )
     centre = array.mean(axis=0)  # taken off first, so that a constant stays one
     means = (draws / len(array)) @ (array - centre)
-    tail = (1.0 - CONFIDENCE) / 2.0
+    tail = (1.0 - CONFIDENCE_LEVEL) / 2.0
     low, high = np.quantile(means, [tail, 1.0 - tail], axis=0)
     return centre + low, centre + high
 
 
 def share_of_optimum(figure: Estimate, ceilings: Ceilings | None) -> Estimate:
-    """As a share of the known-model optimum; NaN if that is unknown or not positive."""
+    """Return an estimate as a share of the known-model optimum; NaN if that is unknown or not positive."""
     return figure.rescaled(0.0, np.nan if ceilings is None else ceilings.optimum)
 
 
 def normalised(figure: Estimate, ceilings: Ceilings | None) -> Estimate:
-    """On the scale on which random play is 0 and the known-model optimum 1."""
+    """Return an estimate on the scale on which random play is 0 and the known-model optimum 1."""
     if ceilings is None:
         return figure.rescaled(np.nan, np.nan)
     return figure.rescaled(ceilings.random, ceilings.optimum)
 
 
-def normalised_totals(totals: ArrayLike, ceilings: Ceilings) -> Array:
-    """The same for each of many totals."""
+def normalised_totals(totals: ArrayLike, ceilings: Ceilings) -> FloatArray:
+    """Return the normalised score of each of many totals."""
     return (np.asarray(totals, float) - ceilings.random) / (ceilings.optimum - ceilings.random)
 
 
-def _interval(statistic: Callable[..., Any], arrays: list[Array], resamples: int) -> tuple[float, float]:
-    """BCa, or percentiles where its acceleration is not defined (the statistic does not feel a single run)."""
-    found = (np.nan, np.nan)
+def _bootstrap_interval(
+    statistic: Callable[..., Any], arrays: list[FloatArray], resamples: int
+) -> tuple[float, float]:
+    """Return the BCa interval, or percentiles where its acceleration is undefined (no single run changes the value)."""
+    ends = (np.nan, np.nan)
     for method in ("BCa", "percentile"):
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore", stats.DegenerateDataWarning)
@@ -199,12 +199,12 @@ def _interval(statistic: Callable[..., Any], arrays: list[Array], resamples: int
                 vectorized=True,
                 axis=-1,
                 n_resamples=resamples,
-                batch=max(1, AT_ONCE // sum(map(len, arrays))),
-                confidence_level=CONFIDENCE,
+                batch=max(1, MAX_RESAMPLED // sum(map(len, arrays))),
+                confidence_level=CONFIDENCE_LEVEL,
                 method=method,
                 rng=np.random.default_rng(SEED),
             )
-        found = float(result.confidence_interval.low), float(result.confidence_interval.high)
-        if np.isfinite(found).all():
+        ends = float(result.confidence_interval.low), float(result.confidence_interval.high)
+        if np.isfinite(ends).all():
             break
-    return found
+    return ends

@@ -18,53 +18,56 @@ It is written as a small TOML file (``docs/laboratory.md`` has the whole languag
     method = "grid"
     runs = 10
 
-This module holds what a study *is*; :mod:`bamdp.lab.reading` makes one of a file. A *cell* is one algorithm in one
+This module defines the data; :mod:`bamdp.lab.reading` makes a study from a file. A *cell* is one algorithm in one
 environment, with the configurations that it may have there.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 
 from bamdp import _checks
-from bamdp.lab.identity import environment
-from bamdp.lab.spaces import Configuration, planner_settings, prior_spec
+from bamdp.ceilings import optimal_total
+from bamdp.envs import Environment
+from bamdp.lab.search_space import Configuration, planner_parameters, prior_text
+from bamdp.lab.units import cached_world
 from bamdp.registry import make_planner, make_prior, make_rewards
 from bamdp.settings import Setting
 
-GRID = "grid"
-METHODS = (GRID, "halving")
-SLOWEST = 2.0  # even shares of the budget that a configuration's first run may take
+GRID_SEARCH = "grid"
+TUNING_METHODS = (GRID_SEARCH, "halving")
+MAX_BUDGET_SHARES = 2.0  # even shares of the budget that a configuration's first run may take
 
 
 @dataclass(frozen=True)
-class Place:
+class StudyEnvironment:
     """An environment of a study."""
 
     label: str
     env: str  # as make_world reads it
     steps: int  # of a run
-    limit: float  # seconds of processor time that a step may take on average
-    runs: int  # of the evaluation that a complete row has here; 0: only tune
+    limit: float  # processor seconds that a step may take on average
+    runs: int  # of a complete evaluation here; 0: only tune
     rewards: str | None = None  # as make_rewards reads it
     objective: str = "episode"
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """How a configuration is chosen; see :mod:`bamdp.lab.protocol`."""
+    """How a configuration is chosen; see :mod:`bamdp.lab.choosing`."""
 
-    method: str = GRID
+    method: str = GRID_SEARCH
     runs: int = 10  # replicates of a configuration, at most
     configurations: int | None = None  # of each algorithm; None: all of its space
     budget: float | None = None  # halving: processor seconds for each cell
     keep: float = 1 / 3  # halving: the share that survives a round
     screening: int | None = None  # halving: steps of a run before the last round; None: all
-    across: bool = False  # one choice for all environments together; see bamdp.lab.protocol
+    across: bool = False  # one choice for all environments together
 
     def __post_init__(self) -> None:
-        _checks.one_of(self.method, "tuning method", METHODS)
+        _checks.one_of(self.method, "tuning method", TUNING_METHODS)
         _checks.integer(self.runs, "tuning.runs")
         _checks.real(self.keep, "tuning.keep", low=0.05, high=0.9)
         for name in ("configurations", "screening"):
@@ -72,7 +75,7 @@ class Tuning:
                 _checks.integer(getattr(self, name), f"tuning.{name}")
         if self.budget is not None:
             _checks.real(self.budget, "tuning.budget", low=0.0, open_low=True)
-        if self.method == GRID and (self.budget is not None or self.screening is not None):
+        if self.method == GRID_SEARCH and (self.budget is not None or self.screening is not None):
             raise ValueError(
                 'tuning.budget and tuning.screening are for method = "halving"; a grid runs everything'
             )
@@ -81,51 +84,52 @@ class Tuning:
 
 
 @dataclass(frozen=True)
-class Cell:
+class StudyCell:
     """One algorithm in one environment."""
 
-    place: Place
+    environment: StudyEnvironment
     algorithm: str  # label
     planner: str  # name in the registry
     configurations: tuple[Configuration, ...]
     seed: int
-    runs: int  # of the evaluation; fewer than the place's where an algorithm is too slow for that
+    runs: int  # of the evaluation; fewer than the environment's where an algorithm is too slow for that
     tuning: Tuning | None = None  # None: every configuration is evaluated
 
     @property
     def label(self) -> str:
-        """For people."""
-        return f"{self.algorithm} in {self.place.label}"
+        """The algorithm and the environment in words."""
+        return f"{self.algorithm} in {self.environment.label}"
 
     def horizon(self, short: bool) -> int:
-        """Steps of a run: all, or as many as screening has in the rounds before the last."""
+        """Return the steps of a run: all, or as many as screening has in the rounds before the last."""
         screening = None if self.tuning is None else self.tuning.screening
-        return self.place.steps if not short or screening is None else min(screening, self.place.steps)
+        steps = self.environment.steps
+        return steps if not short or screening is None else min(screening, steps)
 
     @property
     def tuning_limit(self) -> float:
-        """Seconds a step in tuning: the place's limit, or twice an even share of the budget, 2B / (configurations · T).
+        """Seconds per step in tuning: the environment's limit, or twice an even share of the budget if that is less.
 
-        Without the latter a single slow configuration could use up what was meant for all of them.
+        That is 2B / (configurations · T). Without it a single slow configuration could use up the budget of all.
         """
         budget = None if self.tuning is None else self.tuning.budget
         if budget is None:
-            return self.place.limit
+            return self.environment.limit
         share = budget / (len(self.configurations) * self.horizon(short=True))
-        return min(self.place.limit, SLOWEST * share)
+        return min(self.environment.limit, MAX_BUDGET_SHARES * share)
 
     def setting(self, configuration: Configuration, steps: int | None = None) -> Setting:
-        """What a run of a configuration is made of."""
-        env = environment(self.place.env)
+        """Return the setting of a configuration's runs; the only place in the laboratory that makes one."""
+        env = cached_world(self.environment.env)
         return Setting(
-            env=self.place.env,
-            planner=make_planner(self.planner, planner_settings(configuration)),
-            prior=make_prior(prior_spec(configuration), env),
-            rewards=make_rewards(self.place.rewards, env),
+            env=self.environment.env,
+            planner=make_planner(self.planner, planner_parameters(configuration)),
+            prior=make_prior(prior_text(configuration), env),
+            rewards=make_rewards(self.environment.rewards, env),
             discount=float(configuration["discount"]),
-            steps=self.place.steps if steps is None else steps,
+            steps=self.environment.steps if steps is None else steps,
             seed=self.seed,
-            objective=self.place.objective,
+            objective=self.environment.objective,
         )
 
 
@@ -134,7 +138,7 @@ class Study:
     """A whole study."""
 
     title: str
-    cells: tuple[Cell, ...]
+    cells: tuple[StudyCell, ...]
     runs: int = 10  # of evaluation, unless an environment or a cell says otherwise; 0: only tune
     tuning: Tuning | None = None  # None: every configuration is evaluated
     seed: int = 0
@@ -152,23 +156,24 @@ class Study:
             raise ValueError("runs = 0 leaves nothing to do; say how many runs, or add a [tuning] table")
 
     @property
-    def places(self) -> tuple[Place, ...]:
+    def environments(self) -> tuple[StudyEnvironment, ...]:
         """The environments, in order."""
-        return tuple(dict.fromkeys(cell.place for cell in self.cells))
+        return tuple(dict.fromkeys(cell.environment for cell in self.cells))
 
-    def together(self, cell: Cell) -> tuple[Cell, ...]:
-        """The cells that choose one configuration together with this one: itself, or its algorithm everywhere."""
+    def choosing_together(self, cell: StudyCell) -> tuple[StudyCell, ...]:
+        """Return the cells that choose one configuration with this one: itself, or its algorithm everywhere."""
         if cell.tuning is None or not cell.tuning.across:
             return (cell,)
         return tuple(one for one in self.cells if one.algorithm == cell.algorithm)
 
     def only(self, environments: list[str] | None = None, algorithms: list[str] | None = None) -> Study:
-        """The part of the study with these labels."""
-        known = {"environment": environments, "algorithm": algorithms}
-        has = {"environment": [p.label for p in self.places], "algorithm": [c.algorithm for c in self.cells]}
-        for kind, wanted in known.items():
-            for label in wanted or ():
-                _checks.one_of(label, f"{kind} of the study", dict.fromkeys(has[kind]))
+        """Return the part of the study with these labels; None stands for all."""
+        for kind, labels, known in (
+            ("environment", environments, [env.label for env in self.environments]),
+            ("algorithm", algorithms, [cell.algorithm for cell in self.cells]),
+        ):
+            for label in labels or ():
+                _checks.one_of(label, f"{kind} of the study", dict.fromkeys(known))
         if environments is not None and self.tuning is not None and self.tuning.across:
             raise ValueError(
                 "this study chooses for all environments together, so none can be left out; drop --environments"
@@ -176,7 +181,21 @@ class Study:
         kept = [
             cell
             for cell in self.cells
-            if (environments is None or cell.place.label in environments)
+            if (environments is None or cell.environment.label in environments)
             and (algorithms is None or cell.algorithm in algorithms)
         ]
         return replace(self, cells=tuple(kept))
+
+
+@lru_cache(maxsize=64)
+def positive_optimum(env: str, steps: int) -> float:
+    """Return the optimal expected total of an environment, of which shares are taken; it must be positive."""
+    world = cached_world(env)
+    assert isinstance(world, Environment)  # reading refuses the study otherwise
+    optimum = optimal_total(world, steps)
+    if optimum <= 0.0:
+        raise ValueError(
+            f"{env}: its best total in {steps} steps is {optimum:g}, of which no share can be taken; choose without "
+            "across = true"
+        )
+    return optimum

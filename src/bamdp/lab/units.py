@@ -1,46 +1,71 @@
-"""A unit of work: one run of a study, and what comes of it.
+"""A unit of work is one run of a study: its identity, its random streams, how it is executed, and its outcome.
 
-The time limit. A configuration keeps a limit of L seconds a step if its mean processor time a step, of planning and
-learning, compiling not in it, is at most L. A run is stopped as soon as it cannot keep it any more, when it has used up
-L for each of its T steps; or earlier, if after 20 steps or more the mean is above 2 L. It is then recorded as over the
-limit. A single step is never interrupted.
+**Identity.** The identity of a run is a hash of the canonical JSON of everything that determines its result:
+environment (with the content of its file, if it has one), planner with its parameters and result version, prior, reward
+model, discount, steps, study seed, phase and replicate. The version of the package, the machine, the number of
+processes and the labels of a study are not part of it, so a result stays valid until a result version is raised, and
+studies share the runs that they have in common.
+
+**Random streams.** The environment's stream comes from (environment, seed) under the spawn key (phase, replicate)
+only: replicate r of every planner has common random numbers, and no stream of tuning is used in evaluation. The agent's
+stream comes from the whole identity.
+
+**Time limit.** A configuration keeps a limit of L seconds per step if its mean processor time per step, of planning and
+learning, compiling excluded, is at most L. A run is stopped as soon as it cannot keep the limit any more, when it has
+used L for each of its T steps; or earlier, if after 20 steps or more the mean is above 2 L. It is then recorded as over
+the limit. A single step is never interrupted.
+
+**Traces.** The rewards of a run are stored exactly and in few bytes. Most environments have a handful of distinct
+rewards, so a trace is the list of these, to the bit, and the index of each step's reward in it, all of it compressed:
+about a byte for every 10 to 50 steps. Where nearly all rewards differ, they are compressed as they are. The format is
+zlib of: one byte (bytes per index; 0: rewards as they are), the number of distinct rewards as uint32, these as float64,
+the indices; little-endian.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
+import json
 import os
 import platform
+import struct
+import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 import bamdp
-from bamdp.agent import Agent, Run, Step
-from bamdp.envs import Environment
-from bamdp.lab.identity import (
-    Facts,
-    agent_stream,
-    canonical,
-    digest,
-    environment_stream,
-    run_identity,
-    setting_facts,
-)
-from bamdp.lab.traces import encode
+from bamdp.agent import Agent, Step
+from bamdp.beliefs import FiniteModels, KnownRewards
+from bamdp.envs import Environment, World, make_world
+from bamdp.lab.results import PHASES
 from bamdp.processes import Progress
+from bamdp.registry import describe_planner
 from bamdp.runs import play, warm_up
 from bamdp.settings import Setting
 
-DONE, FAILED, OVER = STATUSES = ("done", "failed", "over")
-PATIENCE = 20  # steps before a run can be stopped for its mean time
-BY_FAR = 2.0  # times the limit
+IDENTITY_FORMAT = 1  # is raised when the meaning of these facts changes, or an environment's behaviour
+
+FINISHED, FAILED, OVER_LIMIT = RUN_STATUSES = ("done", "failed", "over")
+MIN_STEPS_TO_STOP = 20  # before a run can be stopped for its mean time
+STOP_FACTOR = 2.0  # times the limit
+
+TRACE_RAW = 0
+TRACE_HEAD = struct.Struct("<BI")
+INDEX_WIDTHS = (1, 2, 4)
+
+Facts = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Unit:
-    """One run."""
+    """One run of a study."""
 
     id: str
     setting: Setting
@@ -48,12 +73,12 @@ class Unit:
     setting_id: str  # their digest: the same for all replicates and phases
     phase: str
     replicate: int
-    limit: float  # seconds a step
+    limit: float  # seconds per step
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What came of a run: done, failed, or over the limit."""
+class RunOutcome:
+    """The outcome of a run: finished, failed, or stopped for being over the time limit."""
 
     status: str
     steps: int = 0  # that were taken
@@ -64,87 +89,190 @@ class Outcome:
     error: str = ""  # a line
     limit: float = 0.0  # under which it was run
     reproducible: bool = True
-    machine: str = ""  # where, as JSON
+    machine: str = ""  # as JSON
     version: str = ""  # of bamdp
 
 
+# Identity
+
+
+def canonical_json(facts: Facts) -> str:
+    """Return the one JSON text of these facts: keys sorted, no blanks, numbers that read back to the same bits."""
+    return json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def digest(facts: Facts) -> str:
+    """Return 32 hexadecimal digits of the SHA-256 hash of the canonical JSON."""
+    return hashlib.sha256(canonical_json(facts).encode()).hexdigest()[:32]
+
+
+def setting_facts(setting: Setting) -> dict[str, Any]:
+    """Return everything that determines the runs of a setting except phase and replicate."""
+    planner = setting.planner
+    return {
+        "format": IDENTITY_FORMAT,
+        "environment": environment_facts(setting.env),
+        "planner": {
+            "class": type(planner).__name__,
+            "result_version": planner.result_version,
+            "parameters": to_plain_json(describe_planner(planner)),
+        },
+        "prior": to_plain_json(setting.prior),
+        "rewards": to_plain_json(setting.rewards),
+        "discount": setting.discount,
+        "steps": setting.steps,
+        "seed": setting.seed,
+        "objective": setting.objective,
+    }
+
+
+def run_identity(setting_id: str, phase: str, replicate: int) -> str:
+    """Return the identity of a run, from the digest of its setting's facts."""
+    return digest({"setting": setting_id, "phase": phase, "replicate": replicate})
+
+
+def environment_seed(facts: Facts, phase: str, replicate: int) -> np.random.SeedSequence:
+    """Return the environment's stream, which is the same for all planners, priors, discounts and horizons."""
+    source = {key: facts[key] for key in ("format", "environment", "seed")}
+    return np.random.SeedSequence(int(digest(source), 16), spawn_key=(PHASES.index(phase), replicate))
+
+
+def agent_seed(identity: str) -> np.random.SeedSequence:
+    """Return the agent's stream, which is that of one run alone."""
+    return np.random.SeedSequence(int(identity, 16))
+
+
+def environment_facts(spec: str) -> dict[str, Any]:
+    """Return what determines the behaviour of an environment."""
+    env = cached_world(spec)
+    if not isinstance(
+        env, Environment
+    ):  # Gymnasium's rule: whatever changes gets another version in its name
+        from bamdp.gym.world import read_gym
+
+        name, parameters = read_gym(spec.partition(":")[2])
+        return {"name": "gym", "id": name, "parameters": to_plain_json(parameters)}
+    if spec.strip().startswith("file:"):  # the content of the file counts, not its path
+        content = Path(env.name.removeprefix("file:")).read_bytes()
+        parameters = {key: value for key, value in env.parameters.items() if key != "horizon"}
+        sha = hashlib.sha256(content).hexdigest()
+        return {"name": "file", "content": sha, "parameters": to_plain_json(parameters)}
+    return {"name": env.name, "parameters": to_plain_json(env.parameters)}
+
+
+@lru_cache(maxsize=256)
+def cached_world(spec: str) -> World:
+    """Return an environment to read facts from; it is shared, so nobody may step in it."""
+    return make_world(spec)
+
+
+def to_plain_json(value: Any) -> Any:
+    """Return parameters as plain JSON, in which different values stay different."""
+    if isinstance(value, (FiniteModels, KnownRewards)):  # they are determined by the environment
+        return {"class": type(value).__name__}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {f.name: to_plain_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {
+            "class": type(value).__name__,
+            "result_version": getattr(value, "result_version", 1),
+            **fields,
+        }
+    if isinstance(value, Mapping):
+        return {str(key): to_plain_json(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_plain_json(entry) for entry in value]
+    if isinstance(value, np.ndarray) and value.ndim:
+        data = np.ascontiguousarray(value, dtype=value.dtype.newbyteorder("<")).tobytes()
+        return {
+            "array": list(value.shape),
+            "type": value.dtype.name,
+            "content": hashlib.sha256(data).hexdigest(),
+        }
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.item()
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    raise TypeError(f"{value!r} cannot be part of a run's identity; give it as a parameter with a name")
+
+
+# Execution
+
+
 def units_of(setting: Setting, phase: str, replicates: range, limit: float) -> list[Unit]:
-    """The replicates of a setting."""
+    """Return the units of these replicates of a setting."""
     facts = setting_facts(setting)
-    name = digest(facts)
-    return [Unit(run_identity(name, phase, r), setting, facts, name, phase, r, limit) for r in replicates]
+    setting_id = digest(facts)
+    return [
+        Unit(run_identity(setting_id, phase, r), setting, facts, setting_id, phase, r, limit)
+        for r in replicates
+    ]
 
 
-def work(unit: Unit, tick: Progress) -> Outcome:
-    """Do it. An error of the planner is an outcome, too."""
+def execute_unit(unit: Unit, tick: Progress) -> RunOutcome:
+    """Run a unit and return its outcome; an error of the planner is an outcome, too."""
     common: dict[str, Any] = {
         "limit": unit.limit,
         "machine": machine_facts(),
         "version": bamdp.__version__,
     }
-    watch = _Watch(unit.limit, unit.setting.steps)
-    told = 0
+    watch = _TimeLimit(unit.limit, unit.setting.steps)
+    reported = 0
 
     def count(n: int) -> None:
-        nonlocal told
-        told += n
+        nonlocal reported
+        reported += n
         tick(n)
 
     try:
         reproducible = warm_up(unit.setting)
-        seeds = environment_stream(unit.facts, unit.phase, unit.replicate), agent_stream(unit.id)
-        run = play(unit.setting, *seeds, count, callbacks=[watch])
+        streams = environment_seed(unit.facts, unit.phase, unit.replicate), agent_seed(unit.id)
+        run = play(unit.setting, *streams, count, callbacks=[watch])
     except Exception as error:
         notes = getattr(error, "__notes__", ())  # how far it came
         line = " ".join(" ".join([f"{type(error).__name__}: {error}", *notes]).split())
-        return Outcome(FAILED, error=line, **common)
+        return RunOutcome(FAILED, error=line, **common)
     finally:
-        tick(unit.setting.steps - told)  # steps that will never be done are not waited for
-    if watch.over:
-        return Outcome(OVER, error=_over(unit, run), **_figures(run), **common)
-    return Outcome(DONE, trace=encode(run.rewards), reproducible=reproducible, **_figures(run), **common)
-
-
-class _Watch:
-    """Ends a run that is over its limit."""
-
-    def __init__(self, limit: float, steps: int) -> None:
-        self.limit, self.steps = limit, steps
-        self.spent = 0.0
-        self.over = False
-
-    def __call__(self, agent: Agent, env: Environment, step: Step) -> bool:
-        if step.t == 0:  # it may have loaded code; it is not in ms_per_step either
-            return True
-        self.spent += step.seconds
-        hopeless = self.spent > self.limit * self.steps
-        by_far = step.t >= PATIENCE and self.spent > BY_FAR * self.limit * step.t
-        self.over = (hopeless or by_far) and step.t + 1 < self.steps
-        return not self.over
-
-
-def _figures(run: Run) -> dict[str, Any]:
-    return {
+        tick(unit.setting.steps - reported)  # steps that will never be taken count as done
+    measured: dict[str, Any] = {
         "steps": len(run.rewards),
         "total": run.total_reward,
         "ms_per_step": run.ms_per_step,
         "cpu_seconds": run.seconds,
     }
+    if watch.exceeded:
+        error_line = (
+            f"over the limit of {unit.limit:g} s/step: stopped after {len(run.rewards)} of {unit.setting.steps} steps "
+            f"at {run.ms_per_step / 1e3:.3g} s/step"
+        )
+        return RunOutcome(OVER_LIMIT, error=error_line, **measured, **common)
+    trace = encode_rewards(run.rewards)
+    return RunOutcome(FINISHED, trace=trace, reproducible=reproducible, **measured, **common)
 
 
-def _over(unit: Unit, run: Run) -> str:
-    return (
-        f"over the limit of {unit.limit:g} s/step: stopped after {len(run.rewards)} of {unit.setting.steps} steps at "
-        f"{run.ms_per_step / 1e3:.3g} s/step"
-    )
+class _TimeLimit:
+    """A callback that ends a run which is over its time limit."""
+
+    def __init__(self, limit: float, steps: int) -> None:
+        self.limit, self.steps = limit, steps
+        self.seconds = 0.0
+        self.exceeded = False
+
+    def __call__(self, agent: Agent, env: Environment, step: Step) -> bool:
+        if step.t == 0:  # it may have loaded code; it is not in ms_per_step either
+            return True
+        self.seconds += step.seconds
+        used_up = self.seconds > self.limit * self.steps
+        far_over = step.t >= MIN_STEPS_TO_STOP and self.seconds > STOP_FACTOR * self.limit * step.t
+        self.exceeded = (used_up or far_over) and step.t + 1 < self.steps
+        return not self.exceeded
 
 
 @lru_cache(maxsize=1)
 def machine_facts() -> str:
-    """Of the machine that this process runs on, as canonical JSON."""
+    """Return a description of the machine that this process runs on, as canonical JSON."""
     import numba
 
-    return canonical(
+    return canonical_json(
         {
             "machine": platform.machine(),
             "processor": _processor(),
@@ -160,7 +288,40 @@ def machine_facts() -> str:
 def _processor() -> str:
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-            return next(named, platform.processor())
+            models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+            return next(models, platform.processor())
     except OSError:
         return platform.processor()
+
+
+# Traces
+
+
+def encode_rewards(rewards: ArrayLike) -> bytes:
+    """Return the rewards [T] of a run as bytes.
+
+    Examples
+    --------
+    >>> len(encode_rewards(np.zeros(20_000))) < 100
+    True
+    >>> decode_rewards(encode_rewards([0.0, 0.2, 1.0, 0.2]))
+    array([0. , 0.2, 1. , 0.2])
+    """
+    array = np.ascontiguousarray(rewards, "<f8")
+    distinct, indices = np.unique(array.view("<u8"), return_inverse=True)  # by their bits: -0.0 and NaN, too
+    width = next(width for width in INDEX_WIDTHS if len(distinct) <= 256**width)
+    if 8 * len(distinct) + width * len(array) >= 8 * len(array):
+        return zlib.compress(TRACE_HEAD.pack(TRACE_RAW, 0) + array.tobytes())
+    coded = indices.astype(f"<u{width}").tobytes()
+    return zlib.compress(TRACE_HEAD.pack(width, len(distinct)) + distinct.astype("<u8").tobytes() + coded)
+
+
+def decode_rewards(data: bytes) -> NDArray[np.float64]:
+    """Return the rewards [T] from the bytes that :func:`encode_rewards` has made."""
+    plain = zlib.decompress(data)
+    width, n_distinct = TRACE_HEAD.unpack_from(plain)
+    if width == TRACE_RAW:
+        return np.frombuffer(plain, "<f8", offset=TRACE_HEAD.size).astype(float)
+    distinct = np.frombuffer(plain, "<f8", count=n_distinct, offset=TRACE_HEAD.size)
+    indices = np.frombuffer(plain, f"<u{width}", offset=TRACE_HEAD.size + 8 * n_distinct)
+    return distinct[indices].astype(float)

@@ -1,13 +1,19 @@
 """Figures of a study's results, as Matplotlib figures and as PNG, SVG and PDF files."""
 
-from bamdp.lab.figures.curves import learning_curves, regret_curves, reward_figure, trailing_mean
+from bamdp.lab.figures.curves import (
+    learning_curves,
+    pareto,
+    regret_curves,
+    reward_against_time,
+    reward_figure,
+    trailing_mean,
+)
 from bamdp.lab.figures.parameters import ablation_curves, heat_maps
-from bamdp.lab.figures.style import COLOURS, FORMATS, STYLE, Look, looks, save
-from bamdp.lab.figures.tradeoff import pareto, reward_against_time
+from bamdp.lab.figures.style import COLOURS, FIGURE_FORMATS, STYLE, Look, looks, save_figure
 
 __all__ = [
     "COLOURS",
-    "FORMATS",
+    "FIGURE_FORMATS",
     "STYLE",
     "Look",
     "ablation_curves",
@@ -18,6 +24,6 @@ __all__ = [
     "regret_curves",
     "reward_against_time",
     "reward_figure",
-    "save",
+    "save_figure",
     "trailing_mean",
 ]

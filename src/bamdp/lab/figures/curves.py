@@ -1,9 +1,13 @@
-"""Reward and regret as time goes by.
+"""Reward and regret over time, and reward against planning time.
 
 The learning curve at step t is the mean of the last min(t, w) rewards, w the window: the paper's Figure 2 (w = 200, 500
 in the maze), drawn from before t = w so that the beginning, where planners differ most, is not cut off. Regret is t·g
-less the rewards so far, g the best average reward a step that one who knows the model can have. Lines are means over
-runs, bands pointwise 95% bootstrap intervals of them, whole runs resampled.
+less the rewards so far, g the optimal average reward per step of the known model. Lines are means over runs, bands
+pointwise 95% bootstrap intervals of them, whole runs resampled.
+
+In the figure of reward against time, a point is an algorithm's mean total reward over its mean processor time per step
+(log axis), with 95% bootstrap intervals of both. The Pareto front joins those that no other beats in both at once; they
+are filled, the others hollow. Small dots are configurations that were tried in tuning over the same number of steps.
 """
 
 from __future__ import annotations
@@ -15,23 +19,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
+from bamdp.lab.comparisons import Group
 from bamdp.lab.figures import style
-from bamdp.lab.figures.labels import label_ends
-from bamdp.lab.figures.style import Look
-from bamdp.lab.groups import Group
-from bamdp.lab.statistics import band
+from bamdp.lab.results import OPTIMUM_LABEL, Sample
+from bamdp.lab.statistics import Estimate, band, summarise
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Ends = list[tuple[str, float, str]]  # of lines: label, height, colour
+LineEnds = list[tuple[str, float, str]]  # label, height, colour
 
-OPTIMUM = "optimum, model known"
+TRADEOFF_NOTE = "bars 95%, filled: Pareto front"
 
 
 def trailing_mean(rewards: ArrayLike, window: int, at: ArrayLike | None = None) -> NDArray[np.float64]:
-    """Means of the last ``window`` rewards, or of all so far if they are fewer, after each step (or the steps ``at``).
+    """Return means of the last ``window`` rewards (or of all so far) after each step, or after the steps ``at``.
 
     Examples
     --------
@@ -47,7 +50,7 @@ def trailing_mean(rewards: ArrayLike, window: int, at: ArrayLike | None = None) 
 
 
 def default_window(horizon: int) -> int:
-    """The paper's: 200 steps, 500 in the maze's 20 000; at most a fifth of a run.
+    """Return the paper's window: 200 steps, 500 in the maze's 20 000; at most a fifth of a run.
 
     Examples
     --------
@@ -58,16 +61,16 @@ def default_window(horizon: int) -> int:
 
 
 def learning_curves(
-    groups: Sequence[Group], looks: Mapping[str, Look], *, window: int | None = None, warning: str = ""
+    groups: Sequence[Group], looks: Mapping[str, style.Look], *, window: int | None = None, warning: str = ""
 ) -> Figure:
-    """Moving-average reward on a log time axis, a panel for each group."""
+    """Draw the moving-average reward on a log time axis, a panel for each group."""
 
-    def panel(axes: Axes, group: Group) -> Ends:
+    def panel(axes: Axes, group: Group) -> LineEnds:
         w = window or default_window(group.horizon)
-        steps = style.points(group.horizon, first=max(1, w // 20))
+        steps = style.log_spaced_steps(group.horizon, first=max(1, w // 20))
         curves = {name: trailing_mean(s.traces(), w, steps) for name, s in group.leading.items()}
         return draw_learning(
-            axes, steps, curves, style.variants(group.leading, looks), w, best_per_step(group)
+            axes, steps, curves, style.sample_looks(group.leading, looks), w, best_per_step(group)
         )
 
     return _panels(groups, panel, warning)
@@ -81,7 +84,7 @@ def reward_figure(
     title: str = "",
     note: str = "",
 ) -> Figure:
-    """The same of rewards [R, T] by label, without a study.
+    """Draw the learning curves of rewards [R, T] by label, without a study.
 
     Parameters
     ----------
@@ -90,25 +93,25 @@ def reward_figure(
     window
         Steps that are averaged.
     optimum
-        The known-model optimum's average reward a step, drawn as a line.
+        The known-model optimum's average reward per step, drawn as a line.
     title, note
-        Above the picture, and smaller under it.
+        A title, and smaller under it a note.
     """
-    rewards = {label: np.atleast_2d(np.asarray(held, float)) for label, held in curves.items()}
-    horizon = max(held.shape[1] for held in rewards.values())
-    steps = style.points(horizon, first=max(1, window // 20))
-    smooth = {label: trailing_mean(held, window, steps) for label, held in rewards.items()}
-    with style.sheet() as (figure, (axes,)):
+    rewards = {label: np.atleast_2d(np.asarray(array, float)) for label, array in curves.items()}
+    horizon = max(array.shape[1] for array in rewards.values())
+    steps = style.log_spaced_steps(horizon, first=max(1, window // 20))
+    smooth = {label: trailing_mean(array, window, steps) for label, array in rewards.items()}
+    with style.new_figure() as (figure, (axes,)):
         ends = draw_learning(axes, steps, smooth, style.looks(curves), window, optimum)
-        style.title(axes, title, note)
-        label_ends(axes, ends, 2.8)
+        style.add_title(axes, title, note)
+        style.label_ends(axes, ends, 2.8)
     return figure
 
 
-def regret_curves(groups: Sequence[Group], looks: Mapping[str, Look], *, warning: str = "") -> Figure:
-    """Regret against one who knows the model, a panel for each group; all must have ceilings."""
+def regret_curves(groups: Sequence[Group], looks: Mapping[str, style.Look], *, warning: str = "") -> Figure:
+    """Draw the regret against the optimum of the known model, a panel for each group; all must have ceilings."""
 
-    def panel(axes: Axes, group: Group) -> Ends:
+    def panel(axes: Axes, group: Group) -> LineEnds:
         steps = np.unique(np.linspace(1, group.horizon, 240).round().astype(int))
         best = best_per_step(group)
         if best is None:
@@ -116,8 +119,8 @@ def regret_curves(groups: Sequence[Group], looks: Mapping[str, Look], *, warning
         curves = {
             name: best * steps - s.traces().cumsum(axis=-1)[:, steps - 1] for name, s in group.leading.items()
         }
-        ends = _lines(axes, steps, curves, style.variants(group.leading, looks))
-        axes.axhline(0.0, color=style.GREY, linewidth=0.8)
+        ends = _mean_lines(axes, steps, curves, style.sample_looks(group.leading, looks))
+        axes.axhline(0.0, color=style.GREY_COLOUR, linewidth=0.8)
         axes.set(xlim=(0, group.horizon), xlabel="step", ylabel="regret, total reward")
         return ends
 
@@ -128,34 +131,37 @@ def draw_learning(
     axes: Axes,
     steps: NDArray[np.int64],
     curves: Mapping[str, NDArray[np.float64]],
-    looks: Mapping[str, Look],
+    looks: Mapping[str, style.Look],
     window: int,
     optimum: float | None,
-) -> Ends:
-    """Smoothed curves [R, P] at ``steps`` [P] on a log axis; returns where the lines end."""
+) -> LineEnds:
+    """Draw smoothed curves [R, P] at ``steps`` [P] on a log axis; return where the lines end."""
     from matplotlib.ticker import LogFormatter
 
-    ends = _lines(axes, steps, curves, looks)
+    ends = _mean_lines(axes, steps, curves, looks)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(LogFormatter(labelOnlyBase=False, minor_thresholds=(2, 0.5)))
-    axes.set(xlim=(steps[0], steps[-1]), xlabel="step (log)", ylabel=f"reward a step, last {window}")
+    axes.set(xlim=(steps[0], steps[-1]), xlabel="step (log)", ylabel=f"reward per step, last {window}")
     if optimum is not None:
-        style.level(axes, optimum, OPTIMUM)
+        style.add_level_line(axes, optimum, OPTIMUM_LABEL)
     if all((curve >= 0.0).all() for curve in curves.values()):
         axes.set_ylim(bottom=0.0)
     return ends
 
 
 def best_per_step(group: Group) -> float | None:
-    """The optimal average reward a step: the gain, or where that is not one number the optimum over the horizon."""
+    """Return the optimal average reward per step: the gain, or where that is not one number optimum / horizon."""
     if group.ceilings is None:
         return None
     return group.ceilings.optimum / group.horizon if group.ceilings.gain is None else group.ceilings.gain
 
 
-def _lines(
-    axes: Axes, steps: NDArray[np.int64], curves: Mapping[str, NDArray[np.float64]], looks: Mapping[str, Look]
-) -> Ends:
+def _mean_lines(
+    axes: Axes,
+    steps: NDArray[np.int64],
+    curves: Mapping[str, NDArray[np.float64]],
+    looks: Mapping[str, style.Look],
+) -> LineEnds:
     ends = []
     for name, curve in curves.items():
         look, mean = looks[name], curve.mean(axis=0)
@@ -165,23 +171,142 @@ def _lines(
     return ends
 
 
-def _panels(groups: Sequence[Group], panel: Callable[[Axes, Group], Ends], warning: str) -> Figure:
-    """One panel with labels beside the lines, or several with a legend below."""
+def _panels(groups: Sequence[Group], panel: Callable[[Axes, Group], LineEnds], warning: str) -> Figure:
+    """Draw one panel with labels beside the lines, or several with a legend below."""
     size = (6.2, 3.5) if len(groups) == 1 else (3.6, 2.8)
-    with style.sheet(len(groups), size) as (figure, all_axes):
+    with style.new_figure(len(groups), size) as (figure, all_axes):
         for axes, group in zip(all_axes, groups):
             ends = panel(axes, group)
-            style.title(axes, group.label, _note(group))
+            style.add_title(axes, group.label, _runs_note(group))
             if len(groups) == 1:
-                label_ends(axes, ends, 0.8 * size[1])
+                style.label_ends(axes, ends, 0.8 * size[1])
         if len(groups) > 1:
-            style.legend_below(figure, all_axes, warning)
+            style.add_legend_below(figure, all_axes, warning)
         else:
-            style.warn(figure, warning)
+            style.add_warning(figure, warning)
         return figure
 
 
-def _note(group: Group) -> str:
-    runs = style.runs_text(sample.runs for sample in group.leading.values())
+def _runs_note(group: Group) -> str:
+    runs = style.runs_range(sample.runs for sample in group.leading.values())
     hidden = sum(bool(sample.runs) for sample in group.samples) > len(group.leading)
     return f"{runs}, 95% band" + (", the best configuration of each algorithm" if hidden else "")
+
+
+# Reward against time
+
+
+def pareto(costs: ArrayLike, gains: ArrayLike) -> NDArray[np.bool_]:
+    """Return which points no other point beats: none is as cheap and as good, and better in one of both.
+
+    Examples
+    --------
+    >>> pareto([1.0, 2.0, 3.0], [5.0, 4.0, 6.0]).tolist()
+    [True, False, True]
+    """
+    c, g = np.asarray(costs, float), np.asarray(gains, float)
+    no_worse = (c[:, None] <= c) & (g[:, None] >= g)
+    better = (c[:, None] < c) | (g[:, None] > g)
+    return np.asarray(~(no_worse & better).any(axis=0))
+
+
+def reward_against_time(
+    group: Group, looks: Mapping[str, style.Look], *, tried: Sequence[Sample] = (), warning: str = ""
+) -> Figure:
+    """Draw reward against time in one environment; ``tried`` are the tuning samples to show as dots."""
+    shown = {name: sample for name, sample in group.named.items() if sample.runs}
+    times = {name: summarise(sample.ms_per_step).mean for name, sample in shown.items()}
+    rewards = {name: group.summaries[name].mean for name in shown}
+    point_looks = style.sample_looks(shown, looks)
+    with style.new_figure() as (figure, (axes,)):
+        dots = _dots(axes, group, tried, looks)
+        front = pareto([t.value for t in times.values()], [r.value for r in rewards.values()])
+        for name, on_front in zip(shown, front):
+            _point(axes, times[name], rewards[name], point_looks[name], on_front)
+        steps = _front(
+            axes, [(times[n].value, rewards[n].value) for n, on_front in zip(shown, front) if on_front]
+        )
+        if group.ceilings:
+            style.add_level_line(axes, group.ceilings.optimum, OPTIMUM_LABEL)
+        log_time_axis(axes)
+        axes.set(xlabel="processor time per step, ms (log)", ylabel=f"total reward, {group.horizon} steps")
+        axes.margins(x=0.12, y=0.12)
+        style.add_title(
+            axes, group.label, f"{style.runs_range(s.runs for s in shown.values())}; {TRADEOFF_NOTE}{dots}"
+        )
+        style.add_warning(figure, warning)
+        named = [
+            (w, times[n].value, rewards[n].value, point_looks[n].colour)
+            for n, w in _labels(group, shown).items()
+        ]
+        bars = [bar for name in shown for bar in _bars(times[name], rewards[name])]
+        style.label_points(figure, axes, named, bars + steps)
+    return figure
+
+
+def _labels(group: Group, shown: Mapping[str, Sample]) -> dict[str, str]:
+    """Return the labels of points: all, or if they are too many each algorithm's name at its best one."""
+    if len(shown) == len(group.leading):
+        return {name: name for name in shown}
+    return {name: sample.algorithm for name, sample in group.leading.items()}
+
+
+def _point(axes: Axes, time: Estimate, reward: Estimate, look: style.Look, on_front: bool) -> None:
+    axes.errorbar(
+        time.value,
+        reward.value,
+        xerr=_error_arms(time),
+        yerr=_error_arms(reward),
+        fmt=look.marker,
+        color=look.colour,
+        markerfacecolor=look.colour if on_front else style.PAPER_COLOUR,
+        markersize=6,
+        markeredgewidth=1.3,
+        elinewidth=1.1,
+        capsize=2,
+        zorder=4,
+    )
+
+
+def _bars(time: Estimate, reward: Estimate) -> list[style.DataBox]:
+    """Return where a point's error bars are; without an interval, the point itself."""
+    x, y = time.value, reward.value
+    upright = (x, x, y, y) if np.isnan(reward.low) else (x, x, reward.low, reward.high)
+    flat = (x, x, y, y) if np.isnan(time.low) else (time.low, time.high, y, y)
+    return [upright, flat]
+
+
+def _error_arms(estimate: Estimate) -> list[list[float]] | None:
+    if np.isnan(estimate.low):
+        return None
+    return [[max(estimate.value - estimate.low, 0.0)], [max(estimate.high - estimate.value, 0.0)]]
+
+
+def _front(axes: Axes, points: list[tuple[float, float]]) -> list[style.DataBox]:
+    """Draw the front; return where its steps are."""
+    front = sorted(points)
+    x, y = [x for x, _ in front], [y for _, y in front]
+    axes.plot(
+        x, y, color=style.GREY_COLOUR, linewidth=1.0, linestyle=(0, (2, 2)), drawstyle="steps-post", zorder=2
+    )
+    return [(left, right, height, height) for left, right, height in zip(x, x[1:], y)]
+
+
+def _dots(axes: Axes, group: Group, tried: Sequence[Sample], looks: Mapping[str, style.Look]) -> str:
+    """Draw the configurations tried over the group's horizon; return what the note says of them."""
+    where = (group.environment, group.horizon)
+    shown = [sample for sample in tried if (sample.environment, sample.horizon) == where and sample.runs]
+    for sample in shown:
+        x, y = sample.ms_per_step.mean(), sample.totals.mean()
+        axes.plot(x, y, ".", color=looks[sample.algorithm].colour, alpha=0.35, markersize=4, zorder=1)
+    return ", dots: tried in tuning" if shown else ""
+
+
+def log_time_axis(axes: Axes) -> None:
+    """Show times on a log axis with plain numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())

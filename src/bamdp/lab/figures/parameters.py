@@ -1,9 +1,9 @@
-"""What parameters do: heat maps of two, curves of one.
+"""The effect of parameters on the reward: heat maps of two, curves of one.
 
-Where more parameters vary than are shown, a place in the figure is the mean over the configurations that share it, and
+Where more parameters vary than are shown, a value in the figure is the mean over the configurations that share it, and
 the figure says over which. Only configurations of one horizon are shown together: that with the most of them. Where a
-parameter of a part is not in all of them (``prior.beta`` where some have the flat prior), the part and its parameters
-are one: ``sparse beta=6``.
+parameter of a component is not in all of them (``prior.beta`` where some have the flat prior), the component and its
+parameters are shown as one: ``sparse beta=6``.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamdp.lab.figures import style
-from bamdp.lab.figures.labels import label_ends
-from bamdp.lab.figures.style import Look
-from bamdp.lab.results import Sample, differing
+from bamdp.lab.results import OPTIMUM_LABEL, Sample, differing_parameters, samples_by_algorithm
 from bamdp.lab.statistics import band
 from bamdp.lab.tables.table import significant
 
@@ -29,123 +27,122 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_MAPS = 6
-LISTED = 5  # parameters named above a figure; a longer line would squeeze it
-LIGHT, DARK = "#fefefe", "#101010"  # letters on a map, which stays as it is on a dark page
+MAX_NAMED = 5  # parameters named above a figure; a longer line would squeeze it
+LIGHT_TEXT, DARK_TEXT = "#fefefe", "#101010"  # letters on a map, which stays as it is on a dark page
 
 
-def comparable(samples: Sequence[Sample]) -> tuple[Sample, ...]:
-    """Those with runs of the horizon that most of them have; of equals, the longer."""
-    held = [sample for sample in samples if sample.runs]
-    counts = Counter(sample.horizon for sample in held)
+def same_horizon(samples: Sequence[Sample]) -> tuple[Sample, ...]:
+    """Return the samples with runs of the horizon that most of them have; of equals, the longer."""
+    matching = [sample for sample in samples if sample.runs]
+    counts = Counter(sample.horizon for sample in matching)
     if not counts:
         return ()
     horizon = max(counts, key=lambda steps: (counts[steps], steps))
-    return _whole_parts([sample for sample in held if sample.horizon == horizon])
+    return _join_components([sample for sample in matching if sample.horizon == horizon])
 
 
-def _whole_parts(samples: Sequence[Sample]) -> tuple[Sample, ...]:
-    """With a part and its parameters in one, where not all samples have the same parameters of it."""
+def _join_components(samples: Sequence[Sample]) -> tuple[Sample, ...]:
+    """Return samples in which a component and its parameters are one, where not all have the same parameters of it."""
     keys = dict.fromkeys(key for sample in samples for key in sample.configuration)
-    varied = differing(samples)
+    varied = differing_parameters(samples)
     for part in dict.fromkeys(key.partition(".")[0] for key in keys if "." in key):
-        own = [key for key in keys if key.startswith(f"{part}.")]
-        if part in keys and not all(key in sample.configuration for sample in samples for key in own):
-            shown = [key for key in own if key in varied]
-            samples = [_with_part(sample, part, own, shown) for sample in samples]
+        inner = [key for key in keys if key.startswith(f"{part}.")]
+        if part in keys and not all(key in sample.configuration for sample in samples for key in inner):
+            samples = [_join_component(sample, part, varied) for sample in samples]
     return tuple(samples)
 
 
-def _with_part(sample: Sample, part: str, own: Sequence[str], shown: Sequence[str]) -> Sample:
-    found = sample.configuration
-    words = [f"{key.partition('.')[2]}={_short(found[key])}" for key in shown if key in found]
-    kept = {key: value for key, value in found.items() if key not in own}
-    return replace(sample, configuration={**kept, part: " ".join([str(found.get(part, "")), *words]).strip()})
+def _join_component(sample: Sample, part: str, varied: Sequence[str]) -> Sample:
+    """Return a sample with a component and those of its parameters that vary as one value."""
+    kept, words = {}, [str(sample.configuration.get(part, ""))]
+    for key, value in sample.configuration.items():
+        head, dot, name = key.partition(".")
+        if not (dot and head == part):
+            kept[key] = value
+        elif key in varied:
+            words.append(f"{name}={_value_text(value)}")
+    return replace(sample, configuration={**kept, part: " ".join(words).strip()})
 
 
 def values_of(samples: Sequence[Sample], parameter: str) -> list[Any]:
-    """The distinct values of a parameter, numbers in order, words as they come."""
-    found = list(dict.fromkeys(s.configuration[parameter] for s in samples if parameter in s.configuration))
-    return sorted(found) if all(_is_number(value) for value in found) else found
+    """Return the distinct values of a parameter, numbers in order, words as they come."""
+    values = list(dict.fromkeys(s.configuration[parameter] for s in samples if parameter in s.configuration))
+    return sorted(values) if all(_is_number(value) for value in values) else values
 
 
 def heat_maps(
     samples: Sequence[Sample], *, parameters: tuple[str, str] | None = None, warning: str = ""
 ) -> Figure:
-    """Mean total reward over two parameters, of one algorithm's configurations; by default a map for each pair.
+    """Draw the mean total reward over two parameters, of one algorithm's configurations; by default for each pair.
 
-    The star marks the chosen configuration's place, a cross places where every configuration is excluded.
+    The star marks the chosen configuration, a cross values at which every configuration is excluded.
     """
-    shown = comparable(samples)
-    pairs = [parameters] if parameters else list(combinations(differing(shown), 2))[:MAX_MAPS]
+    shown = same_horizon(samples)
+    pairs = [parameters] if parameters else list(combinations(differing_parameters(shown), 2))[:MAX_MAPS]
     if not pairs:
         raise ValueError("a heat map needs two parameters that vary; use ablation_curves for one")
-    grids = [_grid(shown, *pair) for pair in pairs]
+    grids = [_mean_grid(shown, *pair) for pair in pairs]
     low, high = min(np.nanmin(grid) for grid in grids), max(np.nanmax(grid) for grid in grids)
-    with style.sheet(len(pairs), (3.5, 3.1)) as (figure, all_axes):
+    with style.new_figure(len(pairs), (3.5, 3.1)) as (figure, all_axes):
         for axes, pair, grid in zip(all_axes, pairs, grids):
-            image = _map(axes, shown, pair, grid, (low, high))
+            image = _draw_map(axes, shown, pair, grid, (low, high))
         bar = figure.colorbar(image, ax=all_axes, shrink=0.85, pad=0.02)
         bar.set_label(f"total reward, {shown[0].horizon} steps", fontsize=8)
         bar.outline.set_visible(False)
         figure.suptitle(_heading(shown, "\n" if len(pairs) == 1 else " "), fontsize=10, x=0.01, ha="left")
-        style.warn(figure, warning)
+        style.add_warning(figure, warning)
     return figure
 
 
 def ablation_curves(
     samples: Sequence[Sample],
     parameter: str,
-    looks: Mapping[str, Look],
+    looks: Mapping[str, style.Look],
     *,
     optimum: float | None = None,
     warning: str = "",
 ) -> Figure:
-    """Mean total reward over one parameter of one environment, a line with its 95% band for each algorithm."""
-    shown = [sample for sample in comparable(samples) if parameter in sample.configuration]
+    """Draw the mean total reward over one parameter of one environment, with a 95% band for each algorithm."""
+    shown = [sample for sample in same_horizon(samples) if parameter in sample.configuration]
     values = values_of(shown, parameter)
     places = (
         np.array(values, float) if all(_is_number(v) for v in values) else np.arange(len(values), dtype=float)
     )
-    with style.sheet() as (figure, (axes,)):
+    with style.new_figure() as (figure, (axes,)):
         ends = []
-        for algorithm in dict.fromkeys(sample.algorithm for sample in shown):
-            own = [sample for sample in shown if sample.algorithm == algorithm]
-            ends.append(_ablation_line(axes, own, parameter, dict(zip(values, places)), looks[algorithm]))
+        for algorithm, members in samples_by_algorithm(shown).items():
+            ends.append(_ablation_line(axes, members, parameter, dict(zip(values, places)), looks[algorithm]))
         _value_axis(axes, values, places)
         if optimum is not None:
-            style.level(axes, optimum, "optimum, model known")
+            style.add_level_line(axes, optimum, OPTIMUM_LABEL)
         axes.set(xlabel=parameter, ylabel=f"total reward, {shown[0].horizon} steps")
-        style.title(axes, shown[0].environment, _over(shown, (parameter,)))
-        label_ends(axes, ends, 2.8)
-        style.warn(figure, warning)
+        style.add_title(axes, shown[0].environment, _means_note(shown, (parameter,)))
+        style.label_ends(axes, ends, 2.8)
+        style.add_warning(figure, warning)
     return figure
 
 
 def _heading(samples: Sequence[Sample], between: str) -> str:
-    runs = style.runs_text(sample.runs for sample in samples)
+    runs = style.runs_range(sample.runs for sample in samples)
     where = f"{samples[0].environment}, {samples[0].algorithm}:"
     return f"{where}{between}{runs} a configuration; ★ chosen, × excluded"
 
 
-def _grid(samples: Sequence[Sample], rows: str, columns: str) -> NDArray[np.float64]:
+def _mean_grid(samples: Sequence[Sample], rows: str, columns: str) -> NDArray[np.float64]:
     down, across = values_of(samples, rows), values_of(samples, columns)
     grid = np.full((len(down), len(across)), np.nan)
     for i, j in np.ndindex(grid.shape):
-        held = _at(samples, {rows: down[i], columns: across[j]})
-        if held:
-            grid[i, j] = np.mean([sample.totals.mean() for sample in held])
+        matching = _samples_with(samples, {rows: down[i], columns: across[j]})
+        if matching:
+            grid[i, j] = np.mean([sample.totals.mean() for sample in matching])
     return grid
 
 
-def _at(samples: Sequence[Sample], place: Mapping[str, Any]) -> list[Sample]:
-    return [
-        s
-        for s in samples
-        if all(key in s.configuration and s.configuration[key] == v for key, v in place.items())
-    ]
+def _samples_with(samples: Sequence[Sample], values: Mapping[str, Any]) -> list[Sample]:
+    return [s for s in samples if values.items() <= s.configuration.items()]
 
 
-def _map(
+def _draw_map(
     axes: Axes,
     samples: Sequence[Sample],
     pair: tuple[str, str],
@@ -156,43 +153,42 @@ def _map(
     image = axes.imshow(grid, cmap="cividis", vmin=limits[0], vmax=limits[1], aspect="auto", origin="lower")
     middle = np.mean(limits)
     for (i, j), value in np.ndenumerate(grid):
-        held = _at(samples, {pair[0]: down[i], pair[1]: across[j]})
-        if held:
-            mark = " ★" if any(s.chosen for s in held) else " ×" if all(s.excluded for s in held) else ""
-            colour = LIGHT if value < middle else DARK
+        matching = _samples_with(samples, {pair[0]: down[i], pair[1]: across[j]})
+        if matching:
+            excluded = all(s.excluded for s in matching)
+            mark = " ★" if any(s.chosen for s in matching) else " ×" if excluded else ""
+            colour = LIGHT_TEXT if value < middle else DARK_TEXT
             axes.text(j, i, f"{significant(value)}{mark}", ha="center", va="center", color=colour, fontsize=8)
-    axes.set_xticks(range(len(across)), [_short(v) for v in across])
-    axes.set_yticks(range(len(down)), [_short(v) for v in down])
+    axes.set_xticks(range(len(across)), [_value_text(v) for v in across])
+    axes.set_yticks(range(len(down)), [_value_text(v) for v in down])
     axes.set(xlabel=pair[1], ylabel=pair[0])
     axes.grid(False)
     axes.tick_params(length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
-    axes.set_title(_over(samples, pair), fontsize=7.5, fontweight="normal", color=style.GREY)
+    axes.set_title(_means_note(samples, pair), fontsize=7.5, fontweight="normal", color=style.GREY_COLOUR)
     return image
 
 
-def _over(samples: Sequence[Sample], shown: Sequence[str]) -> str:
-    """What the means are over."""
-    by_algorithm = [
-        [s for s in samples if s.algorithm == a] for a in dict.fromkeys(s.algorithm for s in samples)
-    ]
-    others = dict.fromkeys(key for own in by_algorithm for key in differing(own) if key not in shown)
-    if not others:
-        return style.runs_text(s.runs for s in samples)
-    listed = list(others)
-    more = f" and {len(listed) - LISTED} more" if len(listed) > LISTED else ""
-    return f"mean over {', '.join(listed[:LISTED])}{more}"
+def _means_note(samples: Sequence[Sample], shown: Sequence[str]) -> str:
+    """Return the note that says over which parameters the means are."""
+    by_algorithm = samples_by_algorithm(samples).values()
+    varied = dict.fromkeys(key for members in by_algorithm for key in differing_parameters(members))
+    listed = [key for key in varied if key not in shown]
+    if not listed:
+        return style.runs_range(s.runs for s in samples)
+    more = f" and {len(listed) - MAX_NAMED} more" if len(listed) > MAX_NAMED else ""
+    return f"mean over {', '.join(listed[:MAX_NAMED])}{more}"
 
 
 def _ablation_line(
-    axes: Axes, samples: Sequence[Sample], parameter: str, places: Mapping[Any, float], look: Look
+    axes: Axes, samples: Sequence[Sample], parameter: str, places: Mapping[Any, float], look: style.Look
 ) -> tuple[str, float, str]:
-    own = [value for value in places if _at(samples, {parameter: value})]
-    x = np.array([places[value] for value in own])
-    totals = [_mean_over_configurations(_at(samples, {parameter: value})) for value in own]
-    mean = np.array([held.mean() for held in totals])
-    low, high = np.array([np.concatenate(band(held[:, None])) for held in totals]).T
+    present = [value for value in places if _samples_with(samples, {parameter: value})]
+    x = np.array([places[value] for value in present])
+    totals = [_mean_over_configurations(_samples_with(samples, {parameter: value})) for value in present]
+    mean = np.array([array.mean() for array in totals])
+    low, high = np.array([np.concatenate(band(array[:, None])) for array in totals]).T
     axes.plot(
         x,
         mean,
@@ -208,14 +204,14 @@ def _ablation_line(
 
 
 def _mean_over_configurations(samples: Sequence[Sample]) -> NDArray[np.float64]:
-    """A total for each replicate that all of them have (they share its luck); of one sample simply its totals."""
+    """Return a total for each replicate that all samples have (common random numbers); of one sample its totals."""
     common = set.intersection(*(set(sample.replicates.tolist()) for sample in samples))
     if not common:
         return np.array([np.mean([sample.totals.mean() for sample in samples])])
-    return np.mean([sample.totals[_rows(sample, sorted(common))] for sample in samples], axis=0)
+    return np.mean([sample.totals[_replicate_rows(sample, sorted(common))] for sample in samples], axis=0)
 
 
-def _rows(sample: Sample, replicates: list[int]) -> list[int]:
+def _replicate_rows(sample: Sample, replicates: list[int]) -> list[int]:
     place = {number: row for row, number in enumerate(sample.replicates.tolist())}
     return [place[number] for number in replicates]
 
@@ -226,7 +222,7 @@ def _value_axis(axes: Axes, values: Sequence[Any], places: NDArray[np.float64]) 
     if places.min() > 0 and places.max() >= 8 * places.min() and _is_number(values[0]):
         axes.set_xscale("log", base=2)
         axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xticks(places, [_short(value) for value in values])
+    axes.set_xticks(places, [_value_text(value) for value in values])
     axes.margins(x=0.03)
 
 
@@ -234,5 +230,5 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _short(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -9,18 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from bamdp.lab.completeness import complete, unfinished
+from bamdp.lab.comparisons import groups
 from bamdp.lab.figures import learning_curves, looks
-from bamdp.lab.groups import groups
 from bamdp.lab.papers.beside import beside_table1, beside_table2
 from bamdp.lab.papers.library import STUDIES, paper_study, parts
 from bamdp.lab.papers.sweep_figures import ablation_pictures
 from bamdp.lab.papers.sweeps import ablation_tables
 from bamdp.lab.papers.trends import trend_tables
-from bamdp.lab.pictures import BANDS, SMOOTH, Picture
-from bamdp.lab.results import Results
-from bamdp.lab.tables import Table, choices, matrix, overall, times
-from bamdp.lab.tables.notes import warning
+from bamdp.lab.pictures import BANDS_CAPTION, MOVING_AVERAGE_CAPTION, Picture
+from bamdp.lab.results import Results, complete_results
+from bamdp.lab.tables import ResultTable, choices, matrix, overall, times, unfinished
 
 __all__ = ["FAIR", "PUBLISHED", "STUDIES", "TARGETS", "WAYS", "Target", "paper_study", "parts"]
 
@@ -34,12 +32,12 @@ class Target:
 
     help: str
     studies: Mapping[str, tuple[str, ...]]  # by way: published or fair
-    tables: Callable[[Results], list[Table]]
+    tables: Callable[[Results], list[ResultTable]]
     pictures: Callable[[Results], list[Picture]] = lambda results: []
 
 
-def _table1(results: Results) -> list[Table]:
-    done = complete(results)
+def _table1(results: Results) -> list[ResultTable]:
+    done = complete_results(results)
     tuned = [choices(results)] if any(sample.phase == "tune" for sample in results.samples) else []
     score = overall(done)
     return [
@@ -51,20 +49,20 @@ def _table1(results: Results) -> list[Table]:
     ]
 
 
-def _table2(results: Results) -> list[Table]:
-    done = complete(results)
+def _table2(results: Results) -> list[ResultTable]:
+    done = complete_results(results)
     return [times(done), *beside_table2(done), *unfinished(results)]
 
 
 def _figure2(results: Results) -> list[Picture]:
-    done = complete(results)
+    done = complete_results(results)
     shown = sorted(
         (group for group in groups(done) if any(sample.runs for sample in group.samples)),
         key=lambda group: ORDER.index(group.environment) if group.environment in ORDER else len(ORDER),
     )
     looked = looks(results.algorithms)
-    draw = lambda: learning_curves(shown, looked, warning=warning(results))
-    return [Picture("figure2", f"{SMOOTH} {BANDS}", draw)] if shown else []
+    draw = lambda: learning_curves(shown, looked, warning=results.warning)
+    return [Picture("figure2", f"{MOVING_AVERAGE_CAPTION} {BANDS_CAPTION}", draw)] if shown else []
 
 
 TABLE1 = {PUBLISHED: ("dss2020/published",), FAIR: ("dss2020/fair", "dss2020/single")}

@@ -9,11 +9,18 @@ import numpy as np
 from bamdp.lab.papers import printed
 from bamdp.lab.results import EVALUATE, TUNE, Results, Sample
 from bamdp.lab.statistics import standard_error, summarise
-from bamdp.lab.tables import Cell, Table
-from bamdp.lab.tables.notes import warning
-from bamdp.lab.tables.table import MISSING, decimals_of, interval, mean_error, number, significant, text
+from bamdp.lab.tables import ResultTable, TableCell
+from bamdp.lab.tables.table import (
+    NO_VALUE,
+    decimals_of,
+    interval_cell,
+    mean_cell,
+    number_cell,
+    significant,
+    text_cell,
+)
 
-Row = tuple[Cell, ...]
+Row = tuple[TableCell, ...]
 
 VERDICTS = (
     "Difference, and the same over the root of both squared standard errors. Verdict: Welch's test at 5%, two-sided, "
@@ -25,7 +32,7 @@ HARDWARE = (
 )
 
 
-def beside_table1(results: Results) -> list[Table]:
+def beside_table1(results: Results) -> list[ResultTable]:
     """A row for each entry of Table 1; only runs of the paper's length can stand beside it."""
     rows, rules = _by_environment(results, _reward_row)
     if not rows:
@@ -42,7 +49,7 @@ def beside_table1(results: Results) -> list[Table]:
         "verdict",
     )
     return [
-        Table(
+        ResultTable(
             "beside_the_paper",
             "Total reward, mean ± standard error, beside the paper's Table 1",
             header,
@@ -50,12 +57,12 @@ def beside_table1(results: Results) -> list[Table]:
             "llrrrrrrl",
             (VERDICTS, *_tuned(results)),
             rules,
-            warning(results),
+            results.warning,
         )
     ]
 
 
-def beside_table2(results: Results) -> list[Table]:
+def beside_table2(results: Results) -> list[ResultTable]:
     """Processor time of an episode and of a step, and how many times faster; runs of the paper's length only."""
     rows, rules = _by_environment(results, _time_row)
     if not rows:
@@ -70,7 +77,7 @@ def beside_table2(results: Results) -> list[Table]:
         "times faster",
     )
     return [
-        Table(
+        ResultTable(
             "times_beside_the_paper",
             "Processor time beside the paper's Table 2",
             header,
@@ -78,7 +85,7 @@ def beside_table2(results: Results) -> list[Table]:
             "llrrrrr",
             (HARDWARE, *_tuned(results)),
             rules,
-            warning(results),
+            results.warning,
         )
     ]
 
@@ -126,15 +133,15 @@ def _reward_row(sample: Sample) -> Row | None:
     if entry is None or found is None:
         return None
     return (
-        text(sample.environment),
-        text(sample.algorithm),
-        number(sample.runs, str(sample.runs)),
-        mean_error(float(sample.totals.mean()), standard_error(sample.totals), 2),
-        interval(summarise(sample.totals).mean, 2),
-        mean_error(*entry, 2),
-        number(found.difference, f"{found.difference:+.2f}"),
-        number(found.errors, f"{found.errors:+.1f}"),
-        text(found.word),
+        text_cell(sample.environment),
+        text_cell(sample.algorithm),
+        number_cell(sample.runs, str(sample.runs)),
+        mean_cell(float(sample.totals.mean()), standard_error(sample.totals), 2),
+        interval_cell(summarise(sample.totals).mean, 2),
+        mean_cell(*entry, 2),
+        number_cell(found.difference, f"{found.difference:+.2f}"),
+        number_cell(found.errors, f"{found.errors:+.1f}"),
+        text_cell(found.word),
     )
 
 
@@ -147,11 +154,13 @@ def _time_row(sample: Sample) -> Row | None:
     spread, shown = standard_error(sample.cpu_seconds), significant(own)
     ratio = speedup(sample)
     return (
-        text(sample.environment),
-        text(sample.algorithm),
-        mean_error(own, spread, decimals_of(shown)),
-        number(float(sample.ms_per_step.mean())),
-        text(MISSING if above is None else f"> {above:g}") if paper is None else number(paper, f"{paper:g}"),
-        text(MISSING) if paper is None else number(1e3 * paper / sample.horizon),
-        number(ratio, f"{ratio:.1f}") if np.isfinite(ratio) else text(MISSING),
+        text_cell(sample.environment),
+        text_cell(sample.algorithm),
+        mean_cell(own, spread, decimals_of(shown)),
+        number_cell(float(sample.ms_per_step.mean())),
+        text_cell(NO_VALUE if above is None else f"> {above:g}")
+        if paper is None
+        else number_cell(paper, f"{paper:g}"),
+        text_cell(NO_VALUE) if paper is None else number_cell(1e3 * paper / sample.horizon),
+        number_cell(ratio, f"{ratio:.1f}") if np.isfinite(ratio) else text_cell(NO_VALUE),
     )

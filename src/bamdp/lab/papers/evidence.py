@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from bamdp.lab.collect import results
-from bamdp.lab.completeness import complete, merged
-from bamdp.lab.groups import Group, groups
+from bamdp.lab.collect import collect_results
+from bamdp.lab.comparisons import Group, groups
 from bamdp.lab.papers import printed
 from bamdp.lab.papers.exports import file_name, files_of, is_empty, opened
 from bamdp.lab.papers.library import STUDIES, paper_study
-from bamdp.lab.results import EVALUATE, TUNE, Results, Sample
+from bamdp.lab.results import EVALUATE, TUNE, Results, Sample, complete_results, merge_results
 from bamdp.lab.store import Store
 
 
@@ -43,11 +42,11 @@ class Evidence:
     def whole(self, *names: str) -> Results | None:
         """Studies as they are, also what is not complete; None without any run."""
         held = [self.studies[name] for name in names if name in self.studies]
-        return merged(held) if held else None
+        return merge_results(held) if held else None
 
     def _complete(self, *names: str) -> Results | None:
         found = self.whole(*names)
-        kept = None if found is None else complete(found)
+        kept = None if found is None else complete_results(found)
         return kept if kept is not None and kept.select(EVALUATE) else None
 
 
@@ -61,7 +60,8 @@ def gathered(paths: Sequence[str | Path], *, quick: bool = False) -> Iterator[Ev
     held = [Path(path) for path in paths if not is_empty(Path(path))]
     with opened(held) as exports:
         found = {
-            name: results(paper_study(name, quick=quick), exports.of(name)) for name in named_after(held)
+            name: collect_results(paper_study(name, quick=quick), exports.of(name))
+            for name in named_after(held)
         }
         yield Evidence(
             {name: held for name, held in found.items() if held.samples}, _source(exports.together)

@@ -1,7 +1,7 @@
 """Results from exported files, without a store of one's own: ``results/dss2020/*.runs.xz``.
 
 The files are taken into stores that last as long as the block; every run is checked on the way
-(:mod:`bamdp.lab.portable`). What the files do not have is missing from the results, which say so.
+(:mod:`bamdp.lab.exports`). What the files do not have is missing from the results, which say so.
 
 Studies share runs: those must have the same rewards in all files, but took their own time in each. So a study is read
 from the files that are named after it, where there are any.
@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bamdp.lab.portable import import_runs
+from bamdp.lab.exports import import_runs
 from bamdp.lab.store import Store
 
 ENDING = ".runs.xz"

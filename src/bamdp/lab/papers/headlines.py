@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from bamdp.lab.groups import Group
+from bamdp.lab.comparisons import Group
 from bamdp.lab.papers import printed, words
 from bamdp.lab.papers.beside import of_the_papers_length, speedup
 from bamdp.lab.papers.evidence import Evidence, columns

@@ -34,7 +34,7 @@ def parts(
 ) -> Parts:
     """Of these studies what has the environments and algorithms asked for; studies without any are not in it."""
     whole = {name: paper_study(name, quick=quick) for name in names}
-    places = dict.fromkeys(place.label for study in whole.values() for place in study.places)
+    places = dict.fromkeys(place.label for study in whole.values() for place in study.environments)
     known = dict.fromkeys(cell.algorithm for study in whole.values() for cell in study.cells)
     for label in environments or ():
         _checks.one_of(label, "environment of the study", places)

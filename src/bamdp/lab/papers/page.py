@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from bamdp.lab.completeness import unfinished
-from bamdp.lab.figures import save
+from bamdp.lab.figures import save_figure
 from bamdp.lab.papers import TARGETS, sweep_words, words
 from bamdp.lab.papers.beside import beside_table1, beside_table2
 from bamdp.lab.papers.evidence import Evidence, gathered, tuned
@@ -24,8 +23,18 @@ from bamdp.lab.papers.trends import trend_tables
 from bamdp.lab.papers.verdicts import choice_gains, reward_targets, speed_targets
 from bamdp.lab.pictures import Picture
 from bamdp.lab.results import EVALUATE, Results
-from bamdp.lab.tables import Table, choices, markdown, matrix, overall, summaries, times, tuning_times
-from bamdp.lab.tables.table import number, text
+from bamdp.lab.tables import (
+    ResultTable,
+    choices,
+    matrix,
+    overall,
+    summaries,
+    times,
+    to_markdown,
+    tuning_times,
+    unfinished,
+)
+from bamdp.lab.tables.table import number_cell, text_cell
 
 PAGE, README, IMAGES = Path("docs/reproduction.md"), Path("README.md"), Path("docs/images")
 PREFIX = "reproduction-"
@@ -88,7 +97,7 @@ def draw(evidence: Evidence, folder: Path) -> list[Path]:
     return [
         path
         for stem, picture in pictures(evidence)
-        for path in save(picture.draw(), folder / f"{PREFIX}{stem}", ["png"])
+        for path in save_figure(picture.draw(), folder / f"{PREFIX}{stem}", ["png"])
     ]
 
 
@@ -101,16 +110,16 @@ def _state(evidence: Evidence) -> str:
     for name in STUDIES:
         results = evidence.studies.get(name)
         if results is None:
-            rows.append((text(name), text("not run yet"), text("–")))
+            rows.append((text_cell(name), text_cell("not run yet"), text_cell("–")))
             continue
         done = sum(_finished(results, *cell) for cell in results.cells)
         runs = _different_runs(results)
-        cells = number(done, f"{done} of {len(results.cells)}")
-        rows.append((text(name), cells, number(runs, str(runs))))
-    table = Table("state", "What has been run", ("study", "complete cells", "runs"), tuple(rows), "lrr")
+        cells = number_cell(done, f"{done} of {len(results.cells)}")
+        rows.append((text_cell(name), cells, number_cell(runs, str(runs))))
+    table = ResultTable("state", "What has been run", ("study", "complete cells", "runs"), tuple(rows), "lrr")
     warned = any(results.quick for results in evidence.studies.values())
     warning = "**Quick runs: these numbers are not results.**" if warned else ""
-    return _join(warning, markdown(table), evidence.source)
+    return _join(warning, to_markdown(table), evidence.source)
 
 
 def _different_runs(results: Results) -> int:
@@ -124,9 +133,9 @@ def _different_runs(results: Results) -> int:
 
 def _targets(evidence: Evidence) -> str:
     return _join(
-        markdown(reward_targets(evidence)),
+        to_markdown(reward_targets(evidence)),
         _list(words.missed(evidence)),
-        markdown(speed_targets(evidence)),
+        to_markdown(speed_targets(evidence)),
         _list(words.too_slow(evidence)),
     )
 
@@ -140,7 +149,7 @@ def _finished(results: Results, environment: str, algorithm: str) -> bool:
 def _published(results: Results, drawn: set[str]) -> str:
     return _join(
         _list(words.agreement(results)),
-        *(markdown(table) for table in beside_table1(results)),
+        *(to_markdown(table) for table in beside_table1(results)),
         _folded("All rows, with those that the paper does not have", [matrix(results)]),
         _figure(
             drawn, "figure2-published", "Moving-average reward of all algorithms with Appendix C's parameters"
@@ -153,7 +162,7 @@ def _unfinished(evidence: Evidence) -> str:
     whole = {name: evidence.studies.get(name) for name in STUDIES}
     parts = []
     for name, results in whole.items():
-        held = [markdown(table) for table in unfinished(results)] if results is not None else []
+        held = [to_markdown(table) for table in unfinished(results)] if results is not None else []
         if held:
             parts.append(_join(f"In `{name}`:", *held))
     if any(results is None for results in whole.values()):
@@ -166,9 +175,9 @@ def _fair(results: Results, drawn: set[str]) -> str:
     score = overall(results)
     detail = [table for name in results.environments for table in summaries(results, name)]
     return _join(
-        markdown(matrix(results)),
+        to_markdown(matrix(results)),
         _list([*words.winners(results), *words.stuck(results), *words.ranking(results)]),
-        markdown(score) if score else "",
+        to_markdown(score) if score else "",
         _folded("Intervals, shares of the optimum and time, environment by environment", detail),
         _figure(
             drawn, "figure2-fair", "Moving-average reward of all algorithms with what the protocol chose"
@@ -192,14 +201,14 @@ def _priors(results: Results) -> str:
 
 
 def _times(results: Results) -> str:
-    beside = [markdown(table) for table in beside_table2(results)]
-    return _join(*beside) or _join(markdown(times(results)))
+    beside = [to_markdown(table) for table in beside_table2(results)]
+    return _join(*beside) or _join(to_markdown(times(results)))
 
 
 def _ablation(results: Results, drawn: set[str]) -> str:
     return _join(
         _list([line for say in SWEEPS_SAY for line in say(results)]),
-        *(markdown(table) for table in trend_tables(results)),
+        *(to_markdown(table) for table in trend_tables(results)),
         _figure(
             drawn,
             "ablation",
@@ -217,7 +226,7 @@ def _ablation(results: Results, drawn: set[str]) -> str:
 
 def _readme(results: Results, drawn: set[str]) -> str:
     figure = _figure(drawn, "figure2-fair", "Moving-average reward of each algorithm, world by world", README)
-    return _join(markdown(matrix(results)), _list(words.ranking(results)), figure)
+    return _join(to_markdown(matrix(results)), _list(words.ranking(results)), figure)
 
 
 def _notes(results: Results) -> str:
@@ -231,14 +240,14 @@ def _figure(drawn: set[str], stem: str, description: str, page: Path = PAGE) -> 
     return f"![{description}]({'docs/' if page == README else ''}images/{PREFIX}{stem}.png)"
 
 
-def _folded(summary: str, shown: Iterable[Table]) -> str:
+def _folded(summary: str, shown: Iterable[ResultTable]) -> str:
     """What is shown when asked for; Markdown inside works on GitHub and in the site."""
-    inner = _join(*map(markdown, shown))
+    inner = _join(*map(to_markdown, shown))
     return f'<details markdown="1">\n<summary>{summary}</summary>\n\n{inner}\n\n</details>'
 
 
-def _table_or(table: Table | None) -> str:
-    return NOT_YET if table is None else markdown(table)
+def _table_or(table: ResultTable | None) -> str:
+    return NOT_YET if table is None else to_markdown(table)
 
 
 def _list(lines: Iterable[str]) -> str:

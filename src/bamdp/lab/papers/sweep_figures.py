@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bamdp.lab.figures import style
-from bamdp.lab.figures.tradeoff import log_axis
+from bamdp.lab.figures.curves import log_time_axis
 from bamdp.lab.papers.sweeps import Point, points
 from bamdp.lab.pictures import Picture
 from bamdp.lab.results import Results
 from bamdp.lab.statistics import standard_error
-from bamdp.lab.tables.notes import warning
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,16 +52,16 @@ def ablation_pictures(results: Results) -> list[Picture]:
 
 def _against_time(results: Results, environments: Sequence[str]) -> Figure:
     looks = style.looks(COSTLY)
-    with style.sheet(len(environments), (4.6, 4.4)) as (figure, panels):
+    with style.new_figure(len(environments), (4.6, 4.4)) as (figure, panels):
         for axes, environment in zip(panels, environments):
             for sweep in COSTLY:
                 _line(axes, _of(results, environment, sweep), sweep, looks[sweep])
             _ring(axes, points(results, environment))
-            log_axis(axes)
+            log_time_axis(axes)
             axes.set(xlabel="processor time of a step, ms (log)", ylabel="total reward")
             axes.margins(x=0.1)
-            style.title(axes, environment, _facts(results, environment))
-        style.legend_below(figure, panels, warning(results))
+            style.add_title(axes, environment, _facts(results, environment))
+        style.add_legend_below(figure, panels, results.warning)
     return figure
 
 
@@ -71,7 +70,7 @@ def _facts(results: Results, environment: str) -> str:
     counts = [p.sample.runs for p in points(results, environment)]
     known = results.ceilings.get(environment)
     best = f"; optimum, model known: {known.optimum:.4g}" if known is not None else ""
-    return f"{style.runs_text(counts)}, {results.horizon(environment)} steps each{best}"
+    return f"{style.runs_range(counts)}, {results.horizon(environment)} steps each{best}"
 
 
 def _line(axes: Axes, held: Sequence[Point], sweep: str, look: style.Look) -> None:
@@ -103,7 +102,7 @@ def _line(axes: Axes, held: Sequence[Point], sweep: str, look: style.Look) -> No
             fontsize=6.5,
             color=look.colour,
             zorder=5,
-            path_effects=[withStroke(linewidth=1.6, foreground=style.PAPER)],
+            path_effects=[withStroke(linewidth=1.6, foreground=style.PAPER_COLOUR)],
         )
 
 
@@ -116,7 +115,7 @@ def _ring(axes: Axes, held: Sequence[Point]) -> None:
             "o",
             markersize=12,
             markerfacecolor="none",
-            markeredgecolor=style.INK,
+            markeredgecolor=style.TEXT_COLOUR,
             zorder=4,
             label="Appendix C",
             linestyle="none",
@@ -125,7 +124,7 @@ def _ring(axes: Axes, held: Sequence[Point]) -> None:
 
 def _beliefs(results: Results, names: Sequence[str]) -> Figure:
     looks = style.looks(results.environments)
-    with style.sheet(len(names), (4.6, 3.4)) as (figure, panels):
+    with style.new_figure(len(names), (4.6, 3.4)) as (figure, panels):
         for axes, name in zip(panels, names):
             for environment in results.environments:
                 known, held = results.ceilings.get(environment), _of(results, environment, name)
@@ -144,10 +143,10 @@ def _beliefs(results: Results, names: Sequence[str]) -> Figure:
                     label=environment,
                 )
             if name in LOGARITHMIC:
-                log_axis(axes)
+                log_time_axis(axes)
             axes.set(xlabel=BELIEFS[name], ylabel="share of the optimum")
-            style.title(axes, BELIEFS[name])
-        style.legend_below(figure, panels, warning(results))
+            style.add_title(axes, BELIEFS[name])
+        style.add_legend_below(figure, panels, results.warning)
     return figure
 
 

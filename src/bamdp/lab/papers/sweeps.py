@@ -14,15 +14,21 @@ from typing import Any
 
 import numpy as np
 
-from bamdp.lab.comparisons import LEVEL, differences, holm, sign_flip_p
-from bamdp.lab.groups import file_stem
+from bamdp.lab.comparisons import SIGNIFICANCE_LEVEL, differences, file_stem, holm, sign_flip_p
 from bamdp.lab.papers.library import paper_study
 from bamdp.lab.results import EVALUATE, Results, Sample
 from bamdp.lab.statistics import Estimate, estimate, standard_error
 from bamdp.lab.study import Study
-from bamdp.lab.tables import Cell, Table
-from bamdp.lab.tables.notes import warning
-from bamdp.lab.tables.table import MISSING, decimals, mean_error, number, settings, text, value_interval
+from bamdp.lab.tables import ResultTable, TableCell
+from bamdp.lab.tables.table import (
+    NO_VALUE,
+    decimals,
+    mean_cell,
+    number_cell,
+    parameters_text,
+    text_cell,
+    value_interval_cell,
+)
 
 KEYS = {"N": "n_policies", "M": "n_samples", "K": "n_steps", "H": "n_stages", "N-one-stage": "n_policies",
         "M-one-stage": "n_samples", "leaf": "leaf", "prior": "prior", "beta": "prior.beta",
@@ -84,7 +90,7 @@ def points(results: Results, environment: str) -> tuple[Point, ...]:
                 value_of(sample.algorithm, sample.configuration),
                 full(sample.configuration) == home,
                 gap,
-                bool(key in gaps and adjusted[key] <= LEVEL),
+                bool(key in gaps and adjusted[key] <= SIGNIFICANCE_LEVEL),
             )
         )
     return tuple(found)
@@ -96,7 +102,7 @@ def base_configuration(environment: str) -> Mapping[str, Any]:
     cell = next(
         cell
         for cell in paper_study("dss2020/published").cells
-        if cell.algorithm == "dss-pi" and cell.place.label == environment
+        if cell.algorithm == "dss-pi" and cell.environment.label == environment
     )
     return full(cell.configurations[0])
 
@@ -123,7 +129,7 @@ def has_base(sweep: str, environment: str) -> bool:
 @cache
 def _planned(sweep: str, environment: str) -> tuple[Mapping[str, Any], ...]:
     cells = _ablation().cells
-    found = (c.configurations for c in cells if (c.algorithm, c.place.label) == (sweep, environment))
+    found = (c.configurations for c in cells if (c.algorithm, c.environment.label) == (sweep, environment))
     return next(found, ())
 
 
@@ -132,40 +138,40 @@ def _ablation() -> Study:
     return paper_study("dss2020/ablation")
 
 
-def ablation_tables(results: Results) -> list[Table]:
+def ablation_tables(results: Results) -> list[ResultTable]:
     """A table for each environment."""
     return [_table(results, environment) for environment in results.environments]
 
 
-def _table(results: Results, environment: str) -> Table:
+def _table(results: Results, environment: str) -> ResultTable:
     held = points(results, environment)
     shown = decimals(standard_error(point.sample.totals) for point in held)
     rules = [i for i in range(1, len(held)) if held[i].sweep != held[i - 1].sweep]
-    return Table(
+    return ResultTable(
         f"ablation_{file_stem(environment)}",
         f"{environment}, {results.horizon(environment)} steps: DSS-PI around Appendix C's values",
         ("sweep", "value", "runs", "total reward", "ms/step", "difference to Appendix C", "different"),
         tuple(_row(point, shown) for point in held),
         "llrrrrl",
-        (f"Appendix C: {settings(base_configuration(environment))}.", TEST),
+        (f"Appendix C: {parameters_text(base_configuration(environment))}.", TEST),
         tuple(rules),
-        warning(results),
+        results.warning,
     )
 
 
-def _row(point: Point, shown: int) -> tuple[Cell, ...]:
+def _row(point: Point, shown: int) -> tuple[TableCell, ...]:
     sample = point.sample
     word = ("better" if point.less_base.value > 0 else "worse") if point.different else ""
     return (
-        text(point.sweep),
-        text(point.label),
-        number(sample.runs, str(sample.runs)),
-        mean_error(point.mean, standard_error(sample.totals), shown, point.base),
-        number(point.ms),
-        text("Appendix C" if point.base else MISSING)
+        text_cell(point.sweep),
+        text_cell(point.label),
+        number_cell(sample.runs, str(sample.runs)),
+        mean_cell(point.mean, standard_error(sample.totals), shown, point.base),
+        number_cell(point.ms),
+        text_cell("Appendix C" if point.base else NO_VALUE)
         if np.isnan(point.less_base.value)
-        else value_interval(point.less_base, shown),
-        text(word),
+        else value_interval_cell(point.less_base, shown),
+        text_cell(word),
     )
 
 

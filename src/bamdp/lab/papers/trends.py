@@ -12,13 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bamdp.lab.comparisons import LEVEL, differences, holm, sign_flip_p
+from bamdp.lab.comparisons import SIGNIFICANCE_LEVEL, differences, holm, sign_flip_p
 from bamdp.lab.papers.sweeps import Point, base_configuration, has_base, points, value_of, values
 from bamdp.lab.results import Results
 from bamdp.lab.statistics import Estimate, estimate
-from bamdp.lab.tables import Table
-from bamdp.lab.tables.notes import warning
-from bamdp.lab.tables.table import text, value_interval
+from bamdp.lab.tables import ResultTable
+from bamdp.lab.tables.table import text_cell, value_interval_cell
 
 RISES, FALLS, FLAT = "rises", "falls", "no difference seen"
 PERHAPS_RISES, PERHAPS_FALLS = "perhaps rises", "perhaps falls"
@@ -61,31 +60,31 @@ def trends(results: Results) -> list[Trend]:
             low.label,
             high.label,
             estimate(np.mean, gap),
-            bool(p <= LEVEL),
+            bool(p <= SIGNIFICANCE_LEVEL),
         )
         for (half, low, high), gap, p in zip(found, gaps, adjusted)
     ]
 
 
-def trend_tables(results: Results) -> list[Table]:
+def trend_tables(results: Results) -> list[ResultTable]:
     """As a table, if there are any."""
     found = trends(results)
-    return [_table(found, warning(results))] if found else []
+    return [_table(found, results.warning)] if found else []
 
 
-def _table(found: Sequence[Trend], warned: str) -> Table:
+def _table(found: Sequence[Trend], warned: str) -> ResultTable:
     rows = tuple(
         (
-            text(trend.environment),
-            text(trend.sweep),
-            text(trend.half),
-            text(f"{trend.high} less {trend.low}"),
-            value_interval(trend.difference, 2),
-            text(trend.word),
+            text_cell(trend.environment),
+            text_cell(trend.sweep),
+            text_cell(trend.half),
+            text_cell(f"{trend.high} less {trend.low}"),
+            value_interval_cell(trend.difference, 2),
+            text_cell(trend.word),
         )
         for trend in found
     )
-    return Table(
+    return ResultTable(
         "trends",
         "Does more of it pay, up to Appendix C's value (of N-one-stage and M-one-stage: the middle one), and beyond?",
         ("environment", "sweep", "range", "compared", "difference of totals", "verdict"),

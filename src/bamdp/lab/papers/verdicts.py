@@ -8,8 +8,8 @@ from bamdp.lab.papers.beside import of_the_papers_length, speedup
 from bamdp.lab.papers.evidence import Evidence, sample_of
 from bamdp.lab.results import Sample
 from bamdp.lab.statistics import standard_error, summarise
-from bamdp.lab.tables import Cell, Table
-from bamdp.lab.tables.table import MISSING, decimals, number, text, value_interval
+from bamdp.lab.tables import ResultTable, TableCell
+from bamdp.lab.tables.table import NO_VALUE, decimals, number_cell, text_cell, value_interval_cell
 
 TARGETS = {
     "chain": 370.0,
@@ -22,7 +22,7 @@ SPEEDUP = 10.0  # times the paper's, a step
 DSS = ("dss-pi", "dss-rtdp")
 
 
-def reward_targets(evidence: Evidence) -> Table:
+def reward_targets(evidence: Evidence) -> ResultTable:
     """Whether the better of the two tuned forms of DSS reaches what was aimed at."""
     rows = []
     for environment, aim in TARGETS.items():
@@ -31,8 +31,8 @@ def reward_targets(evidence: Evidence) -> Table:
         best = max(run, key=lambda sample: float(sample.totals.mean()), default=None)
         cells = [_reward(sample, sample is best) for sample in held]
         word = "not run yet" if best is None else _met(best, aim)
-        rows.append((text(environment), number(aim, f"≥ {aim:g}"), *cells, text(word)))
-    return Table(
+        rows.append((text_cell(environment), number_cell(aim, f"≥ {aim:g}"), *cells, text_cell(word)))
+    return ResultTable(
         "reward_targets",
         "Total reward of DSS, tuned by the protocol alone, mean [95% interval]",
         ("environment", "target", *DSS, "verdict"),
@@ -51,7 +51,7 @@ def _met(sample: Sample, aim: float) -> str:
     return f"{word}, narrowly" if mean.low < aim <= mean.high else word
 
 
-def speed_targets(evidence: Evidence) -> Table:
+def speed_targets(evidence: Evidence) -> ResultTable:
     """How many times faster than the paper's Table 2 a step is, with the paper's parameters."""
     held = () if evidence.published is None else tuple(of_the_papers_length(evidence.published))
     rows = []
@@ -59,10 +59,12 @@ def speed_targets(evidence: Evidence) -> Table:
         found = {s.environment: speedup(s) for s in held if s.algorithm == name}
         least = min(found.values(), default=np.nan)
         complete = set(found) == set(TARGETS)
-        word = "met" if least >= SPEEDUP else "missed" if least < SPEEDUP else MISSING
-        ratios = [number(found.get(e, np.nan), f"{found.get(e, np.nan):.1f}") for e in TARGETS]
-        rows.append((text(name), *ratios, text(word if complete or word == "missed" else "not run yet")))
-    return Table(
+        word = "met" if least >= SPEEDUP else "missed" if least < SPEEDUP else NO_VALUE
+        ratios = [number_cell(found.get(e, np.nan), f"{found.get(e, np.nan):.1f}") for e in TARGETS]
+        rows.append(
+            (text_cell(name), *ratios, text_cell(word if complete or word == "missed" else "not run yet"))
+        )
+    return ResultTable(
         "speed_targets",
         f"Times faster a step than the paper's Table 2, at Appendix C's parameters (target: {SPEEDUP:g} everywhere)",
         ("algorithm", *TARGETS, "verdict"),
@@ -71,14 +73,14 @@ def speed_targets(evidence: Evidence) -> Table:
     )
 
 
-def choice_gains(evidence: Evidence) -> Table | None:
+def choice_gains(evidence: Evidence) -> ResultTable | None:
     """What each algorithm gains by choosing prior, discount and parameters instead of Appendix C's."""
     published, fair = evidence.published, evidence.fair
     if published is None or fair is None:
         return None
     names = [name for name in published.algorithms if name in fair.algorithms]
-    rows = [(text(name), *(_gain(evidence, e, name) for e in TARGETS)) for name in names]
-    return Table(
+    rows = [(text_cell(name), *(_gain(evidence, e, name) for e in TARGETS)) for name in names]
+    return ResultTable(
         "choice_gains",
         "Mean total reward with Appendix C's parameters → with what the protocol chose",
         ("algorithm", *TARGETS),
@@ -88,16 +90,16 @@ def choice_gains(evidence: Evidence) -> Table | None:
     )
 
 
-def _reward(sample: Sample | None, bold: bool) -> Cell:
+def _reward(sample: Sample | None, bold: bool) -> TableCell:
     if sample is None:
-        return text(MISSING)
-    return value_interval(summarise(sample.totals).mean, decimals([standard_error(sample.totals)]), bold)
+        return text_cell(NO_VALUE)
+    return value_interval_cell(summarise(sample.totals).mean, decimals([standard_error(sample.totals)]), bold)
 
 
-def _gain(evidence: Evidence, environment: str, algorithm: str) -> Cell:
+def _gain(evidence: Evidence, environment: str, algorithm: str) -> TableCell:
     before, after = (sample_of(r, environment, algorithm) for r in (evidence.published, evidence.fair))
     if before is None or after is None:
-        return text(MISSING)
+        return text_cell(NO_VALUE)
     shown = decimals([standard_error(before.totals), standard_error(after.totals)])
     first, second = float(before.totals.mean()), float(after.totals.mean())
-    return number(second - first, f"{first:.{shown}f} → {second:.{shown}f}")
+    return number_cell(second - first, f"{first:.{shown}f} → {second:.{shown}f}")

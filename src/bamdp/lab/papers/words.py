@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from bamdp.lab.groups import Group
+from bamdp.lab.comparisons import Group
 from bamdp.lab.papers import printed
 from bamdp.lab.papers.beside import of_the_papers_length, speedup
 from bamdp.lab.papers.evidence import Evidence, columns, sample_of
 from bamdp.lab.papers.sweep_words import signed
 from bamdp.lab.papers.verdicts import DSS, SPEEDUP, TARGETS
-from bamdp.lab.results import EVALUATE, TUNE, Results, differing
+from bamdp.lab.results import EVALUATE, TUNE, Results, differing_parameters
 from bamdp.lab.statistics import Estimate
 from bamdp.lab.tables import overall
-from bamdp.lab.tables.table import settings
-from bamdp.planners.shared.tree_sizes import dss_calls
+from bamdp.lab.tables.table import parameters_text
+from bamdp.planners.tree_sizes import dss_calls
 from bamdp.registry import PLANNERS, uses_prior
 
 SINGLE = "dss-pi-single"  # the row of one prior, discount and leaf value for all environments
@@ -68,10 +68,10 @@ def _tried(results: Results, environment: str, algorithm: str) -> str:
     if not whole:
         return f"{count} configurations of {algorithm}"
     best = max(whole, key=lambda sample: (sample.runs, float(sample.totals.mean())))
-    varied = {key: best.configuration[key] for key in differing(held) if key in best.configuration}
+    varied = {key: best.configuration[key] for key in differing_parameters(held) if key in best.configuration}
     return (
         f"{count} configurations of {algorithm}; of those that were run most often the best had "
-        f"{best.totals.mean():.1f} in {best.runs} tuning runs ({settings(varied)})"
+        f"{best.totals.mean():.1f} in {best.runs} tuning runs ({parameters_text(varied)})"
     )
 
 
@@ -199,7 +199,7 @@ def choices_of_priors(results: Results) -> list[str]:
     if single:
         keys = ("prior", "prior.alpha", "prior.beta", "discount", "leaf")
         chosen = {key: single[0].configuration[key] for key in keys if key in single[0].configuration}
-        lines.append(f"The single choice for all environments: {settings(chosen)}.")
+        lines.append(f"The single choice for all environments: {parameters_text(chosen)}.")
     return lines
 
 

@@ -1,30 +1,53 @@
-"""Tables of a study's results, and their forms: terminal, Markdown, CSV, LaTeX, HTML."""
+"""Tables of a study's results, and their renderings: terminal, Markdown, CSV, LaTeX, HTML."""
 
-from bamdp.lab.tables.evaluation import matrix, overall, summaries, times
-from bamdp.lab.tables.pairs import against_best, all_pairs
-from bamdp.lab.tables.render import FORMATS, as_csv, html, latex, markdown, terminal
-from bamdp.lab.tables.table import Cell, Table
-from bamdp.lab.tables.tuning import choices, configurations, environments, parameters, troubles, tuning_times
+from bamdp.lab.tables.evaluation import (
+    against_best,
+    all_pairs,
+    matrix,
+    overall,
+    summaries,
+    times,
+    unfinished,
+)
+from bamdp.lab.tables.table import (
+    TABLE_WRITERS,
+    ResultTable,
+    TableCell,
+    to_csv,
+    to_html,
+    to_latex,
+    to_markdown,
+    to_rich,
+)
+from bamdp.lab.tables.tuning import (
+    choices,
+    environments,
+    parameters,
+    tried_configurations,
+    troubles,
+    tuning_times,
+)
 
 __all__ = [
-    "FORMATS",
-    "Cell",
-    "Table",
+    "TABLE_WRITERS",
+    "ResultTable",
+    "TableCell",
     "against_best",
     "all_pairs",
-    "as_csv",
     "choices",
-    "configurations",
     "environments",
-    "html",
-    "latex",
-    "markdown",
     "matrix",
     "overall",
     "parameters",
     "summaries",
-    "terminal",
     "times",
+    "to_csv",
+    "to_html",
+    "to_latex",
+    "to_markdown",
+    "to_rich",
+    "tried_configurations",
     "troubles",
     "tuning_times",
+    "unfinished",
 ]

@@ -1,28 +1,64 @@
-"""One form for every table; see :mod:`bamdp.lab.tables.render` for what becomes of it.
+"""One form for every table, and its renderings: terminal, Markdown, CSV, LaTeX (booktabs) and HTML.
 
-A cell is a text to be read and, behind it, the numbers at full precision, which a CSV file has in columns of their
-own.
+A cell is a text to be read and, behind it, the numbers at full precision. Every rendering has the warning, the notes
+and the marks; CSV has the warning in a column of its own and the numbers of a cell in columns of their own.
 """
 
 from __future__ import annotations
 
+import csv
+import html
+import io
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from bamdp.lab.statistics import Estimate
 
-MISSING = "–"
-ERROR, LOW, HIGH = "standard error", "low", "high"  # what CSV columns of a cell's further numbers are called
+if TYPE_CHECKING:
+    from jinja2 import Environment as TemplateEnvironment
+    from rich.table import Table as RichTable
+
+NO_VALUE = "–"
+ERROR, LOW, HIGH = "standard error", "low", "high"  # names of the CSV columns of a cell's further numbers
+BOLD_NOTE, STAR_NOTE = "Bold: ", "*: "  # how notes refer to bold cells, and where nothing can be bold
+ALIGNMENTS = {"l": "left", "r": "right"}
+LATEX_CHARACTERS = {
+    "\\": r"\textbackslash{}",
+    **{character: "\\" + character for character in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "±": r"$\pm$",
+    "≈": r"$\approx$",
+    "−": "$-$",
+    "×": r"$\times$",
+    "≤": r"$\le$",
+    "≥": r"$\ge$",
+    "→": r"$\to$",
+    "·": r"$\cdot$",
+    "–": "--",
+    "—": "---",
+    "…": r"\ldots{}",
+    "α": r"$\alpha$",
+    "β": r"$\beta$",
+    "γ": r"$\gamma$",
+    "δ": r"$\delta$",
+    "ε": r"$\varepsilon$",
+    "η": r"$\eta$",
+    "π": r"$\pi$",
+}
 
 
 @dataclass(frozen=True)
-class Cell:
-    """What stands in one place."""
+class TableCell:
+    """One entry of a table."""
 
     text: str
-    numbers: tuple[tuple[str, float], ...] = ()  # (what it is: "" for the value itself, number)
+    numbers: tuple[tuple[str, float], ...] = ()  # (name: "" for the value itself, number)
     bold: bool = False
 
     @property
@@ -32,13 +68,13 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """Rows under a header, with what a reader must know to read them."""
 
     name: str  # of its files
     title: str
     header: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[TableCell, ...], ...]
     align: str  # "l" or "r" for each column
     notes: tuple[str, ...] = ()
     rules: tuple[int, ...] = ()  # rows above which a line stands
@@ -50,47 +86,60 @@ class Table:
             raise ValueError(f"table {self.name!r} has rows, header or alignment of different widths")
 
 
-def text(words: Any) -> Cell:
-    """Words."""
-    return Cell(str(words))
+# Cells
 
 
-def number(value: float, words: str | None = None, bold: bool = False) -> Cell:
-    """A number, written with three significant digits or as given."""
+def text_cell(words: Any) -> TableCell:
+    """Return a cell with a text."""
+    return TableCell(str(words))
+
+
+def number_cell(value: float, words: str | None = None, bold: bool = False) -> TableCell:
+    """Return a cell with a number, written with three significant digits or as ``words``."""
     if math.isnan(value):
-        return Cell(MISSING)
+        return TableCell(NO_VALUE)
     exact = int(value) if isinstance(value, int) else float(value)  # and no NumPy scalar
-    return Cell(significant(value) if words is None else words, (("", exact),), bold)
+    return TableCell(significant(value) if words is None else words, (("", exact),), bold)
 
 
-def mean_error(mean: float, error: float, decimals: int, bold: bool = False, mark: str = "") -> Cell:
-    """A mean ± standard error; of a single run the mean alone."""
+def count_cell(count: int) -> TableCell:
+    """Return a cell with a whole number."""
+    return number_cell(count, str(count))
+
+
+def mean_cell(mean: float, error: float, decimals: int, bold: bool = False, mark: str = "") -> TableCell:
+    """Return a cell with a mean ± standard error; of a single run the mean alone."""
     if math.isnan(mean):
-        return Cell(MISSING)
+        return TableCell(NO_VALUE)
     around = "" if math.isnan(error) else f" ± {error:.{decimals}f}"
-    return Cell(f"{mean:.{decimals}f}{around}{mark}", (("", float(mean)), (ERROR, float(error))), bold)
+    return TableCell(f"{mean:.{decimals}f}{around}{mark}", (("", float(mean)), (ERROR, float(error))), bold)
 
 
-def interval(estimate: Estimate, decimals: int) -> Cell:
-    """Both ends of a 95% interval."""
+def interval_cell(estimate: Estimate, decimals: int) -> TableCell:
+    """Return a cell with both ends of a 95% interval."""
     if math.isnan(estimate.low):
-        return Cell(MISSING)
+        return TableCell(NO_VALUE)
     words = f"{estimate.low:.{decimals}f} to {estimate.high:.{decimals}f}"
-    return Cell(words, ((LOW, estimate.low), (HIGH, estimate.high)))
+    return TableCell(words, ((LOW, estimate.low), (HIGH, estimate.high)))
 
 
-def value_interval(estimate: Estimate, decimals: int, bold: bool = False) -> Cell:
-    """A value with its interval in brackets; without one, alone."""
+def value_interval_cell(estimate: Estimate, decimals: int, bold: bool = False) -> TableCell:
+    """Return a cell with a value and its interval in brackets; without an interval, the value alone."""
     if math.isnan(estimate.value):
-        return Cell(MISSING)
-    ends = interval(estimate, decimals)
+        return TableCell(NO_VALUE)
+    ends = interval_cell(estimate, decimals)
     around = f" [{ends.text}]" if ends.numbers else ""
     numbers = (("", estimate.value), (LOW, estimate.low), (HIGH, estimate.high))
-    return Cell(f"{estimate.value:.{decimals}f}{around}", numbers, bold)
+    return TableCell(f"{estimate.value:.{decimals}f}{around}", numbers, bold)
+
+
+def p_value_cell(p: float) -> TableCell:
+    """Return a cell with a p-value; the smallest are not written out."""
+    return number_cell(p, "< 0.001" if p < 0.001 else f"{p:.3f}")
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """A number with so many significant digits, never with an exponent.
+    """Return a number with so many significant digits, never with an exponent.
 
     Examples
     --------
@@ -103,12 +152,12 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def decimals_of(words: str) -> int:
-    """How many decimals a number was written with."""
+    """Return the number of decimals that a number was written with."""
     return len(words.partition(".")[2])
 
 
 def decimals(errors: Iterable[float]) -> int:
-    """Decimals that show two digits of the middle one of these standard errors, at most four; two without any.
+    """Return the decimals that show two digits of the middle one of these standard errors, at most 4; 2 without any.
 
     Examples
     --------
@@ -121,23 +170,157 @@ def decimals(errors: Iterable[float]) -> int:
     return min(4, max(0, 1 - math.floor(math.log10(known[len(known) // 2]))))
 
 
-def p_value(p: float) -> Cell:
-    """A probability; the smallest are not spelt out."""
-    if math.isnan(p):
-        return Cell(MISSING)
-    return number(p, "< 0.001" if p < 0.001 else f"{p:.3f}")
-
-
-def settings(configuration: Mapping[str, Any]) -> str:
-    """Parameters as they are written on the command line.
+def parameters_text(configuration: Mapping[str, Any]) -> str:
+    """Return parameters as they are written on the command line.
 
     Examples
     --------
-    >>> settings({"n_steps": 25, "prior.beta": 6.0})
+    >>> parameters_text({"n_steps": 25, "prior.beta": 6.0})
     'n_steps=25, prior.beta=6'
     """
-    return ", ".join(f"{key}={_plain(value)}" for key, value in configuration.items()) or MISSING
+    written = (f"{k}={f'{v:g}' if isinstance(v, float) else v}" for k, v in configuration.items())
+    return ", ".join(written) or NO_VALUE
 
 
-def _plain(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+# Renderings
+
+
+def to_rich(table: ResultTable, styled: bool = True) -> RichTable:
+    """Return a table for Rich to print; without style, in a file or a pipe, bold cells have a star."""
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    title = Text(f"{table.warning}\n" if table.warning else "", "bold yellow").append(
+        table.title, "not bold default"
+    )
+    notes = (note if styled else note.replace(BOLD_NOTE, STAR_NOTE) for note in table.notes)
+    drawn = RichTable(
+        title=title,
+        caption=Text("\n".join(notes)),
+        box=box.SIMPLE_HEAD,
+        title_justify="left",
+        caption_justify="left",
+    )
+    for name, align in zip(table.header, table.align):
+        drawn.add_column(Text(name), justify="left" if align == "l" else "right")
+    star = " *" if not styled and any(BOLD_NOTE in note for note in table.notes) else ""
+    for i, row in enumerate(table.rows):
+        if i in table.rules:
+            drawn.add_section()
+        drawn.add_row(*(Text(c.text + star, "bold") if c.bold else Text(c.text) for c in row))
+    return drawn
+
+
+def to_markdown(table: ResultTable) -> str:
+    """Return a table in GitHub's Markdown."""
+    rule = ["---:" if align == "r" else ":---" for align in table.align]
+    lines = [[escape_markdown(name) for name in table.header], rule]
+    lines += [
+        [f"**{escape_markdown(c.text)}**" if c.bold else escape_markdown(c.text) for c in row]
+        for row in table.rows
+    ]
+    head = [f"**{escape_markdown(words)}**" for words in (table.title, table.warning) if words]
+    body = "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+    notes = "\n".join(f"- {escape_markdown(note)}" for note in table.notes)
+    return "\n\n".join([*head, body, *([notes] if notes else [])]) + "\n"
+
+
+def to_csv(table: ResultTable) -> str:
+    """Return a table as CSV, one line per row; a cell of several numbers has a column for each."""
+    # names of the numbers in each column; a column without numbers has its texts
+    columns = [
+        list(dict.fromkeys(name for row in table.rows for name, _ in row[j].numbers))
+        for j in range(len(table.header))
+    ]
+    warned = ["warning"] if table.warning else []
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    header: list[str] = []
+    for title, names in zip(table.header, columns):
+        header += [f"{title} {name}".strip() for name in names] or [title]
+    writer.writerow(header + warned)
+    for row in table.rows:
+        fields: list[str] = []
+        for cell, names in zip(row, columns):
+            numbers = dict(cell.numbers)
+            fields += [repr(numbers[name]) if name in numbers else "" for name in names] or [cell.text]
+        writer.writerow(fields + [table.warning] * len(warned))
+    return stream.getvalue()
+
+
+def to_latex(table: ResultTable) -> str:
+    r"""Return a ``table`` to ``\input``; its preamble needs ``\usepackage{booktabs}``."""
+    rows = []
+    for i, row in enumerate(table.rows):
+        rows += [r"\midrule"] if i in table.rules and i else []
+        cells = (rf"\textbf{{{escape_latex(c.text)}}}" if c.bold else escape_latex(c.text) for c in row)
+        rows.append(" & ".join(cells) + r" \\")
+    notes = [note for note in (table.warning, *table.notes) if note]
+    small = (
+        [r"\par\smallskip", r"{\footnotesize " + r"\par ".join(map(escape_latex, notes)) + r"\par}"]
+        if notes
+        else []
+    )
+    return "\n".join(
+        [
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{escape_latex(table.title)}}}",
+            rf"\label{{tab:{table.name}}}",
+            rf"\begin{{tabular}}{{{table.align}}}",
+            r"\toprule",
+            " & ".join(map(escape_latex, table.header)) + r" \\",
+            r"\midrule",
+            *rows,
+            r"\bottomrule",
+            r"\end{tabular}",
+            *small,
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def to_html(table: ResultTable) -> str:
+    """Return a ``figure`` with the table in it; columns of numbers carry them, for sorting."""
+    return html_templates().get_template("table.html").render(table=table)
+
+
+TABLE_WRITERS: dict[str, Callable[[ResultTable], str]] = {
+    "md": to_markdown,
+    "csv": to_csv,
+    "tex": to_latex,
+    "html": to_html,
+}
+
+
+@lru_cache(maxsize=1)
+def html_templates() -> TemplateEnvironment:
+    """Return the HTML templates of the laboratory, in which all text is escaped."""
+    from jinja2 import Environment as TemplateEnvironment
+    from jinja2 import PackageLoader, StrictUndefined
+
+    templates = TemplateEnvironment(
+        loader=PackageLoader("bamdp.lab"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    templates.globals["alignments"] = ALIGNMENTS
+    return templates
+
+
+def escape_latex(words: str) -> str:
+    """Return a text in which LaTeX's special characters are escaped."""
+    return "".join(LATEX_CHARACTERS.get(character, character) for character in words)
+
+
+def escape_markdown(words: str) -> str:
+    """Return a text in which Markdown's special characters are escaped."""
+    escaped = html.escape(words, quote=False)
+    for character in "\\|*_`":
+        escaped = escaped.replace(character, "\\" + character)
+    return escaped

@@ -1,4 +1,4 @@
-"""What was tried in tuning, what was chosen, and with which parameters the evaluation was done."""
+"""Tables of tuning: what was tried, what was chosen, and the parameters of the evaluation."""
 
 from __future__ import annotations
 
@@ -9,215 +9,209 @@ from itertools import groupby
 
 import numpy as np
 
-from bamdp.lab.groups import file_stem
-from bamdp.lab.results import EVALUATE, TUNE, Results, Sample, differing
+from bamdp.lab.comparisons import file_stem
+from bamdp.lab.results import EVALUATE, TUNE, Results, Sample, differing_parameters
 from bamdp.lab.statistics import standard_error
-from bamdp.lab.tables.notes import warning
-from bamdp.lab.tables.table import MISSING, Cell, Table, decimals, mean_error, number, settings, text
+from bamdp.lab.tables.table import (
+    NO_VALUE,
+    ResultTable,
+    TableCell,
+    count_cell,
+    decimals,
+    mean_cell,
+    number_cell,
+    parameters_text,
+    text_cell,
+)
 
-SELECTED = (
+SELECTED_NOTE = (
     "Selected by the mean total reward over the tuning runs (one choice for all environments together: by the mean of "
     "total / optimal total over them), among configurations within the time limit."
 )
-SHRUNK = (
+SHRUNK_NOTE = (
     "Where numbers of runs differ, means were compared after drawing them towards the common one, the more the fewer "
     "the runs, so the highest mean need not be the one selected."
 )
-MIXED = "Means over different numbers of steps are not comparable; the longest stand first."
+MIXED_STEPS_NOTE = "Means over different numbers of steps are not comparable; the longest stand first."
 
 
-def configurations(results: Results, environment: str, algorithm: str) -> Table:
-    """Every configuration that was tried, the chosen one first, then by mean total reward."""
+def tried_configurations(results: Results, environment: str, algorithm: str) -> ResultTable:
+    """Return every configuration that was tried, the chosen one first, then by mean total reward."""
     samples = results.select(TUNE, environment, algorithm)
-    varied, count = differing(samples), _distinct(samples)
+    varied = differing_parameters(samples)
     errors = {id(sample): standard_error(sample.totals) for sample in samples}
-    shown = decimals(errors.values())
-    rows = [_tried(sample, varied, errors[id(sample)], shown) for sample in sorted(samples, key=_order)]
-    same = (
-        {key: value for key, value in samples[0].configuration.items() if key not in varied}
-        if samples
-        else {}
-    )
-    return Table(
+    n_decimals = decimals(errors.values())
+    ordered = sorted(samples, key=lambda s: (not s.chosen, -s.horizon, -_mean(s.totals, -np.inf)))
+    fixed = samples[0].configuration if samples else {}
+    same = {key: value for key, value in fixed.items() if key not in varied}
+    return ResultTable(
         file_stem(f"tuning_{environment}_{algorithm}"),
-        f"{environment}, {algorithm}: {count} configurations",
+        f"{environment}, {algorithm}: {_n_distinct(samples)} configurations",
         (*varied, "steps", "runs", "total reward", "ms/step", "remark"),
-        tuple(rows),
+        tuple(_tried_row(sample, varied, errors[id(sample)], n_decimals) for sample in ordered),
         "r" * len(varied) + "rrrrl",
         (
             "Mean total reward ± standard error over the tuning runs, whose seeds the evaluation never sees.",
-            *([MIXED] if len({sample.horizon for sample in samples}) > 1 else []),
-            *([f"The same in all: {settings(same)}."] if same else []),
+            *([MIXED_STEPS_NOTE] if len({sample.horizon for sample in samples}) > 1 else []),
+            *([f"The same in all: {parameters_text(same)}."] if same else []),
         ),
-        (),
-        warning(results),
+        warning=results.warning,
     )
 
 
-def choices(results: Results) -> Table:
-    """The chosen configuration of each algorithm in each environment, and out of how many."""
-    tuned = sorted(results.select(TUNE), key=lambda s: _place(results, s))
-    cells = [list(held) for _, held in groupby(tuned, key=lambda s: _place(results, s))]
-    return Table(
+def choices(results: Results) -> ResultTable:
+    """Return the chosen configuration of each algorithm in each environment, and out of how many."""
+    tuned = sorted(results.select(TUNE), key=lambda s: _cell_order(results, s))
+    cells = [list(samples) for _, samples in groupby(tuned, key=lambda s: _cell_order(results, s))]
+    return ResultTable(
         "choices",
         "Chosen in tuning",
         ("environment", "algorithm", "tried", "excluded", "chosen", "total reward", "ms/step"),
-        tuple(_choice(samples, _decided(results, samples[0])) for samples in cells),
+        tuple(_choice_row(results, samples) for samples in cells),
         "llrrlrr",
-        (SELECTED, *([SHRUNK] if any(map(_uneven, cells)) else [])),
-        (),
-        warning(results),
+        (SELECTED_NOTE, *([SHRUNK_NOTE] if any(map(_unequal_runs, cells)) else [])),
+        warning=results.warning,
     )
 
 
-def tuning_times(results: Results) -> Table:
-    """Processor minutes that each algorithm took to choose in each environment."""
-    spent = {
-        (name, place): sum(float(s.cpu_seconds.sum()) for s in results.select(TUNE, place, name)) / 60.0
-        for name in results.algorithms
-        for place in results.environments
-    }
-    shown = {key: number(minutes) if minutes else text(MISSING) for key, minutes in spent.items()}
-    rows = [
-        (text(name), *(shown[name, place] for place in results.environments)) for name in results.algorithms
-    ]
-    return Table(
+def tuning_times(results: Results) -> ResultTable:
+    """Return the processor minutes that each algorithm took to choose in each environment."""
+    rows = []
+    for name in results.algorithms:
+        samples = [results.select(TUNE, environment, name) for environment in results.environments]
+        minutes = [sum(float(s.cpu_seconds.sum()) for s in part) / 60.0 for part in samples]
+        cells = (number_cell(spent) if spent else text_cell(NO_VALUE) for spent in minutes)
+        rows.append((text_cell(name), *cells))
+    return ResultTable(
         "tuning_times",
         "Processor minutes of tuning",
         ("algorithm", *results.environments),
         tuple(rows),
         "l" + "r" * len(results.environments),
         ("Of runs that came to their end; those that were stopped for their time are not in it.",),
-        (),
-        warning(results),
+        warning=results.warning,
     )
 
 
-def parameters(results: Results) -> Table:
-    """With what each algorithm was evaluated."""
-    samples = sorted(results.select(EVALUATE), key=lambda s: _place(results, s))
+def parameters(results: Results) -> ResultTable:
+    """Return the parameters with which each algorithm was evaluated."""
+    samples = sorted(results.select(EVALUATE), key=lambda s: _cell_order(results, s))
     rows = [
         (
-            text(s.environment),
-            text(s.algorithm),
-            number(s.horizon, str(s.horizon)),
-            text(settings(s.configuration)),
+            text_cell(s.environment),
+            text_cell(s.algorithm),
+            count_cell(s.horizon),
+            text_cell(parameters_text(s.configuration)),
         )
         for s in samples
     ]
     header = ("environment", "algorithm", "steps", "parameters")
-    return Table(
-        "parameters", "Parameters of the evaluation", header, tuple(rows), "llrl", (), (), warning(results)
-    )
+    title = "Parameters of the evaluation"
+    return ResultTable("parameters", title, header, tuple(rows), "llrl", warning=results.warning)
 
 
-def environments(results: Results) -> Table:
-    """Where it was run, and what there was to be had."""
+def environments(results: Results) -> ResultTable:
+    """Return the environments with their reference values."""
     rows = []
     for name in results.environments:
-        runs = [sample.runs for sample in results.select(EVALUATE, name)]
-        known, steps = results.ceilings.get(name), results.horizon(name)
-        figures = (known.optimum, known.discounted, known.random) if known else (np.nan,) * 3
+        runs = max((sample.runs for sample in results.select(EVALUATE, name)), default=0)
+        known = results.ceilings.get(name)
+        values = (known.optimum, known.discounted, known.random) if known else (np.nan,) * 3
         gain = np.nan if known is None or known.gain is None else known.gain
-        totals = [number(value, f"{value:.2f}") for value in figures]
-        counts = number(max(runs, default=0), str(max(runs, default=0)))
-        rows.append((text(name), number(steps, str(steps)), counts, *totals, number(gain, f"{gain:.5f}")))
-    return Table(
+        totals = [number_cell(value, f"{value:.2f}") for value in values]
+        counts = count_cell(results.horizon(name)), count_cell(runs)
+        rows.append((text_cell(name), *counts, *totals, number_cell(gain, f"{gain:.5f}")))
+    return ResultTable(
         "environments",
-        "Environments, and what one who knows the model gets",
-        ("environment", "steps", "runs", "optimum", "best for the discount", "random play", "gain a step"),
+        "Environments, and what an optimal policy of the known model gets",
+        ("environment", "steps", "runs", "optimum", "best for the discount", "random play", "gain per step"),
         tuple(rows),
         "lrrrrrr",
-        ("Totals over the steps of a run, expected. Gain: the best average reward a step in the long run.",),
-        (),
-        warning(results),
+        (
+            "Expected totals over the steps of a run. Gain: the optimal average reward per step in the long run.",
+        ),
+        warning=results.warning,
     )
 
 
-def troubles(results: Results) -> Table:
-    """Every configuration with runs that failed, or that was excluded, and why."""
+def troubles(results: Results) -> ResultTable:
+    """Return every configuration with runs that failed, or that was excluded, and why."""
     header = ("environment", "algorithm", "phase", "parameters", "finished", "failed", "why")
-    rows = tuple(_trouble(sample) for sample in results.samples if sample.failures or sample.excluded)
-    return Table("troubles", "Failed and excluded", header, rows, "llllrrl", (), (), warning(results))
+    rows = tuple(_trouble_row(sample) for sample in results.samples if sample.failures or sample.excluded)
+    return ResultTable("troubles", "Failed and excluded", header, rows, "llllrrl", warning=results.warning)
 
 
-def _tried(sample: Sample, varied: tuple[str, ...], error: float, shown: int) -> tuple[Cell, ...]:
-    values = [sample.configuration.get(key, MISSING) for key in varied]
+def _tried_row(
+    sample: Sample, varied: tuple[str, ...], error: float, n_decimals: int
+) -> tuple[TableCell, ...]:
+    values = [sample.configuration.get(key, NO_VALUE) for key in varied]
     failed = f"{len(sample.failures)} failed" if sample.failures else ""
     remark = "; ".join(part for part in ("chosen" if sample.chosen else "", sample.excluded, failed) if part)
-    mean = sample.totals.mean() if sample.runs else np.nan
     return (
-        *(_setting(value) for value in values),
-        number(sample.horizon, str(sample.horizon)),
-        number(sample.runs, str(sample.runs)),
-        mean_error(mean, error, shown, sample.chosen),
-        number(sample.ms_per_step.mean() if sample.runs else np.nan),
-        text(remark),
+        *(_parameter_cell(value) for value in values),
+        count_cell(sample.horizon),
+        count_cell(sample.runs),
+        mean_cell(_mean(sample.totals), error, n_decimals, sample.chosen),
+        number_cell(_mean(sample.ms_per_step)),
+        text_cell(remark),
     )
 
 
-def _setting(value: object) -> Cell:
+def _mean(values: np.ndarray, empty: float = np.nan) -> float:
+    return float(values.mean()) if len(values) else empty
+
+
+def _parameter_cell(value: object) -> TableCell:
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return number(float(value), f"{value:g}")
-    return text(value)
+        return number_cell(float(value), f"{value:g}")
+    return text_cell(value)
 
 
-def _order(sample: Sample) -> tuple[bool, int, float]:
-    mean = sample.totals.mean() if sample.runs else -np.inf
-    return not sample.chosen, -sample.horizon, -float(mean)
-
-
-def _place(results: Results, sample: Sample) -> tuple[int, int]:
+def _cell_order(results: Results, sample: Sample) -> tuple[int, int]:
     return results.environments.index(sample.environment), results.algorithms.index(sample.algorithm)
 
 
-def _decided(results: Results, sample: Sample) -> bool:
-    return (sample.environment, sample.algorithm) not in results.waiting
-
-
-def _choice(samples: list[Sample], decided: bool) -> tuple[Cell, ...]:
-    varied, chosen = differing(samples), [s for s in samples if s.chosen]
-    out, tried = _distinct([s for s in samples if s.excluded]), _distinct(samples)
+def _choice_row(results: Results, samples: list[Sample]) -> tuple[TableCell, ...]:
+    environment, algorithm = samples[0].environment, samples[0].algorithm
     first = (
-        text(samples[0].environment),
-        text(samples[0].algorithm),
-        number(tried, str(tried)),
-        number(out, str(out)),
+        text_cell(environment),
+        text_cell(algorithm),
+        count_cell(_n_distinct(samples)),
+        count_cell(_n_distinct([s for s in samples if s.excluded])),
     )
+    chosen = [s for s in samples if s.chosen]
     if not chosen:
-        return (
-            *first,
-            text("none: all that were left were excluded" if decided else "none yet"),
-            text(MISSING),
-            text(MISSING),
-        )
-    best = max(chosen, key=lambda s: s.horizon)
-    words = settings({key: best.configuration[key] for key in varied if key in best.configuration})
-    error = standard_error(best.totals)
-    mean = mean_error(best.totals.mean() if best.runs else np.nan, error, decimals([error]))
-    return *first, text(words), mean, number(best.ms_per_step.mean() if best.runs else np.nan)
+        decided = (environment, algorithm) not in results.waiting
+        why = "none: all that were left were excluded" if decided else "none yet"
+        return *first, text_cell(why), text_cell(NO_VALUE), text_cell(NO_VALUE)
+    longest = max(chosen, key=lambda s: s.horizon)
+    varied = [key for key in differing_parameters(samples) if key in longest.configuration]
+    words = parameters_text({key: longest.configuration[key] for key in varied})
+    error = standard_error(longest.totals)
+    mean = mean_cell(_mean(longest.totals), error, decimals([error]))
+    return *first, text_cell(words), mean, number_cell(_mean(longest.ms_per_step))
 
 
-def _distinct(samples: Sequence[Sample]) -> int:
-    """How many configurations: under screening one may have runs of two lengths."""
+def _n_distinct(samples: Sequence[Sample]) -> int:
+    """Return the number of configurations: under screening one may have runs of two lengths."""
     return len({repr(dict(sample.configuration)) for sample in samples})
 
 
-def _uneven(samples: Sequence[Sample]) -> bool:
-    """Whether configurations that might have been chosen were compared on different numbers of runs."""
-    held = [(s.horizon, s.runs) for s in samples if not s.excluded]
-    return len(set(held)) > len({horizon for horizon, _ in held})
+def _unequal_runs(samples: Sequence[Sample]) -> bool:
+    """Return whether configurations that might have been chosen were compared on different numbers of runs."""
+    counts = {(s.horizon, s.runs) for s in samples if not s.excluded}
+    return len(counts) > len({horizon for horizon, _ in counts})
 
 
-def _trouble(sample: Sample) -> tuple[Cell, ...]:
+def _trouble_row(sample: Sample) -> tuple[TableCell, ...]:
     errors = Counter(re.sub(r"^run \d+: ", "", line) for line in sample.failures)
     reasons = [f"{count} × {line}" for line, count in errors.items()]
     return (
-        text(sample.environment),
-        text(sample.algorithm),
-        text(sample.phase),
-        text(settings(sample.configuration)),
-        number(sample.runs, str(sample.runs)),
-        number(len(sample.failures), str(len(sample.failures))),
-        text("; ".join(([sample.excluded] if sample.excluded else []) + reasons)),
+        text_cell(sample.environment),
+        text_cell(sample.algorithm),
+        text_cell(sample.phase),
+        text_cell(parameters_text(sample.configuration)),
+        count_cell(sample.runs),
+        count_cell(len(sample.failures)),
+        text_cell("; ".join(([sample.excluded] if sample.excluded else []) + reasons)),
     )

@@ -9,15 +9,13 @@ import lzma
 import sys
 
 import pytest
-from lab_fakes import agenda_of, contents, live_through, outcome
+from lab_fakes import contents, live_through, outcome, queue_of
 
-from bamdp.lab.collect import results
-from bamdp.lab.flat import write_csv, write_parquet
-from bamdp.lab.identity import canonical
-from bamdp.lab.portable import export_runs, import_runs
+from bamdp.lab.collect import collect_results
+from bamdp.lab.exports import export_runs, import_runs, write_csv, write_parquet
 from bamdp.lab.reading import parse_study
 from bamdp.lab.store import Store
-from bamdp.lab.units import FAILED
+from bamdp.lab.units import FAILED, canonical_json
 
 STUDY = parse_study("""
 title = "Portable"
@@ -61,7 +59,7 @@ def shown(store):
             s.chosen,
             s.excluded,
         )
-        for s in results(STUDY, store).samples
+        for s in collect_results(STUDY, store).samples
     ]
 
 
@@ -89,10 +87,10 @@ def test_the_same_runs_give_the_same_bytes(full, tmp_path):
 
 def test_a_study_goes_on_elsewhere_from_a_part_of_its_runs(full, tmp_path):
     with Store(tmp_path / "part.sqlite") as part, part.claims.driving():
-        agenda = agenda_of(STUDY, part)
+        queue = queue_of(STUDY, part)
         for _ in range(15):
-            unit = agenda.take()
-            agenda.finish(unit, fate(unit))
+            unit = queue.take()
+            queue.finish(unit, fate(unit))
         export_runs(STUDY, part, tmp_path / "part.xz")
     with Store(tmp_path / "elsewhere.sqlite") as store:
         assert import_runs(store, tmp_path / "part.xz").new == 15
@@ -122,7 +120,11 @@ def change(path, edit, seal=True):
     lines.pop()
     edit(lines)
     lines.append(
-        {"digest": hashlib.sha256("".join(canonical(line) + "\n" for line in lines).encode()).hexdigest()}
+        {
+            "digest": hashlib.sha256(
+                "".join(canonical_json(line) + "\n" for line in lines).encode()
+            ).hexdigest()
+        }
     )
     if not seal:
         lines[-1]["digest"] = "0" * 64
@@ -154,7 +156,7 @@ def test_a_thin_file_is_smaller_and_as_good_to_go_on_from(full, tmp_path):
         assert shown(other) == shown(full)
         assert other.all_records() == full.all_records()
         assert live_through(STUDY, other, fate) == []
-        evaluated = [s for s in results(STUDY, other).samples if s.phase == "evaluate"]
+        evaluated = [s for s in collect_results(STUDY, other).samples if s.phase == "evaluate"]
         assert all(s.traces().shape == (3, 4) for s in evaluated)
         export_runs(STUDY, other, tmp_path / "again.xz")
         write_parquet(STUDY, other, tmp_path / "runs.parquet")

@@ -6,25 +6,25 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from lab_fakes import agenda_of, live_through, number, outcome
+from lab_fakes import live_through, number, outcome, queue_of
 
-from bamdp.lab.collect import follow
+from bamdp.lab.collect import replay_schedule
 from bamdp.lab.reading import parse_study
 from bamdp.lab.store import Store
-from bamdp.lab.units import FAILED, OVER
-from bamdp.processes import Lost
+from bamdp.lab.units import FAILED, OVER_LIMIT
+from bamdp.processes import WorkerDied
 
 STUDY = parse_study('environments = ["chain"]\nalgorithms = ["random", "q-learning"]\nruns = 3\nsteps = 4')
 
 
 def test_a_run_whose_process_dies_again_and_again_is_recorded_as_failed(tmp_path):
     with Store(tmp_path / "s.sqlite") as store, store.claims.driving():
-        agenda = agenda_of(STUDY, store)
+        queue = queue_of(STUDY, store)
         deaths = 0
-        while (unit := agenda.take()) is not None:
+        while (unit := queue.take()) is not None:
             bad = unit.replicate == 1 and unit.setting.planner.__class__.__name__ == "Random"
             deaths += bad
-            agenda.finish(unit, Lost(begun=True) if bad else outcome())
+            queue.finish(unit, WorkerDied(begun=True) if bad else outcome())
         assert deaths == 3
         (failed,) = [record for record in store.all_records() if record.status == FAILED]
         assert "died 3 times" in failed.error
@@ -33,14 +33,14 @@ def test_a_run_whose_process_dies_again_and_again_is_recorded_as_failed(tmp_path
 def test_a_death_is_not_held_against_those_that_were_there_by_chance(tmp_path):
     """Two at a time; whenever the bad one is among them, both are lost."""
     with Store(tmp_path / "s.sqlite") as store, store.claims.driving():
-        agenda = agenda_of(STUDY, store)
+        queue = queue_of(STUDY, store)
         bad = lambda unit: unit.replicate == 1 and unit.setting.planner.__class__.__name__ == "Random"
         tried = Counter()
-        while at_hand := [unit for unit in (agenda.take(), agenda.take()) if unit is not None]:
+        while at_hand := [unit for unit in (queue.take(), queue.take()) if unit is not None]:
             tried.update(unit.id for unit in at_hand)
             died = any(bad(unit) for unit in at_hand)
             for unit in at_hand:
-                agenda.finish(unit, Lost(begun=True) if died else outcome())
+                queue.finish(unit, WorkerDied(begun=True) if died else outcome())
         (failed,) = [record for record in store.all_records() if record.status == FAILED]
         assert "died 3 times" in failed.error
         assert {store.setting(failed.setting)["planner"]["class"], failed.replicate} == {"Random", 1}
@@ -50,11 +50,11 @@ def test_a_death_is_not_held_against_those_that_were_there_by_chance(tmp_path):
 
 def test_a_run_that_was_only_waiting_when_a_process_died_has_lost_nothing(tmp_path):
     with Store(tmp_path / "s.sqlite") as store, store.claims.driving():
-        agenda = agenda_of(STUDY, store)
+        queue = queue_of(STUDY, store)
         for _ in range(10):
-            agenda.finish(agenda.take(), Lost(begun=False))
-        while (unit := agenda.take()) is not None:
-            agenda.finish(unit, outcome())
+            queue.finish(queue.take(), WorkerDied(begun=False))
+        while (unit := queue.take()) is not None:
+            queue.finish(unit, outcome())
         assert {record.status for record in store.all_records()} == {"done"}
 
 
@@ -77,7 +77,7 @@ def slow_ones_stop(unit):
     """100 ms a step with three models."""
     slow = number(unit) == 3
     if slow and unit.limit < 0.1:
-        return outcome(status=OVER, error="over", limit=unit.limit)
+        return outcome(status=OVER_LIMIT, error="over", limit=unit.limit)
     return outcome(float(number(unit)), ms=100.0 if slow else 1.0, limit=unit.limit)
 
 
@@ -88,17 +88,17 @@ def test_a_run_that_a_tight_limit_has_stopped_is_done_again_for_a_wide_one(store
     if first != "both":
         live_through(study.only([first], None), store, slow_ones_stop)
     live_through(study, store, slow_ones_stop)
-    assert [follow(study, cell, store)[0].chosen for cell in study.cells] == [1, 2]
+    assert [replay_schedule(study, cell, store)[0].chosen for cell in study.cells] == [1, 2]
 
 
 def test_a_run_at_hand_under_a_tight_limit_is_done_again_for_one_who_joins_later(store):
     study = parse_study(SHARED.replace("[algorithms.sboss]", "[algorithms.sboss]\ndelta = 5"))
     with store.claims.driving():
-        agenda = agenda_of(study, store)
-        agenda.wanted = {run: replace(unit, limit=0.01) for run, unit in agenda.wanted.items()}
-        unit = next(unit for unit in iter(agenda.take, None) if number(unit) == 3)
-        agenda.wanted[unit.id] = replace(unit, limit=0.25)
-        agenda.finish(unit, slow_ones_stop(unit))
+        queue = queue_of(study, store)
+        queue.needed = {run: replace(unit, limit=0.01) for run, unit in queue.needed.items()}
+        unit = next(unit for unit in iter(queue.take, None) if number(unit) == 3)
+        queue.needed[unit.id] = replace(unit, limit=0.25)
+        queue.finish(unit, slow_ones_stop(unit))
         assert unit.id not in store.records([unit.id])
-        again = agenda.take()
+        again = queue.take()
         assert (again.id, again.limit) == (unit.id, 0.25)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from bamdp.lab.spaces import configurations, planner_settings, prior_spec
+from bamdp.lab.search_space import list_configurations, planner_parameters, prior_text
 
 BELIEF = {"prior": ("sparse",), "discount": (0.95,)}
 
 
 def test_a_space_is_a_product_in_the_order_in_which_it_is_written():
-    found = configurations("dss-pi", {"n_policies": (2, 4), "n_steps": (5, 10), **BELIEF})
+    found = list_configurations("dss-pi", {"n_policies": (2, 4), "n_steps": (5, 10), **BELIEF})
     assert [(c["n_policies"], c["n_steps"]) for c in found] == [(2, 5), (2, 10), (4, 5), (4, 10)]
 
 
 def test_values_have_the_types_of_the_parameters_whether_written_as_text_or_numbers():
-    words = configurations("sboss", {"n_models": ("8",), "delta": ("3",), **BELIEF})
-    numbers = configurations("sboss", {"n_models": (8,), "delta": (3,), **BELIEF})
+    words = list_configurations("sboss", {"n_models": ("8",), "delta": ("3",), **BELIEF})
+    numbers = list_configurations("sboss", {"n_models": (8,), "delta": (3,), **BELIEF})
     assert words == numbers
     assert isinstance(numbers[0]["n_models"], int)
     assert isinstance(numbers[0]["delta"], float)
@@ -24,42 +24,42 @@ def test_values_have_the_types_of_the_parameters_whether_written_as_text_or_numb
 
 def test_parameters_without_meaning_are_left_out_and_equal_configurations_count_once():
     space = {"generator": ("pi", "rtdp"), "generator.depth": (15, 50), **BELIEF}
-    found = configurations("dss-pi", space)
+    found = list_configurations("dss-pi", space)
     assert [(c["generator"], c.get("generator.depth")) for c in found] == [
         ("pi", None),
         ("rtdp", 15),
         ("rtdp", 50),
     ]
-    priors = configurations(
+    priors = list_configurations(
         "bayes-greedy", {"prior": ("flat", "sparse"), "prior.beta": (2, 4, 6), "discount": (0.9,)}
     )
     assert [c.get("prior.beta") for c in priors] == [None, 2, 4, 6]
 
 
 def test_a_prior_written_with_its_parameters_is_the_same_as_one_in_parts():
-    one = configurations("random", {"prior": ("sparse:alpha=0.2,beta=6",), "discount": (0.9,)})
-    two = configurations(
+    one = list_configurations("random", {"prior": ("sparse:alpha=0.2,beta=6",), "discount": (0.9,)})
+    two = list_configurations(
         "random", {"prior": ("sparse",), "prior.alpha": (0.2,), "prior.beta": (6,), "discount": (0.9,)}
     )
     assert one == two
-    assert prior_spec(one[0]) == "sparse:alpha=0.2,beta=6"
+    assert prior_text(one[0]) == "sparse:alpha=0.2,beta=6"
 
 
 def test_a_mixture_stays_as_it_is():
-    found = configurations("random", {"prior": ("flat+sparse:beta=4",), "discount": (0.9,)})
-    assert prior_spec(found[0]) == "flat+sparse:beta=4"
-    weighted = configurations("random", {"prior": ("sparse + 3*flat",), "discount": (0.9,)})
-    assert prior_spec(weighted[0]) == "sparse + 3*flat"
+    found = list_configurations("random", {"prior": ("flat+sparse:beta=4",), "discount": (0.9,)})
+    assert prior_text(found[0]) == "flat+sparse:beta=4"
+    weighted = list_configurations("random", {"prior": ("sparse + 3*flat",), "discount": (0.9,)})
+    assert prior_text(weighted[0]) == "sparse + 3*flat"
 
 
 def test_so_many_are_drawn_as_are_wanted_the_same_ones_every_time_and_included_ones_always():
     space = {"n_policies": tuple(range(1, 11)), "n_samples": tuple(range(1, 11)), **BELIEF}
     one = {"n_policies": 77, "n_samples": 3}
-    found = configurations("dss-pi", space, [one], count=12, seed=(5,))
+    found = list_configurations("dss-pi", space, [one], count=12, seed=(5,))
     assert len(found) == len({repr(c) for c in found}) == 12
     assert (found[0]["n_policies"], found[0]["n_samples"]) == (77, 3)
-    assert found == configurations("dss-pi", space, [one], count=12, seed=(5,))
-    assert found != configurations("dss-pi", space, [one], count=12, seed=(6,))
+    assert found == list_configurations("dss-pi", space, [one], count=12, seed=(5,))
+    assert found != list_configurations("dss-pi", space, [one], count=12, seed=(6,))
 
 
 def test_every_configuration_of_a_space_is_drawn_equally_often():
@@ -67,7 +67,7 @@ def test_every_configuration_of_a_space_is_drawn_equally_often():
     space = {"n_policies": tuple(range(1, 21)), **BELIEF}
     counts = dict.fromkeys(range(1, 21), 0)
     for seed in range(400):
-        for c in configurations("dss-pi", space, count=5, seed=(seed,)):
+        for c in list_configurations("dss-pi", space, count=5, seed=(seed,)):
             counts[c["n_policies"]] += 1
     assert max(abs(count - 100) for count in counts.values()) <= 40
 
@@ -76,20 +76,20 @@ def test_a_space_too_large_to_list_can_be_drawn_from():
     space = {
         name: tuple(range(1, 101)) for name in ("n_policies", "n_samples", "n_steps", "n_stages")
     } | BELIEF
-    assert len(configurations("dss-pi", space, count=7)) == 7
+    assert len(list_configurations("dss-pi", space, count=7)) == 7
     with pytest.raises(ValueError, match="100000000 configurations; say configurations = N"):
-        configurations("dss-pi", space)
+        list_configurations("dss-pi", space)
 
 
 def test_what_an_included_one_leaves_out_has_the_first_value():
     space = {"n_models": (2, 4), "prior": ("sparse", "flat"), "prior.beta": (2, 4), "discount": (0.95, 0.99)}
-    found = configurations("sboss", space, [{"n_models": 16, "prior": "flat"}], count=1)
+    found = list_configurations("sboss", space, [{"n_models": 16, "prior": "flat"}], count=1)
     assert found == ({"n_models": 16, "prior": "flat", "discount": 0.95},)
 
 
 def test_text_of_a_configuration_makes_the_planner():
-    found = configurations("bamcp", {"depth": ("auto",), "reuse_tree": (True,), **BELIEF})[0]
-    assert planner_settings(found) == {"depth": "auto", "reuse_tree": "true"}
+    found = list_configurations("bamcp", {"depth": ("auto",), "reuse_tree": (True,), **BELIEF})[0]
+    assert planner_parameters(found) == {"depth": "auto", "reuse_tree": "true"}
 
 
 @pytest.mark.parametrize(
@@ -105,12 +105,12 @@ def test_text_of_a_configuration_makes_the_planner():
 )  # fmt: skip
 def test_what_is_wrong_is_said(planner, space, message):
     with pytest.raises(ValueError, match=message):
-        configurations(planner, space)
+        list_configurations(planner, space)
 
 
 def test_a_planner_that_does_not_look_at_the_prior_has_no_choice_of_one():
     space = {"epsilon": (0.1, 0.2), "prior": ("sparse", "flat"), "prior.beta": (2, 4), "discount": (0.9,)}
-    found = configurations("q-learning", space, [{"epsilon": 0.3, "prior": "flat"}])
+    found = list_configurations("q-learning", space, [{"epsilon": 0.3, "prior": "flat"}])
     assert [(c["epsilon"], c["prior"], c["prior.beta"]) for c in found] == [
         (0.3, "sparse", 2),
         (0.1, "sparse", 2),

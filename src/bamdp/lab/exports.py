@@ -1,0 +1,265 @@
+"""Exports of a study's runs: a small file to commit beside the study and to continue from elsewhere, CSV and Parquet.
+
+**Files of runs.** The file is text, one JSON object per line, compressed (xz): a head that says what it is, then the
+settings, machines and decisions that are needed, then the runs in order of their identities, traces included. The same
+runs give the same bytes. An import computes every identity again from its facts and every total from its rewards, and
+the last line holds a digest of all others, so that a damaged or edited file is refused. A *thin* file leaves out the
+traces of tuning runs, which nothing is drawn from: their totals, times and the decisions based on them are there, so a
+study continues from it all the same.
+
+**Tables of runs.** CSV and Parquet files have a row for each run; Parquet has the rewards of every step, too.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import json
+import lzma
+import os
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from bamdp.lab.choosing import CellSchedule
+from bamdp.lab.collect import planned_runs
+from bamdp.lab.results import TUNE
+from bamdp.lab.store import RECORD_FIELDS, Store
+from bamdp.lab.study import Study
+from bamdp.lab.units import FINISHED, RUN_STATUSES, canonical_json, decode_rewards, digest, run_identity
+
+FILE_KIND, FILE_VERSION = "bamdp runs", 2
+FILE_DIGEST = "digest"  # key of the last line: a digest of all lines before it
+
+TABLE_COLUMNS = ("environment", "algorithm", "phase", "replicate", "status", "steps", "total", "ms_per_step",
+                 "cpu_seconds", "error", "time_limit", "reproducible", "version", "finished", "id")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Imported:
+    """The result of an import."""
+
+    new: int
+    known: int  # were there already, with the same total
+    other: int  # were there already with another total; those that were there were kept
+    settings: frozenset[str] = frozenset()  # digests of the settings that the runs are of
+
+
+# Files of runs
+
+
+def export_runs(study: Study, store: Store, path: str | Path, *, thin: bool = False) -> int:
+    """Write all runs of a study that the store has, and return how many; ``thin`` leaves out traces of tuning."""
+    runs = {
+        unit.id for cell in study.cells for planned in planned_runs(study, cell) for unit in planned.units
+    }
+    keys = [CellSchedule(study, cell, store).key for cell in study.cells]
+    head = {"kind": FILE_KIND, "version": FILE_VERSION, "title": study.title, "study": study.source}
+    count, sha = 0, hashlib.sha256()
+    with replacing(Path(path)) as temporary, lzma.open(temporary, "wt", encoding="utf-8") as file:
+        for entry in chain([head], _entries(store, sorted(runs), keys, thin)):
+            count += "run" in entry
+            sha.update(_json_line(entry).encode())
+            file.write(_json_line(entry))
+        file.write(_json_line({FILE_DIGEST: sha.hexdigest()}))
+    return count
+
+
+def import_runs(store: Store, path: str | Path) -> Imported:
+    """Put the runs of a file into the store; all of them, or none if something is wrong with the file."""
+    entries = list(_read_entries(Path(path)))
+    named = [
+        (entry.get("setting", entry.get("machine")), entry) for entry in entries if isinstance(entry, dict)
+    ]
+    facts = {name: entry.get("facts") for name, entry in named if name is not None}
+    if not all(_is_sound(entry, facts) for entry in entries):
+        raise ValueError(
+            f"{path}: an entry does not agree with its name or its rewards; the file is damaged or edited"
+        )
+    return _insert_entries(store, entries)
+
+
+def count_shared_settings(study: Study, settings: frozenset[str]) -> int:
+    """Return how many of these settings the study has."""
+    planned = [runs for cell in study.cells for runs in planned_runs(study, cell)]
+    return len({runs.units[0].setting_id for runs in planned if runs.units} & settings)
+
+
+def _entries(store: Store, runs: list[str], cells: list[str], thin: bool) -> Iterator[dict[str, Any]]:
+    """Yield the entries of the file, those first that later ones refer to."""
+    execute = store.connection.execute
+    records = store.records(runs)
+    for setting in sorted({record.setting for record in records.values()}):
+        yield {"setting": setting, "facts": store.setting(setting)}
+    machine_of = dict(store.select_ids("SELECT id, machine FROM runs WHERE id IN", runs))
+    machines = dict(execute("SELECT id, facts FROM machines"))
+    names = {number: digest(json.loads(machines[number])) for number in set(machine_of.values())}
+    for number in sorted(names, key=names.__getitem__):
+        yield {"machine": names[number], "facts": json.loads(machines[number])}
+    for cell in sorted(set(cells)):
+        for number, facts in sorted(store.decisions(cell).items()):
+            yield {"decision": cell, "round": number, "facts": facts}
+    for run in sorted(records):
+        values = asdict(records[run])
+        del values["id"]
+        trace = execute("SELECT rewards FROM traces WHERE run = ?", (run,)).fetchone()
+        left_out = trace is None or (thin and values["phase"] == TUNE)
+        yield {
+            "run": run,
+            "of": values.pop("setting"),
+            **values,
+            "on": names[machine_of[run]],
+            "rewards": None if left_out else base64.b64encode(trace[0]).decode(),
+        }
+
+
+def _insert_entries(store: Store, entries: list[dict[str, Any]]) -> Imported:
+    machines = {entry["machine"]: canonical_json(entry["facts"]) for entry in entries if "machine" in entry}
+    runs = [entry for entry in entries if "run" in entry]
+    stored = store.records(entry["run"] for entry in runs)
+    new = [entry for entry in runs if entry["run"] not in stored]
+    with store.transaction():
+        for entry in entries:
+            if "setting" in entry:
+                store.insert_setting(entry["setting"], entry["facts"])
+            elif "decision" in entry:
+                store.insert_decision(entry["decision"], entry["round"], entry["facts"])
+        for entry in new:
+            values = {**entry, "id": entry["run"], "setting": entry["of"]}
+            trace = base64.b64decode(entry["rewards"] or "")
+            store.insert(values, machines[entry["on"]], trace)
+    other = sum(entry["run"] in stored and stored[entry["run"]].total != entry["total"] for entry in runs)
+    settings = frozenset(entry["of"] for entry in runs)
+    return Imported(len(new), len(runs) - len(new) - other, other, settings)
+
+
+def _read_entries(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        with lzma.open(path, "rt", encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file]
+    except (lzma.LZMAError, EOFError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} is not a file of runs, or is damaged ({error}); export it again") from None
+    head = lines[0] if lines and isinstance(lines[0], dict) else {}
+    if head.get("kind") != FILE_KIND:
+        raise ValueError(f"{path} is not a file of runs; `bamdp lab export` writes one")
+    if head.get("version") != FILE_VERSION:
+        raise ValueError(
+            f"{path} was written by another bamdp (version {head.get('version')} of the format, this one reads "
+            f"{FILE_VERSION}); upgrade, or export it again"
+        )
+    expected = hashlib.sha256("".join(map(_json_line, lines[:-1])).encode()).hexdigest()
+    if not isinstance(lines[-1], dict) or lines[-1].get(FILE_DIGEST) != expected:
+        raise ValueError(
+            f"{path}: its last line does not agree with the others; the file is damaged or edited"
+        )
+    yield from lines[1:-1]
+
+
+def _is_sound(entry: Any, facts: Mapping[str, Any]) -> bool:
+    """Return whether an entry agrees with its name; ``facts`` are those of settings and machines by their names."""
+    try:
+        if "run" in entry:
+            return _is_sound_run(entry, facts)
+        name = entry.get("setting", entry.get("machine"))
+        return "decision" in entry if name is None else digest(entry["facts"]) == name
+    except (KeyError, TypeError, AttributeError, ValueError, zlib.error):
+        return False
+
+
+def _is_sound_run(entry: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
+    name = run_identity(entry["of"], entry["phase"], entry["replicate"])
+    complete = {"run", "of", "on", "rewards", *RECORD_FIELDS} - {"id", "setting"} <= set(entry)
+    if (
+        not complete
+        or entry["run"] != name
+        or entry["of"] not in facts
+        or entry["on"] not in facts
+        or entry["status"] not in RUN_STATUSES
+    ):
+        return False
+    if entry["status"] != FINISHED or (
+        entry["rewards"] is None and entry["phase"] == TUNE
+    ):  # stopped, or thin
+        return True
+    rewards = decode_rewards(base64.b64decode(entry["rewards"]))
+    return len(rewards) == entry["steps"] and float(rewards.sum()) == entry["total"]
+
+
+def _json_line(entry: Mapping[str, Any]) -> str:
+    return canonical_json(entry) + "\n"
+
+
+# Tables of runs
+
+
+def write_csv(study: Study, store: Store, path: str | Path) -> int:
+    """Write a CSV file with a row for each run, and return the number of runs."""
+    rows = list(_run_rows(study, store))
+    with replacing(Path(path)) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, _column_names(rows))
+        writer.writeheader()
+        writer.writerows(rows)
+    return len(rows)
+
+
+def write_parquet(study: Study, store: Store, path: str | Path) -> int:
+    """Write a Parquet file with a column ``rewards`` of lists, per step, and return the number of runs."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise ValueError("Parquet needs pyarrow; install it with: pip install 'bamdp[parquet]'") from None
+    rows = list(_run_rows(study, store))
+    columns = {name: _same_type([row.get(name) for row in rows]) for name in _column_names(rows)}
+    traces = [_row_rewards(store, row) for row in rows]
+    with replacing(Path(path)) as temporary:
+        table = pyarrow.table({**columns, "rewards": pyarrow.array(traces, pyarrow.list_(pyarrow.float64()))})
+        pyarrow.parquet.write_table(table, temporary, compression="zstd")
+    return len(rows)
+
+
+def _run_rows(study: Study, store: Store) -> Iterator[dict[str, Any]]:
+    """Yield all runs of a study that the store has; parameters that do not apply are left out."""
+    for cell in study.cells:
+        labels = {"environment": cell.environment.label, "algorithm": cell.algorithm}
+        for planned in planned_runs(study, cell):
+            records = store.records(unit.id for unit in planned.units)
+            parameters = {f"parameter.{k}": v for k, v in cell.configurations[planned.number].items()}
+            for unit in planned.units:
+                if unit.id in records:
+                    values = asdict(records[unit.id])
+                    yield labels | {key: values[key] for key in TABLE_COLUMNS if key in values} | parameters
+
+
+def _row_rewards(store: Store, row: dict[str, Any]) -> list[float] | None:
+    """Return the rewards of each step; None of a run that was not finished, or came from a thin file."""
+    there = row["status"] == FINISHED and store.has_trace(row["id"])
+    return store.traces([row["id"]])[0].tolist() if there else None
+
+
+def _column_names(rows: list[dict[str, Any]]) -> list[str]:
+    """Return all keys that some row has, in order of appearance."""
+    return list(dict.fromkeys([*TABLE_COLUMNS, *(name for row in rows for name in row)]))
+
+
+def _same_type(values: list[Any]) -> list[Any]:
+    """Return the values of a column as texts if some are: parameters such as depth may be a number or a word."""
+    texts = any(isinstance(value, str) for value in values)
+    return [None if value is None else str(value) if texts else value for value in values]
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a temporary file to write to, which replaces ``path`` only when it is complete."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield temporary
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
