@@ -41,20 +41,21 @@ def bad_episodes(size: int, episodes: int, seed: int) -> list[int]:
 
 
 def main() -> None:
+    """Run the seeds that the output does not have yet."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--size", type=int, default=10)
     parser.add_argument("--episodes", type=int, default=1000)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--output", type=Path, required=True)
-    given = parser.parse_args()
-    lines = given.output.read_text().splitlines() if given.output.exists() else []
+    arguments = parser.parse_args()
+    lines = arguments.output.read_text().splitlines() if arguments.output.exists() else []
     done = {json.loads(line)["seed"] for line in lines}
-    for seed in sorted(set(range(given.seeds)) - done):
+    for seed in sorted(set(range(arguments.seeds)) - done):
         begin = time.process_time()
-        bad = bad_episodes(given.size, given.episodes, seed)
-        record: dict[str, Any] = {"size": given.size, "episodes": given.episodes, "seed": seed}
+        bad = bad_episodes(arguments.size, arguments.episodes, seed)
+        record: dict[str, Any] = {"size": arguments.size, "episodes": arguments.episodes, "seed": seed}
         record |= {"cpu_seconds": round(time.process_time() - begin, 1), "bad": bad}
-        with given.output.open("a") as file:
+        with arguments.output.open("a") as file:
             file.write(json.dumps(record) + "\n")
         print(f"seed {seed}: {len(bad)} bad episodes, {record['cpu_seconds']} s", flush=True)
 

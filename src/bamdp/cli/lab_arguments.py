@@ -87,7 +87,7 @@ def add_reproduce(parser: Parser) -> None:
     """Of ``bamdp reproduce``."""
     parser.epilog = "Example: bamdp reproduce table1 table2 figure2 --quick --jobs 2"
     parser.add_argument(
-        "targets", metavar="TARGET", nargs="+", help="table1, table2, figure2, figure3, ablation, page"
+        "targets", metavar="TARGET", nargs="+", help="table1, table2, figure2, figure3, ablation"
     )
     parser.add_argument(
         "--as",
@@ -100,8 +100,7 @@ def add_reproduce(parser: Parser) -> None:
     parser.add_argument(
         "--output",
         metavar="FOLDER",
-        help="also write tables, figures and reports (figures without it: out/reproduction); of page: the root of the "
-        "repository whose page is written (default: here)",
+        help="also write tables, figures and reports (figures without it: out/reproduction)",
     )
     parser.add_argument(
         "--from",
@@ -119,7 +118,8 @@ def add_reproduce(parser: Parser) -> None:
 def add_lab(parser: Parser, do: Callable[[str, str], Any]) -> None:
     """Of ``bamdp lab``, which has commands of its own; ``do`` finds what is to be done, by module and function."""
     parser.epilog = (
-        "A study is a TOML file, see docs/laboratory.md; or dss2020/published, fair, single or ablation."
+        "A study is a TOML file, see docs/laboratory.md; or dss2020/published, fair, single, "
+        "ablation or figure3."
     )
     group = parser.add_subparsers(
         dest="lab_command", metavar="COMMAND", title="commands", parser_class=type(parser)
