@@ -15,7 +15,7 @@ help:
 	@echo "make test-all  the same and the slow tests"
 	@echo "make bench     speed, as tables and out/bench.json"
 	@echo "make docs      the documentation, as out/site/index.html"
-	@echo "make reproduction  docs/reproduction.md and its figures, from results/dss2020"
+	@echo "make reproduction  tables and figures of the reproduction in docs and README, from results/dss2020"
 	@echo "make lint      style, types and import contracts"
 	@echo "make clean     remove .venv, caches and what was built"
 
@@ -48,7 +48,7 @@ docs: $(READY)
 	@echo "documentation: out/site/index.html"
 
 reproduction: $(READY)
-	$(BIN)/bamdp reproduce page --from results/dss2020
+	$(BIN)/python tools/reproduction_page.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -230,15 +230,5 @@ def test_tables_are_made_from_exports_without_running_anything(folder, capsys, m
     assert "bamcp in maze: not complete, 3 or more runs are missing" in shown.err
 
 
-def test_the_page_is_written_into_a_copy_of_the_repository(folder, capsys):
-    (folder / "copy" / "docs").mkdir(parents=True)
-    for name in ("README.md", "docs/reproduction.md"):
-        (folder / "copy" / name).write_text("Ours:\n<!-- begin: state -->\n<!-- end: state -->\n")
-    (folder / "results").mkdir()
-    shown = call(capsys, "reproduce page --from results --output copy")
-    assert shown.err.splitlines() == ["written: copy/docs/reproduction.md", "written: copy/README.md"]
-    assert "dss2020/fair | not run yet" in (folder / "copy" / "README.md").read_text()
-
-
 def test_lab_alone_tells_its_commands(capsys):
     assert "status" in call(capsys, "lab").out

@@ -19,9 +19,17 @@ from scipy import stats
 from bamdp.lab import papers
 from bamdp.lab.collect import collect_results
 from bamdp.lab.comparisons import SIGNIFICANCE_LEVEL
-from bamdp.lab.papers import STUDIES, TARGETS, marks, parts, printed
-from bamdp.lab.papers.beside import beside_table2, speedup
-from bamdp.lab.papers.priors import prior_table
+from bamdp.lab.exports import export_runs
+from bamdp.lab.papers import TARGETS, paper_tables, study_parts
+from bamdp.lab.papers.library import open_exports
+from bamdp.lab.papers.paper_tables import (
+    beside_table2,
+    paper_reward,
+    paper_seconds,
+    paper_seconds_above,
+    paper_verdict,
+    speedup,
+)
 from bamdp.lab.reading import make_study
 from bamdp.lab.results import Results, comparable_results, complete_results, merge_results
 from bamdp.lab.store import Store
@@ -51,12 +59,11 @@ RUNS = {"chain": 100, "double_loop": 100, "grid5": 100, "grid10": 30}
 paper_study = cache(papers.paper_study)
 
 
-@pytest.mark.parametrize("module", [printed, marks])
-def test_examples(module):
-    assert doctest.testmod(module).failed == 0
+def test_examples():
+    assert doctest.testmod(paper_tables).failed == 0
 
 
-@pytest.mark.parametrize("name", [name for name in STUDIES if name != "dss2020/ablation"])
+@pytest.mark.parametrize("name", ["dss2020/published", "dss2020/fair", "dss2020/single"])
 def test_environments_have_the_papers_horizons_and_limits(name):
     assert {p.label: (p.steps, p.limit) for p in paper_study(name).environments} == ENVIRONMENTS
 
@@ -175,8 +182,8 @@ def test_the_papers_numbers_are_all_there():
     assert {a: set(row) for a, row in paper["table1"].items()} == {a: set(ENVIRONMENTS) for a in APPENDIX_C}
     assert paper["table1"]["dss-pi"]["maze"] == [944.99, 19.36]
     assert paper["table2"]["sboss"]["maze"] == 3695.5
-    assert (printed.seconds("bfs3", "grid10"), printed.seconds_above("bfs3", "grid10")) == (None, 2000.0)
-    assert printed.seconds_above("bfs3", "grid5") is None
+    assert (paper_seconds("bfs3", "grid10"), paper_seconds_above("bfs3", "grid10")) == (None, 2000.0)
+    assert paper_seconds_above("bfs3", "grid5") is None
     assert {e: steps for e, (steps, _) in ENVIRONMENTS.items()} == paper["steps"]
 
 
@@ -224,7 +231,7 @@ def sampled(totals, environment="chain", algorithm="dss-pi", horizon=1000, **oth
     ],
 )
 def test_a_verdict_is_by_welchs_test(totals, word):
-    found = printed.verdict(sampled(totals))
+    found = paper_verdict(sampled(totals))
     assert found.word == word
     if len(totals) > 1:
         mean, error, n = np.mean(totals), np.std(totals, ddof=1), len(totals)
@@ -233,8 +240,8 @@ def test_a_verdict_is_by_welchs_test(totals, word):
 
 
 def test_what_the_paper_does_not_have_has_no_verdict():
-    assert printed.verdict(sampled([1.0, 2.0], algorithm="thompson")) is None
-    assert printed.reward("dss-pi", "river_swim") is None
+    assert paper_verdict(sampled([1.0, 2.0], algorithm="thompson")) is None
+    assert paper_reward("dss-pi", "river_swim") is None
 
 
 def test_times_stand_beside_table_2_with_their_ratio():
@@ -314,17 +321,17 @@ def test_studies_are_merged_only_if_they_have_the_same_steps():
 
 def test_parts_of_several_studies_are_asked_for_together():
     both = TARGETS["table1"].studies["fair"]
-    assert list(parts(both, True, None, None).studies) == list(both)
-    assert list(parts(both, True, list(ENVIRONMENTS), None).studies) == list(both)
-    assert list(parts(both, True, None, ["dss-pi-single"]).studies) == ["dss2020/single"]
-    part = parts(both, True, ["chain"], None)
+    assert list(study_parts(both, True, None, None).studies) == list(both)
+    assert list(study_parts(both, True, list(ENVIRONMENTS), None).studies) == list(both)
+    assert list(study_parts(both, True, None, ["dss-pi-single"]).studies) == ["dss2020/single"]
+    part = study_parts(both, True, ["chain"], None)
     assert list(part.studies) == ["dss2020/fair"]
     assert part.left_out == ("dss2020/single",)  # it chooses for all together
-    assert parts(both, True, ["chain"], ["dss-pi"]).left_out == ()
+    assert study_parts(both, True, ["chain"], ["dss-pi"]).left_out == ()
     with pytest.raises(ValueError, match="did you mean 'thompson'"):
-        parts(both, True, None, ["tompson"])
+        study_parts(both, True, None, ["tompson"])
     with pytest.raises(ValueError, match="drop --environments"):
-        parts(both, True, ["chain"], ["dss-pi-single"])
+        study_parts(both, True, ["chain"], ["dss-pi-single"])
 
 
 def test_figure_2_has_the_papers_panels_in_its_order():
@@ -336,28 +343,53 @@ def test_figure_2_has_the_papers_panels_in_its_order():
     assert TARGETS["figure2"].pictures(Results("t", (slow,))) == []
 
 
-def test_each_prior_is_told_with_the_mean_over_the_configurations_that_had_it():
-    flat, sparse = {"prior": "flat"}, {"prior": "sparse", "prior.beta": 8}
-    tried = lambda totals, configuration, environment="grid5", horizon=1000, phase="tune": sample(
-        totals, environment, "dss-pi", horizon=horizon, phase=phase, configuration=configuration
-    )
-    held = (
-        tried([60.0], {**flat, "n_policies": 1}),
-        tried([70.0, 72.0, 74.0], {**flat, "n_policies": 2}),  # counts as often as the one with a single run
-        tried([80.0], sparse),
-        tried([0.0], flat, phase="evaluate"),
-        tried([], {**sparse, "n_policies": 4}),  # stopped before it came to an end
-        tried([5.0], flat, "maze", 4000),
-        tried([900.0], flat, "maze", 20000),  # only some were run so long
-    )
-    table = prior_table(Results("t", held))
-    assert table.header == ("environment", "algorithm", "steps", "flat", "sparse, β = 8", "paper")
-    assert [[cell.text for cell in row] for row in table.rows] == [
-        ["grid5", "dss-pi", "1000", "66.0 ± 6.0", "80.0", "79.01"],
-        ["maze", "dss-pi", "4000", "5.00", "–", "–"],  # the paper's runs are longer
-    ]
-    assert [[cell.bold for cell in row[3:5]] for row in table.rows] == [[False, True], [True, False]]
+def test_notes_name_the_limits_that_budgets_come_to():
+    numbers = re.compile(r"(?<![\w.])\d+(?:\.\d+)?")
+    for name in ("fair", "single"):
+        study = paper_study(f"dss2020/{name}")
+        (note,) = [note for note in study.notes if "could not be chosen" in note]
+        limits = {int(10e3 * cell.tuning_limit) / 10 for cell in study.cells}
+        limits |= {1e3 * place.limit for place in study.environments} if name == "fair" else set()
+        assert {float(n) for n in numbers.findall(note)} == {round(x) if 28 < x < 29 else x for x in limits}
 
 
-def test_without_tuning_there_is_no_table_of_priors():
-    assert prior_table(Results("t", (sample([1.0], "grid5", "dss-pi"),))) is None
+def test_the_single_choice_is_the_same_everywhere(tmp_path):
+    study = paper_study("dss2020/single")
+    with Store(tmp_path / "s.sqlite") as store:
+        live_through(study, store, lambda unit: outcome(79.5, cpu=100.0, steps=unit.setting.steps))
+        chosen = [s for s in collect_results(study, store).select("evaluate") if s.chosen]
+    assert len(chosen) == 5
+    keys = ("prior", "prior.alpha", "prior.beta", "discount", "leaf")
+    assert len({tuple(s.configuration.get(key) for key in keys) for s in chosen}) == 1
+
+
+def exported(folder, name, part, total=1.0, ms=1.0):
+    """Write a part of a study as if it had been run with these totals and times."""
+    study = paper_study(f"dss2020/{name}").only(*part)
+    with Store(folder / f"{name}.sqlite") as store:
+        live_through(study, store, lambda unit: outcome(total, ms=ms, steps=unit.setting.steps))
+        export_runs(study, store, folder / f"{name}.runs.xz")
+    return study
+
+
+def test_files_that_contradict_each_other_are_refused(tmp_path):
+    exported(tmp_path, "published", (["grid5"], ["dss-pi"]))
+    exported(tmp_path, "ablation", (["grid5"], ["H"]), total=2.0)
+    with pytest.raises(ValueError, match="30 runs that another file has"), open_exports([tmp_path]):
+        pass
+
+
+def test_a_run_that_studies_share_has_the_time_that_it_took_in_each(tmp_path):
+    took = {"published": 1.0, "ablation": 2.0}
+    parts = {"published": (["grid5"], ["dss-pi"]), "ablation": (["grid5"], ["H"])}
+    studies = {name: exported(tmp_path, name, part, ms=took[name]) for name, part in parts.items()}
+    with open_exports([tmp_path]) as exports:
+        times = {
+            name: {
+                float(t)
+                for sample in collect_results(study, exports.store_of(f"dss2020/{name}")).samples
+                for t in sample.ms_per_step
+            }
+            for name, study in studies.items()
+        }
+    assert times == {name: {ms} for name, ms in took.items()}

@@ -255,3 +255,12 @@ def test_configurations_with_runs_of_two_lengths_are_counted_once():
     more = sample([1.0] * 5, phase="tune", horizon=100, configuration={"n": 4})
     uneven = tables.choices(Results("t", (*tuned, more), {}))
     assert any("drawing them towards the common one" in note for note in uneven.notes)
+
+
+def test_minutes_of_tuning_are_summed_over_configurations():
+    tune = lambda name, seconds: sample(
+        [1.0, 2.0], "grid5", name, phase="tune", cpu_seconds=np.full(2, seconds), configuration={"x": seconds}
+    )
+    samples = (tune("beb", 30.0), tune("beb", 60.0), sample([1.0], "grid5", "random"))
+    made = tables.tuning_times(Results("t", samples))
+    assert [[cell.text for cell in row] for row in made.rows] == [["beb", "3.00"], ["random", "–"]]

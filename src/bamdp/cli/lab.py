@@ -20,9 +20,7 @@ EXPORT_ENDINGS = {"runs": ".runs.xz", "csv": ".csv", "parquet": ".parquet"}  # b
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the commands of the laboratory with their arguments."""
-    parser.epilog = (
-        "A study is a TOML file, see docs/laboratory.md; or dss2020/published, fair, single or ablation."
-    )
+    parser.epilog = "A study is a TOML file, see docs/laboratory.md; or dss2020/published, fair, single, ablation or figure3."
     commands = parser.add_subparsers(
         dest="lab_command", metavar="COMMAND", title="commands", parser_class=type(parser)
     )
@@ -127,8 +125,7 @@ def print_status(arguments: argparse.Namespace) -> int:
 
 def write_report(arguments: argparse.Namespace) -> int:
     """Write tables, figures and a page."""
-    from bamdp.lab import tables
-    from bamdp.lab import report
+    from bamdp.lab import report, tables
     from bamdp.lab.collect import collect_provenance, collect_results
     from bamdp.lab.results import EVALUATE, comparable_results
     from bamdp.lab.tables import unfinished

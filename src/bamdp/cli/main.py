@@ -38,7 +38,7 @@ COMMANDS = {  # the module in bamdp.cli, and the help
     "compare": ("compare", "Several planners on common random numbers."),
     "tune": ("tune", "Choose the parameters of a planner."),
     "lab": ("lab", "Whole studies: run, status, report, export, import."),
-    "reproduce": ("reproduce_arguments", "Tables and figures of the paper."),
+    "reproduce": ("reproduce", "Tables and figures of the paper."),
 }
 ARGUMENT_NAMES = {"what": "list", "lab_command": "lab command"}  # in messages, where dest is not plain
 

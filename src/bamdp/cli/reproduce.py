@@ -1,6 +1,7 @@
 """``bamdp reproduce TARGET...``: tables and figures of the paper.
 
-Targets that need the same study share it: it is run, or read from exported files, once.
+Targets that need the same study share it: it is run, or read from exported files, once. Whatever is wrong with the
+arguments is reported before anything is run.
 """
 
 from __future__ import annotations
@@ -12,151 +13,208 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bamdp.cli import console, studies
-from bamdp.cli.reproduce_checks import FIGURE3, FLAGS, PAGE, check, parts_of
+from bamdp import _checks
+from bamdp.cli import console, options, studies
 
 if TYPE_CHECKING:
     from bamdp.lab.papers import Target
-    from bamdp.lab.papers.library import Parts
+    from bamdp.lab.papers.library import StudyParts
     from bamdp.lab.results import Provenance, Results
     from bamdp.lab.store import Store
     from bamdp.lab.study import Study
 
-FOLDER = Path("out/reproduction")  # of figures, where no other is named
-FIGURES = ("png", "svg")
-TABLES = ("md", "csv", "tex")
+FIGURE_FOLDER = Path("out/reproduction")  # unless --output names another
+FIGURE_FORMATS = ("png", "svg")
+TABLE_ENDINGS = ("md", "csv", "tex")
+RUNNING_OPTIONS = {
+    "store": "--store",
+    "jobs": "--jobs",
+    "cluster": "--cluster",
+    "retry_failed": "--retry-failed",
+}
+CHOOSING_OPTIONS = {
+    "way": "--as",
+    "environments": "--environments",
+    "algorithms": "--algorithms",
+    "exports": "--from",
+}
 
 
-def do(given: argparse.Namespace) -> int:
-    """The command."""
-    wanted = check(given)
-    by_target = parts_of(wanted, given)
-    if FIGURE3 in given.targets:
-        _deep_sea(given)
-    if wanted:
-        _reproduce(wanted, by_target, given)
-    if PAGE in given.targets:
-        _page(given)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.epilog = "Example: bamdp reproduce table1 table2 figure2 --quick --jobs 2"
+    parser.add_argument(
+        "targets", metavar="TARGET", nargs="+", help="table1, table2, figure2, figure3, ablation"
+    )
+    parser.add_argument(
+        "--as",
+        dest="way",
+        metavar="WAY",
+        help="published (Appendix C's parameters) or fair (every algorithm tuned alike; default: published)",
+    )
+    parser.add_argument("--environments", nargs="+", metavar="NAME", help="only these")
+    parser.add_argument("--algorithms", nargs="+", metavar="NAME", help="only these")
+    parser.add_argument(
+        "--output",
+        metavar="FOLDER",
+        help="also write tables, figures and reports (figures without it: out/reproduction)",
+    )
+    parser.add_argument(
+        "--from",
+        dest="exports",
+        nargs="+",
+        metavar="PATH",
+        help="of exported files or folders with them, such as results/dss2020; nothing is run",
+    )
+    options.add_quick(parser)
+    options.add_study_running(parser)
+    options.add_store(parser)
+    options.add_json(parser)
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    targets = _targets(arguments)
+    _reproduce(targets, _parts_of(targets, arguments), arguments)
     return 0
 
 
-def _page(given: argparse.Namespace) -> None:
-    """The page on all of it, of exported files."""
-    from bamdp.lab.papers.page import publish
+def _targets(arguments: argparse.Namespace) -> dict[str, Target]:
+    """Return the targets by name; a misspelt name, or an option that would be ignored, is an error."""
+    from bamdp.lab.papers import TARGETS, WAYS
 
-    with console.compiling():
-        written = publish(given.exports, given.output or ".", quick=given.quick)
-    for path in written:
-        console.note(f"written: {path}")
-
-
-def _deep_sea(given: argparse.Namespace) -> None:
-    from bamdp.cli import figure3
-    from bamdp.figure3 import CONTESTANTS, CONTESTS
-
-    contests = given.environments or (figure3.QUICK_CONTESTS if given.quick else list(CONTESTS))
-    contestants = given.algorithms or (figure3.QUICK_CONTESTANTS if given.quick else list(CONTESTANTS))
-    folder = given.output or (figure3.QUICK_FOLDER if given.quick else figure3.FOLDER)
-    runs = figure3.QUICK_RUNS if given.quick else figure3.RUNS
-    figure3.make(folder, contests, contestants, runs, 1 if given.jobs is None else given.jobs)
+    for name in arguments.targets:
+        _checks.one_of(name, "target", TARGETS)
+    if arguments.way is not None:
+        _checks.one_of(arguments.way, "way to reproduce", WAYS)
+    ignored = [
+        flag for name, flag in RUNNING_OPTIONS.items() if getattr(arguments, name) not in (None, False)
+    ]
+    if arguments.exports and ignored:
+        raise ValueError(f"--from runs nothing; drop {', '.join(ignored)}")
+    return {name: TARGETS[name] for name in arguments.targets}
 
 
-def _reproduce(wanted: dict[str, Target], by_target: dict[str, Parts], given: argparse.Namespace) -> None:
+def _parts_of(targets: dict[str, Target], arguments: argparse.Namespace) -> dict[str, StudyParts]:
+    """Return the parts of studies that each target needs; an error names the target that lacks what is asked for."""
+    from bamdp.lab.papers import PUBLISHED, study_parts
+
+    by_target = {}
+    for name, target in targets.items():
+        names = target.studies[arguments.way or PUBLISHED]
+        try:
+            by_target[name] = study_parts(
+                names, arguments.quick, arguments.environments, arguments.algorithms
+            )
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+    return by_target
+
+
+def _reproduce(
+    targets: dict[str, Target], by_target: dict[str, StudyParts], arguments: argparse.Namespace
+) -> None:
+    """Run or read the studies that the targets need, and show and write what was asked for."""
     from bamdp.lab.collect import collect_provenance, collect_results
     from bamdp.lab.results import merge_results
 
-    needed = {name: study for found in by_target.values() for name, study in found.studies.items()}
-    for name in dict.fromkeys(name for found in by_target.values() for name in found.left_out):
+    needed = {name: study for parts in by_target.values() for name, study in parts.studies.items()}
+    for name in dict.fromkeys(name for parts in by_target.values() for name in parts.left_out):
         console.note(f"note: {name} chooses for all environments together, so it is left out")
-    with _stores(needed, given) as stores:
+    with _stores(needed, arguments) as stores:
         with console.compiling():
-            found = {name: collect_results(study, stores[name]) for name, study in needed.items()}
+            by_study = {name: collect_results(study, stores[name]) for name, study in needed.items()}
         sources = {
-            name: collect_provenance(study, stores[name], [_command(given)]) for name, study in needed.items()
+            name: collect_provenance(study, stores[name], [_command_line(arguments)])
+            for name, study in needed.items()
         }
-        whole = {
-            name: merge_results([found[study] for study in held.studies]) for name, held in by_target.items()
+        merged_results = {
+            name: merge_results([by_study[study] for study in parts.studies])
+            for name, parts in by_target.items()
         }
-        if given.json:
-            console.print_json(_json(wanted, whole, found))
+        if arguments.json:
+            console.print_json(_json(targets, merged_results, by_study))
         else:
-            _show(wanted, whole)
-        _write(wanted, whole, found, sources, given)
+            _show(targets, merged_results)
+        _write_files(targets, merged_results, by_study, sources, arguments)
 
 
 @contextmanager
-def _stores(needed: dict[str, Study], given: argparse.Namespace) -> Iterator[dict[str, Store]]:
-    """For each study a store in which all runs are that there can be: read from files, or made now."""
-    from bamdp.lab.papers.exports import opened
+def _stores(needed: dict[str, Study], arguments: argparse.Namespace) -> Iterator[dict[str, Store]]:
+    """Open a store for each study: with the runs of exported files, or with those that are there or made now."""
+    from bamdp.lab.papers.library import open_exports
     from bamdp.lab.store import Store
 
-    if given.exports:
-        with opened(given.exports) as exports:
-            yield {name: exports.of(name) for name in needed}
+    if arguments.exports:
+        with open_exports(arguments.exports) as exports:
+            yield {name: exports.store_of(name) for name in needed}
         return
     first = next(iter(needed.values()))
-    with Store(studies.store_path(first, given.store)) as store:
+    with Store(studies.store_path(first, arguments.store)) as store:
         for study in needed.values():
-            studies.run(study, store, given)
+            studies.run(study, store, arguments)
         yield dict.fromkeys(needed, store)
 
 
-def _show(wanted: dict[str, Target], whole: dict[str, Results]) -> None:
+def _show(targets: dict[str, Target], merged_results: dict[str, Results]) -> None:
+    """Print the tables on standard output; targets may have one in common, which is printed once."""
 
-    tables = [table for name, target in wanted.items() for table in target.tables(whole[name])]
-    studies.show(dict.fromkeys(tables))  # targets may have one in common
-    for line in dict.fromkeys(line for results in whole.values() for line in results.remarks):
+    tables = [table for name, target in targets.items() for table in target.tables(merged_results[name])]
+    studies.show(dict.fromkeys(tables))
+    for line in dict.fromkeys(line for results in merged_results.values() for line in results.remarks):
         console.note(f"note: {line}")
 
 
-def _json(wanted: dict[str, Target], whole: dict[str, Results], found: dict[str, Results]) -> dict[str, Any]:
-    """Tables of each target, and of each study all that there is."""
+def _json(
+    targets: dict[str, Target], merged_results: dict[str, Results], by_study: dict[str, Results]
+) -> dict[str, Any]:
+    """Return the tables of each target, and all results of each study."""
     return {
-        "quick": any(results.quick for results in found.values()),
+        "quick": any(results.quick for results in by_study.values()),
         "targets": {
-            name: [studies.table_json(table) for table in target.tables(whole[name])]
-            for name, target in wanted.items()
+            name: [studies.table_json(table) for table in target.tables(merged_results[name])]
+            for name, target in targets.items()
         },
-        "studies": {name: studies.results_json(results) for name, results in found.items()},
+        "studies": {name: studies.results_json(results) for name, results in by_study.items()},
     }
 
 
-def _write(
-    wanted: dict[str, Target],
-    whole: dict[str, Results],
-    found: dict[str, Results],
+def _write_files(
+    targets: dict[str, Target],
+    merged_results: dict[str, Results],
+    by_study: dict[str, Results],
     sources: dict[str, Provenance],
-    given: argparse.Namespace,
+    arguments: argparse.Namespace,
 ) -> None:
-    """Figures, and with --output all tables and a report of each study."""
+    """Write the figures and, with --output, all tables and a report of each study."""
     from bamdp.lab.figures import save_figure
     from bamdp.lab.report import write_report
     from bamdp.lab.tables import TABLE_WRITERS
 
-    folder = FOLDER if given.output is None else Path(given.output)
-    for name, target in wanted.items():
-        for picture in target.pictures(whole[name]):
-            paths = save_figure(picture.draw(), folder / picture.stem, FIGURES)
+    folder = FIGURE_FOLDER if arguments.output is None else Path(arguments.output)
+    for name, target in targets.items():
+        for picture in target.pictures(merged_results[name]):
+            paths = save_figure(picture.draw(), folder / picture.stem, FIGURE_FORMATS)
             console.note(f"{name}: {', '.join(map(str, paths))}")
-        if given.output is None:
+        if arguments.output is None:
             continue
-        for table in target.tables(whole[name]):
-            for ending in TABLES:
+        for table in target.tables(merged_results[name]):
+            for ending in TABLE_ENDINGS:
                 path = folder / name / f"{table.name}.{ending}"
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(TABLE_WRITERS[ending](table), encoding="utf-8")
-    if given.output is not None:
-        for study, results in found.items():
+    if arguments.output is not None:
+        for study, results in by_study.items():
             if results.samples:
                 page = write_report(results, folder / study, provenance=sources[study])[0]
                 console.note(f"report: {page}")
 
 
-def _command(given: argparse.Namespace) -> str:
-    """How to get it again."""
-    words = ["bamdp", "reproduce", *given.targets, *(["--quick"] if given.quick else [])]
-    for name in ("way", "environments", "algorithms", "exports"):
-        value = getattr(given, name)
+def _command_line(arguments: argparse.Namespace) -> str:
+    """Return the command line that makes the same again."""
+    words = ["bamdp", "reproduce", *arguments.targets, *(["--quick"] if arguments.quick else [])]
+    for name, flag in CHOOSING_OPTIONS.items():
+        value = getattr(arguments, name)
         if value is not None:
-            words += [FLAGS[name], *([value] if isinstance(value, str) else value)]
+            words += [flag, *([value] if isinstance(value, str) else value)]
     return shlex.join(words)

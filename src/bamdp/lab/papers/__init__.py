@@ -11,24 +11,23 @@ from dataclasses import dataclass
 
 from bamdp.lab.comparisons import groups
 from bamdp.lab.figures import learning_curves, looks
-from bamdp.lab.papers.beside import beside_table1, beside_table2
-from bamdp.lab.papers.library import STUDIES, paper_study, parts
-from bamdp.lab.papers.sweep_figures import ablation_pictures
-from bamdp.lab.papers.sweeps import ablation_tables
-from bamdp.lab.papers.trends import trend_tables
+from bamdp.lab.papers.ablation import ablation_pictures, ablation_tables, trend_tables
+from bamdp.lab.papers.deep_sea import deep_sea_pictures, deep_sea_tables
+from bamdp.lab.papers.library import STUDIES, paper_study, study_parts
+from bamdp.lab.papers.paper_tables import beside_table1, beside_table2
 from bamdp.lab.pictures import BANDS_CAPTION, MOVING_AVERAGE_CAPTION, Picture
 from bamdp.lab.results import Results, complete_results
 from bamdp.lab.tables import ResultTable, choices, matrix, overall, times, unfinished
 
-__all__ = ["FAIR", "PUBLISHED", "STUDIES", "TARGETS", "WAYS", "Target", "paper_study", "parts"]
+__all__ = ["FAIR", "PUBLISHED", "STUDIES", "TARGETS", "WAYS", "Target", "paper_study", "study_parts"]
 
 PUBLISHED, FAIR = WAYS = ("published", "fair")
-ORDER = ("grid5", "grid10", "double_loop", "maze", "chain")  # of the panels in Figure 2
+FIGURE2_PANELS = ("grid5", "grid10", "double_loop", "maze", "chain")  # in the paper's order
 
 
 @dataclass(frozen=True)
 class Target:
-    """Something that a paper shows, and how it is made."""
+    """A table or figure of the paper, and how it is made."""
 
     help: str
     studies: Mapping[str, tuple[str, ...]]  # by way: published or fair
@@ -55,25 +54,40 @@ def _table2(results: Results) -> list[ResultTable]:
 
 
 def _figure2(results: Results) -> list[Picture]:
-    done = complete_results(results)
-    shown = sorted(
-        (group for group in groups(done) if any(sample.runs for sample in group.samples)),
-        key=lambda group: ORDER.index(group.environment) if group.environment in ORDER else len(ORDER),
+    shown = [
+        group for group in groups(complete_results(results)) if any(sample.runs for sample in group.samples)
+    ]
+    shown.sort(
+        key=lambda group: (*FIGURE2_PANELS, group.environment).index(group.environment)  # others come last
     )
-    looked = looks(results.algorithms)
-    draw = lambda: learning_curves(shown, looked, warning=results.warning)
+    by_algorithm = looks(results.algorithms)
+    draw = lambda: learning_curves(shown, by_algorithm, warning=results.warning)
     return [Picture("figure2", f"{MOVING_AVERAGE_CAPTION} {BANDS_CAPTION}", draw)] if shown else []
 
 
-TABLE1 = {PUBLISHED: ("dss2020/published",), FAIR: ("dss2020/fair", "dss2020/single")}
+def _figure3(results: Results) -> list[ResultTable]:
+    return [*deep_sea_tables(complete_results(results)), *unfinished(results)]
+
+
+def _ablation(results: Results) -> list[ResultTable]:
+    return [*ablation_tables(results), *trend_tables(results), *unfinished(results)]
+
+
+TABLE1_STUDIES = {PUBLISHED: ("dss2020/published",), FAIR: ("dss2020/fair", "dss2020/single")}
 TARGETS: dict[str, Target] = {
-    "table1": Target("total reward of each algorithm in each environment", TABLE1, _table1),
-    "table2": Target("processor time of an episode and of a step", TABLE1, _table2),
-    "figure2": Target("moving-average reward on a log time axis", TABLE1, unfinished, _figure2),
+    "table1": Target("total reward of each algorithm in each environment", TABLE1_STUDIES, _table1),
+    "table2": Target("processor time per episode and per step", TABLE1_STUDIES, _table2),
+    "figure2": Target("moving-average reward on a log time axis", TABLE1_STUDIES, unfinished, _figure2),
+    "figure3": Target(
+        "bad episodes in deep sea, with Bootstrapped DQN",
+        dict.fromkeys(WAYS, ("dss2020/figure3",)),
+        _figure3,
+        lambda results: deep_sea_pictures(complete_results(results)),
+    ),
     "ablation": Target(
         "DSS against N, M, K, H, leaf value, prior and discount; not in the paper",
         dict.fromkeys(WAYS, ("dss2020/ablation",)),
-        lambda results: [*ablation_tables(results), *trend_tables(results), *unfinished(results)],
+        _ablation,
         ablation_pictures,
     ),
 }

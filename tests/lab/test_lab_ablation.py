@@ -11,10 +11,8 @@ from matplotlib.text import Text
 
 from bamdp.lab.collect import collect_results
 from bamdp.lab.papers import TARGETS
+from bamdp.lab.papers.ablation import Trend, sweep_points, sweep_trends
 from bamdp.lab.papers.library import paper_study
-from bamdp.lab.papers.page import SWEEPS_SAY
-from bamdp.lab.papers.sweeps import points
-from bamdp.lab.papers.trends import Trend, trends
 from bamdp.lab.statistics import Estimate
 from bamdp.lab.store import Store
 
@@ -35,15 +33,15 @@ def test_configurations_of_an_ablation_are_compared_to_appendix_c_on_common_luck
         own = 0.1 * np.random.default_rng([unit.replicate, planner.n_samples]).normal()
         return outcome(50.0 + 10.0 * luck + gain + own, ms=float(planner.n_policies), steps=1000)
 
-    held = points(ablated(tmp_path, result), "grid5")
+    held = sweep_points(ablated(tmp_path, result), "grid5")
     assert {p.label for p in held if p.sweep == "N"} == {"1", "2", "4", "8", "16", "32"}
-    assert {p.sweep for p in held if p.base} == {"N", "M", "gamma", "trade"}
-    assert {(p.sweep, p.label): p.less_base.value > 0 for p in held if p.different} == {
+    assert {p.sweep for p in held if p.is_base} == {"N", "M", "gamma", "trade"}
+    assert {(p.sweep, p.label): p.minus_base.value > 0 for p in held if p.different} == {
         ("N", "8"): True,
         ("gamma", "0.9"): False,
     }
     found = next(p for p in held if (p.sweep, p.label) == ("N", "8"))
-    assert (found.less_base.value, found.ms) == (pytest.approx(5.0), 8.0)
+    assert (found.minus_base.value, found.ms_per_step) == (pytest.approx(5.0), 8.0)
 
 
 def test_trends_compare_what_the_study_names_and_wait_for_it(tmp_path):
@@ -52,7 +50,7 @@ def test_trends_compare_what_the_study_names_and_wait_for_it(tmp_path):
     def without(sweep, value):
         key = {"N": "n_policies", "M": "n_samples"}[sweep]
         kept = (s for s in found.samples if s.algorithm != sweep or s.configuration[key] not in value)
-        return [(t.sweep, t.low, t.high) for t in trends(replace(found, samples=tuple(kept)))]
+        return [(t.sweep, t.low, t.high) for t in sweep_trends(replace(found, samples=tuple(kept)))]
 
     whole = [("N", "1", "2"), ("N", "2", "32"), ("M", "1", "2"), ("M", "2", "32")]
     assert without("N", ()) == whole
@@ -69,17 +67,11 @@ def test_a_plateau_is_a_rise_up_to_appendix_c_and_none_beyond(tmp_path):
         return outcome(50.0 + gain + unit.replicate, steps=1000)
 
     found = ablated(tmp_path, result)
-    assert [(t.sweep, t.half, t.word) for t in trends(found)] == [
+    assert [(t.sweep, t.half, t.word) for t in sweep_trends(found)] == [
         ("N", "up to", "rises"),
         ("N", "beyond", "no difference seen"),
         ("M", "up to", "falls"),
         ("M", "beyond", "falls"),
-    ]
-    assert [line for say in SWEEPS_SAY[:2] for line in say(found)] == [
-        "Larger N: up to Appendix C's, rises in grid5; beyond it, no difference seen in grid5.",
-        "Larger M: up to Appendix C's, falls in grid5; beyond it, falls in grid5.",
-        "Where more hurts: M in grid5 (2 against 1, -1.0 [-1.0 to -1.0]) "
-        "and M in grid5 (32 against 2, -30.0 [-30.0 to -30.0]).",
     ]
 
 
@@ -119,7 +111,4 @@ def test_many_samples_are_drawn_over_their_logarithm_beside_prior_and_discount(t
     panels = TARGETS["ablation"].pictures(found)[-1].draw().axes
     shown = {axes.get_xlabel(): axes.get_xscale() for axes in panels if axes.get_xlabel()}
     assert shown == {"discount γ": "linear", "samples M with one stage (M-one-stage)": "log"}
-    assert SWEEPS_SAY[0](found) == [
-        "Larger M with a single stage and a belief that soon is sure: up to the middle value, falls in double_loop; "
-        "beyond it, falls in double_loop."
-    ]
+    assert [t.word for t in sweep_trends(found)] == ["falls", "falls"]

@@ -1,0 +1,460 @@
+"""Write the generated tables and figures of docs/reproduction.md, docs/deep-sea.md and README.md.
+
+    python tools/reproduction_page.py [--from results/dss2020] [--root .]
+
+They are made of exported runs alone. A table stands between marks, which a reader of the page does not see, and only
+what is between them is replaced; the prose around them is written by people::
+
+    <!-- begin: fair -->
+    ... replaced each time ...
+    <!-- end: fair -->
+
+Figures go to docs/images.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bamdp.lab.collect import collect_results
+from bamdp.lab.comparisons import groups
+from bamdp.lab.figures import save_figure
+from bamdp.lab.papers import STUDIES, TARGETS, paper_study
+from bamdp.lab.papers.ablation import ablation_tables, full_configuration, trend_tables
+from bamdp.lab.papers.deep_sea import deep_sea_tables
+from bamdp.lab.papers.library import export_name, open_exports
+from bamdp.lab.papers.paper_tables import (
+    beside_table1,
+    beside_table2,
+    of_paper_length,
+    paper_reward,
+    paper_steps,
+    speedup,
+)
+from bamdp.lab.pictures import Picture
+from bamdp.lab.results import EVALUATE, TUNE, Results, Sample, complete_results, merge_results
+from bamdp.lab.statistics import standard_error, summarise
+from bamdp.lab.store import Store
+from bamdp.lab.tables import (
+    ResultTable,
+    TableCell,
+    against_best,
+    choices,
+    matrix,
+    overall,
+    summaries,
+    to_markdown,
+    tuning_times,
+    unfinished,
+)
+from bamdp.lab.tables.table import NO_VALUE, decimals, mean_cell, number_cell, text_cell, value_interval_cell
+
+PAGES = ("docs/reproduction.md", "docs/deep-sea.md", "README.md")
+IMAGES = "docs/images"
+MARK = re.compile(r"<!-- (begin|end): ([\w-]+) -->")
+REWARD_TARGETS = {"chain": 370.0, "double_loop": 387.0, "grid5": 79.0, "grid10": 55.0, "maze": 1200.0}
+SPEEDUP_TARGET = 10.0
+DSS = ("dss-pi", "dss-rtdp")
+RIVALS = ("bamcp", "bfs3", "sboss")  # of the paper's Table 1
+FIGURES = {
+    "reproduction-figure2-published": "Moving-average reward of all algorithms with Appendix C's parameters",
+    "reproduction-figure2-fair": "Moving-average reward of all algorithms with what tuning chose",
+    "reproduction-ablation": "Total reward of DSS-PI against processor time per step, a line for each parameter",
+    "reproduction-ablation_beliefs": "Share of the optimum against the prior's sparsity, the discount and M",
+    "deep-sea": "Total bad episodes against time, a panel for each environment",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The results of all studies, and where their runs were made."""
+
+    studies: Mapping[str, Results]
+    source: str  # versions and machines
+
+    @property
+    def published(self) -> Results:
+        """Return the complete rows with Appendix C's parameters."""
+        return complete_results(self.studies["dss2020/published"])
+
+    @property
+    def tuned(self) -> Results:
+        """Return the fair comparison and the single choice, with their tuning runs."""
+        return merge_results([self.studies["dss2020/fair"], self.studies["dss2020/single"]])
+
+    @property
+    def fair(self) -> Results:
+        """Return the complete rows of the fair comparison."""
+        return complete_results(self.tuned)
+
+    @property
+    def ablation(self) -> Results:
+        """Return the complete rows of the ablation."""
+        return complete_results(self.studies["dss2020/ablation"])
+
+    @property
+    def deep_sea(self) -> Results:
+        """Return the complete rows of the deep-sea comparison."""
+        return complete_results(self.studies["dss2020/figure3"])
+
+
+@contextmanager
+def read_evidence(folder: Path) -> Iterator[Evidence]:
+    """Read all studies from their exported files, for the duration of a ``with`` block."""
+    paths = [folder / export_name(study) for study in STUDIES]
+    with open_exports(paths) as exports:
+        studies = {name: collect_results(paper_study(name), exports.store_of(name)) for name in STUDIES}
+        yield Evidence(studies, _source(exports.together))
+
+
+def _source(store: Store) -> str:
+    """Return the versions and machines behind the runs."""
+    records = store.all_records()
+    machines = {
+        f"{m['processor']}, {m['cores']} cores, Python {m['python']}, NumPy {m['numpy']}, Numba {m['numba']}"
+        for m in store.machines(record.id for record in records)
+    }
+    versions = ", ".join(sorted({record.version for record in records}))
+    return f"bamdp {versions}; {'; '.join(sorted(machines))}."
+
+
+# Tables that only the page has
+
+
+def run_counts(evidence: Evidence) -> ResultTable:
+    """Return how many cells of each study are complete, and how many different runs it has."""
+    rows = []
+    for name, found in evidence.studies.items():
+        done = sum(_finished(found, *cell) for cell in found.cells)
+        distinct: dict[tuple[object, ...], set[int]] = {}  # sweeps share runs, which count once
+        for s in found.samples:
+            key = (s.environment, s.phase, s.horizon, repr(full_configuration(s.configuration)))
+            distinct.setdefault(key, set()).update(s.replicates.tolist())
+        runs = sum(map(len, distinct.values()))
+        cells = number_cell(done, f"{done} of {len(found.cells)}")
+        rows.append((text_cell(name), cells, number_cell(runs, str(runs))))
+    header = ("study", "complete cells", "runs")
+    return ResultTable("state", "What has been run", header, tuple(rows), "lrr", (evidence.source,))
+
+
+def _finished(found: Results, environment: str, algorithm: str) -> bool:
+    samples = found.select(EVALUATE, environment, algorithm)
+    waits = (environment, algorithm) in found.waiting
+    return not waits and bool(samples) and all(sample.complete for sample in samples)
+
+
+def reward_targets(fair: Results) -> ResultTable:
+    """Return whether the better of the two tuned forms of DSS reaches each target."""
+    rows = []
+    for environment, target in REWARD_TARGETS.items():
+        samples = [_sample_of(fair, environment, name) for name in DSS]
+        best = max((s for s in samples if s), key=lambda s: float(s.totals.mean()), default=None)
+        cells = [_mean_interval(sample, sample is best) for sample in samples]
+        word = NO_VALUE if best is None else _target_word(best, target)
+        rows.append((text_cell(environment), number_cell(target, f"≥ {target:g}"), *cells, text_cell(word)))
+    note = (
+        "The verdict is by the mean of the better of the two forms, in bold; both were tuned alike. Narrowly: the "
+        "interval contains the target."
+    )
+    title = "Total reward of DSS with the configurations that tuning chose, mean [95% interval]"
+    return ResultTable(
+        "reward_targets",
+        title,
+        ("environment", "target", *DSS, "verdict"),
+        tuple(rows),
+        "lrrrl",
+        (note,),
+    )
+
+
+def _target_word(sample: Sample, target: float) -> str:
+    mean = summarise(sample.totals).mean
+    word = "met" if mean.value >= target else "missed"
+    return f"{word}, narrowly" if mean.low < target <= mean.high else word
+
+
+def _mean_interval(sample: Sample | None, bold: bool) -> TableCell:
+    if sample is None:
+        return text_cell(NO_VALUE)
+    return value_interval_cell(summarise(sample.totals).mean, decimals([standard_error(sample.totals)]), bold)
+
+
+def speed_targets(published: Results) -> ResultTable:
+    """Return how many times faster than the paper's Table 2 a step is, with the paper's parameters."""
+    rows = []
+    for name in DSS:
+        ratios = {s.environment: speedup(s) for s in of_paper_length(published) if s.algorithm == name}
+        met = [ratios.get(environment, math.nan) >= SPEEDUP_TARGET for environment in REWARD_TARGETS]
+        cells = [
+            number_cell(ratios.get(e, math.nan), f"{ratios.get(e, math.nan):.1f}") for e in REWARD_TARGETS
+        ]
+        rows.append((text_cell(name), *cells, text_cell("met" if all(met) else "missed")))
+    title = (
+        "Times faster per step than the paper's Table 2, with Appendix C's parameters "
+        f"(target: {SPEEDUP_TARGET:g} everywhere)"
+    )
+    header = ("algorithm", *REWARD_TARGETS, "verdict")
+    return ResultTable("speed_targets", title, header, tuple(rows), "l" + "r" * len(REWARD_TARGETS) + "l")
+
+
+def rival_table(fair: Results) -> ResultTable:
+    """Return the better form of DSS less the best of the paper's rivals, in each environment."""
+    rows = []
+    for group in groups(fair):
+        dss, rival = (
+            next((name for name in group.ranked if name in names and group.named[name].runs), None)
+            for names in (DSS, RIVALS)
+        )
+        pair = next((pair for pair in group.compared if {pair.first, pair.second} == {dss, rival}), None)
+        if dss is None or rival is None or pair is None:
+            continue
+        gain, shown = pair.gain(dss), decimals([standard_error(group.named[dss].totals)])
+        word = ("ahead" if gain.value > 0 else "behind") if pair.distinguishable else "not distinguishable"
+        rows.append(
+            (
+                text_cell(group.label),
+                text_cell(dss),
+                text_cell(rival),
+                value_interval_cell(gain, shown),
+                text_cell(word),
+            )
+        )
+    note = (
+        "Paired on common random numbers, with the bootstrap 95% interval of that pair. Verdict: sign-flip test, "
+        "Holm's correction over all pairs of the environment, 5%."
+    )
+    header = ("environment", "DSS", "rival", "DSS − rival", "verdict")
+    title = "The better form of DSS against the best of the paper's rivals, both tuned"
+    return ResultTable("rivals", title, header, tuple(rows), "lllrl", (note,))
+
+
+def choice_gains(published: Results, fair: Results) -> ResultTable:
+    """Return what each algorithm gains by choosing prior, discount and parameters instead of Appendix C's."""
+    names = [name for name in published.algorithms if name in fair.algorithms]
+    rows = [(text_cell(name), *(_gain(published, fair, e, name) for e in REWARD_TARGETS)) for name in names]
+    return ResultTable(
+        "choice_gains",
+        "Mean total reward with Appendix C's parameters → with what tuning chose",
+        ("algorithm", *REWARD_TARGETS),
+        tuple(rows),
+        "l" + "r" * len(REWARD_TARGETS),
+        ("SBOSS and BFS3 have the flat prior on the left, as their published rows have.",),
+    )
+
+
+def _gain(published: Results, fair: Results, environment: str, algorithm: str) -> TableCell:
+    before, after = (_sample_of(found, environment, algorithm) for found in (published, fair))
+    if before is None or after is None:
+        return text_cell(NO_VALUE)
+    shown = decimals([standard_error(before.totals), standard_error(after.totals)])
+    first, second = float(before.totals.mean()), float(after.totals.mean())
+    return number_cell(second - first, f"{first:.{shown}f} → {second:.{shown}f}")
+
+
+def _sample_of(found: Results, environment: str, algorithm: str) -> Sample | None:
+    """Return the one evaluation of an algorithm in an environment over the paper's steps, if it is there."""
+    samples = [
+        sample
+        for sample in found.select(EVALUATE, environment, algorithm)
+        if sample.runs and sample.horizon == paper_steps(environment)
+    ]
+    return samples[0] if len(samples) == 1 else None
+
+
+def prior_table(tuned: Results) -> ResultTable:
+    """Return the mean of both forms of DSS with every prior, over all else that tuning tried."""
+    pairs = [(environment, algorithm) for environment in tuned.environments for algorithm in DSS]
+    tried = [samples for pair in pairs if (samples := _shortest_runs(tuned.select(TUNE, *pair)))]
+    priors = sorted({_prior(sample) for samples in tried for sample in samples})
+    return ResultTable(
+        "priors",
+        "DSS with each prior, mean total reward over all configurations with it that tuning tried",
+        ("environment", "algorithm", "steps", *(name for _, name in priors), "paper"),
+        tuple(_prior_row(samples, priors) for samples in tried),
+        "llr" + "r" * (len(priors) + 1),
+        (
+            "Each configuration counts once, with the mean of its tuning runs; ± is the standard error over "
+            "configurations. Bold: the highest mean of the row.",
+        ),
+    )
+
+
+def _shortest_runs(samples: Sequence[Sample]) -> list[Sample]:
+    """Return the samples with the fewest steps per run, which all configurations begin with."""
+    run = [sample for sample in samples if sample.runs]
+    shortest = min((sample.horizon for sample in run), default=0)
+    return [sample for sample in run if sample.horizon == shortest]
+
+
+def _prior(sample: Sample) -> tuple[float, str]:
+    """Return the prior's sparsity, to order by, and its name; the flat one comes first."""
+    name, beta = sample.configuration["prior"], sample.configuration.get("prior.beta")
+    return (-math.inf, name) if beta is None else (beta, f"{name}, β = {beta:g}")
+
+
+def _prior_row(samples: Sequence[Sample], priors: Sequence[tuple[float, str]]) -> tuple[TableCell, ...]:
+    means = [np.array([s.totals.mean() for s in samples if _prior(s) == prior]) for prior in priors]
+    errors = [standard_error(values) for values in means]
+    shown = decimals(errors)
+    best = max(values.mean() for values in means if len(values))
+    cells = [
+        mean_cell(float(values.mean()), error, shown, bool(values.mean() == best))
+        if len(values)
+        else text_cell(NO_VALUE)
+        for values, error in zip(means, errors)
+    ]
+    first = samples[0]
+    entry = paper_reward(first.algorithm, first.environment)
+    comparable = entry is not None and paper_steps(first.environment) == first.horizon
+    paper = (
+        number_cell(entry[0], f"{entry[0]:g}") if entry is not None and comparable else text_cell(NO_VALUE)
+    )
+    steps = number_cell(first.horizon, str(first.horizon))
+    return text_cell(first.environment), text_cell(first.algorithm), steps, *cells, paper
+
+
+# Parts of the pages
+
+
+def page_parts(evidence: Evidence) -> dict[str, str]:
+    """Return all generated parts of the pages as Markdown, by name."""
+    published, fair, tuned, ablation = evidence.published, evidence.fair, evidence.tuned, evidence.ablation
+    score = overall(fair)
+    by_environment = [table for name in fair.environments for table in summaries(fair, name)]
+    incomplete = [table for found in evidence.studies.values() for table in unfinished(found)]
+    best_tables = [table for name in fair.environments for table in against_best(fair, name)]
+    sea, sea_detail = deep_sea_tables(evidence.deep_sea)
+    return {
+        "state": _join(*map(to_markdown, [run_counts(evidence), *incomplete])),
+        "targets": _join(to_markdown(reward_targets(fair)), to_markdown(speed_targets(published))),
+        "published": _join(
+            *map(to_markdown, beside_table1(published)),
+            _folded("All rows, with those that the paper does not have", [matrix(published)]),
+            _figure("reproduction-figure2-published"),
+            _notes(published),
+        ),
+        "priors": to_markdown(prior_table(tuned)),
+        "fair": _join(
+            to_markdown(matrix(fair)),
+            to_markdown(score) if score else "",
+            to_markdown(rival_table(fair)),
+            _folded("Differences to the best algorithm of each environment", best_tables),
+            _folded("Intervals, shares of the optimum and time, environment by environment", by_environment),
+            _figure("reproduction-figure2-fair"),
+            _notes(fair),
+        ),
+        "choices": _join(
+            _folded("Everything that was chosen", [choices(tuned)]),
+            _folded("Processor time of tuning", [tuning_times(tuned)]),
+        ),
+        "gains": to_markdown(choice_gains(published, fair)),
+        "times": _join(*map(to_markdown, beside_table2(published))),
+        "ablation": _join(
+            *map(to_markdown, trend_tables(ablation)),
+            _figure("reproduction-ablation"),
+            _figure("reproduction-ablation_beliefs"),
+            _folded("Every configuration", ablation_tables(ablation)),
+            _notes(ablation),
+        ),
+        "deep-sea": _join(
+            _figure("deep-sea"),
+            to_markdown(sea),
+            _folded("Intervals, ranges and time, environment by environment", [sea_detail]),
+            _notes(evidence.deep_sea),
+        ),
+        "readme": _join(to_markdown(matrix(fair)), _figure("reproduction-figure2-fair", "docs/")),
+    }
+
+
+def _figure(stem: str, folder: str = "") -> str:
+    return f"![{FIGURES[stem]}]({folder}images/{stem}.png)"
+
+
+def _folded(summary: str, tables: Iterable[ResultTable]) -> str:
+    """Return tables that are shown on demand; Markdown inside works on GitHub and in the site."""
+    return _details(summary, _join(*map(to_markdown, tables)))
+
+
+def _notes(found: Results) -> str:
+    """Return the study's own notes on how it was run."""
+    return _details("How it was run", "\n".join(f"- {note}" for note in found.notes))
+
+
+def _details(summary: str, inner: str) -> str:
+    return f'<details markdown="1">\n<summary>{summary}</summary>\n\n{inner}\n\n</details>'
+
+
+def _join(*parts: str) -> str:
+    return "\n\n".join(part.strip() for part in parts if part.strip())
+
+
+def draw_figures(evidence: Evidence, folder: Path) -> list[Path]:
+    """Draw all figures of the pages as PNG files."""
+    pictures: dict[str, Picture] = {}
+    for way, found in (("published", evidence.published), ("fair", evidence.fair)):
+        pictures |= {f"reproduction-figure2-{way}": p for p in TARGETS["figure2"].pictures(found)}
+    pictures |= {f"reproduction-{p.stem}": p for p in TARGETS["ablation"].pictures(evidence.ablation)}
+    pictures["deep-sea"], *_ = TARGETS["figure3"].pictures(evidence.deep_sea)
+    return [path for stem, p in pictures.items() for path in save_figure(p.draw(), folder / stem, ["png"])]
+
+
+# Pages
+
+
+def fill(page: str, parts: Mapping[str, str]) -> str:
+    """Return a page with the text between its marks replaced."""
+    for name in marked(page):
+        if name not in parts:
+            raise ValueError(f"the page has a part {name!r} that is not generated; known: {', '.join(parts)}")
+        between = re.compile(rf"(<!-- begin: {name} -->\n).*?(<!-- end: {name} -->)", re.DOTALL)
+        page = between.sub(lambda found, part=parts[name]: f"{found[1]}\n{part.strip()}\n\n{found[2]}", page)
+    return page
+
+
+def marked(page: str) -> list[str]:
+    """Return the names of a page's parts; each must begin and end once, one after the other."""
+    marks = [(mark[1], mark[2]) for mark in MARK.finditer(page)]
+    names = [name for kind, name in marks if kind == "begin"]
+    if marks != [(kind, name) for name in names for kind in ("begin", "end")] or len(set(names)) < len(names):
+        raise ValueError(
+            "marks must come in pairs, <!-- begin: NAME --> and <!-- end: NAME -->, each name once"
+        )
+    return names
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write the pages and their figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--from", dest="folder", default="results/dss2020", metavar="FOLDER", help="exported runs"
+    )
+    parser.add_argument("--root", default=".", metavar="FOLDER", help="of the repository (default: here)")
+    arguments = parser.parse_args(argv)
+    root = Path(arguments.root)
+    try:
+        pages = {path: (root / path).read_text(encoding="utf-8") for path in PAGES}
+        with read_evidence(Path(arguments.folder)) as evidence:
+            parts = page_parts(evidence)
+            filled = {path: fill(page, parts) for path, page in pages.items()}
+            figures = draw_figures(evidence, root / IMAGES)
+    except (OSError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    for path, page in filled.items():
+        (root / path).write_text(page, encoding="utf-8")
+    for written in (*filled, *figures):
+        print(f"written: {written}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
