@@ -7,7 +7,7 @@ planner at work on one belief. :func:`make_env` gives it a world and :func:`simu
 
 from typing import TYPE_CHECKING, Any
 
-from bamdp._serial import known as saveable
+from bamdp._serial import saveable
 from bamdp.agent import Agent, Run, Step, simulate
 from bamdp.beliefs import (
     Belief,

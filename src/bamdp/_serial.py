@@ -41,9 +41,6 @@ def saveable(
     return cls
 
 
-known = saveable  # the former name
-
-
 def _name(cls: type) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 

@@ -20,7 +20,8 @@ EXPORT_ENDINGS = {"runs": ".runs.xz", "csv": ".csv", "parquet": ".parquet"}  # b
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the commands of the laboratory with their arguments."""
-    parser.epilog = "A study is a TOML file, see docs/laboratory.md; or dss2020/published, fair, single, ablation or figure3."
+    names = "dss2020/published, fair, single, ablation or figure3"
+    parser.epilog = f"A study is a TOML file, see docs/laboratory.md; or {names}."
     commands = parser.add_subparsers(
         dest="lab_command", metavar="COMMAND", title="commands", parser_class=type(parser)
     )

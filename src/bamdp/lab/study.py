@@ -33,8 +33,7 @@ from bamdp.ceilings import optimal_total
 from bamdp.envs import Environment
 from bamdp.lab.search_space import Configuration, planner_parameters, prior_text
 from bamdp.lab.units import cached_world
-from bamdp.registry import make_planner, make_prior, make_rewards
-from bamdp.settings import Setting
+from bamdp.settings import Setting, make_setting
 
 GRID_SEARCH = "grid"
 TUNING_METHODS = (GRID_SEARCH, "halving")
@@ -120,16 +119,17 @@ class StudyCell:
 
     def setting(self, configuration: Configuration, steps: int | None = None) -> Setting:
         """Return the setting of a configuration's runs; the only place in the laboratory that makes one."""
-        env = cached_world(self.environment.env)
-        return Setting(
-            env=self.environment.env,
-            planner=make_planner(self.planner, planner_parameters(configuration)),
-            prior=make_prior(prior_text(configuration), env),
-            rewards=make_rewards(self.environment.rewards, env),
+        return make_setting(
+            self.environment.env,
+            self.planner,
+            parameters=planner_parameters(configuration),
+            prior=prior_text(configuration),
+            rewards=self.environment.rewards,
             discount=float(configuration["discount"]),
+            objective=self.environment.objective,
             steps=self.environment.steps if steps is None else steps,
             seed=self.seed,
-            objective=self.environment.objective,
+            world=cached_world(self.environment.env),
         )
 
 

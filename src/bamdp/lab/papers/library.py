@@ -56,13 +56,13 @@ def study_parts(
     Studies without any of the algorithms are not in the result. A label that no study has is an error.
     """
     studies = {name: paper_study(name, quick=quick) for name in names}
-    labels = dict.fromkeys(e.label for study in studies.values() for e in study.environments)
+    env_labels = dict.fromkeys(e.label for study in studies.values() for e in study.environments)
     known = dict.fromkeys(cell.algorithm for study in studies.values() for cell in study.cells)
     for label in environments or ():
-        _checks.one_of(label, "environment of the study", labels)
+        _checks.one_of(label, "environment of the study", env_labels)
     for label in algorithms or ():
         _checks.one_of(label, "algorithm of the study", known)
-    if environments is not None and set(environments) == set(labels):
+    if environments is not None and set(environments) == set(env_labels):
         environments = None
     selected, left_out = {}, []
     for name, study in studies.items():
