@@ -321,6 +321,7 @@ def solve(rows, space, discount, tol, solver, sampled):
     directly = n_states <= FEW_STATES or (n_states <= FEW_IF_DENSE and dense)
     low, high = 0.0, np.inf
     for rounds in range(1, MAX_ROUNDS + 1):
+        # improve the policy; the spread of the changes bounds what it loses
         if rounds == PATIENT:
             tol = max(tol, _rounding(rows, values, n_rows))
         low, high, changed = _improve(rows, space, discount, solver)
@@ -332,6 +333,7 @@ def solve(rows, space, discount, tol, solver, sampled):
             if sampled:
                 _update_mean(solver)
             return rounds, high - low
+        # evaluate the policy: exactly in small worlds, else by sweeps over a copy of its rows
         if directly:
             _evaluate_directly(rows, space, discount, solver)
             continue

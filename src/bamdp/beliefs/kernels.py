@@ -96,7 +96,7 @@ def sample_model(belief, rows, rng):
     """A whole model from the posterior into ``rows``; returns the used entries, or NO_ROOM."""
     T, R, space = belief.transitions, belief.rewards, belief.space
     n_states, n_actions = space.allowed.shape
-    choice = verbs.choose(T, rng)
+    choice = verbs.choose(T, rng)  # what all rows of the model share
     at = 0
     for s in range(n_states):
         for a in range(n_actions):

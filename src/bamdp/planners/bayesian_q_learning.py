@@ -66,7 +66,7 @@ from bamdp._kernels.random import gamma, normal
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
-from bamdp.planners.q_learning import best_of
+from bamdp.planners.shared.actions import best_action_of
 
 SELECTION = ("vpi", "sampling")
 UPDATE = ("moment", "mixture")
@@ -343,7 +343,7 @@ class BayesianQLearning(Planner):
             sample_means(mu0, lam, alpha, beta, rng, scores)
         else:
             scores = mu0 + perfect_information(mu0, lam, alpha, beta)
-        chosen = best_of(scores, np.ones((1, len(actions)), bool), 0, rng)
+        chosen = best_action_of(scores, np.ones((1, len(actions)), bool), 0, rng)
         return int(actions[chosen]), actions, scores
 
 

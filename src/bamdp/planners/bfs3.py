@@ -142,7 +142,7 @@ def grow_below(belief, params, tree, s, stream):
             break
         tree.used[TRAJECTORIES] += 1
         d, status = descend(belief, params, tree, s, stream)
-        for j in range(d - 1, -1, -1):
+        for j in range(d - 1, -1, -1):  # back up both bounds on the way back
             undo_steps(belief, 1)
             if status == DONE:
                 node, a, edge = tree.path[j, 0], tree.path[j, 1], tree.path[j, 2]
@@ -166,6 +166,7 @@ def descend(belief, params, tree, s, stream):
             if node == tree.stream.shape[0]:
                 return d, NO_ROOM
             new_node(belief, params, tree, s, level, stream)
+        # the action with the highest upper bound, once those of all actions are known
         a = NO_ACTION if params.by_action else first_undrawn(tree, belief.space, node, s)
         all_drawn = a == NO_ACTION
         if all_drawn:
@@ -179,6 +180,7 @@ def descend(belief, params, tree, s, stream):
             draw_successors(belief, params, tree, node, a, row, level)
             if not all_drawn:
                 continue
+        # the successor whose bounds are widest; stop where all have met
         edge = widest_edge(tree, node, a)
         if edge == NO_NODE:
             return d, DONE

@@ -102,6 +102,7 @@ def hopeful_model(belief, eta, rows, hopes):
         end, background = verbs.mean_row(T, row, rows.index, rows.prob, at)
         if end == NO_ROOM or end == rows.index.shape[0]:
             return np.int64(NO_ROOM)
+        # the mean row moved towards the hoped-for state, which is its last entry
         weight = eta / (verbs.concentration(T, row) + eta)
         hopes.weight[row] = weight
         hopes.expected[row] = verbs.expected_reward(R, row, rows.index, rows.prob, at, end, background)
@@ -133,6 +134,7 @@ def hope_again(belief, params, rows, values, hopes):
         begin, last = rows.span[row, 0], rows.span[row, 1] - 1
         if last < begin:
             continue
+        # the best of the possible next states for this pair
         old = hopes.target[row]
         now = discount * values[old] + (_reward_of(R, row, old, hopes) if by_next else 0.0)
         best, choice = now, np.int64(old)

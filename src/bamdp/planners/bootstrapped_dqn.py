@@ -39,7 +39,7 @@ from bamdp._kernels.random import below, next_word, normal, uniform
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
-from bamdp.planners.q_learning import best_of
+from bamdp.planners.shared.actions import best_action_of
 from bamdp.planners.shared.networks import (
     ABSENT,
     UNMET,
@@ -222,11 +222,11 @@ class BootstrappedDQN(Planner):
         return DQNMemory(replay, discount, n_inputs=int((~belief.space.terminal).sum()))
 
     def act(self, memory: DQNMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        return int(best_of(self._decide(memory, belief, state, rng), belief.space.allowed, state, rng))
+        return int(best_action_of(self._decide(memory, belief, state, rng), belief.space.allowed, state, rng))
 
     def plan(self, memory: DQNMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         q = self._decide(memory, belief, state, rng)
-        action = int(best_of(q, belief.space.allowed, state, rng))
+        action = int(best_action_of(q, belief.space.allowed, state, rng))
         learner = _born(memory)
         spread = (forward(learner.now, np.array([state]))[2][:, 0] + learner.prior[:, state]).std(axis=0)
         candidates = tuple(

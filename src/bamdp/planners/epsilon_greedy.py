@@ -29,23 +29,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from bamdp import _checks
-from bamdp._kernels.jit import kernel
-from bamdp._kernels.random import uniform
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
 from bamdp.planners.bayes_greedy import BayesGreedy, BayesGreedyMemory
-from bamdp.planners.random_play import pick
-
-GREEDY = -1  # what explore returns when it leaves the choice to the greedy rule
-
-
-@kernel
-def explore(allowed, s, epsilon, rng):
-    """With probability ``epsilon`` a uniform action among those that exist in ``s``, else GREEDY."""
-    if uniform(rng) < epsilon:
-        return pick(allowed, s, rng)
-    return GREEDY
+from bamdp.planners.shared.actions import GREEDY, exploring_action
 
 
 @saveable
@@ -94,14 +82,14 @@ class EpsilonGreedy(Planner):
         return EpsilonGreedyMemory(BayesGreedy(tol=self.tol).start(belief, discount), visits)
 
     def act(self, memory: EpsilonGreedyMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        chosen = explore(belief.space.allowed, state, self._epsilon(memory, state), rng)
+        chosen = exploring_action(belief.space.allowed, state, self._epsilon(memory, state), rng)
         if chosen != GREEDY:
             return int(chosen)
         return BayesGreedy(tol=self.tol).act(memory.greedy, belief, state, rng)
 
     def plan(self, memory: EpsilonGreedyMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         epsilon = self._epsilon(memory, state)
-        chosen = explore(belief.space.allowed, state, epsilon, rng)
+        chosen = exploring_action(belief.space.allowed, state, epsilon, rng)
         exploring = chosen != GREEDY
         greedy_memory = copy.deepcopy(memory.greedy) if exploring else memory.greedy
         greedy = BayesGreedy(tol=self.tol).plan(greedy_memory, belief, state, rng)

@@ -30,36 +30,10 @@ from typing import ClassVar
 import numpy as np
 
 from bamdp import _checks
-from bamdp._kernels.jit import kernel
-from bamdp._kernels.random import below
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
-from bamdp.planners.epsilon_greedy import GREEDY, explore
-
-
-@kernel
-def best_of(scores, allowed, s, rng):
-    """The action that exists in ``s`` with the highest score, equals drawn at random.
-
-    ``scores`` is [A], ``allowed`` [S, A]. Without a tie no random number is used.
-    """
-    best = -np.inf
-    n, action = 0, -1
-    for a in range(scores.shape[0]):
-        if allowed[s, a] and scores[a] >= best:
-            n = n + 1 if scores[a] == best else 1
-            best = scores[a]
-            action = a
-    if n == 1:
-        return action
-    left = below(rng, n)
-    for a in range(scores.shape[0]):
-        if allowed[s, a] and scores[a] == best:
-            if left == 0:
-                return a
-            left -= 1
-    return action
+from bamdp.planners.shared.actions import GREEDY, best_action_of, exploring_action
 
 
 @saveable
@@ -121,9 +95,9 @@ class QLearning(Planner):
 
     def act(self, memory: QLearningMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         allowed = belief.space.allowed
-        action = explore(allowed, state, self._epsilon(memory, state), rng)
+        action = exploring_action(allowed, state, self._epsilon(memory, state), rng)
         if action == GREEDY:
-            action = best_of(memory.q[state], allowed, state, rng)
+            action = best_action_of(memory.q[state], allowed, state, rng)
         return int(action)
 
     def plan(self, memory: QLearningMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:

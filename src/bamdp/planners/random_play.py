@@ -7,26 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from bamdp._kernels.jit import kernel
-from bamdp._kernels.random import below
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import Candidate, Plan, Planner
-
-
-@kernel
-def pick(allowed, s, rng):
-    """A uniform action among those that exist in state ``s``; ``allowed`` is [S, A]."""
-    n = 0
-    for a in range(allowed.shape[1]):
-        n += allowed[s, a]
-    left = below(rng, n)
-    for a in range(allowed.shape[1]):
-        if allowed[s, a]:
-            if left == 0:
-                return a
-            left -= 1
-    return -1
+from bamdp.planners.shared.actions import random_action
 
 
 @saveable
@@ -48,7 +32,7 @@ class Random(Planner):
         return None
 
     def act(self, memory: None, belief: Belief, state: int, rng: np.ndarray) -> int:
-        return int(pick(belief.space.allowed, state, rng))
+        return int(random_action(belief.space.allowed, state, rng))
 
     def plan(self, memory: None, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)

@@ -66,11 +66,11 @@ def refresh_model(belief, rows, variance, model, changed):
     end = rows.span[n_states * n_actions - 1, 1]
     if changed == NO_ROW:
         return end
-    if changed != EVERY_ROW:
+    if changed != EVERY_ROW:  # one row: all others stay as they are
         if not space.allowed[changed // n_actions, changed % n_actions]:
             return end
         return _replace_row(belief, rows, variance, model, changed, end)
-    at = 0
+    at = 0  # every row, one after the other
     for s in range(n_states):
         for a in range(n_actions):
             row = s * n_actions + a

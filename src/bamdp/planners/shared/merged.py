@@ -49,7 +49,7 @@ def draw_models(belief, merged, rng):
     for s in range(n_states):
         merged.space.terminal[s] = space.terminal[s]
     for k in range(n_models):
-        choice = verbs.choose(T, rng)
+        choice = verbs.choose(T, rng)  # what all rows of the k-th model share
         for s in range(n_states):
             for a in range(n_actions):
                 row = s * n_actions + a

@@ -147,17 +147,20 @@ def simulate_histories(belief, world, params, tree, learner, s, rng):
     space, R, discount, before = belief.space, belief.rewards, params.discount, params.before
     n_actions = space.allowed.shape[1]
     while tree.used[SIMULATIONS_LEFT] > 0:
+        # where to go back to if the world runs out of room
         for j in range(4):
             before[j] = rng[j]
         begin_simulation(world, belief, rng)
         t, node, d, inside, fits = s, ROOT, 0, 0, True
         total, weight = 0.0, 1.0
         while d < params.depth and not space.terminal[t]:
+            # UCB in nodes that were visited before, the rollout policy in new ones and below the tree
             fresh = node == NO_NODE or tree.visits[node] == 0
             if fresh:
                 a = rollout_action(learner, t, rng)
             else:
                 a = ucb_action(tree, space, node, t, params.exploration, rng)
+            # a simulated transition; the belief over rewards learns from it until the simulation is over
             row = t * n_actions + a
             t2 = move(world, belief, row, rng)
             if t2 == NO_ROOM:
@@ -173,6 +176,7 @@ def simulate_histories(belief, world, params, tree, learner, s, rng):
                 total += weight * r
                 weight *= discount
                 continue
+            # inside the tree: note the step, go on to the child, which may be new
             tree.path[inside, 0] = node
             tree.path[inside, 1] = a
             tree.gain[inside] = r
@@ -181,6 +185,7 @@ def simulate_histories(belief, world, params, tree, learner, s, rng):
                 node = NO_NODE
             else:
                 node = child_node(tree, space, node, a, t, r, params.by_reward)
+        # take everything back, then give the return to the nodes on the way
         for _ in range(d):
             verbs.pop_reward(R)
         finish_simulation(world, belief, d)
