@@ -3,12 +3,18 @@
 An object becomes a tree of plain JSON plus numbered arrays. Classes are known by name: dataclasses and
 NamedTuples registered with :func:`saveable`, and a few with their own way of being taken apart. Loading a file
 can therefore only ever build objects of those classes.
+
+A checksum over everything tells whether a file was damaged or changed after it was saved. It is no protection: whoever
+writes a file can write its checksum, too. What protects is that beliefs and memories are checked and made anew
+(:mod:`bamdp.loading`), and that no array is read whose size does not fit.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
+import math
 import os
 import zipfile
 from collections.abc import Callable
@@ -18,6 +24,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 FORMAT = 3  # is raised when files of before would be read wrongly
+MAX_BYTES = 8_000_000_000  # that a file may hold
 T = TypeVar("T")
 _classes: dict[str, type] = {}
 _takers: dict[str, Callable[[Any], dict[str, Any]]] = {}
@@ -49,7 +56,9 @@ def save(path: str | os.PathLike[str], value: Any) -> None:
     """Write ``value`` to a new file that replaces the old one only when it is complete."""
     arrays: list[np.ndarray] = []
     places: dict[int, int] = {}
-    tree = json.dumps({"format": FORMAT, "value": _take(value, arrays, places)})
+    taken = _take(value, arrays, places)
+    checksum = _checksum(taken, {f"a{i}": array for i, array in enumerate(arrays)})
+    tree = json.dumps({"format": FORMAT, "checksum": checksum, "value": taken})
     target = Path(path)
     partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
     parts: Any = {f"a{i}": array for i, array in enumerate(arrays)}
@@ -75,17 +84,54 @@ def load(path: str | os.PathLike[str], cls: type[T]) -> T:
 
 def _read(path: Any, file: Any) -> Any:
     try:
-        arrays = np.load(file, allow_pickle=False)
-        content = json.loads(str(arrays["tree"]))
+        arrays = read_npz(file)
+        content = json.loads(str(arrays.pop("tree")))
         version, tree = content["format"], content["value"]
     except Exception as error:  # damage shows in many ways
         raise ValueError(f"{path} is no file saved by bamdp ({error})") from error
     if version != FORMAT:
         raise ValueError(f"{path} has format {version}, this version of bamdp reads {FORMAT}")
+    if content.get("checksum") != _checksum(tree, arrays):
+        raise ValueError(f"{path} was damaged, or changed after it was saved: its checksum is another one")
     try:
         return _make(tree, arrays, {})
     except Exception as error:  # damage shows in many ways
         raise ValueError(f"{path} cannot be read ({error}); it is damaged or from another version") from error
+
+
+def _checksum(tree: Any, arrays: dict[str, np.ndarray]) -> str:
+    """A digest of everything that a file holds."""
+    digest = hashlib.sha256(json.dumps(tree, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name}:{array.dtype.str}:{array.shape};".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def read_npz(file: Any) -> dict[str, np.ndarray]:
+    """Read all arrays of an ``.npz`` file; refuse one that says that it is larger than it is, or than MAX_BYTES."""
+    arrays = {}
+    with zipfile.ZipFile(file) as archive:
+        total = sum(member.file_size for member in archive.infolist())
+        if total > MAX_BYTES:
+            raise ValueError(f"it holds {total / 1e9:.1f} GB, and at most {MAX_BYTES / 1e9:.0f} are read")
+        for member in archive.infolist():
+            with archive.open(member) as part:
+                version = np.lib.format.read_magic(part)
+                read_header = {
+                    (1, 0): np.lib.format.read_array_header_1_0,
+                    (2, 0): np.lib.format.read_array_header_2_0,
+                }
+                shape, fortran, dtype = read_header[version](part)
+                if dtype.hasobject:
+                    raise ValueError("it holds Python objects")
+                data = part.read()
+            if math.prod(shape) * dtype.itemsize != len(data):
+                raise ValueError(f"{member.filename} has not the size that it says")
+            array = np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
+            arrays[member.filename.removesuffix(".npy")] = np.array(array, order="C")
+    return arrays
 
 
 def _take(value: Any, arrays: list[np.ndarray], places: dict[int, int]) -> Any:

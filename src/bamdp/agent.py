@@ -19,6 +19,7 @@ from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.episodes import BEGIN_AGAIN
 from bamdp.envs.environment import World
+from bamdp.loading import restore_agent_parts
 from bamdp.planners.base import Plan, Planner, Transition
 
 _new_tuple: Any = tuple.__new__  # _new_tuple(Step, (...)) is Step(...) in half the time
@@ -199,7 +200,11 @@ def _restored(**parts: Any) -> Agent:
     return agent
 
 
-_serial.saveable(Agent, take=lambda agent: dict(vars(agent)), make=lambda parts: _restored(**parts))
+_serial.saveable(
+    Agent,
+    take=lambda agent: dict(vars(agent)),
+    make=lambda parts: _restored(**restore_agent_parts(parts)),
+)
 
 
 def copy_memory(memory: Any) -> Any:
