@@ -127,12 +127,20 @@ class ProcessPool(Pool):
         self.counts = np.memmap(self.path, np.int64, "w+", shape=(self.capacity, 2))
         self.reported = np.zeros(self.capacity, np.int64)  # steps of each slot that progress has been told of
         self.slots: dict[Future[Any], int] = {}
+        self._excepthook = threading.excepthook
+        threading.excepthook = self._report_thread
+
+    def _report_thread(self, args: Any) -> None:
+        """Pass on exceptions of threads, but for those of loky's own thread, whose workers Ctrl-C may have ended."""
+        if args.thread is None or not args.thread.name.startswith("ExecutorManagerThread"):
+            self._excepthook(args)
 
     @property
     def capacity(self) -> int:
         return 2 * self.jobs
 
     def close(self) -> None:
+        threading.excepthook = self._excepthook
         del self.counts
         self.folder.cleanup()
 

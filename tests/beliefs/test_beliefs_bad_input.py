@@ -117,7 +117,7 @@ BAD_WORLDS = [
     (lambda: Dirichlet().belief(2, 1, rewards=np.zeros((2, 1, 3))), ValueError, r"shape \[2, 1, 3\]"),
     (lambda: Dirichlet().belief(2, 1, rewards="bernoulli"), TypeError, "rewards must be an array"),
     (lambda: Dirichlet().belief(2, 1, terminal=[2]), ValueError, r"terminal names a state outside 0\.\.1"),
-    (lambda: Dirichlet().belief(3, 1, terminal=[0, 0, 1]), ValueError, "let it be of booleans"),
+    (lambda: Dirichlet().belief(3, 1, terminal=[0, 0, 1]), ValueError, "make it one of booleans"),
     (lambda: Dirichlet().belief(2, 1, terminal=[True]), ValueError, r"terminal must have shape \[2\]"),
     (
         lambda: Dirichlet().belief(2, 1, action_mask=[[0.5], [1]]),

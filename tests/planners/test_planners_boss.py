@@ -33,7 +33,7 @@ def drawn(agent):
     """(P [K, S, A, S], r [K, S, A]) of the models at hand."""
     merged = agent.memory.models
     K, n_states, n_actions = merged.n_models, agent.belief.n_states, agent.belief.n_actions
-    rows = merged.space.rows
+    rows = merged.arrays.rows
     order = [
         [[(s * K + k) * n_actions + a for a in range(n_actions)] for s in range(n_states)] for k in range(K)
     ]
@@ -51,10 +51,10 @@ def test_the_merged_mdp_has_k_times_a_actions_and_is_worth_at_least_each_model(p
     agent.act(0)
     P, r = drawn(agent)
     merged = agent.memory.models
-    assert merged.merged.allowed.shape == (S, 3 * A)
-    assert merged.merged.allowed.all()
+    assert merged.arrays.space.allowed.shape == (S, 3 * A)
+    assert merged.arrays.space.allowed.all()
     np.testing.assert_allclose(P.sum(axis=-1), 1.0, atol=1e-9)
-    values = merged.space.solver.values
+    values = merged.arrays.solver.values
     for k in range(3):
         assert (values >= optimal_values(P[k], r[k], agent.discount) - 1e-6).all()
     together = optimal_values(

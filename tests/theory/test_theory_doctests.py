@@ -11,7 +11,7 @@ import pytest
 import bamdp.theory
 
 MODULES = [
-    "bamdp.planners.tree_sizes",
+    "bamdp.planners.shared.tree_sizes",
     *sorted(f"bamdp.theory.{info.name}" for info in pkgutil.iter_modules(bamdp.theory.__path__)),
 ]
 

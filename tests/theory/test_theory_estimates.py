@@ -138,8 +138,7 @@ def test_an_episode_that_ends_leaves_the_belief_at_rest():
 
 
 def test_rewards_of_another_kind_are_refused_with_a_cure():
-    belief = bamdp.Dirichlet().belief(2, 1, rewards=bamdp.BetaBernoulli())
-    belief.reward_model = None
+    belief = bamdp.Dirichlet().belief(2, 1, rewards=bamdp.NormalGamma())
     with pytest.raises(ValueError, match="known or BetaBernoulli"):
         belief_distance(belief, [(0, 0, 1.0, 1)])
 
