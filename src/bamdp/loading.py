@@ -611,7 +611,7 @@ def _restore_dqn(fresh: DQNMemory, saved: Any, planner: Any, belief: Belief) -> 
     keep(fresh.replay.index, saved.replay.index, what, lambda index: (index >= 0) & (index < sizes))
     for name in ("reward", "goes_on", "mask", "noise"):
         keep(getattr(fresh.replay, name), getattr(saved.replay, name), what, np.isfinite)
-    fresh.replay.n_seen = whole(saved.replay.n_seen, what, 0, 2**62)
+    fresh.replay.n_seen = whole(saved.replay.n_seen, what, 0, belief.n_observed)
     fresh.n_inputs = whole(saved.n_inputs, "the number of inputs", 0, S)
     fresh.n_learned = whole(saved.n_learned, what, 0, fresh.replay.n_seen)
     fresh.new_head = flag(saved.new_head, "whether an episode begins")
