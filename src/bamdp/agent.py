@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import get_ident
 from time import thread_time
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from bamdp.envs.environment import World
 from bamdp.loading import restore_agent_parts
 from bamdp.planners.base import Plan, Planner, Transition
 
+BUSY = "this agent is at work in another thread; give each thread an agent of its own, such as agent.copy()"
 _new_tuple: Any = tuple.__new__  # _new_tuple(Step, (...)) is Step(...) in half the time
 
 
@@ -121,7 +123,12 @@ class Agent:
         belief = self.belief
         if state.__class__ is not int or not 0 <= state < belief.n_states or belief.episodes.ends[state]:
             state = self._state(state)  # converts it, or raises
-        return self.planner.act(self.memory, belief, state, self.rng)
+        if self.__dict__.setdefault("_thread", thread := get_ident()) != thread:
+            raise RuntimeError(BUSY)
+        try:
+            return self.planner.act(self.memory, belief, state, self.rng)
+        finally:
+            self.__dict__.pop("_thread", None)
 
     def plan(self, state: int, *, tree: bool = False) -> Plan:
         """Return what :meth:`act` would choose now, with its evidence. Nothing changes, so it can be asked again.
@@ -129,52 +136,74 @@ class Agent:
         With ``tree`` the plan has the whole :class:`~bamdp.planners.views.tree.Tree` of the search, for planners that
         grow one (DSS, FHTS, both sparse samplings, BAMCP, BAUCT, BFS3); otherwise, and for the others, it is None.
         """
-        memory, rng = copy_memory(self.memory), self.rng.copy()
-        ask = self.planner.explain if tree else self.planner.plan
-        return ask(memory, self.belief, self._state(state), rng)
+        with self._alone():
+            memory, rng = copy_memory(self.memory), self.rng.copy()
+            ask = self.planner.explain if tree else self.planner.plan
+            return ask(memory, self.belief, self._state(state), rng)
 
     def observe(self, s: int, a: int, r: float, s2: int, terminated: bool = False) -> None:
         """Learn from a real transition. A truncated episode has not ``terminated``; say :meth:`begin` after it."""
-        belief, changes = self.belief, self.belief.n_changes
-        belief.observe(s, a, r, s2, terminated)
-        s, a, r, s2 = int(s), int(a), float(r), int(s2)  # few bits of NumPy's would overflow in a planner
-        if terminated and belief.episodes.end is not None:
-            s2 = belief.episodes.end
-        if belief.n_changes != changes:
-            self.planner.respace(self.memory, belief)
-            self._learn_starts(s2)
-        self.planner.learn(self.memory, belief, _new_tuple(Transition, (s, a, r, s2, terminated)))
+        if self.__dict__.setdefault("_thread", thread := get_ident()) != thread:
+            raise RuntimeError(BUSY)
+        try:
+            belief, changes = self.belief, self.belief.n_changes
+            belief.observe(s, a, r, s2, terminated)
+            s, a, r, s2 = int(s), int(a), float(r), int(s2)  # few bits of NumPy's would overflow in a planner
+            if terminated and belief.episodes.end is not None:
+                s2 = belief.episodes.end
+            if belief.n_changes != changes:
+                self.planner.respace(self.memory, belief)
+                self._learn_starts(s2)
+            self.planner.learn(self.memory, belief, _new_tuple(Transition, (s, a, r, s2, terminated)))
+        finally:
+            self.__dict__.pop("_thread", None)
 
     def begin(self, state: int) -> None:
         """Take note that an episode begins here: the first, or one after an end or a truncation."""
         state = self._state(state)
-        self.belief.begin(state)
-        if self.belief.episodes.again:
-            for end in np.flatnonzero(self.belief.episodes.ends).tolist():
-                transition = Transition(end, BEGIN_AGAIN, 0.0, state, False)
-                self.planner.learn(self.memory, self.belief, transition)
-        self.planner.begin(self.memory, self.belief, state)
+        with self._alone():
+            self.belief.begin(state)
+            if self.belief.episodes.again:
+                for end in np.flatnonzero(self.belief.episodes.ends).tolist():
+                    transition = Transition(end, BEGIN_AGAIN, 0.0, state, False)
+                    self.planner.learn(self.memory, self.belief, transition)
+            self.planner.begin(self.memory, self.belief, state)
 
     def allow(self, state: int, actions: ArrayLike) -> None:
         """Take note of which actions exist in a state, bool ``[A]``, where the environment says so on the way."""
-        changes = self.belief.n_changes
-        self.belief.allow(state, actions)
-        if self.belief.n_changes != changes:
-            self.planner.respace(self.memory, self.belief)
+        with self._alone():
+            changes = self.belief.n_changes
+            self.belief.allow(state, actions)
+            if self.belief.n_changes != changes:
+                self.planner.respace(self.memory, self.belief)
 
     def copy(self) -> Agent:
         """Return an independent agent in the same state, random stream included."""
-        parts = {**vars(self), "belief": self.belief.copy(), "rng": self.rng.copy()}
-        return _restored(**{**parts, "memory": copy_memory(self.memory)})
+        with self._alone():
+            parts = {"belief": self.belief.copy(), "rng": self.rng.copy(), "memory": copy_memory(self.memory)}
+        return _restored(planner=self.planner, discount=self.discount, **parts)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the agent to one ``.npz`` file; :meth:`load` goes on from it bit for bit."""
-        _serial.save(path, self)
+        with self._alone():
+            _serial.save(path, self)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Agent:
         """Read an agent that :meth:`save` wrote."""
         return _serial.load(path, Agent)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Refuse two threads at a time: simulated transitions of one would be in the belief of the other."""
+        outer = "_thread" in self.__dict__  # the same thread may be here already, as in a callback
+        if self.__dict__.setdefault("_thread", thread := get_ident()) != thread:
+            raise RuntimeError(BUSY)
+        try:
+            yield
+        finally:
+            if not outer:
+                self.__dict__.pop("_thread", None)
 
     def _learn_starts(self, end: int) -> None:
         """Let the planner learn the starts of episodes that the belief has put into a new end state."""
@@ -202,7 +231,9 @@ def _restored(**parts: Any) -> Agent:
 
 _serial.saveable(
     Agent,
-    take=lambda agent: dict(vars(agent)),
+    take=lambda agent: {
+        name: getattr(agent, name) for name in ("planner", "discount", "belief", "rng", "memory")
+    },
     make=lambda parts: _restored(**restore_agent_parts(parts)),
 )
 
