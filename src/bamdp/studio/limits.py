@@ -60,7 +60,7 @@ class Limits:
         _checks.integer(self.actions, "max-actions", high=10**6)
         _checks.real(self.work, "max-work", low=1.0)
         _checks.real(self.memory, "memory", low=1.0, high=1e6)
-        _checks.real(self.seconds, "limit", low=0.0, high=1e9, open_low=True)
+        _checks.real(self.seconds, "limit", low=0.0, high=1e6, open_low=True)  # poll counts in ms
 
     def check_size(self, env: str, size: Size) -> None:
         """Refuse an environment with too many states or actions, or one that would not fit into memory."""
