@@ -208,7 +208,7 @@ def test_the_sheet_keeps_what_it_does_not_know_and_refuses_what_is_missing(visit
     page.fill("#setup [name=discount]", "")
     page.click("#setup [type=submit]")
     page.wait_for_selector("#notice.failed:has-text('discount must be a number')")
-    visitor.wrong[:] = [w for w in visitor.wrong if "400" not in w]
+    visitor.wrong[:] = [w for w in visitor.wrong if "422" not in w]
 
 
 @pytest.mark.slow
@@ -232,7 +232,7 @@ def test_bad_parameters_are_told_where_they_are_and_can_be_mended(visitor):
     page.fill("[name=seed]", "x")
     page.keyboard.press("Enter")
     page.wait_for_selector("#notice.failed")
-    visitor.wrong[:] = [w for w in visitor.wrong if "400" not in w]  # the browser reports refusals itself
+    visitor.wrong[:] = [w for w in visitor.wrong if "422" not in w]  # the browser reports refusals itself
 
 
 @pytest.mark.slow

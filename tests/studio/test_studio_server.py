@@ -11,6 +11,7 @@ from studio_runs import DSS, run_of
 from studio_server import Tab, running
 
 from bamdp.studio import server, sessions
+from bamdp.studio.limits import Limits
 from bamdp.studio.settings import Choice
 from bamdp.studio.view import Watcher
 from bamdp.studio.worker import Stage
@@ -24,6 +25,12 @@ def tab(studio):
     made.wait("opened")
     yield made
     made.end()
+
+
+@pytest.fixture
+def patient_studio():
+    with running(limits=Limits(seconds=1e6)) as address:
+        yield address
 
 
 def same_frame(shown, run):
@@ -78,14 +85,14 @@ def test_decisions_are_explained_when_it_rests_and_nodes_can_be_opened(studio):
     node = int(max(why["tree"]["nodes"], key=int))
     detail = tab.get("node", lane=0, t=5, node=node).json()
     assert detail["steps"] == 6
-    assert tab.get("node", lane=0, t=4, node=node).status_code == 400
+    assert tab.get("node", lane=0, t=4, node=node).status_code == 422
     assert "moved on" in tab.get("node", lane=0, t=4, node=node).json()["error"]
-    assert tab.get("node", lane=0, t=5, node=10**6).status_code == 400
-    assert tab.get("node", lane=1, t=5, node=0).status_code == 400
+    assert tab.get("node", lane=0, t=5, node=10**6).status_code == 422
+    assert tab.get("node", lane=1, t=5, node=0).status_code == 422
     assert tab.get("node", lane="x", t=5, node=0).json()["field"] == "lane"
     expects = tab.get("state", lane=0, state=4).json()["expects"]
     assert [row["action"] for row in expects] == [0, 1]
-    assert tab.get("state", lane=0, state=5).status_code == 400
+    assert tab.get("state", lane=0, state=5).status_code == 422
     tab.end()
 
 
@@ -131,18 +138,23 @@ def test_a_reloaded_tab_is_told_everything_again_and_a_second_one_is_refused(stu
 
 
 def test_bad_choices_are_told_with_their_field(studio):
-    tab = Tab(studio, {"env": "chain", "planners": ["dss-pi:n_steps=0"]})
+    answer = httpx.post(f"{studio}/api/sessions", json={"env": "chain", "planners": ["dss-pi:n_steps=0"]})
+    assert answer.status_code == 422
+    assert answer.json()["field"] == "planner 0"
+    assert "n_steps must be at least 1" in answer.json()["error"]
+    tab = Tab(studio, {"env": "chain", "planners": ["thompson"], "prior": "spars"})
     problem = tab.wait("status", lambda data: data["phase"] == "failed")
-    assert problem["field"] == "planner 0"
-    assert "n_steps must be at least 1" in problem["error"]
+    assert problem["field"] == "prior"
+    assert "did you mean 'sparse'" in problem["error"]
     assert tab.get("state", lane=0, state=0).status_code == 410
     tab.end()
     answer = httpx.post(f"{studio}/api/sessions", json={"env": "chain", "discount": 2})
-    assert answer.status_code == 400
+    assert answer.status_code == 422
     assert answer.json()["field"] == "discount"
 
 
-def test_a_slow_planner_freezes_nobody(studio):
+def test_a_slow_planner_freezes_nobody(patient_studio):
+    studio = patient_studio
     slow = Tab(studio, {"env": "chain", "planners": ["bamcp:time_limit=1000000"]})
     slow.wait("status", lambda data: data["phase"] == "opening")
     quick = Tab(studio, CHAIN)
@@ -157,7 +169,7 @@ def test_a_slow_planner_freezes_nobody(studio):
 @pytest.mark.slow
 def test_one_decision_may_not_take_for_ever(monkeypatch):
     monkeypatch.setattr(sessions, "OPEN_LIMIT", 4.0)
-    with running() as address:
+    with running(limits=Limits(seconds=1e6)) as address:
         tab = Tab(address, {"env": "chain", "planners": ["bamcp:time_limit=1000000"]})
         problem = tab.wait("status", lambda data: data["phase"] == "failed")
         assert "took more than 4 seconds" in problem["error"]
@@ -166,7 +178,7 @@ def test_one_decision_may_not_take_for_ever(monkeypatch):
 
 @pytest.mark.slow
 def test_there_is_a_limit_to_tabs_and_forgotten_ones_make_room():
-    with running(most_sessions=1) as address:
+    with running(limits=Limits(sessions=1)) as address:
         tab = Tab(address, CHAIN)
         tab.wait("status")
         refused = httpx.post(f"{address}/api/sessions", json=CHAIN)
@@ -243,9 +255,9 @@ def test_requests_must_be_small_json(studio):
     json = {"content-type": "application/json"}
     assert httpx.post(post, content="env=chain").status_code == 415
     assert httpx.post(post, content="{", headers=json).status_code == 400
-    assert httpx.post(post, content="[" * 10_000, headers=json).status_code == 400
+    assert httpx.post(post, content="[" * 10_000, headers=json).status_code == 422
     assert httpx.post(post, content=" " * 30_000, headers=json).status_code == 413
-    assert httpx.post(post, content="3", headers=json).status_code == 400
+    assert httpx.post(post, content="3", headers=json).status_code == 422
 
 
 COMMANDS = [

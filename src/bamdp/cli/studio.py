@@ -7,6 +7,7 @@ import argparse
 from bamdp import _checks
 from bamdp._specs import parse_spec
 from bamdp.cli import console, options
+from bamdp.studio.limits import Limits
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +21,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     help = "where to listen (default: 127.0.0.1, this machine only)"
     options.add_option(parser, "--host", str, "ADDRESS", help, "127.0.0.1")
     options.add_option(parser, "--port", int, "N", "default: the first free one from 8137 on")
-    options.add_option(parser, "--limit", float, "SECONDS", "for a single decision (default: 60)", 60.0)
+    usual = Limits()
+    for name, kind, metavar, help, value in (
+        ("--limit", float, "SECONDS", "for a single decision", usual.seconds),
+        ("--memory", float, "GB", "that each tab's process may have", usual.memory),
+        ("--max-sessions", int, "N", "tabs at a time, each with a process", usual.sessions),
+        ("--max-states", int, "N", "of an environment", usual.states),
+        ("--max-actions", int, "N", "of an environment", usual.actions),
+        ("--max-work", float, "N", "simulated steps of a single decision", usual.work),
+    ):
+        options.add_option(parser, name, kind, metavar, f"{help} (default: {value:g})", value)
     parser.add_argument("--open", action="store_true", help="open the page in the web browser")
 
 
@@ -28,6 +38,11 @@ def run_command(arguments: argparse.Namespace) -> int:
     """Check the form that the page opens with, and serve until Ctrl-C."""
     from bamdp.studio.settings import Choice
 
+    if not arguments.host.strip():
+        raise ValueError(
+            "--host is empty, which would listen on every address; leave it out for this machine only, or write the "
+            "address to listen on"
+        )
     planner = parse_spec(arguments.planner).extended(options.read_assignments(arguments.set), "with --set")
     choice = Choice(
         env=arguments.env,
@@ -39,9 +54,15 @@ def run_command(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
         files=frozenset({arguments.env}),
     )
-    choice.check_numbers()
-    choice.settings()  # an error is told here, before anything is served
-    limit = _checks.real(arguments.limit, "limit", low=0.0, open_low=True)
+    limits = Limits(
+        sessions=arguments.max_sessions,
+        states=arguments.max_states,
+        actions=arguments.max_actions,
+        work=arguments.max_work,
+        memory=arguments.memory,
+        seconds=arguments.limit,
+    )
+    choice.settings(limits)  # an error is told here, before anything is served
     port = None if arguments.port is None else _checks.integer(arguments.port, "port", low=0, high=65535)
     try:
         from bamdp.studio import server
@@ -49,7 +70,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         raise ValueError(
             f"the studio needs {error.name}, which is not installed: pip install 'bamdp[web]'"
         ) from None
-    app = server.make_app(choice, host=arguments.host, step_limit=limit)
+    app = server.make_app(choice, host=arguments.host, limits=limits)
     socket = server.listen(arguments.host, port)
     if arguments.host not in server.LOOPBACK:
         console.note(

@@ -22,6 +22,8 @@ import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 import bamdp
 from bamdp import _checks
@@ -29,12 +31,14 @@ from bamdp.envs import list_envs
 from bamdp.envs.drawing import palette_css
 from bamdp.envs.picture import world_css
 from bamdp.registry import DEFAULT_PRIOR, REWARDS, list_planners, list_priors
-from bamdp.settings import FieldError
+from bamdp.settings import FieldError, in_field
 from bamdp.studio.explain import STATIC_FILES
-from bamdp.studio.sessions import MAX_SESSIONS, PING_SECONDS, STEP_LIMIT, Refused, Session, Sessions
+from bamdp.studio.limits import Limits
+from bamdp.studio.sessions import PING_SECONDS, Refused, Session, Sessions
 from bamdp.studio.settings import MOST_STEPS, Choice
 
 MAX_REQUEST_BYTES = 20_000
+MAX_MESSAGE = 1_000  # characters
 MEDIA_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 COMMANDS = ("play", "pause", "step", "back", "goto", "speed")
 FIRST_PORT, LAST_PORT = 8137, 8156  # that are tried if none is asked for
@@ -55,11 +59,10 @@ def make_app(
     first: Choice | None = None,
     *,
     host: str = "127.0.0.1",
-    most_sessions: int = MAX_SESSIONS,
-    step_limit: float = STEP_LIMIT,
+    limits: Limits | None = None,
 ) -> FastAPI:
     """Make the application. ``first`` is what a tab opens with that asks for nothing else."""
-    sessions = Sessions(most_sessions, step_limit)
+    sessions = Sessions(limits or Limits())
     opening = first or Choice()
     files = frozenset({opening.env}) if opening.env.startswith("file:") else frozenset[str]()
 
@@ -179,27 +182,50 @@ def _written(value: Any) -> str:
 async def _body(request: Request) -> Any:
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         raise Refused(415, "send JSON, with the content type application/json")
-    raw = await request.body()
-    if len(raw) > MAX_REQUEST_BYTES:
-        raise Refused(413, f"a request may have {MAX_REQUEST_BYTES} bytes, this one has {len(raw)}")
+    raw = b""
     try:
-        return json.loads(raw)
-    except (ValueError, RecursionError):
+        async for part in request.stream():  # so that no more is read than may be sent
+            raw += part
+            if len(raw) > MAX_REQUEST_BYTES:
+                raise Refused(413, f"a request may have {MAX_REQUEST_BYTES} bytes, this one has more")
+    except ClientDisconnect:
+        raise Refused(400, "the request was broken off") from None
+    try:
+        body = json.loads(raw, parse_int=_parse_whole_number)
+    except RecursionError:
+        raise Refused(422, "the body is nested too deeply; every field is text, a number or a list") from None
+    except ValueError:
         raise Refused(400, "the body is not JSON") from None
+    for name, value in body.items() if isinstance(body, dict) else ():
+        _check_flat(name, value)
+    return body
+
+
+def _parse_whole_number(digits: str) -> int | float:
+    """Read a whole number; one that no field can hold becomes a float, perhaps infinity, which every field refuses."""
+    return int(digits) if len(digits) <= 20 else float(digits)
+
+
+def _check_flat(name: str, value: Any) -> None:
+    """Refuse objects and lists of lists, which no field is, before anything looks further into them."""
+    inside = value if isinstance(value, list) else [value]
+    if any(isinstance(item, (dict, list)) for item in inside):
+        raise FieldError(
+            name, f"{name[:40]} must be text, a number or a list of texts; it has lists or objects in it"
+        )
 
 
 def _command(body: Any) -> tuple[str, Any]:
     if not isinstance(body, dict) or set(body) - {"do", "value"}:
         raise FieldError("do", 'a command is {"do": ..., "value": ...}')
     verb, value = body.get("do"), body.get("value")
-    try:
+    with in_field("do"):
         _checks.one_of(verb, "command", COMMANDS)
+    with in_field("value"):
         if verb == "goto":
             _checks.integer(value, "step", low=0, high=MOST_STEPS)
         elif verb == "speed" and value is not None:
             _checks.real(value, "speed", low=0.1, high=1000.0)
-    except (ValueError, TypeError) as error:
-        raise FieldError("value", str(error)) from None
     return str(verb), value
 
 
@@ -217,7 +243,17 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(FieldError)
     async def bad_field(request: Request, error: FieldError) -> Response:
-        return refusal(400, str(error), error.field)
+        return refusal(422, str(error), error.field)
+
+    @app.exception_handler(HTTPException)
+    async def not_served(request: Request, error: HTTPException) -> Response:
+        answer = refusal(error.status_code, f"{error.detail}: {request.method} {request.url.path}")
+        answer.headers.update(error.headers or {})
+        return answer
+
+    @app.exception_handler(Exception)
+    async def unexpected(request: Request, error: Exception) -> Response:  # the traceback is for the terminal
+        return refusal(500, f"something went wrong in the studio: {type(error).__name__}")
 
 
 # --- who may ask ------------------------------------------------------------------------------------------------
@@ -252,8 +288,14 @@ class Guard:
 
 
 def refusal(status: int, message: str, field: str | None = None) -> Response:
-    """Return an answer whose message a page shows as it is."""
-    return JSONResponse({"error": message, "field": field}, status_code=status)
+    """Return an answer whose message a page shows as it is; a long one is cut, what is no character is escaped."""
+    content = {"error": _readable(message), "field": field and _readable(field)}
+    return JSONResponse(content, status_code=status)
+
+
+def _readable(text: str) -> str:
+    short = text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}..."
+    return short.encode("utf-8", "backslashreplace").decode()
 
 
 def check_origin(headers: Any, names: Iterable[str], *, any_address: bool) -> None:

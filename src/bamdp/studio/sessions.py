@@ -16,14 +16,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from bamdp.studio.limits import Limits
 from bamdp.studio.settings import Choice
 from bamdp.studio.worker import WorkerGone, WorkerLine
 
-MAX_SESSIONS = 6
 MAX_QUESTIONS = 8  # of one session that wait for an answer
 SLICE_SECONDS = 0.1  # of work between two looks at what is asked for
 OPEN_LIMIT = 300.0  # seconds to open, compiling included
-STEP_LIMIT = 60.0  # seconds of a single decision before its worker is ended
 UNWATCHED_LIMIT = 90.0  # seconds without a tab before a session ends
 PING_SECONDS = 15.0  # between two signs of life that a tab is sent
 IDLE_LIMIT = 3600.0  # seconds without a command before a session ends, tab or not
@@ -43,7 +42,7 @@ class Session:
     """What one tab watches: a worker process, and a task that decides what the worker does next."""
 
     choice: Choice
-    step_limit: float = STEP_LIMIT
+    limits: Limits = field(default_factory=Limits)
     id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     latest: dict[str, Any] = field(default_factory=dict)  # what the tab should know, by kind
     unsent: set[str] = field(default_factory=set)
@@ -60,7 +59,7 @@ class Session:
         self._explained = -1  # the step whose decision was explained last
         self._t = self._known = 0
         self._at_end = self._apart = False
-        self._line = WorkerLine()
+        self._line = WorkerLine(self.limits)
         self._task: asyncio.Task[None] | None = None
 
     # --- what a tab does --------------------------------------------------------------------------------------
@@ -128,11 +127,11 @@ class Session:
     async def close(self) -> None:
         """End the session and its worker."""
         self.closed = True
-        self._line.end()
         if self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
             with suppress(asyncio.CancelledError, Exception):
                 await self._task
+        await self._line.end()
         self._refuse_questions("this session has ended; start again")
         self.changed.set()
 
@@ -163,7 +162,7 @@ class Session:
                 else f"something went wrong in the studio: {error!r}"
             )
             self.playing, self.goal = False, None
-            self._line.end()
+            await self._line.end()
             self._tell("status", {"phase": "failed", "error": message})
             self._refuse_questions(message)
 
@@ -173,7 +172,7 @@ class Session:
         await self._line.start()
         kind, answer = await self._request(OPEN_LIMIT, "open", self.choice)
         if kind != "done":
-            self._line.end()
+            await self._line.end()
             self._tell("status", {"phase": "failed", **answer})
             self._refuse_questions(answer["error"])
             return False
@@ -183,14 +182,16 @@ class Session:
         return True
 
     async def _answer(self) -> None:
-        question, answer = self._questions.pop(0)
-        kind, data = await self._request(self.step_limit, *question)
-        if answer.done():
-            return
-        if kind == "done":
-            answer.set_result(data)
-        else:
-            answer.set_exception(Refused(400 if kind == "bad" else 500, data["error"], data.get("field")))
+        question, answer = self._questions[0]  # it stays there, to be refused if the worker ends meanwhile
+        kind, data = await self._request(self.limits.seconds, *question)
+        del self._questions[0]
+        if not answer.done():
+            if kind == "done":
+                answer.set_result(data)
+            else:
+                answer.set_exception(Refused(422 if kind == "bad" else 503, data["error"], data.get("field")))
+        if kind == "ended":
+            raise WorkerGone(data["error"])
 
     async def _approach(self, goal: int) -> None:
         if goal <= self._known:
@@ -228,7 +229,7 @@ class Session:
 
     async def _work(self, *request: Any) -> Any:
         """Send a request that must succeed for the session to go on, and return the answer."""
-        kind, data = await self._request(self.step_limit, *request)
+        kind, data = await self._request(self.limits.seconds, *request)
         if kind != "done":
             raise WorkerGone(data["error"])
         return data
@@ -282,18 +283,23 @@ def _described(choice: Choice) -> dict[str, Any]:
 class Sessions:
     """All sessions that are open, up to a number, until they expire."""
 
-    def __init__(self, limit: int = MAX_SESSIONS, step_limit: float = STEP_LIMIT) -> None:
-        self.limit, self.step_limit = limit, step_limit
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
         self.open: dict[str, Session] = {}
 
     async def new(self, choice: Choice) -> Session:
-        """Open one; a session that no tab listens to makes room if there is none."""
-        if len(self.open) >= self.limit:
+        """Open one, if it is not too large; a session that no tab listens to makes room if there is none."""
+        choice.check_beforehand(self.limits)
+        while len(self.open) >= self.limits.sessions:  # another may have come in while one was ended
             left = [s for s in self.open.values() if not s.attached]
             if not left:
-                raise Refused(503, f"{self.limit} tabs are open already; close one")
+                raise Refused(
+                    503,
+                    f"{self.limits.sessions} tabs are open already; close one, or start the studio with a larger "
+                    "--max-sessions",
+                )
             await self.end(min(left, key=lambda s: s.seen).id)
-        session = Session(choice, self.step_limit)
+        session = Session(choice, self.limits)
         self.open[session.id] = session
         session.start()
         return session

@@ -11,14 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bamdp import _checks
-from bamdp._specs import parse_spec
 from bamdp.beliefs.episodes import OBJECTIVES
 from bamdp.envs import Environment, list_envs, make_env
-from bamdp.registry import DEFAULT_PRIOR
+from bamdp.registry import DEFAULT_PRIOR, make_planner
 from bamdp.settings import FieldError, Setting, in_field, make_setting
+from bamdp.studio.limits import Limits, Size, expected_size
 
-MOST_STATES = 2_500  # that can be drawn and looked at
-MOST_ACTIONS = 24
 MOST_STEPS = 100_000
 LONGEST = 400  # characters of one field
 MOST_SEED = 2**53  # what a browser can count to
@@ -46,42 +44,63 @@ class Choice:
         """Read a form from JSON; unknown and misshapen fields are refused, missing ones have their defaults."""
         if not isinstance(form, Mapping):
             raise FieldError("env", "expected an object with the fields " + ", ".join(FIELDS))
-        with in_field("env"):
-            for name in form:
+        for name in form:
+            with in_field(name):
                 _checks.one_of(name, "field", FIELDS)
         values = dict(form)
         planners = values.get("planners", ["dss-pi"])
         if not isinstance(planners, list) or not 1 <= len(planners) <= 2:
-            raise FieldError(
-                "planners", f"planners must be a list of one or two, got {json.dumps(planners)[:60]}"
-            )
+            raise FieldError("planners", f"planners must be a list of one or two, got {_shown(planners)}")
         values["planners"] = tuple(_check_text(f"planner {i}", spec) for i, spec in enumerate(planners))
         for name in ("env", "prior", "rewards"):
             if name == "rewards" and values.get(name) in (None, ""):  # the environment's usual ones
                 values[name] = None
             elif name in values:
                 values[name] = _check_text(name, values[name])
-        values["objective"] = values.get("objective") or "episode"
+        if values.get("objective") in (None, ""):
+            values["objective"] = "episode"
         choice = Choice(**values, files=frozenset(files))
         choice.check_numbers()
         return choice
 
     def check_numbers(self) -> None:
-        """Refuse what is wrong without regard to an environment: discount, objective, seed."""
+        """Refuse what is wrong without regard to an environment: discount, objective, seed, steps."""
         with in_field("discount"):
             _checks.discount(self.discount)
         with in_field("objective"):
             _checks.one_of(self.objective, "objective", OBJECTIVES)
         with in_field("seed"):
             _checks.integer(self.seed, "seed", low=0, high=MOST_SEED)
+        if self.steps is not None:
+            with in_field("steps"):
+                _checks.integer(self.steps, "steps", high=MOST_STEPS)
 
-    def settings(self) -> list[Setting]:
-        """Return one setting for each planner, after checking everything."""
+    def check_beforehand(self, limits: Limits) -> None:
+        """Refuse what can be told to be wrong, too large or too much work without building anything."""
+        self.check_numbers()
+        size = None
         with in_field("env"):
-            env = self._environment()
+            if self._check_env_name() not in ("file", "gym"):
+                size = expected_size(self.env)
+            if size is not None:
+                limits.check_size(self.env, size)
+        for i, spec in enumerate(self.planners):
+            with in_field(f"planner {i}"):
+                planner = make_planner(spec)
+                limits.check_planner(spec, planner, size or Size(1, 1, 1), self.discount)
+
+    def settings(self, limits: Limits | None = None) -> list[Setting]:
+        """Return one setting for each planner, after checking everything."""
+        limits = limits or Limits()
+        self.check_beforehand(limits)
+        with in_field("env"):
+            env = make_env(self.env)
+            size = Size(env.n_states, env.n_actions, 1)
+            limits.check_size(self.env, size)
         steps = min(env.horizon, MOST_STEPS) if self.steps is None else self.steps
-        with in_field("steps"):
-            _checks.integer(steps, "steps", high=MOST_STEPS)
+        for i, spec in enumerate(self.planners):
+            with in_field(f"planner {i}"):
+                limits.check_planner(spec, make_planner(spec), size, self.discount)
         return [self._setting(f"planner {i}", spec, env, steps) for i, spec in enumerate(self.planners)]
 
     def _setting(self, name: str, planner: str, env: Environment, steps: int) -> Setting:
@@ -103,34 +122,22 @@ class Choice:
         except FieldError as error:  # the form has several planners
             raise FieldError(name if error.field == "planner" else error.field, str(error)) from error
 
-    def _environment(self) -> Environment:
+    def _check_env_name(self) -> str:
         head = self.env.partition(":")[0].strip()
         if head == "file" and self.env not in self.files:
             raise ValueError("files can only be opened from the command line: bamdp studio file:model.npz")
         if head not in ("file", "gym"):  # make_env refuses the latter
             known = [info.name for info in list_envs()]
             _checks.one_of(head.lower().replace("-", "_"), "environment", known)
-            _bound_sizes(parse_spec(self.env).parameters)
-        env = make_env(self.env)
-        if env.n_states > MOST_STATES or env.n_actions > MOST_ACTIONS:
-            raise ValueError(
-                f"{self.env} has {env.n_states} states and {env.n_actions} actions; what can be looked at here ends "
-                f"at {MOST_STATES} states and {MOST_ACTIONS} actions: choose smaller ones, or use bamdp run"
-            )
-        return env
-
-
-def _bound_sizes(parameters: Mapping[str, str]) -> None:
-    """Refuse sizes that would take long to build before they can be refused for the number of states."""
-    for key, value in parameters.items():
-        digits = value.strip().lstrip("+-").replace("_", "")
-        if digits.isdigit() and not key.endswith("seed") and int(digits) > MOST_STATES:
-            raise ValueError(f"{key} must be at most {MOST_STATES} here, got {value}")
+        return head
 
 
 def _check_text(name: str, value: Any) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > LONGEST:
-        raise FieldError(
-            name, f"{name} must be a word of at most {LONGEST} characters, got {json.dumps(value)[:60]}"
-        )
+        raise FieldError(name, f"{name} must be a word of at most {LONGEST} characters, got {_shown(value)}")
     return value.strip()
+
+
+def _shown(value: Any) -> str:
+    """Write the beginning of a value from JSON, for a message."""
+    return json.dumps(value)[:60]

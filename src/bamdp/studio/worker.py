@@ -5,7 +5,8 @@ when a planner takes too long. The process answers one request after the other t
 ``seconds``, apart from single plans, which cannot be interrupted: for those the process is ended from outside.
 
 Requests are tuples (verb, arguments...); answers are (kind, data) with kind ``"done"``, ``"bad"`` (the caller's fault:
-a message and a field) or ``"failed"``; before an answer there may be any number of ``"note"``.
+a message and a field), ``"failed"``, or ``"ended"`` (out of memory: the process ends with this answer); before an
+answer there may be any number of ``"note"``.
 """
 
 from __future__ import annotations
@@ -14,21 +15,30 @@ import asyncio
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 from bamdp._kernels.jit import on_first_compile
 from bamdp.envs.picture import draw_world
 from bamdp.settings import FieldError, Setting
+from bamdp.studio.limits import BYTES_PER_GB, Limits
 from bamdp.studio.playback import Playback
 from bamdp.studio.settings import Choice
 from bamdp.studio.view import Watcher, describe_world, expectations
 from bamdp.studio.why import Decision
 
-MAX_ADDRESS_SPACE = 16 << 30  # bytes, of which compiler and libraries reserve some without using them
-WORKER_LOST = "the process of this session has ended, perhaps for want of memory; start again"
+WORKER_LOST = (
+    "the process of this session has ended, perhaps for want of memory, of which it may have {memory:g} GB; start "
+    "again with something smaller, or start the studio with a larger --memory"
+)
+OUT_OF_MEMORY = (
+    "this needs more than the {memory:g} GB of memory that a session may have, and its process was ended; choose "
+    "something smaller, or start the studio with a larger --memory"
+)
 
 Note = Callable[[str], None]
 
@@ -102,9 +112,9 @@ class Stage:
         return self.runs[lane]
 
 
-def open_stage(choice: Choice, note: Note) -> tuple[Stage, dict[str, Any]]:
+def open_stage(choice: Choice, limits: Limits, note: Note) -> tuple[Stage, dict[str, Any]]:
     """Build everything, and plan once with a copy, so that compiling is over when the stage opens."""
-    stage = Stage(choice.settings())
+    stage = Stage(choice.settings(limits))
     with on_first_compile(lambda: note("compiling")):
         opened = {"worlds": stage.worlds(), "frames": stage.frames()}
         for run in stage.runs:
@@ -112,10 +122,10 @@ def open_stage(choice: Choice, note: Note) -> tuple[Stage, dict[str, Any]]:
     return stage, opened
 
 
-def serve_requests(pipe: Any) -> None:
-    """Answer the requests that come through a pipe until it is closed."""
+def serve_requests(pipe: Any, limits: Limits) -> None:
+    """Answer the requests that come through a pipe until it is closed, or the memory is used up."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends us
-    _limit_memory()
+    limit_memory(limits.memory)
     stage: Stage | None = None
 
     def note(text: str) -> None:
@@ -128,7 +138,7 @@ def serve_requests(pipe: Any) -> None:
             return
         try:
             if verb == "open":
-                stage, answer = open_stage(arguments[0], note)
+                stage, answer = open_stage(arguments[0], limits, note)
             else:
                 assert stage is not None
                 with on_first_compile(lambda: note("compiling")):
@@ -138,20 +148,28 @@ def serve_requests(pipe: Any) -> None:
             pipe.send(("bad", {"field": error.field, "error": str(error)}))
         except BrokenPipeError:
             return
+        except MemoryError:
+            stage = None  # so that there is room for the answer
+            pipe.send(("ended", {"error": OUT_OF_MEMORY.format(memory=limits.memory)}))
+            return
         except Exception as error:  # also what we did not think of: the tab should hear of it
-            expected = isinstance(error, (ValueError, TypeError, RuntimeError, MemoryError, OSError))
+            expected = isinstance(error, (ValueError, TypeError, RuntimeError, OSError))
             message = " ".join(str(error).split()) if expected else f"something went wrong: {error!r}"
             pipe.send(("failed", {"error": message or type(error).__name__}))
 
 
-def _limit_memory() -> None:
+def limit_memory(memory: float) -> None:
+    """Let this process have ``memory`` GB of its own, where the system can be told so.
+
+    Address space as such is not limited: compiler and libraries reserve much that they never use.
+    """
     if os.name == "posix":
         import resource
 
-        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        resource.setrlimit(
-            resource.RLIMIT_AS, (MAX_ADDRESS_SPACE if hard < 0 else min(MAX_ADDRESS_SPACE, hard), hard)
-        )
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        most = int(memory * BYTES_PER_GB)
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
 
 
 # --- the line to it ---------------------------------------------------------------------------------------------
@@ -164,18 +182,27 @@ class WorkerGone(Exception):
 class WorkerLine:
     """The server's side: one worker process, a pipe to it, and a thread that waits so that nobody else has to."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
         self._thread = ThreadPoolExecutor(1)
+        self._starting = threading.Lock()
         self._process: Any = None
         self._pipe: Any = None
+        self._ended = False
 
     async def start(self) -> None:
         """Start the process. It is spawned, not forked: threads and locks do not survive forks."""
+        await self._wait_for(self._start)
+
+    def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
-        self._pipe, far = context.Pipe()
-        self._process = context.Process(target=serve_requests, args=(far,), daemon=True)
-        await self._wait_for(self._process.start)
-        far.close()
+        with self._starting:
+            if self._ended:
+                raise WorkerGone("this session has ended; start again")
+            self._pipe, far = context.Pipe()
+            self._process = context.Process(target=serve_requests, args=(far, self._limits), daemon=True)
+            self._process.start()
+            far.close()
 
     async def request(
         self, limit: float, compiling: float, request: tuple[Any, ...], note: Callable[[str], None]
@@ -196,15 +223,25 @@ class WorkerLine:
                 end = time.monotonic() + compiling
                 note(data)
         except (EOFError, OSError) as error:
-            raise WorkerGone(WORKER_LOST) from error
+            raise WorkerGone(WORKER_LOST.format(memory=self._limits.memory)) from error
 
-    def end(self) -> None:
-        """End the process, whatever it is doing."""
-        process, self._process = self._process, None
+    async def end(self) -> None:
+        """End the process, whatever it is doing, and give back what belongs to it."""
+        if not self._ended:
+            self._ended = True
+            await asyncio.to_thread(self._end)
+
+    def _end(self) -> None:
+        with self._starting:  # one that is being started is ended as soon as it has a number
+            process, self._process = self._process, None
         if process is not None and process.pid is not None:
             process.kill()
-            process.join(1.0)
-        self._thread.shutdown(wait=False)
+            process.join(5.0)
+            with suppress(ValueError):  # the system may take longer to end it; it is forgotten all the same
+                process.close()
+        self._thread.shutdown()  # what waited for the process has heard of its end
+        if self._pipe is not None:
+            self._pipe.close()
 
     async def _wait_for(self, function: Any, *arguments: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
