@@ -1,4 +1,4 @@
-"""Compiled code indexes without bounds checks; compiled with them, a good part of the suite finds nothing out of bounds."""
+"""Kernels have no bounds checks; compiled with them, a good part of the suite finds nothing out of bounds."""
 
 from __future__ import annotations
 
