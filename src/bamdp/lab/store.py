@@ -208,7 +208,7 @@ class Store:
             self.connection.execute("BEGIN IMMEDIATE")
             with self.connection:
                 yield
-        except sqlite3.DatabaseError as error:  # such as a full disk, or a damaged file
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # such as a full disk, or a damaged file
             raise _store_error(self.path, error) from None
 
     # Reading
@@ -331,6 +331,8 @@ class Store:
         except sqlite3.OperationalError as error:
             if "decode" not in str(error):
                 raise
+        except UnicodeDecodeError as error:  # in a message that quotes damage
+            raise _store_error(self.path, error) from None
         self.connection.text_factory = lambda text: text.decode(errors="replace")  # the checksum will tell
         return self.connection.execute(query, parameters).fetchall()
 
@@ -565,7 +567,10 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
             if "locked" not in str(error) or time.monotonic() > end:
                 raise _store_error(path, error) from None
             time.sleep(0.02)
-        except sqlite3.DatabaseError as error:
+        except (
+            sqlite3.DatabaseError,
+            UnicodeDecodeError,
+        ) as error:  # the latter in a message that quotes damage
             raise _store_error(path, error) from None
 
 
@@ -601,6 +606,8 @@ def _schema_version(connection: sqlite3.Connection, name: str) -> int:
     except sqlite3.OperationalError:  # locked, or the disk: says nothing about the kind of file
         raise
     except sqlite3.DatabaseError as error:
+        if "not a database" not in str(error):
+            raise
         raise ValueError(f"{name} is not a store of bamdp ({error}); choose another file") from None
     if not ours and not (empty and version == 0):
         raise ValueError(f"{name} is a database of something else; choose another file")
@@ -615,7 +622,7 @@ def _page_errors(connection: sqlite3.Connection, check: str, path: Path) -> tupl
     """Return what SQLite's check says of indices; anything else is damage that nothing can be read behind."""
     try:
         lines = [str(line) for (line,) in connection.execute(f"PRAGMA {check}")]
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise _store_error(path, error) from None
     of_indices = tuple(line for line in lines if "index" in line)
     others = [line for line in lines if line != "ok" and line not in of_indices]
@@ -624,7 +631,7 @@ def _page_errors(connection: sqlite3.Connection, check: str, path: Path) -> tupl
     return of_indices
 
 
-def _store_error(path: Path, error: sqlite3.Error) -> OSError:
+def _store_error(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> OSError:
     text = str(error)
     if not isinstance(error, sqlite3.OperationalError) or text.startswith(
         ("no such", "malformed", "duplicate")
