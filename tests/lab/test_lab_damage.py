@@ -11,7 +11,7 @@ from lab_fakes import contents
 
 from bamdp.cli import main
 from bamdp.lab import store as store_module
-from bamdp.lab.collect import collect_results, study_status
+from bamdp.lab.collect import collect_provenance, collect_results, study_status
 from bamdp.lab.exports import export_runs, import_runs, write_csv
 from bamdp.lab.reading import load_study
 from bamdp.lab.runner import run_study
@@ -176,7 +176,7 @@ def row_follows(data, place):
 def test_a_tuning_run_is_done_again_though_the_decision_by_it_stands(folder, capsys):
     before = rewards_by_run()
     edit("UPDATE runs SET total = 99.0 WHERE id = (SELECT id FROM runs WHERE phase = 'tune' LIMIT 1)")
-    assert "of tuning; left out" in call(capsys, "lab report s.toml").err
+    assert "of tuning; left out" in call(capsys, "lab status s.toml").err
     assert "of tuning; done again" in call(capsys, "lab run s.toml").err
     assert rewards_by_run() == before
 
@@ -203,8 +203,9 @@ def test_damaged_descriptions_of_settings_and_machines_cost_no_run(folder, capsy
     told = call(capsys, "lab check s.toml", 1).err
     assert "1 descriptions of settings" in told
     assert "1 descriptions of machines" in told
-    call(capsys, "lab report s.toml")
     call(capsys, "lab export s.toml")
+    with Store("s.sqlite") as store:
+        assert collect_provenance(study(), store).facts["machine"].startswith("unknown, ")
     call(capsys, "lab run s.toml")
     assert rewards_by_run() == before
     with Store("s.sqlite") as store, Store("copy.sqlite") as copy:
