@@ -102,12 +102,14 @@ def test_a_file_of_the_first_version_is_led_on_and_loses_nothing(tmp_path):
     with Store(tmp_path / "new.sqlite") as new:
         new.commit(UNITS[0], outcome(2.5))
         wanted, kept = columns(new.connection), contents(new)
+        old = sqlite3.connect(path)
+        old.executescript(VERSION_1)
         rows = {
-            name: new.connection.execute(f"SELECT * FROM {name}").fetchall()
+            name: new.connection.execute(
+                f"SELECT {', '.join(one[1] for one in columns(old)[name])} FROM {name}"
+            ).fetchall()
             for name in ("settings", "runs", "traces")
         }
-    old = sqlite3.connect(path)
-    old.executescript(VERSION_1)
     for name, lines in rows.items():
         old.executemany(f"INSERT INTO {name} VALUES ({','.join('?' * len(lines[0]))})", lines)
     old.commit()
@@ -229,7 +231,9 @@ def test_what_a_driver_gives_up_is_done_by_the_other(tmp_path):
         ("here", "alive", 2 * store_module.MAX_SILENCE, True),
     ],
 )
-def test_claims_of_dead_drivers_are_free(tmp_path, host, pid, age, free):
+def test_claims_of_dead_drivers_are_free(tmp_path, monkeypatch, host, pid, age, free):
+    """What only the heartbeat tells is believed when it has been watched for two beats."""
+    monkeypatch.setattr(store_module, "HEARTBEAT", 0.01)
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     row = (
@@ -241,6 +245,8 @@ def test_claims_of_dead_drivers_are_free(tmp_path, host, pid, age, free):
     with Store(tmp_path / "s.sqlite") as store, store.claims.driving():
         store.connection.execute("INSERT INTO drivers VALUES (?, ?, ?, ?)", row)
         store.connection.execute("INSERT INTO claims VALUES (?, 'other')", (UNITS[0].id,))
+        store.claims.claimed()
+        time.sleep(0.05)
         assert (UNITS[0].id in store.claims.claimed()) is not free
         assert store.claims.take(UNITS[0].id) is free
 

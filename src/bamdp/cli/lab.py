@@ -1,4 +1,4 @@
-"""``bamdp lab run|status|report|export|import``: whole studies."""
+"""``bamdp lab run|status|report|check|export|import``: whole studies."""
 
 from __future__ import annotations
 
@@ -48,6 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     report = add_command("report", write_report, "Tables, figures and a page that opens offline.")
     report.add_argument("--output", metavar="FOLDER", help="default: STUDY-report")
     options.add_quick(report)
+    check = add_command("check", check_study, "Check every page of the store and every run in it.")
+    options.add_quick(check)
     export = add_command("export", export_study, "Write the runs to a portable file, CSV or Parquet.")
     export.add_argument(
         "--format", choices=EXPORT_ENDINGS, default="runs", help="default: runs, which import reads"
@@ -94,6 +96,9 @@ def print_status(arguments: argparse.Namespace) -> int:
 
     with _open_study(arguments, create=False) as (study, store):
         cells = study_status(study, store)
+    for cell in cells:
+        for line in cell.damaged:
+            studies.tell_damage(line)
     if arguments.json:
         console.print_json({"title": study.title, "cells": [_status_json(cell) for cell in cells]})
         return 0
@@ -150,9 +155,38 @@ def write_report(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def check_study(arguments: argparse.Namespace) -> int:
+    """Check the store, and name the runs that are damaged; the status is 1 if something is."""
+    from bamdp.lab.collect import LEFT_OUT, damage_lines, damaged_units
+    from bamdp.lab.store import Damage
+
+    with _open_study(arguments, create=False) as (study, store):
+        damage = store.check()
+        units = damaged_units(study, damage.runs)
+        count = len(store.all_records())
+    for line in damage_lines(units, LEFT_OUT):
+        studies.tell_damage(line)
+    strange = len(damage.runs - {unit.id for _, unit in units})
+    others = {
+        "identities of runs, which this study does not know": strange,
+        "descriptions of settings, which the next run of each restores": len(damage.settings),
+        "descriptions of machines, which are unknown from now on": damage.machines,
+        "decisions of tuning, which are made again from the runs": damage.decisions,
+        "faults of indices, which `bamdp lab run` makes anew": len(damage.indices),
+    }
+    for what, number in others.items():
+        if number:
+            studies.tell_damage(f"damaged in the store: {number} {what}")
+    console.note(
+        f"{store.path}: {count} runs are sound" + ("" if damage == Damage() else ", others are damaged")
+    )
+    return 0 if damage == Damage() else 1
+
+
 def export_study(arguments: argparse.Namespace) -> int:
     """Write the runs to a portable file, or a table for other programs."""
     from bamdp.lab import exports
+    from bamdp.lab.collect import LEFT_OUT, damage_lines, damaged_units
 
     writers: dict[str, Callable[..., int]] = {
         "runs": exports.export_runs,
@@ -165,6 +199,8 @@ def export_study(arguments: argparse.Namespace) -> int:
     with _open_study(arguments, create=False) as (study, store):
         path = _path_for(study, arguments.output, EXPORT_ENDINGS[arguments.format])
         count = writers[arguments.format](study, store, path, **options)
+        for line in damage_lines(damaged_units(study, store.damaged), LEFT_OUT):
+            studies.tell_damage(line)
     console.note(f"{count} runs: {path} ({path.stat().st_size / 1e3:.0f} kB)")
     return 0
 
@@ -219,6 +255,7 @@ def _status_json(cell: CellStatus) -> dict[str, Any]:
         "running": cell.running,
         "missing": cell.missing,
         "failed": cell.failed,
+        "damaged": list(cell.damaged),
         "complete": cell.complete,
         "undecided": cell.undecided,
         "cpu_seconds_left": cell.seconds,

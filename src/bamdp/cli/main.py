@@ -37,7 +37,7 @@ COMMANDS = {  # the module in bamdp.cli, and the help
     "demo": ("demo", "Three planners on a 5 by 5 grid: a table and a learning curve."),
     "compare": ("compare", "Several planners on common random numbers."),
     "tune": ("tune", "Choose the parameters of a planner."),
-    "lab": ("lab", "Whole studies: run, status, report, export, import."),
+    "lab": ("lab", "Whole studies: run, status, report, check, export, import."),
     "reproduce": ("reproduce", "Tables and figures of the paper."),
 }
 ARGUMENT_NAMES = {"what": "list", "lab_command": "lab command"}  # in messages, where dest is not plain

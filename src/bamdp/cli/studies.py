@@ -85,15 +85,24 @@ def run(study: Study, store: Store, arguments: argparse.Namespace) -> None:
     try:
         with console.compiling(), console.growing_bar(study.title, arguments.progress) as (steps, more):
             if not arguments.cluster:
-                run_study(study, store, jobs=jobs, steps=steps, more=more, retry_failed=retry)
+                run_study(
+                    study, store, jobs=jobs, steps=steps, more=more, retry_failed=retry, tell=tell_damage
+                )
                 return
             from bamdp.lab.cluster import Cluster
 
             with Cluster(arguments.cluster, steps) as pool:
-                run_study(study, store, pool=pool, steps=steps, more=more, retry_failed=retry)
+                run_study(
+                    study, store, pool=pool, steps=steps, more=more, retry_failed=retry, tell=tell_damage
+                )
     except KeyboardInterrupt:
         message = f"stopped; what is done is kept in {store.path}: resume with the same command"
         raise KeyboardInterrupt(message) from None
+
+
+def tell_damage(line: str) -> None:
+    """Print a line on what is damaged in a store on standard error."""
+    console.note(f"note: {line}")
 
 
 @contextmanager

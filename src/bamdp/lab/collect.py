@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
@@ -15,6 +15,9 @@ from bamdp.lab.results import EVALUATE, TUNE, Provenance, Results, Sample
 from bamdp.lab.store import RunRecord, Store
 from bamdp.lab.study import Study, StudyCell
 from bamdp.lab.units import FAILED, FINISHED, OVER_LIMIT, Unit, cached_world, units_of
+
+PHASE_WORDS = {TUNE: "tuning", EVALUATE: "the evaluation"}
+LEFT_OUT = "left out; `bamdp lab run` does it again"
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class CellStatus:
     errors: tuple[str, ...]  # of runs of the evaluation that failed
     chosen: str  # what tuning has chosen, or where it stands
     seconds: float | None  # processor time that the missing runs will take; None where nothing is known yet
+    damaged: tuple[str, ...] = ()  # lines that name the runs and decisions which the store has, but damaged
 
     @property
     def complete(self) -> bool:
@@ -67,15 +71,53 @@ def planned_runs(study: Study, cell: StudyCell, schedule: CellSchedule | None = 
     return planned
 
 
+def damaged_units(study: Study, damaged: Collection[str]) -> list[tuple[StudyCell, Unit]]:
+    """Return those of the damaged runs that a study may need, whatever tuning decides, each with its first cell."""
+    if not damaged:
+        return []
+    found: dict[str, tuple[StudyCell, Unit]] = {}
+    for cell in study.cells:
+        for planned in planned_runs(study, cell):
+            for unit in planned.units:
+                if unit.id in damaged:
+                    found.setdefault(unit.id, (cell, unit))
+    return list(found.values())
+
+
+def damage_lines(units: Iterable[tuple[StudyCell, Unit]], remedy: str) -> list[str]:
+    """Return a line for each cell and phase that names its damaged runs, and says what becomes of them."""
+    numbers: dict[tuple[str, str], dict[int, None]] = {}
+    for cell, unit in units:
+        numbers.setdefault((cell.label, PHASE_WORDS[unit.phase]), {})[unit.replicate] = None
+    return [
+        f"{label}: damaged in the store: run {', '.join(map(str, replicates))} of {phase}; {remedy}"
+        for (label, phase), replicates in numbers.items()
+    ]
+
+
+def _cell_damage(cell: StudyCell, schedule: CellSchedule, planned: Sequence[PlannedRuns]) -> list[str]:
+    """Return lines on what was damaged in the store of what a cell needs, its runs having been read."""
+    store = schedule.store
+    missing = [(cell, unit) for runs in planned for unit in runs.units if unit.id in store.damaged]
+    lines = damage_lines(missing, LEFT_OUT)
+    if store.damaged_decisions and schedule.key in store.damaged_decisions:
+        lines.append(
+            f"{cell.label}: damaged in the store: a decision of tuning; it is made again from the runs"
+        )
+    return lines
+
+
 def collect_results(study: Study, store: Store) -> Results:
     """Return the results of a study, complete or not; what is missing is described in ``waiting``."""
     samples: list[Sample] = []
     notes, waiting = list(study.notes), {}
+    store.find_misnamed()
     for cell in study.cells:
         schedule, missing = replay_schedule(study, cell, store)
         planned = planned_runs(study, cell, schedule)
         records = store.records(unit.id for runs in planned for unit in runs.units)
         samples += [sample for runs in planned if (sample := _make_sample(schedule, runs, records, store))]
+        notes += _cell_damage(cell, schedule, planned)
         if schedule.decided and schedule.chosen is None and len(cell.configurations) > 1 and study.tuning:
             subject = (
                 "every configuration is" if _all_excluded(schedule) else "all that came to the last round are"
@@ -108,6 +150,7 @@ def replay_schedule(study: Study, cell: StudyCell, store: Store) -> tuple[CellSc
 def study_status(study: Study, store: Store) -> list[CellStatus]:
     """Return how far each cell has come; others may write meanwhile."""
     claimed = store.claims.claimed()
+    store.find_misnamed()
     return [_cell_status(study, cell, store, claimed) for cell in study.cells]
 
 
@@ -150,6 +193,7 @@ def _cell_status(study: Study, cell: StudyCell, store: Store, claimed: set[str])
         errors=tuple(r.error for r in records if r.status == FAILED and r.phase == EVALUATE),
         chosen=_choice_text(schedule),
         seconds=None if pace is None else float(pace * (steps + unknown * cell.environment.steps)),
+        damaged=tuple(_cell_damage(cell, schedule, planned)),
     )
 
 
@@ -207,7 +251,8 @@ def _make_sample(
 
 
 def _read_traces(store: Store, ids: list[str]) -> np.ndarray:
-    with Store(store.path, create=False) as again:  # a report may be drawn after the store was closed
+    # a report may be drawn after the store was closed; its pages were checked when it was opened
+    with Store(store.path, create=False, check_pages=False) as again:
         return again.traces(ids)
 
 

@@ -29,9 +29,9 @@ from typing import Any
 from bamdp.lab.choosing import CellSchedule
 from bamdp.lab.collect import planned_runs
 from bamdp.lab.results import TUNE
-from bamdp.lab.store import RECORD_FIELDS, Store
+from bamdp.lab.store import RECORD_FIELDS, UNKNOWN_MACHINE, Store
 from bamdp.lab.study import Study
-from bamdp.lab.units import FINISHED, RUN_STATUSES, canonical_json, decode_rewards, digest, run_identity
+from bamdp.lab.units import FINISHED, RUN_STATUSES, Unit, canonical_json, decode_rewards, digest, run_identity
 
 FILE_KIND, FILE_VERSION = "bamdp runs", 2
 FILE_DIGEST = "digest"  # key of the last line: a digest of all lines before it
@@ -55,14 +55,18 @@ class Imported:
 
 def export_runs(study: Study, store: Store, path: str | Path, *, thin: bool = False) -> int:
     """Write all runs of a study that the store has, and return how many; ``thin`` leaves out traces of tuning."""
-    runs = {
-        unit.id for cell in study.cells for planned in planned_runs(study, cell) for unit in planned.units
+    units = {
+        unit.id: unit
+        for cell in study.cells
+        for planned in planned_runs(study, cell)
+        for unit in planned.units
     }
     keys = [CellSchedule(study, cell, store).key for cell in study.cells]
+    store.find_misnamed()
     head = {"kind": FILE_KIND, "version": FILE_VERSION, "title": study.title, "study": study.source}
     count, sha = 0, hashlib.sha256()
     with replacing(Path(path)) as temporary, lzma.open(temporary, "wt", encoding="utf-8") as file:
-        for entry in chain([head], _entries(store, sorted(runs), keys, thin)):
+        for entry in chain([head], _entries(store, units, keys, thin)):
             count += "run" in entry
             sha.update(_json_line(entry).encode())
             file.write(_json_line(entry))
@@ -90,31 +94,33 @@ def count_shared_settings(study: Study, settings: frozenset[str]) -> int:
     return len({runs.units[0].setting_id for runs in planned if runs.units} & settings)
 
 
-def _entries(store: Store, runs: list[str], cells: list[str], thin: bool) -> Iterator[dict[str, Any]]:
+def _entries(
+    store: Store, units: Mapping[str, Unit], cells: list[str], thin: bool
+) -> Iterator[dict[str, Any]]:
     """Yield the entries of the file, those first that later ones refer to."""
-    execute = store.connection.execute
-    records = store.records(runs)
-    for setting in sorted({record.setting for record in records.values()}):
-        yield {"setting": setting, "facts": store.setting(setting)}
-    machine_of = dict(store.select_ids("SELECT id, machine FROM runs WHERE id IN", runs))
-    machines = dict(execute("SELECT id, facts FROM machines"))
-    names = {number: digest(json.loads(machines[number])) for number in set(machine_of.values())}
-    for number in sorted(names, key=names.__getitem__):
-        yield {"machine": names[number], "facts": json.loads(machines[number])}
+    records = store.records(units)
+    settings = {units[run].setting_id: units[run].facts for run in records}
+    for setting in sorted(settings):
+        yield {"setting": setting, "facts": settings[setting]}
+    machine_of = store.machine_numbers(records)
+    known = store.machine_facts()
+    machines = {number: known.get(number, UNKNOWN_MACHINE) for number in set(machine_of.values())}
+    names = {number: digest(facts) for number, facts in machines.items()}
+    for name, facts in sorted({names[number]: facts for number, facts in machines.items()}.items()):
+        yield {"machine": name, "facts": facts}
     for cell in sorted(set(cells)):
         for number, facts in sorted(store.decisions(cell).items()):
             yield {"decision": cell, "round": number, "facts": facts}
     for run in sorted(records):
         values = asdict(records[run])
         del values["id"]
-        trace = execute("SELECT rewards FROM traces WHERE run = ?", (run,)).fetchone()
-        left_out = trace is None or (thin and values["phase"] == TUNE)
+        trace = None if thin and values["phase"] == TUNE else store.encoded_traces([run]).get(run)
         yield {
             "run": run,
             "of": values.pop("setting"),
             **values,
             "on": names[machine_of[run]],
-            "rewards": None if left_out else base64.b64encode(trace[0]).decode(),
+            "rewards": None if trace is None else base64.b64encode(trace).decode(),
         }
 
 
@@ -225,6 +231,7 @@ def write_parquet(study: Study, store: Store, path: str | Path) -> int:
 
 def _run_rows(study: Study, store: Store) -> Iterator[dict[str, Any]]:
     """Yield all runs of a study that the store has; parameters that do not apply are left out."""
+    store.find_misnamed()
     for cell in study.cells:
         labels = {"environment": cell.environment.label, "algorithm": cell.algorithm}
         for planned in planned_runs(study, cell):

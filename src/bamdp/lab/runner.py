@@ -8,19 +8,21 @@ what was committed:
   alone is recorded as failed.
 - If the driver dies, its claims die with it.
 - A run that another driver works on is waited for.
+- A run that is damaged in the store is done again, also if tuning has decided by it already: its rewards come out the
+  same, and the decision, which has a checksum of its own, stands.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing, nullcontext, suppress
 
 import bamdp
 from bamdp.lab.choosing import CellSchedule
-from bamdp.lab.collect import planned_runs
-from bamdp.lab.store import Store
+from bamdp.lab.collect import damage_lines, damaged_units, planned_runs
+from bamdp.lab.store import Damage, Store
 from bamdp.lab.study import Study
 from bamdp.lab.units import (
     FAILED,
@@ -50,6 +52,7 @@ def run_study(
     steps: Count = lambda n: None,
     more: Count = lambda n: None,
     retry_failed: bool = False,
+    tell: Callable[[str], object] = lambda line: None,
 ) -> None:
     """Execute what is missing, on ``jobs`` processes or on the given pool.
 
@@ -60,17 +63,42 @@ def run_study(
         (A given pool reports its steps itself.)
     retry_failed
         Repeat runs that have failed or were stopped, and decide again where a decision was based on them.
+    tell
+        Is called with a line for whatever was damaged in the store and is made good.
     """
+    again = mend_store(study, store, tell)
     if retry_failed:
         forget_failed(study, store)
     with store.claims.driving(), nullcontext(pool) if pool is not None else new_pool(jobs, steps) as workers:
-        queue = RunQueue(study, store, more, steps)
+        queue = RunQueue(study, store, more, steps, again)
         while queue.wait():
             if jobs > 1:
                 queue.warm_up()
             with closing(stream(workers, execute_unit, queue.take)) as results:
                 for unit, outcome in results:
                     queue.finish(unit, outcome)
+
+
+def mend_store(study: Study, store: Store, tell: Callable[[str], object]) -> list[Unit]:
+    """Mend what is damaged in the store, as far as the study knows it, and return the runs that must be done again."""
+    damage = store.check()
+    if damage == Damage():
+        return []
+    store.repair(damage)
+    lost = damaged_units(study, damage.runs)
+    for line in damage_lines(lost, "done again"):
+        tell(line)
+    if damage.decisions:
+        tell(
+            f"damaged in the store: {damage.decisions} decisions of tuning; they are made again from the runs"
+        )
+    if damage.settings:
+        planned = [runs for cell in study.cells for runs in planned_runs(study, cell)]
+        facts = {runs.units[0].setting_id: runs.units[0].facts for runs in planned if runs.units}
+        with store.transaction():
+            for name in damage.settings & facts.keys():
+                store.insert_setting(name, facts[name])
+    return [unit for _, unit in lost]
 
 
 def forget_failed(study: Study, store: Store) -> None:
@@ -96,9 +124,13 @@ class RunQueue:
     more, steps
         Are called with the number of steps that have become known to be needed, and of those that other drivers have
         done.
+    again
+        Runs that are to be done in any case.
     """
 
-    def __init__(self, study: Study, store: Store, more: Count, steps: Count) -> None:
+    def __init__(
+        self, study: Study, store: Store, more: Count, steps: Count, again: Iterable[Unit] = ()
+    ) -> None:
         self.store, self.more, self.steps = store, more, steps
         self.schedules = [CellSchedule(study, cell, store) for cell in study.cells]
         self.batches: dict[int, set[str]] = {}  # schedule: the runs of its present batch
@@ -115,6 +147,12 @@ class RunQueue:
         self.compiled: set[object] = set()
         for number in range(len(self.schedules)):
             self._advance(number)
+        for unit in again:
+            if unit.id not in self.needed:
+                self.needed[unit.id] = unit
+                self.waiting[unit.id] = set()
+                self.queue.append(unit.id)
+                self.more(unit.setting.steps)
 
     def wait(self) -> bool:
         """Return whether there is a run to take; wait as long as only other drivers can go on."""

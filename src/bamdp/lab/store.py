@@ -6,23 +6,35 @@ that failed or were stopped are records like others.
 
 **Claims.** A driver is a process that runs a study; several can share one. A driver claims a run before it begins and
 gives the claim up with the result; it writes a heartbeat into the store. Another driver leaves claimed runs alone,
-unless the claimant is dead: its process is gone from this machine, or there was no heartbeat for a minute. Should a
-driver that was thought dead come back, a run is done twice, but stored once.
+unless the claimant is dead: its process is gone from this machine, or there was no heartbeat for a minute. A heartbeat
+that looks old, or comes from the future, may be due to a clock that was set: a driver believes it only after it has
+watched it stand still for two beats by the monotonic clock, which nobody sets. Should a driver that was thought dead
+come back, a run is done twice, but stored once.
+
+**Damage.** Every run has a checksum of all that is stored about it, trace included, and so have the decisions of tuning
+and the machines. They are checked whenever these are read. A damaged run is as good as missing: it is not among the
+records, the store remembers its identity in ``damaged``, and the same run, done again, takes its place. A damaged
+decision is made again from the runs. The facts of a setting are checked against their digest. When a file is opened,
+SQLite checks its pages, unless it is larger than :data:`CHECKED_BYTES`; :meth:`Store.check` looks at everything.
 
 **Schema.** The tables are the result of a list of migrations; a file of any earlier version is migrated when it is
-opened. ``PRAGMA user_version`` counts the migrations that a file has behind it, ``application_id`` marks it as ours. A
-migration that has been released is never changed: what comes later is a new one.
+opened, and its runs get their checksums then (a run whose total is not the sum of its rewards gets none, and counts as
+damaged). ``PRAGMA user_version`` counts the migrations that a file has behind it, ``application_id`` marks it as ours.
+A migration that has been released is never changed: what comes later is a new one.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
 import sqlite3
+import struct
 import threading
 import time
 import uuid
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -33,12 +45,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bamdp.lab.units import OVER_LIMIT, RunOutcome, Unit, canonical_json, decode_rewards
+from bamdp.lab.units import (
+    FINISHED,
+    OVER_LIMIT,
+    RunOutcome,
+    Unit,
+    canonical_json,
+    decode_rewards,
+    digest,
+    run_identity,
+)
 
 WRITER_TIMEOUT = 60.0  # seconds to wait for another writer
 IDS_PER_QUERY = 500
 HEARTBEAT = 5.0  # seconds between two heartbeats
 MAX_SILENCE = 60.0  # seconds without a heartbeat after which a driver is taken for dead
+CHECKED_BYTES = (
+    200_000_000  # larger files are opened without a look at all pages, which takes about 1 s for 100 MB
+)
+UNKNOWN_MACHINE = dict.fromkeys(
+    ("machine", "processor", "cores", "system", "python", "numpy", "numba"), "unknown"
+)  # in place of one whose record is damaged
 
 APPLICATION_ID = 0x62616D64  # "bamd"
 MIGRATIONS = (
@@ -74,6 +101,18 @@ MIGRATIONS = (
         cell TEXT NOT NULL, round INTEGER NOT NULL, facts TEXT NOT NULL, PRIMARY KEY (cell, round)
     ) WITHOUT ROWID;
     """,
+    # 3: checksums
+    """
+    ALTER TABLE runs ADD COLUMN checksum TEXT NOT NULL DEFAULT '';
+    ALTER TABLE machines ADD COLUMN checksum TEXT NOT NULL DEFAULT '';
+    ALTER TABLE decisions ADD COLUMN checksum TEXT NOT NULL DEFAULT '';
+    UPDATE runs SET checksum = row_checksum(
+        id, setting, phase, replicate, status, steps, total, ms_per_step, cpu_seconds, error, time_limit,
+        reproducible, version, finished, machine, (SELECT rewards FROM traces WHERE run = id)
+    ) WHERE is_plausible(status, steps, total, (SELECT rewards FROM traces WHERE run = id));
+    UPDATE machines SET checksum = row_checksum(id, facts);
+    UPDATE decisions SET checksum = row_checksum(cell, round, facts);
+    """,
 )
 
 
@@ -99,6 +138,21 @@ class RunRecord:
 
 RECORD_FIELDS = tuple(RunRecord.__dataclass_fields__)
 RECORD_COLUMNS = ", ".join(RECORD_FIELDS)
+REPRODUCIBLE = RECORD_FIELDS.index("reproducible")
+RUN_VALUES = (
+    f"{RECORD_COLUMNS}, machine, (SELECT rewards FROM traces WHERE run = id)"  # what a run's checksum is of
+)
+
+
+@dataclass(frozen=True)
+class Damage:
+    """What is wrong in a store; empty if nothing is."""
+
+    runs: frozenset[str] = frozenset()  # identities
+    settings: frozenset[str] = frozenset()  # their digests
+    machines: int = 0
+    decisions: int = 0
+    indices: tuple[str, ...] = ()  # what SQLite says of indices that do not agree with their tables
 
 
 class Store:
@@ -108,16 +162,28 @@ class Store:
     ----------
     path
         The file. It is made, with its folder, if there is none, unless ``create`` is False.
+    check_pages
+        Whether SQLite is to look at all pages of the file first.
+
+    Attributes
+    ----------
+    damaged
+        Identities of runs that were met and do not agree with their checksum.
+    damaged_decisions
+        Keys of cells of which a decision was met that does not agree with its checksum.
     """
 
-    def __init__(self, path: str | Path, *, create: bool = True) -> None:
+    def __init__(self, path: str | Path, *, create: bool = True, check_pages: bool = True) -> None:
         self.path = Path(path)
         if not create and not self.path.exists():
             raise FileNotFoundError(2, "there is no store yet; run the study first", str(self.path))
         if create:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.connection = connect(self.path)
+        self.connection = connect(self.path, check_pages)
         self.claims = Claims(self)
+        self.damaged: set[str] = set()
+        self.damaged_decisions: set[str] = set()
+        self._looked_for_misnamed = False
 
     def __enter__(self) -> Store:
         return self
@@ -142,25 +208,37 @@ class Store:
             self.connection.execute("BEGIN IMMEDIATE")
             with self.connection:
                 yield
-        except sqlite3.DatabaseError as error:  # such as a full disk, or a damaged file
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # such as a full disk, or a damaged file
             raise _store_error(self.path, error) from None
 
     # Reading
 
     def records(self, ids: Iterable[str]) -> dict[str, RunRecord]:
-        """Return those of the runs that are in the store, by identity."""
-        rows = self.select_ids(f"SELECT {RECORD_COLUMNS} FROM runs WHERE id IN", ids)
-        return {row[0]: _record(row) for row in rows}
+        """Return those of the runs that are in the store, by identity; damaged ones are not."""
+        rows = self.select_ids(f"SELECT {RUN_VALUES}, checksum FROM runs WHERE id IN", ids)
+        return {row[0]: _record(row) for row in self._sound_runs(rows)}
 
     def all_records(self) -> list[RunRecord]:
-        """Return every run, in order of setting, phase and replicate."""
-        query = f"SELECT {RECORD_COLUMNS} FROM runs ORDER BY setting, phase, replicate"
-        return [_record(row) for row in self.connection.execute(query)]
+        """Return every run, in order of setting, phase and replicate; damaged ones are left out."""
+        rows = self.select(f"SELECT {RUN_VALUES}, checksum FROM runs")
+        records = [_record(row) for row in self._sound_runs(rows)]
+        return sorted(records, key=lambda record: (record.setting, record.phase, record.replicate))
 
     def traces(self, ids: Sequence[str]) -> NDArray[np.float64]:
         """Return the rewards [R, T] of these runs, which must be finished and of one length."""
-        encoded = dict(self.select_ids("SELECT run, rewards FROM traces WHERE run IN", ids))
+        encoded = self.encoded_traces(ids)
         return np.array([decode_rewards(encoded[run]) for run in ids]) if ids else np.empty((0, 0))
+
+    def encoded_traces(self, ids: Sequence[str]) -> dict[str, bytes]:
+        """Return the traces, as they are stored, of those of the runs that have one; the runs must be sound."""
+        rows = self.select_ids(f"SELECT {RUN_VALUES}, checksum FROM runs WHERE id IN", ids)
+        encoded = {row[0]: row[-2] for row in self._sound_runs(rows) if row[-2] is not None}
+        lost = self.damaged.intersection(ids)
+        if lost:
+            raise OSError(
+                None, f"{len(lost)} runs were damaged while they were read; try again", str(self.path)
+            )
+        return encoded
 
     def has_trace(self, run: str) -> bool:
         """Return whether a run's rewards are stored; those of thin files are not."""
@@ -169,21 +247,94 @@ class Store:
     def setting(self, setting_id: str) -> Mapping[str, Any]:
         """Return the facts of a setting."""
         row = self.connection.execute("SELECT facts FROM settings WHERE id = ?", (setting_id,)).fetchone()
+        if row is None or not _is_sound_setting(setting_id, row[0]):
+            raise _damage_error(self.path, f"the facts of setting {setting_id} are lost")
         facts: Mapping[str, Any] = json.loads(row[0])
         return facts
 
     def machines(self, ids: Iterable[str]) -> list[Mapping[str, Any]]:
         """Return the facts of the machines that these runs were done on."""
-        numbers = {number for _, number in self.select_ids("SELECT id, machine FROM runs WHERE id IN", ids)}
-        rows = self.connection.execute("SELECT id, facts FROM machines ORDER BY id")
-        return [json.loads(facts) for number, facts in rows if number in numbers]
+        known = self.machine_facts()
+        numbers = set(self.machine_numbers(ids).values())
+        facts = [known.get(number, UNKNOWN_MACHINE) for number in sorted(numbers)]
+        return [one for number, one in enumerate(facts) if one not in facts[:number]]
+
+    def machine_numbers(self, ids: Iterable[str]) -> dict[str, int]:
+        """Return the number of the machine that each of these runs was done on."""
+        return dict(self.select_ids("SELECT id, machine FROM runs WHERE id IN", ids))
+
+    def machine_facts(self) -> dict[int, Mapping[str, Any]]:
+        """Return the facts of all machines by their numbers; damaged ones are left out."""
+        rows = self.select("SELECT id, facts, checksum FROM machines ORDER BY id")
+        return {row[0]: json.loads(row[1]) for row in rows if _agrees(row)}
+
+    def _sound_runs(self, rows: Iterable[Any]) -> Iterator[Any]:
+        """Yield the rows that agree with their checksums, and remember which do not."""
+        for row in rows:
+            if _agrees(row):
+                self.damaged.discard(row[0])
+                yield row
+            else:
+                self.damaged.update(_possible_identities(row))
+
+    def check(self) -> Damage:
+        """Look at every page and every row; damaged runs are then in ``damaged``, too."""
+        self.damaged.clear()
+        lines = _page_errors(self.connection, "integrity_check", self.path)
+        sound = {row[0] for row in self._sound_runs(self.select(f"SELECT {RUN_VALUES}, checksum FROM runs"))}
+        self.damaged -= sound
+        settings = self.select("SELECT id, facts FROM settings")
+        machines = self.select("SELECT id, facts, checksum FROM machines")
+        decisions = self.select("SELECT cell, round, facts, checksum FROM decisions")
+        return Damage(
+            frozenset(self.damaged),
+            frozenset(str(name) for name, facts in settings if not _is_sound_setting(name, facts)),
+            sum(not _agrees(row) for row in machines),
+            sum(not _agrees(row) for row in decisions),
+            lines,
+        )
+
+    def find_misnamed(self) -> None:
+        """Look for runs that are not found because their identity is damaged; at most once."""
+        if not self._looked_for_misnamed:
+            self._looked_for_misnamed = True
+            named = {row[0] for row in self.select("SELECT id FROM runs NOT INDEXED")}
+            indexed = {
+                row[0] for row in self.select("SELECT id FROM runs INDEXED BY sqlite_autoindex_runs_2")
+            }
+            self.records(named - indexed)
+
+    def repair(self, damage: Damage) -> None:
+        """Make room for what is to be done again: delete misnamed runs and bad decisions, make indices anew."""
+        execute = self.connection.execute
+        with self.transaction():
+            for row in self.select(f"SELECT {RUN_VALUES}, checksum FROM runs") if damage.runs else ():
+                if not _agrees(row) and len(_possible_identities(row)) > 1:
+                    execute("DELETE FROM runs WHERE id = ?", row[:1])
+            for row in self.select("SELECT cell, round, facts, checksum FROM decisions"):
+                if not _agrees(row):
+                    execute("DELETE FROM decisions WHERE cell = ? AND round = ?", row[:2])
+            if damage.indices:
+                execute("REINDEX")
 
     def select_ids(self, query: str, ids: Iterable[str]) -> Iterator[Any]:
         """Yield the rows of a query that ends in ``IN``, for any number of ids."""
         listed = list(ids)
         for first in range(0, len(listed), IDS_PER_QUERY):
             some = listed[first : first + IDS_PER_QUERY]
-            yield from self.connection.execute(f"{query} ({','.join('?' * len(some))})", some)
+            yield from self.select(f"{query} ({','.join('?' * len(some))})", some)
+
+    def select(self, query: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        """Return the rows of a query; texts that are damaged so that they are none any more are read all the same."""
+        try:
+            return self.connection.execute(query, parameters).fetchall()
+        except sqlite3.OperationalError as error:
+            if "decode" not in str(error):
+                raise
+        except UnicodeDecodeError as error:  # in a message that quotes damage
+            raise _store_error(self.path, error) from None
+        self.connection.text_factory = lambda text: text.decode(errors="replace")  # the checksum will tell
+        return self.connection.execute(query, parameters).fetchall()
 
     # Writing
 
@@ -205,27 +356,44 @@ class Store:
         return new
 
     def insert(self, record: Mapping[str, Any], machine: str, trace: bytes = b"") -> bool:
-        """Insert a record (other keys are ignored) and its trace, inside a transaction; return False if it is there."""
-        execute = self.connection.execute
+        """Insert a record (other keys are ignored) and its trace, inside a transaction; return False if it is there.
+
+        A damaged run gives way to the new one.
+        """
+        execute, run = self.connection.execute, record["id"]
+        if self.records([run]):
+            return False
         execute("INSERT OR IGNORE INTO machines (facts) VALUES (?)", (machine,))
         number = execute("SELECT id FROM machines WHERE facts = ?", (machine,)).fetchone()[0]
+        execute(
+            "UPDATE machines SET checksum = row_checksum(id, facts) WHERE id = ? AND checksum = ''", (number,)
+        )
         marks = ", ".join("?" * (len(RECORD_FIELDS) + 1))
         row = (*(record[name] for name in RECORD_FIELDS), number)
-        query = f"INSERT OR IGNORE INTO runs ({RECORD_COLUMNS}, machine) VALUES ({marks})"
-        new = bool(execute(query, row).rowcount)
-        if new and trace:
-            execute("INSERT OR IGNORE INTO traces VALUES (?, ?)", (record["id"], trace))
-        return new
+        execute(f"INSERT OR REPLACE INTO runs ({RECORD_COLUMNS}, machine) VALUES ({marks})", row)
+        if run in self.damaged:
+            execute("DELETE FROM traces WHERE run = ?", (run,))
+        if trace:
+            execute("INSERT OR REPLACE INTO traces VALUES (?, ?)", (run, trace))
+        execute(f"UPDATE runs SET checksum = row_checksum({RUN_VALUES}) WHERE id = ?", (run,))
+        self.damaged.discard(run)
+        return True
 
     def insert_setting(self, setting_id: str, facts: Mapping[str, Any]) -> None:
-        """Insert the facts of a setting, inside a transaction, unless they are there."""
-        row = (setting_id, canonical_json(facts))
-        self.connection.execute("INSERT OR IGNORE INTO settings VALUES (?, ?)", row)
+        """Insert the facts of a setting, inside a transaction, unless they are there and sound."""
+        query = (
+            "INSERT INTO settings VALUES (?, ?) "
+            "ON CONFLICT (id) DO UPDATE SET facts = excluded.facts WHERE facts IS NOT excluded.facts"
+        )
+        self.connection.execute(query, (setting_id, canonical_json(facts)))
 
     def insert_decision(self, cell: str, number: int, facts: Mapping[str, Any]) -> None:
-        """Insert a decision of tuning, inside a transaction, unless there is one."""
+        """Insert a decision of tuning, inside a transaction, unless there is one that is sound."""
+        if number in self.decisions(cell):
+            return
         row = (cell, number, canonical_json(facts))
-        self.connection.execute("INSERT OR IGNORE INTO decisions VALUES (?, ?, ?)", row)
+        query = "INSERT OR REPLACE INTO decisions VALUES (?1, ?2, ?3, row_checksum(?1, ?2, ?3))"
+        self.connection.execute(query, row)
 
     def forget(self, ids: Iterable[str]) -> None:
         """Delete runs, so that they are done again."""
@@ -245,9 +413,12 @@ class Store:
     # Decisions of tuning
 
     def decisions(self, cell: str) -> dict[int, Mapping[str, Any]]:
-        """Return what tuning has decided in a cell, by round."""
-        rows = self.connection.execute("SELECT round, facts FROM decisions WHERE cell = ?", (cell,))
-        return {number: json.loads(facts) for number, facts in rows}
+        """Return what tuning has decided in a cell, by round; damaged decisions are left out."""
+        query = "SELECT cell, round, facts, checksum FROM decisions WHERE cell = ?"
+        rows = self.select(query, (cell,))
+        if not all(map(_agrees, rows)):
+            self.damaged_decisions.add(cell)
+        return {row[1]: json.loads(row[2]) for row in rows if _agrees(row)}
 
     def decide(self, cell: str, number: int, facts: Mapping[str, Any]) -> Mapping[str, Any]:
         """Store a decision, unless there is one, and return the one that holds; only drivers store any."""
@@ -269,6 +440,7 @@ class Claims:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.driver: str | None = None
+        self._watched: dict[str, tuple[Any, float]] = {}  # driver: its heartbeat, and when it was first seen
 
     @contextmanager
     def driving(self) -> Iterator[None]:
@@ -287,18 +459,18 @@ class Claims:
             self.leave()
 
     def leave(self) -> None:
-        """Give up all claims, and be no driver any more."""
-        if self.driver is not None:
-            with self.store.transaction():
-                self.store.connection.execute("DELETE FROM claims WHERE driver = ?", (self.driver,))
-                self.store.connection.execute("DELETE FROM drivers WHERE id = ?", (self.driver,))
-            self.driver = None
+        """Give up all claims, and be no driver any more; where that cannot be written, they end with the process."""
+        driver, self.driver = self.driver, None
+        if driver is not None:
+            with suppress(OSError), self.store.transaction():
+                self.store.connection.execute("DELETE FROM claims WHERE driver = ?", (driver,))
+                self.store.connection.execute("DELETE FROM drivers WHERE id = ?", (driver,))
 
     def take(self, run: str) -> bool:
         """Claim a run; return False if a living driver has it or it is in the store already."""
         execute = self.store.connection.execute
         with self.store.transaction():
-            if execute("SELECT 1 FROM runs WHERE id = ?", (run,)).fetchone():
+            if self.store.records([run]):
                 return False
             row = execute("SELECT driver FROM claims WHERE run = ?", (run,)).fetchone()
             if row is not None and row[0] != self.driver and self._is_alive(row[0]):
@@ -319,9 +491,23 @@ class Claims:
     def _is_alive(self, driver: str) -> bool:
         query = "SELECT host, pid, beat FROM drivers WHERE id = ?"
         row = self.store.connection.execute(query, (driver,)).fetchone()
-        if row is None or time.time() - row[2] > MAX_SILENCE:
+        if row is None or not isinstance(row[1], int) or not isinstance(row[2], float):
             return False
-        return row[0] != platform.node() or _process_exists(row[1])
+        host, pid, beat = row
+        if host == platform.node() and not _process_exists(pid):
+            return False
+        if abs(time.time() - beat) <= MAX_SILENCE:
+            return True
+        return self.driver is not None and not self._stands_still(driver, beat)
+
+    def _stands_still(self, driver: str, beat: float) -> bool:
+        """Return whether a heartbeat has not changed for two beats, by a clock that is never set."""
+        now = time.monotonic()
+        seen, since = self._watched.get(driver, (None, now))
+        if seen != beat:
+            self._watched[driver] = (beat, now)
+            return False
+        return now - since > 2.0 * HEARTBEAT
 
 
 def _heartbeat(path: Path, driver: str, stop: threading.Event) -> None:
@@ -342,20 +528,26 @@ def _process_exists(pid: int) -> bool:
         return False
     except PermissionError:
         return True
+    except OverflowError:  # no process has such a number
+        return False
     return True
 
 
 # Opening a file
 
 
-def connect(path: Path) -> sqlite3.Connection:
-    """Return a connection to a store's file, migrated to the present version."""
+def connect(path: Path, check_pages: bool = True) -> sqlite3.Connection:
+    """Return a connection to a store's file, migrated to the present version; a damaged file is refused."""
     try:
         connection = sqlite3.connect(path, timeout=WRITER_TIMEOUT, isolation_level=None)
     except sqlite3.OperationalError as error:
         raise _store_error(path, error) from None
+    connection.create_function("row_checksum", -1, row_checksum)
+    connection.create_function("is_plausible", 4, is_plausible)
     try:
         _prepare(connection, path)
+        if check_pages and path.stat().st_size <= CHECKED_BYTES:
+            _page_errors(connection, "quick_check", path)
     except BaseException:
         connection.close()
         raise
@@ -375,7 +567,10 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
             if "locked" not in str(error) or time.monotonic() > end:
                 raise _store_error(path, error) from None
             time.sleep(0.02)
-        except sqlite3.DatabaseError as error:
+        except (
+            sqlite3.DatabaseError,
+            UnicodeDecodeError,
+        ) as error:  # the latter in a message that quotes damage
             raise _store_error(path, error) from None
 
 
@@ -411,6 +606,8 @@ def _schema_version(connection: sqlite3.Connection, name: str) -> int:
     except sqlite3.OperationalError:  # locked, or the disk: says nothing about the kind of file
         raise
     except sqlite3.DatabaseError as error:
+        if "not a database" not in str(error):
+            raise
         raise ValueError(f"{name} is not a store of bamdp ({error}); choose another file") from None
     if not ours and not (empty and version == 0):
         raise ValueError(f"{name} is a database of something else; choose another file")
@@ -421,13 +618,91 @@ def _schema_version(connection: sqlite3.Connection, name: str) -> int:
     return version
 
 
-def _store_error(path: Path, error: sqlite3.Error) -> OSError:
-    hint = ""
-    if "locked" in str(error):
-        hint = f" by another program for more than {WRITER_TIMEOUT:.0f} seconds; end that, or try again later"
-    return OSError(None, f"cannot use the store: {error}{hint}", str(path))
+def _page_errors(connection: sqlite3.Connection, check: str, path: Path) -> tuple[str, ...]:
+    """Return what SQLite's check says of indices; anything else is damage that nothing can be read behind."""
+    try:
+        lines = [str(line) for (line,) in connection.execute(f"PRAGMA {check}")]
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        raise _store_error(path, error) from None
+    of_indices = tuple(line for line in lines if "index" in line)
+    others = [line for line in lines if line != "ok" and line not in of_indices]
+    if others:
+        raise _damage_error(path, " ".join(others[0].split()))
+    return of_indices
+
+
+def _store_error(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> OSError:
+    text = str(error)
+    if not isinstance(error, sqlite3.OperationalError) or text.startswith(
+        ("no such", "malformed", "duplicate")
+    ):
+        return _damage_error(path, text)
+    hints = {
+        "locked": f" by another program for more than {WRITER_TIMEOUT:.0f} seconds; end that, or try again later",
+        "full": "; make room, and the same command goes on: what was stored is kept",
+        "disk I/O": "; if the disk is full make room, and the same command goes on: what was stored is kept",
+        "readonly": "; make file and folder writable, and the same command goes on: what was stored is kept",
+        "unable to open": "; the file and its folder must be there and writable",
+    }
+    hint = next((hint for part, hint in hints.items() if part in text), "")
+    return OSError(None, f"cannot use the store: {text}{hint}", str(path))
+
+
+def _damage_error(path: Path, what: str) -> OSError:
+    remedy = "move the file away, import the last export if there is one (`bamdp lab import`), and run the study again"
+    return OSError(None, f"the store is damaged ({what}); {remedy}", str(path))
+
+
+# Checksums
+
+
+def row_checksum(*values: Any) -> str:
+    """Return 16 hexadecimal digits that tell whether one of the values of a row has changed; the last may be a blob.
+
+    Examples
+    --------
+    >>> row_checksum("run", 1.0, None), row_checksum("run", 1.5, None)
+    ('5bb2c51f2b1c4229', 'c740834e1035e150')
+    """
+    *others, last = values
+    texts = "\0".join(map(str, others))
+    blob = last if isinstance(last, bytes) else str(last).encode(errors="replace")
+    return hashlib.blake2b(texts.encode(errors="replace") + b"\0" + blob, digest_size=8).hexdigest()
+
+
+def is_plausible(status: str, steps: int, total: float, trace: bytes | None) -> bool:
+    """Return whether a run of an older file, which has no checksum yet, agrees with its rewards."""
+    if status != FINISHED or trace is None:
+        return True
+    try:
+        rewards = decode_rewards(trace)
+    except (ValueError, IndexError, TypeError, struct.error, zlib.error):
+        return False
+    return len(rewards) == steps and float(rewards.sum()) == total
+
+
+def _agrees(row: Sequence[Any]) -> bool:
+    """Return whether a row agrees with the checksum in its last column."""
+    return bool(row_checksum(*row[:-1]) == row[-1])
+
+
+def _is_sound_setting(name: Any, facts: Any) -> bool:
+    try:
+        return bool(digest(json.loads(facts)) == name)
+    except (ValueError, TypeError):
+        return False
+
+
+def _possible_identities(row: Sequence[Any]) -> set[str]:
+    """Return the identity of a damaged run: the one that it has, and the one that it should have."""
+    name, setting, phase, replicate = row[:4]
+    return {
+        str(name),
+        run_identity(str(setting), str(phase), replicate if isinstance(replicate, int) else -1),
+    }
 
 
 def _record(row: Sequence[Any]) -> RunRecord:
-    values = dict(zip(RECORD_FIELDS, row))
-    return RunRecord(**{**values, "reproducible": bool(values["reproducible"])})
+    values = list(row[: len(RECORD_FIELDS)])
+    values[REPRODUCIBLE] = bool(values[REPRODUCIBLE])
+    return RunRecord(*values)
