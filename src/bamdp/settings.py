@@ -21,6 +21,9 @@ from bamdp.envs import World, make_world
 from bamdp.planners import Planner
 from bamdp.registry import DEFAULT_PRIOR, make_planner, make_prior, make_rewards
 
+STEP_BYTES = 50  # about what a run keeps of a step
+PAIR_BYTES = 400  # about what an agent keeps of a pair of state and action, before it has seen anything
+
 
 class FieldError(ValueError):
     """Something is wrong with one field of a setting."""
@@ -61,7 +64,8 @@ class Setting:
         with in_field("discount"):
             _checks.discount(self.discount)
         with in_field("steps"):
-            _checks.integer(self.steps, "steps")
+            steps = _checks.integer(self.steps, "steps")
+            _checks.memory(STEP_BYTES * steps, f"the record of a run of {steps} steps")
         with in_field("seed"):
             _checks.integer(self.seed, "seed", low=0)
         with in_field("objective"):
@@ -69,6 +73,8 @@ class Setting:
 
     def agent(self, env: World, seed: np.random.SeedSequence | int = 0) -> Agent:
         """Make an agent that has seen nothing yet, for the setting's environment."""
+        what = f"an agent for {env.n_states} states and {env.n_actions} actions"
+        _checks.memory(PAIR_BYTES * env.n_states * env.n_actions, what)
         return Agent(
             self.planner,
             prior=self.prior,

@@ -54,6 +54,7 @@ from bamdp import _checks
 
 MAX_STAGE_STEPS = 1_000_000
 MAX_STAGES = 10_000
+LEAST_CONSTANT = 1e-100  # of ε₀ and C, unless they are 0
 
 
 @dataclass(frozen=True)
@@ -442,8 +443,11 @@ def _check_stages(n_stages: int) -> int:
 
 
 def _check_constant(value: float, name: str) -> float:
-    """Return ε₀ or C, checked to be at least 0."""
-    return _checks.real(value, name, low=0.0)
+    """Return ε₀ or C, checked to be at least 0, and not so small that its reciprocal overflows."""
+    number = _checks.real(value, name, low=0.0)
+    if 0.0 < number < LEAST_CONSTANT:
+        raise ValueError(f"{name} must be 0 or at least {LEAST_CONSTANT:g}, got {value}")
+    return number
 
 
 def _check_delta(delta: float) -> float:
