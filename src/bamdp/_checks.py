@@ -38,7 +38,7 @@ def real(
     try:
         number = float(value)
     except OverflowError:  # an integer beyond the largest float
-        number = math.copysign(math.inf, value)
+        number = math.inf if value > 0 else -math.inf
     if not math.isfinite(number) or number < low or number > high or (open_low and number == low):
         bounds = "finite"
         if low > -math.inf:

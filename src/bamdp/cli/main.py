@@ -82,7 +82,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return 141
     except (ValueError, TypeError, OSError) as error:
         return _report_error(error, 2)
-    except (RuntimeError, MemoryError) as error:
+    except (RuntimeError, MemoryError, ArithmeticError) as error:
         return _report_error(error, 1)
 
 

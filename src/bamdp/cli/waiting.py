@@ -68,8 +68,10 @@ def planning_seconds(planner: Planner, n_states: int, n_actions: int, discount: 
                 tree = tree_sizes.dss_calls(*sizes)
                 return float(tree.calls) * STEP_SECONDS + float(tree.policies) * solve
             case planners.FHTS():  # it gives up at so many hyper-states
-                histories = tree_sizes.fhts_histories(n_states, n_actions, planner.horizon)
-                return min(histories, planner.max_hyper_states) * OUTCOME_SECONDS
+                few = n_states * n_actions * planner.horizon < tree_sizes.MOST_DIGITS
+                most = planner.max_hyper_states
+                histories = tree_sizes.fhts_histories(n_states, n_actions, planner.horizon) if few else most
+                return float(min(histories, most)) * STEP_SECONDS
             case planners.SparseSampling():
                 calls = tree_sizes.sparse_sampling_calls(n_actions, planner.width, planner.depth)
                 return float(calls) * STEP_SECONDS

@@ -390,10 +390,14 @@ def bernoulli(mean: float, u: float) -> float:
 
 
 def _check_sizes_of_rewards(mdp: FiniteMDP, name: str) -> None:
-    """Refuse rewards so large that their squares, or totals of them, might not be finite."""
+    """Refuse rewards so large that their squares or totals might not be finite, or all so small that these are 0."""
     largest = float(np.max(np.abs(mdp.rewards), initial=0.0))
     if largest > _checks.LARGEST_REAL:
         raise ValueError(
             f"{name} has a reward of size {largest:g}; rewards must be at most {_checks.LARGEST_REAL:g} in size, so "
             "that their squares and sums are finite: scale them"
+        )
+    if 0.0 < largest < 1.0 / _checks.LARGEST_REAL:
+        raise ValueError(
+            f"{name} has no reward above {largest:g} in size, and squares of them are 0: scale them"
         )

@@ -54,7 +54,7 @@ from bamdp import _checks
 
 MAX_STAGE_STEPS = 1_000_000
 MAX_STAGES = 10_000
-LEAST_CONSTANT = 1e-100  # of ε₀ and C, unless they are 0
+LEAST_SLOPE = 1e-300  # of the rule for K; below, K would be beyond the largest float
 
 
 @dataclass(frozen=True)
@@ -395,6 +395,7 @@ def k_rule(
     N, M = _checks.integer(n_policies, "n_policies"), _checks.integer(n_samples, "n_samples")
     discount, delta = _checks.discount(discount), _check_delta(delta)
     slope = _check_constant(epsilon0, "epsilon0") + _check_constant(c, "c")
+    slope = 0.0 if slope < LEAST_SLOPE else slope
     allowed = math.sqrt((math.log(M) - math.log(delta)) / (8.0 * N))
 
     def f(K: int) -> float:
@@ -443,11 +444,8 @@ def _check_stages(n_stages: int) -> int:
 
 
 def _check_constant(value: float, name: str) -> float:
-    """Return ε₀ or C, checked to be at least 0, and not so small that its reciprocal overflows."""
-    number = _checks.real(value, name, low=0.0)
-    if 0.0 < number < LEAST_CONSTANT:
-        raise ValueError(f"{name} must be 0 or at least {LEAST_CONSTANT:g}, got {value}")
-    return number
+    """Return ε₀ or C, checked to be at least 0."""
+    return _checks.real(value, name, low=0.0)
 
 
 def _check_delta(delta: float) -> float:
