@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable
+import os
+import re
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+
+LARGEST_INTEGER = 2**63 - 1  # compiled code counts in 64 bits
+LARGEST_REAL = 1e100  # squares, and their sums over many steps, must be finite as well
+MAX_MEMORY_VARIABLE = "BAMDP_MAX_MEMORY"
+MEMORY_SHARE = 0.5  # of the machine's memory that a single request may need, where the variable is not set
+UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+LONGEST_SHOWN = 80  # characters of a value in a message
 
 
 def discount(value: Any) -> float:
@@ -23,28 +32,37 @@ def discount(value: Any) -> float:
 def real(
     value: Any, name: str, *, low: float = -math.inf, high: float = math.inf, open_low: bool = False
 ) -> float:
-    """Check a finite real number in [low, high] ((low, high] with ``open_low``)."""
+    """Check a finite real number in [low, high] ((low, high] with ``open_low``), of a size below 1e100."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    number = float(value)
+        raise TypeError(f"{name} must be a number, got {shown(value)}")
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond the largest float
+        number = math.inf if value > 0 else -math.inf
     if not math.isfinite(number) or number < low or number > high or (open_low and number == low):
         bounds = "finite"
         if low > -math.inf:
             bounds += f", {'above' if open_low else 'at least'} {low:g}"
         if high < math.inf:
             bounds += f", at most {high:g}"
-        raise ValueError(f"{name} must be {bounds}, got {value}")
+        raise ValueError(f"{name} must be {bounds}, got {shown(value, str)}")
+    if abs(number) > LARGEST_REAL:
+        raise ValueError(
+            f"{name} must be at most {LARGEST_REAL:g} in size, so that squares are finite, got {number:g}"
+        )
     return number
 
 
 def integer(value: Any, name: str, *, low: int = 1, high: int | None = None) -> int:
-    """Check a whole number in [low, high]."""
+    """Check a whole number in [low, high]; None for the largest number of 64 bits."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be a whole number, got {value!r}")
+        raise TypeError(f"{name} must be a whole number, got {shown(value)}")
     number = int(value)
     if number < low or (high is not None and number > high):
         upper = "" if high is None else f" and at most {high}"
-        raise ValueError(f"{name} must be at least {low}{upper}, got {number}")
+        raise ValueError(f"{name} must be at least {low}{upper}, got {shown(number)}")
+    if number > LARGEST_INTEGER:
+        raise ValueError(f"{name} must be below 2^63, to fit into 64 bits, got {shown(number)}")
     return number
 
 
@@ -65,9 +83,9 @@ def one_of(value: Any, name: str, choices: Iterable[str]) -> str:
     """Check a name among ``choices``; the nearest one is suggested when it is misspelt."""
     known = list(choices)
     if value not in known:
-        near = difflib.get_close_matches(str(value), known, n=1)
+        near = difflib.get_close_matches(shown(value, str), known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"unknown {name} {value!r}{hint} (known: {', '.join(known)})")
+        raise ValueError(f"unknown {name} {shown(value)}{hint} (known: {', '.join(known)})")
     return str(value)
 
 
@@ -76,9 +94,9 @@ def index(value: Any, name: str, size: int) -> int:
     if type(value) is int and 0 <= value < size:  # as in every step of a run
         return value
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be a whole number, got {value!r}")
+        raise TypeError(f"{name} must be a whole number, got {shown(value)}")
     if not 0 <= value < size:
-        raise ValueError(f"{name} must be in 0..{size - 1}, got {value}")
+        raise ValueError(f"{name} must be in 0..{size - 1}, got {shown(value, str)}")
     return int(value)
 
 
@@ -87,7 +105,7 @@ def weights(values: Any, size: int) -> tuple[float, ...]:
     if values is None:
         return (1.0 / size,) * size
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise TypeError(f"weights must be a list of {size} numbers, got {values!r}")
+        raise TypeError(f"weights must be a list of {size} numbers, got {shown(values)}")
     numbers = [real(value, "every weight", low=0.0) for value in values]
     if len(numbers) != size:
         raise ValueError(f"there must be one weight for each of the {size} members, got {len(numbers)}")
@@ -97,6 +115,57 @@ def weights(values: Any, size: int) -> tuple[float, ...]:
     if math.isclose(total, 1.0, rel_tol=1e-12):  # scaled already: leave them as they are, to the bit
         return tuple(numbers)
     return tuple(number / total for number in numbers)
+
+
+def memory(n_bytes: float, what: str) -> None:
+    """Refuse what needs more memory than one request may have; called before anything is allocated.
+
+    The limit is half of the machine's memory, or what the environment variable BAMDP_MAX_MEMORY says: a number of
+    bytes, or one with K, M, G or T behind it.
+
+    Examples
+    --------
+    >>> memory(1e15, "a table of 10^7 by 10^7 states")
+    Traceback (most recent call last):
+    ...
+    ValueError: a table of 10^7 by 10^7 states would need about 931323 GiB of memory, more than the ... GiB ...
+    """
+    limit = memory_limit()
+    if n_bytes > limit:
+        raise ValueError(
+            f"{what} would need about {_gibibytes(n_bytes)} of memory, more than the {_gibibytes(limit)} that one "
+            f"request may have here; ask for less, or set {MAX_MEMORY_VARIABLE} (for instance to 64G)"
+        )
+
+
+def memory_limit() -> float:
+    """Return how many bytes one request may need; infinite where neither the machine nor the variable tells."""
+    text = os.environ.get(MAX_MEMORY_VARIABLE, "").strip()
+    if text:
+        match = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]*)?)\s*([kmgt]?)i?b?", text.lower())
+        if match is None or float(match[1]) == 0.0:
+            raise ValueError(
+                f"{MAX_MEMORY_VARIABLE} must be a number of bytes, or such a number and K, M, G or T, got {shown(text)}"
+            )
+        return float(match[1]) * UNITS[match[2]]
+    try:
+        return MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # not a POSIX system
+        return math.inf
+
+
+def _gibibytes(n_bytes: float) -> str:
+    size = n_bytes / 2**30
+    return f"{size:.0f} GiB" if 10 <= size < 1e6 else f"{size:.2g} GiB"
+
+
+def shown(value: Any, write: Callable[[Any], str] = repr) -> str:
+    """Return a value as a message shows it: in one piece if it is short, else its beginning."""
+    try:
+        text = write(value)
+    except ValueError:  # Python does not write integers of many thousand digits
+        return "a number of more than 4000 digits"
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
 
 def error_line(error: BaseException) -> str:

@@ -128,10 +128,10 @@ def read_value(text: str, kind: Any = Any, name: str = "value") -> Any:
     for one in kinds:
         try:
             return _READERS.get(one, ast.literal_eval)(text)
-        except (ValueError, SyntaxError, KeyError):
+        except (ValueError, SyntaxError, KeyError, TypeError, OverflowError, MemoryError, RecursionError):
             continue
     allowed = " or ".join(_NAMES.get(one, "a Python literal") for one in kinds)
-    raise ValueError(f"{name} must be {allowed}, got {text!r}")
+    raise ValueError(f"{name} must be {allowed}, got {_checks.shown(text)}")
 
 
 def write_value(value: Any) -> str:

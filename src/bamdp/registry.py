@@ -20,7 +20,7 @@ from bamdp._specs import Entry, Spec, build, default_values, parse_spec, write_v
 from bamdp.beliefs import FiniteModels, KnownRewards, Mixture, Prior, RewardModel
 from bamdp.envs import Environment, World
 from bamdp.generators import GENERATORS
-from bamdp.planners import PLANNERS, Planner
+from bamdp.planners import PLANNERS, BootstrappedDQN, Planner
 
 PRIORS: dict[str, Entry] = {
     "sparse": Entry(beliefs.SparseDirichlet),
@@ -38,6 +38,7 @@ LEARNED_REWARDS: dict[str, Entry] = {
 REWARDS = ("known", *LEARNED_REWARDS)
 PARTS: dict[str, Mapping[str, type]] = {"generator": GENERATORS}  # planners' parameters that are named things
 
+LARGEST_SINGLE = 1e12  # of numbers that are kept in 32 bits, with their squares
 DEFAULT_PRIOR = "sparse:alpha=0.2,beta=2"
 
 # What stands between the priors of a mixture: a plus that is followed by a name, with or without a weight. (A number
@@ -109,6 +110,9 @@ def make_planner(spec: str | Spec, parameters: Mapping[str, str] | None = None) 
     written = spec.extended(parameters, "as a parameter").parameters
     planner = build(PLANNERS[name], Spec(name, written), PARTS)
     assert isinstance(planner, Planner)
+    if isinstance(planner, BootstrappedDQN):
+        for key in ("prior_scale", "noise_scale", "learning_rate"):
+            _checks.real(getattr(planner, key), key, high=LARGEST_SINGLE)
     return planner
 
 

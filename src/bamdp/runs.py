@@ -20,9 +20,11 @@ from bamdp import _checks
 from bamdp.agent import Callback, Run, simulate
 from bamdp.envs import make_world
 from bamdp.processes import TELL_EVERY, Progress, new_pool, stream
-from bamdp.settings import Setting
+from bamdp.settings import STEP_BYTES, Setting
 
 ENVIRONMENT, AGENT = range(2)  # spawn keys
+RUN_BYTES = 1000  # about what a run keeps beside its steps
+MOST_JOBS = 4096  # processes
 
 
 @dataclass(frozen=True)
@@ -95,10 +97,18 @@ def run_one(setting: Setting, replicate: int, progress: Progress | None = None) 
     return play(setting, *seeds(setting.seed, replicate), progress)
 
 
+def check_size(setting: Setting, runs: int, jobs: int) -> None:
+    """Refuse numbers of runs and processes that cannot be, before any work."""
+    _checks.integer(runs, "runs")
+    _checks.integer(jobs, "jobs", high=MOST_JOBS)
+    n_bytes = (RUN_BYTES + STEP_BYTES * setting.steps) * runs
+    _checks.memory(n_bytes, f"the record of {runs} runs of {setting.steps} steps")
+
+
 def run_many(setting: Setting, runs: int, jobs: int = 1, progress: Progress | None = None) -> Batch:
     """Run the replicates 0 .. runs-1 on ``jobs`` processes."""
-    runs = _checks.integer(runs, "runs")
-    jobs = min(_checks.integer(jobs, "jobs"), runs)
+    check_size(setting, runs, jobs)
+    jobs = min(jobs, runs)
     reproducible = warm_up(setting)  # here first: what it compiles, the workers find on disk
     begin = time.perf_counter()
     by_replicate: dict[int, Run] = {}

@@ -17,9 +17,12 @@ from bamdp._specs import Spec
 from bamdp.agent import Agent
 from bamdp.beliefs import Prior, RewardModel
 from bamdp.beliefs.episodes import OBJECTIVES
-from bamdp.envs import World, make_world
-from bamdp.planners import Planner
-from bamdp.registry import DEFAULT_PRIOR, make_planner, make_prior, make_rewards
+from bamdp.envs import Environment, World, make_world
+from bamdp.planners import BootstrappedDQN, Planner
+from bamdp.registry import DEFAULT_PRIOR, LARGEST_SINGLE, make_planner, make_prior, make_rewards
+
+STEP_BYTES = 50  # about what a run keeps of a step
+PAIR_BYTES = 400  # about what an agent keeps of a pair of state and action, before it has seen anything
 
 
 class FieldError(ValueError):
@@ -61,7 +64,8 @@ class Setting:
         with in_field("discount"):
             _checks.discount(self.discount)
         with in_field("steps"):
-            _checks.integer(self.steps, "steps")
+            steps = _checks.integer(self.steps, "steps")
+            _checks.memory(STEP_BYTES * steps, f"the record of a run of {steps} steps")
         with in_field("seed"):
             _checks.integer(self.seed, "seed", low=0)
         with in_field("objective"):
@@ -69,6 +73,7 @@ class Setting:
 
     def agent(self, env: World, seed: np.random.SeedSequence | int = 0) -> Agent:
         """Make an agent that has seen nothing yet, for the setting's environment."""
+        check_fits(self.planner, env)
         return Agent(
             self.planner,
             prior=self.prior,
@@ -139,9 +144,46 @@ def make_setting(
             world = make_world(env)
     with in_field("planner"):
         made_planner = make_planner(planner, parameters)
+        check_fits(made_planner, world)
     with in_field("prior"):
         made_prior = make_prior(prior, world)
     with in_field("rewards"):
         made_rewards = make_rewards(rewards, world)
     steps = world.horizon if steps is None else steps
     return Setting(env, made_planner, made_prior, made_rewards, discount, steps, seed, objective)
+
+
+def check_fits(planner: Planner, env: World) -> None:
+    """Refuse an agent whose tables would not fit into memory, or whose numbers cannot hold the rewards."""
+    S, A = env.n_states, env.n_actions
+    what = f"an agent for {S} states and {A} actions"
+    _checks.memory(PAIR_BYTES * S * A, what)
+    units = {  # about the bytes that a planner takes for one more of each
+        "n_policies": 16,
+        "n_steps": 64,
+        "n_stages": 4 * S + 80,
+        "horizon": 64,
+        "depth": 64,
+        "n_trajectories": 64,
+        "n_successors": 48,
+        "n_models": 32 * S * A,
+        "n_networks": 16 * (S + A) * getattr(planner, "n_hidden", 1),
+        "n_hidden": 16 * (S + A) * getattr(planner, "n_networks", 1),
+        "replay_size": 48,
+    }
+    sizes = {name: getattr(planner, name, 0) for name in units}
+    for name, size in sizes.items():
+        if isinstance(size, int):  # and not a word such as "auto"
+            _checks.memory(units[name] * size, f"{what} with {name}={size}")
+    if isinstance(planner, BootstrappedDQN) and isinstance(env, Environment):
+        _check_single_precision(env)
+
+
+def _check_single_precision(env: Environment) -> None:
+    """Refuse rewards that networks, whose numbers have 32 bits, cannot hold with their squares."""
+    largest = float(np.max(np.abs(env.rewards), initial=0.0))
+    if largest > LARGEST_SINGLE:
+        raise ValueError(
+            f"bootstrapped-dqn counts in 32 bits, so rewards must be at most {LARGEST_SINGLE:g} in size, and "
+            f"{env.name} has one of {largest:g}; scale them, or use another planner"
+        )

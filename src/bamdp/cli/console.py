@@ -35,8 +35,13 @@ def check_picture_path(output: str) -> Path:
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """Tell, once, if something is compiled inside the block."""
-    with on_first_compile(lambda: note("compiling for this machine (only the first time; kept on disk) ...")):
+    """Tell, once, if something is compiled inside the block; Ctrl-C ends at once what compiled code does there."""
+    from bamdp.cli.interrupts import ctrl_c_at_once  # compiled itself, when it is imported for the first time
+
+    with (
+        ctrl_c_at_once(),
+        on_first_compile(lambda: note("compiling for this machine (only the first time; kept on disk) ...")),
+    ):
         yield
 
 

@@ -7,7 +7,10 @@ import argparse
 import bamdp
 from bamdp import _checks
 from bamdp.cli import console, options
+from bamdp.cli.waiting import tell_waiting
 from bamdp.settings import make_setting
+
+PLAYED_STEP_BYTES = 500  # about what playback keeps of a step
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +31,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     from bamdp.studio.playback import Playback
 
     target = check_format(arguments.out)
-    step = _checks.integer(arguments.step, "step", low=0)
+    step = _checks.integer(arguments.step, "step", low=0, high=_checks.LARGEST_INTEGER - 1)
+    _checks.memory(PLAYED_STEP_BYTES * step, f"a run of {step} steps that can be played back")
     env = bamdp.make_env(arguments.env)
     setting = make_setting(
         arguments.env,
@@ -37,6 +41,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         world=env,
         **options.setting_arguments(arguments),
     )
+    tell_waiting(setting, env, arguments.planner, steps=step + 1)
     run = Playback(setting)
     with console.compiling():
         with console.progress_bar(step, arguments.planner) as progress:

@@ -40,6 +40,7 @@ COMMANDS = {  # the module in bamdp.cli, and the help
     "lab": ("lab", "Whole studies: run, status, report, check, export, import."),
     "reproduce": ("reproduce", "Tables and figures of the paper."),
 }
+LONGEST_MESSAGE = 1000  # characters
 ARGUMENT_NAMES = {"what": "list", "lab_command": "lab command"}  # in messages, where dest is not plain
 
 
@@ -81,7 +82,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return 141
     except (ValueError, TypeError, OSError) as error:
         return _report_error(error, 2)
-    except (RuntimeError, MemoryError) as error:
+    except (RuntimeError, MemoryError, ArithmeticError) as error:
         return _report_error(error, 1)
 
 
@@ -104,6 +105,8 @@ def _report_error(error: BaseException, status: int) -> int:
     if os.environ.get("BAMDP_DEBUG"):
         raise error
     message = " ".join([_checks.error_line(error), *getattr(error, "__notes__", ())])
+    if len(message) > LONGEST_MESSAGE:  # it repeats what was given: the ends tell most
+        message = f"{message[: LONGEST_MESSAGE // 2]} ... {message[-LONGEST_MESSAGE // 2 :]}"
     console.note(f"error: {message}")
     return status
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 import bamdp
-from bamdp import _checks
 from bamdp.cli import console, options
+from bamdp.cli.waiting import tell_waiting
 from bamdp.registry import describe_planner, describe_prior, describe_rewards, planner_name
-from bamdp.runs import Batch, run_many, warm_up
+from bamdp.runs import Batch, check_size, run_many, warm_up
 from bamdp.settings import Setting, make_setting
 
 
@@ -45,6 +45,8 @@ def run_command(arguments: argparse.Namespace) -> int:
         world=env,
         **options.setting_arguments(arguments),
     )
+    check_size(setting, arguments.runs, arguments.jobs)
+    tell_waiting(setting, env, arguments.planner, arguments.runs)
     with console.compiling():
         batch = run_with_progress(
             setting, arguments.runs, arguments.jobs, arguments.planner, arguments.progress
@@ -59,8 +61,7 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 def run_with_progress(setting: Setting, runs: int, jobs: int, label: str, shown: bool | None) -> Batch:
     """Run replicates under a progress bar with a label; compiling comes before it."""
-    _checks.integer(runs, "runs")
-    _checks.integer(jobs, "jobs")
+    check_size(setting, runs, jobs)
     warm_up(setting)
     with console.progress_bar(runs * setting.steps, label, shown) as progress:
         return run_many(setting, runs, jobs, progress)

@@ -6,7 +6,9 @@ import argparse
 from dataclasses import asdict
 
 import bamdp
+from bamdp import _checks
 from bamdp.cli import console, options
+from bamdp.cli.waiting import tell_waiting_for_sweeps
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +25,8 @@ def run_command(arguments: argparse.Namespace) -> int:
 
     env = bamdp.make_env(arguments.env)
     steps = env.horizon if arguments.steps is None else arguments.steps
+    _checks.integer(steps, "steps")
+    tell_waiting_for_sweeps(env, steps)
     with console.compiling():
         solved = ceilings(env, arguments.discount, steps)
     if arguments.json:

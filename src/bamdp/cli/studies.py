@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import bamdp
 from bamdp import _checks
 from bamdp.cli import console
+from bamdp.cli.waiting import tell_waiting_for_study
 
 if TYPE_CHECKING:
     from bamdp.lab.results import Results
@@ -111,6 +112,7 @@ def run_and_collect(study: Study, arguments: argparse.Namespace) -> Iterator[Res
     from bamdp.lab.collect import collect_results
     from bamdp.lab.store import Store
 
+    tell_waiting_for_study(study)
     with Store(store_path(study, arguments.store)) as store:
         run(study, store, arguments)
         with console.compiling():

@@ -156,6 +156,7 @@ def _read_parameters(arguments: argparse.Namespace) -> BoundParameters:
 
 def _estimate(arguments: argparse.Namespace, n_steps: int, discount: float) -> dict[str, float]:
     """Estimate ε₀ and C of the belief that a Thompson sampling agent has after some steps."""
+    after = _checks.integer(arguments.after, "after", low=0)
     env = bamdp.make_env(arguments.env)
     setting = make_setting(
         arguments.env,
@@ -163,11 +164,12 @@ def _estimate(arguments: argparse.Namespace, n_steps: int, discount: float) -> d
         prior=arguments.prior,
         rewards=arguments.rewards,
         discount=discount,
+        steps=max(1, after),
         seed=arguments.seed,
         world=env,
     )
     agent = setting.agent(env, setting.seed)
-    bamdp.simulate(agent, env, _checks.integer(arguments.after, "after", low=0), seed=setting.seed)
+    bamdp.simulate(agent, env, after, seed=setting.seed)
     state = env.reset(seed=setting.seed)
     span = 1.0 if env.stochastic_rewards else float(env.rewards.max()) - float(env.rewards.min()) or 1.0
     c = theory.estimate_c(agent.belief, pairs=arguments.pairs, reward_range=span, rng=setting.seed)

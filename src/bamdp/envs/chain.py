@@ -71,6 +71,8 @@ def chain(
     _checks.one_of(rewards, "reward convention of chain", ("action", "effect"))
     n_states = _checks.integer(n_states, "n_states", low=2)
     slip = _checks.real(slip, "slip", low=0.0, high=1.0)
+    entry_bytes = 16 if rewards == "action" else 32  # of the arrays here and those of the model
+    _checks.memory(entry_bytes * 2 * n_states**2, f"a chain of {n_states} states")
     states, last = np.arange(n_states), n_states - 1
     ahead = np.minimum(states + 1, last)
     transitions = np.zeros((n_states, 2, n_states))

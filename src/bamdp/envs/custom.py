@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -79,12 +80,21 @@ def from_file(path: str | Path, start: Any = None, horizon: int = 1000) -> Envir
     """
     if not str(path):
         raise ValueError("a file is missing; write file:PATH, for instance file:model.npz")
+    _check_file_fits(path)
     mdp, start_in_file = load_model(path)
     parameters = {"horizon": horizon} | ({} if start is None else {"start": start})
     first = start_in_file if start is None else start
     return Environment(
         f"file:{path}", mdp, start=0 if first is None else first, horizon=horizon, parameters=parameters
     )
+
+
+def _check_file_fits(path: str | Path) -> None:
+    """Refuse a file whose arrays, which may be compressed a thousandfold, would not fit when they are read."""
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            size = sum(part.file_size for part in archive.infolist())
+        _checks.memory(3 * size, f"the model in {path}")  # the arrays, and the model's own
 
 
 class FunctionWorld:

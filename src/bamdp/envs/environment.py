@@ -133,6 +133,7 @@ class Environment:
                 f"mdp must be a FiniteMDP, got {type(mdp).__name__}; make one from your arrays first"
             )
         self.name = str(name)
+        _check_sizes_of_rewards(mdp, self.name)
         first = check_start(start, mdp.n_states)
         self.start_probabilities = first if isinstance(first, np.ndarray) else None
         self.start = int(np.argmax(first)) if isinstance(first, np.ndarray) else first
@@ -386,3 +387,17 @@ class Environment:
 def bernoulli(mean: float, u: float) -> float:
     """Return the quantile at ``u`` of a Bernoulli reward, which is 1 with probability ``mean`` and else 0."""
     return 1.0 if u < mean else 0.0
+
+
+def _check_sizes_of_rewards(mdp: FiniteMDP, name: str) -> None:
+    """Refuse rewards so large that their squares or totals might not be finite, or all so small that these are 0."""
+    largest = float(np.max(np.abs(mdp.rewards), initial=0.0))
+    if largest > _checks.LARGEST_REAL:
+        raise ValueError(
+            f"{name} has a reward of size {largest:g}; rewards must be at most {_checks.LARGEST_REAL:g} in size, so "
+            "that their squares and sums are finite: scale them"
+        )
+    if 0.0 < largest < 1.0 / _checks.LARGEST_REAL:
+        raise ValueError(
+            f"{name} has no reward above {largest:g} in size, and squares of them are 0: scale them"
+        )

@@ -86,6 +86,7 @@ def grid10() -> Environment:
 def _grid(name: str, size: int, slip: float, parameters: dict[str, object]) -> Environment:
     size = _checks.integer(size, "size", low=2)
     slip = _checks.real(slip, "slip", low=0.0, high=1.0)
+    _checks.memory(2000 * size * size, f"a grid of {size} by {size} cells")
     states = np.arange(size * size)
     x, y = states // size, states % size
     goal, last = size * size - 1, size - 1

@@ -14,6 +14,9 @@ from bamdp.mdp import FiniteMDP
 if TYPE_CHECKING:
     from scipy import sparse
 
+ROW_BYTES, ENTRY_BYTES = 1200, 150  # about what a row takes while the model is made, and each of its outcomes
+LARGEST_LOGARITHM = 700.0  # beyond, exp overflows
+
 
 def random_mdp(
     n_states: int = 10,
@@ -82,6 +85,10 @@ def random_mdp(
     alpha = _checks.real(alpha, "alpha", low=0.0, open_low=True)
     beta = _checks.real(beta, "beta")
     model_seed = _checks.integer(model_seed, "model_seed", low=0)
+    what = f"a random model of {n_states} states and {n_actions} actions"
+    _checks.memory(ROW_BYTES * n_states * n_actions, what)
+    outcomes = float(n_states) if prior == "flat" else _mean_size(n_states, beta)
+    _checks.memory((ROW_BYTES + ENTRY_BYTES * outcomes) * n_states * n_actions, what)
     rng = np.random.default_rng(model_seed)
     transitions = _rows(rng, n_states, n_actions, alpha, beta if prior == "sparse" else None)
     mdp = FiniteMDP(transitions, rng.random((n_states, n_actions)))
@@ -96,6 +103,19 @@ def random_mdp(
     return Environment("random_mdp", mdp, horizon=1000, time_limit=1.0, parameters=parameters)
 
 
+def _size_probabilities(n_states: int, beta: float) -> NDArray[np.float64]:
+    """The probabilities of rows with 1, 2, ... possible outcomes, under the sparse prior."""
+    logarithms = -beta * np.log(np.arange(1, n_states + 1))
+    if logarithms[-1] > LARGEST_LOGARITHM:  # for a strongly negative beta
+        logarithms -= logarithms[-1]
+    weights = np.exp(logarithms)
+    return np.asarray(weights / weights.sum(), float)
+
+
+def _mean_size(n_states: int, beta: float) -> float:
+    return float(_size_probabilities(n_states, beta) @ np.arange(1, n_states + 1))
+
+
 def _rows(
     rng: np.random.Generator, n_states: int, n_actions: int, alpha: float, beta: float | None
 ) -> list[sparse.csr_matrix]:
@@ -105,8 +125,7 @@ def _rows(
     if beta is None:
         sizes = np.full((n_states, n_actions), n_states)
     else:
-        weights = np.exp(-beta * np.log(np.arange(1, n_states + 1)))
-        sizes = 1 + rng.choice(n_states, size=(n_states, n_actions), p=weights / weights.sum())
+        sizes = 1 + rng.choice(n_states, size=(n_states, n_actions), p=_size_probabilities(n_states, beta))
     entries: list[tuple[list[NDArray], list[NDArray], list[NDArray]]] = [
         ([], [], []) for _ in range(n_actions)
     ]

@@ -56,6 +56,7 @@ def river_swim(n_states: int = 6) -> Environment:
     (array([1, 2, 3]), array([0.05, 0.6 , 0.35]))
     """
     n_states = _checks.integer(n_states, "n_states", low=2)
+    _checks.memory(16 * 2 * n_states**2, f"a river of {n_states} states")
     s, last = np.arange(n_states), n_states - 1
     transitions = np.zeros((n_states, 2, n_states))
     transitions[s, 0, np.maximum(s - 1, 0)] = 1.0

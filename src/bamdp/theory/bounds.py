@@ -54,6 +54,7 @@ from bamdp import _checks
 
 MAX_STAGE_STEPS = 1_000_000
 MAX_STAGES = 10_000
+LEAST_SLOPE = 1e-300  # of the rule for K; below, K would be beyond the largest float
 
 
 @dataclass(frozen=True)
@@ -394,6 +395,7 @@ def k_rule(
     N, M = _checks.integer(n_policies, "n_policies"), _checks.integer(n_samples, "n_samples")
     discount, delta = _checks.discount(discount), _check_delta(delta)
     slope = _check_constant(epsilon0, "epsilon0") + _check_constant(c, "c")
+    slope = 0.0 if slope < LEAST_SLOPE else slope
     allowed = math.sqrt((math.log(M) - math.log(delta)) / (8.0 * N))
 
     def f(K: int) -> float:

@@ -244,7 +244,9 @@ def estimate_epsilon0(
     K, H = _checks.integer(n_steps, "n_steps"), _checks.integer(n_stages, "n_stages")
     start, discount = _check_first_state(belief, state), _checks.discount(discount)
     stream = as_state(rng)
-    changes = np.zeros((_checks.integer(episodes, "episodes"), H))
+    episodes = _checks.integer(episodes, "episodes")
+    _checks.memory(8 * episodes * H, f"the changes of {episodes} episodes of {H} stages")
+    changes = np.zeros((episodes, H))
     for episode in changes:
         now, s = belief.copy(), start
         for h in range(H):
@@ -363,6 +365,7 @@ def bayes_loss(
     """
     T, runs = _checks.integer(horizon, "horizon"), _checks.integer(runs, "runs")
     exact = {} if exact is None else exact
+    _checks.memory(8 * runs, f"the losses of {runs} runs")
     losses = np.zeros(runs)
     for i in range(runs):
         world_seed, agent_seed = seeds(seed, i)
