@@ -16,6 +16,7 @@ class holds indices, register a restore function for it that checks their ranges
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 from collections.abc import Callable
@@ -165,9 +166,11 @@ def restore_alike(template: Any, saved: Any, what: str) -> Any:
         parts = [restore_alike(x, y, what) for x, y in zip(template, saved)]
         return type(template)(*parts) if hasattr(template, "_fields") else type(template)(parts)
     if dataclasses.is_dataclass(template):
-        names = [f.name for f in dataclasses.fields(template)]
-        parts = {name: restore_alike(getattr(template, name), getattr(saved, name), what) for name in names}
-        return dataclasses.replace(template, **parts)  # type: ignore[type-var]
+        twin = copy.copy(template)
+        for field in dataclasses.fields(template):
+            part = restore_alike(getattr(template, field.name), getattr(saved, field.name), what)
+            object.__setattr__(twin, field.name, part)
+        return twin
     return saved
 
 
