@@ -36,7 +36,7 @@ _exit: Any = types.ExternalFunction("_exit", types.void(types.int32))
 @numba.njit(
     types.void(types.int32, types.uint8[::1], types.uint8[::1], types.uint8[::1]), nogil=True, cache=True
 )
-def _watch(pipe, byte, request, message):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _watch(pipe, byte, request, message):  # type: ignore[no-untyped-def]
     """Read the pipe until its END; end the process if a signal has no answer in time."""
     while _read(pipe, byte.ctypes, 1) == 1 and byte[0] != END:
         if byte[0] != ANSWER and _poll(request.ctypes, 1, REACTION_MILLISECONDS) == 0:
