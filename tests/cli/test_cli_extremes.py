@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import warnings
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -262,11 +263,28 @@ LONG_WORK = [
 ]
 
 
+@contextmanager
+def interruptible(words, folder):
+    """A process that Ctrl-C reaches also where the tests run with it ignored; it is ended with the block."""
+    process = subprocess.Popen(
+        words,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
 @pytest.mark.parametrize(("planner", "message"), LONG_WORK)
 def test_long_work_is_announced_and_ctrl_c_ends_it_with_status_130(planner, message, tmp_path):
     words = [sys.executable, "-m", "bamdp", "run", "grid5", *planner.split()]
-    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
-        assert process.stderr is not None
+    with interruptible(words, tmp_path) as process:
         assert message in process.stderr.readline()
         for _ in range(30):  # the first may come before the planner begins: then Python handles it
             process.send_signal(signal.SIGINT)
@@ -294,11 +312,7 @@ def test_ctrl_c_ends_compiled_work_that_python_cannot_interrupt(tmp_path):
         "    print('ready', flush=True)\n"
         "    agent.act(0)\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
+    with interruptible([sys.executable, "-c", code], tmp_path) as process:
         process.stdout.readline()
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(timeout=3)  # it is at work by then
