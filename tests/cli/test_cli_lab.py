@@ -99,7 +99,7 @@ def test_a_damaged_store_is_one_line(folder, capsys):
         file.write(bytes(range(256)) * 64)
     for command in ("status", "run", "report", "export"):
         err = call(capsys, f"lab {command} s.toml", 2).err
-        assert "s.sqlite: cannot use the store" in err, command
+        assert "s.sqlite: the store is damaged" in err, command
         assert "Traceback" not in err
 
 
