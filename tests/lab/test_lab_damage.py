@@ -147,18 +147,33 @@ def test_a_run_that_was_edited_is_named_left_out_and_done_again(folder, capsys, 
     assert call(capsys, "lab check s.toml").err.endswith(f"{N_RUNS} runs are sound\n")
 
 
-def test_a_run_whose_identity_is_damaged_is_named_and_done_again(folder, capsys):
+@pytest.mark.parametrize("bit", [1, 128])  # another digit; no text any more
+def test_a_run_whose_identity_is_damaged_is_named_and_done_again(folder, capsys, bit):
     before, run = rewards_by_run(), evaluated_run()
     data = (folder / "s.sqlite").read_bytes()
     place = next(p for p in places(data, run) if row_follows(data, p))
     flipped = bytearray(data)
-    flipped[place + 31] ^= 1  # the last of its 32 digits, so that the order of the table stays
+    flipped[place + 31] ^= bit  # the last of its 32 digits, so that the order of the table stays
     (folder / "s.sqlite").write_bytes(flipped)
     assert "random in chain: damaged in the store: run 1" in call(capsys, "lab status s.toml").err
     call(capsys, "lab check s.toml", 1)
     assert "run 1 of the evaluation; done again" in call(capsys, "lab run s.toml").err
     assert rewards_by_run() == before
     call(capsys, "lab check s.toml")
+
+
+def test_runs_that_are_not_found_because_another_is_out_of_order_are_damage(folder, capsys):
+    """SQLite's own check of pages does not notice it."""
+    with Store("s.sqlite") as store:
+        (run,) = store.connection.execute("SELECT min(id) FROM runs").fetchone()
+    data = bytearray((folder / "s.sqlite").read_bytes())
+    for place in list(places(bytes(data), run)):
+        data[place] = ord("z")
+    (folder / "s.sqlite").write_bytes(data)
+    for command in ("status", "check", "run", "export"):
+        assert (
+            "the store is damaged (its runs are not in order)" in call(capsys, f"lab {command} s.toml", 2).err
+        )
 
 
 def places(data, word):

@@ -280,6 +280,8 @@ class Store:
     def check(self) -> Damage:
         """Look at every page and every row; damaged runs are then in ``damaged``, too."""
         self.damaged.clear()
+        self._looked_for_misnamed = False
+        self.find_misnamed()
         lines = _page_errors(self.connection, "integrity_check", self.path)
         sound = {row[0] for row in self._sound_runs(self.select(f"SELECT {RUN_VALUES}, checksum FROM runs"))}
         self.damaged -= sound
@@ -298,11 +300,14 @@ class Store:
         """Look for runs that are not found because their identity is damaged; at most once."""
         if not self._looked_for_misnamed:
             self._looked_for_misnamed = True
-            named = {row[0] for row in self.select("SELECT id FROM runs NOT INDEXED")}
-            indexed = {
-                row[0] for row in self.select("SELECT id FROM runs INDEXED BY sqlite_autoindex_runs_2")
-            }
-            self.records(named - indexed)
+            named = [row[0] for row in self.select("SELECT id FROM runs NOT INDEXED")]
+            if named != sorted(
+                named, key=str
+            ):  # SQLite looks for a run by halves, and would not find others either
+                raise _damage_error(self.path, "its runs are not in order")
+            index = self.select("SELECT id FROM runs INDEXED BY sqlite_autoindex_runs_2")
+            if set(named) != {row[0] for row in index}:
+                self.all_records()
 
     def repair(self, damage: Damage) -> None:
         """Make room for what is to be done again: delete misnamed runs and bad decisions, make indices anew."""
