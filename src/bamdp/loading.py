@@ -109,7 +109,7 @@ def keep(target: np.ndarray, saved: Any, what: str, check: Check | None = None) 
     target[...] = checked(saved, target, what, check)
 
 
-def below(size: int) -> Check:
+def in_range(size: int) -> Check:
     """Whether all entries are in 0..size-1."""
     return lambda array: (array >= 0) & (array < size)
 
@@ -216,7 +216,7 @@ def _restore_full(template: FullState, saved: Any, n_states: int) -> FullState:
     return template._replace(count=count)
 
 
-def restore_weights(template: Weights, saved: Any) -> None:
+def restore_posterior_weights(template: Weights, saved: Any) -> None:
     """Write posterior weights into ``template``, whose arrays a reward posterior may share."""
     what = "the posterior weights"
     same_class(template, saved, what)
@@ -229,7 +229,7 @@ def restore_weights(template: Weights, saved: Any) -> None:
 @restore_posterior.register(FiniteState)
 def _restore_finite(template: FiniteState, saved: Any, n_states: int) -> FiniteState:
     same_class(template, saved, "the posterior over transitions")
-    restore_weights(template.weights, saved.weights)
+    restore_posterior_weights(template.weights, saved.weights)
     return template
 
 
@@ -238,7 +238,7 @@ def _restore_mixture(template: MixtureState, saved: Any, n_states: int) -> Mixtu
     what = "the posterior over transitions"
     same_class(template, saved, what)
     require(isinstance(saved.parts, tuple) and len(saved.parts) == len(template.parts), what)
-    restore_weights(template.weights, saved.weights)
+    restore_posterior_weights(template.weights, saved.weights)
     parts = (restore_posterior(part, old, n_states) for part, old in zip(template.parts, saved.parts))
     return template._replace(parts=tuple(parts))
 
@@ -268,7 +268,7 @@ def restore_cells(template: Cells, saved: Any, n_states: int, check: Check) -> C
     require((after >= NO_CELL) & (after < np.arange(used)), what)
     reached = np.concatenate([head[head >= 0], after[after >= 0]])
     require(len(reached) == used and len(np.unique(reached)) == used, what)
-    require(below(n_states)(following) if template.next_step else following == 0, what)
+    require(in_range(n_states)(following) if template.next_step else following == 0, what)
     require(np.isfinite(stats[:used]) & check(stats[:used]), what)
     top[:] = 0
     top[USED] = used
@@ -294,7 +294,7 @@ def _restore_values(template: ValuesState, saved: Any, n_states: int) -> ValuesS
     what = "the posterior over rewards"
     same_class(template, saved, what)
     size = len(template.values) - 1
-    known = checked(saved.known, template.known, what, below(size + 1))
+    known = checked(saved.known, template.known, what, in_range(size + 1))
     values = checked(saved.values, template.values, what, np.isfinite)
     require(len(np.unique(values[: known[0]])) == known[0], what)
     if template.values_given:
@@ -363,7 +363,7 @@ def restore_solver(target: Solver, saved: Any, n_actions: int) -> None:
     same_class(target, saved, "a solver")
     keep(target.values, saved.values, "a solver's values", np.isfinite)
     keep(target.solution_mean, saved.solution_mean, "a solver's values", np.isfinite)
-    keep(target.policy, saved.policy, "a solver's policy", below(n_actions))
+    keep(target.policy, saved.policy, "a solver's policy", in_range(n_actions))
 
 
 def restore_rows(saved: Any, n_rows: int, n_states: int) -> Rows:
@@ -384,7 +384,7 @@ def restore_rows(saved: Any, n_rows: int, n_states: int) -> Rows:
     first, last = span[order, 0], span[order, 1]
     require((first[0] == 0) & (last[-1] == end) & (0 <= end <= len(index)), what)
     require((first <= last).all() and (first[1:] == last[:-1]).all(), what)
-    require(below(n_states)(index[:end]) & (prob[:end] >= 0.0) & (prob[:end] <= 1.0 + ROUNDING), what)
+    require(in_range(n_states)(index[:end]) & (prob[:end] >= 0.0) & (prob[:end] <= 1.0 + ROUNDING), what)
     index[end:], prob[end:] = 0, 0.0
     background = checked(saved.background, like.background, what, lambda b: (b >= 0) & (b <= 1.0 + ROUNDING))
     reward = checked(saved.reward, like.reward, what, np.isfinite)
@@ -412,8 +412,8 @@ def _restore_dss(fresh: DSSMemory, saved: Any, planner: Any, belief: Belief) -> 
     same_class(fresh, saved, "the planner's memory")
     restore_workspace(fresh.workspace, saved.workspace, belief)
     same_class(fresh.tree, saved.tree, "the planner's tree")
-    keep(fresh.tree.best, saved.tree.best, "the best policy", below(belief.n_actions))
-    keep(fresh.tree.action, saved.tree.action, "the actions of candidates", below(belief.n_actions))
+    keep(fresh.tree.best, saved.tree.best, "the best policy", in_range(belief.n_actions))
+    keep(fresh.tree.action, saved.tree.action, "the actions of candidates", in_range(belief.n_actions))
     keep(fresh.tree.value, saved.tree.value, "the values of candidates")
     keep(fresh.tree.spread, saved.tree.spread, "the spreads of candidates")
     fresh.steps_left = whole(saved.steps_left, "the steps left", 0, planner.replan_every)
@@ -458,7 +458,7 @@ def _restore_bolt(fresh: BOLTMemory, saved: Any, planner: Any, belief: Belief) -
     same_class(fresh, saved, "the planner's memory")
     restore_workspace(fresh.workspace, saved.workspace, belief)
     same_class(fresh.hopes, saved.hopes, "the hopes")
-    keep(fresh.hopes.target, saved.hopes.target, "the hopes", below(belief.n_states))
+    keep(fresh.hopes.target, saved.hopes.target, "the hopes", in_range(belief.n_states))
     return fresh
 
 
@@ -480,7 +480,7 @@ def restore_merged(fresh: MergedModels, saved: Any, belief: Belief) -> None:
     same_class(arrays.space, old.space, what)
     keep(arrays.space.terminal, old.space.terminal, what)
     keep(arrays.space.allowed, old.space.allowed, what)
-    keep(arrays.number, old.number, what, below(fresh.n_models + 1))
+    keep(arrays.number, old.number, what, in_range(fresh.n_models + 1))
 
 
 @restore_memory.register(BOSSMemory)
@@ -525,7 +525,7 @@ def _restore_mcbrl(fresh: MCBRLMemory, saved: Any, planner: Any, belief: Belief)
     same_class(fresh, saved, "the planner's memory")
     restore_merged(fresh.models, saved.models, belief)
     keep(fresh.q, saved.q, "the action values", np.isfinite)
-    keep(fresh.policy, saved.policy, "the policy", below(belief.n_actions))
+    keep(fresh.policy, saved.policy, "the policy", in_range(belief.n_actions))
     fresh.age = whole(saved.age, "the age of the draw", -1, 2**62)
     return fresh
 
