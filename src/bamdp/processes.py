@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -44,7 +45,7 @@ class WorkerDied(RuntimeError):
         self.begun = begun
 
 
-class Pool:
+class Pool(ABC):
     """The interface that :func:`stream` needs; a context manager. ``progress`` is called with steps just done."""
 
     def __init__(self, progress: Progress | None = None) -> None:
@@ -61,9 +62,9 @@ class Pool:
         """The number of items that it takes at a time; more than it works on, so that no process idles."""
         return 1
 
+    @abstractmethod
     def submit(self, work: Work, item: Any) -> Future[Any]:
         """Begin to work on an item."""
-        raise NotImplementedError
 
     def poll(self) -> None:
         """Report the progress that was made since the last call."""
