@@ -391,6 +391,14 @@ def restore_rows(saved: Any, n_rows: int, n_states: int) -> Rows:
     return Rows(span, index, prob, background, reward)
 
 
+def write_rows(target: Rows, model: Rows) -> None:
+    """Write a model into rows that have room for it."""
+    n = len(model.index)
+    target.index[:n], target.prob[:n] = model.index, model.prob
+    for name in ("span", "background", "reward"):
+        getattr(target, name)[...] = getattr(model, name)
+
+
 def restore_workspace(fresh: Workspace, saved: Any, belief: Belief, *, rows: bool = False) -> None:
     """Solvers' warm starts and, with ``rows``, the model at hand."""
     same_class(fresh, saved, "a workspace")
@@ -399,10 +407,7 @@ def restore_workspace(fresh: Workspace, saved: Any, belief: Belief, *, rows: boo
         model = restore_rows(saved.arrays.rows, len(fresh.rows.reward), belief.n_states)
         while len(fresh.rows.index) < len(model.index):
             fresh.grow()
-        n = len(model.index)
-        fresh.rows.index[:n], fresh.rows.prob[:n] = model.index, model.prob
-        for name in ("span", "background", "reward"):
-            getattr(fresh.rows, name)[...] = getattr(model, name)
+        write_rows(fresh.rows, model)
     for solver, old in zip(fresh.arrays[1:], saved.arrays[1:]):
         restore_solver(solver, old, belief.n_actions)
 
@@ -472,10 +477,7 @@ def restore_merged(fresh: MergedModels, saved: Any, belief: Belief) -> None:
     while len(fresh.arrays.rows.index) < len(model.index):
         fresh.grow()
     arrays = fresh.arrays
-    n = len(model.index)
-    arrays.rows.index[:n], arrays.rows.prob[:n] = model.index, model.prob
-    for name in ("span", "background", "reward"):
-        getattr(arrays.rows, name)[...] = getattr(model, name)
+    write_rows(arrays.rows, model)
     restore_solver(arrays.solver, old.solver, arrays.space.allowed.shape[1])
     same_class(arrays.space, old.space, what)
     keep(arrays.space.terminal, old.space.terminal, what)
