@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-.PHONY: help setup demo test test-slow test-all bench docs reproduction lint format clean
+.PHONY: help setup demo test test-slow test-all bench docs notebooks reproduction evidence lint format clean
 
 help:
 	@echo "make demo      three planners on a 5 by 5 grid: a table, and out/learning-curve.png"
@@ -15,7 +15,9 @@ help:
 	@echo "make test-all  the same and the slow tests"
 	@echo "make bench     speed, as tables and out/bench.json"
 	@echo "make docs      the documentation, as out/site/index.html"
+	@echo "make notebooks the notebooks, run anew with their outputs"
 	@echo "make reproduction  tables and figures of the reproduction in docs and README, from results/dss2020"
+	@echo "make evidence  tables and figures of docs/evidence.md, from results"
 	@echo "make lint      style, types and import contracts"
 	@echo "make clean     remove .venv, caches and what was built"
 
@@ -42,17 +44,24 @@ bench: $(READY)
 	$(BIN)/python benchmarks/bench.py --json out/bench.json
 	$(BIN)/python benchmarks/bench_trees.py
 	$(BIN)/python benchmarks/bench_myopic.py
+	$(BIN)/python benchmarks/bench_large.py
 
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "documentation: out/site/index.html"
 
+notebooks: $(READY)
+	$(BIN)/python tools/notebooks.py
+
 reproduction: $(READY)
 	$(BIN)/python tools/reproduction_page.py
 
-lint: $(READY)
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+evidence: $(READY)
+	$(BIN)/python tools/evidence_page.py
+
+lint: $(READY)  # no caches: what a file imports may have moved since it was read
+	$(BIN)/ruff check --no-cache .
+	$(BIN)/ruff format --no-cache --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

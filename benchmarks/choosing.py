@@ -1,7 +1,7 @@
 """Measure the table of the page "choosing a planner and a prior": every planner with every prior, in four worlds.
 
     python benchmarks/choosing.py          # some minutes: docs/data/choosing.csv
-    python benchmarks/choosing.py --table  # print the table for the page, from the data
+    python benchmarks/choosing.py --table  # from the data: print the table for the page, draw docs/images/choosing.png
 
 Parameters are the defaults or the paper's, the same in all worlds and not tuned; γ = 0.95, rewards known.
 """
@@ -16,10 +16,11 @@ from typing import Any
 
 import bamdp
 from bamdp.ceilings import optimal_total
-from bamdp.runs import run_many
+from bamdp.runs import run_setting
 from bamdp.settings import make_setting
 
 DATA = Path(__file__).resolve().parent.parent / "docs" / "data" / "choosing.csv"
+PICTURE = DATA.parents[1] / "images" / "choosing.png"
 RUNS, DISCOUNT = 20, 0.95
 ENVS = ("chain", "double_loop", "river_swim", "grid5")
 PRIORS = ("flat", "sparse:alpha=0.2,beta=2", "sparse:alpha=0.2,beta=6")
@@ -46,7 +47,7 @@ def measure(runs: int) -> Iterator[dict[str, Any]]:
         for label, spec in PLANNERS.items():
             for prior in PRIORS:
                 setting = make_setting(name, spec, prior=prior, discount=DISCOUNT, world=env)
-                batch = run_many(setting, runs)
+                batch = run_setting(setting, runs)
                 yield {
                     "env": name,
                     "planner": label,
@@ -75,6 +76,34 @@ def table(rows: list[dict[str, str]]) -> str:
     return "\n".join(lines)
 
 
+def draw(rows: list[dict[str, str]], path: Path) -> None:
+    """Draw the table as a heat map: a panel for each environment, a row for each planner, a column for each prior."""
+    import matplotlib.pyplot as plt
+    import numpy as np
+
+    figure, axes = plt.subplots(1, len(ENVS), figsize=(10.5, 4.6), sharey=True, layout="constrained")
+    for panel, env in zip(axes, ENVS):
+        shares = np.array(
+            [
+                [float(_share(row)) for row in rows if (row["planner"], row["env"]) == (label, env)]
+                for label in PLANNERS
+            ]
+        )
+        image = panel.imshow(shares, vmin=0.0, vmax=100.0, cmap="YlGnBu", aspect="auto")
+        for (i, j), share in np.ndenumerate(shares):
+            colour = "white" if share > 60.0 else "black"
+            panel.text(j, i, f"{share:.0f}", ha="center", va="center", fontsize=9, color=colour)
+        panel.set_title(env, fontsize=11)
+        panel.set_xticks(range(len(PRIORS)), ["flat", "β = 2", "β = 6"], fontsize=9)
+        panel.set_yticks(range(len(PLANNERS)), list(PLANNERS), fontsize=9)
+        panel.tick_params(length=0)
+    bar = figure.colorbar(image, ax=axes, shrink=0.75, pad=0.015)
+    bar.set_label("total reward, per cent of the optimum", fontsize=9)
+    figure.supxlabel("prior: flat Dirichlet(1/S), or sparse with β", fontsize=9)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
 def _share(row: dict[str, str]) -> str:
     """Return the mean reward in percent of the optimum."""
     return f"{100 * float(row['mean']) / float(row['optimum']):.0f}"
@@ -85,9 +114,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--table", action="store_true", help="only print the table")
+    parser.add_argument(
+        "--table", action="store_true", help="measure nothing: print the table, draw the picture"
+    )
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--picture", type=Path, default=PICTURE)
     arguments = parser.parse_args()
     if not arguments.table:
         arguments.data.parent.mkdir(parents=True, exist_ok=True)
@@ -98,7 +130,9 @@ def main() -> None:
                 writer.writerow(row)
                 file.flush()
     with arguments.data.open(newline="") as file:
-        print(table(list(csv.DictReader(file))))
+        rows = list(csv.DictReader(file))
+    print(table(rows))
+    draw(rows, arguments.picture)
 
 
 if __name__ == "__main__":

@@ -5,15 +5,20 @@ from __future__ import annotations
 import math
 
 import bamdp
-from bamdp.runs import Batch, Setting, run_many
+from bamdp.runs import Batch, Setting, run_setting
 
 DISCOUNT = 0.95
 
 
 def prior_of(name: str, n_states: int) -> bamdp.Prior:
-    """Return the reference's prior: "flat" is Dirichlet(1/S), "sparse" is SparseDirichlet(0.2, 2)."""
+    """Return the reference's prior: "flat" is Dirichlet(1/S), "sparse" is SparseDirichlet(0.2, 2).
+
+    "symmetric" is Dirichlet(0.2), with which the reference's BEB plans when it is asked for the sparse one.
+    """
     if name == "flat":
         return bamdp.Dirichlet(alpha=1.0 / n_states)
+    if name == "symmetric":
+        return bamdp.Dirichlet(alpha=0.2)
     return bamdp.SparseDirichlet(alpha=0.2, beta=2.0)
 
 
@@ -41,7 +46,7 @@ def run_planner(env_name: str, planner: bamdp.Planner, prior: str, runs: int) ->
         discount=DISCOUNT,
         steps=env.horizon,
     )
-    return run_many(setting, runs)
+    return run_setting(setting, runs)
 
 
 def compare_means(batch: Batch, mean: float, error: float | None) -> str:

@@ -16,12 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent / "conformance"))
-
-from test_conformance import agent_of, environment
-
 import bamdp
 from bamdp import _serial
+from conformance_cases import agent_of, environment
 
 LIVES = 12  # steps before the agent is saved
 

@@ -20,16 +20,9 @@ import pytest
 import bamdp
 from bamdp import _serial, loading
 from bamdp.registry import PLANNERS, make_planner
+from conformance_cases import COVER, SQUARE, possible
 
 CASES = Path(__file__).with_name("loading_cases.py")
-PRIORS = ("sparse", "flat", "full", "models", "mixture")
-REWARDS = ("pair", "beta", "normal", "values", "next")
-QUICK = [
-    (name, PRIORS[i % len(PRIORS)], REWARDS[(i // 2) % len(REWARDS)])
-    for i, name in enumerate(sorted(PLANNERS))
-]
-REFUSED = {("beb", "models"), ("bolt", "models"), ("fhts", "normal")}  # combinations that planners refuse
-REFUSED |= {(name, "values") for name in ("rmax", "bfs3", "bayesian-q-learning")}  # they need a range
 
 
 def attack(folder: Path, *case: str) -> tuple[int, int]:
@@ -43,21 +36,17 @@ def attack(folder: Path, *case: str) -> tuple[int, int]:
     return int(refused), int(used)
 
 
-def possible(name: str, prior: str, rewards: str) -> bool:
-    return (name, prior) not in REFUSED and (name, rewards) not in REFUSED
-
-
-@pytest.mark.parametrize("case", [case for case in QUICK if possible(*case)], ids="-".join)
+@pytest.mark.parametrize("case", list(filter(possible, COVER)), ids="-".join)
 def test_a_crafted_file_is_refused_or_behaves_as_valid(case, tmp_path):
     assert attack(tmp_path, *case)[0] > 50
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("prior", PRIORS)
-@pytest.mark.parametrize("name", sorted(PLANNERS))
-def test_a_crafted_file_of_any_planner_and_prior_is_refused_or_behaves_as_valid(name, prior, tmp_path):
-    if possible(name, prior, "pair"):
-        assert attack(tmp_path, name, prior, "pair")[0] > 50
+@pytest.mark.parametrize(
+    "case", [case for case in SQUARE if possible(case) and case not in COVER], ids="-".join
+)
+def test_a_crafted_file_of_any_planner_and_prior_is_refused_or_behaves_as_valid(case, tmp_path):
+    assert attack(tmp_path, *case)[0] > 50
 
 
 def test_next_states_that_do_not_exist_are_refused(tmp_path):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib.util
+import os
 import re
 import subprocess
 import sys
 import tomllib
 import venv
+import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 import bamdp
 
@@ -64,6 +69,44 @@ def test_the_readme_links_to_files_that_exist():
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
+def test_dir_has_what_is_public_and_nothing_else():
+    plain = {name for name in dir(bamdp) if not name.startswith("_")}
+    assert plain == {name for name in bamdp.__all__ if not name.startswith("_")} | {"bsuite", "extend", "gym"}
+    assert bamdp.gym.Discretize  # is imported when it is asked for
+    with pytest.raises(AttributeError, match="no attribute 'Any'"):
+        _ = bamdp.Any
+
+
+def test_the_workflow_tests_every_version_that_the_package_names():
+    steps = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())["jobs"]
+    prefix = "Programming Language :: Python :: 3."
+    named = [
+        line.removeprefix(prefix) for line in PROJECT["project"]["classifiers"] if line.startswith(prefix)
+    ]
+    matrix = steps["test"]["strategy"]["matrix"]
+    tested, later = matrix["python-version"], matrix["include"]
+    assert tested == [f"3.{minor}" for minor in named]
+    assert all(one["untried"] and one["python-version"] not in tested for one in later)
+    assert PROJECT["project"]["requires-python"] == f">={tested[0]}"
+    commands = [step["run"] for job in steps.values() for step in job["steps"] if "run" in step]
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.M))
+    made = [command.removeprefix("make ") for command in commands if command.startswith("make ")]
+    assert set(made) == {"setup", "lint", "test", "test-slow"} <= targets
+    for command in commands:
+        assert subprocess.run(["bash", "-n", "-c", command], check=False).returncode == 0
+
+
+def test_the_long_description_has_whole_addresses():
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    hook = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hook)
+    assert doctest.testmod(hook).failed == 0
+    text = hook.long_description((ROOT / "README.md").read_text(), "https://example.org/bamdp")
+    assert "(https://example.org/bamdp/raw/main/docs/images/gym-learning.png)" in text
+    relative = re.findall(r"\]\((?!https?:|#|mailto:)([^)]+)\)", text)
+    assert relative == []
+
+
 def test_importing_the_package_does_not_import_what_is_slow_and_seldom_needed():
     slow = ("scipy.special", "scipy.sparse", "matplotlib", "rich", "joblib", "gymnasium")
     code = f"import sys, bamdp; print([name for name in {slow} if name in sys.modules])"
@@ -79,17 +122,19 @@ def test_modules_that_the_compile_cache_does_not_watch_have_no_kernels():
     unwatched = [path for path, place in places.items() if place.parts[0] not in jit.ROOMS]
     assert len(unwatched) >= 10
     words = re.compile(r"^@(kernel|primitive|generic)|njit", flags=re.M)
-    alone = package / "cli" / "interrupts.py"  # what it compiles calls nothing of the package
-    assert "bamdp import" not in alone.read_text()
-    assert "from bamdp" not in alone.read_text()
-    assert [path.name for path in unwatched if path != alone and words.search(path.read_text())] == []
+    assert [path.name for path in unwatched if words.search(path.read_text())] == []
 
 
 @pytest.mark.slow
 def test_the_wheel_installs_and_runs_elsewhere(tmp_path):
     build = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--sdist", "--outdir", str(tmp_path)]
-    subprocess.run([*build, str(ROOT)], check=True, capture_output=True)
+    address = {**os.environ, "BAMDP_PROJECT_URL": "https://example.org/bamdp"}
+    subprocess.run([*build, str(ROOT)], check=True, capture_output=True, env=address)
     wheel = next(tmp_path.glob("*.whl"))
+    with zipfile.ZipFile(wheel) as archive:
+        metadata = archive.read(next(n for n in archive.namelist() if n.endswith("METADATA"))).decode()
+    assert "Project-URL: Homepage, https://example.org/bamdp" in metadata
+    assert "https://example.org/bamdp/raw/main/docs/images/" in metadata
     assert list(tmp_path.glob("*.tar.gz"))
     venv.create(tmp_path / "env", with_pip=True)
     python = tmp_path / "env" / "bin" / "python"

@@ -9,7 +9,16 @@ import pytest
 import bamdp
 from bamdp import _specs, ceilings, registry, runs, settings
 from bamdp._specs import Spec, parse_spec, read_value
-from bamdp.registry import PLANNERS, PRIORS, describe_planner, describe_prior, make_planner, make_prior
+from bamdp.registry import (
+    OF_ENVIRONMENT,
+    PLANNERS,
+    PRIORS,
+    describe_planner,
+    describe_prior,
+    make_planner,
+    make_prior,
+    planner_spec,
+)
 
 GRID = bamdp.make_env("grid5")
 
@@ -31,7 +40,7 @@ def test_every_planner_is_made_by_name_with_what_the_list_says(name):
     assert describe_planner(planner).keys() == plain.keys()
 
 
-@pytest.mark.parametrize("name", [name for name in PRIORS if name != "models"])
+@pytest.mark.parametrize("name", [name for name in PRIORS if name not in OF_ENVIRONMENT])
 def test_every_prior_is_made_by_name_and_described_so_that_it_can_be_made_again(name):
     prior = make_prior(name, GRID)
     assert make_prior(describe_prior(prior), GRID) == prior
@@ -136,3 +145,45 @@ def test_values_are_read_by_their_type(text, kind, value):
 def test_values_of_another_type_are_refused(text, kind, message):
     with pytest.raises(ValueError, match=message):
         read_value(text, kind, "x")
+
+
+@pytest.mark.parametrize("name", PLANNERS)
+def test_the_spec_of_a_planner_makes_it_again(name):
+    for parameters in ({}, *({key: other_value(v)} for key, v in registry.default_parameters(name).items())):
+        try:
+            planner = make_planner(name, parameters)
+        except ValueError:  # the other value is none for this parameter
+            continue
+        assert describe_planner(make_planner(planner_spec(planner))) == describe_planner(planner)
+
+
+def other_value(value):
+    """A value of the same kind."""
+    return str(value + 1 if isinstance(value, int) else value / 2 if isinstance(value, float) else value)
+
+
+def test_a_planner_that_is_none_of_the_list_has_no_spec():
+    class Own(bamdp.Random):
+        pass
+
+    with pytest.raises(ValueError, match="cannot be written as text"):
+        planner_spec(Own())
+    assert registry.planner_label(Own()) == repr(Own())
+
+
+def test_objects_are_taken_as_they_are_and_priors_need_no_environment():
+    planner, prior, rewards = bamdp.DSS(), bamdp.Dirichlet(), bamdp.NormalGamma()
+    assert make_planner(planner) is planner
+    assert make_prior(prior) is prior
+    assert registry.make_rewards(rewards) is rewards
+    assert make_prior("sparse:beta=6") == make_prior("sparse:beta=6", GRID)
+    assert make_prior("flat", n_states=25) == make_prior("flat", GRID)
+    assert registry.make_rewards([0.0, 1.0]) == bamdp.KnownRewards([0.0, 1.0])
+    with pytest.raises(ValueError, match="give the environment, or n_states"):
+        make_prior("flat")
+    with pytest.raises(ValueError, match="has its parameters already"):
+        make_planner(planner, {"n_steps": 3})
+
+
+def test_parameters_may_be_values():
+    assert make_planner("dss-pi", {"n_steps": 7, "leaf_tol": 0.5}) == bamdp.DSS(n_steps=7, leaf_tol=0.5)

@@ -38,6 +38,7 @@ def test_a_setting_is_made_from_text():
         ({"rewards": "beta"}, "rewards", "pays 0.2"),
         ({"discount": 1.0}, "discount", "must be in"),
         ({"discount": "0.5"}, "discount", "must be a number"),
+        ({"discount": "horizn"}, "discount", "'horizon' or 'auto'"),
         ({"objective": "life"}, "objective", "lifetime"),
         ({"steps": 0}, "steps", "at least 1"),
         ({"seed": 1.5}, "seed", "whole number"),

@@ -19,25 +19,29 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from bamdp.lab import units
 from bamdp.lab.collect import collect_results
 from bamdp.lab.comparisons import groups
+from bamdp.lab.exports import export_name, open_exports
 from bamdp.lab.figures import save_figure
-from bamdp.lab.papers import STUDIES, TARGETS, paper_study
+from bamdp.lab.papers import TARGETS, paper_study
 from bamdp.lab.papers.ablation import ablation_tables, full_configuration, trend_tables
 from bamdp.lab.papers.deep_sea import deep_sea_tables
-from bamdp.lab.papers.library import export_name, open_exports
 from bamdp.lab.papers.paper_tables import (
+    AGREES,
     beside_table1,
     beside_table2,
     of_paper_length,
     paper_reward,
     paper_steps,
+    paper_verdict,
     speedup,
 )
 from bamdp.lab.pictures import Picture
@@ -56,8 +60,14 @@ from bamdp.lab.tables import (
     tuning_times,
     unfinished,
 )
+from bamdp.lab.tables.evaluation import ABOUT_EQUAL, NOT_DECIDED
 from bamdp.lab.tables.table import NO_VALUE, decimals, mean_cell, number_cell, text_cell, value_interval_cell
+from bamdp.settings import Setting
 
+STUDIES = tuple(
+    f"dss2020/{name}" for name in ("published", "stated", "fair", "single", "ablation", "figure3")
+)
+BEFORE_CORRECTION = ("dss2020/fair",)  # whose dss-rtdp has not been run again
 PAGES = ("docs/reproduction.md", "docs/deep-sea.md", "README.md")
 IMAGES = "docs/images"
 MARK = re.compile(r"<!-- (begin|end): ([\w-]+) -->")
@@ -97,6 +107,11 @@ class Evidence:
         return complete_results(self.tuned)
 
     @property
+    def stated(self) -> Results:
+        """Return the complete rows with priors as the text states them, and with others."""
+        return complete_results(self.studies["dss2020/stated"])
+
+    @property
     def ablation(self) -> Results:
         """Return the complete rows of the ablation."""
         return complete_results(self.studies["dss2020/ablation"])
@@ -112,8 +127,33 @@ def read_evidence(folder: Path) -> Iterator[Evidence]:
     """Read all studies from their exported files, for the duration of a ``with`` block."""
     paths = [folder / export_name(study) for study in STUDIES]
     with open_exports(paths) as exports:
-        studies = {name: collect_results(paper_study(name), exports.store_of(name)) for name in STUDIES}
+        studies = {}
+        for name in STUDIES:
+            with _named_before_rtdp_was_corrected() if name in BEFORE_CORRECTION else nullcontext():
+                studies[name] = collect_results(paper_study(name), exports.store_of(name))
         yield Evidence(studies, _source(exports.together))
+
+
+@contextmanager
+def _named_before_rtdp_was_corrected() -> Iterator[None]:
+    """Let runs of dss-rtdp be found under the names of version 1, whose values were carried over from model to model.
+
+    Such runs count for no study any more. The page shows them, and says what they are, until they are run again.
+    """
+    current = units.setting_facts
+
+    def first_facts(setting: Setting) -> dict[str, Any]:
+        facts = current(setting)
+        if facts["planner"].pop("part_versions", None):
+            for parameter in ("bound", "tol"):
+                del facts["planner"]["parameters"]["generator"][parameter]
+        return facts
+
+    units.setting_facts = first_facts
+    try:
+        yield
+    finally:
+        units.setting_facts = current
 
 
 def _source(store: Store) -> str:
@@ -218,7 +258,9 @@ def rival_table(fair: Results) -> ResultTable:
         if dss is None or rival is None or pair is None:
             continue
         gain, shown = pair.gain(dss), decimals([standard_error(group.named[dss].totals)])
-        word = ("ahead" if gain.value > 0 else "behind") if pair.distinguishable else "not distinguishable"
+        word = "ahead" if gain.value > 0 else "behind"
+        if not pair.distinguishable:
+            word = ABOUT_EQUAL if group.narrow(pair) else NOT_DECIDED
         rows.append(
             (
                 text_cell(group.label),
@@ -230,11 +272,62 @@ def rival_table(fair: Results) -> ResultTable:
         )
     note = (
         "Paired on common random numbers, with the bootstrap 95% interval of that pair. Verdict: sign-flip test, "
-        "Holm's correction over all pairs of the environment, 5%."
+        "Holm's correction over all pairs of the environment, 5%; where it does not reject, about equal if the "
+        "interval is within 5% of the range from random play to the optimum, else undecided."
     )
     header = ("environment", "DSS", "rival", "DSS − rival", "verdict")
     title = "The better form of DSS against the best of the paper's rivals, both tuned"
     return ResultTable("rivals", title, header, tuple(rows), "lllrl", (note,))
+
+
+def prior_counts(evidence: Evidence) -> ResultTable:
+    """Return how many entries of Table 1 agree with each prior, which is one rule for all algorithms."""
+    found = _entries(evidence)
+    priors = sorted({prior for by_prior in found.values() for prior in by_prior})
+    rows = []
+    for algorithm, by_prior in found.items():
+        shares = {prior: _agreeing(samples) for prior, samples in by_prior.items()}
+        best = max(shares.values(), key=lambda share: (share[0], -share[1]))
+        cells = [
+            _share_cell(shares[p], shares[p] == best) if p in shares else text_cell(NO_VALUE) for p in priors
+        ]
+        rows.append((text_cell(algorithm), *cells))
+    note = (
+        "Entries that agree (Welch's test at 5%), of those that were run with this prior: Appendix C's parameters, the "
+        "paper's steps. Fewer runs agree more easily. β = 2 is the prior that the text states, with the rivals' "
+        "default sparsity. Bold: the prior that fits best."
+    )
+    header = ("algorithm", *(name for _, name in priors))
+    title = "Entries of the paper's Table 1 that agree, by prior"
+    return ResultTable("prior_counts", title, header, tuple(rows), "l" + "r" * len(priors), (note,))
+
+
+def _entries(evidence: Evidence) -> dict[str, dict[tuple[float, str], list[Sample]]]:
+    """Return the samples that stand for entries of Table 1, by algorithm and prior; of several that with most runs."""
+    labels = {name: name for name in (*DSS, *RIVALS)}
+    labels |= {"dss-rtdp-flat": "dss-rtdp", "dss-rtdp-6": "dss-rtdp", "bamcp-flat": "bamcp"}
+    labels |= {"beta": "dss-pi", "prior": "dss-pi"}  # sweeps of the ablation
+    entries: dict[str, dict[tuple[float, str], dict[str, Sample]]] = {name: {} for name in (*DSS, *RIVALS)}
+    for results in (evidence.published, evidence.stated, evidence.ablation):
+        for sample in of_paper_length(results):
+            if sample.algorithm in labels:
+                algorithm = labels[sample.algorithm]
+                known = entries[algorithm].setdefault(_prior(sample), {})
+                if sample.environment not in known or known[sample.environment].runs < sample.runs:
+                    known[sample.environment] = replace(sample, algorithm=algorithm)
+    return {
+        name: {prior: list(samples.values()) for prior, samples in by_prior.items()}
+        for name, by_prior in entries.items()
+    }
+
+
+def _agreeing(samples: Sequence[Sample]) -> tuple[int, int]:
+    verdicts = [verdict for sample in samples if (verdict := paper_verdict(sample)) is not None]
+    return sum(verdict.word == AGREES for verdict in verdicts), len(verdicts)
+
+
+def _share_cell(share: tuple[int, int], bold: bool) -> TableCell:
+    return replace(text_cell(f"{share[0]} of {share[1]}"), bold=bold)
 
 
 def choice_gains(published: Results, fair: Results) -> ResultTable:
@@ -336,6 +429,7 @@ def page_parts(evidence: Evidence) -> dict[str, str]:
     return {
         "state": _join(*map(to_markdown, [run_counts(evidence), *incomplete])),
         "targets": _join(to_markdown(reward_targets(fair)), to_markdown(speed_targets(published))),
+        "counts": to_markdown(prior_counts(evidence)),
         "published": _join(
             *map(to_markdown, beside_table1(published)),
             _folded("All rows, with those that the paper does not have", [matrix(published)]),

@@ -7,9 +7,9 @@ from typing import Any
 OUTSIDE, HERE = "https://unpkg.com/iframe-worker/shim", "assets/iframe-worker/shim.js"
 
 
-def on_post_page(output: str, **_: Any) -> str:
-    """Called by mkdocs for every finished page; all of them stand at the top of the site."""
-    return output.replace(OUTSIDE, HERE)
+def on_post_page(output: str, page: Any, **_: Any) -> str:
+    """Called by mkdocs for every finished page; a page in a folder needs the way up from it."""
+    return output.replace(OUTSIDE, "../" * page.url.count("/") + HERE)
 
 
 def on_post_template(output_content: str, **_: Any) -> str:

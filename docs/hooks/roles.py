@@ -1,4 +1,9 @@
-"""Docstrings write names as :class:`~bamdp.DSS`; the pages show them as code, by their last part where ~ says so."""
+"""What the pages make of docstrings.
+
+Names written as :class:`~bamdp.DSS` are shown as code, by their last part where ~ says so. Parameters that are
+described together, ``leaf_samples, leaf_tol``, become one entry each, since the reader of docstrings would give the
+second the default of the first.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,16 @@ from typing import Any
 import griffe
 
 ROLE = re.compile(r":(?:class|func|mod|meth|attr|data):`(~?)([\w.]+)`")
+
+
+SHARED = re.compile(r"^(\w+(?:, \w+)+)( :[^\n]*)?\n((?:(?:[ ]{4}[^\n]*)?(?:\n|\Z))+)", flags=re.M)
+
+
+def separate(text: str) -> str:
+    """The text with an entry for each of the parameters that are described together."""
+    return SHARED.sub(
+        lambda found: "".join(f"{name}{found[2] or ''}\n{found[3]}" for name in found[1].split(", ")), text
+    )
 
 
 def plain(text: str) -> str:
@@ -20,4 +35,4 @@ class Roles(griffe.Extension):
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring is not None:
-            obj.docstring.value = plain(obj.docstring.value)
+            obj.docstring.value = separate(plain(obj.docstring.value))

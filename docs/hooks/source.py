@@ -1,12 +1,15 @@
 """Pages quote what stands elsewhere, so that it is in one place.
 
 ``::: source src/bamdp/planners/dss.py search`` becomes the source of that function, wherever it has moved in its file;
-``::: include CONTRIBUTING.md`` becomes that file of the repository, with its links as they are on the site.
+``::: include CONTRIBUTING.md`` becomes that file of the repository, with its links as they are on the site;
+``::: help lab run`` becomes what ``bamdp lab run --help`` prints;
+``::: planners`` becomes the reference of every planner, in the order in which ``bamdp list`` has them.
 """
 
 from __future__ import annotations
 
 import ast
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -14,12 +17,33 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCE = re.compile(r"^::: source (\S+) ([\w.]+)$", flags=re.M)
 INCLUDE = re.compile(r"^::: include (\S+)$", flags=re.M)
+HELP = re.compile(r"^::: help ([\w ]+)$", flags=re.M)
+PLANNERS = re.compile(r"^::: planners$", flags=re.M)
+WIDTH = 85  # columns of help
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by mkdocs for every page."""
     markdown = SOURCE.sub(lambda found: quoted(found[1], found[2]), markdown)
+    markdown = HELP.sub(lambda found: help_text(found[1]), markdown)
+    markdown = PLANNERS.sub(lambda found: planner_references(), markdown)
     return INCLUDE.sub(lambda found: (ROOT / found[1]).read_text().replace("](docs/", "]("), markdown)
+
+
+def planner_references() -> str:
+    """A line of mkdocstrings for the class of every planner."""
+    from bamdp.planners import PLANNERS as registered
+
+    names = dict.fromkeys(entry.cls.__name__ for entry in registered.values())
+    return "\n".join(f"::: bamdp.{name}\n    options: {{ members: false }}" for name in names)
+
+
+def help_text(command: str) -> str:
+    """A fenced block with the help of a command."""
+    os.environ["COLUMNS"] = str(WIDTH + 2)  # argparse leaves two free
+    from bamdp.cli.completion import command_parsers
+
+    return f"```text\n{dict(command_parsers())[command].format_help()}```"
 
 
 def quoted(path: str, name: str) -> str:
@@ -34,4 +58,4 @@ def quoted(path: str, name: str) -> str:
     lines = text.splitlines()[first - 1 : node.end_lineno]
     indent = len(lines[0]) - len(lines[0].lstrip())
     body = "\n".join(line[indent:] for line in lines)
-    return f'```python title="{path}"\n{body}\n```'
+    return f'```{{ .python .source title="{path}" }}\n{body}\n```'

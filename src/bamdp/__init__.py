@@ -5,7 +5,7 @@ Four nouns carry the library: a known model (:class:`FiniteMDP`), a belief over 
 planner at work on one belief. :func:`make_env` gives it a world and :func:`simulate` lets it live there.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bamdp._serial import saveable
 from bamdp.agent import Agent, Run, Step, simulate
@@ -32,6 +32,7 @@ from bamdp.envs import (
     maze_door_models,
 )
 from bamdp.generators import PI, RTDP, VI, Generator, register_generator
+from bamdp.generators.rtdp import rtdp
 from bamdp.mdp import (
     FiniteMDP,
     Gain,
@@ -39,30 +40,49 @@ from bamdp.mdp import (
     evaluate_policy,
     gain,
     policy_iteration,
-    rtdp,
     total_reward,
     value_iteration,
 )
 from bamdp.planners import *  # noqa: F403
 from bamdp.planners import __all__ as _planners
+from bamdp.registry import list_planners, list_priors, list_rewards, make_planner, make_prior, make_rewards
+from bamdp.runs import Batch, run_many
 
 if TYPE_CHECKING:
+    from bamdp import bsuite as bsuite
+    from bamdp import extend as extend
+    from bamdp import gym as gym
+    from bamdp import plot, theory
+    from bamdp.experiments import ComparisonResult, TuningResult, compare, tune
     from bamdp.gym import GymAgent
 
 __version__ = "0.1.0"
 
+_LATER = {  # what is imported when it is first asked for, and from where: it needs Gymnasium, or more than most need
+    "GymAgent": "bamdp.gym",
+    "compare": "bamdp.experiments",
+    "tune": "bamdp.experiments",
+    "ComparisonResult": "bamdp.experiments",
+    "TuningResult": "bamdp.experiments",
+    "plot": "bamdp.plot",
+    "theory": "bamdp.theory",
+    **{name: f"bamdp.{name}" for name in ("bsuite", "extend", "gym")},
+}
 
-def __getattr__(name: str) -> Any:
-    """What is imported when it is first asked for: ``GymAgent``, which needs Gymnasium, and ``theory``."""
-    if name == "GymAgent":
-        from bamdp.gym import GymAgent
 
-        return GymAgent
-    if name == "theory":
-        from importlib import import_module
+def __getattr__(name: str) -> object:
+    """Import what is not imported with the package, when it is first asked for."""
+    from importlib import import_module
 
-        return import_module("bamdp.theory")
-    raise AttributeError(f"module 'bamdp' has no attribute {name!r}")
+    if name not in _LATER:
+        raise AttributeError(f"module 'bamdp' has no attribute {name!r}")
+    module = import_module(_LATER[name])
+    return module if _LATER[name] == f"bamdp.{name}" else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    """List the public names and modules."""
+    return sorted({*__all__, *_LATER, *(name for name in globals() if name.startswith("__"))})
 
 
 __all__ = [
@@ -70,8 +90,10 @@ __all__ = [
     "RTDP",
     "VI",
     "Agent",
+    "Batch",
     "Belief",
     "BetaBernoulli",
+    "ComparisonResult",
     "Dirichlet",
     "Environment",
     "FiniteMDP",
@@ -89,22 +111,33 @@ __all__ = [
     "Solution",
     "SparseDirichlet",
     "Step",
+    "TuningResult",
     "__version__",
+    "compare",
     "evaluate_policy",
     "from_function",
     "from_mdp",
     "gain",
     "list_envs",
+    "list_planners",
+    "list_priors",
+    "list_rewards",
     "make_env",
+    "make_planner",
+    "make_prior",
+    "make_rewards",
     "make_world",
     "maze_door_models",
+    "plot",
     "policy_iteration",
     "register_generator",
     "rtdp",
+    "run_many",
     "saveable",
     "simulate",
-    "theory",  # noqa: F405
+    "theory",
     "total_reward",
+    "tune",
     "value_iteration",
 ]
 __all__ += _planners

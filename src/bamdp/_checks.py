@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import json
 import math
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterable
+from importlib import metadata
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
@@ -15,7 +20,7 @@ LARGEST_INTEGER = 2**63 - 1  # compiled code counts in 64 bits
 LARGEST_REAL = 1e100  # squares, and their sums over many steps, must be finite as well
 MAX_MEMORY_VARIABLE = "BAMDP_MAX_MEMORY"
 MEMORY_SHARE = 0.5  # of the machine's memory that a single request may need, where the variable is not set
-UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+BYTE_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 LONGEST_SHOWN = 80  # characters of a value in a message
 
 
@@ -27,6 +32,17 @@ def discount(value: Any) -> float:
             f"discount must be in [0, 1), got {number}; for long horizons use a value close to 1, such as 0.999"
         )
     return number
+
+
+HORIZON = "horizon"  # in place of a discount: plan for the total of the steps that are left
+AUTO = "auto"  # the same, but no further ahead than there are data to learn from
+
+
+def planning_discount(value: Any) -> float | str:
+    """Check what an agent plans for: a discount, or ``"horizon"`` or ``"auto"``, the steps that are left."""
+    if isinstance(value, str) and value not in (HORIZON, AUTO):
+        raise TypeError(f"discount must be a number in [0, 1), 'horizon' or 'auto', got {shown(value)}")
+    return value if isinstance(value, str) else discount(value)
 
 
 def real(
@@ -76,6 +92,7 @@ def numbers(values: Any, name: str) -> np.ndarray:
         raise TypeError(
             f"{name} must be an array of numbers with rows of one length, got {repr(values)[:80]}"
         )
+    memory(8.0 * array.size, f"a copy of {name} of shape {list(array.shape)}")
     return array.astype(float)
 
 
@@ -83,10 +100,36 @@ def one_of(value: Any, name: str, choices: Iterable[str]) -> str:
     """Check a name among ``choices``; the nearest one is suggested when it is misspelt."""
     known = list(choices)
     if value not in known:
-        near = difflib.get_close_matches(shown(value, str), known, n=1)
+        text = shown(value, str)
+        longer = [
+            name for name in known if len(text) > 1 and name.startswith(text)
+        ]  # "dss" is a part of "dss-pi"
+        near = longer or difflib.get_close_matches(text, known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"unknown {name} {shown(value)}{hint} (known: {', '.join(known)})")
     return str(value)
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs an extra of this package: from the checkout that it comes from, if any."""
+    checkout = Path(__file__).parents[2]
+    if (checkout / "pyproject.toml").is_file():
+        return f"pip install -e {shlex.quote(f'{checkout}[{extra}]')}"
+    source = _installed_from() or "bamdp"
+    return f"pip install {shlex.quote(f'{source}[{extra}]')}"
+
+
+def _installed_from() -> Path | None:
+    """Return the folder from which pip has installed this package, if it was one and is still there."""
+    try:
+        written = metadata.distribution("bamdp").read_text("direct_url.json")
+    except metadata.PackageNotFoundError:
+        return None
+    address = urlsplit(json.loads(written).get("url", "")) if written else None
+    if address is None or address.scheme != "file":
+        return None
+    folder = Path(unquote(address.path))
+    return folder if (folder / "pyproject.toml").is_file() else None
 
 
 def index(value: Any, name: str, size: int) -> int:
@@ -147,7 +190,7 @@ def memory_limit() -> float:
             raise ValueError(
                 f"{MAX_MEMORY_VARIABLE} must be a number of bytes, or such a number and K, M, G or T, got {shown(text)}"
             )
-        return float(match[1]) * UNITS[match[2]]
+        return float(match[1]) * BYTE_UNITS[match[2]]
     try:
         return MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):  # not a POSIX system

@@ -100,7 +100,7 @@ def _read(path: Any, file: Any) -> Any:
 
 
 def _checksum(tree: Any, arrays: dict[str, np.ndarray]) -> str:
-    """A digest of everything that a file holds."""
+    """Return a digest of everything that a file holds."""
     digest = hashlib.sha256(json.dumps(tree, sort_keys=True).encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])

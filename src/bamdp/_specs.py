@@ -12,6 +12,9 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import inspect
+import re
+import textwrap
 import types
 import typing
 from collections.abc import Mapping
@@ -21,6 +24,7 @@ from typing import Any, NamedTuple
 
 from bamdp import _checks
 
+LIST_WIDTH = 100  # characters of a line
 Parts = Mapping[str, Mapping[str, type]]  # of a parameter that is a named thing: the classes, by name
 
 
@@ -184,6 +188,95 @@ _NAMES: dict[Any, str] = {
 }
 
 
+# --- documentation of parameters ----------------------------------------------------------------------------------
+
+
+def documented_parameters(thing: Any) -> dict[str, str]:
+    """Return what a docstring says of each parameter, in plain words; what is said of several holds for each.
+
+    Examples
+    --------
+    >>> def grow(size=3): '''Grow.
+    ...
+    ...     Parameters
+    ...     ----------
+    ...     size : {"small", "large"}
+    ...         How ``large``.
+    ...     '''
+    >>> documented_parameters(grow)
+    {'size': 'How large. Choices: "small", "large".'}
+    """
+    section = re.search(
+        r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}|\Z)", inspect.getdoc(thing) or "", re.S | re.M
+    )
+    found: dict[str, str] = {}
+    for entry in re.finditer(
+        r"^(\S[^\n]*)\n((?:[ \t]+\S[^\n]*\n?|\n)*)", section[1] if section else "", re.M
+    ):
+        names, _, kind = entry[1].partition(" : ")
+        choices = re.match(r"\{(.*)\}", kind)
+        text = " ".join(entry[2].split()) + (f" Choices: {choices[1]}." if choices else "")
+        plain = re.sub(r":\w+:`~?(?:[\w.]*\.)?([^`]+)`", r"\1", text).replace("``", "").replace("`", "")
+        found.update({name.strip(): plain.strip() for name in names.split(",")})
+    return found
+
+
+def quoted_words(text: str) -> list[str]:
+    """Return the words in quotation marks, which are the choices of a parameter whose documentation this is.
+
+    Examples
+    --------
+    >>> quoted_words('Worth "upper", or "zero".')
+    ['upper', 'zero']
+    """
+    return list(dict.fromkeys(re.findall(r'"([\w-]+)"', text)))
+
+
+# --- lists of what has a name -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Info:
+    """What a list tells of an environment, a planner, a prior or a reward model."""
+
+    name: str
+    help: str
+    parameters: dict[str, Any]  # with their defaults
+
+    def parameters_text(self) -> str:
+        """Return the parameters as they are written, without blanks inside a value."""
+        texts = {key: "none" if value is None else str(value) for key, value in self.parameters.items()}
+        return "  ".join(f"{key}={text.replace(' ', '')}" for key, text in texts.items())
+
+
+class InfoList(list[Info]):
+    """A list that prints as one: each name with its help, and under it the parameters with their defaults.
+
+    Examples
+    --------
+    >>> InfoList([Info("grid", "A square grid.", {"size": 5, "slip": 0.2}), Info("maze", "A maze.", {})])
+    grid  A square grid.
+            size=5  slip=0.2
+    maze  A maze.
+    """
+
+    def __repr__(self) -> str:
+        width = max((len(info.name) for info in self), default=0) + 2
+        lines = []
+        for info in self:
+            help = textwrap.fill(
+                info.help, LIST_WIDTH, initial_indent=f"{info.name:{width}}", subsequent_indent=" " * width
+            )
+            margin = " " * (width + 2)
+            parameters = info.parameters_text()
+            lines += [help] + (
+                [textwrap.fill(parameters, LIST_WIDTH, initial_indent=margin, subsequent_indent=margin)]
+                if parameters
+                else []
+            )
+        return "\n".join(lines)
+
+
 # --- dataclasses from written parameters --------------------------------------------------------------------------
 
 
@@ -197,8 +290,8 @@ class Entry:
 
     @property
     def help(self) -> str:
-        """The first line of the class's documentation, and the note."""
-        first = (self.cls.__doc__ or "").partition("\n")[0].strip()
+        """The first line of the class's documentation, unless it is that of an abstract class, and the note."""
+        first = "" if inspect.isabstract(self.cls) else (self.cls.__doc__ or "").partition("\n")[0].strip()
         return f"{first} {self.note}".strip()
 
 

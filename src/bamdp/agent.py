@@ -4,24 +4,39 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import get_ident
 from time import thread_time
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks, _serial
 from bamdp._kernels.random import Seed, new_state
+from bamdp._progress import step_bar
 from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.episodes import BEGIN_AGAIN
 from bamdp.envs.environment import World
+from bamdp.envs.registry import make_world
 from bamdp.loading import restore_agent_parts
-from bamdp.planners.base import Plan, Planner, Transition
+from bamdp.planners.base import Plan, Planner, Transition, auto_reach, horizon_discount
+from bamdp.registry import (
+    DEFAULT_PLANNER,
+    DEFAULT_PRIOR,
+    check_fits,
+    check_fits_memory,
+    make_planner,
+    make_prior,
+    make_rewards,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
 
 BUSY = "this agent is at work in another thread; give each thread an agent of its own, such as agent.copy()"
 _new_tuple: Any = tuple.__new__  # _new_tuple(Step, (...)) is Step(...) in half the time
@@ -30,18 +45,27 @@ _new_tuple: Any = tuple.__new__  # _new_tuple(Step, (...)) is Step(...) in half 
 class Agent:
     """A planner at work on one belief; it does not know which environment it is in.
 
+    :meth:`for_env` makes one with all that an environment tells of itself.
+
     Parameters
     ----------
     planner
-        The algorithm's hyper-parameters.
+        The algorithm's hyper-parameters; or text, as on the command line: ``"dss-pi:n_steps=30"``.
     prior
-        What is believed about transitions before any data.
+        What is believed about transitions before any data; or text, such as ``"sparse:beta=6"``.
     rewards
-        Known rewards (an array ``[S]``, ``[S, A]`` or ``[S, A, S]``) or a reward model.
+        Known rewards (an array ``[S]``, ``[S, A]`` or ``[S, A, S]``) or a reward model; or text, such as ``"normal"``.
     n_states, n_actions
         The numbers of states and actions.
     discount
-        γ in [0, 1), the planning discount.
+        γ in [0, 1), the planning discount; or ``"auto"``, with a horizon.
+    horizon
+        Instead of a discount: how many steps there are. The agent then plans for the total of those that are left, see
+        :attr:`steps_left`. With τ of them left it plans with the discount 1 − 1/τ, as for a life that ends at each step
+        with probability 1/τ and so lasts τ steps on average: what a policy earns in the long run counts τ
+        times, what it earns on the way there once, as in the total itself. With ``discount="auto"`` it plans
+        for min(τ, max(100, 10 T/(S·A))) steps instead, T being the horizon: the fewer data there are for each pair
+        of state and action, the less can be made of a long view (Jiang, Kulesza, Singh & Lewis, AAMAS 2015).
     terminal, action_mask
         Where they are known beforehand: terminal states, a mask ``[S]`` or a list of them; existing actions, a mask
         ``[S, A]``, or ``[A]`` for all states alike.
@@ -69,54 +93,131 @@ class Agent:
 
     def __init__(
         self,
-        planner: Planner,
+        planner: Planner | str,
         *,
-        prior: Prior,
+        prior: Prior | str,
         n_states: int,
         n_actions: int,
-        discount: float,
-        rewards: RewardModel | ArrayLike | None = None,
+        discount: float | str | None = None,
+        horizon: int | None = None,
+        rewards: RewardModel | ArrayLike | str | None = None,
         terminal: ArrayLike | None = None,
         action_mask: ArrayLike | None = None,
         end: int | None = None,
         objective: str = "episode",
         seed: Seed = None,
     ) -> None:
-        if not isinstance(planner, Planner):
-            raise TypeError(f"planner must be a planner such as DSS(), got {planner!r}")
-        if not isinstance(prior, Prior):
-            raise TypeError(f"prior must be a prior such as SparseDirichlet(), got {prior!r}")
-        self.planner = planner
-        self.discount = _checks.discount(discount)
-        self.belief = prior.belief(
+        self.planner = make_planner(planner)
+        self.discount, self.steps_left, self.reach = _read_horizon(discount, horizon, n_states, n_actions)
+        check_fits_memory(self.planner, n_states, n_actions)
+        self.belief = make_prior(prior, n_states=n_states).belief(
             n_states,
             n_actions,
-            rewards=rewards,
+            rewards=make_rewards(rewards) if isinstance(rewards, str) else rewards,
             terminal=terminal,
             action_mask=action_mask,
             end=end,
             objective=objective,
         )
         self.rng = new_state(seed)
-        self.memory = planner.start(self.belief, self.discount)
+        self.memory = self.planner.start(self.belief, self.discount)
+        if self.steps_left is not None:
+            self.planner.set_discount(self.memory, self.discount)  # refuses what cannot plan for a horizon
 
     @classmethod
-    def with_belief(cls, planner: Planner, belief: Belief, *, discount: float, seed: Seed = None) -> Agent:
+    def for_env(
+        cls,
+        env: Any,
+        planner: Planner | str = DEFAULT_PLANNER,
+        *,
+        prior: Prior | str = DEFAULT_PRIOR,
+        rewards: RewardModel | ArrayLike | str | None = None,
+        discount: float | str | None = None,
+        horizon: int | None = None,
+        objective: str = "episode",
+        seed: Seed = None,
+    ) -> Agent:
+        """Make an agent for an environment: with its numbers of states and actions, and what it tells beforehand.
+
+        Parameters
+        ----------
+        env
+            An environment of this library, or its name; or one of Gymnasium, wrapped or not. Whatever
+            :func:`bamdp.make_world` takes. :func:`simulate` takes the same.
+        planner
+            The algorithm: an object such as ``DSS()``, or text, as on the command line; by default
+            :class:`~bamdp.AdaptiveDSS`.
+        prior
+            What is believed about transitions: an object or text; by default few outcomes for each action.
+        rewards
+            A reward model, an array of rewards that are known, or text. By default the environment's own are known to
+            the agent where they are certain, and are learned otherwise.
+        discount, horizon
+            γ in [0, 1), the planning discount, 0.95 by default; or the number of steps, to plan for their total, with
+            ``discount="auto"`` no further ahead than there are data to learn from.
+        objective
+            What an end is worth: ``"episode"``, nothing; ``"lifetime"``, what the next episode is worth.
+        seed
+            The seed of the agent's random stream.
+
+        Examples
+        --------
+        >>> import bamdp
+        >>> env = bamdp.make_env("grid5")
+        >>> agent = bamdp.Agent.for_env(env, "dss-pi:n_steps=25", prior="sparse:beta=6", seed=0)
+        >>> run = bamdp.simulate(agent, env, steps=100, seed=0)
+        """
+        world = make_world(env)
+        made = make_planner(planner)
+        check_fits(made, world)
+        return cls(
+            made,
+            prior=make_prior(prior, world),
+            rewards=make_rewards(rewards, world),
+            n_states=world.n_states,
+            n_actions=world.n_actions,
+            discount=0.95 if discount is None and horizon is None else discount,
+            horizon=horizon,
+            objective=objective,
+            seed=seed,
+            **world.knowledge,
+        )
+
+    @classmethod
+    def with_belief(
+        cls,
+        planner: Planner | str,
+        belief: Belief,
+        *,
+        discount: float | str | None = None,
+        horizon: int | None = None,
+        seed: Seed = None,
+    ) -> Agent:
         """Make an agent that begins with a belief: one that was saved, or another agent's.
 
         The belief is taken as it is, not copied: the agent will learn in it. Planners that keep statistics of their own
         beside the belief (Q-learning, RMax) begin those anew.
         """
-        if not isinstance(planner, Planner):
-            raise TypeError(f"planner must be a planner such as DSS(), got {planner!r}")
-        discount = _checks.discount(discount)
-        memory = planner.start(belief, discount)
+        planner = make_planner(planner)
+        first, steps_left, reach = _read_horizon(discount, horizon, belief.n_states, belief.n_actions)
+        memory = planner.start(belief, first)
+        if steps_left is not None:
+            planner.set_discount(memory, first)
         return _restored(
-            planner=planner, discount=discount, belief=belief, rng=new_state(seed), memory=memory
+            planner=planner,
+            discount=first,
+            steps_left=steps_left,
+            reach=reach,
+            belief=belief,
+            rng=new_state(seed),
+            memory=memory,
         )
 
     def __repr__(self) -> str:
-        return f"<Agent {self.planner} on {self.belief!r}, discount={self.discount}>"
+        plans_for = (
+            f"discount={self.discount}" if self.steps_left is None else f"{self.steps_left} steps left"
+        )
+        return f"<Agent {self.planner} on {self.belief!r}, {plans_for}>"
 
     def act(self, state: int) -> int:
         """Return the action that the agent chooses in a state; this advances its random stream."""
@@ -155,8 +256,16 @@ class Agent:
                 self.planner.respace(self.memory, belief)
                 self._learn_starts(s2)
             self.planner.learn(self.memory, belief, _new_tuple(Transition, (s, a, r, s2, terminated)))
+            if self.steps_left is not None:
+                self._count_down()
         finally:
             self.__dict__.pop("_thread", None)
+
+    def _count_down(self) -> None:
+        """Plan for one step less; the last step is planned for as often as there are more."""
+        self.steps_left = max(1, (self.steps_left or 1) - 1)
+        self.discount = horizon_discount(self.steps_left, self.reach)
+        self.planner.set_discount(self.memory, self.discount)
 
     def begin(self, state: int) -> None:
         """Take note that an episode begins here: the first, or one after an end or a truncation."""
@@ -180,7 +289,13 @@ class Agent:
     def copy(self) -> Agent:
         """Return an independent agent in the same state, random stream included."""
         with self._alone():
-            parts = {"belief": self.belief.copy(), "rng": self.rng.copy(), "memory": copy_memory(self.memory)}
+            parts: dict[str, Any] = {
+                "steps_left": self.steps_left,
+                "reach": self.reach,
+                "belief": self.belief.copy(),
+                "rng": self.rng.copy(),
+                "memory": copy_memory(self.memory),
+            }
         return _restored(planner=self.planner, discount=self.discount, **parts)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -223,6 +338,22 @@ class Agent:
         return s
 
 
+def _read_horizon(
+    discount: float | str | None, horizon: int | None, n_states: int, n_actions: int
+) -> tuple[float, int | None, int | None]:
+    """Return the discount to begin with, the steps that are left and the reach, None where there is none."""
+    auto = discount == _checks.AUTO
+    if auto and horizon is None:
+        raise TypeError("discount='auto' needs a horizon, the number of steps that the agent will act")
+    if not auto and (discount is None) == (horizon is None):
+        raise TypeError("give either a discount or a horizon, the number of steps that the agent will act")
+    if horizon is None:
+        return _checks.discount(discount), None, None
+    steps = _checks.integer(horizon, "horizon")
+    reach = auto_reach(steps, n_states, n_actions) if auto else None
+    return horizon_discount(steps, reach), steps, reach
+
+
 def _restored(**parts: Any) -> Agent:
     agent = Agent.__new__(Agent)
     agent.__dict__.update(parts)
@@ -232,7 +363,8 @@ def _restored(**parts: Any) -> Agent:
 _serial.saveable(
     Agent,
     take=lambda agent: {
-        name: getattr(agent, name) for name in ("planner", "discount", "belief", "rng", "memory")
+        name: getattr(agent, name)
+        for name in ("planner", "discount", "steps_left", "reach", "belief", "rng", "memory")
     },
     make=lambda parts: _restored(**restore_agent_parts(parts)),
 )
@@ -356,6 +488,13 @@ class Run:
     step_seconds: NDArray[np.float64]  # [T]: processor time of planning and learning
     truncated: NDArray[np.bool_] | None = None  # [T]: where an episode was cut off; None if none was
 
+    def __repr__(self) -> str:
+        returns = self.episode_returns
+        n = len(returns)
+        episodes = f", {n} episode{'s' * (n != 1)} with mean return {returns.mean():.4g}" if n else ""
+        steps = f"{len(self.rewards)} step{'s' * (len(self.rewards) != 1)}"
+        return f"Run: {steps}, total {self.total_reward:.6g}{episodes}, {self.ms_per_step:.2g} ms per step"
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Run):
             return NotImplemented
@@ -363,6 +502,33 @@ class Run:
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
 
     __hash__ = None  # type: ignore[assignment]
+
+    def plot(self, *, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw the returns of its episodes over time, or the reward per step where these do not differ.
+
+        Options are those of :func:`bamdp.plot.returns` and :func:`bamdp.plot.learning_curve`.
+        """
+        from bamdp import plot  # Matplotlib is imported only where something is drawn
+
+        draw = plot.returns if len(set(self.episode_returns.tolist())) > 1 else plot.learning_curve
+        return draw(self, ax=ax, **options)
+
+    def to_frame(self) -> DataFrame:
+        """Return a pandas DataFrame with a row for each step; pandas must be installed."""
+        truncated = np.zeros(len(self.rewards), bool) if self.truncated is None else self.truncated
+        over = np.cumsum(self.terminated | truncated)
+        return new_frame(
+            {
+                "step": np.arange(len(self.rewards)),
+                "episode": np.concatenate([[0], over[:-1]])[: len(over)],
+                "state": self.states,
+                "action": self.actions,
+                "reward": self.rewards,
+                "terminated": self.terminated,
+                "truncated": truncated,
+                "seconds": self.step_seconds,
+            }
+        )
 
     @property
     def ends(self) -> NDArray[np.int64]:
@@ -380,10 +546,10 @@ class Run:
     def success(self) -> float | None:
         """The share of completed episodes that ended, in time, with a positive reward.
 
-        None where there was no such episode, or nothing but costs.
+        None where there was no such episode, nothing but costs, or where every step pays the same.
         """
         ends = self.ends
-        if not len(ends) or self.rewards.max() < 0.0:
+        if not len(ends) or self.rewards.max() < 0.0 or self.rewards.min() == self.rewards.max() > 0.0:
             return None
         return float(np.mean(self.terminated[ends] & (self.rewards[ends] > 0.0)))
 
@@ -404,12 +570,21 @@ class Run:
         return 1e3 * float(later.mean()) if len(later) else 0.0
 
 
+def new_frame(columns: Mapping[str, Any]) -> DataFrame:
+    """Return a pandas DataFrame; pandas, which nothing else here needs, must be installed."""
+    try:
+        from pandas import DataFrame
+    except ImportError:
+        raise ImportError("to_frame needs pandas, which is not installed: pip install pandas") from None
+    return DataFrame(dict(columns))
+
+
 Callback = Callable[[Agent, Any, Step], Any]
 
 
 def simulate(
     agent: Agent,
-    env: World,
+    env: Any,
     steps: int | None = None,
     *,
     seed: Seed = None,
@@ -423,7 +598,8 @@ def simulate(
     agent
         The agent.
     env
-        The environment. It is reset; an episode that has ended or was cut off is followed by the next.
+        The environment, as :meth:`Agent.for_env` takes it. It is reset; an episode that has ended or was cut off is
+        followed by the next.
     steps
         Number of steps T; by default the environment's horizon.
     seed
@@ -437,7 +613,14 @@ def simulate(
     -----
     If the environment does something impossible (a state out of range, a reward that is not a number), the error says
     how far the run came. The agent keeps all that it has learned: it can be saved, and go on.
+
+    What has to be compiled is compiled in the first step, which takes some seconds on a machine where it was never
+    done; the logger ``bamdp`` says so.
     """
+    if not isinstance(agent, Agent):
+        hint = "; a GymAgent plays by itself: player.play(steps=...)" if hasattr(agent, "play") else ""
+        raise TypeError(f"simulate(agent, env, ...) takes an Agent first, got {type(agent).__name__}{hint}")
+    env = make_world(env)
     T = env.horizon if steps is None else _checks.integer(steps, "steps", low=0)
     if (env.n_states, env.n_actions) != (agent.belief.n_states, agent.belief.n_actions):
         raise ValueError(
@@ -449,7 +632,7 @@ def simulate(
     rewards, ends, cuts = np.zeros(T), np.zeros(T, bool), np.zeros(T, bool)
     seconds = np.zeros(T)
     loop: WorldInteraction | None = None
-    with _Progress(progress, T) as tick, _step_count_in_errors(lambda: loop.t if loop else 0):
+    with step_bar(progress, T) as tick, _step_count_in_errors(lambda: loop.t if loop else 0):
         loop = WorldInteraction(agent, env, seed)
         for t in range(T):
             step = loop.step()
@@ -473,28 +656,3 @@ def _step_count_in_errors(steps_done: Callable[[], int]) -> Iterator[None]:
     except (ValueError, TypeError, RuntimeError) as error:
         error.add_note(f"(after {steps_done()} steps; the agent keeps what it has learned from them)")
         raise
-
-
-class _Progress:
-    """A progress bar, a caller's function, or nothing; as a context manager it returns the function to call."""
-
-    def __init__(self, progress: bool | Callable[[int], None], total: int) -> None:
-        self.progress, self.total = progress, total
-        self.bar: Any = None
-
-    def __enter__(self) -> Callable[[int], Any] | None:
-        if callable(self.progress):
-            return self.progress
-        if not self.progress:
-            return None
-        from rich.console import Console
-        from rich.progress import Progress
-
-        self.bar = Progress(console=Console(stderr=True), transient=True)
-        self.bar.start()
-        task = self.bar.add_task("steps", total=self.total)
-        return lambda n: self.bar.advance(task, n)
-
-    def __exit__(self, *error: object) -> None:
-        if self.bar is not None:
-            self.bar.stop()

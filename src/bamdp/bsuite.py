@@ -22,9 +22,10 @@ import numpy as np
 from bamdp import _checks, _serial
 from bamdp._kernels.random import Seed
 from bamdp.agent import Agent
-from bamdp.beliefs import NormalGamma, Prior, RewardModel, SparseDirichlet
+from bamdp.beliefs import Prior, RewardModel
 from bamdp.gym.spaces import Numbering
 from bamdp.planners import Planner
+from bamdp.registry import DEFAULT_PRIOR
 
 
 class BsuiteAgent:
@@ -51,10 +52,10 @@ class BsuiteAgent:
     def for_env(
         cls,
         env: Any,
-        planner: Planner,
-        prior: Prior | None = None,
+        planner: Planner | str,
+        prior: Prior | str = DEFAULT_PRIOR,
         *,
-        rewards: RewardModel | None = None,
+        rewards: RewardModel | str = "normal",
         discount: float = 0.95,
         objective: str = "episode",
         max_states: int = 1000,
@@ -67,11 +68,11 @@ class BsuiteAgent:
         env
             The dm_env environment: its actions must be discrete.
         planner
-            The algorithm's hyper-parameters.
+            The algorithm's hyper-parameters, or text, such as ``"dss-pi:n_steps=30"``.
         prior
-            What is believed about transitions; by default ``SparseDirichlet()``.
+            What is believed about transitions, or text; by default few outcomes for each action.
         rewards
-            A reward model; by default ``NormalGamma()``.
+            A reward model, or text; by default ``NormalGamma()``.
         discount
             γ in [0, 1), the planning discount.
         objective
@@ -90,8 +91,8 @@ class BsuiteAgent:
         numbering = Numbering(None, _checks.integer(max_states, "max_states"))
         agent = Agent(
             planner,
-            prior=SparseDirichlet() if prior is None else prior,
-            rewards=NormalGamma() if rewards is None else rewards,
+            prior=prior,
+            rewards=rewards,
             n_states=numbering.n + 1,
             n_actions=int(n_actions),
             discount=discount,
@@ -161,7 +162,7 @@ def load(bsuite_id: str) -> Any:
         from bsuite import sweep
     except ImportError:
         raise ImportError(
-            "the package bsuite is not installed; install it with pip install 'bamdp[bsuite]'"
+            f"the package bsuite is not installed; install it with: {_checks.install_command('bsuite')}"
         ) from None
     name = str(bsuite_id)
     if name not in sweep.SETTINGS:

@@ -3,22 +3,26 @@
 A run starts again at a start state whenever an episode ends, so totals over T steps are those of the environment with
 restarts: in backward induction a terminal state has the value of the start with as many steps left. Where the model
 of a run is drawn at random (a door that is open or closed), values are means over the possible models, each with the
-policy for that model.
+policy for that model; or, for runs that were made, over the models that they have drawn. Of a family of worlds,
+which are too many, some are drawn.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bamdp import _checks
-from bamdp.envs import Environment
+from bamdp.envs import Environment, Family
 from bamdp.mdp import FiniteMDP, gain, policy_iteration, total_reward
 from bamdp.mdp.evaluation import named_policy
 from bamdp.mdp.model import check_start
 from bamdp.mdp.solution import chain_of, q_table
+
+GAIN_STATES = 5_000  # up to which the average reward is computed; at 10 000 it took 17 s in a grid
 
 
 @dataclass(frozen=True)
@@ -26,18 +30,32 @@ class Ceilings:
     """Values and expected totals of an environment whose model is known."""
 
     value: float  # V* at the start, discounted
-    gain: float | None  # optimal average reward per step; None where it depends on the state
+    gain: (
+        float | None
+    )  # optimal average reward per step; None where it depends on the state, or is not computed
     optimum: float  # expected total of an optimal policy for the horizon
     discounted: float  # expected total of the policy that is optimal for the discount
     random: float  # expected total of uniformly random actions
     discount: float  # of `value` and `discounted`
 
+    def best_per_step(self, steps: int) -> float:
+        """Return the best average reward per step: the gain, or the optimum over so many steps where there is none."""
+        return self.optimum / steps if self.gain is None else self.gain
 
-def ceilings(env: Environment, discount: float, steps: int | None = None) -> Ceilings:
-    """Return the reference values of an environment over ``steps`` (by default its horizon)."""
+
+def ceilings(
+    env: Environment,
+    discount: float,
+    steps: int | None = None,
+    seeds: Sequence[np.random.SeedSequence] = (),
+) -> Ceilings:
+    """Return the reference values of an environment over ``steps`` (by default its horizon).
+
+    ``seeds`` are those of runs: the worlds that these have drawn count, each as often as it was drawn.
+    """
     discount = _checks.discount(discount)
     T = env.horizon if steps is None else _checks.integer(steps, "steps")
-    parts = [(weight, _model_ceilings(mdp, _start(env), discount, T)) for weight, mdp in env.worlds]
+    parts = [(weight, _model_ceilings(mdp, _start(env), discount, T)) for weight, mdp in _worlds(env, seeds)]
     gains = [(weight, part.gain) for weight, part in parts]
     return Ceilings(
         value=sum(weight * part.value for weight, part in parts),
@@ -49,9 +67,9 @@ def ceilings(env: Environment, discount: float, steps: int | None = None) -> Cei
     )
 
 
-def optimal_total(env: Environment, steps: int) -> float:
-    """Return the expected total of an optimal policy over ``steps``."""
-    return sum(weight * expected_total(mdp, _start(env), steps) for weight, mdp in env.worlds)
+def optimal_total(env: Environment, steps: int, seeds: Sequence[np.random.SeedSequence] = ()) -> float:
+    """Return the expected total of an optimal policy over ``steps``; ``seeds`` as in :func:`ceilings`."""
+    return sum(weight * expected_total(mdp, _start(env), steps) for weight, mdp in _worlds(env, seeds))
 
 
 def expected_total(mdp: FiniteMDP, start: Any, steps: int, policy: Any = None) -> float:
@@ -67,11 +85,22 @@ def expected_total(mdp: FiniteMDP, start: Any, steps: int, policy: Any = None) -
     return float(values[start] if np.ndim(start) == 0 else values @ start)
 
 
+def _worlds(env: Environment, seeds: Sequence[np.random.SeedSequence]) -> list[tuple[float, FiniteMDP]]:
+    """Return the worlds with their weights: as often as resets with these seeds draw them, or as they may be."""
+    worlds = list(env.reference_worlds)
+    if not seeds or len(worlds) == 1:
+        return worlds
+    if isinstance(env, Family):
+        return [(1.0 / len(seeds), env.drawn_model(seed)) for seed in seeds]
+    drawn = np.bincount([env.drawn_world(seed) for seed in seeds], minlength=len(worlds))
+    return [(count / len(seeds), mdp) for count, (_, mdp) in zip(drawn.tolist(), worlds) if count]
+
+
 def _model_ceilings(mdp: FiniteMDP, start: Any, discount: float, steps: int) -> Ceilings:
     best = policy_iteration(mdp, discount)
     return Ceilings(
         value=float(best.values[start] if np.ndim(start) == 0 else best.values @ start),
-        gain=_gain_or_none(mdp),
+        gain=optimal_gain(mdp),
         optimum=expected_total(mdp, start, steps),
         discounted=expected_total(mdp, start, steps, best.policy),
         random=expected_total(mdp, start, steps, "uniform"),
@@ -79,8 +108,12 @@ def _model_ceilings(mdp: FiniteMDP, start: Any, discount: float, steps: int) -> 
     )
 
 
-def _gain_or_none(mdp: FiniteMDP) -> float | None:
-    if mdp.terminal.any():
+def optimal_gain(mdp: FiniteMDP) -> float | None:
+    """Return the optimal average reward per step, which is the same from every state.
+
+    None with terminal states, where it is not the same, and in worlds of more than ``GAIN_STATES`` states.
+    """
+    if mdp.terminal.any() or mdp.n_states > GAIN_STATES:
         return None
     try:
         return gain(mdp).gain

@@ -46,7 +46,9 @@ from bamdp.beliefs.transitions.mixture import MixtureState
 from bamdp.beliefs.transitions.sparse import SparseState
 from bamdp.beliefs.transitions.symmetric import SymmetricState
 from bamdp.beliefs.transitions.weights import Weights
-from bamdp.planners.base import Planner
+from bamdp.generators.lazy import UNKNOWN, LazyWorkspace
+from bamdp.planners.adaptive_dss import RaceMemory
+from bamdp.planners.base import Planner, horizon_discount
 from bamdp.planners.bayes_greedy import BayesGreedyMemory
 from bamdp.planners.bayesian_q_learning import LEAST_SHAPE, BayesianQMemory
 from bamdp.planners.bayesian_sparse_sampling import OutcomeTreeMemory
@@ -415,14 +417,40 @@ def restore_workspace(fresh: Workspace, saved: Any, belief: Belief, *, rows: boo
 @restore_memory.register(DSSMemory)
 def _restore_dss(fresh: DSSMemory, saved: Any, planner: Any, belief: Belief) -> DSSMemory:
     same_class(fresh, saved, "the planner's memory")
-    restore_workspace(fresh.workspace, saved.workspace, belief)
     same_class(fresh.tree, saved.tree, "the planner's tree")
-    keep(fresh.tree.best, saved.tree.best, "the best policy", in_range(belief.n_actions))
+    if isinstance(fresh.workspace, LazyWorkspace):  # all but the policy is made anew by every search
+        same_class(fresh.workspace, saved.workspace, "a workspace")
+        keep(
+            fresh.tree.best,
+            saved.tree.best,
+            "the best policy",
+            lambda a: (a >= UNKNOWN) & (a < belief.n_actions),
+        )
+        known = np.flatnonzero(fresh.tree.best != UNKNOWN)
+        while len(fresh.workspace.arrays.known) < len(known):
+            fresh.workspace.grow()
+        fresh.workspace.arrays.known[: len(known)] = known
+        fresh.workspace.arrays.n_known[0] = len(known)
+    else:
+        restore_workspace(fresh.workspace, saved.workspace, belief)
+        keep(fresh.tree.best, saved.tree.best, "the best policy", in_range(belief.n_actions))
     keep(fresh.tree.action, saved.tree.action, "the actions of candidates", in_range(belief.n_actions))
     keep(fresh.tree.value, saved.tree.value, "the values of candidates")
     keep(fresh.tree.spread, saved.tree.spread, "the spreads of candidates")
     fresh.steps_left = whole(saved.steps_left, "the steps left", 0, planner.replan_every)
     return fresh
+
+
+@restore_memory.register(RaceMemory)
+def _restore_race(fresh: RaceMemory, saved: Any, planner: Any, belief: Belief) -> RaceMemory:
+    what = "the planner's memory"
+    for new, old in ((fresh, saved), (fresh.room, saved.room), (fresh.room.arrays, saved.room.arrays)):
+        same_class(new, old, what)
+    same_class(fresh.race, saved.race, what)
+    restore_solver(fresh.room.arrays.solver, saved.room.arrays.solver, belief.n_actions)
+    keep(fresh.race.values, saved.race.values, "the values of candidates", np.isfinite)
+    keep(fresh.race.stake, saved.race.stake, "the stakes of races", not_negative)
+    return fresh  # everything else is made anew by the next decision
 
 
 @restore_memory.register(OutcomeTreeMemory)
@@ -663,15 +691,29 @@ def _restore_nothing(fresh: Any, saved: Any, planner: Any, belief: Belief) -> An
 
 def restore_agent_parts(parts: dict[str, Any]) -> dict[str, Any]:
     """Return the parts of an agent that a file describes, checked and made anew."""
-    expected = {"planner", "discount", "belief", "rng", "memory"}
+    expected = {"planner", "discount", "steps_left", "reach", "belief", "rng", "memory"}
     require(parts.keys() == expected, "the agent")
     planner, belief = parts["planner"], parts["belief"]
     require(isinstance(planner, Planner) and isinstance(belief, Belief), "the agent")
-    discount = _checks.discount(parts["discount"])
+    discount, steps_left, reach = _checks.discount(parts["discount"]), parts["steps_left"], parts["reach"]
+    if reach is not None:
+        reach = whole(reach, "the reach", 1, 2**62)
+        require(steps_left is not None, "the reach")
+    if steps_left is not None:
+        steps_left = whole(steps_left, "the steps left", 1, 2**62)
+        require(discount == horizon_discount(steps_left, reach), "the steps left")
     rng = checked(parts["rng"], np.zeros(4, np.uint64), "the random state")
     require(rng.any(), "the random state")
     memory = restore_memory(planner.start(belief, discount), parts["memory"], planner, belief)
-    return {"planner": planner, "discount": discount, "belief": belief, "rng": rng, "memory": memory}
+    return {
+        "planner": planner,
+        "discount": discount,
+        "steps_left": steps_left,
+        "reach": reach,
+        "belief": belief,
+        "rng": rng,
+        "memory": memory,
+    }
 
 
 _serial.saveable(

@@ -27,13 +27,14 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
+from bamdp._progress import Progress
+
 TELL_EVERY = 0.05  # seconds between two reports of progress
 IDLE_SECONDS = 60.0  # after which a process without work ends
 SUBMIT_ATTEMPTS = 5  # to hand an item to processes that keep dying before they take it
 BEGUN, STEPS_DONE = range(2)  # columns of the shared file
 
 Item = TypeVar("Item")
-Progress = Callable[[int], Any]  # is called with the number of steps just done
 Work = Callable[[Any, Progress], Any]
 
 

@@ -10,15 +10,26 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bamdp import _checks, beliefs
-from bamdp._specs import Entry, Spec, build, default_values, parse_spec, write_value, written_fields
+from bamdp._specs import (
+    Entry,
+    Info,
+    InfoList,
+    Spec,
+    build,
+    default_values,
+    parse_spec,
+    write_value,
+    written_fields,
+)
 from bamdp.beliefs import FiniteModels, KnownRewards, Mixture, Prior, RewardModel
-from bamdp.envs import Environment, World
+from bamdp.envs.environment import Environment, World
 from bamdp.generators import GENERATORS
 from bamdp.planners import PLANNERS, BootstrappedDQN, Planner
 
@@ -28,8 +39,21 @@ PRIORS: dict[str, Entry] = {
     "flat": Entry(
         beliefs.Dirichlet, {"alpha": "1/S"}, "By default the classic flat prior, 1/S for each entry."
     ),
+    "local": Entry(
+        beliefs.Dirichlet,
+        {},
+        "Knows which states are neighbours in the environment, and nothing of what actions do.",
+    ),
     "models": Entry(FiniteModels, {}, "Made of the worlds that the environment may be (maze_door has two)."),
+    "law": Entry(
+        Prior, {}, "The law that a family draws its worlds from: the correct one (family_gdl has one)."
+    ),
 }
+OF_ENVIRONMENT = (
+    "models",
+    "law",
+    "local",
+)  # priors that the environment determines, and that take no parameters
 LEARNED_REWARDS: dict[str, Entry] = {
     "beta": Entry(beliefs.BetaBernoulli),
     "normal": Entry(beliefs.NormalGamma),
@@ -40,6 +64,8 @@ PARTS: dict[str, Mapping[str, type]] = {"generator": GENERATORS}  # planners' pa
 
 LARGEST_SINGLE = 1e12  # of numbers that are kept in 32 bits, with their squares
 DEFAULT_PRIOR = "sparse:alpha=0.2,beta=2"
+DEFAULT_PLANNER = "adaptive-dss"
+PAIR_BYTES = 400  # about what an agent keeps of a pair of state and action, before it has seen anything
 
 # What stands between the priors of a mixture: a plus that is followed by a name, with or without a weight. (A number
 # may have a plus in it, too.)
@@ -49,33 +75,24 @@ _MIXTURE_PLUS = re.compile(r"\s*\+\s*(?=(?:[\d.]+(?:e[+-]?\d+)?\s*\*\s*)?[a-z])"
 # --- lists --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Info:
-    """What a list tells of a planner, prior or reward model: its name, help, and parameters with their defaults."""
-
-    name: str
-    help: str
-    parameters: dict[str, Any]
+def list_planners() -> InfoList:
+    """List all planners that :func:`make_planner` knows: ``name``, ``help`` and ``parameters`` of each."""
+    return InfoList(Info(name, entry.help, default_parameters(name)) for name, entry in PLANNERS.items())
 
 
-def list_planners() -> list[Info]:
-    """List all planners that :func:`make_planner` knows."""
-    return [Info(name, entry.help, default_parameters(name)) for name, entry in PLANNERS.items()]
-
-
-def list_priors() -> list[Info]:
+def list_priors() -> InfoList:
     """List all priors that :func:`make_prior` knows. Joined by ``+`` they are a mixture."""
-    return [
-        Info(name, entry.help, {} if entry.cls is FiniteModels else default_values(entry))
+    return InfoList(
+        Info(name, entry.help, {} if name in OF_ENVIRONMENT else default_values(entry))
         for name, entry in PRIORS.items()
-    ]
+    )
 
 
-def list_rewards() -> list[Info]:
+def list_rewards() -> InfoList:
     """List all reward models that :func:`make_rewards` knows."""
     known = Info("known", "The environment's own rewards, told to the agent.", {})
     learned = [Info(name, entry.help, default_values(entry)) for name, entry in LEARNED_REWARDS.items()]
-    return [known, *learned]
+    return InfoList([known, *learned])
 
 
 def default_parameters(planner: str) -> dict[str, Any]:
@@ -91,23 +108,39 @@ def uses_prior(planner: str) -> bool:
 # --- from specs ---------------------------------------------------------------------------------------------------
 
 
-def make_planner(spec: str | Spec, parameters: Mapping[str, str] | None = None) -> Planner:
-    """Make a planner from its spec and further written parameters.
+def make_planner(spec: str | Spec | Planner, parameters: Mapping[str, Any] | None = None) -> Planner:
+    """Make a planner from its text, as on the command line; one that is made already is returned as it is.
+
+    Parameters
+    ----------
+    spec
+        ``name`` or ``name:key=value,...``, with the names of :func:`list_planners`.
+    parameters
+        More parameters, as values or as they are written.
 
     Examples
     --------
     >>> make_planner("thompson", {"resample": "episode"})
     ThompsonSampling(resample='episode', tol=0.0001)
     >>> make_planner("dss-rtdp:n_steps=100", {"generator.depth": "50"}).generator
-    RTDP(depth=50, n_trials=10)
+    RTDP(depth=50, n_trials=100, bound='rmax', tol=0.0001)
     >>> make_planner("dss-pi", {"n_step": "100"})
     Traceback (most recent call last):
     ...
     ValueError: unknown parameter of dss-pi 'n_step'; did you mean 'n_steps'? (known: n_policies, ...)
     """
+    if isinstance(spec, Planner):
+        if parameters:
+            raise ValueError(f"{spec!r} has its parameters already; give its name to choose others")
+        return spec
+    _check_text(spec, "planner", "a planner such as DSS(), or text such as 'dss-pi:n_steps=100'")
     spec = parse_spec(spec)
     name = _checks.one_of(planner_name(spec), "planner", PLANNERS)
-    written = spec.extended(parameters, "as a parameter").parameters
+    more = {
+        key: value if isinstance(value, str) else write_value(value)
+        for key, value in (parameters or {}).items()
+    }
+    written = spec.extended(more, "as a parameter").parameters
     planner = build(PLANNERS[name], Spec(name, written), PARTS)
     assert isinstance(planner, Planner)
     if isinstance(planner, BootstrappedDQN):
@@ -121,23 +154,34 @@ def planner_name(spec: str | Spec) -> str:
     return parse_spec(spec).name.lower().replace("_", "-")
 
 
-def make_prior(spec: str | Spec, env: World) -> Prior:
-    """Make a prior for an environment from its spec; several joined by ``+`` are a mixture.
+def make_prior(spec: str | Spec | Prior, env: World | None = None, *, n_states: int | None = None) -> Prior:
+    """Make a prior from its text, as on the command line; one that is made already is returned as it is.
 
-    Weights are written before them, ``3*flat + sparse:beta=6``; one that is not written is 1.
+    Parameters
+    ----------
+    spec
+        ``name`` or ``name:key=value,...``, with the names of :func:`list_priors`. Several joined by ``+`` are a
+        mixture, with weights before them, ``3*flat + sparse:beta=6``; one that is not written is 1.
+    env
+        The environment, which ``models`` needs, and its number of states what is written as x/S.
+    n_states
+        The number of states, where there is no environment.
 
     Examples
     --------
-    >>> from bamdp import make_env
-    >>> make_prior("sparse:alpha=0.2,beta=6", make_env("grid5"))
+    >>> make_prior("sparse:alpha=0.2,beta=6")
     SparseDirichlet(alpha=0.2, beta=6.0, p_k=None)
-    >>> make_prior("flat", make_env("grid5")).alpha
+    >>> make_prior("flat", n_states=25).alpha
     0.04
     """
+    if isinstance(spec, Prior):
+        return spec
+    n_states = env.n_states if env is not None else n_states
     if isinstance(spec, Spec):
-        return _make_single_prior(spec, env)
+        return _make_single_prior(spec, env, n_states)
+    _check_text(spec, "prior", "a prior such as SparseDirichlet(), or text such as 'sparse:beta=6'")
     members = [_split_weight(text) for text in _MIXTURE_PLUS.split(spec.strip())]
-    priors = [_make_single_prior(parse_spec(text), env) for _, text in members]
+    priors = [_make_single_prior(parse_spec(text), env, n_states) for _, text in members]
     return priors[0] if len(priors) == 1 else Mixture(priors, [weight for weight, _ in members])
 
 
@@ -157,50 +201,81 @@ def _split_weight(text: str) -> tuple[float, str]:
         raise ValueError(f"{head.strip()!r} in {text!r} is not a weight; write for instance 3*flat") from None
 
 
-def _make_single_prior(spec: Spec, env: World) -> Prior:
+def _make_single_prior(spec: Spec, env: World | None, n_states: int | None) -> Prior:
     name = _checks.one_of(spec.name.lower(), "prior", PRIORS)
     entry = PRIORS[name]
-    if entry.cls is FiniteModels:
+    if name in OF_ENVIRONMENT:
         if spec.parameters:
             raise ValueError(f"{name} takes no parameters, got {next(iter(spec.parameters))!r}")
-        if len(env.worlds) < 2:
-            raise ValueError(
-                f"the prior 'models' is for environments that may be one of several worlds, such as maze_door; "
-                f"{env.name} is only one: use for instance {DEFAULT_PRIOR}"
-            )
-        weights, models = zip(*env.worlds)
-        return FiniteModels(models, weights)
+        return _prior_of_environment(name, env)
     # x/S in a parameter depends on the environment, so what the name fixes is text as well
-    written = {key: _divide_by_states(text, env) for key, text in {**entry.fixed, **spec.parameters}.items()}
+    written = {
+        key: _divide_by_states(text, n_states) for key, text in {**entry.fixed, **spec.parameters}.items()
+    }
     prior = build(Entry(entry.cls), Spec(name, written))
     assert isinstance(prior, Prior)
     return prior
 
 
-def _divide_by_states(text: str, env: World) -> str:
+def _prior_of_environment(name: str, env: World | None) -> Prior:
+    """Return the prior that the environment determines, or say which environments have one."""
+    which = "give the environment with it" if env is None else f"{env.name} is none"
+    if name == "law":
+        law = env.law if isinstance(env, Environment) else None
+        if law is None:
+            raise ValueError(
+                f"the prior 'law' is for families, whose worlds are drawn from a law, such as family_gdl; {which}, or "
+                f"use for instance {DEFAULT_PRIOR}"
+            )
+        return law
+    if name == "local":
+        if not isinstance(env, Environment):
+            raise ValueError(
+                f"the prior 'local' is for environments that tell their own rules, such as grid; {which}, or use for "
+                f"instance {DEFAULT_PRIOR}"
+            )
+        return beliefs.Dirichlet.local(env.mdp)
+    if env is None or len(env.worlds) < 2:
+        raise ValueError(
+            f"the prior 'models' is for environments that may be one of several worlds, such as maze_door; {which}, or "
+            f"use for instance {DEFAULT_PRIOR}"
+        )
+    weights, models = zip(*env.worlds)
+    return FiniteModels(models, weights)
+
+
+def _divide_by_states(text: str, n_states: int | None) -> str:
     """Replace ``x/S`` by x over the number of states; other texts stay as they are."""
     over = re.fullmatch(r"(.+?)\s*/\s*S", text)
     if over is None:
         return text
+    if n_states is None:
+        raise ValueError(f"{text!r} depends on the number of states S; give the environment, or n_states=...")
     try:
-        return repr(float(over[1]) / env.n_states)
+        return repr(float(over[1]) / n_states)
     except ValueError:
         raise ValueError(f"{text!r} is not a number over S; write for instance alpha=1/S") from None
 
 
-def make_rewards(spec: str | Spec | None, env: World) -> RewardModel:
-    """Make a model of the rewards from its spec.
+def make_rewards(spec: str | Spec | RewardModel | ArrayLike | None, env: World | None = None) -> RewardModel:
+    """Make a model of the rewards from its text, as on the command line; an array is of rewards that are known.
 
-    Known rewards are told to the agent, others are learned: ``beta``, ``normal``, ``finite``, with parameters after a
-    colon. By default (None) ``known`` where they are certain, ``beta`` where they are drawn with means from
-    0 to 1, ``normal`` elsewhere.
+    Parameters
+    ----------
+    spec
+        ``known``, what the environment pays, or learned: ``beta``, ``normal`` or ``finite``, with parameters after a
+        colon. By default (None) ``known`` where they are certain, ``beta`` where 0 or 1 is drawn, ``normal``
+        elsewhere.
+    env
+        The environment, which all but the learned ones need.
 
     Examples
     --------
-    >>> from bamdp import make_env
-    >>> make_rewards("normal:mu0=1,by=next", make_env("grid5"))
+    >>> make_rewards("normal:mu0=1,by=next")
     NormalGamma(mu0=1.0, lam=0.001, alpha=2.0, beta=0.001, by='next', bounds=None)
     """
+    if spec is not None and not isinstance(spec, (str, Spec)):
+        return spec if isinstance(spec, RewardModel) else KnownRewards(spec)
     spec = parse_spec(spec or _default_rewards(env))
     name = _checks.one_of(spec.name.lower(), "reward model", REWARDS)
     if name != "known":
@@ -210,23 +285,28 @@ def make_rewards(spec: str | Spec | None, env: World) -> RewardModel:
         return model
     if not isinstance(env, Environment):
         learned = ", ".join(LEARNED_REWARDS)
-        raise ValueError(
-            f"the rewards of {env.name} are not known beforehand; choose for --rewards one of {learned}"
-        )
+        whose = "" if env is None else f" of {env.name}"
+        raise ValueError(f"the rewards{whose} are not known beforehand; choose for rewards one of {learned}")
     if spec.parameters:
         raise ValueError(f"known takes no parameters, got {next(iter(spec.parameters))!r}")
     return KnownRewards(env.rewards)
 
 
-def _default_rewards(env: World) -> str:
+def _default_rewards(env: World | None) -> str:
     if not isinstance(env, Environment):
         return "normal"
     if not env.stochastic_rewards:
         return "known"
-    return "beta" if env.rewards.min() >= 0.0 and env.rewards.max() <= 1.0 else "normal"
+    return "beta" if env.binary_rewards else "normal"
 
 
-def _check_rewards_possible(model: RewardModel, env: World) -> None:
+def _check_text(spec: Any, name: str, ways: str) -> None:
+    """Refuse what is neither text nor a thing of the right kind."""
+    if not isinstance(spec, (str, Spec)):
+        raise TypeError(f"{name} must be {ways}; got {spec!r}")
+
+
+def _check_rewards_possible(model: RewardModel, env: World | None) -> None:
     """Refuse a model that rules out a reward of the environment, where its rewards are known."""
     if not isinstance(env, Environment) or env.stochastic_rewards:
         return
@@ -235,6 +315,50 @@ def _check_rewards_possible(model: RewardModel, env: World) -> None:
             model.check(reward)
         except ValueError as error:
             raise ValueError(f"{env.name} pays {reward:g} somewhere: {error}") from None
+
+
+# --- sizes -------------------------------------------------------------------------------------------------------
+
+
+def check_fits(planner: Planner, env: World) -> None:
+    """Refuse an agent whose tables would not fit into memory, or whose numbers cannot hold the rewards."""
+    check_fits_memory(planner, env.n_states, env.n_actions)
+    if isinstance(planner, BootstrappedDQN) and isinstance(env, Environment):
+        _check_single_precision(env)
+
+
+def check_fits_memory(planner: Planner, n_states: int, n_actions: int) -> None:
+    """Refuse an agent whose tables would not fit into memory, with the size that they would need."""
+    S, A = _checks.integer(n_states, "n_states"), _checks.integer(n_actions, "n_actions")
+    what = f"an agent for {S} states and {A} actions"
+    _checks.memory(PAIR_BYTES * S * A, what)
+    units = {  # about the bytes that a planner takes for one more of each
+        "n_policies": 16,
+        "n_steps": 64,
+        "n_stages": 4 * S + 80,
+        "horizon": 64,
+        "depth": 64,
+        "n_trajectories": 64,
+        "n_successors": 48,
+        "n_models": 32 * S * A,
+        "n_networks": 16 * (S + A) * getattr(planner, "n_hidden", 1),
+        "n_hidden": 16 * (S + A) * getattr(planner, "n_networks", 1),
+        "replay_size": 48,
+    }
+    sizes = {name: getattr(planner, name, 0) for name in units}
+    for name, size in sizes.items():
+        if isinstance(size, int):  # and not a word such as "auto"
+            _checks.memory(units[name] * size, f"{what} with {name}={size}")
+
+
+def _check_single_precision(env: Environment) -> None:
+    """Refuse rewards that networks, whose numbers have 32 bits, cannot hold with their squares."""
+    largest = float(np.max(np.abs(env.rewards), initial=0.0))
+    if largest > LARGEST_SINGLE:
+        raise ValueError(
+            f"bootstrapped-dqn counts in 32 bits, so rewards must be at most {LARGEST_SINGLE:g} in size, and "
+            f"{env.name} has one of {largest:g}; scale them, or use another planner"
+        )
 
 
 # --- descriptions -------------------------------------------------------------------------------------------------
@@ -248,11 +372,71 @@ def describe_planner(planner: Planner) -> dict[str, Any]:
     }
 
 
+def planner_spec(planner: Planner) -> Spec:
+    """Return the spec that :func:`make_planner` makes this planner of.
+
+    Examples
+    --------
+    >>> from bamdp import DSS, RTDP
+    >>> str(planner_spec(DSS(n_steps=50, generator=RTDP(depth=9))))
+    'dss-rtdp:n_steps=50,generator.depth=9'
+    """
+    for name, entry in PLANNERS.items():
+        if type(planner) is not entry.cls:
+            continue
+        described = _flat_description(describe_planner(planner))
+        if any(described.get(key) != value for key, value in entry.fixed.items()):
+            continue
+        usual = _flat_description(describe_planner(make_planner(name)))
+        written = {key: write_value(v) for key, v in described.items() if key in usual and v != usual[key]}
+        spec = Spec(name, written)
+        with suppress(ValueError, TypeError):
+            if describe_planner(make_planner(spec)) == describe_planner(planner):
+                return spec
+    raise ValueError(
+        f"{planner!r} cannot be written as text, which is needed here; see bamdp.list_planners()"
+    )
+
+
+def planner_label(planner: Planner) -> str:
+    """Return the text of a planner, or what it prints if it has none."""
+    try:
+        return str(planner_spec(planner))
+    except ValueError:
+        return repr(planner)
+
+
+def _flat_description(described: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a description of a planner with its parts' parameters as keys with dots; the part is its name."""
+    flat: dict[str, Any] = {}
+    for key, value in described.items():
+        if isinstance(value, dict):
+            flat[key] = value["name"]
+            flat |= {f"{key}.{name}": inner for name, inner in value.items() if name != "name"}
+        else:
+            flat[key] = value
+    return flat
+
+
 def _describe_part(classes: Mapping[str, type], value: Any) -> dict[str, Any]:
     part = classes[value]() if isinstance(value, str) else value
     name = next((name for name, cls in classes.items() if type(part) is cls), repr(part))
     fields = dataclasses.asdict(part) if dataclasses.is_dataclass(part) else {}  # type: ignore[arg-type]
     return {"name": name, **fields}
+
+
+def part_versions(planner: Planner) -> dict[str, int]:
+    """Return the ``result_version`` of a planner's parts, such as its generator, where it is not the first.
+
+    Examples
+    --------
+    >>> part_versions(make_planner("dss-rtdp")), part_versions(make_planner("dss-pi"))
+    ({'generator': 2}, {})
+    """
+    values = {key: value for key, value in planner.parameters().items() if key in PARTS}
+    parts = {key: PARTS[key][value] if isinstance(value, str) else value for key, value in values.items()}
+    versions = {key: getattr(part, "result_version", 1) for key, part in parts.items()}
+    return {key: version for key, version in versions.items() if version > 1}
 
 
 def describe_prior(prior: Prior) -> str:

@@ -12,15 +12,25 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
-from bamdp.agent import Callback, Run, simulate
-from bamdp.envs import make_world
-from bamdp.processes import TELL_EVERY, Progress, new_pool, stream
-from bamdp.settings import STEP_BYTES, Setting
+from bamdp._progress import Progress, step_bar
+from bamdp.agent import Callback, Run, new_frame, simulate
+from bamdp.beliefs import Prior, RewardModel
+from bamdp.envs.environment import Environment
+from bamdp.envs.registry import new_world
+from bamdp.planners import Planner
+from bamdp.processes import TELL_EVERY, new_pool, stream
+from bamdp.registry import DEFAULT_PRIOR, planner_label
+from bamdp.settings import STEP_BYTES, Setting, make_setting
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
 
 ENVIRONMENT, AGENT = range(2)  # spawn keys
 RUN_BYTES = 1000  # about what a run keeps beside its steps
@@ -35,6 +45,46 @@ class Batch:
     runs: tuple[Run, ...]
     reproducible: bool  # False when a time budget decided how much was computed
     seconds: float = field(compare=False)  # from start to end
+
+    def __repr__(self) -> str:
+        error = f" ± {self.standard_error:.3g}" if len(self.runs) > 1 else ""
+        returns = self.episode_returns
+        episodes = f", {len(returns)} episodes with mean return {returns.mean():.4g}" if len(returns) else ""
+        runs = f"{len(self.runs)} run{'s' * (len(self.runs) != 1)} of {self.setting.steps} steps"
+        return (
+            f"Batch: {planner_label(self.setting.planner)} in {self.setting.env_name}, {runs}, total {self.mean:.4g}"
+            f"{error} per run{episodes}, {self.ms_per_step:.2g} ms per step"
+        )
+
+    @property
+    def rewards(self) -> NDArray[np.float64]:
+        """The rewards of all replicates, [R, T]."""
+        return np.array([run.rewards for run in self.runs])
+
+    def plot(self, *, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw the returns of episodes over time, or the reward per step, with the optimum, where these do not differ.
+
+        Options are those of :func:`bamdp.plot.returns` and :func:`bamdp.plot.learning_curve`.
+        """
+        from bamdp import plot  # Matplotlib is imported only where something is drawn
+
+        if all(len(run.ends) for run in self.runs) and len(set(self.episode_returns.tolist())) > 1:
+            return plot.returns(self, ax=ax, **options)
+        world = new_world(self.setting.env)
+        known = {"optimum": world} if isinstance(world, Environment) else {}
+        return plot.learning_curve(self, ax=ax, **(known | options))
+
+    def to_frame(self) -> DataFrame:
+        """Return a pandas DataFrame with a row for each run; pandas must be installed."""
+        return new_frame(
+            {
+                "run": np.arange(len(self.runs)),
+                "total_reward": self.totals,
+                "episodes": [len(run.ends) for run in self.runs],
+                "mean_return": [run.episode_returns.mean() if len(run.ends) else np.nan for run in self.runs],
+                "ms_per_step": [run.ms_per_step for run in self.runs],
+            }
+        )
 
     @property
     def totals(self) -> NDArray[np.float64]:
@@ -84,7 +134,7 @@ def play(
 ) -> Run:
     """Run a setting once, with these two seeds; what it needs is compiled before it begins."""
     warm_up(setting)
-    env = make_world(setting.env)
+    env = new_world(setting.env)
     agent = setting.agent(env, agent_seed)
     if progress is None:
         return simulate(agent, env, setting.steps, seed=environment_seed, callbacks=callbacks)
@@ -105,8 +155,63 @@ def check_size(setting: Setting, runs: int, jobs: int) -> None:
     _checks.memory(n_bytes, f"the record of {runs} runs of {setting.steps} steps")
 
 
-def run_many(setting: Setting, runs: int, jobs: int = 1, progress: Progress | None = None) -> Batch:
-    """Run the replicates 0 .. runs-1 on ``jobs`` processes."""
+def run_many(
+    env: Any,
+    planner: Planner | str,
+    *,
+    runs: int = 10,
+    steps: int | None = None,
+    prior: Prior | str = DEFAULT_PRIOR,
+    rewards: RewardModel | ArrayLike | str | None = None,
+    discount: float | str = 0.95,
+    objective: str = "episode",
+    seed: int = 0,
+    jobs: int = 1,
+    progress: bool = False,
+) -> Batch:
+    """Let agents that know nothing yet learn an environment, several times over, each in a world of its own.
+
+    Parameters
+    ----------
+    env
+        The environment: a name, an environment of this library or of Gymnasium (each run has a copy of it), or a
+        function that makes one.
+    planner, prior, rewards, discount, objective
+        The agent, as :meth:`bamdp.Agent.for_env` takes it.
+    runs
+        The number of replicates. Replicate 3 is the same whether 4 or 400 are asked for.
+    steps
+        The steps of each; by default the environment's horizon.
+    seed
+        The seed of all; with one seed two planners have common random numbers.
+    jobs
+        The number of processes, on which results do not depend.
+    progress
+        Whether to show a progress bar on standard error.
+
+    Examples
+    --------
+    >>> run_many("chain", "thompson", runs=3, steps=50)
+    Batch: thompson in chain, 3 runs of 50 steps, total ... per run, ... ms per step
+    """
+    setting = make_setting(
+        env,
+        planner,
+        prior=prior,
+        rewards=rewards,
+        discount=discount,
+        objective=objective,
+        steps=steps,
+        seed=seed,
+    )
+    check_size(setting, runs, jobs)
+    warm_up(setting)  # before the bar
+    with step_bar(progress, runs * setting.steps) as tick:
+        return run_setting(setting, runs, jobs, tick)
+
+
+def run_setting(setting: Setting, runs: int, jobs: int = 1, progress: Progress | None = None) -> Batch:
+    """Run the replicates 0 .. runs-1 of a setting on ``jobs`` processes."""
     check_size(setting, runs, jobs)
     jobs = min(jobs, runs)
     reproducible = warm_up(setting)  # here first: what it compiles, the workers find on disk
@@ -131,7 +236,7 @@ def warm_up(setting: Setting) -> bool:
     """Compile or load what a setting needs, once per process; return whether its plans are reproducible."""
     key = repr(
         (
-            setting.env,
+            setting.env if isinstance(setting.env, str) else id(setting.env),
             setting.planner,
             setting.prior,
             type(setting.rewards),
@@ -140,10 +245,11 @@ def warm_up(setting: Setting) -> bool:
         )
     )
     if key not in _warm:
-        env = make_world(setting.env)
+        env = new_world(setting.env)
         agent = setting.agent(env)
         plan = agent.plan(env.reset(seed=0))
         simulate(agent, env, steps=2, seed=0)
+        agent.planner.warm_up(agent.memory, agent.belief, env.reset(seed=0), agent.rng)
         _warm[key] = plan.reproducible
     return _warm[key]
 

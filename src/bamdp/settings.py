@@ -9,20 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bamdp import _checks
 from bamdp._specs import Spec
 from bamdp.agent import Agent
 from bamdp.beliefs import Prior, RewardModel
 from bamdp.beliefs.episodes import OBJECTIVES
-from bamdp.envs import Environment, World, make_world
-from bamdp.planners import BootstrappedDQN, Planner
-from bamdp.registry import DEFAULT_PRIOR, LARGEST_SINGLE, make_planner, make_prior, make_rewards
+from bamdp.envs.environment import World
+from bamdp.envs.registry import new_world
+from bamdp.planners.base import Planner, auto_reach, horizon_discount
+from bamdp.registry import DEFAULT_PRIOR, check_fits, make_planner, make_prior, make_rewards
 
 STEP_BYTES = 50  # about what a run keeps of a step
-PAIR_BYTES = 400  # about what an agent keeps of a pair of state and action, before it has seen anything
 
 
 class FieldError(ValueError):
@@ -51,18 +53,18 @@ def in_field(field: str) -> Iterator[None]:
 class Setting:
     """Everything that determines a replicate but its number."""
 
-    env: str  # as make_world reads it
+    env: Any  # of which new_world makes the environment of a run: text, a function, or an object to be copied
     planner: Planner
     prior: Prior
     rewards: RewardModel
-    discount: float
+    discount: float | str  # a number, "horizon" or "auto", see Agent
     steps: int
     seed: int = 0
     objective: str = "episode"
 
     def __post_init__(self) -> None:
         with in_field("discount"):
-            _checks.discount(self.discount)
+            object.__setattr__(self, "discount", _checks.planning_discount(self.discount))
         with in_field("steps"):
             steps = _checks.integer(self.steps, "steps")
             _checks.memory(STEP_BYTES * steps, f"the record of a run of {steps} steps")
@@ -71,41 +73,55 @@ class Setting:
         with in_field("objective"):
             _checks.one_of(self.objective, "objective", OBJECTIVES)
 
+    @property
+    def env_name(self) -> str:
+        """What the environment is called."""
+        return self.env if isinstance(self.env, str) else new_world(self.env).name
+
+    @property
+    def first_discount(self) -> float:
+        """The discount of the first decision."""
+        if not isinstance(self.discount, str):
+            return self.discount
+        reach = None
+        if self.discount == _checks.AUTO:
+            world = new_world(self.env)
+            reach = auto_reach(self.steps, world.n_states, world.n_actions)
+        return horizon_discount(self.steps, reach)
+
     def agent(self, env: World, seed: np.random.SeedSequence | int = 0) -> Agent:
         """Make an agent that has seen nothing yet, for the setting's environment."""
-        check_fits(self.planner, env)
-        return Agent(
+        return Agent.for_env(
+            env,
             self.planner,
             prior=self.prior,
             rewards=self.rewards,
-            n_states=env.n_states,
-            n_actions=env.n_actions,
-            discount=self.discount,
+            discount=None if self.discount == _checks.HORIZON else self.discount,
+            horizon=self.steps if isinstance(self.discount, str) else None,
             objective=self.objective,
             seed=seed,
-            **env.knowledge,
         )
 
 
 def make_setting(
-    env: str,
-    planner: str | Spec,
+    env: Any,
+    planner: str | Spec | Planner,
     *,
     parameters: Mapping[str, str] | None = None,
-    prior: str | Spec = DEFAULT_PRIOR,
-    rewards: str | Spec | None = None,
-    discount: float = 0.95,
+    prior: str | Spec | Prior = DEFAULT_PRIOR,
+    rewards: str | Spec | RewardModel | ArrayLike | None = None,
+    discount: float | str = 0.95,
     objective: str = "episode",
     steps: int | None = None,
     seed: int = 0,
     world: World | None = None,
 ) -> Setting:
-    """Make a setting from text.
+    """Make a setting from text; whatever is an object already stays as it is.
 
     Parameters
     ----------
     env
-        The environment, as :func:`bamdp.make_world` reads it.
+        The environment, as :func:`bamdp.envs.registry.new_world` takes it.
     planner
         The planner, ``name`` or ``name:key=value,...``.
     parameters
@@ -115,7 +131,8 @@ def make_setting(
     rewards
         The reward model, as :func:`bamdp.registry.make_rewards` reads it; None for the environment's usual one.
     discount
-        The discount of planning.
+        The discount of planning, or ``"horizon"`` to plan for the total of the steps that are left, or ``"auto"`` to
+        plan no further ahead than there are data to learn from, see :class:`~bamdp.Agent`.
     objective
         What follows the end of an episode for the planner: nothing (``episode``) or the next one (``lifetime``).
     steps
@@ -141,7 +158,7 @@ def make_setting(
     """
     if world is None:
         with in_field("env"):
-            world = make_world(env)
+            world = new_world(env)
     with in_field("planner"):
         made_planner = make_planner(planner, parameters)
         check_fits(made_planner, world)
@@ -151,39 +168,3 @@ def make_setting(
         made_rewards = make_rewards(rewards, world)
     steps = world.horizon if steps is None else steps
     return Setting(env, made_planner, made_prior, made_rewards, discount, steps, seed, objective)
-
-
-def check_fits(planner: Planner, env: World) -> None:
-    """Refuse an agent whose tables would not fit into memory, or whose numbers cannot hold the rewards."""
-    S, A = env.n_states, env.n_actions
-    what = f"an agent for {S} states and {A} actions"
-    _checks.memory(PAIR_BYTES * S * A, what)
-    units = {  # about the bytes that a planner takes for one more of each
-        "n_policies": 16,
-        "n_steps": 64,
-        "n_stages": 4 * S + 80,
-        "horizon": 64,
-        "depth": 64,
-        "n_trajectories": 64,
-        "n_successors": 48,
-        "n_models": 32 * S * A,
-        "n_networks": 16 * (S + A) * getattr(planner, "n_hidden", 1),
-        "n_hidden": 16 * (S + A) * getattr(planner, "n_networks", 1),
-        "replay_size": 48,
-    }
-    sizes = {name: getattr(planner, name, 0) for name in units}
-    for name, size in sizes.items():
-        if isinstance(size, int):  # and not a word such as "auto"
-            _checks.memory(units[name] * size, f"{what} with {name}={size}")
-    if isinstance(planner, BootstrappedDQN) and isinstance(env, Environment):
-        _check_single_precision(env)
-
-
-def _check_single_precision(env: Environment) -> None:
-    """Refuse rewards that networks, whose numbers have 32 bits, cannot hold with their squares."""
-    largest = float(np.max(np.abs(env.rewards), initial=0.0))
-    if largest > LARGEST_SINGLE:
-        raise ValueError(
-            f"bootstrapped-dqn counts in 32 bits, so rewards must be at most {LARGEST_SINGLE:g} in size, and "
-            f"{env.name} has one of {largest:g}; scale them, or use another planner"
-        )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import subprocess
 import sys
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -133,7 +135,10 @@ def test_thompson_keeps_a_draw_as_long_as_told(resample):
         ({"discount": float("nan")}, "discount"),
         ({"n_states": 0}, "n_states must be at least 1"),
         ({"n_actions": 2}, "rewards have shape"),
-        ({"prior": "sparse"}, "prior must be a prior"),
+        ({"prior": 3}, "prior must be a prior"),
+        ({"prior": "spars"}, "unknown prior 'spars'; did you mean 'sparse'"),
+        ({"prior": "models"}, "give the environment with it"),
+        ({"rewards": "known"}, "not known beforehand; choose"),
         ({"rewards": np.full((25, 4), np.nan)}, "rewards must be finite"),
         ({"terminal": [True]}, r"terminal must have shape \[25\]"),
         ({"action_mask": np.zeros((25, 4), bool)}, "state 0 has every action masked"),
@@ -146,7 +151,88 @@ def test_bad_arguments_are_refused_when_the_agent_is_made(changes, message):
 
 def test_a_planner_must_be_a_planner():
     with pytest.raises(TypeError, match="planner must be a planner"):
-        grid_agent("dss-pi")
+        grid_agent(3)
+
+
+def test_text_makes_the_same_agent_as_objects():
+    env, by_objects = grid_agent(bamdp.DSS(n_steps=9), prior=bamdp.Dirichlet(alpha=1 / 25))
+    _, by_text = grid_agent("dss-pi:n_steps=9", prior="flat")
+    assert by_text.planner == by_objects.planner
+    assert bamdp.simulate(by_text, env, 30, seed=1) == bamdp.simulate(by_objects, env, 30, seed=1)
+
+
+def test_an_agent_for_an_environment_is_told_what_that_tells():
+    env = bamdp.make_env("deep_sea", size=4)
+    agent = bamdp.Agent.for_env(env, "thompson", discount=0.9, seed=0)
+    by_hand = bamdp.Agent(
+        bamdp.ThompsonSampling(),
+        prior=bamdp.SparseDirichlet(alpha=0.2, beta=2.0),
+        rewards=env.rewards,
+        n_states=env.n_states,
+        n_actions=env.n_actions,
+        terminal=env.mdp.terminal,
+        action_mask=env.mdp.action_mask,
+        discount=0.9,
+        seed=0,
+    )
+    assert bamdp.simulate(agent, env, 60, seed=2) == bamdp.simulate(by_hand, env, 60, seed=2)
+
+
+def test_an_agent_for_a_gymnasium_environment_plays_as_a_gym_agent_does():
+    env = gymnasium.make("FrozenLake-v1", is_slippery=False)
+    agent = bamdp.Agent.for_env(env, "thompson", discount=0.9, seed=0)
+    player = bamdp.GymAgent.for_env(env, bamdp.ThompsonSampling(), discount=0.9, seed=0)
+    assert bamdp.simulate(agent, env, 100, seed=3) == player.play(steps=100, seed=3)
+    by_name = bamdp.Agent.for_env("gym:FrozenLake-v1:is_slippery=False", "thompson", discount=0.9, seed=0)
+    again = bamdp.simulate(by_name, "gym:FrozenLake-v1:is_slippery=False", 100, seed=3)
+    assert again == bamdp.simulate(
+        bamdp.Agent.for_env(env, "thompson", discount=0.9, seed=0), env, 100, seed=3
+    )
+
+
+class Hiding(gymnasium.Env):
+    """An environment that is no environment yet: its class is given by mistake."""
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        ("FrozenLake-v1", "write gym:FrozenLake-v1"),
+        (Hiding, r"the class Hiding: make one, Hiding\(\)"),
+        (bamdp.make_env("chain").mdp, "bamdp.from_mdp"),
+        (7, "an environment is a name such as grid5"),
+        (gymnasium.make("CartPole-v1"), "bamdp.gym.Discretize"),
+        (gymnasium.make_vec("FrozenLake-v1", 2), "play_vector"),
+    ],
+)
+def test_what_is_no_environment_is_told_how_to_become_one(env, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        bamdp.Agent.for_env(env, "thompson")
+
+
+def test_a_gym_agent_plays_by_itself():
+    player = bamdp.GymAgent.for_env("FrozenLake-v1", "thompson", "sparse:beta=6", rewards="normal", seed=0)
+    with pytest.raises(TypeError, match=r"player\.play"):
+        bamdp.simulate(player, player.world, 5)
+
+
+def test_a_run_prints_in_a_line_and_is_a_frame():
+    env, agent = grid_agent(bamdp.ThompsonSampling())
+    run = bamdp.simulate(agent, env, 1000, seed=0)
+    assert re.fullmatch(r"Run: 1000 steps, total \d+, [\d.]+ ms per step", repr(run))
+    frame = run.to_frame()
+    assert frame.reward.sum() == run.total_reward
+    assert frame.state.tolist() == run.states.tolist()
+    cut = bamdp.Run(*(np.zeros(4, int),) * 2, np.ones(4), np.array([0, 1, 0, 0], bool), np.zeros(4))
+    assert repr(cut) == "Run: 4 steps, total 4, 1 episode with mean return 2, 0 ms per step"
+    assert cut.to_frame().episode.tolist() == [0, 0, 1, 1]
+
+
+def test_a_frame_needs_pandas_and_says_so(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    run = bamdp.Run(*(np.zeros(2, int),) * 2, np.ones(2), np.zeros(2, bool), np.zeros(2))
+    with pytest.raises(ImportError, match="pip install pandas"):
+        run.to_frame()
 
 
 def test_an_agent_of_another_size_is_refused():

@@ -340,6 +340,30 @@ def test_a_model_too_large_to_draw_is_refused_with_the_cure(monkeypatch):
     assert belief.mean().n_states == 200
 
 
+def test_a_belief_that_cannot_fit_is_refused_before_it_is_made(monkeypatch):
+    monkeypatch.setenv("BAMDP_MAX_MEMORY", "1G")
+    for prior in (Dirichlet(), SparseDirichlet()):
+        refused(
+            lambda prior=prior: prior.belief(10**9, 4),
+            ValueError,
+            "a belief about 1000000000 states and 4 actions",
+        )
+    counts = np.broadcast_to(1.0, (10**5, 4, 10**5))
+    refused(lambda: Dirichlet(alpha=counts), ValueError, "a copy of alpha of shape")
+
+
+def test_room_for_a_model_grows_as_far_as_memory_allows(monkeypatch):
+    belief = Dirichlet(alpha=1.0).belief(200, 2)  # 80000 entries, of 12 bytes
+    monkeypatch.setenv("BAMDP_MAX_MEMORY", "1M")
+    refused(
+        lambda: belief.sample(0),
+        ValueError,
+        "room for the models or the tree that a planner makes here would need",
+    )
+    monkeypatch.setenv("BAMDP_MAX_MEMORY", "2M")
+    assert belief.sample(0).n_states == 200
+
+
 def test_priors_are_compared_by_value():
     array = np.ones((S, A, S))
     assert Dirichlet(alpha=array) == Dirichlet(alpha=array.tolist())

@@ -15,7 +15,7 @@ import pytest
 
 import bamdp
 from bamdp.cli import main
-from bamdp.registry import PLANNERS
+from bamdp.registry import PLANNERS, PRIORS
 
 TIMES = ("ms_per_step", "seconds")
 
@@ -126,6 +126,12 @@ def test_solve_gives_the_reference_figures(capsys):
     assert "408.35" in capsys.readouterr().out
 
 
+def test_solve_says_where_it_does_not_compute_the_average_reward(monkeypatch, capsys):
+    monkeypatch.setattr("bamdp.ceilings.GAIN_STATES", 4)
+    assert main(["solve", "chain"]) == 0
+    assert "not computed, over 4 states" in capsys.readouterr().out
+
+
 def test_solve_is_a_mean_over_the_worlds_of_a_random_door(capsys):
     values = [run_json(capsys, f"solve maze_door:door={door}")["value"] for door in ("open", "closed")]
     assert run_json(capsys, "solve maze_door")["value"] == pytest.approx(np.mean(values))
@@ -137,7 +143,7 @@ def test_lists_are_complete(capsys):
     planners = run_json(capsys, "list planners")
     assert [info["name"] for info in planners] == list(PLANNERS)
     priors = run_json(capsys, "list priors")
-    assert [info["name"] for info in priors] == ["sparse", "dirichlet", "flat", "models"]
+    assert [info["name"] for info in priors] == list(PRIORS)
     for info in [*envs, *planners, *priors]:
         assert info["help"].endswith(".")
         assert isinstance(info["parameters"], dict)
@@ -271,3 +277,102 @@ def test_learned_rewards_of_every_kind_are_listed_and_run(capsys):
         assert name in out
     found = run_json(capsys, "run double_loop thompson --rewards normal:by=next,mu0=0.5 --runs 1 --steps 5")
     assert found["rewards"] == "normal:mu0=0.5,lam=0.001,alpha=2,beta=0.001,by=next"
+
+
+def complete(script, line):
+    """Return what bash offers for the last word of a line."""
+    words = line.split(" ")
+    command = f"""
+        {script}
+        COMP_WORDS=({" ".join(f"'{word}'" for word in words)}) COMP_CWORD={len(words) - 1}
+        _bamdp
+        printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert not done.stderr
+    return done.stdout.split()
+
+
+def test_the_shell_completes_commands_options_and_names(capsys):
+    assert main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out
+    offered = {
+        "bamdp st": ["studio"],
+        "bamdp run maz": ["maze", "maze_door"],
+        "bamdp run maze dss-": ["dss-pi", "dss-rtdp", "dss-vi"],
+        "bamdp run --json maze dss-p": ["dss-pi"],  # --json has no value
+        "bamdp run --runs 3 maze dss-p": ["dss-pi"],  # --runs has one
+        "bamdp run maze dss-pi --prior s": ["sparse"],
+        "bamdp compare maze dss-pi tho": ["thompson"],
+        "bamdp tune grid5 dss-pi --gri": ["--grid"],
+        "bamdp lab re": ["report"],
+        "bamdp lab run dss2020/f": ["dss2020/fair", "dss2020/fair2", "dss2020/figure3"],
+        "bamdp lab run --qu": ["--quick"],
+        "bamdp list p": ["planners", "priors"],
+    }
+    assert {line: complete(script, line) for line in offered} == offered
+    assert set(complete(script, "bamdp run x ")) == set(PLANNERS)
+    assert main(["completion", "zsh"]) == 0
+    assert capsys.readouterr().out.endswith(script)
+
+
+def test_runs_with_a_drawn_door_are_measured_by_the_door_that_was_drawn(capsys):
+    door = {
+        name: run_json(capsys, f"run maze_door:door={name} random --runs 1")["optimum"]
+        for name in ("open", "closed")
+    }
+    assert door["open"] > 1.1 * door["closed"]
+    env, drawn = bamdp.make_env("maze_door"), []
+    for replicate in range(5):
+        env.reset(seed=np.random.SeedSequence(0, spawn_key=(replicate, 0)))
+        drawn.append(env.door)
+    assert len(set(drawn)) == 2
+    found = run_json(capsys, "run maze_door random --runs 5")
+    assert found["optimum"] == pytest.approx(np.mean([door[name] for name in drawn]))
+    assert found["share_of_optimum"] == pytest.approx(found["total_reward"]["mean"] / found["optimum"])
+
+
+def test_compare_shows_episodes_and_success_as_run_does(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main("compare deep_sea:size=4 random thompson --steps 80 --runs 4 --json".split()) == 0
+    samples = json.loads(capsys.readouterr().out)["samples"]
+    assert [s["episodes"]["per_run"] for s in samples] == [20.0, 20.0]  # every episode has four steps
+    for sample in samples:
+        assert 0.0 <= sample["episodes"]["success"] <= 1.0
+        assert sample["episodes"]["mean_return"] == pytest.approx(np.mean(sample["totals"]) / 20)
+    assert main("compare deep_sea:size=4 random thompson --steps 80 --runs 4".split()) == 0
+    table = capsys.readouterr().out
+    assert "20.0" in table
+    assert "success" in table
+    assert main("compare chain random --steps 20 --runs 2 --json".split()) == 0
+    assert json.loads(capsys.readouterr().out)["samples"][0]["episodes"] is None
+
+
+@pytest.mark.parametrize("command", ["run chain thompson", "compare chain thompson random"])
+def test_a_figure_of_the_learning_curves(command, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main([*command.split(), *"--runs 2 --steps 60 --figure curves.png".split()]) == 0
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+    assert "figure: curves.png" in capsys.readouterr().err
+    assert main([*command.split(), *"--runs 2 --steps 60 --figure curves.jpeg".split()]) == 2
+    assert "--figure must end in .png, .svg or .pdf" in capsys.readouterr().err
+
+
+def test_bins_make_states_of_observations(capsys, tmp_path):
+    found = run_json(capsys, "run gym:CartPole-v1 thompson --bins 3,3,6,5 --runs 1 --steps 40")
+    assert found["env"] == "gym:CartPole-v1:bins=(3,3,6,5)"
+    why = tmp_path / "why.html"
+    assert main(f"explain gym:CartPole-v1 thompson --bins 3,3,6,5 --out {why}".split()) == 0
+    assert "gym:CartPole-v1:bins=(3,3,6,5)" in why.read_text()
+    assert main("run chain thompson --bins 3".split()) == 2
+    assert "observations of Gymnasium's environments" in capsys.readouterr().err
+
+
+def test_comparisons_say_where_runs_are_kept(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    command = "compare chain random --runs 1 --steps 9".split()
+    assert main(command) == 0
+    assert "runs are kept in .bamdp/runs.sqlite" in capsys.readouterr().err
+    assert (tmp_path / ".bamdp" / "runs.sqlite").exists()
+    assert main(command) == 0
+    assert "runs are kept" not in capsys.readouterr().err

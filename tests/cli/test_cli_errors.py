@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from bamdp import _checks
 from bamdp.cli import main
+
+ROOT = Path(__file__).parents[2]
 
 BAD = [
     ("run gird5 thompson", "did you mean 'grid5'"),
     ("run grid5 tompson", "did you mean 'thompson'"),
+    ("run grid5 dss", "did you mean 'dss-pi'"),
+    ("lab new study.txt", "ends in .toml"),
+    ("completion tcsh", "known: bash, zsh"),
     ("rnu grid5 thompson", "did you mean 'run'"),
-    ("run grid5", "required: PLANNER"),
+    ("run", "required: ENV"),
     ("run grid5 thompson --stepz 3", "did you mean --steps"),
     ("run grid5 thompson extra", "unknown argument 'extra'"),
     ("run grid5 dss-pi --set n_step=3", "did you mean 'n_steps'"),
@@ -31,7 +41,7 @@ BAD = [
     ("run grid5 random --set x=3", "takes no parameters"),
     ("run grid5 thompson --discount 1.0", "discount must be in [0, 1)"),
     ("run grid5 thompson --discount nan", "discount must be finite"),
-    ("run grid5 thompson --discount abc", "invalid float value"),
+    ("run grid5 thompson --discount abc", "a discount is a number in [0, 1), or the word horizon or auto"),
     ("run grid5 thompson --steps -3", "steps must be at least 1"),
     ("run grid5 thompson --steps 0", "steps must be at least 1"),
     ("run grid5 thompson --runs 0", "runs must be at least 1"),
@@ -85,7 +95,7 @@ BAD = [
     ("studio grid5 --limit 0", "limit must be finite, above 0"),
     ("studio grid5 --seed -1", "seed must be at least 0"),
     ("studio file:missing.npz", "no model file missing.npz"),
-    ("explain chain", "required: PLANNER"),
+    ("explain", "required: ENV"),
     ("explain chain thompson --step -1", "step must be at least 0"),
     ("explain chain thompson --out why.png", "must end in .html or .svg"),
     ("explain chain thompsen", "did you mean 'thompson'"),
@@ -130,3 +140,17 @@ def test_debug_keeps_the_traceback(monkeypatch):
     monkeypatch.setenv("BAMDP_DEBUG", "1")
     with pytest.raises(ValueError, match="did you mean 'grid5'"):
         main(["solve", "gird5"])
+
+
+def test_hints_to_install_work_from_a_checkout(tmp_path, monkeypatch):
+    assert _checks.install_command("web") == f"pip install -e '{ROOT}[web]'"
+    monkeypatch.setattr(_checks, "__file__", str(tmp_path / "site" / "bamdp" / "_checks.py"))
+    source = {"url": f"file://{tmp_path}/my%20copy", "dir_info": {}}  # what pip writes for `pip install .`
+    (tmp_path / "my copy").mkdir()
+    (tmp_path / "my copy" / "pyproject.toml").touch()
+    installed = SimpleNamespace(read_text=lambda name: json.dumps(source))
+    monkeypatch.setattr(_checks.metadata, "distribution", lambda name: installed)
+    assert _checks.install_command("web") == f"pip install '{tmp_path}/my copy[web]'"
+    for address in ("file:///nowhere", "https://example.org/bamdp.whl"):
+        source["url"] = address
+        assert _checks.install_command("web") == "pip install 'bamdp[web]'"

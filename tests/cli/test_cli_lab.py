@@ -28,6 +28,30 @@ def test_compare_shows_a_table_and_pairs_and_keeps_its_runs(folder, capsys):
     assert {s["algorithm"]: s["totals"][:3] for s in more["samples"]} == totals
 
 
+def test_few_runs_do_not_suggest_equality(folder, capsys):
+    few = call(capsys, "compare chain random q-learning --steps 40 --runs 3").out
+    assert few.count("≈") == few.count("nothing is marked with ≈") == 1
+    assert "too few runs to tell" in " ".join(few.split())
+    many = call(capsys, "compare chain q-learning q-learning:epsilon=0.11 --steps 40 --runs 8").out
+    assert "≈" in many.partition("Bold")[0]
+
+
+def test_a_new_study_is_a_file_that_runs_and_is_never_overwritten(folder, capsys):
+    assert "bamdp lab run mine.toml --quick" in call(capsys, "lab new mine.toml").err
+    text = (folder / "mine.toml").read_text()
+    assert "bamdp lab run mine.toml" in text
+    study = studies.load_named_study("mine.toml")
+    assert {cell.environment.env for cell in study.cells} == {"grid5", "grid:size=4"}
+    every_line = [line.removeprefix("# ") if " = " in line else line for line in text.splitlines()]
+    every_line = "\n".join(every_line).replace('method = "grid"', 'method = "halving"')
+    (folder / "all.toml").write_text(every_line)  # what is commented out can be used, too
+    assert studies.load_named_study("all.toml").tuning.budget == 120.0
+    call(capsys, "lab run mine.toml --quick")
+    assert call_json(capsys, "lab status mine.toml --quick")["cells"][0]["complete"]
+    assert "mine.toml is there already" in call(capsys, "lab new mine.toml", 2).err
+    assert (folder / "mine.toml").read_text() == text
+
+
 def test_tune_chooses_and_tells_how_to_run_it(folder, capsys):
     shown = call(
         capsys, "tune chain q-learning --grid epsilon=.1,.4 initial=0,4 --steps 40 --runs 2 --evaluate 2"
@@ -193,7 +217,7 @@ def test_targets_of_one_study_run_it_once_and_make_tables_and_figures(folder, ca
     monkeypatch.setattr(studies, "run", lambda study, *rest: (ran.append(study.title), run(study, *rest)))
     shown = call(capsys, f"reproduce table1 table2 figure2 {QUICK} --output there")
     assert len(ran) == 1
-    assert "Processor seconds of a run" in shown.out
+    assert "Processor seconds per run" in shown.out
     assert {path.name for path in (folder / "there").glob("figure2.*")} == {"figure2.png", "figure2.svg"}
     assert {path.name for path in (folder / "there" / "table2").iterdir()} == {
         f"times.{e}" for e in ("md", "csv", "tex")

@@ -51,7 +51,8 @@ def captured(do) -> str:
 
 def commands(code: str) -> list[list[str]]:
     """The ``bamdp`` commands of a block, without prompt and comment."""
-    lines = [line.removeprefix("$ ").partition(" #")[0] for line in code.splitlines()]
+    joined = code.replace("\\\n", " ")  # a command may go on in the next line
+    lines = [line.removeprefix("$ ").partition(" #")[0] for line in joined.splitlines()]
     return [line.split()[1:] for line in lines if line.startswith("bamdp ")]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib.util
 import itertools
+import json
 import re
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import bamdp
+from bamdp.cli.completion import command_parsers
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -28,6 +30,7 @@ CODE = [
     for page in PAGES
     if page.stem not in ELSEWHERE and re.search(r"^```(python|console|sh)", page.read_text(), flags=re.M)
 ]
+MOST_COLUMNS = 85
 RUNNER = Path(__file__).with_name("run_page.py")
 
 
@@ -60,22 +63,87 @@ def test_a_page_that_is_wrong_is_found_out(text, why, tmp_path):
         run_page(tmp_path / "page.md", tmp_path)
 
 
+def load_script(path):
+    """Return a Python file that is in no package as a module."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def test_the_reference_has_every_public_name():
-    text = (ROOT / "docs" / "api.md").read_text()
+    source = load_script(ROOT / "docs" / "hooks" / "source.py")
+    pages = sorted((ROOT / "docs").glob("api*.md"))
+    text = "\n".join(source.on_page_markdown(page.read_text()) for page in pages)
     listed = set(re.findall(r"^::: bamdp\.([\w.]+)$", text, flags=re.M))
     assert set(bamdp.__all__) - {"__version__", "theory", "Transition"} <= listed
     assert {f"theory.{name}" for name in bamdp.theory.__all__} <= listed
 
 
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.stem
+)
+def test_code_fits_into_a_column(page):
+    """Code that is written here has at most 85 columns; what is printed may be wider."""
+    blocks = re.findall(
+        r"^```(?:python|console|sh|toml)[^\n]*\n(.*?)^```$", page.read_text(), flags=re.M | re.S
+    )
+    indented = re.findall(
+        r"^    (?:bamdp|python|pip|make|git|PYTHONPATH=\S+) .*$", page.read_text(), flags=re.M
+    )
+    lines = [line for block in blocks for line in block.splitlines()] + [line[4:] for line in indented]
+    assert [line for line in lines if len(line) > MOST_COLUMNS] == []
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_code_of_notebooks_fits_into_a_column(path):
+    cells = [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
+    lines = [line for cell in cells for line in "".join(cell["source"]).splitlines()]
+    assert lines
+    assert [line for line in lines if len(line) > MOST_COLUMNS] == []
+
+
+def test_the_page_of_the_command_line_has_the_help_of_every_command():
+    shown = re.findall(r"^::: help ([\w ]+)$", (ROOT / "docs" / "cli.md").read_text(), flags=re.M)
+    assert sorted(shown) == sorted(name for name, _ in command_parsers())
+
+
+def test_parameters_described_together_get_their_own_defaults():
+    roles = load_script(ROOT / "docs" / "hooks" / "roles.py")
+    text = "Head.\n\nParameters\n----------\nfirst, second : int\n    What they are.\n\n    More.\nthird\n    Alone."
+    expected = (
+        "first : int\n    What they are.\n\n    More.\nsecond : int\n    What they are.\n\n    More.\nthird\n"
+    )
+    assert expected in roles.separate(text)
+
+
 def test_the_table_on_the_choosing_page_is_the_data():
-    spec = importlib.util.spec_from_file_location("choosing", ROOT / "benchmarks" / "choosing.py")
-    choosing = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(choosing)
+    choosing = load_script(ROOT / "benchmarks" / "choosing.py")
     with choosing.DATA.open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert choosing.table(rows) in (ROOT / "docs" / "choosing.md").read_text()
     cells = {(row["env"], row["planner"], row["prior"]) for row in rows}
     assert cells == set(itertools.product(choosing.ENVS, choosing.PLANNERS, choosing.PRIORS))
+
+
+@pytest.fixture(scope="module")
+def gym_learning():
+    return load_script(ROOT / "benchmarks" / "gym_learning.py")
+
+
+def test_the_table_of_gymnasium_tasks_is_the_data(gym_learning):
+    runs = gym_learning.runs_from(gym_learning.read_rows(), gym_learning.STEPS)
+    assert gym_learning.table(runs) in (ROOT / "docs" / "environments.md").read_text()
+    counts = {len(group) for parts in runs.values() for group in parts.values()}
+    assert counts == {gym_learning.RUNS}
+
+
+def test_what_makes_the_figure_of_gymnasium_tasks_runs(gym_learning, tmp_path):
+    picture = gym_learning.quick(tmp_path)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    rows = gym_learning.read_rows(tmp_path / "gym-learning.csv")
+    assert {row["world"] for row in rows} == set(gym_learning.WORLDS)
+    assert {row["planner"] for row in rows} == {"dss-pi", "q-learning"}
 
 
 def test_what_builds_the_pages_is_installed_for_development():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import dataclasses
 import os
 import re
 import subprocess
@@ -11,6 +13,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+
+from bamdp.planners import PLANNERS
 
 ROOT = Path(__file__).resolve().parents[2]
 LOADED = {
@@ -98,13 +102,33 @@ def test_no_page_asks_outside_and_no_link_is_broken(site):
 
 @pytest.mark.slow
 def test_formulas_sources_and_docstrings_are_on_the_pages(site):
-    theory, code, api = ((site / f"{name}.html").read_text() for name in ("theory", "paper-in-code", "api"))
+    names = ("theory", "paper-in-code", "api-planners", "cli")
+    theory, code, api, cli = ((site / f"{name}.html").read_text() for name in names)
     assert theory.count('class="arithmatex"') > 60
     assert "assets/katex/katex.min.js" in theory
     assert "::: source" not in code
     assert "last_discount" in code
     assert 'id="bamdp.DSS"' in api
     assert ":class:`" not in api
+    assert "::: help" not in cli
+    assert "usage: bamdp lab run" in cli
+
+
+@pytest.mark.slow
+def test_every_parameter_has_its_own_default_in_the_reference(site):
+    page = (site / "api-planners.html").read_text()
+    entry = re.compile(
+        r"<b><code>(\w+)</code></b>\s*\(<code>.*?</code>,\s*default:\s*<code>(.*?)</code>", flags=re.S
+    )
+    checked = 0
+    for cls in {planner.cls for planner in PLANNERS.values()}:
+        section = page.partition(f'id="bamdp.{cls.__name__}"')[2].partition('id="bamdp.')[0]
+        defaults = {field.name: field.default for field in dataclasses.fields(cls)}
+        for name, shown in entry.findall(section):
+            value = re.sub(r"<[^>]+>", "", shown).replace("&#39;", "'")
+            assert ast.literal_eval(value) == defaults[name], (cls, name)
+            checked += 1
+    assert checked > 60
 
 
 def test_a_site_with_faults_is_found_out(tmp_path):

@@ -9,6 +9,7 @@ from bamdp.envs import (
     bandit,
     chain,
     double_loop,
+    from_mdp,
     grid,
     list_envs,
     make_env,
@@ -18,7 +19,8 @@ from bamdp.envs import (
     random_mdp,
     river_swim,
 )
-from bamdp.mdp import evaluate_policy, policy_iteration
+from bamdp.mdp import FiniteMDP, evaluate_policy, policy_iteration
+from bamdp.registry import make_rewards
 
 NAMES = [info.name for info in list_envs()]
 MOVES = {0: (0, -1), 1: (1, 0), 2: (0, 1), 3: (-1, 0)}  # up, right, down, left with y down
@@ -220,7 +222,10 @@ def test_random_mdp_draws_rows_from_either_prior():
 @pytest.mark.parametrize("name", NAMES)
 def test_drawn_steps_agree_with_the_model_in_value(name):
     """The mean return of simulated runs is the value of their policy, within five standard errors."""
-    env = make_env(name) if name != "maze_door" else maze_door("open")
+    one = {"maze_door": {"door": "open"}} | {
+        family: {"world": 0} for family in NAMES if family.startswith("family")
+    }
+    env = make_env(name, **one.get(name, {}))  # one world, where runs have several
     policy = np.arange(env.n_states) % env.n_actions
     truth = evaluate_policy(env.mdp, policy, 0.8).values[env.start]
     returns = []
@@ -234,3 +239,34 @@ def test_drawn_steps_agree_with_the_model_in_value(name):
         returns.append(total)
     error = np.std(returns) / len(returns) ** 0.5
     assert abs(np.mean(returns) - truth) <= 5 * error + 1e-4  # 0.8**60 of the rest is below 1e-4
+
+
+def test_noisy_rewards_have_the_means_of_the_model():
+    swap = FiniteMDP(np.array([[[0.0, 1.0]], [[1.0, 0.0]]]), np.array([[0.25], [0.75]]))
+    for noise, deviation in (
+        (0.5, 0.5),
+        ("bernoulli", np.sqrt(0.25 * 0.75)),
+        (lambda mean, u: mean + u - 0.5, 12**-0.5),
+    ):
+        env = from_mdp(swap, noise=noise)
+        assert env.stochastic_rewards
+        env.reset(seed=0)
+        drawn = np.array([env.step(0)[1] for _ in range(20_000)]).reshape(-1, 2)
+        # 10 000 rewards of each: five standard errors, and of the deviation about ten
+        assert np.allclose(drawn.mean(axis=0), [0.25, 0.75], atol=5 * deviation / 100)
+        assert np.allclose(drawn.std(axis=0), deviation, atol=0.06 * deviation)
+        assert type(make_rewards(None, env)).__name__ == (
+            "BetaBernoulli" if noise == "bernoulli" else "NormalGamma"
+        )
+    assert not from_mdp(swap).stochastic_rewards
+    for wrong in (-1.0, "normal"):
+        with pytest.raises(ValueError, match="noise must be"):
+            from_mdp(swap, noise=wrong)
+    with pytest.raises(ValueError, match="means from 0 to 1"):
+        from_mdp(FiniteMDP(np.ones((1, 1, 1)), [2.0]), noise="bernoulli")
+
+
+def test_an_environment_of_another_name_for_an_image_is_the_same_image():
+    env = make_env("chain")
+    env.reset(seed=0)
+    assert np.array_equal(env.render("rgb_array"), env.render("rgb"))

@@ -237,3 +237,56 @@ def test_worlds_from_text():
 
 def test_the_examples_in_the_docstrings_hold():
     assert doctest.testmod(player_module).failed == 0
+
+
+def test_callbacks_of_play_see_every_step_and_can_end_it():
+    seen = []
+    run = player(Corridor()).play(
+        steps=50, seed=0, callbacks=[lambda agent, world, step: seen.append(step) or len(seen) < 7]
+    )
+    assert [step.t for step in seen] == list(range(7))
+    assert [step.action for step in seen] == run.actions.tolist()
+    assert len(run.rewards) == 7
+    two = player(Corridor()).play(episodes=2, seed=0, callbacks=[lambda *step: None])
+    assert len(two.ends) == 2
+
+
+class Mistaken(gymnasium.Env):
+    """An environment whose methods return what they are told to."""
+
+    observation_space = action_space = gymnasium.spaces.Discrete(2)
+    start, result = (0, {}), (0, 0.0, False, False, {})
+
+    def reset(self, *, seed=None, options=None):
+        return self.start
+
+    def step(self, action):
+        return self.result
+
+
+class Old(Mistaken):
+    """An environment of the time before Gymnasium."""
+
+    def reset(self):
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        (
+            type("Start", (Mistaken,), {"start": 0}),
+            r"reset of Start must return 2 things.*\(observation, info\); got 0",
+        ),
+        (type("Four", (Mistaken,), {"result": (0, 0.0, False, {})}), "step of Four must return 5 things"),
+        (
+            type("Free", (Mistaken,), {"result": (0, None, False, False, {})}),
+            "reward of Free must be a number, got None",
+        ),
+        (Old, r"reset of Old must take a seed.*def reset\(self, \*, seed=None, options=None\)"),
+        (gymnasium.Env, "has no observation_space and action_space"),
+    ],
+)
+def test_an_environment_with_a_usual_mistake_is_told_what_to_write(env, words):
+    with pytest.raises(TypeError, match=words):
+        bamdp.simulate(bamdp.Agent.for_env(env(), "random"), env(), 3)

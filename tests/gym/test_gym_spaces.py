@@ -56,9 +56,14 @@ def test_things_are_numbered_as_they_appear_up_to_a_stated_number():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: number_observations(spaces.Box(0, 1), None, None), r"make them discrete: give observation="),
-        (lambda: number_observations(spaces.Box(0, 1), 9, None)(np.zeros(1)), "make them discrete"),
-        (lambda: number_observations(spaces.Text(5), None, None), "make them discrete"),
+        (
+            lambda: number_observations(spaces.Box(0, 1), None, None),
+            r"make them discrete: bamdp.gym.Discretize",
+        ),
+        (lambda: number_observations(spaces.Box(0, 1), 9, None), "make them discrete"),
+        (lambda: number_observations(spaces.Dict({"x": spaces.Box(0, 1)}), 9, None), "make them discrete"),
+        (lambda: number_observations(spaces.Text(5), None, None), "say max_states"),
+        (lambda: number_observations(spaces.Box(0, 9, (2,), np.int64), None, None), "say max_states"),
         (lambda: number_observations(spaces.MultiDiscrete([999] * 3), None, None), "say max_states"),
         (
             lambda: number_observations(spaces.Discrete(2), None, lambda x: x),

@@ -202,7 +202,7 @@ def room_of(module):
 def compiled_code():
     """(module, name, value) of everything in the package that the compiler meets."""
     for info in pkgutil.walk_packages(bamdp.__path__, "bamdp."):
-        if info.name in ("bamdp.__main__", "bamdp.cli.interrupts"):  # the latter calls nothing of the package
+        if info.name == "bamdp.__main__":
             continue
         module = importlib.import_module(info.name)
         for name, value in vars(module).items():
@@ -252,3 +252,38 @@ def test_compiled_kernels_count_no_references():
 
 def test_a_primitive_can_be_called_from_python_too():
     assert gamma_above_one(new_state(1), 2.5) == gamma_above_one.py_func(new_state(1), 2.5)
+
+
+ANNOUNCED = """
+import logging
+from bamdp._kernels import numba_internals
+from bamdp.planners.caller import on_first_compile, walk, total, Cat
+import numba, numpy as np
+lines = []
+handler = logging.Handler()
+handler.emit = lambda record: lines.append(record.getMessage())
+logging.getLogger("bamdp").addHandler(handler)
+numba.njit(lambda x: x + 1)(1)  # somebody else's function
+before = len(lines)
+walk(0.0)  # compiles several functions
+once = len(lines)
+numba_internals.Announcer.busy_until -= 60.0  # a minute later
+with on_first_compile(lambda: None):  # somebody tells of it
+    total(Cat(np.array([9.0])), 2.0)
+told = len(lines)
+numba_internals.Announcer.busy_until -= 60.0
+total(Cat(np.array([9.0])), np.float32(2.0))
+print(before, once, told, len(lines), lines[0])
+"""
+
+
+def test_compiling_is_announced_once_by_the_logger_unless_somebody_tells_of_it(package):
+    out, error = start(package, ANNOUNCED).communicate(timeout=120)
+    assert out.split(maxsplit=4) == ["0", "1", "1", "2", f"{numba_internals.COMPILING}\n"], error
+    again, error = start(package, ANNOUNCED.replace("lines[0]", "")).communicate(timeout=120)
+    assert again.split() == ["0"] * 4, error  # all of it is on disk
+
+
+def test_without_a_handler_the_announcement_is_on_standard_error(package):
+    _, error = start(package, "from bamdp.planners.caller import walk; walk(0.0)").communicate(timeout=120)
+    assert error == f"{numba_internals.COMPILING}\n"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 from bamdp.lab.runner import RunQueue
-from bamdp.lab.units import FINISHED, RunOutcome, encode_rewards
+from bamdp.lab.units import FINISHED, RunOutcome, encode_trace
 
 
 def outcome(total=1.0, *, ms=1.0, cpu=1.0, status=FINISHED, error="", steps=4, limit=0.25):
     """As if a run had come to this."""
-    trace = encode_rewards([total] + [0.0] * (steps - 1)) if status == FINISHED else b""
+    trace = encode_trace([total] + [0.0] * (steps - 1)) if status == FINISHED else b""
     return RunOutcome(status, steps, total, ms, cpu, trace, error, limit, True, '{"machine":"none"}', "0")
 
 

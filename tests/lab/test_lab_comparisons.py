@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from lab_samples import sample
 from scipy import stats
 
+from bamdp.ceilings import Ceilings
 from bamdp.lab.comparisons import (
     EXACT_RUNS,
+    Group,
     best_label,
-    compare,
+    compare_samples,
     differences,
     holm,
     least_p,
@@ -72,7 +74,7 @@ def test_many_pairs_do_not_hide_what_many_runs_show():
     samples = [
         sample(rng.normal(0.0, 1.0, 30) + (9.0 if i == 0 else 0.0), algorithm=f"a{i}") for i in range(46)
     ]
-    assert not_distinguishable(samples, compare(samples)) == {"a0"}
+    assert not_distinguishable(samples, compare_samples(samples)) == {"a0"}
 
 
 def test_equal_totals_are_no_evidence_and_no_common_run_is_no_test():
@@ -101,7 +103,7 @@ def test_pairing_sees_what_shared_noise_hides():
     rng = np.random.default_rng(4)
     shared = rng.normal(0.0, 30.0, 20)
     a, b = 300.0 + shared + rng.normal(0.0, 2.0, 20), 296.0 + shared + rng.normal(0.0, 2.0, 20)
-    (found,) = compare([sample(a, algorithm="a"), sample(b, algorithm="b")])
+    (found,) = compare_samples([sample(a, algorithm="a"), sample(b, algorithm="b")])
     assert found.adjusted < 0.001
     assert found.difference.low > 0.0
     assert stats.ttest_ind(a, b).pvalue > 0.3
@@ -127,7 +129,7 @@ def field(rng, means, runs=12):
 
 def test_alike_algorithms_are_told_apart_at_most_once_in_twenty_and_without_correction_more_often():
     rng, bound = np.random.default_rng(6), 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
-    trials = [compare(field(rng, [10.0] * 4, runs=8)) for _ in range(200)]
+    trials = [compare_samples(field(rng, [10.0] * 4, runs=8)) for _ in range(200)]
     assert np.mean([any(c.distinguishable for c in pairs) for pairs in trials]) <= bound
     assert np.mean([any(c.p <= 0.05 for c in pairs) for pairs in trials]) > bound
 
@@ -136,7 +138,7 @@ def test_the_truly_best_is_among_those_not_distinguishable_from_the_best():
     """Two that differ by a fifth of the noise, and one far behind, which is always found out."""
     rng = np.random.default_rng(7)
     fields = [field(rng, [10.0, 9.8, 5.0]) for _ in range(100)]
-    marked = [not_distinguishable(samples, compare(samples)) for samples in fields]
+    marked = [not_distinguishable(samples, compare_samples(samples)) for samples in fields]
     assert np.mean(["a0" in names for names in marked]) >= 0.95
     assert not any("a2" in names for names in marked)
 
@@ -145,13 +147,13 @@ def test_only_replicates_that_both_have_finished_are_compared():
     a = sample([10.0, 20.0, 30.0], replicates=[0, 1, 2])
     b = sample([5.0, 1.0], algorithm="b", replicates=[2, 0])
     assert differences(a, b).tolist() == [9.0, 25.0]
-    (found,) = compare([a, b])
+    (found,) = compare_samples([a, b])
     assert (found.runs, found.difference.value, found.p) == (2, 17.0, 0.5)
 
 
 def test_without_common_replicates_nothing_is_claimed():
     a, b = sample([10.0], replicates=[0]), sample([20.0], algorithm="b", replicates=[1])
-    (found,) = compare([a, b])
+    (found,) = compare_samples([a, b])
     assert found.runs == 0
     assert not found.distinguishable
     assert best_label([a, b]) == "b"
@@ -160,11 +162,38 @@ def test_without_common_replicates_nothing_is_claimed():
 
 def test_runs_of_different_length_are_not_compared():
     with pytest.raises(ValueError, match="one environment, phase and horizon"):
-        compare([sample([1.0], horizon=100), sample([1.0], algorithm="b", horizon=200)])
+        compare_samples([sample([1.0], horizon=100), sample([1.0], algorithm="b", horizon=200)])
 
 
 def test_configurations_of_one_algorithm_are_told_apart_by_what_differs():
     a, b = (sample([x], configuration={"n_steps": k, "discount": 0.95}) for x, k in ((1.0, 5), (2.0, 10)))
-    (found,) = compare([a, b])
+    (found,) = compare_samples([a, b])
     assert (found.first, found.second) == ("a (n_steps=5)", "a (n_steps=10)")
     assert best_label([a, b]) == "a (n_steps=10)"
+
+
+def test_a_noisy_row_is_undecided_and_a_quiet_one_about_equal():
+    rng = np.random.default_rng(4)
+    base = rng.normal(80.0, 1.0, 40)
+    rows = {
+        "best": base + 0.5,
+        "equal": base + rng.normal(0.0, 1.0, 40) + 0.5 - 0.3,  # narrow: within 5 of 100
+        "noisy": 78.0 + rng.normal(0.0, 40.0, 40),  # the interval reaches far below
+        "worse": base - 10.0,
+    }
+    samples = tuple(sample(totals, algorithm=name) for name, totals in rows.items())
+    group = Group("chain", 1000, samples, Ceilings(1.0, None, 100.0, 100.0, 0.0, 0.95), alone=True)
+    best = group.best
+    assert best in ("best", "equal")
+    assert group.near_best == {"best", "equal"}
+    assert group.undecided == {"noisy"}
+    assert group.near_best | group.undecided == not_distinguishable(samples, group.compared)
+    tight = Group("chain", 1000, samples, Ceilings(1.0, None, 1.0, 1.0, 0.0, 0.95), alone=True)
+    assert tight.undecided == {"best", "equal", "noisy"} - {
+        best
+    }  # on a range of 1 these runs could see little
+
+
+def test_without_reference_values_the_best_mean_is_the_scale():
+    samples = (sample(np.full(20, 100.0)), sample(np.full(20, 99.0), algorithm="b"))
+    assert Group("chain", 1000, samples, None, alone=True).scale == 100.0

@@ -14,9 +14,9 @@ from matplotlib.text import Text
 from bamdp.cli import main
 from bamdp.envs import make_env
 from bamdp.lab.collect import collect_results
+from bamdp.lab.exports import open_exports
 from bamdp.lab.papers import TARGETS, paper_study
 from bamdp.lab.papers.deep_sea import bad_episodes, cumulative_bad_episodes, total_bad_episodes
-from bamdp.lab.papers.library import open_exports
 from bamdp.lab.papers.paper_tables import paper_numbers
 from bamdp.lab.runner import run_study
 from bamdp.lab.store import Store

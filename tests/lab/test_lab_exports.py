@@ -234,5 +234,5 @@ def test_parquet_has_the_rewards_of_every_step(full, tmp_path):
 
 def test_without_pyarrow_the_extra_is_named(full, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ValueError, match=r"pip install 'bamdp\[parquet\]'"):
+    with pytest.raises(ValueError, match=r"pip install .*\[parquet\]"):
         write_parquet(STUDY, full, tmp_path / "runs.parquet")

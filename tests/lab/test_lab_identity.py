@@ -15,6 +15,7 @@ from bamdp import BetaBernoulli, Dirichlet, SparseDirichlet
 from bamdp.lab import units
 from bamdp.lab.reading import parse_study
 from bamdp.lab.results import EVALUATE, TUNE
+from bamdp.lab.study import cached_world
 from bamdp.planners import DSS
 from bamdp.registry import make_rewards
 from bamdp.settings import Setting
@@ -24,7 +25,7 @@ ENV = {key: value for key, value in os.environ.items() if key != "PYTHONHASHSEED
 
 def setting(**changes):
     env = changes.get("env", "chain")
-    base = Setting(env, DSS(), SparseDirichlet(), make_rewards(None, units.cached_world(env)), 0.95, 100, 3)
+    base = Setting(env, DSS(), SparseDirichlet(), make_rewards(None, cached_world(env)), 0.95, 100, 3)
     return dataclasses.replace(base, **changes)
 
 

@@ -12,7 +12,7 @@ import pytest
 from lab_fakes import contents, live_through, outcome, queue_of
 
 from bamdp.cli import main
-from bamdp.lab import store as store_module
+from bamdp.lab import claims
 from bamdp.lab.reading import parse_study
 from bamdp.lab.runner import run_study
 from bamdp.lab.store import Store
@@ -89,7 +89,7 @@ def test_a_store_that_cannot_be_written_any_more_stops_the_driver_in_a_line(
         kept = contents(store)
         assert committed <= len(kept) < N_RUNS
         assert kept.items() <= reference.items()
-    monkeypatch.setattr(store_module, "_process_exists", lambda pid: False)  # the driver's process has ended
+    monkeypatch.setattr(claims, "_process_exists", lambda pid: False)  # the driver's process has ended
     told(capsys, "lab run s.toml", 0)
     with Store("s.sqlite") as store:
         assert contents(store) == reference
@@ -140,7 +140,7 @@ def test_on_a_disk_that_is_read_only_every_command_ends_in_a_line(folder, capsys
 @pytest.mark.parametrize("jump", [HOUR, -HOUR])
 def test_a_clock_that_is_set_takes_no_claim_from_a_living_driver(tmp_path, monkeypatch, jump):
     """Not before its next heartbeat, which has the new time, nor after it."""
-    monkeypatch.setattr(store_module, "HEARTBEAT", 30.0)  # none comes by itself
+    monkeypatch.setattr(claims, "HEARTBEAT", 30.0)  # none comes by itself
     with (
         Store(tmp_path / "s.sqlite") as a,
         Store(tmp_path / "s.sqlite") as b,
@@ -170,7 +170,7 @@ def test_a_clock_that_is_set_keeps_no_claim_of_a_dead_driver(tmp_path, monkeypat
             assert not store.claims.take(unit.id)  # it may be alive: watch it
             now = time.monotonic()
             with monkeypatch.context() as patch:
-                patch.setattr(time, "monotonic", lambda now=now: now + 3.0 * store_module.HEARTBEAT)
+                patch.setattr(time, "monotonic", lambda now=now: now + 3.0 * claims.HEARTBEAT)
                 assert store.claims.take(unit.id)
 
 

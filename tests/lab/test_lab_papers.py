@@ -19,9 +19,8 @@ from scipy import stats
 from bamdp.lab import papers
 from bamdp.lab.collect import collect_results
 from bamdp.lab.comparisons import SIGNIFICANCE_LEVEL
-from bamdp.lab.exports import export_runs
+from bamdp.lab.exports import export_runs, open_exports
 from bamdp.lab.papers import TARGETS, paper_tables, study_parts
-from bamdp.lab.papers.library import open_exports
 from bamdp.lab.papers.paper_tables import (
     beside_table2,
     paper_reward,
@@ -161,13 +160,18 @@ def test_the_single_choice_has_appendix_c_but_for_prior_discount_and_leaf():
 def test_each_sweep_of_the_ablation_changes_what_it_says_around_appendix_c():
     keys = {"N": "n_policies", "M": "n_samples", "K": "n_steps", "H": "n_stages", "leaf": "leaf",
             "beta": "prior.beta", "gamma": "discount", "N-one-stage": "n_policies", "M-one-stage": "n_samples",
-            "prior": "prior"}  # fmt: skip
+            "prior": "prior", "trials": "generator.n_trials", "depth": "generator.depth",
+            "bound": "generator.bound"}  # fmt: skip
     base = {(c.environment.label): dict(c.configurations[0]) for c in paper_study("dss2020/published").cells
             if c.algorithm == "dss-pi"}  # fmt: skip
     for cell in paper_study("dss2020/ablation").cells:
         plain = {"leaf": "zero", **base[cell.environment.label]}
         found = [{"leaf": "zero", **c} for c in cell.configurations]
-        if cell.algorithm not in ("N-one-stage", "M-one-stage"):
+        if cell.algorithm in ("trials", "depth", "bound"):
+            assert any(
+                one["generator.depth"] == (50 if cell.environment.label == "grid10" else 15) for one in found
+            )
+        elif cell.algorithm not in ("N-one-stage", "M-one-stage"):
             assert plain in found, cell.label
         if cell.algorithm in keys:
             varied = {key for key in found[0] if len({one.get(key) for one in found}) > 1}

@@ -126,6 +126,26 @@ def test_a_run_far_over_the_limit_is_stopped_early(tmp_path):
         assert "over the limit" in collect_results(study, store).samples[0].excluded
 
 
+def test_a_run_whose_first_decision_would_never_end_is_not_begun(tmp_path):
+    study = parse_study(
+        """
+        environments = ["chain"]
+        steps = 100
+        runs = 2
+        [algorithms.dss-pi]
+        n_policies = 128
+        n_samples = 32
+        n_steps = 200
+        n_stages = 3
+        """
+    )
+    with Store(tmp_path / "s.sqlite") as store:
+        run_study(study, store, jobs=2)
+        records = store.all_records()
+        assert [record.status for record in records] == [OVER_LIMIT] * 2
+        assert all("over the limit of 0.25 s/step: not begun, about 3" in record.error for record in records)
+
+
 def test_a_run_within_twice_the_limit_is_stopped_when_it_has_used_up_its_time():
     from bamdp.lab.units import _TimeLimit
 
@@ -187,7 +207,7 @@ def test_a_second_driver_waits_for_the_first_and_does_not_do_its_work_again(tmp_
 
 @contextlib.contextmanager
 def cluster(folder, workers, path=str(Path(bamdp.__file__).parents[1])):
-    """A scheduler and so many worker processes on this machine; yields its address and the workers.
+    """A scheduler and so many worker processes on this machine; yields its address, the workers and last itself.
 
     They see the package at ``path``.
     """
@@ -204,7 +224,7 @@ def cluster(folder, workers, path=str(Path(bamdp.__file__).parents[1])):
         address = json.loads(file.read_text())["address"]
         one = ["distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
         begun += [subprocess.Popen([*python, *one], **quiet) for _ in range(workers)]
-        yield address, begun[1:]
+        yield address, [*begun[1:], begun[0]]  # the scheduler last
     finally:
         for process in begun:
             process.kill()
@@ -230,6 +250,36 @@ def test_a_cluster_comes_to_the_same_bits_even_if_a_worker_is_killed(tmp_path, r
         assert workers[0].poll() is not None
         assert workers[1].poll() is None
     assert sum(done) == 60 * N_RUNS
+
+
+@pytest.mark.slow
+def test_a_study_whose_scheduler_is_killed_ends_with_a_line_and_goes_on_with_another(tmp_path, reference):
+    from bamdp.lab.cluster import Cluster
+
+    (tmp_path / "first").mkdir()
+    (tmp_path / "second").mkdir()
+    done = []
+    with cluster(tmp_path / "first", workers=2) as (address, workers), Store(tmp_path / "s.sqlite") as store:
+
+        def progress(n):
+            done.append(n)
+            if len(done) == N_RUNS // 4:
+                workers[-1].send_signal(signal.SIGKILL)  # the scheduler
+
+        with Cluster(address) as pool:
+            pool.client.wait_for_workers(2, timeout=60)
+            pool.progress = progress
+            with pytest.raises((RuntimeError, OSError)) as lost:
+                run_study(STUDY, store, pool=pool)
+        assert "\n" not in str(lost.value)
+        kept = contents(store)
+        assert N_RUNS // 4 <= len(kept) < len(reference)
+        assert kept.items() <= reference.items()  # what is there is what it should be
+    with cluster(tmp_path / "second", workers=2) as (address, _), Store(tmp_path / "s.sqlite") as store:
+        with Cluster(address) as pool:
+            pool.client.wait_for_workers(2, timeout=60)
+            run_study(STUDY, store, pool=pool)
+        assert contents(store) == reference
 
 
 def test_workers_of_another_version_are_refused(tmp_path):
@@ -267,5 +317,5 @@ def test_without_dask_the_extra_is_named(monkeypatch):
     from bamdp.lab.cluster import Cluster
 
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ValueError, match=r"pip install 'bamdp\[cluster\]'"):
+    with pytest.raises(ValueError, match=r"pip install .*\[cluster\]"):
         Cluster("tcp://127.0.0.1:9")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bamdp.lab.search_space import list_configurations, planner_parameters, prior_text
+from bamdp.lab.search_space import list_configurations, planner_parameters, prior_spec
 
 BELIEF = {"prior": ("sparse",), "discount": (0.95,)}
 
@@ -42,14 +42,14 @@ def test_a_prior_written_with_its_parameters_is_the_same_as_one_in_parts():
         "random", {"prior": ("sparse",), "prior.alpha": (0.2,), "prior.beta": (6,), "discount": (0.9,)}
     )
     assert one == two
-    assert prior_text(one[0]) == "sparse:alpha=0.2,beta=6"
+    assert str(prior_spec(one[0])) == "sparse:alpha=0.2,beta=6"
 
 
 def test_a_mixture_stays_as_it_is():
     found = list_configurations("random", {"prior": ("flat+sparse:beta=4",), "discount": (0.9,)})
-    assert prior_text(found[0]) == "flat+sparse:beta=4"
+    assert prior_spec(found[0]) == "flat+sparse:beta=4"
     weighted = list_configurations("random", {"prior": ("sparse + 3*flat",), "discount": (0.9,)})
-    assert prior_text(weighted[0]) == "sparse + 3*flat"
+    assert prior_spec(weighted[0]) == "sparse + 3*flat"
 
 
 def test_so_many_are_drawn_as_are_wanted_the_same_ones_every_time_and_included_ones_always():

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from lab_fakes import contents, live_through, outcome, queue_of
 
+from bamdp.lab import claims
 from bamdp.lab import store as store_module
 from bamdp.lab.collect import collect_results
 from bamdp.lab.reading import parse_study
@@ -227,13 +228,13 @@ def test_what_a_driver_gives_up_is_done_by_the_other(tmp_path):
         ("here", "dead", 0.0, True),  # killed -9 on this machine: noticed at once
         ("here", "alive", 0.0, False),
         ("elsewhere", "dead", 0.0, False),  # what is a process there, only its heart can tell
-        ("elsewhere", "dead", 2 * store_module.MAX_SILENCE, True),
-        ("here", "alive", 2 * store_module.MAX_SILENCE, True),
+        ("elsewhere", "dead", 2 * claims.MAX_SILENCE, True),
+        ("here", "alive", 2 * claims.MAX_SILENCE, True),
     ],
 )
 def test_claims_of_dead_drivers_are_free(tmp_path, monkeypatch, host, pid, age, free):
     """What only the heartbeat tells is believed when it has been watched for two beats."""
-    monkeypatch.setattr(store_module, "HEARTBEAT", 0.01)
+    monkeypatch.setattr(claims, "HEARTBEAT", 0.01)
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     row = (
@@ -252,7 +253,7 @@ def test_claims_of_dead_drivers_are_free(tmp_path, monkeypatch, host, pid, age, 
 
 
 def test_the_heart_beats(tmp_path, monkeypatch):
-    monkeypatch.setattr(store_module, "HEARTBEAT", 0.01)
+    monkeypatch.setattr(claims, "HEARTBEAT", 0.01)
     with Store(tmp_path / "s.sqlite") as store, store.claims.driving():
         beat = lambda: store.connection.execute("SELECT beat FROM drivers").fetchone()[0]
         first = beat()

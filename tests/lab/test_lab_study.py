@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from bamdp import BetaBernoulli, NormalGamma
+from bamdp.lab.collect import collect_results
 from bamdp.lab.reading import load_study, parse_study
+from bamdp.lab.store import Store
 
 SMALL = """
 title = "Small"
@@ -132,6 +134,16 @@ def test_priors_and_discounts_for_all_can_be_spaces():
     assert len(study.cells[0].configurations) == 6
 
 
+def test_the_steps_that_are_left_can_stand_in_place_of_a_discount(tmp_path):
+    study = parse_study(
+        'algorithms = ["random"]\ndiscount = ["horizon", 0.9]\nruns = 1\n[environments.chain]\nsteps = 20'
+    )
+    settings = [cell.setting(one) for cell in study.cells for one in cell.configurations]
+    assert [(s.discount, s.first_discount) for s in settings] == [("horizon", 1 - 1 / 20), (0.9, 0.9)]
+    with Store(tmp_path / "empty.sqlite") as store:
+        assert collect_results(study, store).ceilings["chain"].discount == 1 - 1 / 20
+
+
 def test_quick_cuts_down_runs_horizons_and_tuning_and_marks_the_study():
     text = SMALL + "[tuning]\nruns = 10\n[quick]\nruns = 2\nsteps = 20\ntuning_runs = 3\nconfigurations = 1\n"
     quick, full = parse_study(text, quick=True), parse_study(text)
@@ -237,3 +249,56 @@ def test_a_file_that_is_no_study_is_an_error_in_one_line(tmp_path):
     path.write_text('algorithms = ["random"]')
     with pytest.raises(ValueError, match="environments are missing"):
         load_study(path)
+
+
+# --- several draws of configurations
+
+
+DRAWS = """
+environments = ["chain"]
+runs = 5
+seed = 3
+[tuning]
+configurations = 4
+draws = 3
+[algorithms.beb]
+bonus = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2]
+[algorithms.bayes-greedy]
+"""
+
+
+def test_draws_are_searches_among_other_configurations_evaluated_on_other_replicates():
+    cells = parse_study(DRAWS).cells
+    assert [cell.algorithm for cell in cells] == [
+        *("beb#1", "beb#2", "beb#3", "bayes-greedy#1", "bayes-greedy#2", "bayes-greedy#3"),
+    ]
+    assert [cell.replicates for cell in cells[:3]] == [range(5), range(5, 10), range(10, 15)]
+    bonuses = [{one["bonus"] for one in cell.configurations} for cell in cells[:3]]
+    assert all(len(some) == 4 for some in bonuses)
+    assert bonuses[0] != bonuses[1] != bonuses[2] != bonuses[0]
+    assert all(
+        cell.configurations == cells[3].configurations for cell in cells[3:]
+    )  # a space of one has one draw
+
+
+def test_the_first_draw_is_what_a_study_without_draws_has():
+    alone = parse_study(DRAWS.replace("draws = 3", "")).cells
+    assert [cell.algorithm for cell in alone] == ["beb", "bayes-greedy"]
+    assert alone[0].configurations == parse_study(DRAWS).cells[0].configurations
+    assert alone[0].replicates == range(5)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("draws = 3", "draws = 0"), "tuning.draws must be"),
+        (("configurations = 4", ""), "say configurations = N"),
+    ],
+)
+def test_draws_that_make_no_sense_are_refused(change, words):
+    with pytest.raises(ValueError, match=words):
+        parse_study(DRAWS.replace(*change))
+
+
+def test_a_quick_study_has_two_draws():
+    assert {cell.draw for cell in parse_study(DRAWS, quick=True).cells} == {0, 1}

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mdp_models import chain, double_loop, exact_values, grid, random_mdp, with_background
 
 from bamdp.mdp import FiniteMDP, evaluate_policy, policy_iteration, total_reward, uniform_policy
+from mdp_models import chain, double_loop, exact_values, grid, random_mdp, with_background
 
 
 @settings(max_examples=30, deadline=None)

@@ -7,11 +7,11 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mdp_models import random_mdp, with_background
 
 import bamdp
 from bamdp._kernels.rows import Rows, Space
 from bamdp.mdp import FiniteMDP, load_model
+from mdp_models import random_mdp, with_background
 
 P = np.array([[[0.5, 0.5, 0], [0, 0, 1.0]], [[1, 0, 0], [0.2, 0.3, 0.5]], [[0, 1, 0], [0, 0, 1]]])
 R = np.arange(6.0).reshape(3, 2)
@@ -329,3 +329,29 @@ def test_both_kinds_of_file_read_terminal_states_and_masks_alike():
     for wrong in (0.0, np.zeros(4), np.zeros(0)):
         with pytest.raises(ValueError, match="indptr has 6 rows"):
             FiniteMDP.from_arrays({**arrays, "rewards": wrong})
+
+
+@pytest.mark.parametrize(
+    ("transitions", "rewards", "what"),
+    [
+        (
+            np.broadcast_to(1e-5, (10**5, 4, 10**5)),
+            [0.0],
+            r"a copy of transitions of shape \[100000, 4, 100000\]",
+        ),
+        (
+            [[[1.0]]],
+            np.broadcast_to(1e-5, (10**5, 4, 10**5)),
+            r"a copy of rewards of shape \[100000, 4, 100000\]",
+        ),
+        (np.broadcast_to(1e-3, (1000, 4, 1000)), [0.0], "1000 states, 4 actions and 4000000 entries"),
+        (sp.coo_array((10**9, 10**9)), [0.0], "a model of 1000000000 states, 1 actions"),
+        ([sp.coo_array((10**9, 10**9))] * 2, [0.0], "a model of 1000000000 states, 2 actions"),
+        ({0: {10**12: [(1.0, 0, 0.0, False)]}}, None, "a model of 1 states, 1000000000001 actions"),
+    ],
+    ids=["dense", "rewards", "many-entries", "stacked", "list", "table"],
+)
+def test_a_model_that_cannot_fit_is_refused_before_it_is_made(monkeypatch, transitions, rewards, what):
+    monkeypatch.setenv("BAMDP_MAX_MEMORY", "100M")
+    with pytest.raises(ValueError, match=what + r".* would need about .* GiB of memory"):
+        FiniteMDP(transitions, rewards)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mdp_models import chain, double_loop, grid, random_mdp, with_background
 
 from bamdp.mdp import FiniteMDP, gain, policy_iteration, uniform_policy
 from bamdp.mdp.average import chain_bias, end_components
+from mdp_models import chain, double_loop, grid, random_mdp, with_background
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mdp_models import chain, double_loop, exact_values, grid, oracle, random_mdp, with_background
 
 from bamdp._kernels.rows import Rows, Space
 from bamdp.mdp import FiniteMDP, evaluate_policy, policy_iteration, value_iteration
+from mdp_models import chain, double_loop, exact_values, grid, oracle, random_mdp, with_background
 
 SOLVERS = {
     "vi": value_iteration,

@@ -8,8 +8,10 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 from studio_runs import DSS, run_of
+from studio_server import running
 
 from bamdp.studio import explain
+from bamdp.studio.settings import Choice
 
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking "
@@ -134,6 +136,64 @@ def test_watch_play_step_rewind_and_open_a_node(visitor):
     assert "full tree" in page.locator(".contrast-card").text_content()
 
 
+def test_the_first_screen_has_something_to_see(visitor):
+    page = visitor.page()
+    page.goto(visitor.address)
+    opened(page)
+    explained(page, 60)
+    assert page.get_attribute("button[data-overlay=entropy]", "aria-pressed") == "true"
+    fills = page.locator(".world .cell").evaluate_all("cells => cells.map((cell) => cell.style.fill)")
+    assert len(set(fills)) > 5  # what it knows is told from what it does not
+    assert page.locator(".candidates tbody tr").count() > 1
+    curve, transport = (page.locator(name).bounding_box() for name in (".curve-card", ".transport"))
+    assert curve["y"] + curve["height"] <= transport["y"]  # above the fold
+
+
+def test_a_link_wins_over_what_the_tab_showed_and_comparing_keeps_the_step(visitor):
+    page = visitor.visit(planner="thompson", more="&t=12")
+    at_step(page, 12)
+    address = page.url
+    page.goto("about:blank")
+    page.goto(address.replace("env=chain", "env=double_loop").replace("t=12", "t=7"))
+    opened(page)
+    at_step(page, 7)
+    assert page.locator(".world .node").count() == 9
+    page.keyboard.press("c")
+    page.wait_for_selector(".lanes.n2")
+    at_step(page, 7)
+    page.keyboard.press("3")
+    legends = page.locator(".legend").all_text_contents()
+    assert legends[0] == legends[1]  # equal colours mean equal values
+    page.select_option("[name=versus]", "random")
+    page.wait_for_selector("h2:has-text('random')")
+    at_step(page, 7)
+
+
+def test_parameters_have_help_and_choices(visitor):
+    page = visitor.visit()
+    page.click("#setup-open")
+    assert "policies" in page.locator("#setup .parameter:has([name=n_policies]) .help").text_content()
+    page.select_option("#setup select[name=leaf]", "mean")
+    page.click("#setup [type=submit]")
+    page.wait_for_selector(".written:has-text('leaf=mean')")
+
+
+def test_on_a_phone_the_tree_is_drawn_whole_and_the_curve_is_on_the_first_screen(chromium, studio):
+    visitor = Watched(chromium, studio)
+    visitor.context.close()
+    visitor.context = chromium.new_context(viewport={"width": 390, "height": 844})
+    visitor.context.set_default_timeout(PATIENCE)
+    page = visitor.visit("grid10")
+    curve, controls = (page.locator(name).bounding_box() for name in (".curve-card", ".transport"))
+    assert curve["y"] + curve["height"] <= controls["y"]
+    holder = page.locator(".tree-holder")
+    assert holder.evaluate("e => e.scrollWidth <= e.clientWidth")
+    assert page.locator(".tree-holder svg").get_attribute("viewBox").split()[2] == "400"
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    visitor.close()
+    assert visitor.wrong == []
+
+
 @pytest.mark.slow
 def test_switch_planner_world_prior_and_seed(visitor):
     page = visitor.visit(planner="thompson")
@@ -242,11 +302,12 @@ def test_a_reload_goes_on_where_it_was(visitor):
     page.keyboard.press("Enter")
     explained(page, 40)
     before = page.locator(".score").text_content()
-    session = page.evaluate("sessionStorage.getItem('bamdp-studio-session')")
+    kept = "JSON.parse(sessionStorage.getItem('bamdp-studio-session')).id"
+    session = page.evaluate(kept)
     page.reload()
     explained(page, 40)
     assert page.locator(".score").text_content() == before
-    assert page.evaluate("sessionStorage.getItem('bamdp-studio-session')") == session
+    assert page.evaluate(kept) == session
     visitor.wrong[:] = [w for w in visitor.wrong if "409" not in w]
 
 
@@ -269,19 +330,21 @@ def test_several_tabs_have_their_own_lives(visitor):
     at_step(pages[0], 12)
     assert pages[1].input_value("#now") == "0"
     kept = "sessionStorage.getItem('bamdp-studio-session')"
-    first, second = (page.evaluate(kept) for page in pages)
+    session = f"JSON.parse({kept}).id"
+    first, second = (page.evaluate(session) for page in pages)
     assert first != second
+    memory = pages[0].evaluate(kept)
     twin = visitor.page()  # a duplicated tab begins with a copy of the other's memory
     twin.add_init_script(
-        f"sessionStorage.getItem('bamdp-studio-session') || sessionStorage.setItem('bamdp-studio-session', '{first}')"
+        f"sessionStorage.getItem('bamdp-studio-session') || sessionStorage.setItem('bamdp-studio-session', '{memory}')"
     )
     pages[0].wait_for_url("**t=12")
     twin.goto(pages[0].url)
     explained(twin, 12)
-    assert twin.evaluate(kept) not in (first, second)
+    assert twin.evaluate(session) not in (first, second)
     pages[0].click("#step")  # and the first lives on
     at_step(pages[0], 13)
-    assert pages[0].evaluate(kept) == first
+    assert pages[0].evaluate(session) == first
     visitor.wrong[:] = [w for w in visitor.wrong if "409" not in w]
 
 
@@ -358,6 +421,27 @@ def test_every_kind_of_world_plays(visitor, env):
     assert page.locator(".world .agent").count() == 1
     for key in "1234":
         page.keyboard.press(key)
+
+
+@pytest.mark.slow
+def test_a_world_of_gymnasium_plays_without_truth_and_optimum(chromium):
+    name = "gym:FrozenLake-v1:is_slippery=False"
+    first = Choice(env=name, planners=("thompson",), files=frozenset({name}))
+    with running(first=first) as address:
+        visitor = Watched(chromium, address)
+        page = visitor.page()
+        page.goto(address)
+        opened(page)
+        explained(page, 60)
+        assert page.locator("button[data-overlay=truth]").count() == 0
+        assert page.locator(".curve .optimum").count() == 0
+        assert page.locator(".world .cell").count() == 17
+        assert page.locator(".own-picture mark").count() == 1  # where it is
+        page.keyboard.press("4")  # there is no truth to show
+        page.click("#first")
+        at_step(page, 0)
+        visitor.close()
+    assert visitor.wrong == []
 
 
 @pytest.mark.slow

@@ -83,7 +83,7 @@ fields = st.sampled_from(
 )
 forms = st.dictionaries(fields, st.one_of(values, specs, st.lists(specs, max_size=3)), max_size=6)
 commands = st.fixed_dictionaries(
-    {}, optional={"do": st.one_of(st.sampled_from(server.COMMANDS), values), "value": values}
+    {}, optional={"do": st.one_of(st.sampled_from(server.SESSION_COMMANDS), values), "value": values}
 )
 paths = st.sampled_from(
     [

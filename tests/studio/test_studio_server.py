@@ -10,6 +10,7 @@ import pytest
 from studio_runs import DSS, run_of
 from studio_server import Tab, running
 
+from bamdp.registry import list_planners, make_planner
 from bamdp.studio import server, sessions
 from bamdp.studio.limits import Limits
 from bamdp.studio.settings import Choice
@@ -333,3 +334,26 @@ def test_questions_are_refused_when_the_session_cannot_open():
             await session.close()
 
     asyncio.run(ask())
+
+
+def test_the_catalogue_says_what_each_parameter_means_and_which_words_it_may_be(studio):
+    known = httpx.get(f"{studio}/api/catalogue").json()
+    listed = {what: {info["name"]: info for info in known[what]} for what in ("envs", "planners", "priors")}
+    for infos in listed.values():
+        for info in infos.values():
+            assert set(info["about"]) == set(info["parameters"])
+            assert all(info["about"].values()), info
+    for name, info in listed["planners"].items():
+        for key, words in info["choices"].items():
+            for word in words:
+                if word != "…":
+                    make_planner(name, {key: word})  # every word is one that the planner takes
+            assert info["parameters"][key] in words
+    assert listed["planners"]["dss-pi"]["choices"]["leaf"] == ["zero", "mean", "upper", "policy"]
+    assert "…" in listed["planners"]["thompson"]["choices"]["resample"]
+    assert listed["envs"]["chain"]["choices"]["rewards"] == ["action", "effect"]
+    texts = [
+        key for info in list_planners() for key, value in info.parameters.items() if isinstance(value, str)
+    ]
+    offered = [key for info in known["planners"] for key in info["choices"]]
+    assert set(texts) <= set(offered)

@@ -20,6 +20,8 @@ BAD = [
     ({"env": "random_mdp:n_states=2500,n_actions=24,prior=flat"}, "env", "GB of memory"),
     ({"env": "random_mdp:n_actions=99"}, "env", "99 actions"),
     ({"env": "file:/etc/passwd"}, "env", "from the command line"),
+    ({"env": "gym:FrozenLake-v1"}, "env", "from the command line"),
+    ({"env": "gym:os:Evil-v0"}, "env", "from the command line"),
     ({"env": ""}, "env", "must be a word"),
     ({"env": 3}, "env", "must be a word"),
     ({"env": "x" * 1000}, "env", "at most 400 characters"),

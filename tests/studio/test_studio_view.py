@@ -13,7 +13,7 @@ from studio_runs import DSS, run_of
 
 import bamdp
 from bamdp.envs import drawing
-from bamdp.envs.picture import MAX_NODES_WITH_EDGES, draw_world, node_label
+from bamdp.envs.picture import MAX_NODES_WITH_EDGES, draw_world, node_label, shown_value_range
 from bamdp.studio import view
 
 ENVS = [info.name for info in bamdp.list_envs()]
@@ -51,7 +51,7 @@ def test_a_frame_says_what_the_agent_believes():
 def test_the_curve_is_thinned_out_and_ends_now():
     run = run_of(t=200, steps=5000)
     run.advance(4000)
-    points = view.learning_curve(run)
+    points = view.reward_curve(run)
     assert len(points) <= view.MAX_CURVE_POINTS
     assert points[-1] == [4200, pytest.approx(run.total_reward)]
     assert all(a[0] < b[0] for a, b in pairwise(points))
@@ -82,6 +82,12 @@ def test_the_optimum_is_the_gain():
     assert view.optimum_rate(bamdp.make_env("bandit")) == pytest.approx(
         bamdp.make_env("bandit").mdp.expected_rewards.max()
     )
+
+
+def test_the_optimum_of_a_large_world_is_that_of_its_first_steps(monkeypatch):
+    monkeypatch.setattr("bamdp.ceilings.GAIN_STATES", 24)
+    env = bamdp.make_env("grid5")
+    assert view.optimum_rate(env) == pytest.approx(view.optimal_total(env, 1000) / 1000)
 
 
 def test_weights_of_alternatives_are_shown():
@@ -115,3 +121,19 @@ def test_names_of_nodes_are_whole_or_numbers():
     """A label that does not fit is not cut: deep sea's would all read "(0,"."""
     assert node_label("(0, 3)", 3) == "3"
     assert node_label("s0", 0) == "s0"
+
+
+def test_the_scale_of_values_spans_what_is_to_be_told_apart():
+    world = {"layers": [0] * 100}
+    values = np.linspace(1.0, 2.0, 100)
+    assert shown_value_range(world, 0, values) == (1.0, 2.0)
+    beside_a_goal = np.append(np.linspace(0.1, 0.2, 99), 10.0)
+    low, high = shown_value_range(world, 0, beside_a_goal)
+    assert low == 0.1
+    assert 0.19 < high < 0.2
+    assert shown_value_range(world, 0, np.append(np.full(99, 0.1), 10.0)) == (
+        0.1,
+        10.0,
+    )  # nothing else to tell
+    few = {"layers": [0] * 5}
+    assert shown_value_range(few, 0, [0.0, 0.0, 0.1, 0.1, 5.0]) == (0.0, 5.0)

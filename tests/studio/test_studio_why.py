@@ -71,7 +71,7 @@ def test_candidates_are_those_of_the_plan(decision):
     for row in rows:
         if row["node"] is not None:
             assert decision.plan.tree.action[row["node"]] == row["action"]
-    assert decision.env.action_label(decision.plan.action) in decision.sentence()
+    assert decision.name(decision.plan.action) in decision.sentence()
 
 
 def test_a_node_tells_what_its_belief_has_learned(decision):
@@ -149,3 +149,36 @@ def test_every_planner_can_be_asked_why(name):
     small = {"bootstrapped-dqn": ":n_networks=2", "fhts": ":horizon=2", "sparse-sampling": ":depth=2"}
     data = Decision(run_of("chain", name + small.get(name, ""), t=1)).data()
     assert data["sentence"].startswith("Next: ")
+
+
+def every(element):
+    """An element and all that is inside it."""
+    yield element
+    for part in element.inside:
+        if not isinstance(part, str):
+            yield from every(part)
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_all_returns_lie_on_their_axis_and_the_drawing_holds_everything(decision, narrow):
+    drawing, _ = decision.draw_tree(narrow=narrow)
+    width = float(drawing.attributes["viewBox"].split()[2])
+    assert width == (400.0 if narrow else 900.0)
+    strip = next(part for part in every(drawing) if part.attributes.get("class") == "strip")
+    (axis,) = [
+        p.attributes["d"]
+        for p in every(strip)
+        if "H" in p.attributes.get("d", "") and p.attributes["class"] == "grid"
+    ]
+    left, right = float(axis[1:].split()[0]), float(axis.partition("H")[2])
+    dots = [
+        float(p.attributes["cx"]) for p in every(strip) if "sample" in p.attributes.get("class", "").split()
+    ]
+    means = [
+        float(p.attributes["d"][1:].split()[0]) for p in every(strip) if p.attributes.get("class") == "mean"
+    ]
+    assert means
+    assert all(left <= x <= right for x in dots + means)
+    assert all(
+        0.0 <= x <= width for x in (float(p.attributes["cx"]) for p in every(drawing) if "cx" in p.attributes)
+    )

@@ -33,7 +33,7 @@ MOST_FACTORS = (
 
 @kernel
 def small_shapes(alpha):
-    """The way for outcomes of concentration ``alpha``, see :func:`posterior_row`."""
+    """Return the way for outcomes of concentration ``alpha``, see :func:`posterior_row`."""
     if alpha < TINY_SHAPE:
         return BY_LOGARITHMS
     power = int(1.0 / alpha + 0.5)
@@ -59,7 +59,7 @@ def dirichlet(prob, begin, end, smallest, rng):
 
 @inner
 def posterior_row(prob, begin, new, end, alpha, way, rng):
-    """A Dirichlet draw into ``prob[begin:end]``: a row with outcomes seen and not seen.
+    """Draw from a Dirichlet into ``prob[begin:end]``: a row with outcomes seen and not seen.
 
     Up to ``new`` stand the concentrations of those seen, at least one each; the others have ``alpha``, whose ``way``
     is that of :func:`small_shapes`.
@@ -75,7 +75,7 @@ def posterior_row(prob, begin, new, end, alpha, way, rng):
 
 @inner
 def posterior_row_by_gs(prob, begin, new, end, power, rng):
-    """The same for many unseen outcomes with a concentration of 1/power, more than MOST_FACTORS."""
+    """Draw the same for many unseen outcomes with a concentration of 1/power, more than MOST_FACTORS."""
     total = _draw_seen(prob, begin, new, rng) + _draw_small(prob, new, end, power, rng)
     _divide(prob, begin, end, total)
 
@@ -89,7 +89,7 @@ def _divide(prob, begin, end, total):
 
 @primitive
 def _draw_seen(prob, begin, end, rng):
-    """A gamma variable for each concentration, all at least one; returns their sum."""
+    """Draw a gamma variable for each concentration, all at least one; return their sum."""
     total = 0.0
     for i in range(np.uint64(begin), np.uint64(end)):
         x = gamma_above_one(rng, prob[i])
@@ -164,7 +164,7 @@ def _power(p, n):
 
 @inner
 def _draw_logarithms(prob, begin, end, rng):
-    """A gamma variable for each concentration, all divided by the largest; returns their sum."""
+    """Draw a gamma variable for each concentration, all divided by the largest; return their sum."""
     highest, total = -np.inf, 0.0
     for i in range(begin, end):
         prob[i] = log_gamma(rng, prob[i])

@@ -29,15 +29,17 @@ import numba
 import numpy as np
 from numba.extending import overload
 
-from bamdp._kernels import numba_internals
 from bamdp._kernels.numba_internals import (
     AVAILABLE,
     INLINED_OPTIONS,
     INNER_OPTIONS,
     KERNEL_OPTIONS,
+    announce_compiling,
     compile_function,
     compiled_entry,
 )
+from bamdp._kernels.numba_internals import COMPILING as COMPILING
+from bamdp._kernels.numba_internals import on_first_compile as on_first_compile
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -46,12 +48,12 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 ROOMS = ("_kernels", "mdp", "beliefs", "generators", "planners")  # the packages with kernels, lowest first
 _extra_sources: list[str] = []
 
-on_first_compile = numba_internals.on_first_compile
+announce_compiling()
 
 
 @functools.cache
 def package_stamp(module: str) -> str:
-    """A digest of the package's sources that a kernel of ``module`` may call: their paths, sizes, times of change.
+    """Return a digest of the package's sources that a kernel of ``module`` may call: paths, sizes, times of change.
 
     Imports point downwards only (an import contract sees to it), so these are the packages up to the module's own;
     for a module elsewhere, all of them.
@@ -67,7 +69,7 @@ def package_stamp(module: str) -> str:
 
 
 def source_stamps(module: str) -> tuple[str, str]:
-    """Digests of the package's sources and of those that were registered from outside of it."""
+    """Return digests of the package's sources and of those that were registered from outside of it."""
     return package_stamp(module), "".join(sorted(_extra_sources))
 
 
@@ -105,16 +107,17 @@ def primitive(function: F) -> F:
 
 
 def generic(stub: Callable[..., Any]) -> Any:
-    """A function chosen by the class of its first argument.
+    """Make a function that is chosen by the class of its first argument.
 
     ``stub`` gives the signature and the docstring; ``@stub.register(Class)`` adds an implementation, which
-    is ordinary Python in the subset that Numba compiles.
+    is ordinary Python in the subset that Numba compiles. One that is registered for ``object`` serves all classes
+    that have none of their own.
     """
     table: dict[type, Callable[..., Any]] = {}
 
     @functools.wraps(stub)
     def call(*args: Any) -> Any:
-        implementation = table.get(type(args[0]))
+        implementation = table.get(type(args[0]), table.get(object))
         if implementation is None:
             raise TypeError(
                 f"{stub.__name__} is not defined for {type(args[0]).__name__}; register it for that class"
@@ -122,7 +125,7 @@ def generic(stub: Callable[..., Any]) -> Any:
         return implementation(*args)
 
     def choose(*args: Any) -> Callable[..., Any] | None:
-        return table.get(getattr(args[0], "instance_class", None))  # type: ignore[arg-type]
+        return table.get(getattr(args[0], "instance_class", None), table.get(object))  # type: ignore[arg-type]
 
     def register(cls: type) -> Callable[[F], F]:
         def add(function: F) -> F:
@@ -144,7 +147,7 @@ NUMBERS = frozenset({int, float, bool, np.int64, np.float64})
 
 
 def _same_type(x: Any, y: Any) -> bool:
-    """Whether two arguments are sure to have one type in Numba's eyes."""
+    """Return whether two arguments are sure to have one type in Numba's eyes."""
     if x is y:
         return True
     kind = type(x)

@@ -1,12 +1,13 @@
 """The one door to Numba's private parts: everything here may change with a release of Numba.
 
-Three things are not to be had from Numba's public interface:
+Four things are not to be had from Numba's public interface:
 
 - compiling without Numba's runtime (``_nrt=False``: no allocation and no reference counting inside a kernel, which
   makes a simulated belief step ten times faster), without the part that makes a function callable from Python, and
   with inlining forced;
 - a disk cache that knows which *other* files a function calls (:class:`SourceCache`);
-- the compiled code behind a dispatcher, to call it without looking at the types of all arguments again.
+- the compiled code behind a dispatcher, to call it without looking at the types of all arguments again;
+- functions of the C library in compiled code that is kept on disk (:func:`c_function`).
 
 If a release of Numba does not have these parts as expected, or ``BAMDP_PLAIN_NUMBA=1`` is set, ``AVAILABLE`` is False
 and the package uses plain ``numba.njit(cache=True)``: the same results, some two to ten times slower. The versions that
@@ -17,8 +18,10 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import logging
 import os
 import pickle
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +29,8 @@ from typing import Any
 
 import numba
 
+QUIET_SECONDS = 10.0  # without compiling, after which it is announced again
+COMPILING = "compiling for this machine (only the first time; kept on disk) ..."
 PLAIN_OPTIONS: dict[str, Any] = {"error_model": "numpy"}
 KERNEL_OPTIONS: dict[str, Any] = {**PLAIN_OPTIONS, "_nrt": False, "no_cfunc_wrapper": True}
 INNER_OPTIONS: dict[str, Any] = {**KERNEL_OPTIONS, "no_cpython_wrapper": True}
@@ -68,7 +73,7 @@ if AVAILABLE:
         sources: SourceStamp
 
         def _path(self, key: Any) -> Path:
-            """``<function>.<digest of our sources>.<digest of signature, machine, options and other sources>.nbc``."""
+            """Return ``<function>.<digest of our sources>.<digest of signature, machine, options, others>.nbc``."""
             package, registered = self.sources(self.module)
             sources = _digest(self._version, self._source_stamp, package)
             number = f"{sources}.{_digest(registered, sorted(self.options), key)}"
@@ -135,8 +140,14 @@ def compile_function(function: Any, options: dict[str, Any], sources: SourceStam
     return dispatcher
 
 
+def c_function(name: str, result: Any, *arguments: Any) -> Any:
+    """A function of the C library as compiled code can call it; None if this Numba does not offer that."""
+    external = getattr(numba.types, "ExternalFunction", None)
+    return None if external is None else external(name, result(*arguments))
+
+
 def compiled_entry(dispatcher: Any, args: tuple[Any, ...]) -> Callable[..., Any] | None:
-    """The compiled code that Numba has just run for ``args``; None if there is none or it converted an argument."""
+    """Return the compiled code that Numba has just run for ``args``; None if there is none or it converts."""
     dispatcher = getattr(dispatcher, "callable_twin", dispatcher)
     if not AVAILABLE or not hasattr(dispatcher, "overloads"):
         return None
@@ -149,7 +160,10 @@ def compiled_entry(dispatcher: Any, args: tuple[Any, ...]) -> Callable[..., Any]
 
 @contextmanager
 def on_first_compile(tell: Callable[[], None]) -> Iterator[None]:
-    """Call ``tell`` once if anything has to be compiled inside the block (never, without Numba's private parts)."""
+    """Call ``tell`` once if anything has to be compiled inside the block (never, without Numba's private parts).
+
+    Inside the block :func:`announce_compiling` is silent.
+    """
     if not AVAILABLE:
         yield
         return
@@ -163,7 +177,45 @@ def on_first_compile(tell: Callable[[], None]) -> Iterator[None]:
                 tell()
 
         def on_end(self, event: Any) -> None:
-            """Nothing to do."""
+            """Do nothing."""
 
-    with event.install_listener("numba:compile", Listener()):
-        yield
+    Announcer.silent += 1
+    try:
+        with event.install_listener("numba:compile", Listener()):
+            yield
+    finally:
+        Announcer.silent -= 1
+
+
+def announce_compiling() -> None:
+    """Let the logger ``bamdp`` say from now on when functions of this package have to be compiled, once for many.
+
+    Compiling takes seconds, in which nothing else can be seen to happen, so that it is a warning: these are shown where
+    nobody has configured logging.
+    """
+    if AVAILABLE and not Announcer.registered:
+        Announcer.registered = True
+        event.register("numba:compile", Announcer())
+
+
+if AVAILABLE:
+
+    class Announcer(event.Listener):
+        """Logs a line when compiling begins after a while without it."""
+
+        registered = False
+        silent = 0  # blocks in which somebody else tells of it
+        busy_until = -QUIET_SECONDS
+
+        def on_start(self, event: Any) -> None:
+            quiet = time.monotonic() - self.busy_until > QUIET_SECONDS
+            if self._is_ours(event) and not self.silent and quiet:
+                logging.getLogger("bamdp").warning(COMPILING)
+            self.on_end(event)
+
+        def on_end(self, event: Any) -> None:
+            if self._is_ours(event):
+                Announcer.busy_until = time.monotonic()
+
+        def _is_ours(self, event: Any) -> bool:
+            return str(event.data["dispatcher"].py_func.__module__).partition(".")[0] == "bamdp"

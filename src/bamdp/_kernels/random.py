@@ -22,7 +22,7 @@ Seed = int | np.random.SeedSequence | None
 
 
 def new_state(seed: Seed = None) -> np.ndarray:
-    """Fresh generator state, ``uint64[4]``, from a seed or a SeedSequence."""
+    """Return a fresh generator state, ``uint64[4]``, from a seed or a SeedSequence."""
     sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     return sequence.generate_state(4, np.uint64)
 
@@ -47,7 +47,7 @@ if JIT:
 
     @primitive
     def next_word(rng):
-        """The next 64 random bits."""
+        """Draw the next 64 random bits."""
         s0, s1, s2, s3 = rng[0], rng[1], rng[2], rng[3]
         word = s0 + s3
         word = ((word << np.uint64(23)) | (word >> np.uint64(41))) + s0
@@ -64,7 +64,7 @@ else:  # the same bits from Python integers, whose sums do not overflow
     _WORD = (1 << 64) - 1
 
     def next_word(rng):
-        """The next 64 random bits."""
+        """Draw the next 64 random bits."""
         s0, s1, s2, s3 = (int(x) for x in rng)
         word = (s0 + s3) & _WORD
         word = (((word << 23 | word >> 41) & _WORD) + s0) & _WORD
@@ -80,13 +80,13 @@ else:  # the same bits from Python integers, whose sums do not overflow
 
 @primitive
 def uniform(rng):
-    """Uniform on [0, 1), 53 bits."""
+    """Draw a uniform number in [0, 1), of 53 bits."""
     return np.float64(next_word(rng) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
 @primitive
 def below(rng, n):
-    """A uniform integer in 0..n-1 (bias below n/2^53)."""
+    """Draw a uniform integer in 0..n-1 (bias below n/2^53)."""
     return np.int64(uniform(rng) * n)
 
 
@@ -126,7 +126,7 @@ _EXPONENTIAL_Y = np.exp(-_EXPONENTIAL_X)
 
 @inner
 def exponential(rng):
-    """A standard exponential variable."""
+    """Draw a standard exponential variable."""
     shift = 0.0
     while True:
         word = next_word(rng)
@@ -142,7 +142,7 @@ def exponential(rng):
 
 @primitive
 def _normal_proposal(word):
-    """(layer, x): a point of the ziggurat's layer from 64 random bits; it stands if |x| < _NORMAL_X[layer + 1]."""
+    """Return (layer, x), a point of the ziggurat made of 64 random bits; it stands if |x| < _NORMAL_X[layer + 1]."""
     layer = np.uint64(word & np.uint64(255))
     x = np.float64(word >> np.uint64(11)) * (1.0 / 9007199254740992.0) * _NORMAL_X[layer]
     return layer, (x if word & np.uint64(256) else -x)
@@ -150,7 +150,7 @@ def _normal_proposal(word):
 
 @inner
 def _normal_from(rng, word):
-    """A standard normal variable whose first proposal is made of ``word``."""
+    """Draw a standard normal variable whose first proposal is made of ``word``."""
     while True:
         i, x = _normal_proposal(word)
         if abs(x) < _NORMAL_X[i + np.uint64(1)]:
@@ -169,13 +169,13 @@ def _normal_from(rng, word):
 
 @primitive
 def normal(rng):
-    """A standard normal variable."""
+    """Draw a standard normal variable."""
     return _normal_from(rng, next_word(rng))
 
 
 @primitive
 def gamma_with_constants(rng, d, c):
-    """A Gamma(d + 1/3, 1) variable with c = 1/√(9d), for d >= 2/3 (Marsaglia & Tsang).
+    """Draw a Gamma(d + 1/3, 1) variable with c = 1/√(9d), for d >= 2/3 (Marsaglia & Tsang).
 
     What happens nine times in ten, a normal proposal inside its layer and under the squeeze, stands in line
     behind one branch; the rest is a call.
@@ -191,7 +191,7 @@ def gamma_with_constants(rng, d, c):
 
 @inner
 def _gamma_from(rng, d, c, word, u):
-    """The same, its first proposal made of ``word`` and ``u``."""
+    """Draw the same, with a first proposal that is made of ``word`` and ``u``."""
     while True:
         x = _normal_from(rng, word)
         v = 1.0 + c * x
@@ -205,28 +205,28 @@ def _gamma_from(rng, d, c, word, u):
 
 @primitive
 def gamma_above_one(rng, shape):
-    """A Gamma(shape, 1) variable for shape >= 1."""
+    """Draw a Gamma(shape, 1) variable for shape >= 1."""
     d = shape - 1.0 / 3.0
     return gamma_with_constants(rng, d, 1.0 / math.sqrt(9.0 * d))
 
 
 @primitive
 def log_gamma(rng, shape):
-    """The logarithm of a Gamma(shape, 1) variable, exact where the variable itself would underflow."""
+    """Draw the logarithm of a Gamma(shape, 1) variable, exact where the variable itself would underflow."""
     x = math.log(gamma_above_one(rng, shape if shape >= 1.0 else shape + 1.0))
     return x if shape >= 1.0 else x - exponential(rng) / shape
 
 
 @primitive
 def gamma(rng, shape):
-    """A Gamma(shape, 1) variable; for tiny shapes it may underflow to 0, see :func:`log_gamma`."""
+    """Draw a Gamma(shape, 1) variable; for tiny shapes it may underflow to 0, see :func:`log_gamma`."""
     x = gamma_above_one(rng, shape if shape >= 1.0 else shape + 1.0)
     return x if shape >= 1.0 else x * math.exp(-exponential(rng) / shape)
 
 
 @primitive
 def beta(rng, a, b):
-    """A Beta(a, b) variable, safe for tiny parameters."""
+    """Draw a Beta(a, b) variable, safe for tiny parameters."""
     if a >= 1.0 and b >= 1.0:
         x = gamma_above_one(rng, a)
         return x / (x + gamma_above_one(rng, b))

@@ -36,7 +36,7 @@ class Space(NamedTuple):
 
 @primitive
 def is_listed(index, begin, end, s2):
-    """Whether state ``s2`` is among ``index[begin:end]``."""
+    """Return whether state ``s2`` is among ``index[begin:end]``."""
     listed = False
     for i in range(begin, end):
         listed = listed or index[i] == s2

@@ -1,4 +1,4 @@
-"""The solver that planners call many times a step: modified policy iteration on sampled models.
+"""The solver that planners call many times per step: modified policy iteration on sampled models.
 
 A sampled model is solved from the running mean of the solutions before it (``solution_mean``): the last one
 alone has shortcuts of its own, which the next model must first unlearn. Each round (1) improves the policy by one
@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bamdp._kernels.jit import inner, primitive
-from bamdp._kernels.sweeps import average
+from bamdp._kernels.sweeps import average, row_value
 from bamdp._serial import saveable
 
 EVALUATIONS = 8  # Gauss–Seidel evaluation sweeps a round, at most
@@ -34,6 +34,7 @@ EXTRAPOLATE = 3  # every so many evaluation sweeps
 UNSEEN = -1
 FEW_STATES, FEW_IF_DENSE = 12, 32  # worlds of so many states are evaluated by elimination
 DENSE = 3  # where a row leads to one in so many states
+NEAR_ONE = 0.99  # or where the discount is larger, so that sweeps gain little
 LARGEST_RATIO = 0.98  # largest ρ that is trusted
 PATIENT = 50  # rounds after which rounding may be what keeps the changes apart
 MEAN_WINDOW = 30  # solutions that the running mean looks back on
@@ -66,7 +67,7 @@ class Solver(NamedTuple):
 
 
 def new_solver(n_states: int, room: int) -> Solver:
-    """A workspace for models whose policies have up to ``room`` entries."""
+    """Return a workspace for models whose policies have up to ``room`` entries."""
     return Solver(
         values=np.zeros(n_states),
         policy=np.zeros(n_states, np.int32),
@@ -89,7 +90,7 @@ def new_solver(n_states: int, room: int) -> Solver:
 
 @inner
 def _running_sums(prob, index, values, size, sums):
-    """``sums[i + 1] = Σ_{j<=i} prob[j] values[index[j]]``, as two chains side by side that are then joined."""
+    """Write ``sums[i + 1] = Σ_{j<=i} prob[j] values[index[j]]``, as two chains side by side that are then joined."""
     half = np.uint64(size // 2)
     first, second = 0.0, 0.0
     sums[0] = 0.0
@@ -108,7 +109,7 @@ def _running_sums(prob, index, values, size, sums):
 
 @inner
 def _improve(rows, space, discount, solver):
-    """One Jacobi optimality sweep: T V into ``solver.scratch``, and the greedy policy.
+    """Do one Jacobi optimality sweep: T V into ``solver.scratch``, and the greedy policy.
 
     Returns (min δ, max δ, whether the policy is another one).
     """
@@ -185,7 +186,7 @@ def _order_along_policy(rows, space, solver):
 
 @inner
 def _copy_policy_rows(rows, space, discount, solver):
-    """The policy's rows side by side, in order, probabilities times the discount."""
+    """Write the policy's rows side by side, in order, probabilities times the discount."""
     n_states, n_actions = space.allowed.shape
     at = 0
     for i in range(n_states):
@@ -201,8 +202,11 @@ def _copy_policy_rows(rows, space, discount, solver):
 
 
 @inner
-def _evaluate_copy(solver, most, goal, extrapolate):
-    """At most ``most`` Gauss–Seidel sweeps over the copied rows, until one changes no value by ``goal``."""
+def _evaluate_copy(solver, most, goal, extrapolate, largest_ratio):
+    """At most ``most`` Gauss–Seidel sweeps over the copied rows, until one changes no value by ``goal``.
+
+    Every ``extrapolate``-th sweep is extrapolated, none for 0, where ρ is less than ``largest_ratio``.
+    """
     values, order, index, prob = solver.values, solver.order, solver.index, solver.prob
     end, background, reward, change = solver.end, solver.background, solver.reward, solver.change
     for sweep in range(1, most + 1):
@@ -224,7 +228,7 @@ def _evaluate_copy(solver, most, goal, extrapolate):
             change[i] = delta
         if largest < goal:
             return
-        if extrapolate and sweep % EXTRAPOLATE == 0 and 0.0 < product < LARGEST_RATIO * square:
+        if extrapolate > 0 and sweep % extrapolate == 0 and 0.0 < product < largest_ratio * square:
             rest = product / (square - product)  # ρ/(1−ρ) with ρ = product/square
             for i in range(values.shape[0]):
                 values[order[i]] += rest * change[i]
@@ -270,6 +274,57 @@ def _evaluate_directly(rows, space, discount, solver):
         values[s] = total / matrix[s, s]
 
 
+@inner
+def _policy_changes(rows, space, discount, solver):
+    """Do one Jacobi sweep of the policy: T_π V into ``solver.scratch``; return (min δ, max δ)."""
+    n_states, n_actions = space.allowed.shape
+    mean = average(solver.values)
+    low, high = np.inf, -np.inf
+    for s in range(n_states):
+        new = 0.0
+        if not space.terminal[s]:
+            row = s * n_actions + solver.policy[s]
+            new = rows.reward[row] + discount * row_value(rows, row, solver.values, mean)
+        solver.scratch[s] = new
+        low = min(low, new - solver.values[s])
+        high = max(high, new - solver.values[s])
+    return low, high
+
+
+@inner
+def evaluate_solver_policy(rows, space, discount, tol, solver):
+    """Write the values of ``solver.policy`` in a model, from ``solver.values``, into ``solver.values``.
+
+    They are exact in small worlds, else off by at most γ/(1−γ)·tol/2, with the bounds of
+    :mod:`bamdp._kernels.sweeps` for a policy in place of the best one.
+    """
+    n_states = space.allowed.shape[0]
+    if n_states <= FEW_IF_DENSE:
+        _evaluate_directly(rows, space, discount, solver)
+        return
+    _order_along_policy(rows, space, solver)
+    _copy_policy_rows(rows, space, discount, solver)
+    sweeps = EVALUATIONS
+    for _ in range(MAX_ROUNDS):
+        _evaluate_copy(solver, sweeps, tol * (1.0 - discount), sweeps, discount)
+        low, high = _policy_changes(rows, space, discount, solver)
+        if high - low <= tol:
+            break
+        sweeps += (
+            sweeps // 2
+        )  # an extrapolation from afar is undone by the sweeps after it: ever more of them
+    middle = 0.5 * (high + low) * discount / (1.0 - discount)
+    for s in range(n_states):
+        solver.values[s] = 0.0 if space.terminal[s] else solver.scratch[s] + middle
+
+
+@primitive
+def _eliminates(rows, n_states, n_rows, discount):
+    """Return whether elimination evaluates a policy faster: in small worlds, in larger ones if sweeps are slow."""
+    dense = DENSE * rows.span[n_rows - 1, 1] > n_states * n_rows
+    return n_states <= FEW_STATES or (n_states <= FEW_IF_DENSE and (dense or discount > NEAR_ONE))
+
+
 @primitive
 def _start_from_mean(solver):
     """Begin from the running mean of earlier solutions, if there is one."""
@@ -291,7 +346,7 @@ def _update_mean(solver):
 
 @inner
 def _rounding(rows, values, n_rows):
-    """What two sweeps may differ by, since a row's value is a difference of running sums over all rows."""
+    """Return what two sweeps may differ by, since a row's value is a difference of running sums over all rows."""
     largest = 0.0
     for s in range(values.shape[0]):
         largest = max(largest, abs(values[s]))
@@ -317,8 +372,7 @@ def solve(rows, space, discount, tol, solver, sampled):
         _start_from_mean(solver)
     n_states, n_actions = space.allowed.shape
     n_rows = n_states * n_actions
-    dense = DENSE * rows.span[n_rows - 1, 1] > n_states * n_rows
-    directly = n_states <= FEW_STATES or (n_states <= FEW_IF_DENSE and dense)
+    directly = _eliminates(rows, n_states, n_rows, discount)
     low, high = 0.0, np.inf
     for rounds in range(1, MAX_ROUNDS + 1):
         # improve the policy; the spread of the changes bounds what it loses
@@ -342,5 +396,6 @@ def solve(rows, space, discount, tol, solver, sampled):
                 _order_along_policy(rows, space, solver)
             _copy_policy_rows(rows, space, discount, solver)
         most = HASTY_EVALUATIONS if rounds <= HASTY_ROUNDS else EVALUATIONS
-        _evaluate_copy(solver, most, REDUCTION * max(high, -low), rounds <= TRUSTED)
+        extrapolate = EXTRAPOLATE if rounds <= TRUSTED else 0
+        _evaluate_copy(solver, most, REDUCTION * max(high, -low), extrapolate, LARGEST_RATIO)
     return MAX_ROUNDS, high - low

@@ -22,12 +22,12 @@ if JIT:
 
     @primitive
     def plus(x, y):
-        """x + y modulo 2^64."""
+        """Return x + y modulo 2^64."""
         return x + y
 
     @primitive
     def times(x, y):
-        """x · y modulo 2^64."""
+        """Return x · y modulo 2^64."""
         return x * y
 
 else:  # the same bits from Python integers, whose products do not overflow
@@ -41,23 +41,23 @@ else:  # the same bits from Python integers, whose products do not overflow
         return np.uint64(word ^ (word >> 31))
 
     def plus(x, y):
-        """x + y modulo 2^64."""
+        """Return x + y modulo 2^64."""
         return np.uint64((int(x) + int(y)) & _WORD)
 
     def times(x, y):
-        """x · y modulo 2^64."""
+        """Return x · y modulo 2^64."""
         return np.uint64((int(x) * int(y)) & _WORD)
 
 
 @primitive
 def mix(word):
-    """A well mixed 64-bit word from another."""
+    """Return a well mixed 64-bit word from another."""
     return finalise(plus(word, np.uint64(GOLDEN)))
 
 
 @primitive
 def branch(stream, number):
-    """The stream of the number-th thing that comes out of another stream."""
+    """Return the stream of the number-th thing that comes out of another stream."""
     return mix(np.uint64(stream) ^ mix(np.uint64(number)))
 
 

@@ -30,7 +30,7 @@ def row_value(rows, row, values, mean):
 
 @primitive
 def average(values):
-    """The mean of ``values``, in index order."""
+    """Return the mean of ``values``, in index order."""
     total = 0.0
     for s in range(values.shape[0]):
         total += values[s]
@@ -39,7 +39,7 @@ def average(values):
 
 @primitive
 def best_action(rows, space, discount, s, values, mean):
-    """(greedy action, its value) in state ``s``; the lowest index wins a tie."""
+    """Return (greedy action, its value) in state ``s``; the lowest index wins a tie."""
     n_actions = space.allowed.shape[1]
     best = -np.inf
     action = np.uint64(0)
@@ -72,7 +72,7 @@ def action_values(rows, space, discount, values, s, q):
 
 @kernel
 def improve(rows, space, discount, values, new_values, policy):
-    """One Jacobi optimality sweep: T V into ``new_values``, the greedy policy of V into ``policy``.
+    """Do one Jacobi optimality sweep: T V into ``new_values``, the greedy policy of V into ``policy``.
 
     Returns (min δ, max δ), see the module's docstring. ``values`` and ``new_values`` must differ.
     """

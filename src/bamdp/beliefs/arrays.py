@@ -37,12 +37,20 @@ def transition_posterior(**declared: Any) -> Callable[[C], C]:
     ----------
     independent_rows
         A transition from (s, a) changes no other row (default: False).
+    independent_given_weights
+        The same, but for weights over alternatives that all rows share (default: as ``independent_rows``).
     counts_transitions
         It counts transitions: the verb ``concentration`` is defined (default: False).
 
     What depends on the instance is defined in the class as a property of that name.
     """
-    return _declare({"independent_rows": False, "counts_transitions": False}, declared)
+    independent = declared.get("independent_rows", False)
+    defaults = {
+        "independent_rows": False,
+        "independent_given_weights": independent,
+        "counts_transitions": False,
+    }
+    return _declare(defaults, declared)
 
 
 def reward_posterior(**declared: Any) -> Callable[[C], C]:
@@ -118,6 +126,21 @@ def same_arrays(old: Any, new: Any) -> Any:
     """Return ``old`` if ``new`` is made of the same arrays, so that Numba need not look at it again; else ``new``."""
     same = all(x is y if not isinstance(x, tuple) else same_arrays(x, y) is x for x, y in zip(old, new))
     return old if same else new
+
+
+def n_bytes(value: Any) -> int:
+    """Return what the arrays in nested NamedTuples take of memory, each counted once."""
+    found: dict[int, np.ndarray] = {}
+
+    def collect(part: Any) -> None:
+        if isinstance(part, np.ndarray):
+            found[id(part)] = part
+        elif isinstance(part, tuple):
+            for x in part:
+                collect(x)
+
+    collect(value)
+    return sum(array.nbytes for array in found.values())
 
 
 def copy_arrays(value: Any, copies: dict[int, Any] | None = None) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,9 +11,11 @@ from numpy.typing import ArrayLike
 from bamdp import _checks
 from bamdp._kernels.rows import Space
 from bamdp.beliefs.arrays import BeliefArrays, pay_nothing
-from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.episodes import new_episodes
-from bamdp.mdp.build import read_space
+from bamdp.mdp.build import ROW_BYTES, read_space
+
+if TYPE_CHECKING:
+    from bamdp.beliefs.belief import Belief
 
 
 class RewardModel(ABC):
@@ -21,13 +23,13 @@ class RewardModel(ABC):
 
     @abstractmethod
     def state(self, n_states: int, n_actions: int) -> Any:
-        """The posterior before any observation, as a NamedTuple of arrays."""
+        """Return the posterior before any observation, as a NamedTuple of arrays."""
 
     def check(self, reward: float) -> None:
         """Refuse a reward that this model can never produce."""
 
     def refusal(self, reward: float) -> str | None:
-        """Why a reward that passed :meth:`check` has probability 0 by now, and what to do."""
+        """Return why a reward that passed :meth:`check` has probability 0 by now, and what to do."""
         return f"{self} gives probability 0 to reward {reward}; use a model that allows it"
 
 
@@ -53,16 +55,16 @@ class Prior(ABC):
 
     @abstractmethod
     def state(self, n_states: int, n_actions: int) -> Any:
-        """The posterior before any observation, as a NamedTuple of arrays."""
+        """Return the posterior before any observation, as a NamedTuple of arrays."""
 
     def rewards_of_models(
         self, n_states: int, n_actions: int, transitions: Any
     ) -> tuple[RewardModel, Any] | None:
-        """The reward model that comes with the prior itself and its posterior, if any (see FiniteModels)."""
+        """Return the reward model that comes with the prior itself and its posterior, if any (see FiniteModels)."""
         return None
 
     def movement_posterior(self, transitions: Any) -> Any:
-        """The posterior by whose means and standard deviations SBOSS measures how far a row has moved.
+        """Return the posterior by whose means and standard deviations SBOSS measures how far a row has moved.
 
         It shares its arrays with ``transitions``, and is ``transitions`` itself unless a prior knows better.
         """
@@ -79,7 +81,7 @@ class Prior(ABC):
         end: int | None = None,
         objective: str = "episode",
     ) -> Belief:
-        """The belief before any observation.
+        """Return the belief before any observation.
 
         Parameters
         ----------
@@ -98,15 +100,17 @@ class Prior(ABC):
             ``"episode"``: nothing follows an end. ``"lifetime"``: the next episode does, see
             :mod:`bamdp.beliefs.episodes`.
         """
+        from bamdp.beliefs.belief import Belief  # this and known rewards are made of what is defined here
+        from bamdp.beliefs.rewards.known import as_reward_model
+
         S = _checks.integer(n_states, "n_states")
         A = _checks.integer(n_actions, "n_actions")
+        _checks.memory(ROW_BYTES * S * A, f"a belief about {S} states and {A} actions")
         transitions = self.state(S, A)
         from_prior = self.rewards_of_models(S, A, transitions) if rewards is None else None
         if from_prior is not None:
             model, reward_posterior = from_prior
         else:
-            from bamdp.beliefs.rewards.known import as_reward_model
-
             model = as_reward_model(np.zeros((S, A)) if rewards is None else rewards)
             reward_posterior = model.state(S, A)
         space = self.space(S, A, terminal, action_mask)
@@ -123,5 +127,5 @@ class Prior(ABC):
     def space(
         self, n_states: int, n_actions: int, terminal: ArrayLike | None, action_mask: ArrayLike | None
     ) -> Space:
-        """What is known beforehand; a prior may know more than it is told."""
+        """Return what is known beforehand; a prior may know more than it is told."""
         return read_space(n_states, n_actions, terminal, action_mask)

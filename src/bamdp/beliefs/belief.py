@@ -25,6 +25,7 @@ from bamdp.beliefs import kernels, verbs
 from bamdp.beliefs.arrays import (
     BeliefArrays,
     copy_arrays,
+    n_bytes,
     pay_nothing,
     same_arrays,
     shared_weights,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 CHUNK = 1024  # observations that observe_many takes at a time
 SPARE = 64  # real observations for which room is made at a time
 MOST_ENTRIES = 1 << 30  # of a sampled model: 12 GB
+GROWTH = 4  # times as large a room may become at once
 
 
 class Room(Protocol):
@@ -176,7 +178,7 @@ class Belief:
         self.n_observed += 1
 
     def _refusal(self, s: int, a: int, r: float, s2: int) -> str:
-        """Why a transition has probability 0, and what to do."""
+        """Return why a transition has probability 0, and what to do."""
         reason = self.reward_model.refusal(r) if self.predictive(s, a)[s2] > 0.0 else None
         return reason or (
             f"the prior gives probability 0 to going from state {s} by action {a} to state {s2} with reward {r}; "
@@ -226,7 +228,7 @@ class Belief:
 
     @contextmanager
     def _without_evidence(self) -> Iterator[None]:
-        """What is learned inside was evidence elsewhere already, and is none for the prior's alternatives now."""
+        """Learn inside what was evidence elsewhere already, and is none for the prior's alternatives now."""
         before = self.log_evidence
         shared = [(weights.log.copy(), weights.now.copy()) for weights in shared_weights(self.transitions)]
         yield
@@ -372,15 +374,15 @@ class Belief:
         return np.array(weights[0].now)
 
     def sample(self, rng: Any) -> FiniteMDP:
-        """A model drawn from the posterior. ``rng``: a numpy Generator, or anything that seeds one."""
+        """Draw a model from the posterior. ``rng``: a numpy Generator, or anything that seeds one."""
         return self._as_mdp(sample_model, as_state(rng))
 
     def mean(self) -> FiniteMDP:
-        """The posterior mean model: rows are the predictives, rewards the expected ones."""
+        """Return the posterior mean model: rows are the predictives, rewards the expected ones."""
         return self._as_mdp(mean_model, None)
 
     def _as_mdp(self, fill: Any, rng: NDArray[np.uint64] | None) -> FiniteMDP:
-        """A model that the kernel ``fill`` writes, as one that owns its arrays."""
+        """Return a model that the kernel ``fill`` writes, as one that owns its arrays."""
         room = ModelRoom(self)
         end = self.run(fill, room, rng=rng)
         rows = room.arrays
@@ -430,6 +432,9 @@ class Belief:
             status = self.call(kernel, arrays or self.arrays, room.arrays, *args)
             if status != verbs.NO_ROOM:
                 return status
+            _checks.memory(
+                GROWTH * n_bytes(room.arrays), "room for the models or the tree that a planner makes here"
+            )
             room.grow()
             if rng is not None and not resumes:
                 rng[:] = before
@@ -448,7 +453,7 @@ class Belief:
             self.arrays = same_arrays(self.arrays, larger)
 
     def copy(self) -> Belief:
-        """An independent belief in the same state."""
+        """Return an independent belief in the same state."""
         twin = Belief(self.prior, self.reward_model, copy_arrays(self.arrays), self.episodes.copy())
         twin.log_evidence = self.log_evidence
         twin.n_observed, twin.n_changes = self.n_observed, self.n_changes
@@ -472,7 +477,7 @@ class ModelRoom:
         self.arrays = empty_rows(belief.n_states * belief.n_actions, 16 * belief.n_states * belief.n_actions)
 
     def grow(self) -> None:
-        """Four times as many entries."""
+        """Make room for four times as many entries."""
         entries = len(self.arrays.index)
         if 4 * entries > MOST_ENTRIES:
             raise MemoryError(

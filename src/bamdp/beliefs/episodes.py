@@ -56,12 +56,12 @@ class Episodes:
         return self.objective == "lifetime"
 
     def copy(self) -> Episodes:
-        """An independent copy."""
+        """Return an independent copy."""
         return Episodes(self.objective, self.end, self.ends.copy(), self.starts.copy(), self.acted.copy())
 
 
 def new_episodes(objective: Any, end: Any, terminal: NDArray[np.bool_]) -> Episodes:
-    """Nothing seen yet but what is known beforehand."""
+    """Return episodes of which nothing is known yet but what is known beforehand."""
     objective = _checks.one_of(objective, "objective", OBJECTIVES)
     ends = terminal.copy()
     if end is not None:

@@ -72,7 +72,7 @@ def undo_steps(belief, n):
 
 
 def empty_rows(n_rows: int, room: int) -> Rows:
-    """Rows with ``room`` entries to be filled: none drawn yet."""
+    """Return rows with ``room`` entries to be filled: none drawn yet."""
     return Rows(
         span=np.full((n_rows, 2), -1, np.int64),
         index=np.empty(room, np.int32),
@@ -84,7 +84,7 @@ def empty_rows(n_rows: int, room: int) -> Rows:
 
 @kernel
 def predictive_row(belief, row, index, prob):
-    """The predictive of a row into ``index`` and ``prob``; returns (end, background, expected reward)."""
+    """Write the predictive of a row into ``index`` and ``prob``; return (end, background, expected reward)."""
     end, background = verbs.mean_row(belief.transitions, row, index, prob, 0)
     if end == verbs.NO_ROOM:
         return end, 0.0, 0.0
@@ -93,10 +93,16 @@ def predictive_row(belief, row, index, prob):
 
 @kernel
 def sample_model(belief, rows, rng):
-    """A whole model from the posterior into ``rows``; returns the used entries, or NO_ROOM."""
-    T, R, space = belief.transitions, belief.rewards, belief.space
+    """Draw a whole model from the posterior into ``rows``; return the used entries, or NO_ROOM."""
+    choice = verbs.choose(belief.transitions, rng)
+    return sample_rows(belief, choice, rows, rng)
+
+
+@primitive
+def sample_rows(belief, choice, rows, rng):
+    """Draw the rows of a model whose ``choice``, what all of them share, is drawn; return the same as sample_model."""
+    space = belief.space
     n_states, n_actions = space.allowed.shape
-    choice = verbs.choose(T, rng)  # what all rows of the model share
     at = 0
     for s in range(n_states):
         for a in range(n_actions):
@@ -104,22 +110,31 @@ def sample_model(belief, rows, rng):
             if space.terminal[s] or not space.allowed[s, a]:
                 skip_row(rows, row, at)
                 continue
-            end, background = verbs.sample_row(T, choice, row, rows.index, rows.prob, at, rng)
+            end = sample_into(belief, choice, row, rows, row, at, rng)
             if end == verbs.NO_ROOM:
                 return end
-            rows.span[row, 0] = at
-            rows.span[row, 1] = end
-            rows.background[row] = background
-            rows.reward[row] = verbs.sample_reward(
-                R, choice, row, rows.index, rows.prob, at, end, background, rng
-            )
             at = end
     return at
 
 
+@primitive
+def sample_into(belief, choice, pair, rows, row, at, rng):
+    """Draw the row of a pair and its expected reward into ``row`` of ``rows``, at ``at``; return its end or NO_ROOM."""
+    end, background = verbs.sample_row(belief.transitions, choice, pair, rows.index, rows.prob, at, rng)
+    if end == verbs.NO_ROOM:
+        return end
+    rows.span[row, 0] = at
+    rows.span[row, 1] = end
+    rows.background[row] = background
+    rows.reward[row] = verbs.sample_reward(
+        belief.rewards, choice, pair, rows.index, rows.prob, at, end, background, rng
+    )
+    return end
+
+
 @kernel
 def mean_model(belief, rows):
-    """The posterior mean model into ``rows``; returns the used entries, or NO_ROOM."""
+    """Write the posterior mean model into ``rows``; return the used entries, or NO_ROOM."""
     T, R, space = belief.transitions, belief.rewards, belief.space
     n_states, n_actions = space.allowed.shape
     at = 0

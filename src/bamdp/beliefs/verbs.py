@@ -20,12 +20,12 @@ NO_ROOM = -1  # something did not fit: Belief.run makes more room and calls the 
 
 @generic
 def draw(T, row, rng):
-    """A next state from the predictive ν(· | row)."""
+    """Draw a next state from the predictive ν(· | row)."""
 
 
 @generic
 def advance(T, row, rng):
-    """A next state from the predictive, pushed as if it had been observed."""
+    """Draw a next state from the predictive, and push it as if it had been observed."""
 
 
 @generic
@@ -40,7 +40,7 @@ def pop(T):
 
 @generic
 def probability(T, row, s2):
-    """The predictive probability ν(s2 | row)."""
+    """Return the predictive probability ν(s2 | row)."""
 
 
 @generic
@@ -63,12 +63,12 @@ def sample_row(T, choice, row, index, prob, at, rng):
 
 @generic
 def mean_row(T, row, index, prob, at):
-    """The posterior mean of a row (its predictive) written and returned the same way."""
+    """Write the posterior mean of a row (its predictive), and return the same as :func:`sample_row`."""
 
 
 @generic
 def moments_row(T, row, index, mean, variance, at):
-    """Posterior mean and variance of each of a row's probabilities.
+    """Write the posterior mean and variance of each of a row's probabilities.
 
     Those of some outcomes are written to ``index``, ``mean`` and ``variance`` at ``at:end``; returns (end, mean,
     variance) with the two numbers that all other outcomes share. The end is NO_ROOM when they do not fit.
@@ -90,7 +90,21 @@ def commit(T, row):
 
 @generic
 def draw_reward(R, row, s2, rng):
-    """A reward from τ(· | row, s2), given that the transition itself has been pushed already."""
+    """Draw a reward from τ(· | row, s2), given that the transition itself has been pushed already."""
+
+
+@generic
+def draw_model_reward(R, choice, row, s2, rng):
+    """Draw a reward after ``row`` → ``s2`` in a sampled model with that ``choice``.
+
+    Where the choice says nothing about rewards it is :func:`draw_reward`, which is what is defined for all that do
+    not say otherwise.
+    """
+
+
+@draw_model_reward.register(object)
+def _predictive_reward(R, choice, row, s2, rng):
+    return draw_reward(R, row, s2, rng)
 
 
 @generic
@@ -115,7 +129,7 @@ def expected_reward(R, row, index, prob, begin, end, background):
 
 @generic
 def reward_variance(R, row, index, prob, begin, end, background):
-    """Posterior variance of E[r | row], as far as the reward model itself is open: 0 for known rewards.
+    """Return the posterior variance of E[r | row], as far as the reward model itself is open: 0 for known rewards.
 
     The mean transition row stands at ``begin:end`` (plus background), as for :func:`expected_reward`.
     """
@@ -123,12 +137,12 @@ def reward_variance(R, row, index, prob, begin, end, background):
 
 @generic
 def reward_probability(R, row, s2, r):
-    """The probability (or density) of reward ``r`` after ``row`` → ``s2``, which has been pushed already."""
+    """Return the probability (or density) of reward ``r`` after ``row`` → ``s2``, which has been pushed already."""
 
 
 @generic
 def log_reward_probability(R, row, s2, r):
-    """The logarithm of :func:`reward_probability`, -inf only for the impossible."""
+    """Return the logarithm of :func:`reward_probability`, -inf only for the impossible."""
 
 
 @generic
@@ -138,7 +152,7 @@ def commit_reward(R, row):
 
 @generic
 def outcome(R, row, s2, i):
-    """(reward, probability) of the i-th outcome after ``row`` → ``s2``, which has been pushed already.
+    """Return (reward, probability) of the i-th outcome after ``row`` → ``s2``, which has been pushed already.
 
     Only for posteriors that declare ``n_outcomes``.
     """

@@ -18,28 +18,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_runs(parser)
     options.add_study_running(parser)
     options.add_store(parser)
+    options.add_bins(parser)
+    options.add_figure(parser)
     options.add_json(parser)
 
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Run the comparison, and print tables or JSON."""
-    from bamdp.lab import tables
-    from bamdp.lab.results import comparable_results
-    from bamdp.lab.tables import unfinished
+    from bamdp.experiments import ComparisonResult, comparison_study
 
-    planners = arguments.planners
-    twice = next((name for name in planners if planners.count(name) > 1), None)
-    if twice is not None:
-        raise ValueError(f"{twice} is given twice; drop one, or give it other parameters: {twice}:key=value")
-    algorithms = {name: {"planner": name} for name in planners}
-    study = studies.study_from_arguments(arguments, algorithms, runs=arguments.runs, prior=arguments.prior)
+    figure = options.figure_path(arguments)
+    study = comparison_study(
+        options.environment_text(arguments),
+        arguments.planners,
+        runs=arguments.runs,
+        prior=arguments.prior,
+        **studies.study_arguments(arguments),
+    )
     with studies.run_and_collect(study, arguments) as results:
+        if figure is not None:
+            options.draw_figure(figure, ComparisonResult(study, results).plot)
         if arguments.json:
             console.print_json(studies.results_json(results))
             return 0
-        label = study.environments[0].label
-        complete = comparable_results(results)
-        pairs = tables.against_best(complete, label) if len(study.cells) > 1 else ()
-        studies.show([*tables.summaries(complete, label), *unfinished(results), *pairs])
+        studies.show(ComparisonResult(study, results).tables)
         studies.tell_notes(results)
     return 0

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bamdp._kernels.jit import on_first_compile
-from bamdp.processes import Progress
+from bamdp import _progress
+from bamdp._kernels.jit import COMPILING, on_first_compile
+from bamdp._progress import Progress
 
 PICTURES = (".png", ".svg", ".pdf")
 PLAIN_WIDTH = 120  # of tables that go to a file or another program
@@ -26,22 +27,19 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
 
-def check_picture_path(output: str) -> Path:
+def check_picture_path(output: str, option: str = "--output") -> Path:
     """Check that the file name of a picture has an ending that can be written, and return its path."""
     if Path(output).suffix not in PICTURES:
-        raise ValueError(f"--output must end in .png, .svg or .pdf, got {output!r}")
+        raise ValueError(f"{option} must end in .png, .svg or .pdf, got {output!r}")
     return Path(output)
 
 
 @contextmanager
 def compiling() -> Iterator[None]:
     """Tell, once, if something is compiled inside the block; Ctrl-C ends at once what compiled code does there."""
-    from bamdp.cli.interrupts import ctrl_c_at_once  # compiled itself, when it is imported for the first time
+    from bamdp.cli.interrupts import ctrl_c_at_once
 
-    with (
-        ctrl_c_at_once(),
-        on_first_compile(lambda: note("compiling for this machine (only the first time; kept on disk) ...")),
-    ):
+    with on_first_compile(lambda: note(COMPILING)), ctrl_c_at_once():
         yield
 
 
@@ -51,37 +49,19 @@ def progress_bar(total: int, label: str, shown: bool | None = None) -> Iterator[
     if not _is_shown(shown):
         yield None
         return
-    with growing_bar(label, shown) as (steps, more):
+    with terminal_bar(label, shown) as (steps, more):
         more(total)
         yield steps
 
 
 @contextmanager
-def growing_bar(label: str, shown: bool | None = None) -> Iterator[tuple[Progress, Progress]]:
+def terminal_bar(label: str, shown: bool | None = None) -> Iterator[tuple[Progress, Progress]]:
     """Show a bar whose end is not known at the beginning; yield functions for steps done, and for more to do.
 
     With ``shown`` None there is a bar if standard error is a terminal.
     """
-    if not _is_shown(shown):
-        yield (lambda n: None), (lambda n: None)
-        return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
-
-    screen = Console(stderr=True, force_terminal=True if shown else None)
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    total = 0
-    with Bars(*columns, console=screen, transient=True) as bar:
-        task = bar.add_task(escape(label), total=0)
-
-        def more(n: int) -> None:
-            nonlocal total
-            total += n
-            bar.update(task, total=total)
-
-        yield lambda n: bar.advance(task, n), more
+    with _progress.growing_bar(label, _is_shown(shown), force_terminal=True if shown else None) as counters:
+        yield counters
 
 
 def _is_shown(shown: bool | None) -> bool:

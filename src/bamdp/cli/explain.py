@@ -8,6 +8,7 @@ import bamdp
 from bamdp import _checks
 from bamdp.cli import console, options
 from bamdp.cli.waiting import tell_waiting
+from bamdp.registry import DEFAULT_PLANNER
 from bamdp.settings import make_setting
 
 PLAYED_STEP_BYTES = 500  # about what playback keeps of a step
@@ -16,13 +17,14 @@ PLAYED_STEP_BYTES = 500  # about what playback keeps of a step
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.epilog = "Example: bamdp explain grid10 dss-pi --step 40 --prior sparse:beta=6 --out why.html"
-    options.add_env(parser)
-    options.add_planner(parser)
+    options.add_env(parser, gym=True)
+    options.add_planner(parser, default=DEFAULT_PLANNER)
     options.add_option(parser, "--step", int, "T", "which decision (default: 0, the first)", 0)
     options.add_option(parser, "--out", str, "PATH", ".html or .svg (default: why.html)", "why.html")
     options.add_set(parser)
     options.add_agent(parser)
     options.add_seed(parser)
+    options.add_bins(parser)
 
 
 def run_command(arguments: argparse.Namespace) -> int:
@@ -33,9 +35,10 @@ def run_command(arguments: argparse.Namespace) -> int:
     target = check_format(arguments.out)
     step = _checks.integer(arguments.step, "step", low=0, high=_checks.LARGEST_INTEGER - 1)
     _checks.memory(PLAYED_STEP_BYTES * step, f"a run of {step} steps that can be played back")
-    env = bamdp.make_env(arguments.env)
+    text = options.environment_text(arguments)
+    env = bamdp.make_world(text)
     setting = make_setting(
-        arguments.env,
+        text,
         arguments.planner,
         steps=max(step + 1, env.horizon),
         world=env,

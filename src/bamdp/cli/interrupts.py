@@ -16,32 +16,14 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from types import FrameType
-from typing import Any
 
-import numba
 import numpy as np
-from numba import types
 
-REACTION_MILLISECONDS = 500  # that Python has for its own handling
-STATUS = 130  # of a command that was ended by Ctrl-C
-ANSWER, END = 0, 255  # what is written into the pipe beside the numbers of signals
+from bamdp._kernels.watching import ANSWER, CLOSE, compiled_watch
 
-_read: Any = types.ExternalFunction("read", types.intp(types.int32, types.voidptr, types.uintp))
-_write: Any = types.ExternalFunction("write", types.intp(types.int32, types.voidptr, types.uintp))
-_poll: Any = types.ExternalFunction("poll", types.int32(types.voidptr, types.uintp, types.int32))
-_exit: Any = types.ExternalFunction("_exit", types.void(types.int32))
-
-
-@numba.njit(
-    types.void(types.int32, types.uint8[::1], types.uint8[::1], types.uint8[::1]), nogil=True, cache=True
-)
-def _watch(pipe, byte, request, message):  # type: ignore[no-untyped-def]
-    """Read the pipe until its END; end the process if a signal has no answer in time."""
-    while _read(pipe, byte.ctypes, 1) == 1 and byte[0] != END:
-        if byte[0] != ANSWER and _poll(request.ctypes, 1, REACTION_MILLISECONDS) == 0:
-            _write(2, message.ctypes, message.size)
-            _exit(STATUS)
+compiled_once = cache(compiled_watch)
 
 
 @contextmanager
@@ -49,7 +31,8 @@ def ctrl_c_at_once() -> Iterator[None]:
     """Let Ctrl-C end the process although compiled code is at work in the block."""
     usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     main = threading.current_thread() is threading.main_thread()
-    if not usual or not main or numba.config.DISABLE_JIT or not hasattr(select, "poll"):  # type: ignore[attr-defined]
+    watch = compiled_once() if usual and main and hasattr(select, "poll") else None
+    if watch is None:
         yield
         return
     reading, writing = os.pipe()
@@ -58,7 +41,7 @@ def ctrl_c_at_once() -> Iterator[None]:
     show_cursor = "\x1b[?25h" if sys.stderr.isatty() else ""  # a progress bar hides it
     message = np.frombuffer(f"{show_cursor}stopped\n".encode(), np.uint8).copy()
     arguments = reading, np.zeros(1, np.uint8), request, message
-    watcher = threading.Thread(target=_watch, args=arguments, name="ctrl-c", daemon=True)
+    watcher = threading.Thread(target=watch, args=arguments, name="ctrl-c", daemon=True)
     watcher.start()
     before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
 
@@ -72,7 +55,7 @@ def ctrl_c_at_once() -> Iterator[None]:
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.set_wakeup_fd(before)
-        os.write(writing, bytes([END]))
+        os.write(writing, bytes([CLOSE]))
         watcher.join()
         os.close(reading)
         os.close(writing)

@@ -1,8 +1,9 @@
-"""``bamdp lab run|status|report|check|export|import``: whole studies."""
+"""``bamdp lab new|run|status|report|check|export|import``: whole studies."""
 
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,8 +21,10 @@ EXPORT_ENDINGS = {"runs": ".runs.xz", "csv": ".csv", "parquet": ".parquet"}  # b
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the commands of the laboratory with their arguments."""
-    names = "dss2020/published, fair, single, ablation or figure3"
-    parser.epilog = f"A study is a TOML file, see docs/laboratory.md; or {names}."
+    parser.epilog = (
+        "A study is a TOML file: `bamdp lab new study.toml` writes one to begin with. Or it is the name of one that "
+        "ships, such as dss2020/published; a name that is unknown is answered with all of them."
+    )
     commands = parser.add_subparsers(
         dest="lab_command", metavar="COMMAND", title="commands", parser_class=type(parser)
     )
@@ -35,6 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         options.add_store(command)
         return command
 
+    help = "Write a study's file to begin with, with comments on everything that can stand in it."
+    new = commands.add_parser("new", help=help, description=help, allow_abbrev=False)
+    new.set_defaults(run_command=write_template, parser=new)
+    new.add_argument("file", metavar="FILE", nargs="?", default="study.toml", help="default: study.toml")
     run = add_command("run", run_missing, "Run what a study needs and its store does not have yet.")
     options.add_study_running(run)
     options.add_quick(run)
@@ -45,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.add_quick(status)
     options.add_json(status)
-    report = add_command("report", write_report, "Tables, figures and a page that opens offline.")
+    report = add_command("report", report_study, "Tables, figures and a page that opens offline.")
     report.add_argument("--output", metavar="FOLDER", help="default: STUDY-report")
     options.add_quick(report)
     check = add_command("check", check_study, "Check every page of the store and every run in it.")
@@ -66,6 +73,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run_command(arguments: argparse.Namespace) -> int:
     """Print the help, where no command of the laboratory is named."""
     arguments.parser.print_help()
+    return 0
+
+
+def write_template(arguments: argparse.Namespace) -> int:
+    """Write the template of a study; a file that is there already stays as it is."""
+    from importlib.resources import files
+
+    target = Path(arguments.file)
+    if target.suffix != ".toml":
+        raise ValueError(f"a study's file ends in .toml, got {arguments.file!r}")
+    text = files("bamdp.lab").joinpath("templates/study.toml").read_text(encoding="utf-8")
+    text = text.replace("STUDY.toml", shlex.quote(str(target)))
+    try:
+        with open(target, "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ValueError(f"{target} is there already; name another file") from None
+    console.note(f"wrote {target}; try it with: bamdp lab run {shlex.quote(str(target))} --quick")
     return 0
 
 
@@ -129,7 +154,7 @@ def print_status(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def write_report(arguments: argparse.Namespace) -> int:
+def report_study(arguments: argparse.Namespace) -> int:
     """Write tables, figures and a page."""
     from bamdp.lab import report, tables
     from bamdp.lab.collect import collect_provenance, collect_results

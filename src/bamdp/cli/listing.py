@@ -42,11 +42,6 @@ def run_command(arguments: argparse.Namespace) -> int:
         console.print_json(lists if arguments.what is None else lists[arguments.what])
         return 0
     for what, listed in infos.items():
-        rows = [(info.name, info.help, _parameters_text(info.parameters)) for info in listed]
+        rows = [(info.name, info.help, info.parameters_text() or "–") for info in listed]
         console.print_table(("name", "what it is", "parameters and defaults"), rows, LISTS[what][1])
     return 0
-
-
-def _parameters_text(parameters: dict[str, Any]) -> str:
-    texts = {key: "none" if value is None else str(value) for key, value in parameters.items()}
-    return "  ".join(f"{key}={text.replace(' ', '')}" for key, text in texts.items()) or "–"

@@ -37,14 +37,15 @@ COMMANDS = {  # the module in bamdp.cli, and the help
     "demo": ("demo", "Three planners on a 5 by 5 grid: a table and a learning curve."),
     "compare": ("compare", "Several planners on common random numbers."),
     "tune": ("tune", "Choose the parameters of a planner."),
-    "lab": ("lab", "Whole studies: run, status, report, check, export, import."),
+    "lab": ("lab", "Whole studies: new, run, status, report, check, export, import."),
     "reproduce": ("reproduce", "Tables and figures of the paper."),
+    "completion": ("completion", "A script that completes commands and names in bash or zsh."),
 }
 LONGEST_MESSAGE = 1000  # characters
 ARGUMENT_NAMES = {"what": "list", "lab_command": "lab command"}  # in messages, where dest is not plain
 
 
-class Parser(argparse.ArgumentParser):
+class PlainParser(argparse.ArgumentParser):
     """Argparse with errors in one line, and suggestions."""
 
     def error(self, message: str) -> NoReturn:
@@ -56,17 +57,21 @@ class Parser(argparse.ArgumentParser):
             _checks.one_of(value, ARGUMENT_NAMES.get(action.dest, action.dest), action.choices)
 
 
-class CommandParser(Parser):
+class CommandParser(PlainParser):
     """The parser of a command, which gets its arguments from the command's module when it is first used."""
 
     module: str | None = None  # that has yet to be imported
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse, after importing the command's module."""
+    def load(self) -> None:
+        """Import the command's module and add its arguments, if that has not been done."""
         if self.module is not None:
             command, self.module = import_module(f"bamdp.cli.{self.module}"), None
             self.set_defaults(run_command=command.run_command, parser=self)
             command.add_arguments(self)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, after importing the command's module."""
+        self.load()
         return super().parse_known_args(args, namespace)
 
 
@@ -111,9 +116,9 @@ def _report_error(error: BaseException, status: int) -> int:
     return status
 
 
-def make_parser() -> Parser:
+def make_parser() -> PlainParser:
     """Make the parser; those of the commands get their arguments when they are used."""
-    top = Parser(
+    top = PlainParser(
         prog="bamdp",
         description="Bayes-adaptive planning in finite Markov decision processes.",
         epilog="See `bamdp COMMAND --help` for each, and `bamdp list` for what there is to run.",

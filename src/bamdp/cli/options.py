@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
+from bamdp._checks import AUTO, HORIZON
 from bamdp._specs import split_assignment
+from bamdp.cli import console
 from bamdp.registry import DEFAULT_PRIOR, LEARNED_REWARDS
 
 Parser = argparse.ArgumentParser
@@ -49,7 +52,7 @@ def add_agent(parser: Parser) -> None:
     """Add the options that determine an agent beside its planner: --prior, --rewards, --objective, --discount."""
     add_belief(parser)
     add_objective(parser)
-    add_discount(parser)
+    add_planning_discount(parser)
 
 
 def add_belief(parser: Parser) -> None:
@@ -67,9 +70,28 @@ def add_objective(parser: Parser) -> None:
     add_option(parser, "--objective", str, "WHAT", help, "episode")
 
 
-def add_discount(parser: Parser, help: str = "for planning (default: 0.95)") -> None:
-    """Add --discount."""
-    add_option(parser, "--discount", float, "γ", help, 0.95)
+def number_or_horizon(text: str) -> float | str:
+    """Read what an agent plans for: a discount, or the word horizon or auto."""
+    if text in (HORIZON, AUTO):
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"a discount is a number in [0, 1), or the word horizon or auto, got {text!r}"
+        ) from None
+
+
+def add_planning_discount(parser: Parser) -> None:
+    """Add --discount as an agent takes it: a number, horizon or auto."""
+    help = "for planning (default: 0.95); horizon plans for the total of the steps that are left, auto no further "
+    help += "ahead than there are data to learn from"
+    add_option(parser, "--discount", number_or_horizon, "γ", help, 0.95)
+
+
+def add_discount(parser: Parser) -> None:
+    """Add --discount, a number."""
+    add_option(parser, "--discount", float, "γ", "default: 0.95", 0.95)
 
 
 def add_steps(parser: Parser, help: str = "steps of a run (default: the environment's)") -> None:
@@ -85,6 +107,42 @@ def add_runs(parser: Parser, default: int = 10, help: str = "replicates") -> Non
 def add_seed(parser: Parser, help: str = "same seed, same results") -> None:
     """Add --seed."""
     add_option(parser, "--seed", int, "N", f"{help} (default: 0)", 0)
+
+
+def add_bins(parser: Parser) -> None:
+    """Add --bins, which discretises the observations of a Gymnasium environment."""
+    help = "gym: worlds whose observations are not whole numbers: bins of each coordinate, as in 3,3,6,5, or one "
+    help += "number for all; quantiles:8 for bins that random play visits equally often"
+    add_option(parser, "--bins", str, "N,N", help)
+
+
+def environment_text(arguments: argparse.Namespace) -> str:
+    """Return the text of the environment, with its bins."""
+    if arguments.bins is None:
+        return str(arguments.env)
+    from bamdp.gym.world import with_bins
+
+    return with_bins(arguments.env, arguments.bins)
+
+
+def add_figure(parser: Parser) -> None:
+    """Add --figure, the file of a picture of the learning curves."""
+    add_option(parser, "--figure", str, "FILE", "draw the learning curves as FILE, a .png, .svg or .pdf")
+
+
+def figure_path(arguments: argparse.Namespace) -> Path | None:
+    """Return the file of --figure, after a check of its ending."""
+    return None if arguments.figure is None else console.check_picture_path(arguments.figure, "--figure")
+
+
+def draw_figure(path: Path, draw: Callable[..., Any]) -> None:
+    """Draw a picture by ``draw(ax=...)`` and write it to a file."""
+    from bamdp.lab.figures import save_figure, style
+
+    with style.new_figure() as (figure, (axes,)):
+        draw(ax=axes)
+    save_figure(figure, path.with_suffix(""), [path.suffix[1:]])
+    console.note(f"figure: {path}")
 
 
 def add_jobs(parser: Parser, default: int | None = 1) -> None:
@@ -114,7 +172,9 @@ def add_study_running(parser: Parser) -> None:
 
 def add_store(parser: Parser) -> None:
     """Add --store, the file in which runs are kept."""
-    help = "file of the runs (default: beside the study, or in .bamdp)"
+    help = (
+        "file of the runs (default: beside the study's file, or .bamdp/runs.sqlite in the working directory)"
+    )
     add_option(parser, "--store", str, "PATH", help)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bamdp.lab.study import Study
 
 FIGURE_FOLDER = Path("out/reproduction")  # unless --output names another
-FIGURE_FORMATS = ("png", "svg")
+IMAGE_FORMATS = ("png", "svg")
 TABLE_ENDINGS = ("md", "csv", "tex")
 RUNNING_OPTIONS = {
     "store": "--store",
@@ -142,7 +142,7 @@ def _reproduce(
 @contextmanager
 def _stores(needed: dict[str, Study], arguments: argparse.Namespace) -> Iterator[dict[str, Store]]:
     """Open a store for each study: with the runs of exported files, or with those that are there or made now."""
-    from bamdp.lab.papers.library import open_exports
+    from bamdp.lab.exports import open_exports
     from bamdp.lab.store import Store
 
     if arguments.exports:
@@ -194,7 +194,7 @@ def _write_files(
     folder = FIGURE_FOLDER if arguments.output is None else Path(arguments.output)
     for name, target in targets.items():
         for picture in target.pictures(merged_results[name]):
-            paths = save_figure(picture.draw(), folder / picture.stem, FIGURE_FORMATS)
+            paths = save_figure(picture.draw(), folder / picture.stem, IMAGE_FORMATS)
             console.note(f"{name}: {', '.join(map(str, paths))}")
         if arguments.output is None:
             continue

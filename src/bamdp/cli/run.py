@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,14 @@ import numpy as np
 import bamdp
 from bamdp.cli import console, options
 from bamdp.cli.waiting import tell_waiting
-from bamdp.registry import describe_planner, describe_prior, describe_rewards, planner_name
-from bamdp.runs import Batch, check_size, run_many, warm_up
+from bamdp.registry import (
+    DEFAULT_PLANNER,
+    describe_planner,
+    describe_prior,
+    describe_rewards,
+    planner_name,
+)
+from bamdp.runs import Batch, check_size, run_setting, seeds, warm_up
 from bamdp.settings import Setting, make_setting
 
 
@@ -23,13 +30,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Example: bamdp run grid10 dss-pi --set n_steps=100 n_stages=2 --prior sparse:beta=6 --jobs 2"
     )
     options.add_env(parser, gym=True)
-    options.add_planner(parser)
+    options.add_planner(parser, default=DEFAULT_PLANNER)
     options.add_set(parser)
     options.add_agent(parser)
     options.add_steps(parser)
     options.add_runs(parser)
     options.add_seed(parser)
     options.add_jobs(parser)
+    options.add_bins(parser)
+    options.add_figure(parser)
     options.add_json(parser)
 
 
@@ -37,9 +46,11 @@ def run_command(arguments: argparse.Namespace) -> int:
     """Run the replicates, and print a table or JSON."""
     from bamdp.ceilings import optimal_total
 
-    env = bamdp.make_world(arguments.env)
+    figure = options.figure_path(arguments)
+    text = options.environment_text(arguments)
+    env = bamdp.make_world(text)
     setting = make_setting(
-        arguments.env,
+        text,
         arguments.planner,
         steps=arguments.steps,
         world=env,
@@ -51,7 +62,10 @@ def run_command(arguments: argparse.Namespace) -> int:
         batch = run_with_progress(
             setting, arguments.runs, arguments.jobs, arguments.planner, arguments.progress
         )
-        optimum = optimal_total(env, setting.steps) if isinstance(env, bamdp.Environment) else None
+        drawn = [seeds(setting.seed, replicate)[0] for replicate in range(arguments.runs)]
+        optimum = optimal_total(env, setting.steps, drawn) if isinstance(env, bamdp.Environment) else None
+    if figure is not None:
+        options.draw_figure(figure, partial(batch.plot, title=f"{arguments.planner} in {setting.env}"))
     if arguments.json:
         console.print_json(_as_json(planner_name(arguments.planner), batch, optimum))
     else:
@@ -64,7 +78,7 @@ def run_with_progress(setting: Setting, runs: int, jobs: int, label: str, shown:
     check_size(setting, runs, jobs)
     warm_up(setting)
     with console.progress_bar(runs * setting.steps, label, shown) as progress:
-        return run_many(setting, runs, jobs, progress)
+        return run_setting(setting, runs, jobs, progress)
 
 
 def print_batches(batches: Mapping[str, Batch], optimum: float | None, more: str = "") -> None:

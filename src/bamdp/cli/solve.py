@@ -14,14 +14,14 @@ from bamdp.cli.waiting import tell_waiting_for_sweeps
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     options.add_env(parser)
-    options.add_discount(parser, help="default: 0.95")
+    options.add_discount(parser)
     options.add_steps(parser, help="for the totals (default: the environment's)")
     options.add_json(parser)
 
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Solve the environment, and print a table or JSON."""
-    from bamdp.ceilings import ceilings
+    from bamdp.ceilings import GAIN_STATES, ceilings
 
     env = bamdp.make_env(arguments.env)
     steps = env.horizon if arguments.steps is None else arguments.steps
@@ -45,7 +45,9 @@ def run_command(arguments: argparse.Namespace) -> int:
             }
         )
         return 0
-    gain = "none: it depends on where one is" if solved.gain is None else f"{solved.gain:.6f}"
+    large = env.n_states > GAIN_STATES
+    none = f"not computed, over {GAIN_STATES} states" if large else "none: it depends on where one is"
+    gain = none if solved.gain is None else f"{solved.gain:.6f}"
     rows = [
         (f"value of the start, discount {arguments.discount:g}", f"{solved.value:.4f}"),
         ("average reward per step", gain),
@@ -55,7 +57,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     ]
     states = f"{env.n_states} state{'s' * (env.n_states > 1)}"
     title = f"{env.name}: {states}, {env.n_actions} actions, model known"
-    if len(env.worlds) > 1:
-        title += f" (mean over {len(env.worlds)} worlds)"
+    if len(env.reference_worlds) > 1:
+        title += f" (mean over {len(env.reference_worlds)} worlds)"
     console.print_table(("", "expected"), rows, title, numbers=("expected",))
     return 0

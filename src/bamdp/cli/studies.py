@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from bamdp.cli import console
 from bamdp.cli.waiting import tell_waiting_for_study
 
 if TYPE_CHECKING:
-    from bamdp.lab.results import Results
+    from bamdp.lab.results import Results, Sample
     from bamdp.lab.store import Store
     from bamdp.lab.study import Study
     from bamdp.lab.tables import ResultTable
@@ -35,28 +35,9 @@ def load_named_study(name: str, quick: bool = False) -> Study:
     return load_study(name, quick=quick)
 
 
-def study_from_arguments(
-    arguments: argparse.Namespace, algorithms: Mapping[str, Any], *, runs: int, prior: str, **tables: Any
-) -> Study:
-    """Make the study of a command with one environment; ``tables`` are further tables of a study's file."""
-    from bamdp.lab.reading import make_study
-
-    steps = {} if arguments.steps is None else {"steps": arguments.steps}
-    rewards = {} if arguments.rewards is None else {"rewards": arguments.rewards}
-    return make_study(
-        {
-            "title": f"{bamdp.make_world(arguments.env).name}: {', '.join(algorithms)}",
-            "runs": runs,
-            "seed": arguments.seed,
-            "prior": prior,
-            "discount": arguments.discount,
-            "objective": arguments.objective,
-            "environments": {arguments.env: steps},
-            "algorithms": algorithms,
-            **rewards,
-            **tables,
-        }
-    )
+def study_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the keyword arguments of :func:`bamdp.experiments.environment_study` that come from options."""
+    return {name: getattr(arguments, name) for name in ("steps", "rewards", "discount", "objective", "seed")}
 
 
 def store_path(study: Study, path: str | None) -> Path:
@@ -84,7 +65,7 @@ def run(study: Study, store: Store, arguments: argparse.Namespace) -> None:
     jobs = 1 if arguments.jobs is None else _checks.integer(arguments.jobs, "jobs")
     retry = arguments.retry_failed
     try:
-        with console.compiling(), console.growing_bar(study.title, arguments.progress) as (steps, more):
+        with console.compiling(), console.terminal_bar(study.title, arguments.progress) as (steps, more):
             if not arguments.cluster:
                 run_study(
                     study, store, jobs=jobs, steps=steps, more=more, retry_failed=retry, tell=tell_damage
@@ -112,8 +93,13 @@ def run_and_collect(study: Study, arguments: argparse.Namespace) -> Iterator[Res
     from bamdp.lab.collect import collect_results
     from bamdp.lab.store import Store
 
+    if arguments.jobs is not None:
+        _checks.integer(arguments.jobs, "jobs")
     tell_waiting_for_study(study)
-    with Store(store_path(study, arguments.store)) as store:
+    path = store_path(study, arguments.store)
+    if not path.exists():
+        console.note(f"runs are kept in {path} (--store PATH for another file)")
+    with Store(path) as store:
         run(study, store, arguments)
         with console.compiling():
             collected = collect_results(study, store)
@@ -122,21 +108,25 @@ def run_and_collect(study: Study, arguments: argparse.Namespace) -> Iterator[Res
 
 def show(tables: Iterable[ResultTable]) -> None:
     """Print tables on standard output; a note under several of them is printed once."""
-    from bamdp.lab.tables import to_rich
+    from bamdp.lab.tables import to_rich, without_repeated_notes
 
-    printed: set[str] = set()
-    for number, table in enumerate(tables):
+    for number, table in enumerate(without_repeated_notes(tables)):
         if number:
             print()
-        notes = tuple(note for note in table.notes if note not in printed)
-        console.print_rich(to_rich(dataclasses.replace(table, notes=notes), sys.stdout.isatty()))
-        printed.update(notes)
+        console.print_rich(to_rich(table, sys.stdout.isatty()))
 
 
 def tell_notes(results: Results) -> None:
     """Print what a reader of the tables must know on standard error."""
     for line in results.remarks:
         console.note(f"note: {line}")
+
+
+def _episodes_json(sample: Sample) -> dict[str, Any] | None:
+    found = sample.episodes()
+    if found is None:
+        return None
+    return {"per_run": found.per_run, "mean_return": found.mean_return, "success": found.success}
 
 
 def samples_json(results: Results) -> list[dict[str, Any]]:
@@ -151,6 +141,7 @@ def samples_json(results: Results) -> list[dict[str, Any]]:
             "steps": sample.horizon,
             "runs": sample.runs,
             **{name: getattr(sample, name).tolist() for name in arrays},
+            "episodes": _episodes_json(sample),
             "failures": list(sample.failures),
             "chosen": sample.chosen,
             "excluded": sample.excluded or None,

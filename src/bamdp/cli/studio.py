@@ -13,11 +13,12 @@ from bamdp.studio.limits import Limits
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.epilog = "Example: bamdp studio grid10 dss-pi --set n_steps=50 --prior sparse:beta=6"
-    options.add_env(parser, default="grid10")
+    options.add_env(parser, default="grid10", gym=True)
     options.add_planner(parser, default="dss-pi")
     options.add_set(parser)
     options.add_agent(parser)
     options.add_seed(parser)
+    options.add_bins(parser)
     help = "where to listen (default: 127.0.0.1, this machine only)"
     options.add_option(parser, "--host", str, "ADDRESS", help, "127.0.0.1")
     options.add_option(parser, "--port", int, "N", "default: the first free one from 8137 on")
@@ -44,15 +45,16 @@ def run_command(arguments: argparse.Namespace) -> int:
             "address to listen on"
         )
     planner = parse_spec(arguments.planner).extended(options.read_assignments(arguments.set), "with --set")
+    env = options.environment_text(arguments)
     choice = Choice(
-        env=arguments.env,
+        env=env,
         planners=(str(planner),),  # as the page's form shows it
         prior=arguments.prior,
         rewards=arguments.rewards,
         discount=arguments.discount,
         objective=arguments.objective,
         seed=arguments.seed,
-        files=frozenset({arguments.env}),
+        files=frozenset({env}),
     )
     limits = Limits(
         sessions=arguments.max_sessions,
@@ -68,7 +70,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         from bamdp.studio import server
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"the studio needs {error.name}, which is not installed: pip install 'bamdp[web]'"
+            f"the studio needs {error.name}, which is not installed; install it with: {_checks.install_command('web')}"
         ) from None
     app = server.make_app(choice, host=arguments.host, limits=limits)
     socket = server.listen(arguments.host, port)

@@ -37,7 +37,7 @@ TERMS = {
     "truncation": "truncation: nothing is seen beyond",
     "sampling": "sampling: candidates are few and compared by samples",
 }
-T = TypeVar("T")
+Computed = TypeVar("Computed")
 BAR = 30  # columns of the longest bar
 
 
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = partial(options.add_option, parser)
     for name, (default, help) in SIZES.items():
         add(f"--{name.replace('_', '-')}", int, "N", f"{help} (default: {default})", default)
-    options.add_discount(parser, help="default: 0.95")
+    options.add_discount(parser)
     add("--delta", float, "δ", "default: 0.05", 0.05)
     add("--epsilon0", float, "ε₀", "how much the belief changes in a stage (default: 0)")
     add("--c", float, "C", "how much models disagree (default: 0)")
@@ -133,7 +133,7 @@ class BoundParameters:
         )
 
 
-def _unless_too_large(compute: Callable[[], T]) -> T | None:
+def _unless_too_large(compute: Callable[[], Computed]) -> Computed | None:
     try:
         return compute()
     except ValueError:

@@ -9,17 +9,18 @@ from bamdp.envs.custom import from_file, from_function, from_mdp
 from bamdp.envs.deep_sea import DeepSea, deep_sea, deep_sea_stochastic
 from bamdp.envs.double_loop import double_loop
 from bamdp.envs.environment import Environment, World, bernoulli
+from bamdp.envs.families import Family, family_gc, family_gdl, family_grid, family_random
 from bamdp.envs.grid import grid, grid5, grid10
 from bamdp.envs.maze import maze
 from bamdp.envs.maze_door import maze_door, maze_door_models
 from bamdp.envs.random_mdp import random_mdp
-from bamdp.envs.registry import EnvironmentInfo, list_envs, make_env, make_world
+from bamdp.envs.registry import list_envs, make_env, make_world
 from bamdp.envs.river_swim import river_swim
 
 __all__ = [
     "DeepSea",
     "Environment",
-    "EnvironmentInfo",
+    "Family",
     "World",
     "bandit",
     "bernoulli",
@@ -27,6 +28,10 @@ __all__ = [
     "deep_sea",
     "deep_sea_stochastic",
     "double_loop",
+    "family_gc",
+    "family_gdl",
+    "family_grid",
+    "family_random",
     "from_file",
     "from_function",
     "from_mdp",

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
-from bamdp.envs.environment import Environment, StepResult
+from bamdp.envs.environment import Environment, StepResult, bernoulli
 from bamdp.mdp import FiniteMDP, load_model
+
+LEAST_U = 2.0**-54  # half the smallest number above 0 that is drawn; at 0 a Normal quantile is infinite
 
 
 def from_mdp(
@@ -21,6 +25,7 @@ def from_mdp(
     horizon: int = 1000,
     name: str = "custom",
     *,
+    noise: float | str | Callable[[float, float], float] = 0.0,
     time_limit: float = 1.0,
 ) -> Environment:
     """Make an environment whose true model is one of your own.
@@ -35,6 +40,9 @@ def from_mdp(
         How many steps a run usually lasts.
     name : str, default "custom"
         Its name.
+    noise : float, "bernoulli" or callable, default 0
+        Rewards that are drawn, with the model's as their means: the standard deviation of Normal noise; 0 or 1,
+        "bernoulli"; or a function (mean, u) of yours, the quantile at u in [0, 1) of the reward.
     time_limit : float, default 1.0
         Seconds of planning that a step may take.
 
@@ -46,6 +54,9 @@ def from_mdp(
     >>> env = from_mdp(swap, name="swap")
     >>> env.reset(seed=0), env.step(0), env.step(0)
     (0, (1, 0.0, False), (0, 1.0, False))
+    >>> noisy = from_mdp(swap, noise=0.1)
+    >>> noisy.stochastic_rewards, noisy.reset(seed=0), round(noisy.step(0)[1], 3)
+    (True, 0, -0.061)
     """
     return Environment(
         name,
@@ -53,8 +64,29 @@ def from_mdp(
         start=start,
         horizon=horizon,
         time_limit=time_limit,
-        parameters={"start": start, "horizon": horizon},
+        parameters={"start": start, "horizon": horizon} | ({} if noise == 0.0 else {"noise": noise}),
+        draw_reward=_noisy_reward(noise, mdp),
     )
+
+
+def _noisy_reward(noise: Any, mdp: FiniteMDP) -> Callable[[float, float], float] | None:
+    """Return the quantile function of noisy rewards; None where they are certain."""
+    if noise == "bernoulli":
+        if mdp.rewards.size and not (mdp.rewards.min() >= 0.0 and mdp.rewards.max() <= 1.0):
+            raise ValueError("Bernoulli rewards have means from 0 to 1; the model has others")
+        return bernoulli
+    if callable(noise):
+        quantile: Callable[[float, float], float] = noise
+        return quantile
+    if isinstance(noise, str):
+        raise ValueError(f"noise must be a standard deviation, 'bernoulli' or a function, got {noise!r}")
+    deviation = _checks.real(noise, "noise", low=0.0)
+    return partial(_normal, deviation) if deviation > 0.0 else None
+
+
+def _normal(deviation: float, mean: float, u: float) -> float:
+    """Return the quantile at ``u`` of a Normal reward."""
+    return NormalDist(mean, deviation).inv_cdf(max(u, LEAST_U))
 
 
 def from_file(path: str | Path, start: Any = None, horizon: int = 1000) -> Environment:

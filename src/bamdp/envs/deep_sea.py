@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
 from bamdp.envs.environment import Environment, StepResult
-from bamdp.envs.layout import Layout
+from bamdp.envs.layout import Layout, Mark
 from bamdp.mdp import FiniteMDP
 
 MOVE_COST = 0.01  # of a whole way to the right
@@ -144,7 +144,7 @@ class DeepSea(Environment):
             name,
             _model(self.size, self.right, 1.0 / self.size if stochastic else 0.0),
             horizon=10_000 if self.size < 20 else 50_000,
-            layout=_layout(self.size),
+            layout=_layout(self.size, self.right),
             parameters={"size": self.size, "mapping_seed": seed},
         )
 
@@ -162,6 +162,12 @@ class DeepSea(Environment):
             if before in self._noisy:
                 reward += NormalDist().inv_cdf(max(u, 2.0**-54))
         return s2, reward, terminated
+
+    def action_label(self, action: int, state: int | None = None) -> str:
+        """Return where an action leads in a state, ``left`` or ``right``; without a state its number."""
+        if state is None or not 0 <= state < self.size**2:
+            return str(action)
+        return "right" if self.right.flat[state] == action else "left"
 
     def bad_episodes(self, states: ArrayLike, actions: ArrayLike) -> NDArray[np.bool_]:
         """Which episodes of a run were bad: somewhere on the way to the treasure a step was taken to the left.
@@ -222,9 +228,12 @@ def _model(size: int, right: NDArray[np.int64], fails: float) -> FiniteMDP:
     return FiniteMDP(matrices, rewards, terminal=terminal, state_labels=labels)
 
 
-def _layout(size: int) -> Layout:
-    """Rows from the top, and the end below them: a graph, since what an action does depends on the cell."""
+def _layout(size: int, right: NDArray[np.int64]) -> Layout:
+    """Rows from the top, the treasure in the lower right corner; the end lies below, where it is not drawn."""
     row, column = np.divmod(np.arange(size * size), size)
-    end = [((size - 1) / 2, size)]
-    positions = np.concatenate([np.column_stack([column, row]), end]).astype(float)
-    return Layout("graph", size, size + 1, positions)
+    positions = np.concatenate([np.column_stack([column, row]), [((size - 1) / 2, size + 1)]]).astype(float)
+    moves = np.zeros((size * size + 1, 2, 2))
+    moves[:, :, 1] = 1.0
+    moves[:-1, :, 0] = np.where(right.reshape(-1, 1) == [[0, 1]], 1.0, -1.0)
+    marks = (Mark("start", 0, 0), Mark("goal", size - 1, size - 1))
+    return Layout("grid", size, size, positions, state_moves=moves, marks=marks)

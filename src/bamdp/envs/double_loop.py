@@ -68,10 +68,10 @@ def double_loop() -> Environment:
     rewards = np.zeros((9, 2))
     rewards[4], rewards[8] = 1.0, 2.0
     mdp = FiniteMDP(transitions, rewards, action_labels=("left", "right"))
-    return Environment("double_loop", mdp, horizon=1000, time_limit=0.25, layout=_layout())
+    return Environment("double_loop", mdp, horizon=1000, time_limit=0.25, layout=double_loop_layout())
 
 
-def _layout() -> Layout:
+def double_loop_layout() -> Layout:
     """Two regular pentagons that share the node in the middle; both are walked away from it along the top."""
     radius = 1.2
     turn = 2 * math.pi / 5 * np.arange(1, 5)

@@ -14,15 +14,17 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from itertools import accumulate
-from typing import Any, Literal, Protocol, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
 from bamdp.envs.layout import Layout, circle_layout
-from bamdp.mdp import FiniteMDP
-from bamdp.mdp.model import check_start
+from bamdp.mdp.model import FiniteMDP, check_start
+
+if TYPE_CHECKING:
+    from bamdp.beliefs.base import Prior
 
 _BLOCK = 512  # uniforms are drawn this many at a time; the stream does not depend on it
 
@@ -183,9 +185,28 @@ class Environment:
         return self._draw_reward is not None
 
     @property
+    def binary_rewards(self) -> bool:
+        """Whether rewards are drawn, and are 0 or 1."""
+        return self._draw_reward is bernoulli
+
+    @property
     def worlds(self) -> tuple[tuple[float, FiniteMDP], ...]:
         """The models that may be the true one of a run, with their probabilities: for most environments one."""
         return ((1.0, self.mdp),)
+
+    def drawn_world(self, seed: int | np.random.SeedSequence) -> int:
+        """The number in `worlds` of the model that a run with this seed has."""
+        return 0
+
+    @property
+    def reference_worlds(self) -> tuple[tuple[float, FiniteMDP], ...]:
+        """The models, with weights, over which reference values are averaged: `worlds`, or of a family drawn ones."""
+        return self.worlds
+
+    @property
+    def law(self) -> Prior | None:
+        """What the world of a run is drawn from, in a family of worlds; None where there is one world, or a few."""
+        return None
 
     def reset(self, *, seed: int | np.random.SeedSequence | None = None) -> int:
         """Go to the start state and return it.
@@ -312,8 +333,8 @@ class Environment:
         labels = self.mdp.state_labels
         return str(state) if labels is None else str(labels[state])
 
-    def action_label(self, action: int) -> str:
-        """Return the label of an action, by default its number."""
+    def action_label(self, action: int, state: int | None = None) -> str:
+        """Return the label of an action, by default its number; in some worlds it depends on the state."""
         labels = self.mdp.action_labels
         return str(action) if labels is None else str(labels[action])
 
@@ -324,12 +345,16 @@ class Environment:
 
     @overload
     def render(
-        self, mode: Literal["rgb"], *, policy: ArrayLike | None = ..., values: ArrayLike | None = ...
+        self,
+        mode: Literal["rgb", "rgb_array"],
+        *,
+        policy: ArrayLike | None = ...,
+        values: ArrayLike | None = ...,
     ) -> NDArray[np.uint8]: ...
 
     def render(
         self,
-        mode: Literal["ansi", "rgb"] = "ansi",
+        mode: Literal["ansi", "rgb", "rgb_array"] = "ansi",
         *,
         policy: ArrayLike | None = None,
         values: ArrayLike | None = None,
@@ -339,7 +364,7 @@ class Environment:
         Parameters
         ----------
         mode : {"ansi", "rgb"}
-            Text, or an image as uint8 [H, W, 3].
+            Text, or an image as uint8 [H, W, 3]. ``"rgb_array"``, as Gymnasium calls it, is ``"rgb"``.
         policy : array [S] of int, optional
             An action for every state, shown as arrows.
         values : array [S] of float, optional
@@ -356,7 +381,7 @@ class Environment:
         from bamdp.envs.picture import world_image  # drawings are not needed to take steps
         from bamdp.envs.text import world_text
 
-        _checks.one_of(mode, "render mode", ("ansi", "rgb"))
+        _checks.one_of(mode, "render mode", ("ansi", "rgb", "rgb_array"))
         actions = None if policy is None else self._per_state(policy, "policy", np.int64)
         numbers = None if values is None else self._per_state(values, "values", np.float64)
         if actions is not None and not ((actions >= 0) & (actions < self.n_actions)).all():

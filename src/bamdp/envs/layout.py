@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamdp.envs.drawing import Point
-from bamdp.mdp import FiniteMDP
 
 if TYPE_CHECKING:
     from scipy import sparse
+
+    from bamdp.mdp.model import FiniteMDP
 
 DIRECTIONS = ("up", "right", "down", "left")  # the actions of a grid, and where each aims
 GRID_MOVES = ((0, -1), (1, 0), (0, 1), (-1, 0))
@@ -71,6 +72,10 @@ class Layout:
         The place (x, y) of every state.
     moves : sequence of (dx, dy), optional
         On a grid, where each action aims.
+    state_moves : array [S, A, 2], optional
+        The same where it depends on the state.
+    named : bool, optional
+        On a grid, whether every cell bears the label of its state.
     walls : sequence of (x, y), optional
         On a grid, the cells that nobody enters.
     marks : sequence of Mark, optional
@@ -87,11 +92,20 @@ class Layout:
     height: float
     positions: NDArray[np.float64]
     moves: Sequence[Point] = ()
+    state_moves: NDArray[np.float64] | None = None
+    named: bool = False
     walls: Sequence[tuple[int, int]] = ()
     marks: Sequence[Mark] = ()
     layers: NDArray[np.int64] | None = None
     bends: Mapping[tuple[int, int], float] = field(default_factory=dict)
     text: str = ""
+
+    def move(self, state: int, action: int) -> Point | None:
+        """Return where an action aims in a state; None where nothing is known of it."""
+        if self.state_moves is not None:
+            dx, dy = self.state_moves[state, action].tolist()
+            return dx, dy
+        return self.moves[action] if self.moves else None
 
     def layer(self, state: int) -> int:
         """Return the layer of a state."""
@@ -103,8 +117,8 @@ class Layout:
             return np.arange(len(self.positions))
         return np.flatnonzero(self.layers == self.layers[state])
 
-    def data(self, mdp: FiniteMDP, start: int) -> dict[str, Any]:
-        """Return everything as lists, numbers and strings, ready for JSON."""
+    def data(self, mdp: FiniteMDP | None, start: int) -> dict[str, Any]:
+        """Return everything as lists, numbers and strings, ready for JSON; a model that is not known has no edges."""
         return {
             "kind": self.kind,
             "width": float(self.width),
@@ -113,6 +127,8 @@ class Layout:
             "positions": self.positions.tolist(),
             "layers": [0] * len(self.positions) if self.layers is None else self.layers.tolist(),
             "moves": [list(map(float, move)) for move in self.moves],
+            "state_moves": None if self.state_moves is None else self.state_moves.tolist(),
+            "named": self.named,
             "walls": [list(wall) for wall in self.walls],
             "marks": [{"kind": m.kind, "x": m.x, "y": m.y, "bit": m.bit} for m in self.marks],
             "edges": [
@@ -122,7 +138,7 @@ class Layout:
                     "probabilities": list(e.probabilities),
                     "bend": e.bend,
                 }
-                for e in (self.edges(mdp) if self.kind == "graph" else [])
+                for e in (self.edges(mdp) if mdp is not None and self.kind == "graph" else [])
             ],
         }
 

@@ -119,6 +119,14 @@ class MazeDoor(Environment):
             return super().worlds
         return tuple((0.5, model) for model in maze_door_models())
 
+    def drawn_world(self, seed: int | np.random.SeedSequence) -> int:
+        """See `Environment.drawn_world`: 0 for an open door and 1 for a closed one, if it is drawn."""
+        if self.parameters["door"] != "random":
+            return 0
+        other = MazeDoor("random")
+        other.reset(seed=seed)
+        return ("open", "closed").index(other.door)
+
     def reset(self, *, seed: int | np.random.SeedSequence | None = None) -> int:
         """Go to the start state and return it; see `Environment.reset`. A random door is drawn first."""
         state = super().reset(seed=seed)

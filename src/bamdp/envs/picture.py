@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 CELL_SIZE = 64.0  # pixels
 NODE_RADIUS = 0.3 * CELL_SIZE  # of a graph
 ARM_HEIGHT, ARM_PITCH = 2.6 * CELL_SIZE, 1.25 * CELL_SIZE  # of a bandit
+MIN_STATES_TO_CUT = 16  # of a colour scale that may leave out the highest values
+MIN_SCALE = 0.01  # of a value: a scale that spans less would show rounding
 MAX_LABEL_LENGTH = 4  # characters that fit into a node
 MAX_NODES_WITH_EDGES = 24  # the edges of a larger graph could not be told apart
 ARROW = [(-9.0, -4.2), (1.0, -4.2), (1.0, -9.5), (12.0, 0.0), (1.0, 9.5), (1.0, 4.2), (-9.0, 4.2)]
@@ -202,12 +204,15 @@ def _draw_grid(
     cells = [_tile(x, y, "cell", i, _at(paint.fills, i)) for i, (x, y) in enumerate(centres)]
     walls = [_tile((x + 0.5) * CELL_SIZE, (y + 0.5) * CELL_SIZE, "wall") for x, y in world["walls"]]
     marks = [_mark(mark, paint) for mark in world["marks"]]
-    arrows = [_policy_arrow(x, y, i, paint) for i, (x, y) in enumerate(centres)] if world["moves"] else []
+    aims = world["moves"] or world.get("state_moves")
+    arrows = [_policy_arrow(x, y, i, paint) for i, (x, y) in enumerate(centres)] if aims else []
+    names = _cell_names(world, centres, place, paint) if world.get("named") else []
     return figure(
         size,
         element("rect", class_="frame", x=-edge, y=-edge, width=size[0], height=size[1], rx=10.0),
         group(*cells, class_="cells"),
         *walls,
+        *names,
         group(*marks, class_="marks"),
         group(*arrows, class_="arrows"),
         *_moving_parts(paint, 0.27 * CELL_SIZE),
@@ -215,6 +220,20 @@ def _draw_grid(
         label=f"The world {world['name']}",
         class_="scene world",
     )
+
+
+def _cell_names(
+    world: Mapping[str, Any], centres: Sequence[Point], place: Sequence[int], paint: WorldPaint
+) -> list[Element]:
+    """Draw the labels of the states into their cells, above the policy's arrows."""
+    names = []
+    for i, (x, y) in enumerate(centres):
+        state = place.index(i)
+        label = node_label(world["state_labels"][state], state)
+        fill = _at(paint.fills, i)
+        class_ = "name light" if fill and is_dark(fill) else "name"
+        names.append(text_element(x, y - 18, label, class_=class_, data_place=i, dy="0.35em"))
+    return names
 
 
 def _tile(x: float, y: float, class_: str, place: int | None = None, fill: str | None = None) -> Element:
@@ -295,7 +314,13 @@ def _draw_graph(
         name = node_label(world["state_labels"][state], state)
         class_ = "name light" if fill and is_dark(fill) else "name"
         nodes.append(text_element(x, y, name, class_=class_, data_place=i, dy="0.35em"))
-    *under, agent = _moving_parts(paint, 0.2 * CELL_SIZE)
+    start = int(world["start"])
+    named = (
+        paint
+        if paint.agent_label
+        else replace(paint, agent_label=node_label(world["state_labels"][start], start))
+    )
+    *under, agent = _moving_parts(named, 0.2 * CELL_SIZE)
     return figure(
         (float(high[0] - low[0]), float(high[1] - low[1])),
         group(*(_edge(edge, points) for edge, points in curves if len(points) > 1), class_="edges"),
@@ -439,7 +464,7 @@ def paint_states(
         A number and an action for each state.
     """
     centres, place = world_places(world)
-    layer, moves = world["layers"][state], world["moves"]
+    layer = world["layers"][state]
     state_at = {place[s]: s for s in shown_states(world, state)}
     states = [state_at.get(i) for i in range(len(centres))]
     fills: list[str] = []
@@ -450,11 +475,11 @@ def paint_states(
         span = high - low or 1.0
         shown = [low if s is None else values[s] for s in states]
         fills = [shade("value", 0.0 if value is None else (value - low) / span) for value in shown]
-    if policy is not None and moves:
+    if policy is not None and (world["moves"] or world.get("state_moves")):
         solid = {(m["x"], m["y"]) for m in world["marks"] if m["kind"] in ("goal", "door_closed")}
         positions = [None if s is None else tuple(world["positions"][s]) for s in states]
         angles = [
-            None if s is None or position in solid else move_angle(moves[policy[s]])
+            None if s is None or position in solid else move_angle(world_move(world, s, int(policy[s])))
             for s, position in zip(states, positions)
         ]
     elif policy is not None:
@@ -470,9 +495,24 @@ def shown_states(world: Mapping[str, Any], state: int) -> list[int]:
 def shown_value_range(
     world: Mapping[str, Any], state: int, values: Sequence[float | None] | NDArray[np.float64]
 ) -> tuple[float, float]:
-    """Return the lowest and the highest value among the states that are drawn."""
-    shown = [value for s in shown_states(world, state) if (value := values[s]) is not None]
-    return min(shown), max(shown)
+    """Return the values at the ends of the colours for the states that are drawn.
+
+    These are the lowest and the highest; but where a few states are worth so much more than all others that these could
+    not be told apart, as beside a goal, what all but one in twenty stay below. What is worth more has the last colour.
+    """
+    shown = sorted(value for s in shown_states(world, state) if (value := values[s]) is not None)
+    if not shown:
+        return 0.0, 0.0
+    low, high, usual = shown[0], shown[-1], shown[int(0.95 * (len(shown) - 1))]
+    crowded = len(shown) >= MIN_STATES_TO_CUT and usual - low < 0.5 * (high - low)
+    return low, usual if crowded and usual - low > MIN_SCALE * (abs(usual) + abs(low)) else high
+
+
+def world_move(world: Mapping[str, Any], state: int, action: int) -> Sequence[float]:
+    """Return where an action aims in a state, on a grid."""
+    by_state = world.get("state_moves")
+    move: Sequence[float] = by_state[state][action] if by_state else world["moves"][action]
+    return move
 
 
 def move_angle(move: Sequence[float]) -> float:
@@ -507,7 +547,8 @@ def world_image(
             pays = (rewards.max(axis=1) >= rewards.max() - 1e-12).tolist()
             paint = replace(paint, agent_label=label, pays=pays)
         elif policy is not None:
-            paint = replace(paint, heading=move_angle(layout.moves[policy[env.state]]))
+            move = layout.move(env.state, int(policy[env.state]))
+            paint = replace(paint, heading=None if move is None else move_angle(move))
     return rasterize(draw_world(world, paint).figure, WORLD_STYLES)
 
 

@@ -79,28 +79,39 @@ def random_mdp(
     >>> env.mdp.row(0, 0)
     (array([1]), array([1.]))
     """
-    n_states = _checks.integer(n_states, "n_states")
-    n_actions = _checks.integer(n_actions, "n_actions")
-    _checks.one_of(prior, "prior of random_mdp", ("sparse", "flat"))
-    alpha = _checks.real(alpha, "alpha", low=0.0, open_low=True)
-    beta = _checks.real(beta, "beta")
+    rows = RandomRows(n_states, n_actions, prior, alpha, beta)
     model_seed = _checks.integer(model_seed, "model_seed", low=0)
-    what = f"a random model of {n_states} states and {n_actions} actions"
-    _checks.memory(ROW_BYTES * n_states * n_actions, what)
-    outcomes = float(n_states) if prior == "flat" else _mean_size(n_states, beta)
-    _checks.memory((ROW_BYTES + ENTRY_BYTES * outcomes) * n_states * n_actions, what)
     rng = np.random.default_rng(model_seed)
-    transitions = _rows(rng, n_states, n_actions, alpha, beta if prior == "sparse" else None)
-    mdp = FiniteMDP(transitions, rng.random((n_states, n_actions)))
-    parameters = {
-        "n_states": n_states,
-        "n_actions": n_actions,
-        "prior": prior,
-        "alpha": alpha,
-        "beta": beta,
-        "model_seed": model_seed,
-    }
+    mdp = FiniteMDP(rows(rng), rng.random((n_states, n_actions)))
+    parameters = {**rows.parameters, "model_seed": model_seed}
     return Environment("random_mdp", mdp, horizon=1000, time_limit=1.0, parameters=parameters)
+
+
+class RandomRows:
+    """Draws the transitions of a random model, from the parameters of `random_mdp`, which it checks."""
+
+    def __init__(self, n_states: int, n_actions: int, prior: str, alpha: float, beta: float) -> None:
+        n_states = _checks.integer(n_states, "n_states")
+        n_actions = _checks.integer(n_actions, "n_actions")
+        _checks.one_of(prior, "prior of random_mdp", ("sparse", "flat"))
+        alpha = _checks.real(alpha, "alpha", low=0.0, open_low=True)
+        beta = _checks.real(beta, "beta")
+        what = f"a random model of {n_states} states and {n_actions} actions"
+        _checks.memory(ROW_BYTES * n_states * n_actions, what)
+        outcomes = float(n_states) if prior == "flat" else _mean_size(n_states, beta)
+        _checks.memory((ROW_BYTES + ENTRY_BYTES * outcomes) * n_states * n_actions, what)
+        self.parameters = {
+            "n_states": n_states,
+            "n_actions": n_actions,
+            "prior": prior,
+            "alpha": alpha,
+            "beta": beta,
+        }
+        self._drawn = (n_states, n_actions, alpha, beta if prior == "sparse" else None)
+
+    def __call__(self, rng: np.random.Generator) -> list[sparse.csr_matrix]:
+        """Draw the matrices of all actions."""
+        return _rows(rng, *self._drawn)
 
 
 def _size_probabilities(n_states: int, beta: float) -> NDArray[np.float64]:

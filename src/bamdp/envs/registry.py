@@ -1,25 +1,34 @@
-"""Environments by name: `make_env` and `list_envs`."""
+"""Environments by name, `make_env` and `list_envs`; worlds of whatever describes one, `make_world` and `new_world`."""
 
 from __future__ import annotations
 
+import copy
 import inspect
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from bamdp import _checks
-from bamdp._specs import parse_spec, read_value
+from bamdp._specs import Info, InfoList, parse_spec, read_value
 from bamdp.envs.bandit import bandit
 from bamdp.envs.chain import chain
 from bamdp.envs.custom import from_file
 from bamdp.envs.deep_sea import deep_sea, deep_sea_stochastic
 from bamdp.envs.double_loop import double_loop
 from bamdp.envs.environment import Environment, World
+from bamdp.envs.families import family_gc, family_gdl, family_grid, family_random
 from bamdp.envs.grid import grid, grid5, grid10
 from bamdp.envs.maze import maze
 from bamdp.envs.maze_door import maze_door
 from bamdp.envs.random_mdp import random_mdp
 from bamdp.envs.river_swim import river_swim
+from bamdp.mdp import FiniteMDP
+
+WORLD_NAMES = ("n_states", "n_actions", "reset", "step", "knowledge")
+_WAYS = (
+    "a name such as grid5 or gym:FrozenLake-v1, what make_env, from_mdp or from_function have made, or a Gymnasium "
+    "environment"
+)
 
 _FACTORIES: dict[str, Callable[..., Environment]] = {
     factory.__name__: factory
@@ -36,21 +45,16 @@ _FACTORIES: dict[str, Callable[..., Environment]] = {
         random_mdp,
         deep_sea,
         deep_sea_stochastic,
+        family_gc,
+        family_gdl,
+        family_grid,
+        family_random,
     )
 }
 
 
-@dataclass(frozen=True)
-class EnvironmentInfo:
-    """An entry of `list_envs`: an environment's name, a line of help, and its parameters with their defaults."""
-
-    name: str
-    help: str
-    parameters: dict[str, Any]
-
-
-def list_envs() -> list[EnvironmentInfo]:
-    """Return all environments that `make_env` knows by name.
+def list_envs() -> InfoList:
+    """Return all environments that `make_env` knows by name: ``name``, ``help`` and ``parameters`` of each.
 
     Examples
     --------
@@ -60,10 +64,9 @@ def list_envs() -> list[EnvironmentInfo]:
     double_loop {}
     grid5 {}
     """
-    return [
-        EnvironmentInfo(name, _first_line(factory), _defaults(factory))
-        for name, factory in _FACTORIES.items()
-    ]
+    return InfoList(
+        Info(name, _first_line(factory), _defaults(factory)) for name, factory in _FACTORIES.items()
+    )
 
 
 def make_env(name: str, **parameters: Any) -> Environment:
@@ -73,8 +76,8 @@ def make_env(name: str, **parameters: Any) -> Environment:
     ----------
     name : str
         One of `list_envs`, hyphens and underscores alike; parameters may follow a colon, as in
-        ``"grid:size=7"``. ``"file:model.npz"`` reads a `FiniteMDP` that was saved, with ``start`` and
-        ``horizon`` as parameters.
+        ``"grid:size=7"``. A family may be written ``"family:gdl"``. ``"file:model.npz"`` reads a `FiniteMDP`
+        that was saved, with ``start`` and ``horizon`` as parameters.
     **parameters
         Arguments of the environment.
 
@@ -94,7 +97,8 @@ def make_env(name: str, **parameters: Any) -> Environment:
     ValueError: unknown environment 'gird5'; did you mean 'grid5'? (known: chain, ..., file:PATH)
     """
     if not isinstance(name, str):
-        raise TypeError(f"an environment is made by its name, got {name!r}")
+        raise TypeError(f"an environment is made by its name, got {_shown(name)}")
+    name = _joined_name(name)
     head, _, tail = name.partition(":")
     if head.strip() == "file":
         _check_names("file", from_file, parameters, skip=1)
@@ -103,9 +107,10 @@ def make_env(name: str, **parameters: Any) -> Environment:
     if known == "gym":
         raise ValueError(
             f"the model of {name!r} is not known, and it is needed here; Gymnasium's environments are for run, "
-            "compare, tune and lab, and in Python for bamdp.make_world and bamdp.GymAgent"
+            "compare, tune, lab, studio and explain, and in Python for bamdp.make_world and bamdp.GymAgent"
         )
     if known not in _FACTORIES:
+        _check_gymnasium_id(name)
         known = _checks.one_of(known, "environment", [*_FACTORIES, "file:PATH"])
     factory = _FACTORIES[known]
     written = {key: read_value(text) for key, text in parse_spec(name).parameters.items()}
@@ -117,11 +122,22 @@ def make_env(name: str, **parameters: Any) -> Environment:
     return factory(**written)
 
 
-def make_world(name: str) -> World:
-    """Make a world from text: an environment as `make_env` reads it, or ``gym:ID`` of Gymnasium.
+def env_factory(name: str) -> Callable[..., Environment]:
+    """Return the function that makes the environment of a name, without parameters in it."""
+    return _FACTORIES[name]
 
-    Parameters of ``gymnasium.make`` follow a second colon, together with ``max_states`` and ``action_mask`` of
-    `GymWorld`.
+
+def make_world(env: Any, **parameters: Any) -> World:
+    """Make a world that agents can act in of whatever describes one.
+
+    Parameters
+    ----------
+    env
+        Text: an environment as `make_env` reads it, or ``gym:ID`` of Gymnasium, with parameters of ``gymnasium.make``
+        after a second colon. Or a Gymnasium environment. A world is returned as it is.
+    **parameters
+        Arguments of the environment; for one of Gymnasium those of `bamdp.gym.GymWorld`, such as ``max_states``, and
+        ``bins``, with which observations that are not whole numbers are discretised.
 
     Examples
     --------
@@ -129,16 +145,89 @@ def make_world(name: str) -> World:
     Environment('grid5', 25 states, 4 actions, start 0, horizon 1000)
     >>> make_world("gym:FrozenLake-v1:is_slippery=False")
     GymWorld('FrozenLake-v1', 17 states with the end, 4 actions)
+    >>> import gymnasium
+    >>> make_world(gymnasium.make("CartPole-v1"), bins=(3, 3, 6, 5))
+    GymWorld('CartPole-v1', 271 states with the end, 2 actions)
     """
-    head, _, tail = name.partition(":") if isinstance(name, str) else ("", "", "")
-    if head.strip().lower() != "gym":
+    if isinstance(env, str):
+        env = _joined_name(env)
+        head, _, tail = env.partition(":")
+        if head.strip().lower() == "gym":
+            from bamdp.gym.world import from_gym  # Gymnasium is imported only where it is used
+
+            return from_gym(tail, **parameters)
         kind = head.strip().lower().replace("-", "_")
         if head and kind not in (*_FACTORIES, "file"):
+            _check_gymnasium_id(env)
             _checks.one_of(kind, "environment", [*_FACTORIES, "file:PATH", "gym:ID"])
-        return make_env(name)
-    from bamdp.gym.world import from_gym  # Gymnasium is imported only where it is used
+        return make_env(env, **parameters)
+    if is_gymnasium(env):
+        from bamdp.gym.world import wrap_gym
 
-    return from_gym(tail)
+        return wrap_gym(env, **parameters)
+    if not isinstance(env, type) and all(hasattr(env, name) for name in WORLD_NAMES):
+        if parameters:
+            raise ValueError(f"{env!r} is made already; {next(iter(parameters))} comes too late")
+        world: World = env
+        return world
+    raise TypeError(f"an environment is {_WAYS}; got {_shown(env)}")
+
+
+def new_world(source: Any) -> World:
+    """Make a world of its own for one run: of text, by calling a function that makes one, or as a copy of an object.
+
+    Examples
+    --------
+    >>> env = make_env("grid5")
+    >>> new_world(env) is env, new_world(lambda: env) is env
+    (False, True)
+    """
+    if isinstance(source, str):
+        return make_world(source)
+    if callable(source) and not is_gymnasium(source):
+        return make_world(source())
+    try:
+        world = make_world(copy.deepcopy(source))
+    except (TypeError, RecursionError) as error:
+        if isinstance(source, type) or not (is_gymnasium(source) or hasattr(source, "n_states")):
+            raise
+        raise TypeError(
+            f"{source!r} cannot be copied for each run ({error}); give a function that makes it, lambda: ..."
+        ) from None
+    if hasattr(world, "forget_run"):
+        world.forget_run()
+    return world
+
+
+def is_gymnasium(env: Any) -> bool:
+    """Return whether something is a Gymnasium environment, or a vector of them (without importing Gymnasium)."""
+    return not isinstance(env, type) and hasattr(env, "observation_space") and hasattr(env, "action_space")
+
+
+def _check_gymnasium_id(name: str) -> None:
+    """Say how a Gymnasium environment is written, if this looks like the id of one."""
+    if re.search(r"-v\d+(:|$)", name.strip()):
+        raise ValueError(
+            f"{name!r} looks like an environment of Gymnasium; write gym:{name.strip()}, or give "
+            f"gymnasium.make({name.strip()!r})"
+        )
+
+
+def _shown(env: Any) -> str:
+    """Return how a message names something that is no environment, with what to do about it."""
+    if isinstance(env, type):
+        return f"the class {env.__name__}: make one, {env.__name__}()"
+    if all(hasattr(env, name) for name in ("reset", "step")):
+        return f"{env!r}, which has no observation_space and action_space: set them when it is made"
+    if isinstance(env, FiniteMDP):
+        return f"{env!r}: make one of it, bamdp.from_mdp(mdp)"
+    return repr(env)
+
+
+def _joined_name(name: str) -> str:
+    """Return ``family:gdl`` as the one name that it is, ``family_gdl``; other names as they are."""
+    head, colon, tail = name.partition(":")
+    return f"family_{tail.strip()}" if colon and head.strip().lower() == "family" else name
 
 
 def _check_names(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bamdp.envs.environment import Environment
 
 _SIGNS = {"start": "S", "goal": "G", "flag": "⚑", "door_open": "/", "door_closed": "▒"}
-_ARROWS = {(0, -1): "↑", (1, 0): "→", (0, 1): "↓", (-1, 0): "←"}
+_ARROWS = {(0, -1): "↑", (1, 0): "→", (0, 1): "↓", (-1, 0): "←", (1, 1): "↘", (-1, 1): "↙"}
 _AGENT, _FREE, _WALL = "@", "·", "█"
 _MAX_LINES = 40  # longer tables are cut
 
@@ -43,7 +43,10 @@ def _grid(
     numbers = [[""] * width for _ in range(height)]
     for s in layout.shown(env.state).tolist():
         x, y = map(int, layout.positions[s])
-        signs[y][x] = _FREE if policy is None else _ARROWS[_unit(layout.moves[policy[s]])]
+        if y >= height:  # an end may lie where nothing is drawn
+            continue
+        move = None if policy is None else layout.move(s, int(policy[s]))
+        signs[y][x] = _FREE if move is None else _ARROWS[_unit(move)]
         numbers[y][x] = "" if values is None else f"{values[s]:.2f}"
     flags = layout.layer(env.state)
     for mark in layout.marks:
@@ -51,7 +54,8 @@ def _grid(
         if not taken and not (mark.kind == "start" and policy is not None):
             signs[int(mark.y)][int(mark.x)] = _SIGNS[mark.kind]
     x, y = map(int, layout.positions[env.state])
-    signs[y][x] = _AGENT
+    if y < height:
+        signs[y][x] = _AGENT
     gap = max(len(number) for line in numbers for number in line)
     side = gap + 1 if gap else 0
 

@@ -1,19 +1,60 @@
-"""The generators that ship: policy iteration, value iteration, real-time dynamic programming."""
+"""Policy generators, μ ↦ π: their verb, and those that ship, policy and value iteration and RTDP."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
 
 from bamdp import _checks
+from bamdp._kernels.jit import generic, inner
 from bamdp._kernels.solve import solve
-from bamdp._kernels.sweeps import improve
+from bamdp._kernels.sweeps import average, improve
 from bamdp._serial import saveable
-from bamdp.generators.base import Generator, generate
-from bamdp.mdp.rtdp import run_trials
+from bamdp.generators.trials import Drawn, TrialLimits, TrialTable, run_trials, value_bound
 
 MAX_SWEEPS = 10_000  # of value iteration
-SETTLED = 1e-6  # trials end when one changes no value by more
+BOUNDS = ("rmax", "rewards")  # of RTDP
+RMAX = BOUNDS.index("rmax")
+
+
+@generic
+def generate(G, rows, space, discount, s, solver, rng):
+    """Write a policy for the model ``rows`` into ``solver.policy`` (int32 [S]).
+
+    ``s`` is the state that the policy will be run from; ``solver`` is a workspace
+    (:class:`bamdp._kernels.solve.Solver`). The policy is a function of the model, the state and the random numbers:
+    what stands in ``solver.values`` from the model before may make it quicker to find, but must not change it.
+    """
+
+
+class Generator(ABC):
+    """Hyper-parameters of a policy generator; compared and stored by value.
+
+    ``result_version`` is raised whenever a change gives another policy for the same model and random numbers. ``lazy``
+    says that it looks at few rows of a model: it can be given models that are drawn as they are looked at
+    (:mod:`bamdp.generators.lazy`).
+    """
+
+    result_version: ClassVar[int] = 1
+    lazy: ClassVar[bool] = False
+
+    @abstractmethod
+    def state(self) -> Any:
+        """Return the parameters as a NamedTuple that :func:`generate` is registered for."""
+
+
+def register_generator(state: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Compile a generator of your own: ``@register_generator(MyState)`` on a function like :func:`generate`.
+
+    ``MyState`` is the NamedTuple class that your :class:`Generator`'s ``state()`` returns; define both in an
+    importable module. The function may use what Numba compiles, allocate nothing, and must set
+    ``solver.policy`` in every state, to the same actions whatever was solved before.
+    """
+    return generate.register(state)
 
 
 @saveable
@@ -36,6 +77,8 @@ class RTDPState(NamedTuple):
 
     depth: int
     n_trials: int
+    bound: int  # its place in BOUNDS
+    tol: float
 
 
 @saveable
@@ -78,27 +121,46 @@ class VI(Generator):
 class RTDP(Generator):
     """Real-time dynamic programming (Barto, Bradtke & Singh 1995) from the state to be acted in.
 
-    Each trial follows the greedy policy through the sampled model for ``depth`` steps and backs up the states
-    it passes; states that no trial reached keep the values of the model before. The policy is greedy for the
-    values so found.
+    The values of every model start from an upper bound. Each trial follows the greedy policy through the model for
+    ``depth`` steps and backs up the states it passes. The policy is greedy for the values so found: where no trial
+    came near, it takes what pays most at once, and of equal actions the first. Few trials leave the policy optimistic:
+    it goes where the model has not been looked at.
 
     Parameters
     ----------
     depth
         Steps of a trial: 15 in the paper, 50 for Grid10 and Maze.
     n_trials
-        Number of trials.
+        The largest number of trials. The paper does not state one.
+    bound
+        The upper bound that values start from, with r_max the highest reward of the model: ``"rmax"``, r_max/(1−γ) in
+        all states; ``"rewards"``, max_a r(s,a) + γ r_max/(1−γ).
+    tol
+        Trials end before ``n_trials`` when the start state is settled (:mod:`bamdp.generators.trials`): a backup would
+        change no state by more than ``tol`` that the policy can reach.
+
+    Examples
+    --------
+    >>> RTDP(depth=50).n_trials
+    100
     """
 
+    result_version: ClassVar[int] = 2
+    lazy: ClassVar[bool] = True
+
     depth: int = 15
-    n_trials: int = 10
+    n_trials: int = 100
+    bound: str = "rmax"
+    tol: float = 1e-4
 
     def __post_init__(self) -> None:
         _checks.integer(self.depth, "depth")
         _checks.integer(self.n_trials, "n_trials")
+        _checks.one_of(self.bound, "bound", BOUNDS)
+        _checks.real(self.tol, "tol", low=0.0, open_low=True)
 
     def state(self) -> RTDPState:
-        return RTDPState(int(self.depth), int(self.n_trials))
+        return RTDPState(int(self.depth), int(self.n_trials), BOUNDS.index(self.bound), float(self.tol))
 
 
 @generate.register(PIState)
@@ -120,8 +182,34 @@ def _value_iteration(G, rows, space, discount, s, solver, rng):
 
 @generate.register(RTDPState)
 def _real_time(G, rows, space, discount, s, solver, rng):
-    for t in range(solver.values.shape[0]):  # one that turned out terminal still has its value of before
-        if space.terminal[t]:
-            solver.values[t] = 0.0
-    run_trials(rows, space, discount, s, G.depth, G.n_trials, SETTLED, solver.values, rng)
+    _set_bounds(G.bound, rows, space, discount, solver.values)
+    table = TrialTable(solver.values, solver.order, solver.level)
+    n_states = table.seen.shape[0]
+    for t in range(n_states):
+        table.seen[t] = 0
+    limits = TrialLimits(G.depth, G.n_trials, G.tol)
+    mean = average(table.values)
+    run_trials(Drawn(n_states), rows, space, discount, s, limits, table, mean, rng)
     improve(rows, space, discount, solver.values, solver.scratch, solver.policy)
+
+
+@inner
+def _set_bounds(bound, rows, space, discount, values):
+    """Write upper bounds of the model's optimal values into ``values``."""
+    n_states, n_actions = space.allowed.shape
+    highest, ends = -np.inf, False
+    for t in range(n_states):
+        ends |= space.terminal[t]
+        values[t] = -np.inf  # the state's own best reward
+        for a in range(n_actions):
+            if space.allowed[t, a] and not space.terminal[t]:
+                values[t] = max(values[t], rows.reward[t * n_actions + a])
+        highest = max(highest, values[t])
+    largest, later = value_bound(highest, discount, ends)
+    for t in range(n_states):
+        if space.terminal[t]:
+            values[t] = 0.0
+        elif bound == RMAX:
+            values[t] = largest
+        else:
+            values[t] = min(largest, values[t] + discount * later)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import gymnasium
@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike
 
 from bamdp import _checks, _serial
 from bamdp._kernels.random import Seed
-from bamdp.agent import Agent, Run, Step, simulate
-from bamdp.beliefs import NormalGamma, Prior, RewardModel, SparseDirichlet
+from bamdp.agent import Agent, Callback, Run, Step, simulate
+from bamdp.beliefs import Prior, RewardModel
 from bamdp.gym import spaces
 from bamdp.gym.env import longest_episode
-from bamdp.gym.world import DEFAULT_HORIZON, GymWorld, single_spaces
+from bamdp.gym.world import DEFAULT_HORIZON, GymWorld, from_gym, single_spaces
 from bamdp.planners import Planner
+from bamdp.registry import DEFAULT_PRIOR
 
 
 class GymAgent:
@@ -42,11 +43,11 @@ class GymAgent:
     @classmethod
     def for_env(
         cls,
-        env: gymnasium.Env[Any, Any] | gymnasium.vector.VectorEnv[Any, Any, Any],
-        planner: Planner,
-        prior: Prior | None = None,
+        env: gymnasium.Env[Any, Any] | gymnasium.vector.VectorEnv[Any, Any, Any] | str,
+        planner: Planner | str,
+        prior: Prior | str = DEFAULT_PRIOR,
         *,
-        rewards: RewardModel | ArrayLike | None = None,
+        rewards: RewardModel | ArrayLike | str = "normal",
         discount: float = 0.95,
         objective: str = "episode",
         max_states: int | None = None,
@@ -59,15 +60,15 @@ class GymAgent:
         Parameters
         ----------
         env
-            The environment, wrapped or not, or a vector of environments: each of its parts is a stream of its own into
-            the one belief.
+            The environment, wrapped or not, or its id; or a vector of environments: each of its parts is a stream of
+            its own into the one belief.
         planner
-            The algorithm's hyper-parameters.
+            The algorithm's hyper-parameters; or text, such as ``"dss-pi:n_steps=30"``.
         prior
-            What is believed about transitions; by default ``SparseDirichlet()``, few outcomes for each action.
+            What is believed about transitions, or text; by default few outcomes for each action.
         rewards
-            A reward model; by default ``NormalGamma()``. (Known rewards are possible: their states are the numbers of
-            the observations, and the end.)
+            A reward model, or text; by default ``NormalGamma()``. (Known rewards are possible: their states are the
+            numbers of the observations, and the end.)
         discount
             γ in [0, 1), the planning discount.
         objective
@@ -81,11 +82,13 @@ class GymAgent:
         seed
             The seed of the agent's random stream.
         """
+        if isinstance(env, str):
+            env = from_gym(env.removeprefix("gym:")).env
         world = GymWorld(env, max_states=max_states, observation=observation, action_mask=action_mask)
         agent = Agent(
             planner,
-            prior=SparseDirichlet() if prior is None else prior,
-            rewards=NormalGamma() if rewards is None else rewards,
+            prior=prior,
+            rewards=rewards,
             n_states=world.n_states,
             n_actions=world.n_actions,
             discount=discount,
@@ -140,6 +143,7 @@ class GymAgent:
         episodes: int | None = None,
         seed: Seed = None,
         progress: bool | Callable[[int], None] = False,
+        callbacks: Iterable[Callback] = (),
     ) -> Run:
         """Play and learn, for so many steps or so many episodes, whichever is over first.
 
@@ -152,24 +156,33 @@ class GymAgent:
             The seed of the environment's random stream.
         progress
             True for a progress bar on standard error, or a function called with the number of steps just done.
+        callbacks
+            Called as ``callback(agent, world, step)`` after each step, as by :func:`bamdp.simulate`; returning False
+            ends the run there.
         """
         if self.is_vector:
             raise ValueError(
                 "a vector of environments is played with play_vector, which returns a run for each part"
             )
         steps, listeners = self._limits(steps, episodes)
+        listeners += callbacks
         return simulate(self.agent, self.world, steps, seed=seed, progress=progress, callbacks=listeners)
 
     def play_vector(
-        self, *, steps: int | None = None, episodes: int | None = None, seed: Seed = None
+        self,
+        *,
+        steps: int | None = None,
+        episodes: int | None = None,
+        seed: Seed = None,
+        callbacks: Iterable[Callback] = (),
     ) -> tuple[Run, ...]:
-        """The same in a vector of environments; steps and episodes of all parts count. Returns a run for each part."""
+        """Play in a vector of environments; steps and episodes of all parts count. Return a run for each part."""
         if not self.is_vector:
             raise ValueError("this is no vector of environments; use play")
         from bamdp.gym.vector import play_vector  # several modules of Gymnasium, for few
 
         steps, listeners = self._limits(steps, episodes)
-        return play_vector(self.agent, self.world, steps, seed, listeners)
+        return play_vector(self.agent, self.world, steps, seed, [*listeners, *callbacks])
 
     @property
     def is_vector(self) -> bool:

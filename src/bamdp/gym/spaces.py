@@ -21,6 +21,7 @@ import numpy as np
 from bamdp import _checks, _serial
 
 MAX_ELEMENTS = 20_000  # of a space that is numbered ahead of time
+MAX_STATES_CALL = "bamdp.make_world(env, max_states=500), on the command line gym:ID:max_states=500"
 Form = tuple[Any, ...]
 
 
@@ -53,6 +54,21 @@ def form_size(form: Form) -> int:
     if form[0] in ("tuple", "dict"):
         return math.prod(form_size(part) for part in form[-1])
     return math.prod(_sizes(form))
+
+
+def part_sizes(form: Form) -> tuple[int, ...]:
+    """Return the numbers of elements of the parts of a form, of which the elements are the digits.
+
+    Examples
+    --------
+    >>> part_sizes(("dict", ("a", "b"), (("discrete", 7, 0), ("binary", (2,)))))
+    (7, 4)
+    """
+    if form[0] == "discrete":
+        return (int(form[1]),)
+    if form[0] in ("tuple", "dict"):
+        return tuple(form_size(part) for part in form[-1])
+    return _sizes(form)
 
 
 def _sizes(form: Form) -> tuple[int, ...]:
@@ -173,26 +189,40 @@ def number_observations(
     """Return a numbering of the observations of a space, or of what ``function`` makes of them."""
     form = form_of(space) if function is None else None
     if max_states is not None:
+        if function is None and _has_real_numbers(space):
+            raise ValueError(_not_finite(str(space)))
         return Numbering(None, _checks.integer(max_states, "max_states"))
     if form is not None and form_size(form) <= MAX_ELEMENTS:
         return Numbering(form, form_size(form))
     if form is not None:
         raise ValueError(
             f"there are {form_size(form)} observations in {space}; say max_states=..., how many of them will appear at "
-            "most, and they are numbered as they come"
+            f"most, and they are numbered as they come: {MAX_STATES_CALL}"
         )
     if function is not None:
         raise ValueError(
             "with observation=... say max_states=..., how many different observations it may return"
         )
-    raise ValueError(_not_finite(str(space)))
+    if _has_real_numbers(space):
+        raise ValueError(_not_finite(str(space)))
+    raise ValueError(
+        f"{space} is not numbered ahead of time; say max_states=..., how many different observations will appear at "
+        f"most, and they are numbered as they come: {MAX_STATES_CALL}"
+    )
+
+
+def _has_real_numbers(space: Any) -> bool:
+    """Return whether observations have numbers that are not whole, which hardly ever come again."""
+    parts = getattr(space, "spaces", None)
+    if parts is not None:
+        return any(_has_real_numbers(part) for part in (parts.values() if isinstance(parts, dict) else parts))
+    return isinstance(space, gymnasium.spaces.Box) and np.dtype(space.dtype).kind == "f"
 
 
 def _not_finite(what: str) -> str:
     return (
-        f"{what} cannot be states of a finite model; make them discrete: give observation=, a function such as "
-        "lambda x: tuple(np.digitize(x, bins)), with max_states=, or put a gymnasium.ObservationWrapper around the "
-        "environment"
+        f"{what} cannot be states of a finite model; make them discrete: bamdp.gym.Discretize(env, bins=8) (on the "
+        "command line --bins 8), or bamdp.make_world(env, observation=..., max_states=500) with a function of your own"
     )
 
 

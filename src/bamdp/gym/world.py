@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 from bamdp import _checks, _serial
 from bamdp._specs import parse_spec, read_value
 from bamdp.gym import spaces
+from bamdp.gym.discretize import UNIFORM, Discretize
 
 SAVED_ATTRIBUTES = ("numbering", "actions", "name", "masked", "reworked")
+WORLD_ARGUMENTS = ("max_states", "action_mask", "observation", "bins", "edges", "bounds")
 DEFAULT_HORIZON = 1000  # steps of a run
 
 
@@ -64,8 +66,8 @@ class GymWorld:
         self.function = observation
         self.reworked: bool | None = observation is not None  # whether there is a function; it is not saved
         observations, actions = single_spaces(env)
-        self.numbering = spaces.number_observations(observations, max_states, observation)
         self.actions = spaces.number_actions(actions)
+        self.numbering = spaces.number_observations(observations, max_states, observation)
         spec = getattr(env, "spec", None)
         self.name = str(name or (spec.id if spec is not None else type(env).__name__))
         if not isinstance(action_mask, bool):
@@ -88,6 +90,20 @@ class GymWorld:
     def __repr__(self) -> str:
         return f"GymWorld({self.name!r}, {self.n_states} states with the end, {self.n_actions} actions)"
 
+    def forget_run(self) -> None:
+        """Forget which observations have appeared, so that a copy for another run numbers them anew."""
+        self.numbering.seen.clear()
+        self._masks.clear()
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many values each part of an observation has, if states are numbered by them; (n,) otherwise."""
+        if isinstance(self.env, Discretize) and self.function is None:
+            return self.env.sizes
+        return (
+            spaces.part_sizes(self.numbering.form) if self.numbering.form is not None else (self.numbering.n,)
+        )
+
     @property
     def knowledge(self) -> dict[str, Any]:
         """The arguments of `Agent` that are known beforehand: the state that stands for the end."""
@@ -95,7 +111,14 @@ class GymWorld:
 
     def reset(self, *, seed: int | np.random.SeedSequence | None = None) -> int:
         """Begin an episode and return the number of its first observation."""
-        observation, info = self.env.reset(seed=gymnasium_seed(seed))
+        try:
+            result = self.env.reset(seed=gymnasium_seed(seed))
+        except TypeError as error:
+            if "seed" not in str(error):
+                raise
+            written = "def reset(self, *, seed=None, options=None)"
+            raise TypeError(f"reset of {self.name} must take a seed, as in Gymnasium: {written}") from error
+        observation, info = self._returned(result, "reset", "observation, info")
         self.terminated = self.truncated = False
         self._check_actions()
         return self._arrive(observation, info)
@@ -107,14 +130,28 @@ class GymWorld:
         """
         action = _checks.index(action, "action", self.n_actions)
         element = spaces.form_element(self.actions, action)
-        observation, reward, terminated, truncated, info = self.env.step(element)
+        observation, reward, terminated, truncated, info = self._returned(
+            self.env.step(element), "step", "observation, reward, terminated, truncated, info"
+        )
         self._check_actions()
         self.terminated, self.truncated = bool(terminated), bool(truncated)
         if self.terminated:
             self.state, self.allowed = self.end, None
         else:
             self._arrive(observation, info)
-        return self.state, float(reward), self.terminated
+        try:
+            return self.state, float(reward), self.terminated
+        except (TypeError, ValueError):
+            raise TypeError(f"the reward of {self.name} must be a number, got {reward!r}") from None
+
+    def _returned(self, result: Any, method: str, names: str) -> Any:
+        """Return what a method of the environment has returned, if it is what Gymnasium asks for."""
+        n = names.count(",") + 1
+        if not isinstance(result, (tuple, list)) or len(result) != n:
+            raise TypeError(
+                f"{method} of {self.name} must return {n} things, as in Gymnasium: ({names}); got {result!r}"
+            )
+        return result
 
     def number(self, observation: Any) -> int:
         """Return the number of an observation, after the function for observations if there is one."""
@@ -188,25 +225,64 @@ def gymnasium_seed(seed: Any) -> int | None:
     return None if seed is None else operator.index(seed)
 
 
-def from_gym(text: str) -> GymWorld:
-    """Make a world from text: ``ID`` or ``ID:key=value,...``, with arguments of ``gymnasium.make`` or of GymWorld.
+def from_gym(text: str, **parameters: Any) -> GymWorld:
+    """Make a world from text: ``ID`` or ``ID:key=value,...``, with arguments of ``gymnasium.make`` or of a world.
 
     Examples
     --------
     >>> from_gym("FrozenLake-v1:is_slippery=False,map_name=8x8")
     GymWorld('FrozenLake-v1', 65 states with the end, 4 actions)
+    >>> from_gym("CartPole-v1:bins=(3,3,6,5)")
+    GymWorld('CartPole-v1', 271 states with the end, 2 actions)
     """
-    name, arguments = read_gym(text)
-    world_arguments = {key: arguments.pop(key) for key in ("max_states", "action_mask") if key in arguments}
+    name, written = read_gym(text)
+    arguments = written | parameters
+    world_arguments = {key: arguments.pop(key) for key in WORLD_ARGUMENTS if key in arguments}
+    return wrap_gym(make_gym(name, **arguments), name=name, **world_arguments)
+
+
+def make_gym(name: str, **arguments: Any) -> gymnasium.Env[Any, Any]:
+    """Call ``gymnasium.make``; what is wrong is a ValueError in one line."""
     try:
-        env = gymnasium.make(name, **arguments)
+        return gymnasium.make(name, **arguments)
     except (gymnasium.error.Error, ImportError) as error:
         lost = isinstance(error, ModuleNotFoundError) and ":" in name
         hint = " (PYTHONPATH=. before the command finds modules of the working directory)" if lost else ""
         raise ValueError(f"Gymnasium cannot make {name!r}: {error}{hint}") from None
     except Exception as error:  # environments check their parameters in any way, or not at all
         raise ValueError(f"Gymnasium cannot make {name!r} with {arguments}: {error}") from None
-    return GymWorld(env, name=name, **world_arguments)
+
+
+def wrap_gym(
+    env: Any, *, bins: Any = None, edges: str = UNIFORM, bounds: Any = None, **arguments: Any
+) -> GymWorld:
+    """Make a world of an environment, whose observations are discretised first if ``bins`` are given."""
+    if isinstance(env, gymnasium.vector.VectorEnv):
+        raise ValueError("a vector of environments is played by bamdp.GymAgent.for_env(...).play_vector(...)")
+    if bins is not None:
+        env = Discretize(env, bins, edges=edges, bounds=bounds)
+    return GymWorld(env, **arguments)
+
+
+def with_bins(text: str, bins: str) -> str:
+    """Return the text of a Gymnasium environment with the bins for its observations written into it.
+
+    Examples
+    --------
+    >>> with_bins("gym:CartPole-v1", "3,3,6,5")
+    'gym:CartPole-v1:bins=(3,3,6,5)'
+    >>> with_bins("gym:MountainCar-v0:goal_velocity=0.1", "quantiles:8")
+    'gym:MountainCar-v0:goal_velocity=0.1,bins=8,edges=quantiles'
+    """
+    head, _, rest = text.partition(":")
+    if head.strip().lower() != "gym":
+        raise ValueError(f"bins are for observations of Gymnasium's environments, gym:ID; {text!r} is none")
+    kind, colon, numbers = bins.rpartition(":")
+    if not all(number.strip().isdigit() for number in numbers.split(",")):
+        raise ValueError(f"bins {bins!r} are not whole numbers; write for instance 3,3,6,5 or quantiles:8")
+    written = f"bins=({numbers})" if "," in numbers else f"bins={numbers}"
+    written += f",edges={kind.strip()}" if colon else ""
+    return f"{text}{',' if '=' in rest.rpartition(':')[2] else ':'}{written}"
 
 
 def read_gym(text: str) -> tuple[str, dict[str, Any]]:

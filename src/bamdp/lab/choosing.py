@@ -1,7 +1,8 @@
 """How the configuration of a cell is chosen: which runs are needed next, which is chosen, and which are excluded.
 
 Tuning and evaluation are different phases with different random streams. A configuration is chosen by its mean total
-reward over its tuning runs. It cannot be chosen, and is said to be excluded, if one of its runs failed or was stopped,
+reward over its tuning runs; where all totals are the same because every step pays the same, as in CartPole, by the mean
+return of its runs' episodes. It cannot be chosen, and is said to be excluded, if one of its runs failed or was stopped,
 or if its mean processor time per step is over the limit: the environment's, or under a budget twice an even share.
 
 - **Grid search** (:func:`grid_search`). First one run of each configuration, so that those that are over the limit, or
@@ -39,15 +40,17 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bamdp.lab.results import EVALUATE, TUNE
-from bamdp.lab.store import RunRecord, Store
+from bamdp.lab.results import EVALUATE, TUNE, EpisodeSummary, steady_returns
 from bamdp.lab.study import GRID_SEARCH, Study, StudyCell, Tuning, positive_optimum
 from bamdp.lab.units import FAILED, OVER_LIMIT, Unit, digest, units_of
+
+if TYPE_CHECKING:
+    from bamdp.lab.store import RunRecord, Store
 
 CHOICE_ROUND = -1  # the round under which the choice is stored
 RULE_VERSION = 2  # is raised when the same runs would be decided on otherwise
@@ -82,7 +85,7 @@ class CellSchedule:
     def evaluation(self, number: int) -> list[Unit]:
         """Return the evaluation runs of a configuration."""
         setting = self.cell.setting(self.cell.configurations[number])
-        return units_of(setting, EVALUATE, range(self.cell.runs), self.cell.environment.limit)
+        return units_of(setting, EVALUATE, self.cell.replicates, self.cell.environment.limit)
 
     def trials(self, number: int, replicates: range, short: bool = False) -> list[Unit]:
         """Return the tuning runs of a configuration, in all cells that choose together."""
@@ -142,6 +145,18 @@ class CellSchedule:
                 scores[number] = _scores(records, short)
         return scores
 
+    def informative(self, scores: Scores, short: bool = False) -> Scores:
+        """Return the scores, or where every step pays the same the mean return of the episodes of each run."""
+        if len(self.cells) > 1:
+            return scores
+        totals = (float(total) for values in scores.values() for total in values)
+        found = steady_returns(totals, lambda: [self._episodes(n, len(v), short) for n, v in scores.items()])
+        return scores if found is None else dict(zip(scores, found))
+
+    def _episodes(self, number: int, runs: int, short: bool) -> EpisodeSummary | None:
+        records = self._records(self.cell, number, runs, short)
+        return self.store.episodes([record.id for record in records])
+
     def _records(self, cell: StudyCell, number: int, replicates: int, short: bool) -> list[RunRecord]:
         units = _trials(cell, number, range(replicates), short)
         stored = self.store.records(unit.id for unit in units)
@@ -186,7 +201,7 @@ def grid_search(schedule: CellSchedule, tuning: Tuning, key: str) -> Iterator[Un
     yield [unit for n in numbers for unit in schedule.trials(n, range(1))]
     left = list(schedule.judge(dict.fromkeys(numbers, 1)))
     yield [unit for n in left for unit in schedule.trials(n, range(1, tuning.runs))]
-    scores = schedule.judge(dict.fromkeys(left, tuning.runs))
+    scores = schedule.informative(schedule.judge(dict.fromkeys(left, tuning.runs)))
     # the highest mean; of equal ones the first
     schedule.chosen = max(scores, key=lambda n: (float(np.mean(scores[n])), -n)) if scores else None
 
@@ -297,7 +312,8 @@ def _round(
             new = (unit.id for unit in units if unit.id not in before)
             spent[n] += sum(record.cpu_seconds for record in schedule.store.records(new).values())
         scores |= schedule.judge({n: replicates[n] for n in batch}, short)
-    means = shrunk_means({n: values for n, values in scores.items() if n not in schedule.excluded})
+    judged = {n: values for n, values in scores.items() if n not in schedule.excluded}
+    means = shrunk_means(schedule.informative(judged, short))
     ranked = sorted(means, key=lambda number: (-means[number], number))
     return {
         "kept": ranked[:size],

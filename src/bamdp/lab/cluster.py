@@ -17,6 +17,7 @@ from concurrent.futures import CancelledError, Future
 from typing import Any
 
 import bamdp
+from bamdp import _checks
 from bamdp.processes import Pool, Progress, Work, WorkerDied
 
 CONNECT_TIMEOUT = 10.0  # seconds to reach the scheduler
@@ -132,7 +133,9 @@ def _distributed() -> Any:
     try:
         import distributed
     except ImportError:
-        raise ValueError("a cluster needs Dask; install it with: pip install 'bamdp[cluster]'") from None
+        raise ValueError(
+            f"a cluster needs Dask; install it with: {_checks.install_command('cluster')}"
+        ) from None
     return distributed
 
 

@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 
 from bamdp.ceilings import Ceilings, ceilings
 from bamdp.envs import Environment
 from bamdp.lab.choosing import CellSchedule, exclusion
-from bamdp.lab.results import EVALUATE, TUNE, Provenance, Results, Sample
+from bamdp.lab.results import EVALUATE, TUNE, EpisodeSummary, Provenance, Results, Sample
 from bamdp.lab.store import RunRecord, Store
-from bamdp.lab.study import Study, StudyCell
-from bamdp.lab.units import FAILED, FINISHED, OVER_LIMIT, Unit, cached_world, units_of
+from bamdp.lab.study import Study, StudyCell, StudyEnvironment, cached_world
+from bamdp.lab.units import (
+    FAILED,
+    FINISHED,
+    OVER_LIMIT,
+    Unit,
+    seeds_of,
+    units_of,
+)
 
 PHASE_WORDS = {TUNE: "tuning", EVALUATE: "the evaluation"}
 LEFT_OUT = "left out; `bamdp lab run` does it again"
@@ -57,16 +65,16 @@ def planned_runs(study: Study, cell: StudyCell, schedule: CellSchedule | None = 
     tuned = cell.tuning if len(cell.configurations) > 1 else None
     steps = cell.environment.steps
     for number, configuration in enumerate(cell.configurations):
-        kinds = [(EVALUATE, steps, cell.runs)]
+        kinds = [(EVALUATE, steps, cell.replicates)]
         if tuned is not None:
-            kinds.insert(0, (TUNE, steps, tuned.runs))
+            kinds.insert(0, (TUNE, steps, range(tuned.runs)))
             if tuned.screening is not None and tuned.screening < steps:
-                kinds.insert(0, (TUNE, tuned.screening, tuned.runs))
-        for phase, horizon, runs in kinds:
+                kinds.insert(0, (TUNE, tuned.screening, range(tuned.runs)))
+        for phase, horizon, replicates in kinds:
             if phase == EVALUATE and schedule is not None and not _is_evaluated(schedule, number):
                 continue
             setting = cell.setting(configuration, horizon)
-            units = units_of(setting, phase, range(runs), cell.environment.limit)
+            units = units_of(setting, phase, replicates, cell.environment.limit)
             planned.append(PlannedRuns(number, phase, horizon, tuple(units)))
     return planned
 
@@ -129,7 +137,12 @@ def collect_results(study: Study, store: Store) -> Results:
     known = {
         env.label: values
         for env in study.environments
-        if (values := _known_ceilings(env.env, _first_discount(study, env.label), env.steps)) is not None
+        if (
+            values := _known_ceilings(
+                env.env, _first_discount(study, env.label), env.steps, *_runs_of(study, env)
+            )
+        )
+        is not None
     }
     horizons = {env.label: env.steps for env in study.environments}
     cells = tuple((cell.environment.label, cell.algorithm) for cell in study.cells if cell.environment.runs)
@@ -243,6 +256,7 @@ def _make_sample(
         ms_per_step=np.array([record.ms_per_step for record in done], float),
         cpu_seconds=np.array([record.cpu_seconds for record in done], float),
         traces=partial(_read_traces, store, [record.id for record in done]),
+        episodes=partial(_read_episodes, store, [record.id for record in done]),
         failures=tuple(f"run {r.replicate}: {r.error}" for r in stored if r.status != FINISHED),
         chosen=planned.number == schedule.chosen,
         asked=cell.environment.runs if evaluated else 0,
@@ -256,14 +270,30 @@ def _read_traces(store: Store, ids: list[str]) -> np.ndarray:
         return again.traces(ids)
 
 
+def _read_episodes(store: Store, ids: list[str]) -> EpisodeSummary | None:
+    with Store(store.path, create=False, check_pages=False) as again:
+        return again.episodes(ids)
+
+
 def _first_discount(study: Study, label: str) -> float:
-    """Return the discount of an environment's first configuration, for the line of the discounted optimum."""
+    """Return the first discount of an environment's first configuration, for the line of the discounted optimum."""
     cell = next(cell for cell in study.cells if cell.environment.label == label)
-    return float(cell.configurations[0]["discount"])
+    return cell.setting(cell.configurations[0]).first_discount
+
+
+def _runs_of(study: Study, environment: StudyEnvironment) -> tuple[int, str, int]:
+    """Return the seed, phase and number of the runs that reference values are set beside."""
+    if environment.runs or study.tuning is None:
+        return study.seed, EVALUATE, environment.runs
+    return study.seed, TUNE, study.tuning.runs
 
 
 @lru_cache(maxsize=64)
-def _known_ceilings(env: str, discount: float, steps: int) -> Ceilings | None:
-    """Return the reference values; None in worlds whose model is not known."""
+def _known_ceilings(
+    env: Any, discount: float, steps: int, seed: int, phase: str, runs: int
+) -> Ceilings | None:
+    """Return the reference values, of the worlds that these runs have drawn; None where no model is known."""
     world = cached_world(env)
-    return ceilings(world, discount, steps) if isinstance(world, Environment) else None
+    if not isinstance(world, Environment):
+        return None
+    return ceilings(world, discount, steps, seeds_of(env, seed, phase, runs))

@@ -11,7 +11,9 @@ algorithms' totals are compared, not the totals: what both share cancels.
 - **Correction.** Holm's, over all pairs of algorithms in an environment: with probability at least 95% no two that are
   alike are called different. All pairs, because which one is best is read off the same data.
 - **Marks.** *Not distinguishable from the best*: the corrected test against the one with the highest mean does not
-  reject. With probability at least 95% the truly best algorithm is among these.
+  reject. With probability at least 95% the truly best algorithm is among these. That may be because they are alike or
+  because the runs could not have seen a difference, so there are two marks: *about equal* (≈) if the interval of the
+  difference lies within ±5% of the range from random play to the optimum, else *undecided* (?).
 - **Size.** The mean difference with its bootstrap 95% interval, of this pair alone (not corrected).
 
 A :class:`Group` is the samples that may stand beside each other: one environment, one phase, one horizon. Every table
@@ -31,13 +33,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp.ceilings import Ceilings
-from bamdp.lab.results import EVALUATE, Results, Sample, sample_labels
+from bamdp.lab.results import EVALUATE, Results, Sample, sample_labels, steady_returns
 from bamdp.lab.statistics import SEED, Estimate, FloatArray, Summary, estimate, summarise
 
 EXACT_RUNS = 14  # all 2^R patterns of signs up to here, as many random ones beyond
 SIGNIFICANCE_LEVEL = 0.05
 FINENESS = 4  # the least p of random patterns, corrected, is at least so many times below the level
-MAX_LINES = 8  # lines in one figure
+NARROW = 0.05  # of the range of totals: an interval of a difference within it means that two are about equal
+MAX_FIGURE_LINES = 8  # lines in one figure
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ class Comparison:
         return d if name == self.first else Estimate(-d.value, -d.high, -d.low)
 
 
-def compare(samples: Sequence[Sample]) -> tuple[Comparison, ...]:
+def compare_samples(samples: Sequence[Sample]) -> tuple[Comparison, ...]:
     """Compare all pairs of samples of one environment and one horizon, corrected together."""
     if len({(sample.environment, sample.phase, sample.horizon) for sample in samples}) > 1:
         raise ValueError("only runs of one environment, phase and horizon can be compared")
@@ -80,7 +83,7 @@ def best_label(samples: Sequence[Sample]) -> str | None:
 
 
 def not_distinguishable(samples: Sequence[Sample], compared: Sequence[Comparison]) -> frozenset[str]:
-    """Return the labels of the best and of those that :func:`compare` could not tell from it."""
+    """Return the labels of the best and of those that :func:`compare_samples` could not tell from it."""
     winner = best_label(samples)
     if winner is None:
         return frozenset()
@@ -179,7 +182,7 @@ class Group:
     @cached_property
     def compared(self) -> tuple[Comparison, ...]:
         """The comparisons of all pairs."""
-        return compare(self.samples)
+        return compare_samples(self.samples)
 
     @cached_property
     def best(self) -> str | None:
@@ -188,21 +191,55 @@ class Group:
 
     @cached_property
     def near_best(self) -> frozenset[str]:
-        """The best and those that cannot be told from it."""
+        """The best, and those that are about equal to it: a difference that mattered would have been seen."""
+        return self._not_told_apart - self.undecided
+
+    @cached_property
+    def undecided(self) -> frozenset[str]:
+        """Those that cannot be told from the best, although they may well be worse: too few runs, or too noisy ones."""
+        wide = [
+            pair for pair in self.compared if self.best in (pair.first, pair.second) and not self.narrow(pair)
+        ]
+        return self._not_told_apart & {
+            pair.second if pair.first == self.best else pair.first for pair in wide
+        }
+
+    @cached_property
+    def _not_told_apart(self) -> frozenset[str]:
         return not_distinguishable(self.samples, self.compared)
 
     @property
+    def scale(self) -> float:
+        """The range of totals from random play to the optimum; where that is not known, the size of the best mean."""
+        if self.ceilings is not None and self.ceilings.optimum > self.ceilings.random:
+            return self.ceilings.optimum - self.ceilings.random
+        return 0.0 if self.best is None else abs(self.summaries[self.best].mean.value)
+
+    def narrow(self, pair: Comparison) -> bool:
+        """Return whether the interval of a difference is so narrow, and so near 0, that the two are about equal."""
+        return max(abs(pair.difference.low), abs(pair.difference.high)) <= NARROW * self.scale
+
+    @cached_property
+    def returns(self) -> dict[str, FloatArray] | None:
+        """The mean returns of runs by label, where every step pays the same, so that totals say nothing; else None."""
+        totals = (total for sample in self.samples for total in sample.totals.tolist())
+        found = steady_returns(totals, lambda: [sample.episodes() for sample in self.samples])
+        return None if found is None else dict(zip(self.named, found))
+
+    @property
     def ranked(self) -> list[str]:
-        """Labels by mean, the highest first; those without a run last."""
-        return sorted(
-            self.named, key=lambda name: (not self.named[name].runs, -self.summaries[name].mean.value)
-        )
+        """Labels by mean (of :attr:`returns`, if there are any), the highest first; those without a run last."""
+        if self.returns is not None:
+            means = {name: float(values.mean()) for name, values in self.returns.items()}
+        else:
+            means = {name: summary.mean.value for name, summary in self.summaries.items()}
+        return sorted(self.named, key=lambda name: (not self.named[name].runs, -means[name]))
 
     @property
     def leading(self) -> dict[str, Sample]:
         """The samples that a figure shows: all with runs, or if they are many the best of each algorithm."""
         with_runs = [name for name in self.ranked if self.named[name].runs]
-        if len(with_runs) <= MAX_LINES:
+        if len(with_runs) <= MAX_FIGURE_LINES:
             return {name: sample for name, sample in self.named.items() if sample.runs}
         best_of: dict[str, str] = {}
         for name in with_runs:

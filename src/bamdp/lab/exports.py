@@ -7,6 +7,10 @@ the last line holds a digest of all others, so that a damaged or edited file is 
 traces of tuning runs, which nothing is drawn from: their totals, times and the decisions based on them are there, so a
 study continues from it all the same.
 
+**Files as stores.** :func:`open_exports` imports files into temporary stores to read results from. Studies share runs:
+those must have the same rewards in all files, but took their own time in each. So a study is read from the files that
+are named after it, where there are any. What the files do not have is missing from the results, which say so.
+
 **Tables of runs.** CSV and Parquet files have a row for each run; Parquet has the rewards of every step, too.
 """
 
@@ -19,13 +23,15 @@ import json
 import lzma
 import os
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from bamdp import _checks
 from bamdp.lab.choosing import CellSchedule
 from bamdp.lab.collect import planned_runs
 from bamdp.lab.results import TUNE
@@ -33,7 +39,9 @@ from bamdp.lab.store import RECORD_FIELDS, UNKNOWN_MACHINE, Store
 from bamdp.lab.study import Study
 from bamdp.lab.units import FINISHED, RUN_STATUSES, Unit, canonical_json, decode_rewards, digest, run_identity
 
-FILE_KIND, FILE_VERSION = "bamdp runs", 2
+FILE_KIND, FILE_VERSION = "bamdp runs", 3
+READABLE_VERSIONS = (2, 3)  # traces of 2 do not tell of episodes
+FILE_ENDING = ".runs.xz"
 FILE_DIGEST = "digest"  # key of the last line: a digest of all lines before it
 
 TABLE_COLUMNS = ("environment", "algorithm", "phase", "replicate", "status", "steps", "total", "ms_per_step",
@@ -153,10 +161,10 @@ def _read_entries(path: Path) -> Iterator[dict[str, Any]]:
     head = lines[0] if lines and isinstance(lines[0], dict) else {}
     if head.get("kind") != FILE_KIND:
         raise ValueError(f"{path} is not a file of runs; `bamdp lab export` writes one")
-    if head.get("version") != FILE_VERSION:
+    if head.get("version") not in READABLE_VERSIONS:
         raise ValueError(
             f"{path} was written by another bamdp (version {head.get('version')} of the format, this one reads "
-            f"{FILE_VERSION}); upgrade, or export it again"
+            f"{' and '.join(map(str, READABLE_VERSIONS))}); upgrade, or export it again"
         )
     expected = hashlib.sha256("".join(map(_json_line, lines[:-1])).encode()).hexdigest()
     if not isinstance(lines[-1], dict) or lines[-1].get(FILE_DIGEST) != expected:
@@ -200,6 +208,58 @@ def _json_line(entry: Mapping[str, Any]) -> str:
     return canonical_json(entry) + "\n"
 
 
+# Files of runs as stores
+
+
+class ExportedRuns:
+    """Stores with the runs of exported files: of all files together, and of each study's files alone."""
+
+    def __init__(self, paths: Sequence[Path], stack: ExitStack) -> None:
+        self._paths, self._stack = paths, stack
+        self._folder = Path(stack.enter_context(TemporaryDirectory(prefix="bamdp-")))
+        self.together = self._imported(paths, "together")
+
+    def store_of(self, study: str) -> Store:
+        """Return the runs of the files named after a study, such as dss2020/fair; of all files if none is."""
+        named = [path for path in self._paths if path.name == export_name(study)]
+        return self.together if named in ([], self._paths) else self._imported(named, study.replace("/", "-"))
+
+    def _imported(self, paths: Sequence[Path], name: str) -> Store:
+        store = self._stack.enter_context(Store(self._folder / f"{name}.sqlite"))
+        for path in paths:
+            contradictions = import_runs(store, path).other
+            if contradictions:
+                raise ValueError(
+                    f"{path} has {contradictions} runs that another file has with other rewards; "
+                    "export both studies again"
+                )
+        return store
+
+
+@contextmanager
+def open_exports(paths: Sequence[str | Path]) -> Iterator[ExportedRuns]:
+    """Open the runs of these files, and of all files in these folders, for the duration of a ``with`` block."""
+    with ExitStack() as stack:
+        yield ExportedRuns([file for path in paths for file in export_files(Path(path))], stack)
+
+
+def export_name(study: str) -> str:
+    """Return the file name of a study's exported runs, such as fair.runs.xz for dss2020/fair."""
+    return study.rpartition("/")[2] + FILE_ENDING
+
+
+def export_files(path: Path) -> list[Path]:
+    """Return the file itself, or the exported files of a folder; no such file is an error."""
+    if not path.is_dir():
+        if not path.exists():
+            raise FileNotFoundError(2, "No such file or directory", str(path))
+        return [path]
+    found = sorted(path.glob(f"*{FILE_ENDING}"))
+    if not found:
+        raise ValueError(f"{path} has no file that ends in {FILE_ENDING}; `bamdp lab export` writes them")
+    return found
+
+
 # Tables of runs
 
 
@@ -219,7 +279,9 @@ def write_parquet(study: Study, store: Store, path: str | Path) -> int:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise ValueError("Parquet needs pyarrow; install it with: pip install 'bamdp[parquet]'") from None
+        raise ValueError(
+            f"Parquet needs pyarrow; install it with: {_checks.install_command('parquet')}"
+        ) from None
     rows = list(_run_rows(study, store))
     columns = {name: _same_type([row.get(name) for row in rows]) for name in _column_names(rows)}
     traces = [_row_rewards(store, row) for row in rows]

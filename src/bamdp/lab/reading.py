@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import Any
 
 from bamdp import _checks
 from bamdp._specs import parse_spec
+from bamdp.beliefs import RewardModel
 from bamdp.beliefs.episodes import OBJECTIVES
 from bamdp.envs import Environment
 from bamdp.lab.search_space import (
@@ -20,16 +22,24 @@ from bamdp.lab.search_space import (
     list_configurations,
     merge_parameters,
 )
-from bamdp.lab.study import Study, StudyCell, StudyEnvironment, Tuning, positive_optimum
-from bamdp.lab.units import cached_world
+from bamdp.lab.study import (
+    Study,
+    StudyCell,
+    StudyEnvironment,
+    Tuning,
+    cached_world,
+    draw_label,
+    positive_optimum,
+)
 from bamdp.registry import DEFAULT_PRIOR, PLANNERS, default_parameters
 
 STUDY_KEYS = ("title", "runs", "seed", "steps", "limit", "prior", "discount", "rewards", "objective", "notes",
               "environments", "algorithms", "tuning", "quick")  # fmt: skip
 ENVIRONMENT_KEYS = ("env", "steps", "limit", "runs", "budget", "screening", "rewards", "objective")
 ALGORITHM_KEYS = ("planner", "environments", "at")  # of an algorithm's table that are not parameters
-TUNING_KEYS = ("method", "runs", "configurations", "budget", "keep", "screening", "across")
+TUNING_KEYS = ("method", "runs", "configurations", "budget", "keep", "screening", "across", "draws")
 QUICK_CUTS = {"runs": 3, "steps": 200, "tuning_runs": 2, "configurations": 4, "budget": 20.0}  # at most
+QUICK_DRAWS = 2
 SHARED_DEFAULTS: dict[str, Any] = {"prior": DEFAULT_PRIOR, "discount": 0.95}
 DEFAULT_RUNS = 10
 DEFAULT_LIMIT = 1.0  # seconds per step in worlds that name none
@@ -101,10 +111,14 @@ class _StudyReader:
         data = self.data
         self.tuning = self.read_tuning()
         self.environments = [self.read_environment(*entry) for entry in self.environment_tables.items()]
+        draws = self.read_draws()
         cells = [
             cell
             for label, table in _labelled_tables(data, "algorithms").items()
-            for cell in self.read_algorithm(label, table)
+            for draw in range(draws)
+            for cell in self.read_algorithm(
+                label, table, draw, label if draws == 1 else draw_label(label, draw)
+            )
         ]
         if self.tuning is not None and self.tuning.across:
             _check_across(cells)
@@ -135,6 +149,7 @@ class _StudyReader:
             return None
         with _located("tuning"):
             _check_keys(table, TUNING_KEYS, "key")
+            table = {key: value for key, value in table.items() if key != "draws"}
             Tuning(**table)  # checks the values before they are cut
             names = {"runs": "tuning_runs", "configurations": "configurations", "budget": "budget"}
             names["screening"] = "steps"
@@ -142,6 +157,15 @@ class _StudyReader:
             if self.quick:
                 values.setdefault("configurations", self.cuts["configurations"])
             return Tuning(**values)
+
+    def read_draws(self) -> int:
+        """Return how many searches each algorithm has, every one among configurations that it draws by itself."""
+        with _located("tuning"):
+            table = self.data.get("tuning", {})
+            draws = _checks.integer(table.get("draws", 1), "tuning.draws")
+            if draws > 1 and "configurations" not in table:
+                raise ValueError("draws are of so many configurations of a space; say configurations = N")
+            return min(draws, QUICK_DRAWS) if self.quick else draws
 
     def local_tuning(self, env: StudyEnvironment) -> Tuning | None:
         """Return the tuning with the budget and the screening of one environment."""
@@ -161,14 +185,16 @@ class _StudyReader:
     def read_environment(self, label: str, table: TomlTable) -> StudyEnvironment:
         with _located(f"environments.{label}"):
             _check_keys(table, ENVIRONMENT_KEYS, "key")
-            spec = str(table.get("env", label))
-            if spec.startswith("file:") and self.path is not None:  # relative to the study's file
-                spec = f"file:{self.path.parent / spec.removeprefix('file:')}"
+            spec = table.get(
+                "env", label
+            )  # text, or in a study that is made in Python whatever new_world takes
+            if isinstance(spec, str) and spec.startswith("file:") and self.path is not None:
+                spec = f"file:{self.path.parent / spec.removeprefix('file:')}"  # relative to the study's file
             env = cached_world(spec)
             values = {**self.data, **table}
             usual = env.time_limit if isinstance(env, Environment) else DEFAULT_LIMIT
             rewards = values.get("rewards")
-            if rewards is not None and not (isinstance(rewards, str) and rewards.strip()):
+            if not (rewards is None or isinstance(rewards, RewardModel)) and not _is_word(rewards):
                 raise ValueError(
                     f'rewards must be the name of a reward model, such as "normal", got {rewards!r}'
                 )
@@ -184,8 +210,8 @@ class _StudyReader:
 
     # Algorithms
 
-    def read_algorithm(self, label: str, table: TomlTable) -> list[StudyCell]:
-        """Return the cells of one algorithm, in the environments that it is run in."""
+    def read_algorithm(self, label: str, table: TomlTable, draw: int, name: str) -> list[StudyCell]:
+        """Return the cells of one algorithm, in the environments that it is run in, under a name of its draw."""
         cells = []
         with _located(f"algorithms.{label}"):
             planner, written = _read_planner(label, table)
@@ -199,8 +225,10 @@ class _StudyReader:
                 local = dict(local_tables.get(env.label, {}))
                 runs = self.local_runs(local.pop("runs", env.runs), env)
                 parameters = {**written, **_parameters_of(table)}
-                configurations = self.read_configurations(planner, parameters, local)
-                cells.append(StudyCell(env, label, planner, configurations, self.seed, runs, tuning))
+                configurations, size = self.read_configurations(planner, parameters, local, draw)
+                cells.append(
+                    StudyCell(env, name, planner, configurations, self.seed, runs, tuning, draw, size)
+                )
         return cells
 
     def local_runs(self, value: Any, env: StudyEnvironment) -> int:
@@ -213,9 +241,9 @@ class _StudyReader:
         return min(runs, env.runs)
 
     def read_configurations(
-        self, planner: str, parameters: TomlTable, local: TomlTable
-    ) -> tuple[Configuration, ...]:
-        """Return the configurations of an algorithm; ``local`` are the values of one environment."""
+        self, planner: str, parameters: TomlTable, local: TomlTable, draw: int
+    ) -> tuple[tuple[Configuration, ...], int]:
+        """Return an algorithm's configurations and the size of their space; ``local`` are one environment's values."""
         shared = {k: value for k, value in self.data.items() if k in SHARED_KEYS or k.startswith("prior.")}
         values = merge_parameters({**SHARED_DEFAULTS, **shared}, _flatten(parameters), _flatten(local))
         include = local.get("include", parameters.get("include", []))
@@ -227,13 +255,15 @@ class _StudyReader:
         known = [*default_parameters(planner), *SHARED_KEYS]
         _check_keys({key for key in values if "." not in key}, known, f"parameter of {planner}")
         ordered = sorted(values, key=lambda key: key.partition(".")[0] in SHARED_KEYS)  # the planner's first
-        return list_configurations(
+        space = {key: _value_list(key, values[key]) for key in ordered}
+        listed = list_configurations(
             planner,
-            {key: _value_list(key, values[key]) for key in ordered},
+            space,
             [_flatten(one) for one in include],
             None if self.tuning is None else self.tuning.configurations,
-            (self.seed, *planner.encode()),
+            (self.seed, *planner.encode(), *([draw] if draw else [])),
         )
+        return listed, math.prod(map(len, space.values()))
 
 
 def _read_planner(label: str, table: TomlTable) -> tuple[str, dict[str, str]]:
@@ -350,6 +380,10 @@ def _text_list(value: Any, name: str) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(line, str) for line in value):
         raise ValueError(f"{name} must be a list of texts")
     return value
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
 
 
 def _value_list(key: str, value: Any) -> tuple[Scalar, ...]:

@@ -169,6 +169,7 @@ class _ReportWriter:
 
     def environment(self, environment: str) -> Iterator[Block]:
         yield from map(self.table, tables.summaries(self.comparable, environment))
+        yield from map(self.table, tables.episodes(self.comparable, environment))
         yield from map(self.table, tables.against_best(self.comparable, environment))
         yield from self.gallery(self.pictures.environment(environment))
 

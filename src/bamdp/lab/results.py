@@ -20,12 +20,62 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bamdp.agent import Run
 from bamdp.ceilings import Ceilings
 
 TUNE, EVALUATE = PHASES = ("tune", "evaluate")
 QUICK_WARNING = "Quick run: few runs and short horizons, to see that it works. These numbers are not results."
 OPTIMUM_LABEL = "optimum, model known"
 MAX_REMARKS = 5  # incomplete cells that are named one by one
+
+
+Returns = list[NDArray[np.float64]]
+
+
+@dataclass(frozen=True, eq=False)
+class EpisodeSummary:
+    """The completed episodes of a sample, of which there is at least one."""
+
+    runs: tuple[Run, ...]  # rewards and ends; a trace has neither states and actions nor times
+
+    @property
+    def per_run(self) -> float:
+        """The mean number of episodes of a run."""
+        return sum(len(run.ends) for run in self.runs) / len(self.runs)
+
+    @property
+    def mean_return(self) -> float:
+        """The mean return of all episodes."""
+        return float(np.concatenate([run.episode_returns for run in self.runs]).mean())
+
+    @property
+    def returns(self) -> NDArray[np.float64]:
+        """The mean return of each run that has completed an episode."""
+        return np.array([run.episode_returns.mean() for run in self.runs if len(run.ends)])
+
+    @property
+    def success(self) -> float | None:
+        """The mean share of successes of the runs that have one, see :attr:`bamdp.Run.success`."""
+        shares = [run.success for run in self.runs if run.success is not None]
+        return float(np.mean(shares)) if shares else None
+
+
+def steady_returns(
+    totals: Iterable[float], episodes: Callable[[], Iterable[EpisodeSummary | None]]
+) -> Returns | None:
+    """Return the mean returns of runs, group by group, where every step pays the same; None elsewhere.
+
+    There, as in CartPole, all totals are the same and say nothing. Episodes are read only if totals are the same.
+    """
+    if len(set(totals)) != 1:
+        return None
+    found = list(episodes())
+    rewards = {
+        reward for one in found if one for run in one.runs for reward in np.unique(run.rewards).tolist()
+    }
+    if len(rewards) != 1 or any(one is None for one in found):
+        return None
+    return [one.returns for one in found if one]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +92,7 @@ class Sample:
     ms_per_step: NDArray[np.float64]  # [R] processor time, compiling excluded
     cpu_seconds: NDArray[np.float64]  # [R]
     traces: Callable[[], NDArray[np.float64]]  # [R, T] rewards, read when asked for
+    episodes: Callable[[], EpisodeSummary | None] = lambda: None  # None where no episode was recorded
     failures: tuple[str, ...] = ()  # "run 3: ..." for each run that raised or went over the limit
     chosen: bool = False  # by tuning, or because there was nothing to choose
     excluded: str = ""  # why it could not be chosen, such as being over the time limit

@@ -31,6 +31,7 @@ from bamdp.lab.units import (
     RunOutcome,
     Unit,
     execute_unit,
+    hopeless_seconds,
     machine_facts,
 )
 from bamdp.processes import Pool, WorkerDied, new_pool, stream
@@ -205,9 +206,10 @@ class RunQueue:
 
     def warm_up(self) -> None:
         """Compile what is about to be needed in this process, so that workers find it on disk."""
-        for setting in (self.needed[run].setting for run in self.queue):
+        for unit in (self.needed[run] for run in self.queue):
+            setting = unit.setting
             kind = _compilation_key(setting)
-            if kind not in self.compiled:
+            if kind not in self.compiled and hopeless_seconds(unit) is None:
                 self.compiled.add(kind)
                 with suppress(Exception):  # the run will meet the same error and record it
                     warm_up(setting)

@@ -22,9 +22,8 @@ from typing import Any
 import numpy as np
 
 from bamdp import _checks
-from bamdp._specs import parse_spec, read_value
-from bamdp.beliefs import FiniteModels
-from bamdp.registry import PARTS, PLANNERS, PRIORS, is_mixture, make_planner, uses_prior
+from bamdp._specs import Spec, parse_spec, read_value
+from bamdp.registry import OF_ENVIRONMENT, PARTS, PLANNERS, PRIORS, is_mixture, make_planner, uses_prior
 
 Scalar = str | int | float | bool
 SearchSpace = Mapping[str, tuple[Scalar, ...]]
@@ -86,7 +85,9 @@ def normalise_configuration(planner: str, raw: Mapping[str, Scalar]) -> Configur
     return {
         **_normalise_planner(planner, {k: value for k, value in raw.items() if _owner(k) not in SHARED_KEYS}),
         **_normalise_prior(raw),
-        "discount": _checks.discount(_number_or_text(discount) if isinstance(discount, str) else discount),
+        "discount": _checks.planning_discount(
+            _number_or_text(discount) if isinstance(discount, str) else discount
+        ),
     }
 
 
@@ -100,10 +101,11 @@ def merge_parameters(*tables: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def prior_text(configuration: Configuration) -> str:
-    """Return the prior of a configuration as :func:`bamdp.registry.make_prior` reads it."""
-    written = [f"{key[6:]}={_spec_text(v)}" for key, v in configuration.items() if key.startswith("prior.")]
-    return f"{configuration['prior']}:{','.join(written)}" if written else str(configuration["prior"])
+def prior_spec(configuration: Configuration) -> str | Spec:
+    """Return the prior of a configuration as :func:`bamdp.registry.make_prior` reads it; a mixture is text."""
+    name = str(configuration["prior"])
+    written = {key[6:]: _spec_text(v) for key, v in configuration.items() if key.startswith("prior.")}
+    return Spec(name, written) if written else name
 
 
 def planner_parameters(configuration: Configuration) -> dict[str, str]:
@@ -140,11 +142,11 @@ def _fields_of(head: str, option: Scalar) -> tuple[str, ...]:
     name = str(option).partition(":")[0].strip().lower()
     if head != "prior":
         cls = PARTS[head][_checks.one_of(name, head, PARTS[head])]
-    elif is_mixture(str(option)):
+    elif is_mixture(str(option)) or _checks.one_of(name, "prior", PRIORS) in OF_ENVIRONMENT:
         return ()
     else:
-        cls = PRIORS[_checks.one_of(name, "prior", PRIORS)].cls
-    return () if cls is FiniteModels else tuple(f.name for f in dataclasses.fields(cls))
+        cls = PRIORS[name].cls
+    return tuple(f.name for f in dataclasses.fields(cls))
 
 
 def _normalise_planner(planner: str, parameters: Mapping[str, Scalar]) -> dict[str, Scalar]:

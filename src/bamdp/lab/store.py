@@ -4,13 +4,6 @@
 itself under its identity, so that a killed process loses nothing that was committed and no run is stored twice. Runs
 that failed or were stopped are records like others.
 
-**Claims.** A driver is a process that runs a study; several can share one. A driver claims a run before it begins and
-gives the claim up with the result; it writes a heartbeat into the store. Another driver leaves claimed runs alone,
-unless the claimant is dead: its process is gone from this machine, or there was no heartbeat for a minute. A heartbeat
-that looks old, or comes from the future, may be due to a clock that was set: a driver believes it only after it has
-watched it stand still for two beats by the monotonic clock, which nobody sets. Should a driver that was thought dead
-come back, a run is done twice, but stored once.
-
 **Damage.** Every run has a checksum of all that is stored about it, trace included, and so have the decisions of tuning
 and the machines. They are checked whenever these are read. A damaged run is as good as missing: it is not among the
 records, the store remembers its identity in ``damaged``, and the same run, done again, takes its place. A damaged
@@ -27,16 +20,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import platform
 import sqlite3
 import struct
-import threading
 import time
-import uuid
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,6 +34,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bamdp.lab.claims import Claims
+from bamdp.lab.results import EpisodeSummary
 from bamdp.lab.units import (
     FINISHED,
     OVER_LIMIT,
@@ -54,12 +45,11 @@ from bamdp.lab.units import (
     decode_rewards,
     digest,
     run_identity,
+    traced_run,
 )
 
 WRITER_TIMEOUT = 60.0  # seconds to wait for another writer
 IDS_PER_QUERY = 500
-HEARTBEAT = 5.0  # seconds between two heartbeats
-MAX_SILENCE = 60.0  # seconds without a heartbeat after which a driver is taken for dead
 CHECKED_BYTES = (
     200_000_000  # larger files are opened without a look at all pages, which takes about 1 s for 100 MB
 )
@@ -113,6 +103,8 @@ MIGRATIONS = (
     UPDATE machines SET checksum = row_checksum(id, facts);
     UPDATE decisions SET checksum = row_checksum(cell, round, facts);
     """,
+    # 4: traces may tell of episodes, which earlier programs do not read
+    "",
 )
 
 
@@ -239,6 +231,11 @@ class Store:
                 None, f"{len(lost)} runs were damaged while they were read; try again", str(self.path)
             )
         return encoded
+
+    def episodes(self, ids: Sequence[str]) -> EpisodeSummary | None:
+        """Return the episodes of those of the runs that have a trace; None if none was completed."""
+        runs = tuple(traced_run(trace) for trace in self.encoded_traces(ids).values())
+        return EpisodeSummary(runs) if any(len(run.ends) for run in runs) else None
 
     def has_trace(self, run: str) -> bool:
         """Return whether a run's rewards are stored; those of thin files are not."""
@@ -437,105 +434,6 @@ class Store:
         """Delete the decisions of a cell."""
         with self.transaction():
             self.connection.execute("DELETE FROM decisions WHERE cell = ?", (cell,))
-
-
-class Claims:
-    """The claims in a store's file; the driver is None until this process has become one."""
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self.driver: str | None = None
-        self._watched: dict[str, tuple[Any, float]] = {}  # driver: its heartbeat, and when it was first seen
-
-    @contextmanager
-    def driving(self) -> Iterator[None]:
-        """Be a driver for as long as the block lasts, with a heartbeat."""
-        self.driver = uuid.uuid4().hex
-        row = (self.driver, platform.node(), os.getpid(), time.time())
-        self.store.connection.execute("INSERT INTO drivers VALUES (?, ?, ?, ?)", row)
-        stop = threading.Event()
-        heart = threading.Thread(target=_heartbeat, args=(self.store.path, self.driver, stop), daemon=True)
-        heart.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            heart.join()
-            self.leave()
-
-    def leave(self) -> None:
-        """Give up all claims, and be no driver any more; where that cannot be written, they end with the process."""
-        driver, self.driver = self.driver, None
-        if driver is not None:
-            with suppress(OSError), self.store.transaction():
-                self.store.connection.execute("DELETE FROM claims WHERE driver = ?", (driver,))
-                self.store.connection.execute("DELETE FROM drivers WHERE id = ?", (driver,))
-
-    def take(self, run: str) -> bool:
-        """Claim a run; return False if a living driver has it or it is in the store already."""
-        execute = self.store.connection.execute
-        with self.store.transaction():
-            if self.store.records([run]):
-                return False
-            row = execute("SELECT driver FROM claims WHERE run = ?", (run,)).fetchone()
-            if row is not None and row[0] != self.driver and self._is_alive(row[0]):
-                return False
-            execute("INSERT OR REPLACE INTO claims VALUES (?, ?)", (run, self.driver))
-        return True
-
-    def give_up(self, run: str) -> None:
-        """Give up this driver's claim to a run."""
-        self.store.connection.execute("DELETE FROM claims WHERE run = ? AND driver = ?", (run, self.driver))
-
-    def claimed(self) -> set[str]:
-        """Return the runs that living drivers work on."""
-        rows = self.store.connection.execute("SELECT run, driver FROM claims").fetchall()
-        alive = {driver: self._is_alive(driver) for driver in {driver for _, driver in rows}}
-        return {run for run, driver in rows if alive[driver]}
-
-    def _is_alive(self, driver: str) -> bool:
-        query = "SELECT host, pid, beat FROM drivers WHERE id = ?"
-        row = self.store.connection.execute(query, (driver,)).fetchone()
-        if row is None or not isinstance(row[1], int) or not isinstance(row[2], float):
-            return False
-        host, pid, beat = row
-        if host == platform.node() and not _process_exists(pid):
-            return False
-        if abs(time.time() - beat) <= MAX_SILENCE:
-            return True
-        return self.driver is not None and not self._stands_still(driver, beat)
-
-    def _stands_still(self, driver: str, beat: float) -> bool:
-        """Return whether a heartbeat has not changed for two beats, by a clock that is never set."""
-        now = time.monotonic()
-        seen, since = self._watched.get(driver, (None, now))
-        if seen != beat:
-            self._watched[driver] = (beat, now)
-            return False
-        return now - since > 2.0 * HEARTBEAT
-
-
-def _heartbeat(path: Path, driver: str, stop: threading.Event) -> None:
-    """Write the heartbeat of a driver; runs in a thread, with a connection of its own."""
-    connection = sqlite3.connect(path, timeout=HEARTBEAT, isolation_level=None, check_same_thread=False)
-    with closing(connection):
-        while not stop.wait(HEARTBEAT):
-            with suppress(sqlite3.Error):  # the next one may succeed
-                connection.execute("UPDATE drivers SET beat = ? WHERE id = ?", (time.time(), driver))
-
-
-def _process_exists(pid: int) -> bool:
-    if os.name == "nt":  # os.kill would end the process there; the heartbeat decides
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    except OverflowError:  # no process has such a number
-        return False
-    return True
 
 
 # Opening a file

@@ -27,12 +27,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from bamdp import _checks
 from bamdp.ceilings import optimal_total
-from bamdp.envs import Environment
-from bamdp.lab.search_space import Configuration, planner_parameters, prior_text
-from bamdp.lab.units import cached_world
+from bamdp.envs import Environment, World
+from bamdp.envs.registry import new_world
+from bamdp.lab.search_space import Configuration, planner_parameters, prior_spec
 from bamdp.settings import Setting, make_setting
 
 GRID_SEARCH = "grid"
@@ -40,16 +41,35 @@ TUNING_METHODS = (GRID_SEARCH, "halving")
 MAX_BUDGET_SHARES = 2.0  # even shares of the budget that a configuration's first run may take
 
 
+DRAW_MARK = "#"  # between an algorithm's label and the number of its draw of configurations
+
+
+def draw_label(algorithm: str, draw: int) -> str:
+    """Return the label of an algorithm's draw of configurations, counted from 0, as tables show it."""
+    return f"{algorithm}{DRAW_MARK}{draw + 1}"
+
+
+def without_draw(label: str) -> str:
+    """Return the algorithm's own label, whichever draw of its configurations this is.
+
+    Examples
+    --------
+    >>> draw_label("dss-pi", 1), without_draw("dss-pi#2"), without_draw("thompson")
+    ('dss-pi#2', 'dss-pi', 'thompson')
+    """
+    return label.partition(DRAW_MARK)[0]
+
+
 @dataclass(frozen=True)
 class StudyEnvironment:
     """An environment of a study."""
 
     label: str
-    env: str  # as make_world reads it
+    env: Any  # as new_world takes it; in a file, text
     steps: int  # of a run
     limit: float  # processor seconds that a step may take on average
     runs: int  # of a complete evaluation here; 0: only tune
-    rewards: str | None = None  # as make_rewards reads it
+    rewards: Any = None  # as make_rewards reads it
     objective: str = "episode"
 
 
@@ -93,11 +113,19 @@ class StudyCell:
     seed: int
     runs: int  # of the evaluation; fewer than the environment's where an algorithm is too slow for that
     tuning: Tuning | None = None  # None: every configuration is evaluated
+    draw: int = 0  # which of the algorithm's draws of configurations, where it has several
+    space_size: int = 0  # of the product that configurations are drawn from; 0: not known
 
     @property
     def label(self) -> str:
         """The algorithm and the environment in words."""
         return f"{self.algorithm} in {self.environment.label}"
+
+    @property
+    def replicates(self) -> range:
+        """The replicates of the evaluation: every draw has its own, so that together they are independent runs."""
+        first = self.draw * self.environment.runs
+        return range(first, first + self.runs)
 
     def horizon(self, short: bool) -> int:
         """Return the steps of a run: all, or as many as screening has in the rounds before the last."""
@@ -123,9 +151,9 @@ class StudyCell:
             self.environment.env,
             self.planner,
             parameters=planner_parameters(configuration),
-            prior=prior_text(configuration),
+            prior=prior_spec(configuration),
             rewards=self.environment.rewards,
-            discount=float(configuration["discount"]),
+            discount=_checks.planning_discount(configuration["discount"]),
             objective=self.environment.objective,
             steps=self.environment.steps if steps is None else steps,
             seed=self.seed,
@@ -187,8 +215,14 @@ class Study:
         return replace(self, cells=tuple(kept))
 
 
+@lru_cache(maxsize=256)
+def cached_world(spec: Any) -> World:
+    """Return an environment to read facts from; it is shared, so nobody may step in it."""
+    return new_world(spec)
+
+
 @lru_cache(maxsize=64)
-def positive_optimum(env: str, steps: int) -> float:
+def positive_optimum(env: Any, steps: int) -> float:
     """Return the optimal expected total of an environment, of which shares are taken; it must be positive."""
     world = cached_world(env)
     assert isinstance(world, Environment)  # reading refuses the study otherwise

@@ -19,7 +19,9 @@ the limit. A single step is never interrupted.
 rewards, so a trace is the list of these, to the bit, and the index of each step's reward in it, all of it compressed:
 about a byte for every 10 to 50 steps. Where nearly all rewards differ, they are compressed as they are. The format is
 zlib of: one byte (bytes per index; 0: rewards as they are), the number of distinct rewards as uint32, these as float64,
-the indices; little-endian.
+the indices; little-endian. Where episodes were completed, 128 is added to the first byte, and behind the number of
+distinct rewards stand how many episodes there were as uint32, the last step of each as uint32, and for each a byte, 1
+if it ended and 0 if it was cut off.
 """
 
 from __future__ import annotations
@@ -40,13 +42,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-import bamdp
-from bamdp.agent import Agent, Step
+from bamdp.agent import Agent, Run, Step
 from bamdp.beliefs import FiniteModels, KnownRewards
-from bamdp.envs import Environment, World, make_world
+from bamdp.envs import Environment
 from bamdp.lab.results import PHASES
+from bamdp.lab.study import cached_world
+from bamdp.planning_time import planning_seconds
 from bamdp.processes import Progress
-from bamdp.registry import describe_planner
+from bamdp.registry import describe_planner, part_versions
 from bamdp.runs import play, warm_up
 from bamdp.settings import Setting
 
@@ -55,9 +58,12 @@ IDENTITY_FORMAT = 1  # is raised when the meaning of these facts changes, or an 
 FINISHED, FAILED, OVER_LIMIT = RUN_STATUSES = ("done", "failed", "over")
 MIN_STEPS_TO_STOP = 20  # before a run can be stopped for its mean time
 STOP_FACTOR = 2.0  # times the limit
+HOPELESS_FACTOR = 100.0  # times the limit: a run is not begun if its steps are expected to take longer
 
 TRACE_RAW = 0
+TRACE_EPISODES = 128  # is added where episodes follow
 TRACE_HEAD = struct.Struct("<BI")
+TRACE_COUNT = struct.Struct("<I")
 INDEX_WIDTHS = (1, 2, 4)
 
 Facts = Mapping[str, Any]
@@ -109,12 +115,14 @@ def digest(facts: Facts) -> str:
 def setting_facts(setting: Setting) -> dict[str, Any]:
     """Return everything that determines the runs of a setting except phase and replicate."""
     planner = setting.planner
+    versions = part_versions(planner)
     return {
         "format": IDENTITY_FORMAT,
         "environment": environment_facts(setting.env),
         "planner": {
             "class": type(planner).__name__,
             "result_version": planner.result_version,
+            **({"part_versions": versions} if versions else {}),
             "parameters": to_plain_json(describe_planner(planner)),
         },
         "prior": to_plain_json(setting.prior),
@@ -137,14 +145,25 @@ def environment_seed(facts: Facts, phase: str, replicate: int) -> np.random.Seed
     return np.random.SeedSequence(int(digest(source), 16), spawn_key=(PHASES.index(phase), replicate))
 
 
+def seeds_of(env: str, seed: int, phase: str, runs: int) -> list[np.random.SeedSequence]:
+    """Return the environment's streams in the first ``runs`` replicates of a phase."""
+    facts = {"format": IDENTITY_FORMAT, "environment": environment_facts(env), "seed": seed}
+    return [environment_seed(facts, phase, replicate) for replicate in range(runs)]
+
+
 def agent_seed(identity: str) -> np.random.SeedSequence:
     """Return the agent's stream, which is that of one run alone."""
     return np.random.SeedSequence(int(identity, 16))
 
 
-def environment_facts(spec: str) -> dict[str, Any]:
-    """Return what determines the behaviour of an environment."""
+def environment_facts(spec: Any) -> dict[str, Any]:
+    """Return what determines the behaviour of an environment.
+
+    Of one that is not text, but an object of Python, that is not known: its name decides about its random streams.
+    """
     env = cached_world(spec)
+    if not isinstance(spec, str):
+        return {"name": "object", "id": env.name}
     if not isinstance(
         env, Environment
     ):  # Gymnasium's rule: whatever changes gets another version in its name
@@ -158,12 +177,6 @@ def environment_facts(spec: str) -> dict[str, Any]:
         sha = hashlib.sha256(content).hexdigest()
         return {"name": "file", "content": sha, "parameters": to_plain_json(parameters)}
     return {"name": env.name, "parameters": to_plain_json(env.parameters)}
-
-
-@lru_cache(maxsize=256)
-def cached_world(spec: str) -> World:
-    """Return an environment to read facts from; it is shared, so nobody may step in it."""
-    return make_world(spec)
 
 
 def to_plain_json(value: Any) -> Any:
@@ -208,13 +221,32 @@ def units_of(setting: Setting, phase: str, replicates: range, limit: float) -> l
     ]
 
 
+def hopeless_seconds(unit: Unit) -> float | None:
+    """Return about how long a step would take, if that is so far over the limit that a run cannot keep to it.
+
+    One decision may take longer than a lifetime, and cannot be stopped as a run is that takes too long.
+    """
+    setting = unit.setting
+    world = cached_world(setting.env)
+    seconds = planning_seconds(setting.planner, world.n_states, world.n_actions, setting.first_discount)
+    seconds /= getattr(setting.planner, "replan_every", 1)
+    return seconds if seconds > HOPELESS_FACTOR * unit.limit else None
+
+
 def execute_unit(unit: Unit, tick: Progress) -> RunOutcome:
     """Run a unit and return its outcome; an error of the planner is an outcome, too."""
+    from bamdp import __version__
+
     common: dict[str, Any] = {
         "limit": unit.limit,
         "machine": machine_facts(),
-        "version": bamdp.__version__,
+        "version": __version__,
     }
+    seconds = hopeless_seconds(unit)
+    if seconds is not None:
+        tick(unit.setting.steps)
+        error_line = f"over the limit of {unit.limit:g} s/step: not begun, about {seconds:.2g} s/step"
+        return RunOutcome(OVER_LIMIT, error=error_line, **common)
     watch = _TimeLimit(unit.limit, unit.setting.steps)
     reported = 0
 
@@ -245,7 +277,7 @@ def execute_unit(unit: Unit, tick: Progress) -> RunOutcome:
             f"at {run.ms_per_step / 1e3:.3g} s/step"
         )
         return RunOutcome(OVER_LIMIT, error=error_line, **measured, **common)
-    trace = encode_rewards(run.rewards)
+    trace = encode_trace(run.rewards, run.ends, run.terminated[run.ends])
     return RunOutcome(FINISHED, trace=trace, reproducible=reproducible, **measured, **common)
 
 
@@ -297,31 +329,69 @@ def _processor() -> str:
 # Traces
 
 
-def encode_rewards(rewards: ArrayLike) -> bytes:
-    """Return the rewards [T] of a run as bytes.
+def encode_trace(rewards: ArrayLike, ends: ArrayLike = (), terminated: ArrayLike = ()) -> bytes:
+    """Return the rewards [T] of a run as bytes, with the last steps of its episodes and which of these were ends.
 
     Examples
     --------
-    >>> len(encode_rewards(np.zeros(20_000))) < 100
+    >>> len(encode_trace(np.zeros(20_000))) < 100
     True
-    >>> decode_rewards(encode_rewards([0.0, 0.2, 1.0, 0.2]))
+    >>> trace = encode_trace([0.0, 0.2, 1.0, 0.2], ends=[0, 2], terminated=[False, True])
+    >>> decode_rewards(trace)
     array([0. , 0.2, 1. , 0.2])
+    >>> decode_episodes(trace)
+    (array([0, 2]), array([False,  True]))
     """
     array = np.ascontiguousarray(rewards, "<f8")
     distinct, indices = np.unique(array.view("<u8"), return_inverse=True)  # by their bits: -0.0 and NaN, too
     width = next(width for width in INDEX_WIDTHS if len(distinct) <= 256**width)
     if 8 * len(distinct) + width * len(array) >= 8 * len(array):
-        return zlib.compress(TRACE_HEAD.pack(TRACE_RAW, 0) + array.tobytes())
-    coded = indices.astype(f"<u{width}").tobytes()
-    return zlib.compress(TRACE_HEAD.pack(width, len(distinct)) + distinct.astype("<u8").tobytes() + coded)
+        width, distinct, coded = TRACE_RAW, distinct[:0], array.tobytes()
+    else:
+        coded = indices.astype(f"<u{width}").tobytes()
+    last_steps = np.asarray(ends, "<u4")
+    kind, episodes = width, b""
+    if len(last_steps):
+        kind += TRACE_EPISODES
+        episodes = TRACE_COUNT.pack(len(last_steps)) + last_steps.tobytes()
+        episodes += np.asarray(terminated, np.uint8).tobytes()
+    head = TRACE_HEAD.pack(kind, len(distinct))
+    return zlib.compress(head + episodes + distinct.astype("<u8").tobytes() + coded)
 
 
 def decode_rewards(data: bytes) -> NDArray[np.float64]:
-    """Return the rewards [T] from the bytes that :func:`encode_rewards` has made."""
-    plain = zlib.decompress(data)
-    width, n_distinct = TRACE_HEAD.unpack_from(plain)
+    """Return the rewards [T] from the bytes that :func:`encode_trace` has made."""
+    plain, width, n_distinct, n_episodes = _open_trace(data)
+    start = TRACE_HEAD.size + (TRACE_COUNT.size + 5 * n_episodes if n_episodes else 0)
     if width == TRACE_RAW:
-        return np.frombuffer(plain, "<f8", offset=TRACE_HEAD.size).astype(float)
-    distinct = np.frombuffer(plain, "<f8", count=n_distinct, offset=TRACE_HEAD.size)
-    indices = np.frombuffer(plain, f"<u{width}", offset=TRACE_HEAD.size + 8 * n_distinct)
+        return np.frombuffer(plain, "<f8", offset=start).astype(float)
+    distinct = np.frombuffer(plain, "<f8", count=n_distinct, offset=start)
+    indices = np.frombuffer(plain, f"<u{width}", offset=start + 8 * n_distinct)
     return distinct[indices].astype(float)
+
+
+def decode_episodes(data: bytes) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the last step of each episode, and whether it ended there; none where none was recorded."""
+    plain, _, _, n_episodes = _open_trace(data)
+    start = TRACE_HEAD.size + TRACE_COUNT.size
+    ends = np.frombuffer(plain, "<u4", n_episodes, start) if n_episodes else np.empty(0)
+    terminated = np.frombuffer(plain, np.uint8, n_episodes, start + 4 * n_episodes) if n_episodes else ends
+    return ends.astype(np.int64), terminated.astype(bool)
+
+
+def _open_trace(data: bytes) -> tuple[bytes, int, int, int]:
+    """Return what is compressed, the bytes of an index, and the numbers of distinct rewards and of episodes."""
+    plain = zlib.decompress(data)
+    kind, n_distinct = TRACE_HEAD.unpack_from(plain)
+    if kind < TRACE_EPISODES:
+        return plain, kind, n_distinct, 0
+    return plain, kind - TRACE_EPISODES, n_distinct, TRACE_COUNT.unpack_from(plain, TRACE_HEAD.size)[0]
+
+
+def traced_run(data: bytes) -> Run:
+    """Return a run as far as its trace tells: rewards and episodes, but not states, actions and times."""
+    rewards, (ends, terminated) = decode_rewards(data), decode_episodes(data)
+    ended, cut = np.zeros(len(rewards), bool), np.zeros(len(rewards), bool)
+    ended[ends], cut[ends] = terminated, ~terminated
+    nothing = np.empty(0, np.int64)
+    return Run(nothing, nothing, rewards, ended, np.empty(0), cut)

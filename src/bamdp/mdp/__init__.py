@@ -3,7 +3,6 @@
 from bamdp.mdp.average import Gain, gain
 from bamdp.mdp.evaluation import evaluate_policy, total_reward, uniform_policy
 from bamdp.mdp.model import FiniteMDP, load_model
-from bamdp.mdp.rtdp import rtdp
 from bamdp.mdp.solution import Solution
 from bamdp.mdp.solvers import policy_iteration, value_iteration
 
@@ -15,7 +14,6 @@ __all__ = [
     "gain",
     "load_model",
     "policy_iteration",
-    "rtdp",
     "total_reward",
     "uniform_policy",
     "value_iteration",

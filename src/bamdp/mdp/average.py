@@ -80,6 +80,11 @@ class Gain:
     iterations: int
     bounds: tuple[float, float]
 
+    def __repr__(self) -> str:
+        return (
+            f"Gain: {self.gain:.6g} per step, error at most {self.error_bound:.2g}, {self.iterations} sweeps"
+        )
+
     @property
     def error_bound(self) -> float:
         """Half the width of ``bounds``."""

@@ -32,9 +32,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bamdp import _checks
 from bamdp._kernels.rows import Rows, Space
 
 SUM_TOLERANCE = 1e-8
+ROW_BYTES, ENTRY_BYTES = 64, 80  # about what making a model takes of memory
 DENSE_REWARDS = 1 << 20
 
 
@@ -72,6 +74,7 @@ def _read_dense(transitions: Any) -> ModelEntries:
             "arrays in the order [A, S, S] need np.swapaxes(transitions, 0, 1)"
         )
     n_states, n_actions, _ = array.shape
+    check_size(n_states, n_actions, int(np.count_nonzero(array)))
     s, a, state = np.nonzero(array)
     return ModelEntries(n_states, n_actions, s * n_actions + a, state, array[s, a, state])
 
@@ -85,6 +88,7 @@ def _read_sparse(matrices: Sequence[Any]) -> ModelEntries:
                 f"transitions[{a}] has shape {list(matrix.shape)}; a list of sparse matrices "
                 "must contain one [S, S] matrix per action"
             )
+    check_size(shape[0], n_actions, sum(m.nnz for m in matrices))
     parts = [m.tocoo() for m in matrices]
     row = np.concatenate([np.asarray(m.row, np.int64) * n_actions + a for a, m in enumerate(parts)])
     state = np.concatenate([np.asarray(m.col, np.int64) for m in parts])
@@ -98,9 +102,18 @@ def _read_stacked(matrix: Any) -> ModelEntries:
         raise ValueError(
             f"a single sparse matrix must have shape [S*A, S] with row s*A + a, got {list(matrix.shape)}"
         )
+    check_size(n_states, height // n_states, matrix.nnz)
     coo = matrix.tocoo()
     row, state = np.asarray(coo.row, np.int64), np.asarray(coo.col, np.int64)
     return ModelEntries(n_states, height // n_states, row, state, as_floats(coo.data, "transitions"))
+
+
+def check_size(n_states: int, n_actions: int, n_entries: int) -> None:
+    """Refuse a model that would not fit into memory, with the size that it would need."""
+    _checks.memory(
+        ROW_BYTES * n_states * n_actions + ENTRY_BYTES * n_entries,
+        f"a model of {n_states} states, {n_actions} actions and {n_entries} entries",
+    )
 
 
 # Transitions as Gym tables
@@ -166,6 +179,7 @@ def _collect_outcomes(transitions: Any) -> tuple[int, int, tuple[list[Any], ...]
         raise ValueError("transitions has no states")
     actions = [dict(_numbered_items(table, f"transitions[{s}]", gaps=True)) for s, table in states]
     n_actions = 1 + max((a for table in actions for a in table), default=0)
+    check_size(n_states, n_actions, 0)
     columns: tuple[list[Any], ...] = ([], [], [], [], [])
     for (s, _), table in zip(states, actions):
         for a, outcomes in table.items():
@@ -271,6 +285,7 @@ def as_floats(values: Any, name: str) -> np.ndarray:
         raise ValueError(f"{name} must be a rectangular array of numbers ({error})") from None
     if array.dtype.kind not in "biuf":
         raise TypeError(f"{name} must be real numbers, got an array of {array.dtype}")
+    _checks.memory(8.0 * array.size, f"a copy of {name} of shape {list(array.shape)}")
     return array.astype(np.float64)
 
 

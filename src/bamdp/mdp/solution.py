@@ -75,6 +75,13 @@ class Solution:
     loss_bound: float
     _model: tuple[FiniteMDP, float] = field(repr=False)
 
+    def __repr__(self) -> str:
+        low, high = float(self.values.min()), float(self.values.max())
+        return (
+            f"Solution: values from {low:.6g} to {high:.6g} in {len(self.values)} states, error at most "
+            f"{self.error_bound:.2g}, loss of the policy at most {self.loss_bound:.2g}, {self.iterations} iterations"
+        )
+
     @property
     def q_values(self) -> np.ndarray:
         """Q(s,a) for ``values``, ``[S, A]``: −inf for masked actions, 0 in terminal states."""

@@ -5,6 +5,7 @@ and the conformance tests find it there; ``bamdp`` exports it.
 """
 
 from bamdp._specs import Entry
+from bamdp.planners.adaptive_dss import AdaptiveDSS
 from bamdp.planners.bamcp import BAMCP
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
 from bamdp.planners.bauct import BAUCT
@@ -30,6 +31,7 @@ from bamdp.planners.vbrb import VBRB
 from bamdp.planners.views.tree import Tree
 
 PLANNERS: dict[str, Entry] = {
+    "adaptive-dss": Entry(AdaptiveDSS),
     "dss-pi": Entry(DSS, {"generator": "pi"}, "Policies by policy iteration."),
     "dss-rtdp": Entry(DSS, {"generator": "rtdp"}, "Policies by real-time dynamic programming."),
     "dss-vi": Entry(DSS, {"generator": "vi"}, "Policies by value iteration."),
@@ -67,6 +69,7 @@ __all__ = [
     "MCBRL",
     "SBOSS",
     "VBRB",
+    "AdaptiveDSS",
     "BayesGreedy",
     "BayesianQLearning",
     "BayesianSparseSampling",

@@ -14,7 +14,7 @@ model but its path, cannot tell them apart. ``root_sampling`` says which is used
 * ``"rows"``: the definition as written. What all rows share is drawn first (``choose``: a model of a finite set, a
   component of a mixture), then rows where they are needed, from the posterior given that choice.
 * ``"predictive"``: advance the belief along the simulation and take it all back at the end. For independent rows
-  that costs some nanoseconds a step, where a posterior row costs a gamma variable for every outcome.
+  that costs some nanoseconds per step, where a posterior row costs a gamma variable for every outcome.
 * ``"auto"``: rows where the belief has weights over alternatives (FiniteModels, Mixture), whose updates are dear and
   whose rows are cheap; predictive elsewhere.
 
@@ -68,7 +68,7 @@ class DrawnRows(NamedTuple):
     now: np.ndarray  # int64 [3]: what the rows share, how many rows were drawn, used entries
 
     def with_more_room(self) -> DrawnRows:
-        """Four times as many entries."""
+        """Return rows with room for four times as many entries."""
         return self._replace(rows=empty_rows(len(self.rows.reward), 4 * len(self.rows.index)))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -36,15 +36,29 @@ class Transition(NamedTuple):
 
 @dataclass(frozen=True)
 class Candidate:
-    """One of the choices that a planner weighed at the root."""
+    """One of the choices that a planner weighed at the root.
+
+    Examples
+    --------
+    >>> print(Candidate(1, 2.5, spread=0.5, count=16), Candidate(1, 2.5, spread=0.0), sep="\\n")
+    action 1: 2.5 ± 0.5 (16 samples)
+    action 1: 2.5 (exact)
+    """
 
     action: int
     value: float
     spread: float = float("nan")  # standard deviation of the sampled returns behind the value
-    count: int = 0  # how many returns
+    count: int = 0  # how many returns, or how often the action was tried
+
+    @property
+    def exact(self) -> bool:
+        """Whether the value was computed, not sampled."""
+        return self.spread == 0.0 and self.count == 0
 
     def __str__(self) -> str:
-        return f"action {self.action}: {self.value:.4g} ± {self.spread:.2g} ({self.count} samples)"
+        spread = "" if self.exact or np.isnan(self.spread) else f" ± {self.spread:.2g}"
+        samples = f" ({self.count} sample{'s' * (self.count != 1)})" if self.count else ""
+        return f"action {self.action}: {self.value:.4g}{spread}{' (exact)' if self.exact else samples}"
 
 
 @dataclass(frozen=True)
@@ -64,9 +78,14 @@ class Plan:
         default=None, repr=False, compare=False
     )  # the whole search, where it was asked for
 
+    def __str__(self) -> str:
+        """Return the decision in a line, and each candidate in another."""
+        lines = [f"action {self.action}, value {self.value:.4g}", *map(str, self.candidates)]
+        return "\n  ".join(lines)
+
 
 def greedy(values: np.ndarray) -> int:
-    """The first of the highest; NaN stands for an action that does not exist (several times faster than nanargmax).
+    """Return the first of the highest; NaN is an action that does not exist (several times faster than nanargmax).
 
     Examples
     --------
@@ -81,6 +100,28 @@ def action_candidates(values: np.ndarray) -> tuple[Candidate, ...]:
     return tuple(Candidate(a, float(q), spread=0.0) for a, q in enumerate(values) if not np.isnan(q))
 
 
+def _replace_discount(memory: Any, discount: float) -> None:
+    """Write a discount wherever a planner's memory, made of dataclasses and NamedTuples, keeps one."""
+    for part in fields(memory) if is_dataclass(memory) else ():
+        value = getattr(memory, part.name)
+        if part.name == "discount":
+            memory.discount = discount
+        elif isinstance(value, tuple) and "discount" in getattr(value, "_fields", ()):
+            setattr(memory, part.name, value._replace(discount=discount))  # type: ignore[attr-defined]
+        elif is_dataclass(value):
+            _replace_discount(value, discount)
+
+
+def auto_reach(steps: int, n_states: int, n_actions: int) -> int:
+    """Return how many steps ahead ``"auto"`` plans at most: ten for each datum that a pair will have, at least 100."""
+    return max(100, 10 * steps // (n_states * n_actions))
+
+
+def horizon_discount(steps_left: int, reach: int | None) -> float:
+    """Return the discount under which as many steps count as are left, but no more than ``reach``."""
+    return 1.0 - 1.0 / (steps_left if reach is None else min(steps_left, reach))
+
+
 class Planner(ABC):
     """Hyper-parameters of a planning algorithm.
 
@@ -90,10 +131,11 @@ class Planner(ABC):
 
     result_version: ClassVar[int] = 2
     uses_prior: ClassVar[bool] = True  # False where the prior over transitions makes no difference
+    one_discount: ClassVar[str] = ""  # why the discount cannot change between decisions, where that is so
 
     @abstractmethod
     def start(self, belief: Belief, discount: float) -> Any:
-        """The memory to begin with; refuses beliefs that the algorithm cannot handle."""
+        """Make the memory to begin with; refuse beliefs that the algorithm cannot handle."""
 
     @abstractmethod
     def plan(self, memory: Any, belief: Belief, state: int, rng: np.ndarray) -> Plan:
@@ -103,19 +145,30 @@ class Planner(ABC):
         """Decide: the action of :meth:`plan`, without the evidence where that is cheaper."""
         return self.plan(memory, belief, state, rng).action
 
+    def warm_up(self, memory: Any, belief: Belief, state: int, rng: np.ndarray) -> None:
+        """Call what only some decisions reach, so that it is compiled before time is measured; nothing by default."""
+
     def explain(self, memory: Any, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        """The same plan as :meth:`plan`, bit for bit, with the tree behind it where the algorithm grows one."""
+        """Return the same plan as :meth:`plan`, bit for bit, with the tree behind it where the algorithm grows one."""
         return self.plan(memory, belief, state, rng)
 
     def learn(self, memory: Any, belief: Belief, seen: Transition) -> None:
         """Take note of a real transition that the belief has just learned."""
 
     def begin(self, memory: Any, belief: Belief, state: int) -> None:
-        """An episode begins in ``state``: the first, or one after an end or a truncation."""
+        """Take note that an episode begins in ``state``: the first, or one after an end or a truncation."""
 
     def respace(self, memory: Any, belief: Belief) -> None:
-        """A state has turned out to end episodes, or an action not to exist: what was solved may be out of date."""
+        """Take note that a state ends episodes or an action does not exist: what was solved may be out of date."""
+
+    def set_discount(self, memory: Any, discount: float) -> None:
+        """Plan with another discount from the next decision on; refused with ``one_discount`` where that is set."""
+        if self.one_discount:
+            raise ValueError(
+                f"{type(self).__name__} cannot plan for a horizon: {self.one_discount}; give it a discount"
+            )
+        _replace_discount(memory, discount)
 
     def parameters(self) -> dict[str, Any]:
-        """The hyper-parameters by name."""
+        """Return the hyper-parameters by name."""
         return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]

@@ -88,7 +88,7 @@ class BayesGreedy(Planner):
         return Plan(best, float(values[best]), action_candidates(values))
 
     def _values(self, memory: BayesGreedyMemory, belief: Belief, state: int) -> np.ndarray:
-        """Q̄(state, ·), float64 [A]."""
+        """Return Q̄(state, ·), float64 [A]."""
         q = np.empty(belief.n_actions)
         belief.run(solve_mean, memory.workspace, memory.discount, self.tol, state, q)
         return q

@@ -99,7 +99,7 @@ class ReturnPosterior(NamedTuple):
 
 
 def observed(prior: ReturnPosterior, x: float, variance: float = 0.0) -> ReturnPosterior:
-    """The posterior after a return of mean ``x``; with a variance, the paper's update by two moments."""
+    """Return the posterior after a return of mean ``x``; with a variance, the paper's update by two moments."""
     mu0, lam, alpha, beta = prior
     gain = 0.5 * variance + 0.5 * lam / (lam + 1.0) * (x - mu0) ** 2
     return ReturnPosterior((lam * mu0 + x) / (lam + 1.0), lam + 1.0, alpha + 0.5, beta + gain)
@@ -117,7 +117,7 @@ def moment_update(
 def mixture_update(
     prior: ReturnPosterior, r: float, discount: float, after: ReturnPosterior | None
 ) -> ReturnPosterior:
-    """The same by averaging posteriors over the unseen return, projected on the nearest Normal-Gamma."""
+    """Return the same by averaging posteriors over the unseen return, projected on the nearest Normal-Gamma."""
     if after is None or discount == 0.0:
         return observed(prior, r)
     mu0, lam, alpha, beta = prior
@@ -170,7 +170,7 @@ def log_minus_psi(y: float) -> float:
 
 
 def shape_from_logs(c: float) -> float:
-    """The y with log y − ψ(y) = c > 0: Newton's method on 1/y, quadratic from a start within 2 percent."""
+    """Return the y with log y − ψ(y) = c > 0: Newton's method on 1/y, quadratic from a start within 2 percent."""
     from scipy.special import polygamma  # slow to import, and only this planner needs it
 
     y = (3.0 - c + math.sqrt((c - 3.0) ** 2 + 24.0 * c)) / (12.0 * c)
@@ -211,7 +211,7 @@ def perfect_information(mu0: np.ndarray, lam: np.ndarray, alpha: np.ndarray, bet
 
 @kernel
 def sample_means(mu0, lam, alpha, beta, rng, out):
-    """A draw of every μ; all arrays are [A]."""
+    """Draw every μ; all arrays are [A]."""
     for a in range(mu0.shape[0]):
         tau = gamma(rng, alpha[a]) / beta[a]
         out[a] = mu0[a] + normal(rng) / np.sqrt(lam[a] * tau)
@@ -264,6 +264,7 @@ class BayesianQLearning(Planner):
     """
 
     uses_prior: ClassVar[bool] = False
+    one_discount: ClassVar[str] = "its values are learned under one discount"
 
     selection: str = "vpi"
     update: str = "mixture"
@@ -285,7 +286,7 @@ class BayesianQLearning(Planner):
             _checks.real(self.beta, "beta", low=0.0, open_low=True)
 
     def prior(self, belief: Belief, discount: float) -> ReturnPosterior:
-        """What is believed about every pair before data."""
+        """Return what is believed about every pair before data."""
         low, high = (float(x) / (1.0 - discount) for x in belief.rewards.reward_range)
         if not (math.isfinite(low) and math.isfinite(high)) and (self.mu0 is None or self.beta is None):
             raise ValueError(
@@ -333,7 +334,7 @@ class BayesianQLearning(Planner):
     def _decide(
         self, memory: BayesianQMemory, belief: Belief, state: int, rng: np.ndarray
     ) -> tuple[int, np.ndarray, np.ndarray]:
-        """The action, the actions that exist, and the score of each: the highest wins."""
+        """Return the action, the actions that exist, and the score of each: the highest wins."""
         actions = np.flatnonzero(belief.space.allowed[state])
         mu0, lam, alpha, beta = (
             x[state, actions] for x in (memory.mu0, memory.lam, memory.alpha, memory.beta)
@@ -348,7 +349,7 @@ class BayesianQLearning(Planner):
 
 
 def pair_posterior(memory: BayesianQMemory, s: int, a: int) -> ReturnPosterior:
-    """The posterior of one pair."""
+    """Return the posterior of one pair."""
     return ReturnPosterior(
         float(memory.mu0[s, a]), float(memory.lam[s, a]), float(memory.alpha[s, a]), float(memory.beta[s, a])
     )

@@ -148,7 +148,7 @@ def grow_outcomes(belief, workspace, params, tree, s, rng):
 
 @primitive
 def _add_node(tree, parent, a, r, s):
-    """A new decision node, the first child of its parent's action ``a``; returns it."""
+    """Add a decision node, the first child of its parent's action ``a``, and return it."""
     node = tree.size[0]
     tree.size[0] = node + 1
     tree.state[node] = s
@@ -168,7 +168,7 @@ def _add_node(tree, parent, a, r, s):
 
 @primitive
 def _find_child(tree, node, a, s2, r):
-    """The child of an outcome, or NO_NODE."""
+    """Return the child of an outcome, or NO_NODE."""
     child = tree.child[node, a]
     while child != NO_NODE and (tree.state[child] != s2 or tree.reward[child] != r):
         child = tree.sibling[child]
@@ -177,7 +177,7 @@ def _find_child(tree, node, a, s2, r):
 
 @primitive
 def _pick_child(tree, node, a, rng):
-    """The child of one of the draws of an outcome node, each with the same probability."""
+    """Draw the child of one of the draws of an outcome node, each with the same probability."""
     left = below(rng, tree.draws[node, a])
     child = tree.child[node, a]
     while left >= tree.times[child]:
@@ -208,7 +208,7 @@ def _value_leaf(belief, workspace, params, steps, tree, node):
 
 @inner
 def back_up_outcomes(tree, discount):
-    """Values of all nodes: children are made after their parents, so one pass from the last to the root."""
+    """Compute the values of all nodes: children are made after their parents, so one pass from the last to the root."""
     n_actions = tree.child.shape[1]
     for node in range(tree.size[0]):
         for a in range(n_actions):
@@ -317,7 +317,7 @@ class BayesianSparseSampling(Planner):
         return replace(plan, tree=_view(memory.tree, plan))
 
     def _candidates(self, memory: OutcomeTreeMemory) -> list[Candidate]:
-        """The actions tried at the root."""
+        """Return the actions tried at the root."""
         tree = memory.tree
         out = []
         for a in np.flatnonzero(tree.draws[ROOT]):
@@ -330,7 +330,7 @@ class BayesianSparseSampling(Planner):
 
 
 def _view(tree: OutcomeTree, plan: Plan) -> Tree:
-    """The tree as it stands, with outcome nodes as choices."""
+    """Return the tree as it stands, with outcome nodes as choices."""
     builder = TreeBuilder()
     spreads = {c.action: c.spread for c in plan.candidates}
     place = {ROOT: builder.hyper_state(NO_NODE, int(tree.state[ROOT]), value=plan.value, count=1)}

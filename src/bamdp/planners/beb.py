@@ -39,7 +39,7 @@ from bamdp.planners.shared.bonus import BonusMemory, BonusPlanner, bonus, requir
 
 @saveable
 class BEBRule(NamedTuple):
-    """The bonus b."""
+    """The parameter of BEB's bonus: b."""
 
     weight: float
 

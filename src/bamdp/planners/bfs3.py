@@ -57,7 +57,7 @@ from bamdp.planners.base import Candidate, Plan, Planner
 from bamdp.planners.shared.bfs3_tree import (
     ALL_NODES,
     NO_ACTION,
-    NOT_DRAWN,
+    NO_SUCCESSOR,
     TRAJECTORIES,
     TREE_EDGES,
     TREE_NODES,
@@ -120,7 +120,7 @@ def bound_successor(belief, params, tree, row, a, c):
 
 @primitive
 def draw_root(belief, tree, a, c, row, rng):
-    """One successor of a root action, and the stream of its tree."""
+    """Draw one successor of a root action, and the stream of its tree."""
     s2 = verbs.draw(belief.transitions, row, rng)
     verbs.push(belief.transitions, row, s2)
     tree.root_next[a, c] = s2
@@ -157,7 +157,7 @@ def grow_below(belief, params, tree, s, stream):
 
 @primitive
 def descend(belief, params, tree, s, stream):
-    """One trajectory, pushed on the belief: (steps, DONE or NO_ROOM)."""
+    """Follow one trajectory, pushed on the belief; return (steps, DONE or NO_ROOM)."""
     n_actions = belief.space.allowed.shape[1]
     node, d = ROOT, 0
     while True:
@@ -172,7 +172,7 @@ def descend(belief, params, tree, s, stream):
         if all_drawn:
             a = optimistic_action(tree, node)
         row = s * n_actions + a
-        if tree.begin[node, a] == NOT_DRAWN:
+        if tree.begin[node, a] == NO_SUCCESSOR:
             if all_drawn and level + 1 == params.depth:
                 return d, DONE  # whatever the successors are, their bounds are those of leaves
             if tree.used[TREE_EDGES] + params.C > tree.next.shape[0]:
@@ -200,7 +200,7 @@ def descend(belief, params, tree, s, stream):
 
 @kernel
 def best_root_action(tree, space, s, rng):
-    """The root action with the largest mean of r + γ U, ties at random."""
+    """Return the root action with the largest mean of r + γ U, ties at random."""
     C = tree.root_upper.shape[1]
     most, action, ties = -np.inf, 0, 1
     for a in range(space.allowed.shape[1]):

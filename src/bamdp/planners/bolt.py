@@ -74,7 +74,7 @@ class Hopes(NamedTuple):
 
 @primitive
 def _reward_of(R, row, s2, hopes):
-    """r(s, a, s2)."""
+    """Return r(s, a, s2)."""
     hopes.one[0] = s2
     return verbs.expected_reward(R, row, hopes.one, hopes.certain, 0, 1, 0.0)
 
@@ -91,7 +91,7 @@ def _aim(R, row, rows, hopes, s2):
 
 @inner
 def hopeful_model(belief, eta, rows, hopes):
-    """The mean model with every pair's hope as the last entry of its row; returns NO_ROOM if it does not fit."""
+    """Write the mean model with every pair's hope as the last entry of its row; return NO_ROOM if it does not fit."""
     T, R, space = belief.transitions, belief.rewards, belief.space
     n_states, n_actions = space.allowed.shape
     at = 0

@@ -118,7 +118,7 @@ def _draw_slots(rng, n, out):
 
 @kernel
 def _draw_marks(rng, chance, mask, noise):
-    """The masks and the noise of one transition, where they are kept at all."""
+    """Draw the masks and the noise of one transition, where they are kept at all."""
     for n in range(mask.shape[0]):
         mask[n] = 1.0 if uniform(rng) < chance else 0.0
     for n in range(noise.shape[0]):
@@ -129,7 +129,7 @@ def _draw_marks(rng, chance, mask, noise):
 def _loss_gradient(
     q, prior, target_q, allowed, index, reward, goes_on, mask, noise, sigma, discount, place, dq
 ):
-    """The derivatives of the loss by every output, into ``dq`` [N, U, A], which is zero before."""
+    """Write the derivatives of the loss by every output into ``dq`` [N, U, A], which is zero before."""
     N, B = q.shape[0], index.shape[0]
     for n in range(N):
         for b in range(B):
@@ -188,6 +188,7 @@ class BootstrappedDQN(Planner):
     """
 
     uses_prior: ClassVar[bool] = False
+    one_discount: ClassVar[str] = "its values are learned under one discount"
 
     n_networks: int = 20
     n_hidden: int = 50
@@ -260,7 +261,7 @@ class BootstrappedDQN(Planner):
         return forward(learner.head, np.array([state]))[2][0, 0] + learner.prior[learner.head_index, state]
 
     def _new_learner(self, memory: DQNMemory, belief: Belief, rng: np.ndarray) -> DQNLearner:
-        """All networks, drawn with a stream that begins where ``rng`` is."""
+        """Make all networks, drawn with a stream that begins where ``rng`` is."""
         words = np.empty(4, np.uint64)
         _words(rng, words)
         random = np.random.default_rng(words)
@@ -297,7 +298,7 @@ class BootstrappedDQN(Planner):
     def _train(
         self, learner: DQNLearner, replay: Replay, slots: np.ndarray, allowed: np.ndarray, discount: float
     ) -> None:
-        """A step of Adam for all networks on the transitions in ``slots`` [B]."""
+        """Take a step of Adam for all networks on the transitions in ``slots`` [B]."""
         index = replay.index[slots]
         states = np.unique(index[:, 0])
         _refresh_targets(learner, np.unique(index[:, 2]))

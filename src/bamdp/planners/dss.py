@@ -17,10 +17,15 @@ stage, never both this and c = γ^h. Terminal states end a sample with value 0.
 The tree is walked depth first with an explicit stack of H levels. Only one branch exists at a time, so the
 belief is pushed along it and popped on the way back; a level needs one policy, because the N policies of a
 node are drawn one after the other from the same belief.
+
+A generator that looks at few rows of a model (RTDP) is given models whose rows are drawn when they are looked at
+(:mod:`bamdp.generators.lazy`) where there are more than ``WHOLE_MODELS`` states: a step then costs what its trials
+and samples touch, whatever the number of states.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -30,11 +35,13 @@ from bamdp import _checks
 from bamdp._kernels.jit import kernel, primitive
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.kernels import sample_model, simulate_step, undo_steps
+from bamdp.beliefs.kernels import simulate_step, undo_steps
 from bamdp.beliefs.verbs import DONE, NO_ROOM
-from bamdp.generators import GENERATORS, Generator, generate
+from bamdp.generators import GENERATORS, Generator
+from bamdp.generators.lazy import UNKNOWN, LazyWorkspace, highest_reward, lazy_workspace_for
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
 from bamdp.planners.shared.leaves import DSS_LEAVES, ModelLeaf, ZeroLeaf, leaf_value
+from bamdp.planners.shared.policies import draw_policy, keep_policy, policy_action
 from bamdp.planners.shared.stack import (
     BEST_Q,
     Q_SUM,
@@ -44,6 +51,8 @@ from bamdp.planners.shared.stack import (
     sample_spread,
 )
 from bamdp.planners.shared.workspace import Workspace, leaf_workspace_for, workspace_for
+
+WHOLE_MODELS = 1000  # states, up to which models are drawn whole
 
 
 @saveable
@@ -62,7 +71,9 @@ class DSSParams(NamedTuple):
 class DSSTree(NamedTuple):
     """The stack, one entry per stage, and what is found at the root."""
 
-    policy: np.ndarray  # int32 [H, S]: the policy being tried
+    policy: (
+        np.ndarray
+    )  # int32 [H, S]: the policy being tried; [H, 0] where models are drawn as they are looked at
     state: np.ndarray  # int64 [H]: s of the node
     trial: np.ndarray  # int64 [H, 2]: which policy, which sample of it
     length: np.ndarray  # int64 [H]: steps pushed by the sample at hand
@@ -70,7 +81,7 @@ class DSSTree(NamedTuple):
     action: np.ndarray  # int32 [N]: first action of each root policy
     value: np.ndarray  # float64 [N]: its Q
     spread: np.ndarray  # float64 [N]: standard deviation of its M samples
-    best: np.ndarray  # int32 [S]: the best root policy
+    best: np.ndarray  # int32 [S]: the best root policy, UNKNOWN where its model was not looked at
 
 
 @kernel
@@ -79,22 +90,21 @@ def search(belief, workspace, params, tree, s, rng):
 
     The belief is as before when it returns, in either case.
     """
-    N, M, K, discount = params.n_policies, params.n_samples, params.n_steps, params.discount
-    rows, solver = workspace.rows, workspace.solver
+    N, M, discount = params.n_policies, params.n_samples, params.discount
     H = tree.state.shape[0]
-    last_discount = discount**K
+    last_discount = discount**params.n_steps
     h = np.int64(0)  # a literal 0 would have every helper compiled twice
     _enter(tree, h, s)
     while True:
         if tree.trial[h, 1] == 0:  # a new policy                                        line 6
-            if sample_model(belief, rows, rng) == NO_ROOM:
+            if draw_policy(workspace, belief, params, tree, h, rng) == NO_ROOM:
                 _leave(belief, tree, h)
                 return NO_ROOM
-            generate(params.generator, rows, belief.space, discount, tree.state[h], solver, rng)
-            for t in range(solver.policy.shape[0]):
-                tree.policy[h, t] = solver.policy[t]
             clear_samples(tree.sums, h)
-        end = _roll_out(belief, K, discount, tree, h, rng)  # lines 10 to 18
+        end = _roll_out(belief, workspace, params, tree, h, rng)  # lines 10 to 18
+        if end == NO_ROOM:
+            _leave(belief, tree, h)
+            return NO_ROOM
         value = 0.0
         if not belief.space.terminal[end]:
             if h + 1 < H:
@@ -112,7 +122,7 @@ def search(belief, workspace, params, tree, s, rng):
             tree.trial[h, 1] += 1
             if tree.trial[h, 1] < M:
                 break
-            _finish_policy(tree, h, M)
+            _finish_policy(belief, workspace, params, tree, h, rng)
             if tree.trial[h, 0] < N:
                 break
             if h == 0:
@@ -132,18 +142,20 @@ def _enter(tree, h, s):
 
 
 @primitive
-def _roll_out(belief, K, discount, tree, h, rng):
-    """Follow the level's policy for K steps in the belief; returns the last state."""
+def _roll_out(belief, workspace, params, tree, h, rng):
+    """Follow the level's policy for K steps in the belief; returns the last state, or NO_ROOM."""
     n_actions = belief.space.allowed.shape[1]
     s = tree.state[h]
     total, weight = 0.0, 1.0
     k = 0
-    level = np.uint64(h)
-    while k < K and not belief.space.terminal[np.uint64(s)]:
-        row = s * n_actions + tree.policy[level, np.uint64(s)]
-        s, r = simulate_step(belief, row, rng)
+    while k < params.n_steps and not belief.space.terminal[np.uint64(s)]:
+        action = policy_action(workspace, belief, params, tree, h, s, rng)
+        if action == NO_ROOM:
+            s = np.int64(NO_ROOM)
+            break
+        s, r = simulate_step(belief, s * n_actions + action, rng)
         total += weight * r
-        weight *= discount
+        weight *= params.discount
         k += 1
     tree.length[h] = k
     tree.sums[h, SAMPLE_RETURN] = total
@@ -165,17 +177,16 @@ def _leave(belief, tree, h):
 
 
 @primitive
-def _finish_policy(tree, h, M):
-    """All M samples of a policy are in: compare it with the best, go on to the next."""
+def _finish_policy(belief, workspace, params, tree, h, rng):
+    """Compare a policy, all M samples of which are in, with the best, and go on to the next."""
     i = tree.trial[h, 0]
-    q = tree.sums[h, Q_SUM] / M
+    q = tree.sums[h, Q_SUM] / params.n_samples
     if h == 0:
-        tree.action[i] = tree.policy[0, tree.state[0]]
+        tree.action[i] = policy_action(workspace, belief, params, tree, h, tree.state[0], rng)
         tree.value[i] = q
-        tree.spread[i] = sample_spread(tree.sums, 0, M)
+        tree.spread[i] = sample_spread(tree.sums, 0, params.n_samples)
         if q > tree.sums[h, BEST_Q]:
-            for t in range(tree.best.shape[0]):
-                tree.best[t] = tree.policy[0, t]
+            keep_policy(workspace, belief, params, tree, rng)
     tree.sums[h, BEST_Q] = max(tree.sums[h, BEST_Q], q)
     tree.trial[h, 0] = i + 1
     tree.trial[h, 1] = 0
@@ -186,7 +197,7 @@ def _finish_policy(tree, h, M):
 class DSSMemory:
     """What a DSS agent keeps between steps."""
 
-    workspace: Workspace
+    workspace: Workspace | LazyWorkspace
     params: DSSParams
     tree: DSSTree
     steps_left: int = 0  # for which the best policy of the last plan is still followed
@@ -218,7 +229,8 @@ class DSS(Planner):
     leaf_samples, leaf_tol
         For the leaves that need them.
     replan_every
-        Follow the best policy for so many real steps before planning again.
+        Follow the best policy for so many real steps before planning again; fewer, with models that are drawn as they
+        are looked at, if it comes to a state that was not looked at.
 
     Examples
     --------
@@ -255,8 +267,16 @@ class DSS(Planner):
         if self.leaf != "zero":
             leaf = ModelLeaf(DSS_LEAVES.index(self.leaf), self.leaf_samples, float(self.leaf_tol))
         S, H, N = belief.n_states, self.n_stages, self.n_policies
+        workspace: Workspace | LazyWorkspace
+        if self.leaf != "zero":
+            workspace = leaf_workspace_for(belief)
+        elif S > WHOLE_MODELS and getattr(generator, "lazy", False) and math.isfinite(highest_reward(belief)):
+            workspace = lazy_workspace_for(belief, H, discount)
+        else:
+            workspace = workspace_for(belief)
+        lazy = isinstance(workspace, LazyWorkspace)
         return DSSMemory(
-            workspace=workspace_for(belief) if self.leaf == "zero" else leaf_workspace_for(belief),
+            workspace=workspace,
             params=DSSParams(
                 generator=generator.state() if isinstance(generator, Generator) else None,
                 leaf=leaf,
@@ -266,7 +286,7 @@ class DSS(Planner):
                 n_steps=self.n_steps,
             ),
             tree=DSSTree(
-                policy=np.zeros((H, S), np.int32),
+                policy=np.zeros((H, 0 if lazy else S), np.int32),
                 state=np.zeros(H, np.int64),
                 trial=np.zeros((H, 2), np.int64),
                 length=np.zeros(H, np.int64),
@@ -274,12 +294,12 @@ class DSS(Planner):
                 action=np.zeros(N, np.int32),
                 value=np.zeros(N),
                 spread=np.zeros(N),
-                best=np.zeros(S, np.int32),
+                best=np.full(S, UNKNOWN if lazy else 0, np.int32),
             ),
         )
 
     def act(self, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        if memory.steps_left == 0:
+        if not self._follows(memory, state):
             if memory.params.generator is None:
                 from bamdp.planners.views.dss import search_in_python
 
@@ -291,8 +311,13 @@ class DSS(Planner):
         memory.steps_left -= 1
         return int(memory.tree.best[state])
 
+    @staticmethod
+    def _follows(memory: DSSMemory, state: int) -> bool:
+        """Return whether the best policy of the last plan is still followed in this state."""
+        return memory.steps_left > 0 and bool(memory.tree.best[state] != UNKNOWN)
+
     def plan(self, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        following = memory.steps_left > 0
+        following = self._follows(memory, state)
         action = self.act(memory, belief, state, rng)
         tree = memory.tree
         candidates = tuple(
@@ -304,7 +329,7 @@ class DSS(Planner):
         )
 
     def explain(self, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        if memory.steps_left > 0:  # the last plan is still followed: there was no search
+        if self._follows(memory, state):  # the last plan is still followed: there was no search
             return self.plan(memory, belief, state, rng)
         from bamdp.planners.views.dss import search_with_tree
 
@@ -323,3 +348,5 @@ class DSS(Planner):
 
     def respace(self, memory: DSSMemory, belief: Belief) -> None:
         memory.steps_left = 0
+        if isinstance(memory.workspace, LazyWorkspace):
+            memory.workspace.set_bound(belief, memory.params.discount)

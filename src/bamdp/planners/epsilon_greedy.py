@@ -95,8 +95,7 @@ class EpsilonGreedy(Planner):
         greedy = BayesGreedy(tol=self.tol).plan(greedy_memory, belief, state, rng)
         action = int(chosen) if exploring else greedy.action
         candidates = tuple(
-            Candidate(c.action, c.value, spread=0.0, count=int(memory.visits[state, c.action]))
-            for c in greedy.candidates
+            Candidate(c.action, c.value, count=int(memory.visits[state, c.action])) for c in greedy.candidates
         )
         value = next(c.value for c in candidates if c.action == action)
         details = {"epsilon": epsilon, "explored": exploring, "greedy_action": greedy.action}

@@ -76,13 +76,13 @@ class ValueTable(NamedTuple):
 
 @primitive
 def mix_code(code, salt):
-    """64 bits that look random from the number of a transition."""
+    """Return 64 bits that look random, from the number of a transition."""
     return finalise(plus(times(np.uint64(code), np.uint64(GOLDEN)), salt))
 
 
 @primitive
 def find_slot(table, first, second):
-    """The slot of a fingerprint, or the free one where it belongs."""
+    """Return the slot of a fingerprint, or the free one where it belongs."""
     last = table.value.shape[0] - 1
     slot = np.int64(first & np.uint64(last))
     while table.used[slot] and (table.word[slot, 0] != first or table.word[slot, 1] != second):
@@ -237,7 +237,7 @@ def _list_children(stack, space, h, end, background):
 
 
 def new_stack(belief: Belief, horizon: int, room: int) -> FHTSStack:
-    """A stack for so many steps, with ``room`` for the entries of one row."""
+    """Return a stack for so many steps, with ``room`` for the entries of one row."""
     S, A, H = belief.n_states, belief.n_actions, horizon
     return FHTSStack(
         state=np.zeros(H, np.int64),
@@ -253,7 +253,7 @@ def new_stack(belief: Belief, horizon: int, room: int) -> FHTSStack:
 
 
 def new_table(slots: int, limit: int) -> ValueTable:
-    """An empty table for up to ``limit`` values; ``slots`` must be a power of two."""
+    """Return an empty table for up to ``limit`` values; ``slots`` must be a power of two."""
     return ValueTable(
         word=np.zeros((slots, 2), np.uint64),
         value=np.zeros(slots),
@@ -357,7 +357,7 @@ class FHTS(Planner):
         return Plan(best, float(values[best]), action_candidates(values), details=details)
 
     def _search(self, memory: FHTSMemory, belief: Belief, state: int) -> tuple[np.ndarray, ValueTable]:
-        """The root's Q [A], and the values of all hyper-states below."""
+        """Return the root's Q [A], and the values of all hyper-states below."""
         room = FHTSRoom(self, memory, belief)
         n_rewards = belief.rewards.n_outcomes
         belief.run(search_exactly, room, memory.discount, n_rewards, state, depth=self.horizon)

@@ -109,7 +109,7 @@ def lower_values(rows, space, discount, n_stages, low, values, q):
 
 @inner
 def best_on_average(q, space, s):
-    """The action with the highest mean over models; the lowest of equals."""
+    """Return the action with the highest mean over models; the lowest of equals."""
     best, action = -np.inf, 0
     for a in range(space.allowed.shape[1]):
         if space.allowed[s, a]:
@@ -123,7 +123,7 @@ def best_on_average(q, space, s):
 
 @kernel
 def greedy_policy(q, space, policy):
-    """The policy that is best on average, int32 [S]."""
+    """Write the policy that is best on average, int32 [S]."""
     for s in range(policy.shape[0]):
         policy[s] = 0 if space.terminal[s] else best_on_average(q, space, s)
 

@@ -75,6 +75,7 @@ class QLearning(Planner):
     """
 
     uses_prior: ClassVar[bool] = False
+    one_discount: ClassVar[str] = "its values are learned under one discount"
 
     learning_rate: float = 0.2
     power: float = 0.0

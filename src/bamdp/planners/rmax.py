@@ -63,7 +63,7 @@ from bamdp.planners.shared.workspace import Workspace, workspace_for
 
 @kernel
 def count_try(counts, row, s2):
-    """A real transition; returns how often the pair has been counted by now."""
+    """Count a real transition; return how often the pair has been counted by now."""
     push_count(counts, row, s2)
     commit_count(counts, row)
     return counts.rows[row, TOTAL]
@@ -83,7 +83,7 @@ class RMaxModel(NamedTuple):
 
 @inner
 def optimistic_model(space, rows, model):
-    """The model of this file's head into ``rows``; returns the used entries, or NO_ROOM.
+    """Write the model of this file's head into ``rows``; return the used entries, or NO_ROOM.
 
     An unknown pair is written as a loop that pays (1−γ) V_max per step: its state is then worth V_max, and so is
     the pair. (A row without successors would do, but the solver's bounds want rows that sum to one.)
@@ -218,7 +218,7 @@ class RMax(Planner):
         q = self._values(memory, belief, state)
         tries = memory.model.counts.rows[:, TOTAL].reshape(belief.n_states, -1)
         candidates = tuple(
-            Candidate(a, float(q[a]), spread=0.0, count=int(tries[state, a]))
+            Candidate(a, float(q[a]), count=int(tries[state, a]))
             for a in range(belief.n_actions)
             if not np.isnan(q[a])
         )

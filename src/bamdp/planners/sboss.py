@@ -66,7 +66,7 @@ class Snapshot(NamedTuple):
 
 
 def new_snapshot(n_rows: int, room: int) -> Snapshot:
-    """Nothing noted yet."""
+    """Return a snapshot in which nothing is noted yet."""
     return Snapshot(
         span=np.zeros((n_rows, 2), np.int64),
         index=np.zeros(room, np.int32),
@@ -141,13 +141,13 @@ def _place(index, begin, end, s2, guess):
 
 @primitive
 def _in_spreads(difference, spread):
-    """A difference in standard deviations; 0 where there can be none."""
+    """Return a difference in standard deviations; 0 where there can be none."""
     return abs(difference) / spread if spread > 0.0 else 0.0
 
 
 @primitive
 def _movement(T, then, row, n_states):
-    """(Δ of the transition row, where its mean now ends in ``then.now``, its background)."""
+    """Return (Δ of the transition row, where its mean now ends in ``then.now``, its background)."""
     stop, background = verbs.mean_row(T, row, then.now_index, then.now, 0)
     if stop == NO_ROOM:
         return np.inf, stop, 0.0

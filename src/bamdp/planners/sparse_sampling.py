@@ -115,7 +115,7 @@ def _begin_action(tree, space, h, a):
 
 @primitive
 def _finish_action(tree, h, width):
-    """All draws of an action are in."""
+    """Finish an action, all draws of which are in."""
     q = tree.sums[h, Q_SUM] / width
     tree.sums[h, BEST_Q] = max(tree.sums[h, BEST_Q], q)
     if h == 0:
@@ -218,7 +218,7 @@ class _Walk:
         return best
 
     def _try(self, state: int, a: int, h: int, node: int) -> float:
-        """Q(ω, a) from C draws."""
+        """Return Q(ω, a) from C draws."""
         width, arrays = self.planner.width, self.belief.arrays
         choice = self.builder.choice(node, a, count=width)
         total = squares = 0.0

@@ -38,7 +38,7 @@ def check_resample(resample: str | int) -> None:
 
 
 def draw_is_due(resample: str | int, age: int, discount: float, rng: np.ndarray) -> bool:
-    """Whether a new draw is due; ``age`` counts the steps since the last one, -1 if there must be a new one."""
+    """Return whether a new draw is due; ``age`` counts the steps since the last one, -1 if there must be a new one."""
     if age < 0 or resample == "step":
         return True
     if resample == "discount":

@@ -39,7 +39,7 @@ from bamdp.planners.shared.bonus import BonusPlanner, bonus
 
 @saveable
 class VBRBRule(NamedTuple):
-    """β_R and β_P."""
+    """The parameters of VBRB's bonus: β_R and β_P."""
 
     beta_r: float
     beta_p: float

@@ -21,7 +21,7 @@ from bamdp.planners.shared.tree_sizes import dss_calls
 from bamdp.planners.views.tree import HYPER_STATE, ROOT, Tree
 
 CONTRAST_WIDTH, PANEL_HEIGHT, PANEL_LEFT = 420.0, 128.0, 16.0  # pixels
-MAX_LINES = 240  # of one panel
+MAX_PANEL_LINES = 240  # of one panel
 MAX_REWARD_OUTCOMES = 1_000_000
 MAX_LISTED_DEPTH = 4  # steps of the full tree whose counts are listed
 
@@ -130,13 +130,13 @@ def _draw_full_tree(counts: TreeContrast, x: Any, top: float) -> list[Element]:
     parts: list[Element] = []
     for layer in range(math.ceil(counts.reach)):
         share = min(counts.reach - layer, 1.0)
-        count = min(max(round(width ** (layer + 1) * share), 1), MAX_LINES)
+        count = min(max(round(width ** (layer + 1) * share), 1), MAX_PANEL_LINES)
         rows = [top + PANEL_HEIGHT * (i + 0.5) / count for i in range(count)]
         for i, y in enumerate(rows):
             start = x(layer), parents[i * len(parents) // count]
             parts.append(shape([start, (x(layer + 1), y)], closed=False, class_="line"))
         parents = rows
-        if len(parents) >= MAX_LINES:
+        if len(parents) >= MAX_PANEL_LINES:
             break
     return [*parts, element("circle", class_="now", cx=x(0), cy=top + PANEL_HEIGHT / 2, r=4.5)]
 
@@ -144,8 +144,8 @@ def _draw_full_tree(counts: TreeContrast, x: Any, top: float) -> list[Element]:
 def _draw_own_tree(tree: Tree, x: Any, top: float) -> list[Element]:
     """Draw straight lines between the hyper-states of the decision's tree."""
     hyper = np.flatnonzero(tree.kind == HYPER_STATE)
-    if len(hyper) > MAX_LINES:  # some of them, and what stands above
-        hyper = hyper[np.linspace(0, len(hyper) - 1, MAX_LINES).astype(int)]
+    if len(hyper) > MAX_PANEL_LINES:  # some of them, and what stands above
+        hyper = hyper[np.linspace(0, len(hyper) - 1, MAX_PANEL_LINES).astype(int)]
         while True:
             above = tree.parent[tree.parent[hyper[hyper != ROOT]]]
             more = np.union1d(hyper, above)

@@ -73,7 +73,7 @@ def run_facts(run: Playback, planner: str) -> str:
     changed = ", ".join(f"{key}={value}" for key, value in parameters.items() if value != usual[key])
     return (
         f"{run.setting.env}, {name}{f' ({changed})' if changed else ''}, prior {describe_prior(run.setting.prior)}, "
-        f"discount {run.setting.discount:g}, objective {run.setting.objective}, seed {run.setting.seed}, step {run.t}"
+        f"discount {run.setting.discount}, objective {run.setting.objective}, seed {run.setting.seed}, step {run.t}"
     )
 
 
@@ -85,19 +85,19 @@ def as_html(run: Playback, planner: str) -> str:
     import jinja2
 
     decision = Decision(run)
-    world = describe_world(run.env, run.setting.discount, run.end)
+    world = describe_world(run.env, run.setting.first_discount, run.end)
     why = decision.data()
     nodes = why["tree"]["nodes"] if why["tree"] else {}
     data = {
         "world": {**world, "scene": draw_world(world).data()},
-        "frame": Watcher(run).frame(),
+        "frame": Watcher(run, world).frame(),
         "why": why,
         "details": {node: decision.detail(int(node)) for node in nodes},
     }
     templates = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True)
     templates.policies["json.dumps_kwargs"] = {"allow_nan": False, "ensure_ascii": False}
     return templates.get_template("why.html").render(
-        title=f"Why {run.env.action_label(decision.plan.action)}? {run.env.name}, step {run.t}",
+        title=f"Why {decision.name(decision.plan.action)}? {run.env.name}, step {run.t}",
         facts=run_facts(run, planner),
         policy=PAGE_POLICY,
         version=bamdp.__version__,
@@ -118,15 +118,15 @@ def as_svg(run: Playback, planner: str) -> str:
     """Return a picture with world and tree side by side, and the candidates below the world."""
     decision = Decision(run)
     why = decision.data()
-    world = describe_world(run.env, run.setting.discount, run.end)
-    frame = Watcher(run).frame()
+    world = describe_world(run.env, run.setting.first_discount, run.end)
+    frame = Watcher(run, world).frame()
     scene = draw_world(world, _paint(run, frame, world, decision)).figure
     wide, high = scene.size
     scale = min(WORLD_SIDE / wide, WORLD_SIDE / high)
     top = 96.0
     parts = [
         element("rect", class_="back", x=0, y=0, width=PICTURE_WIDTH, height="100%"),
-        text_element(28, 38, f"Why {run.env.action_label(decision.plan.action)}?", class_="headline"),
+        text_element(28, 38, f"Why {decision.name(decision.plan.action)}?", class_="headline"),
         text_element(28, 62, why["sentence"], class_="said"),
         text_element(28, 82, run_facts(run, planner), class_="facts"),
         scene.placed(28, top, wide * scale, high * scale),
@@ -226,7 +226,8 @@ def _table(candidates: list[dict[str, Any]], left: float, top: float) -> tuple[E
         box = {"x": left, "y": y - 11, "width": 12, "height": 12, "rx": 3}
         parts.append(element("rect", class_=f"fill {action_class(row['action'])}", **box))
         parts.append(text_element(left + 20, y, row["label"], class_=strong, text_anchor="start"))
-        cells = (_short(row["value"]), _short(row["spread"]), str(row["count"] or "–"))
+        spread = "exact" if row["exact"] else _short(row["spread"])
+        cells = (_short(row["value"]), spread, str(row["count"] or "–"))
         parts += [
             text_element(left + x, y, cell, class_=strong, text_anchor="end")
             for cell, (_, x, _) in zip(cells, heads[1:])

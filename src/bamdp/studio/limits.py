@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from bamdp import _checks
 from bamdp._specs import parse_spec, read_value
 from bamdp.envs import list_envs, make_env
+from bamdp.generators import GENERATORS
 from bamdp.planners import (
     BFS3,
     BOSS,
@@ -24,11 +25,13 @@ from bamdp.planners import (
     FHTS,
     MCBRL,
     SBOSS,
+    AdaptiveDSS,
     BayesianSparseSampling,
     BootstrappedDQN,
     Planner,
     SparseSampling,
 )
+from bamdp.planners.dss import WHOLE_MODELS
 from bamdp.planners.shared.tree_search import TreeSearch, auto_depth
 
 BYTES_PER_ENTRY = 64.0  # of a transition that is listed, while the model is being made
@@ -111,12 +114,15 @@ SIZES: dict[str, Callable[[Mapping[str, Any]], Size]] = {
     "grid": lambda p: Size(p["size"] ** 2, 4, 12 * p["size"] ** 2),
     "deep_sea": lambda p: Size(p["size"] ** 2 + 1, 2, 2 * p["size"] ** 2),
     "deep_sea_stochastic": lambda p: Size(p["size"] ** 2 + 1, 2, 3 * p["size"] ** 2),
-    "random_mdp": lambda p: Size(
-        p["n_states"],
-        p["n_actions"],
-        p["n_states"] * p["n_actions"] * (p["n_states"] if p["prior"] == "flat" else 1),
-    ),
+    "random_mdp": lambda p: _random_size(p),
+    "family_grid": lambda p: Size(p["size"] ** 2, 4, 8 * p["size"] ** 2),
+    "family_random": lambda p: _random_size(p),
 }
+
+
+def _random_size(p: Mapping[str, Any]) -> Size:
+    rows = p["n_states"] * p["n_actions"]
+    return Size(p["n_states"], p["n_actions"], rows * (p["n_states"] if p["prior"] == "flat" else 1))
 
 
 def expected_size(env: str) -> Size | None:
@@ -160,15 +166,23 @@ def decision_work(planner: Planner, size: Size, discount: float) -> float:
     pairs = float(size.states * size.actions)
     if isinstance(planner, DSS):
         rollouts = _tree(planner.n_policies, planner.n_samples, planner.n_stages)
-        depth, trials = (getattr(planner.generator, name, 0) for name in ("depth", "n_trials"))
+        generator = planner.generator
+        if isinstance(generator, str):
+            generator = GENERATORS[generator]()
+        trials = _product(*(getattr(generator, name, 0) for name in ("depth", "n_trials")))
         leaves = 0 if planner.leaf == "zero" else planner.leaf_samples
-        per_policy = pairs + _product(depth, trials)
+        touched = min(pairs, trials * size.actions) if _is_lazy(planner, generator, size) else pairs
+        per_policy = touched + trials
         return rollouts * (_product(planner.n_steps) + per_policy + leaves * pairs)
     if isinstance(planner, FHTS):
         tree = _tree(size.states, size.actions, planner.horizon)
         return min(tree, _product(planner.max_hyper_states))
     if isinstance(planner, SparseSampling):
         return _tree(planner.width, size.actions, planner.depth)
+    if isinstance(planner, AdaptiveDSS):
+        n_trials = 1 if planner.time_limit is not None else planner.n_simulations
+        trial = _product(planner.n_stages, planner.n_steps) + _product(planner.n_stages + 1, pairs)
+        return _product(n_trials, trial) + _product(1 + planner.n_bonuses + planner.n_policies, pairs)
     if isinstance(planner, BayesianSparseSampling):
         return _product(planner.n_trajectories, planner.depth) + _product(planner.n_trajectories, pairs)
     if isinstance(planner, BFS3):
@@ -183,6 +197,11 @@ def decision_work(planner: Planner, size: Size, discount: float) -> float:
     ):  # of which the numbers that a decision multiplies are many, but quick
         return _product(planner.n_networks, planner.batch_size, planner.n_hidden)
     return pairs
+
+
+def _is_lazy(planner: DSS, generator: Any, size: Size) -> bool:
+    """Return whether models are drawn only where they are looked at."""
+    return size.states > WHOLE_MODELS and planner.leaf == "zero" and getattr(generator, "lazy", False)
 
 
 def planner_bytes(planner: Planner, size: Size) -> float:

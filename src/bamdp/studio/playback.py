@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from bamdp import _checks
 from bamdp.agent import Agent, Step, WorldInteraction
-from bamdp.envs import Environment, make_env
 from bamdp.runs import seeds
 from bamdp.settings import Setting
+from bamdp.studio.appearance import Appearance, watched_world
 
 COPY_SPACING = 16  # steps between two copies of the agent, to begin with
 MAX_COPIES = 64
@@ -39,6 +39,8 @@ class Playback(WorldInteraction):
         How often each action was taken in each state until t.
     step_seconds : float
         Wall-clock seconds that the last step took; NaN before the first.
+    looks : Appearance
+        How the world looks.
 
     Examples
     --------
@@ -51,11 +53,10 @@ class Playback(WorldInteraction):
     (True, 7, 30)
     """
 
-    env: Environment
-
     def __init__(self, setting: Setting, replicate: int = 0) -> None:
         self.setting = setting
-        env = make_env(setting.env)
+        env = watched_world(setting.env)
+        self.looks = Appearance(env)
         self._env_seed, agent_seed = seeds(setting.seed, _checks.integer(replicate, "replicate", low=0))
         super().__init__(setting.agent(env, agent_seed), env, self._env_seed)
         self.steps: list[Step] = []
@@ -139,7 +140,7 @@ class Playback(WorldInteraction):
         for step in self.steps[:t]:
             self.visits[step.state, step.action] += 1
             self.env.step(step.action)
-            self.state = self.env.reset() if step.terminated else step.next_state
+            self.state = self.env.reset() if step.terminated or step.truncated else step.next_state
         self.t = t
         self._since_copy = 0.0
 

@@ -15,7 +15,6 @@ import socket
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict
 from typing import Any
 
 import uvicorn
@@ -27,10 +26,13 @@ from starlette.requests import ClientDisconnect
 
 import bamdp
 from bamdp import _checks
+from bamdp._specs import documented_parameters, quoted_words
 from bamdp.envs import list_envs
 from bamdp.envs.drawing import palette_css
 from bamdp.envs.picture import world_css
-from bamdp.registry import DEFAULT_PRIOR, REWARDS, list_planners, list_priors
+from bamdp.envs.registry import env_factory
+from bamdp.planners import PLANNERS, Planner
+from bamdp.registry import DEFAULT_PRIOR, PARTS, PRIORS, REWARDS, list_planners, list_priors
 from bamdp.settings import FieldError, in_field
 from bamdp.studio.explain import STATIC_FILES
 from bamdp.studio.limits import Limits
@@ -38,9 +40,10 @@ from bamdp.studio.sessions import PING_SECONDS, Refused, Session, Sessions
 from bamdp.studio.settings import MOST_STEPS, Choice
 
 MAX_REQUEST_BYTES = 20_000
+FIRST_STEP = 60  # that a tab goes to by itself: before it there is little to see
 MAX_MESSAGE = 1_000  # characters
 MEDIA_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-COMMANDS = ("play", "pause", "step", "back", "goto", "speed")
+SESSION_COMMANDS = ("play", "pause", "step", "back", "goto", "speed")
 FIRST_PORT, LAST_PORT = 8137, 8156  # that are tried if none is asked for
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 CONTENT_POLICY = (
@@ -64,7 +67,7 @@ def make_app(
     """Make the application. ``first`` is what a tab opens with that asks for nothing else."""
     sessions = Sessions(limits or Limits())
     opening = first or Choice()
-    files = frozenset({opening.env}) if opening.env.startswith("file:") else frozenset[str]()
+    files = frozenset({opening.env}) if opening.env.startswith(("file:", "gym:")) else frozenset[str]()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -151,11 +154,12 @@ async def _events(session: Session) -> AsyncIterator[str]:
 def _catalogue(opening: Choice) -> dict[str, Any]:
     return {
         "version": bamdp.__version__,
-        "envs": [_plain(asdict(info)) for info in list_envs()],
-        "planners": [_plain(asdict(info)) for info in list_planners()],
-        "priors": [_plain(asdict(info)) for info in list_priors()],
+        "envs": [_plain(info, env_factory(info.name)) for info in list_envs()],
+        "planners": [_plain(info, PLANNERS[info.name].cls) for info in list_planners()],
+        "priors": [_plain(info, PRIORS[info.name].cls) for info in list_priors()],
         "rewards": list(REWARDS),
         "default_prior": DEFAULT_PRIOR,
+        "first_step": FIRST_STEP,
         "first": {
             **{
                 name: getattr(opening, name)
@@ -166,10 +170,43 @@ def _catalogue(opening: Choice) -> dict[str, Any]:
     }
 
 
-def _plain(info: dict[str, Any]) -> dict[str, Any]:
-    """Return what is known of a name, with its defaults as they would be written in a spec."""
-    defaults = {key: _written(value) for key, value in info["parameters"].items()}
-    return {**info, "parameters": defaults}
+def _plain(info: Any, documented: Any) -> dict[str, Any]:
+    """Return what is known of a name: help, parameters with defaults as a spec writes them, what they mean, choices."""
+    defaults = {key: _written(value) for key, value in info.parameters.items()}
+    about = {key: _about(documented, key) for key in defaults}
+    choices = {key: _choices(key, info.parameters[key], about[key]) for key in defaults}
+    return {
+        "name": info.name,
+        "help": info.help,
+        "parameters": defaults,
+        "about": about,
+        "choices": {key: words for key, words in choices.items() if words},
+    }
+
+
+def _about(documented: Any, key: str) -> str:
+    """Return what is said of a parameter: where it is documented, with its part, or by a relative that has it, too."""
+    part, dot, name = key.partition(".")
+    relatives = [entry.cls for entry in PLANNERS.values() if _related(entry.cls, documented)]
+    classes = PARTS[part].values() if dot else [documented, *relatives]
+    return next((text for cls in classes if (text := documented_parameters(cls).get(name or key))), "")
+
+
+def _related(one: Any, other: Any) -> bool:
+    """Return whether two planners have a base in common that not all planners have."""
+    bases = set(getattr(one, "__mro__", ())) & set(getattr(other, "__mro__", ()))
+    return bool(bases - set(Planner.__mro__))
+
+
+def _choices(key: str, default: Any, about: str) -> list[str]:
+    """Return the words that a parameter may be; with … among them where numbers are possible as well."""
+    if key in PARTS:
+        return list(PARTS[key])
+    if isinstance(default, bool):
+        return ["True", "False"]
+    if not isinstance(default, str) or not (words := quoted_words(about)):
+        return []
+    return [*words, "…"] if "number" in about or key == "depth" else words
 
 
 def _written(value: Any) -> str:
@@ -220,7 +257,7 @@ def _command(body: Any) -> tuple[str, Any]:
         raise FieldError("do", 'a command is {"do": ..., "value": ...}')
     verb, value = body.get("do"), body.get("value")
     with in_field("do"):
-        _checks.one_of(verb, "command", COMMANDS)
+        _checks.one_of(verb, "command", SESSION_COMMANDS)
     with in_field("value"):
         if verb == "goto":
             _checks.integer(value, "step", low=0, high=MOST_STEPS)

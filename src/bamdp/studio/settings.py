@@ -12,7 +12,7 @@ from typing import Any
 
 from bamdp import _checks
 from bamdp.beliefs.episodes import OBJECTIVES
-from bamdp.envs import Environment, list_envs, make_env
+from bamdp.envs import World, list_envs, make_world
 from bamdp.registry import DEFAULT_PRIOR, make_planner
 from bamdp.settings import FieldError, Setting, in_field, make_setting
 from bamdp.studio.limits import Limits, Size, expected_size
@@ -94,7 +94,7 @@ class Choice:
         limits = limits or Limits()
         self.check_beforehand(limits)
         with in_field("env"):
-            env = make_env(self.env)
+            env = make_world(self.env)
             size = Size(env.n_states, env.n_actions, 1)
             limits.check_size(self.env, size)
         steps = min(env.horizon, MOST_STEPS) if self.steps is None else self.steps
@@ -103,7 +103,7 @@ class Choice:
                 limits.check_planner(spec, make_planner(spec), size, self.discount)
         return [self._setting(f"planner {i}", spec, env, steps) for i, spec in enumerate(self.planners)]
 
-    def _setting(self, name: str, planner: str, env: Environment, steps: int) -> Setting:
+    def _setting(self, name: str, planner: str, env: World, steps: int) -> Setting:
         try:
             setting = make_setting(
                 self.env,
@@ -124,9 +124,12 @@ class Choice:
 
     def _check_env_name(self) -> str:
         head = self.env.partition(":")[0].strip()
-        if head == "file" and self.env not in self.files:
-            raise ValueError("files can only be opened from the command line: bamdp studio file:model.npz")
-        if head not in ("file", "gym"):  # make_env refuses the latter
+        if head in ("file", "gym") and self.env not in self.files:
+            raise ValueError(
+                "files and Gymnasium's environments can only be opened from the command line: bamdp studio "
+                "file:model.npz, or bamdp studio gym:FrozenLake-v1"
+            )
+        if head not in ("file", "gym"):
             known = [info.name for info in list_envs()]
             _checks.one_of(head.lower().replace("-", "_"), "environment", known)
         return head

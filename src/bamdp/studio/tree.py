@@ -18,7 +18,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,10 +45,13 @@ MAX_LEVELS = 10  # hyper-states on a branch, where each step is one
 OTHER_CHOICE_WEIGHT = 0.5  # of a choice that is not the best, relative to the best
 
 # how it looks, in pixels
-TREE_WIDTH, STRIP_WIDTH, TREE_MARGIN, TREE_TOP = 900.0, 190.0, 26.0, 40.0
+TREE_WIDTH, STRIP_WIDTH = 900.0, 190.0
+NARROW_WIDTH, NARROW_STRIP = 400.0, 96.0  # on a phone
+TREE_MARGIN, TREE_TOP = 26.0, 40.0
 ROW_HEIGHT = 15.0  # where there is room
 MAX_TREE_HEIGHT, MIN_TREE_HEIGHT = 560.0, 250.0
 ROOT_CHOICE_HEIGHT = 27.0  # for a choice at the root and its label
+STRIP_TICKS = 4  # of the axis of returns, about
 MAX_REWARD_DOTS = 12  # on one rollout
 
 Children = Callable[[int], NDArray[np.int64]]
@@ -184,6 +187,8 @@ class TreeAxes:
     row: float
     low: float
     high: float
+    width: float = TREE_WIDTH
+    strip_width: float = STRIP_WIDTH
 
     def at(self, shown: PlacedNode) -> Point:
         """Return where a node is drawn."""
@@ -191,20 +196,22 @@ class TreeAxes:
 
     def x(self, steps: float) -> float:
         """Return the x of a number of steps ahead."""
-        return TREE_MARGIN + steps / self.steps * (TREE_WIDTH - STRIP_WIDTH - 2 * TREE_MARGIN - 34)
+        return TREE_MARGIN + steps / self.steps * (self.width - self.strip_width - 2 * TREE_MARGIN - 34)
 
     def strip(self, value: float) -> float:
         """Return the x of a return in the strip at the right."""
-        left = TREE_WIDTH - STRIP_WIDTH
-        return left + 12 + (value - self.low) / (self.high - self.low) * (STRIP_WIDTH - 24)
+        left = self.width - self.strip_width
+        return left + 12 + (value - self.low) / (self.high - self.low) * (self.strip_width - 24)
 
 
 def draw_tree(
-    tree: Tree, returns: Mapping[int, Sequence[float]], action_labels: Sequence[str]
+    tree: Tree, returns: Mapping[int, Sequence[float]], action_labels: Sequence[str], *, narrow: bool = False
 ) -> tuple[Element, list[int]]:
     """Return the drawing and the nodes in it; ``returns`` has the samples behind each choice at the root."""
     placed = layout_tree(tree)
     axes = _axes(tree, placed, returns)
+    if narrow:
+        axes = replace(axes, width=NARROW_WIDTH, strip_width=NARROW_STRIP)
     place = {shown.node: shown for shown in placed.nodes}
     height = TREE_TOP + placed.rows * axes.row + 14
     edges: list[Element] = []
@@ -215,7 +222,7 @@ def draw_tree(
             edges.append(_edge(tree, shown, place[int(tree.parent[shown.node])], axes))
         nodes.append(_node(tree, shown, axes, action_labels))
     drawing = figure(
-        (TREE_WIDTH, height),
+        (axes.width, height),
         _ruler(axes, height),
         group(*edges, class_="edges"),
         group(*nodes, class_="nodes"),
@@ -236,12 +243,16 @@ def _axes(tree: Tree, placed: TreeLayout, returns: Mapping[int, Sequence[float]]
     kept = [x for x in numbers if math.isfinite(x)] or [0.0]
     low, high = min(kept), max(kept)
     pad = 0.05 * (high - low) or 0.5
-    return TreeAxes(placed.steps, row, low - pad, high + pad)
+    half = 0.5 * _tick_step(high - low + 2 * pad, STRIP_TICKS)  # all dots are inside an axis with round ends
+    return TreeAxes(
+        placed.steps, row, half * math.floor((low - pad) / half), half * math.ceil((high + pad) / half)
+    )
 
 
 def _ruler(axes: TreeAxes, height: float) -> Element:
     """Draw the steps ahead along the top."""
-    ticks = [t for t in _round_ticks(0.0, axes.steps, 6) if t == int(t)]
+    about = 6 if axes.width == TREE_WIDTH else 3
+    ticks = [t for t in _round_ticks(0.0, axes.steps, about) if t == int(t)]
     parts = []
     for t in ticks:
         x = axes.x(t)
@@ -350,10 +361,19 @@ def _strip(
 ) -> Element:
     """Draw the returns of the choices at the root, each at the height of its choice."""
     parts = [
-        text_element(TREE_WIDTH - STRIP_WIDTH / 2, TREE_TOP - 24, "returns, discounted", class_="tick unit")
+        text_element(
+            axes.width - axes.strip_width / 2,
+            TREE_TOP - 24,
+            "returns, discounted" if axes.width == TREE_WIDTH else "returns",
+            class_="tick unit",
+        ),
+        element(
+            "path", class_="grid", d=f"M{axes.strip(axes.low):.1f} {TREE_TOP - 4}H{axes.strip(axes.high):.1f}"
+        ),
     ]
     bottom = TREE_TOP + max(choice.y for choice in choices) * axes.row + 16
-    for value in _round_ticks(axes.low, axes.high, 5):
+    ticks = _round_ticks(axes.low, axes.high, STRIP_TICKS)
+    for value in ticks if axes.width == TREE_WIDTH else ticks[:: max(len(ticks) - 1, 1)]:
         x = axes.strip(value)
         parts.append(element("path", class_="grid", d=f"M{x:.1f} {TREE_TOP - 4}V{bottom:.1f}"))
         parts.append(text_element(x, TREE_TOP - 9, f"{value:g}", class_="tick"))
@@ -384,13 +404,20 @@ def _sample_row(tree: Tree, node: int, y: float, axes: TreeAxes, samples: Sequen
 
 def _round_ticks(low: float, high: float, about: int) -> list[float]:
     """Return round numbers in an interval, about so many."""
-    step = (high - low) / about
-    if step <= 0.0 or not math.isfinite(step):
+    step = _tick_step(high - low, about)
+    if step <= 0.0:
         return []
-    size = 10.0 ** math.floor(math.log10(step))
-    step = size * next(m for m in (1.0, 2.0, 5.0, 10.0) if m * size >= step * 0.999)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [round(i * step, 10) + 0.0 for i in range(first, last + 1)]
+
+
+def _tick_step(span: float, about: int) -> float:
+    """Return the round distance of about so many ticks over a span; 0 where there is none."""
+    step = span / about
+    if step <= 0.0 or not math.isfinite(step):
+        return 0.0
+    size = 10.0 ** math.floor(math.log10(step))
+    return float(size * next(m for m in (1.0, 2.0, 5.0, 10.0) if m * size >= step * 0.999))
 
 
 def _short(value: Any) -> str:

@@ -14,27 +14,35 @@ from numpy.typing import NDArray
 
 from bamdp.beliefs.arrays import shared_weights
 from bamdp.beliefs.belief import Belief
-from bamdp.ceilings import optimal_total
-from bamdp.envs import Environment
-from bamdp.mdp import FiniteMDP, gain, policy_iteration, value_iteration
+from bamdp.ceilings import optimal_gain, optimal_total
+from bamdp.envs import Environment, World
+from bamdp.envs.picture import shown_value_range
+from bamdp.mdp import FiniteMDP, policy_iteration, value_iteration
+from bamdp.studio.appearance import Appearance
 from bamdp.studio.playback import Playback
 
-VALUE_TOLERANCE = 1e-3  # of the values that are only looked at
+VALUE_TOLERANCE = 2e-4  # of the values that are only looked at
 MAX_CURVE_POINTS = 400  # of a learning curve
 MAX_NEXT_STATES = 8  # listed for one action
-OPTIMUM_STEPS = 1000  # over which the optimum of an episodic world is averaged
+OPTIMUM_STEPS = 1000  # over which the optimum of an episodic or large world is averaged
 
 
-def describe_world(env: Environment, discount: float, end: int) -> dict[str, Any]:
-    """Return what does not change during a run: the layout, names, and the truth that the agent is not shown."""
-    best = policy_iteration(env.mdp, discount)
-    return {
-        **env.layout(),
+def describe_world(env: World, discount: float, end: int) -> dict[str, Any]:
+    """Return what does not change during a run: the layout, names, and the truth, where it is known, for comparison."""
+    description = {
+        **Appearance(env).layout(),
         "name": env.name,
         "n_states": env.n_states,
         "n_actions": env.n_actions,
         "end": end,
         "horizon": env.horizon,
+    }
+    if not isinstance(env, Environment):
+        ends = [env.end] if hasattr(env, "end") else []
+        return {**description, "optimum": None, "terminal": ends, "arms": None, "truth": None}
+    best = policy_iteration(env.mdp, discount)
+    return {
+        **description,
         "optimum": optimum_rate(env),
         "terminal": np.flatnonzero(env.mdp.terminal).tolist(),
         "arms": env.mdp.expected_rewards[0].tolist() if env.n_states == 1 else None,
@@ -44,11 +52,9 @@ def describe_world(env: Environment, discount: float, end: int) -> dict[str, Any
 
 def optimum_rate(env: Environment) -> float:
     """Return the reward per step of an agent that knows the model and acts for ever (with episodes, for long)."""
-    if not env.mdp.terminal.any():
-        try:
-            return float(gain(env.mdp).gain)
-        except (ValueError, RuntimeError):  # it depends on where one is, or was not found in time
-            pass
+    endless = optimal_gain(env.mdp)
+    if endless is not None:
+        return endless
     steps = min(env.horizon, OPTIMUM_STEPS)
     return optimal_total(env, steps) / steps
 
@@ -56,8 +62,9 @@ def optimum_rate(env: Environment) -> float:
 class Watcher:
     """Makes the frames of a run; the values of the last one are where those of the next begin."""
 
-    def __init__(self, run: Playback) -> None:
+    def __init__(self, run: Playback, world: dict[str, Any] | None = None) -> None:
         self.run = run
+        self.world = world or describe_world(run.env, run.setting.first_discount, run.end)
         self._values: NDArray[np.float64] | None = None
 
     def frame(self) -> dict[str, Any]:
@@ -68,6 +75,7 @@ class Watcher:
         solution = value_iteration(mean, run.agent.discount, tol=VALUE_TOLERANCE, initial=self._values)
         self._values = solution.values
         last = run.last
+        truth = self.world["truth"]
         return {
             "t": run.t,
             "known": len(run.steps),  # steps that can be gone back to
@@ -83,13 +91,18 @@ class Watcher:
                 "next": last.next_state,
                 "end": last.terminated,
             },
+            "picture": run.looks.picture(),
+            "scale": {  # the ends of the colours
+                "value": shown_value_range(self.world, run.state, rounded(solution.values)),
+                "truth": shown_value_range(self.world, run.state, truth["value"]) if truth else None,
+            },
             "visits": run.visits.sum(axis=1).tolist(),
             "entropy": rounded(_over_actions(entropy, belief)),
             "value": rounded(solution.values),
             "policy": solution.policy.tolist(),
-            "expects": expectations(belief, run.state, run.visits),
+            "expects": expectations(run, run.state),
             "weights": model_weights(belief, run.env),
-            "curve": learning_curve(run),
+            "curve": reward_curve(run),
         }
 
 
@@ -119,15 +132,16 @@ def _over_actions(table: NDArray[np.float64], belief: Belief) -> NDArray[np.floa
     return (table * allowed).sum(axis=1) / np.maximum(allowed.sum(axis=1), 1)
 
 
-def expectations(belief: Belief, state: int, visits: NDArray[np.int64]) -> list[dict[str, Any]]:
+def expectations(run: Playback, state: int) -> list[dict[str, Any]]:
     """Return what the agent expects of each action in a state: next states, the likeliest first, and reward."""
-    rows = []
+    belief, visits, rows = run.agent.belief, run.visits, []
     for a in np.flatnonzero(belief.space.allowed[state] & ~belief.space.terminal[state]).tolist():
         chances = belief.predictive(state, a)
         order = np.argsort(-chances, kind="stable")[:MAX_NEXT_STATES]
         rows.append(
             {
                 "action": a,
+                "label": run.looks.action_label(a, state),
                 "visits": int(visits[state, a]),
                 "reward": round(belief.expected_reward(state, a), 4),
                 "entropy": round(float(_surprise(chances).sum()), 4),
@@ -138,7 +152,7 @@ def expectations(belief: Belief, state: int, visits: NDArray[np.int64]) -> list[
     return rows
 
 
-def model_weights(belief: Belief, env: Environment) -> list[dict[str, Any]] | None:
+def model_weights(belief: Belief, env: World) -> list[dict[str, Any]] | None:
     """Return the posterior weights if the belief is one over alternatives, else None."""
     if not shared_weights(belief.transitions):
         return None
@@ -151,7 +165,7 @@ def model_weights(belief: Belief, env: Environment) -> list[dict[str, Any]] | No
     return [{"name": name, "weight": round(float(w), 4)} for name, w in zip(names, posterior)]
 
 
-def learning_curve(run: Playback) -> list[list[float]]:
+def reward_curve(run: Playback) -> list[list[float]]:
     """Return the total reward against time, thinned out."""
     totals = np.concatenate([[0.0], np.cumsum([step.reward for step in run.steps[: run.t]])])
     shown = np.unique(np.linspace(0, run.t, min(run.t + 1, MAX_CURVE_POINTS)).round().astype(int))

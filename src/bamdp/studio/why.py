@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from bamdp.beliefs.belief import Belief
-from bamdp.envs import Environment
 from bamdp.envs.drawing import Element
 from bamdp.planners import DSS, FHTS
 from bamdp.planners.base import Plan, Planner
 from bamdp.planners.views.tree import CHOICE, HYPER_STATE, ROOT, Tree
+from bamdp.studio.appearance import Appearance
 from bamdp.studio.contrast import TreeContrast, contrast_with_full_tree, draw_contrast
 from bamdp.studio.playback import Playback
 from bamdp.studio.tree import draw_tree
@@ -21,7 +21,7 @@ from bamdp.studio.view import rounded_number
 
 MAX_CHANGES = 12  # of the belief on the way to a node that are listed
 MAX_PATH_STEPS = 400  # of a path that is drawn
-MAX_PATHS = 16  # of one choice
+MAX_CHOICE_PATHS = 16  # of one choice
 
 
 class Decision:
@@ -29,11 +29,15 @@ class Decision:
 
     def __init__(self, run: Playback) -> None:
         self.t, self.state = run.t, run.state
-        self.env: Environment = run.env
+        self.looks: Appearance = run.looks
         self.planner: Planner = run.setting.planner
         self.discount = run.agent.discount
         self.belief: Belief = run.agent.belief.copy()
         self.plan: Plan = run.agent.plan(run.state, tree=True)
+
+    def name(self, action: int) -> str:
+        """Return the label of an action in the present state."""
+        return self.looks.action_label(action, self.state)
 
     def data(self) -> dict[str, Any]:
         """Return everything but the details of single nodes, as plain data for JSON."""
@@ -42,6 +46,7 @@ class Decision:
             "t": self.t,
             "state": self.state,
             "action": plan.action,
+            "label": self.name(plan.action),
             "value": rounded_number(plan.value),
             "sentence": self.sentence(),
             "candidates": self.candidates(),
@@ -57,6 +62,7 @@ class Decision:
             drawing, shown = self.draw_tree()
             data["tree"] = {
                 "svg": str(drawing),
+                "narrow": str(self.draw_tree(narrow=True)[0]),  # for a phone
                 "nodes": {node: self.brief(node) for node in shown},
                 "kept": len(tree),
                 "total": tree.total,
@@ -66,10 +72,10 @@ class Decision:
                 data["contrast"] = {**counts.data(), "svg": str(draw_contrast(counts, tree))}
         return data
 
-    def draw_tree(self) -> tuple[Element, list[int]]:
+    def draw_tree(self, *, narrow: bool = False) -> tuple[Element, list[int]]:
         """Return the drawing of the decision's tree, and the nodes in it."""
-        labels = [self.env.action_label(a) for a in range(self.env.n_actions)]
-        return draw_tree(self._tree(), self._returns(), labels)
+        labels = [self.name(a) for a in range(self.belief.n_actions)]
+        return draw_tree(self._tree(), self._returns(), labels, narrow=narrow)
 
     def contrast(self) -> TreeContrast | None:
         """Return the counts of a full tree beside this one; None where there is no other tree."""
@@ -90,9 +96,10 @@ class Decision:
             rows.append(
                 {
                     "action": c.action,
-                    "label": self.env.action_label(c.action),
+                    "label": self.name(c.action),
                     "value": rounded_number(c.value),
                     "spread": rounded_number(c.spread),
+                    "exact": c.exact,
                     "count": c.count,
                     "node": node,
                     "chosen": bool(tree.chosen[node]) if tree is not None and node is not None
@@ -108,7 +115,7 @@ class Decision:
         return words if self.plan.reproducible else f"{words} (A time budget decides how far it gets.)"
 
     def _words(self) -> str:
-        plan, name = self.plan, self.env.action_label
+        plan, name = self.plan, self.name
         if plan.details.get("followed_from_last_plan"):
             return f"Next: {name(plan.action)}. The policy of the last plan is still followed, so nothing was searched."
         others = [c for c in plan.candidates if c.action != plan.action and math.isfinite(c.value)]
@@ -141,6 +148,7 @@ class Decision:
         facts: dict[str, Any] = {
             "kind": "choice" if choice else "hyper-state",
             "action": int(tree.action[node]),
+            "label": self.looks.action_label(int(tree.action[node]), int(tree.state[node])) if choice else "",
             "state": int(tree.state[node]),
             "depth": int(tree.depth[node]),
             "value": rounded_number(float(tree.value[node])),
@@ -192,9 +200,9 @@ class Decision:
         top = np.argsort(-np.maximum(before, after), kind="stable")[:3]
         return {
             "state": s,
-            "label": self.env.state_label(s),
+            "label": self.looks.state_label(s),
             "action": a,
-            "action_label": self.env.action_label(a),
+            "action_label": self.looks.action_label(a, s),
             "times": sum(1 for step in steps if (step.s, step.a) == (s, a)),
             "moved": round(float(np.abs(after - before).sum()) / 2, 4),
             "next": [[int(i), round(float(before[i]), 3), round(float(after[i]), 3)] for i in top],
@@ -202,14 +210,15 @@ class Decision:
 
     def _title(self, node: int) -> str:
         tree = self._tree()
-        where = f"state {self.env.state_label(int(tree.state[node]))}"
+        state = int(tree.state[node])
+        where = f"state {self.looks.state_label(state)}"
         if tree.kind[node] == HYPER_STATE:
             return (
                 "now"
                 if node == ROOT
                 else f"{where}, {_several(int(tree.depth[node]), 'step', 'steps')} ahead"
             )
-        name = self.env.action_label(int(tree.action[node]))
+        name = self.looks.action_label(int(tree.action[node]), state)
         return f"a policy that begins with {name}" if tree.policy[node] >= 0 else f"{name} in {where}"
 
     def _paths(self, node: int) -> list[list[int]]:
@@ -217,7 +226,7 @@ class Decision:
         tree = self._tree()
         if tree.kind[node] == HYPER_STATE:
             return [] if node == ROOT else [self._path(node)]
-        return [self._path(int(child)) for child in tree.children(node)[:MAX_PATHS]]
+        return [self._path(int(child)) for child in tree.children(node)[:MAX_CHOICE_PATHS]]
 
     def _path(self, node: int) -> list[int]:
         steps = self._tree().history(node)

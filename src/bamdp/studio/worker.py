@@ -28,7 +28,7 @@ from bamdp.settings import FieldError, Setting
 from bamdp.studio.limits import BYTES_PER_GB, Limits
 from bamdp.studio.playback import Playback
 from bamdp.studio.settings import Choice
-from bamdp.studio.view import Watcher, describe_world, expectations
+from bamdp.studio.view import Watcher, expectations
 from bamdp.studio.why import Decision
 
 WORKER_LOST = (
@@ -54,7 +54,7 @@ class Stage:
 
     def worlds(self) -> list[dict[str, Any]]:
         """Return what does not change, of each run."""
-        worlds = (describe_world(run.env, run.setting.discount, run.end) for run in self.runs)
+        worlds = [watcher.world for watcher in self.watchers]
         return [{**world, "scene": draw_world(world).data()} for world in worlds]
 
     def frames(self) -> list[dict[str, Any]]:
@@ -102,8 +102,8 @@ class Stage:
             raise FieldError("state", f"state must be in 0..{run.env.n_states - 1}, got {state}")
         return {
             "state": state,
-            "label": run.env.state_label(state),
-            "expects": expectations(run.agent.belief, state, run.visits),
+            "label": run.looks.state_label(state),
+            "expects": expectations(run, state),
         }
 
     def _run(self, lane: int) -> Playback:

@@ -41,11 +41,10 @@ from bamdp import _checks
 from bamdp._kernels.random import as_state, new_state
 from bamdp.agent import Agent
 from bamdp.beliefs import Belief, BetaBernoulli, FiniteModels
-from bamdp.beliefs.kernels import undo_steps
+from bamdp.beliefs.kernels import simulate_step, undo_steps
 from bamdp.mdp import FiniteMDP, policy_iteration
 from bamdp.mdp.solution import entry_matrix
 from bamdp.planners.fhts import FHTS
-from bamdp.planners.views.dss import roll_out
 from bamdp.runs import seeds
 
 Seen = tuple[int, int, float, int]  # s, a, r, s2
@@ -349,7 +348,7 @@ def bayes_loss(
     runs
         The number of runs.
     seed
-        The seed of all runs; run i uses the seeds of replicate i of :func:`bamdp.runs.run_many`.
+        The seed of all runs; run i uses the seeds of replicate i of :func:`bamdp.runs.run_setting`.
     exact
         A dictionary that keeps exact values for further calls with the same belief and discount.
 
@@ -422,11 +421,10 @@ def _simulate_policy(
 ) -> list[Seen]:
     """Return up to ``steps`` transitions of a policy, drawn from the belief, which is left unchanged."""
     belief.reserve(steps)
-    next_state, reward = np.zeros(1, np.int64), np.zeros(1)
     seen: list[Seen] = []
     while len(seen) < steps and not belief.space.terminal[s]:
-        roll_out(belief.arrays, 1, 0.0, policy, s, next_state, reward, rng)
-        seen.append((s, int(policy[s]), float(reward[0]), int(next_state[0])))
+        s2, r = simulate_step(belief.arrays, s * belief.n_actions + int(policy[s]), rng)
+        seen.append((s, int(policy[s]), float(r), int(s2)))
         s = seen[-1][3]
     undo_steps(belief.arrays, len(seen))
     return seen

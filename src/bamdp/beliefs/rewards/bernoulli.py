@@ -31,7 +31,7 @@ from bamdp.beliefs.rewards.cells import (
     stored_in_cells,
 )
 
-TRIALS, WINS = 0, 1  # statistics of a cell
+N_TRIALS, N_WINS = 0, 1  # statistics of a cell
 
 
 @stored_in_cells
@@ -51,15 +51,15 @@ class BetaState(NamedTuple):
 
 @primitive
 def _success(R, cell):
-    """The posterior mean of the success probability."""
-    return (R.a + statistic(R.cells, cell, WINS)) / (R.a + R.b + statistic(R.cells, cell, TRIALS))
+    """Return the posterior mean of the success probability."""
+    return (R.a + statistic(R.cells, cell, N_WINS)) / (R.a + R.b + statistic(R.cells, cell, N_TRIALS))
 
 
 @primitive
 def _failure(R, cell):
-    """One minus the posterior mean, without cancellation."""
-    n = statistic(R.cells, cell, TRIALS)
-    return (R.b + (n - statistic(R.cells, cell, WINS))) / (R.a + R.b + n)
+    """Return one minus the posterior mean, without cancellation."""
+    n = statistic(R.cells, cell, N_TRIALS)
+    return (R.b + (n - statistic(R.cells, cell, N_WINS))) / (R.a + R.b + n)
 
 
 @cell_mean.register(BetaState)
@@ -70,13 +70,13 @@ def _mean(R, cell):
 @cell_variance.register(BetaState)
 def _variance(R, cell):
     p = _success(R, cell)
-    return p * (1.0 - p) / (R.a + R.b + statistic(R.cells, cell, TRIALS) + 1.0)
+    return p * (1.0 - p) / (R.a + R.b + statistic(R.cells, cell, N_TRIALS) + 1.0)
 
 
 @cell_sample.register(BetaState)
 def _sample(R, cell, rng):
-    wins = statistic(R.cells, cell, WINS)
-    return beta(rng, R.a + wins, R.b + statistic(R.cells, cell, TRIALS) - wins)
+    wins = statistic(R.cells, cell, N_WINS)
+    return beta(rng, R.a + wins, R.b + statistic(R.cells, cell, N_TRIALS) - wins)
 
 
 @verbs.draw_reward.register(BetaState)
@@ -91,8 +91,8 @@ def _draw(R, row, s2, rng):
 def _push(R, row, s2, r):
     cell = open_cell(R.cells, row, s2)
     if cell != FREE:
-        R.cells.stats[cell, TRIALS] += 1.0
-        R.cells.stats[cell, WINS] += r
+        R.cells.stats[cell, N_TRIALS] += 1.0
+        R.cells.stats[cell, N_WINS] += r
 
 
 @verbs.reward_probability.register(BetaState)

@@ -55,7 +55,7 @@ class Cells(NamedTuple):
 
 
 def empty_cells(n_states: int, n_actions: int, start: list[float], by_next: bool) -> Cells:
-    """No reward seen; ``start`` are the statistics of a cell before data."""
+    """Return cells without any reward seen; ``start`` are the statistics of a cell before data."""
     width = len(start)
     return Cells(
         stats=np.zeros((64, width)),
@@ -71,7 +71,7 @@ def empty_cells(n_states: int, n_actions: int, start: list[float], by_next: bool
 
 
 def with_cell_room(cells: Cells, depth: int) -> Cells:
-    """The same cells with room for ``depth`` more pushes (new arrays only where needed)."""
+    """Return the same cells with room for ``depth`` more pushes (new arrays only where needed)."""
     used, logged = (int(x) + depth for x in cells.top)
     if used > len(cells.stats):
         cells = cells._replace(stats=_longer(cells.stats, used), link=_longer(cells.link, used))
@@ -91,22 +91,22 @@ def _longer(array: np.ndarray, size: int) -> np.ndarray:
 
 @generic
 def cell_mean(R, cell):
-    """Posterior mean of the expected reward of a cell; of one before data for NO_CELL."""
+    """Return the posterior mean of the expected reward of a cell; of one before data for NO_CELL."""
 
 
 @generic
 def cell_variance(R, cell):
-    """Its posterior variance."""
+    """Return the posterior variance of the expected reward of a cell."""
 
 
 @generic
 def cell_sample(R, cell, rng):
-    """The expected reward drawn from its posterior."""
+    """Draw the expected reward of a cell from its posterior."""
 
 
 @primitive
 def find_cell(cells, row, s2):
-    """The cell that a reward after ``row`` → ``s2`` belongs to, or NO_CELL, or FREE."""
+    """Return the cell that a reward after ``row`` → ``s2`` belongs to, or NO_CELL, or FREE."""
     cell = cells.head[row]
     while cell >= 0 and cells.link[cell, NEXT_STATE] != s2 * cells.next_step:
         cell = cells.link[cell, AFTER]
@@ -115,7 +115,7 @@ def find_cell(cells, row, s2):
 
 @primitive
 def statistic(cells, cell, i):
-    """The i-th statistic of a cell; that before data for NO_CELL."""
+    """Return the i-th statistic of a cell; that before data for NO_CELL."""
     return cells.start[i] if cell == NO_CELL else cells.stats[cell, i]
 
 
@@ -184,7 +184,7 @@ def row_mean(R, row, index, prob, begin, end, background):
 
 
 def row_variance(R, row, index, prob, begin, end, background):
-    """Variance of E[r | row] for the law at ``begin:end`` plus the background."""
+    """Return the variance of E[r | row] for the law at ``begin:end`` plus the background."""
     head = R.cells.head[row]
     if head == FREE:
         return 0.0

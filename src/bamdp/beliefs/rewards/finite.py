@@ -83,7 +83,7 @@ class ValuesState(NamedTuple):
 
     @property
     def n_outcomes(self) -> int:
-        """All values, and something new."""
+        """The number of values, and one for something new."""
         return len(self.values)
 
     @property
@@ -94,7 +94,7 @@ class ValuesState(NamedTuple):
 
 @primitive
 def _weight(R, cell, i):
-    """Posterior count of the i-th value; i = V is something new."""
+    """Return the posterior count of the i-th value; i = V is something new."""
     size = R.values.shape[0] - 1
     count = statistic(R.cells, cell, i)
     if i == size:
@@ -104,14 +104,14 @@ def _weight(R, cell, i):
 
 @primitive
 def _total(R, cell):
-    """c + n."""
+    """Return c + n."""
     size = R.values.shape[0] - 1
     return size * R.alpha + statistic(R.cells, cell, size + 1)
 
 
 @primitive
 def _place(R, r):
-    """Which value a reward is: V for a new one, or for the stand-in."""
+    """Return which value a reward is: V for a new one, or for the stand-in."""
     for i in range(R.known[0]):
         if R.values[i] == r:
             return i
@@ -184,7 +184,7 @@ def _push(R, row, s2, r):
 
 @verbs.commit_reward.register(ValuesState)
 def _commit(R, row):
-    """What was new when it was pushed is a value now: it gets a place of its own."""
+    """Give a place of its own to a value that was new when it was pushed."""
     size = R.values.shape[0] - 1
     cell = R.cells.log[R.cells.top[LOGGED] - 1, LOGGED_CELL]
     R.cells.top[LOGGED] = 0
@@ -215,7 +215,7 @@ def _log_probability(R, row, s2, r):
 
 @verbs.outcome.register(ValuesState)
 def _outcome(R, row, s2, i):
-    """The i-th value; the last is something new."""
+    """Return the i-th value; the last is something new."""
     cell = find_cell(R.cells, row, s2)
     if cell == FREE:
         return 0.0, 1.0 if i == 0 else 0.0

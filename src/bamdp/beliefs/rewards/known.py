@@ -135,6 +135,10 @@ class KnownRewards(RewardModel):
         array.setflags(write=False)
         object.__setattr__(self, "rewards", array)
 
+    def __repr__(self) -> str:
+        values = f", from {self.rewards.min():g} to {self.rewards.max():g}" if self.rewards.size else ""
+        return f"KnownRewards(array{list(self.rewards.shape)}{values})"
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, KnownRewards) and np.array_equal(self.rewards, other.rewards)
 
@@ -161,5 +165,5 @@ class KnownRewards(RewardModel):
 
 
 def as_reward_model(rewards: RewardModel | ArrayLike) -> RewardModel:
-    """A reward model, from one or from an array of known rewards."""
+    """Return a reward model, from one or from an array of known rewards."""
     return rewards if isinstance(rewards, RewardModel) else KnownRewards(rewards)

@@ -48,7 +48,7 @@ class ModelRewardsState(NamedTuple):
 
     @property
     def n_outcomes(self) -> int:
-        """Each model pays its own reward."""
+        """The number of models, each of which pays its own reward."""
         return len(self.weights.now)
 
     @property
@@ -73,7 +73,7 @@ class ModelRewards(RewardModel):
 def rewards_of_models(
     rewards: Sequence[np.ndarray], expected: Sequence[np.ndarray], weights: Weights
 ) -> tuple[RewardModel, Any]:
-    """The reward model of models with these rewards, and its posterior; simply known rewards if all agree."""
+    """Return the reward model of models with these rewards, and its posterior; simply known rewards if all agree."""
     n_states, n_actions = expected[0].shape
     known = [KnownRewards(r).state(n_states, n_actions) for r in rewards]
     if all(np.array_equal(k.values, known[0].values) for k in known):
@@ -103,6 +103,11 @@ def _pays(R, m, row, s2):
 @verbs.draw_reward.register(ModelRewardsState)
 def _draw(R, row, s2, rng):
     return _pays(R, draw_weighted(R.weights, rng), row, s2)
+
+
+@verbs.draw_model_reward.register(ModelRewardsState)
+def _draw_of_model(R, choice, row, s2, rng):
+    return _pays(R, choice, row, s2)
 
 
 @verbs.push_reward.register(ModelRewardsState)
@@ -166,7 +171,7 @@ def _commit(R, row):
 
 @verbs.outcome.register(ModelRewardsState)
 def _outcome(R, row, s2, i):
-    """The reward of model i, with the weight of all models that give it (0 if an earlier one does)."""
+    """Return the reward of model i, with the weight of all models that give it (0 if an earlier one does)."""
     r = _pays(R, i, row, s2)
     for m in range(i):
         if abs(_pays(R, m, row, s2) - r) <= SAME_REWARD:

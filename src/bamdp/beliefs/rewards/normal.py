@@ -44,7 +44,7 @@ from bamdp.beliefs.rewards.cells import (
     stored_in_cells,
 )
 
-N_SEEN, MEAN, RATE = 0, 1, 2  # statistics of a cell: n, m, β
+N_SEEN, CELL_MEAN, RATE = 0, 1, 2  # statistics of a cell: n, m, β
 LARGEST_REWARD = 1e100  # rewards beyond it would overflow when squared
 
 
@@ -72,10 +72,10 @@ class NormalState(NamedTuple):
 
 @primitive
 def _parameters(R, cell):
-    """(m, λ, α, β) of a cell."""
+    """Return (m, λ, α, β) of a cell."""
     n = statistic(R.cells, cell, N_SEEN)
     return (
-        statistic(R.cells, cell, MEAN),
+        statistic(R.cells, cell, CELL_MEAN),
         R.lam + n,
         R.alpha + 0.5 * n,
         statistic(R.cells, cell, RATE),
@@ -84,7 +84,7 @@ def _parameters(R, cell):
 
 @cell_mean.register(NormalState)
 def _mean(R, cell):
-    return statistic(R.cells, cell, MEAN)
+    return statistic(R.cells, cell, CELL_MEAN)
 
 
 @cell_variance.register(NormalState)
@@ -116,13 +116,13 @@ def _push(R, row, s2, r):
     if cell != FREE:
         m, lam, _, _ = _parameters(R, cell)
         R.cells.stats[cell, N_SEEN] += 1.0
-        R.cells.stats[cell, MEAN] = m + (r - m) / (lam + 1.0)
+        R.cells.stats[cell, CELL_MEAN] = m + (r - m) / (lam + 1.0)
         R.cells.stats[cell, RATE] += 0.5 * lam / (lam + 1.0) * (r - m) * (r - m)
 
 
 @verbs.log_reward_probability.register(NormalState)
 def _log_probability(R, row, s2, r):
-    """The logarithm of the Student density with 2α degrees of freedom."""
+    """Return the logarithm of the Student density with 2α degrees of freedom."""
     cell = find_cell(R.cells, row, s2)
     if cell == FREE:
         return 0.0 if r == 0.0 else -math.inf

@@ -36,7 +36,7 @@ class Counts(NamedTuple):
 
 
 def empty_counts(n_rows: int) -> Counts:
-    """No transition seen."""
+    """Return counts without any transition seen."""
     return Counts(
         rows=np.zeros((n_rows, 4), np.int64),
         pool=np.zeros((256, 2), np.int32),
@@ -46,7 +46,7 @@ def empty_counts(n_rows: int) -> Counts:
 
 
 def with_count_room(counts: Counts, depth: int) -> Counts:
-    """The same counts with room for ``depth`` more pushed transitions (new arrays only where needed)."""
+    """Return the same counts with room for ``depth`` more pushed transitions (new arrays only where needed)."""
     pool, log = counts.pool, counts.log
     end = int(counts.top[POOL_END])
     # The rows that may move are at most `depth`, each at most `widest`, all within the pool; by doubling, the
@@ -68,7 +68,7 @@ def with_count_room(counts: Counts, depth: int) -> Counts:
 
 @primitive
 def find(counts, row, s2):
-    """The slot of outcome ``s2`` in a row, or NOT_SEEN."""
+    """Return the slot of outcome ``s2`` in a row, or NOT_SEEN."""
     start = counts.rows[row, START]
     for slot in range(start, start + counts.rows[row, SIZE]):
         if counts.pool[slot, NEXT] == s2:

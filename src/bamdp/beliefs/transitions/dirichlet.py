@@ -1,9 +1,9 @@
-"""Independent Dirichlet rows: symmetric over all S states, or with a full array of prior counts."""
+"""Independent Dirichlet rows: symmetric over all S states, or with a full or sparse array of prior counts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,8 +13,52 @@ from bamdp.beliefs.base import Prior
 from bamdp.beliefs.transitions.counts import empty_counts
 from bamdp.beliefs.transitions.full import FullState
 from bamdp.beliefs.transitions.symmetric import SymmetricState
+from bamdp.mdp.build import entry_positions
+from bamdp.mdp.model import FiniteMDP
 
 LARGEST_ALPHA = 1e100
+
+
+@saveable
+class PriorCounts(NamedTuple):
+    """Sparse prior counts, the rows one after the other."""
+
+    start: np.ndarray  # int64 [S*A + 1]: where a row begins
+    index: np.ndarray  # type: ignore[assignment]  # int32 [nonzeros]: next states, rising within a row
+    alpha: np.ndarray  # float64 [nonzeros], above 0
+    n_states: int
+
+    def __repr__(self) -> str:
+        return f"<{len(self.alpha)} prior counts of {len(self.start) - 1} rows>"
+
+
+def _sparse_counts(alpha: Any) -> PriorCounts:
+    """Return the prior counts of a SciPy sparse array [S*A, S], or of what was made of one, checked."""
+    from scipy.sparse import csr_array
+
+    if isinstance(alpha, PriorCounts):
+        alpha = csr_array(
+            (alpha.alpha, alpha.index, alpha.start), shape=(len(alpha.start) - 1, int(alpha.n_states))
+        )
+    table = csr_array(alpha, dtype=float, copy=True)
+    table.sum_duplicates()
+    table.eliminate_zeros()
+    bad = np.flatnonzero(~((table.data > 0.0) & (table.data <= LARGEST_ALPHA)))
+    if len(bad):
+        row = int(np.searchsorted(table.indptr, bad[0], side="right")) - 1
+        raise ValueError(
+            f"alpha[{row}, {table.indices[bad[0]]}] must be at least 0 and at most {LARGEST_ALPHA:g}, "
+            f"got {table.data[bad[0]]}"
+        )
+    empty = np.flatnonzero(np.diff(table.indptr) == 0)
+    if len(empty):
+        raise ValueError(f"alpha of row {empty[0]} is all zero; some next state must be possible")
+    counts = PriorCounts(
+        table.indptr.astype(np.int64), table.indices.astype(np.int32), table.data, int(table.shape[1])
+    )
+    for array in counts[:3]:
+        array.setflags(write=False)
+    return counts
 
 
 @saveable
@@ -26,7 +70,8 @@ class Dirichlet(Prior):
     ----------
     alpha
         Prior count of every next state: one number; an array ``[S, A]``, one for each row; or an array
-        ``[S, A, S]``, where 0 means "impossible". The classic flat prior is ``Dirichlet(alpha=1 / S)``.
+        ``[S, A, S]``, where 0 means "impossible", or the same as a SciPy sparse array ``[S*A, S]``, whose memory is
+        that of what is possible. The classic flat prior is ``Dirichlet(alpha=1 / S)``.
 
     Examples
     --------
@@ -39,6 +84,9 @@ class Dirichlet(Prior):
     alpha: Any = 1.0
 
     def __post_init__(self) -> None:
+        if isinstance(self.alpha, PriorCounts) or hasattr(self.alpha, "tocsr"):
+            object.__setattr__(self, "alpha", _sparse_counts(self.alpha))
+            return
         if isinstance(self.alpha, str) or not hasattr(self.alpha, "__len__"):
             alpha = _checks.real(self.alpha, "alpha", low=0.0, high=LARGEST_ALPHA, open_low=True)
             object.__setattr__(self, "alpha", alpha)
@@ -65,13 +113,54 @@ class Dirichlet(Prior):
         object.__setattr__(self, "alpha", array)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Dirichlet) and np.array_equal(self.alpha, other.alpha)
+        if not isinstance(other, Dirichlet):
+            return False
+        if isinstance(self.alpha, PriorCounts) and isinstance(other.alpha, PriorCounts):
+            return all(np.array_equal(np.asarray(x), np.asarray(y)) for x, y in zip(self.alpha, other.alpha))
+        return type(self.alpha) is type(other.alpha) and np.array_equal(self.alpha, other.alpha)
 
     def __hash__(self) -> int:
-        return hash((np.shape(self.alpha), np.asarray(self.alpha).tobytes()))
+        arrays = self.alpha[:3] if isinstance(self.alpha, PriorCounts) else (np.asarray(self.alpha),)
+        return hash(tuple((array.shape, array.tobytes()) for array in arrays))
+
+    @staticmethod
+    def local(mdp: FiniteMDP, alpha: float = 1.0) -> Dirichlet:
+        """Return a prior that knows the neighbours of every state, and nothing of what actions do.
+
+        From a state, every action may lead wherever some action leads in ``mdp``, with the prior count ``alpha``.
+
+        Examples
+        --------
+        >>> import bamdp
+        >>> belief = Dirichlet.local(bamdp.make_env("grid:size=1000").mdp).belief(10**6, 4)
+        >>> belief.predictive(0, 0)[[0, 1, 1000]].round(2)
+        array([0.33, 0.33, 0.33])
+        """
+        from scipy.sparse import csr_array
+
+        alpha = _checks.real(alpha, "alpha", low=0.0, high=LARGEST_ALPHA, open_low=True)
+        if mdp.rows.background.any():
+            raise ValueError(
+                "there are no neighbours in a world that may go anywhere; use Dirichlet(alpha=1 / S)"
+            )
+        S, A = mdp.n_states, mdp.n_actions
+        row, position = entry_positions(mdp.rows.span)
+        row, position = row[mdp.rows.prob[position] > 0.0], position[mdp.rows.prob[position] > 0.0]
+        near = csr_array((np.ones(len(row)), (row // A, mdp.rows.index[position])), shape=(S, S))
+        alone = np.flatnonzero(np.diff(near.indptr) == 0)  # a terminal state may lead to itself
+        near = csr_array(near + csr_array((np.ones(len(alone)), (alone, alone)), shape=(S, S)))
+        size = np.diff(near.indptr)
+        start = np.concatenate(([0], np.cumsum(np.repeat(size, A))))
+        pick = np.arange(start[-1]) - np.repeat(
+            start[:-1] - np.repeat(near.indptr[:-1], A), np.repeat(size, A)
+        )
+        table = csr_array((np.full(start[-1], alpha), near.indices[pick], start), shape=(S * A, S))
+        return Dirichlet(alpha=table)
 
     def state(self, n_states: int, n_actions: int) -> SymmetricState | FullState:
         n_rows = n_states * n_actions
+        if isinstance(self.alpha, PriorCounts):
+            return self._sparse_state(self.alpha, n_states, n_actions)
         shape = np.shape(self.alpha)
         if shape not in ((), (n_states, n_actions), (n_states, n_actions, n_states)):
             raise ValueError(
@@ -87,13 +176,31 @@ class Dirichlet(Prior):
             )
         prior = np.asarray(self.alpha).reshape(n_rows, n_states)
         row, index = np.nonzero(prior)
+        start = np.searchsorted(row, np.arange(n_rows + 1)).astype(np.int64)
+        return self._full_state(start, index.astype(np.int32), prior[row, index], prior.sum(axis=1))
+
+    @classmethod
+    def _sparse_state(cls, counts: PriorCounts, n_states: int, n_actions: int) -> FullState:
+        n_rows = n_states * n_actions
+        if (len(counts.start) - 1, counts.n_states) != (n_rows, n_states):
+            raise ValueError(
+                f"alpha has shape {[len(counts.start) - 1, counts.n_states]}, which does not fit [S*A, S] for "
+                f"S={n_states}, A={n_actions}"
+            )
+        sums = np.add.reduceat(counts.alpha, counts.start[:-1])
+        return cls._full_state(counts.start.copy(), counts.index.copy(), counts.alpha.copy(), sums)
+
+    @staticmethod
+    def _full_state(
+        start: np.ndarray, index: np.ndarray, alpha: np.ndarray, alpha_sum: np.ndarray
+    ) -> FullState:
         return FullState(
-            start=np.searchsorted(row, np.arange(n_rows + 1)).astype(np.int64),
-            index=index.astype(np.int32),
-            alpha=prior[row, index],
-            alpha_sum=prior.sum(axis=1),
+            start=start,
+            index=index,
+            alpha=alpha,
+            alpha_sum=alpha_sum,
             count=np.zeros(len(index), np.int64),
-            total=np.zeros(n_rows, np.int64),
+            total=np.zeros(len(alpha_sum), np.int64),
             log=np.zeros((64, 2), np.int64),
             top=np.zeros(1, np.int64),
         )

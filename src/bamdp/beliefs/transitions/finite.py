@@ -31,6 +31,8 @@ from bamdp.beliefs.transitions.weights import (
     Weights,
     draw_weighted,
     log_sum,
+    merge_entries,
+    merge_moments,
     new_weights,
     normalise_weights,
     restore_weights,
@@ -56,7 +58,7 @@ class FiniteState(NamedTuple):
 
 @primitive
 def model_probability(T, m, row, s2):
-    """P_m(s2 | row)."""
+    """Return P_m(s2 | row)."""
     p = T.background[m, row] / T.n_states
     for i in range(T.span[m, row, 0], T.span[m, row, 1]):
         if T.index[i] == s2:
@@ -152,22 +154,6 @@ def _mean_row(T, row, index, prob, at):
     return merge_entries(index, prob, at, end, T.sums), background
 
 
-@primitive
-def merge_entries(index, prob, at, end, sums):
-    """Add up entries of the same state, in order of first appearance; ``sums`` is zero before and after."""
-    for i in range(at, end):
-        sums[index[i]] += prob[i]
-    kept = at
-    for i in range(at, end):
-        s2 = index[i]
-        if sums[s2] != 0.0:
-            index[kept] = s2
-            prob[kept] = sums[s2]
-            sums[s2] = 0.0
-            kept += 1
-    return kept
-
-
 @verbs.moments_row.register(FiniteState)
 def _moments_row(T, row, index, mean, variance, at):
     end = at
@@ -188,34 +174,6 @@ def _moments_row(T, row, index, mean, variance, at):
         rest += weight * share
         rest_square += weight * share * share
     return merge_moments(index, mean, variance, at, end, rest, rest_square, T.sums)
-
-
-@primitive
-def merge_moments(index, mean, square, at, end, rest, rest_square, sums):
-    """Means and variances of a mixture's entries, as :func:`verbs.moments_row` returns them.
-
-    ``mean`` and ``square`` hold the weighted first and second moments of the parts' entries beyond what entries
-    that are not listed have (``rest`` and ``rest_square`` in all); ``square`` becomes the variance. ``sums`` is
-    zero before and after: in between it holds where a state stands.
-    """
-    kept = at
-    for i in range(at, end):
-        s2 = index[i]
-        if sums[s2] == 0.0:
-            index[kept] = s2
-            mean[kept] = mean[i]
-            square[kept] = square[i]
-            kept += 1
-            sums[s2] = kept - at
-        else:
-            j = at + np.int64(sums[s2]) - 1
-            mean[j] += mean[i]
-            square[j] += square[i]
-    for i in range(at, kept):
-        sums[index[i]] = 0.0
-        mean[i] += rest
-        square[i] = max(0.0, square[i] + rest_square - mean[i] * mean[i])
-    return kept, rest, max(0.0, rest_square - rest * rest)
 
 
 @verbs.commit.register(FiniteState)
@@ -299,7 +257,7 @@ class FiniteModels(Prior):
     def space(
         self, n_states: int, n_actions: int, terminal: ArrayLike | None, action_mask: ArrayLike | None
     ) -> Space:
-        """What all the models agree on; one may be told of more terminal states and fewer actions."""
+        """Return what all the models agree on; one may be told of more terminal states and fewer actions."""
         mine = self.mdps[0].space
         if any(not np.array_equal(x, y) for mdp in self.mdps for x, y in zip(mdp.space, mine)):
             raise ValueError("the models must agree on terminal states and on the actions that exist")
@@ -316,7 +274,7 @@ class FiniteModels(Prior):
         return space
 
     def rewards_of_models(self, n_states: int, n_actions: int, transitions: Any) -> tuple[RewardModel, Any]:
-        """What the models pay, which is evidence where they differ."""
+        """Return what the models pay, which is evidence where they differ."""
         return rewards_of_models(
             [mdp.rewards for mdp in self.mdps],
             [mdp.expected_rewards for mdp in self.mdps],

@@ -34,7 +34,7 @@ class FullState(NamedTuple):
 
 @primitive
 def _find(state, row, s2):
-    """The entry of outcome ``s2``, or NOT_SEEN where it is impossible."""
+    """Return the entry of outcome ``s2``, or NOT_SEEN where it is impossible."""
     low, high = state.start[row], state.start[row + 1]
     while low < high:
         middle = (low + high) // 2

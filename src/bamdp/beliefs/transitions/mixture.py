@@ -21,11 +21,12 @@ from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import shared_weights, transition_posterior, with_room
 from bamdp.beliefs.base import Prior
-from bamdp.beliefs.transitions.finite import merge_entries, merge_moments
 from bamdp.beliefs.transitions.weights import (
     Weights,
     draw_weighted,
     log_sum,
+    merge_entries,
+    merge_moments,
     new_weights,
     normalise_weights,
     restore_weights,
@@ -42,6 +43,11 @@ class MixtureState(NamedTuple):
     weights: Weights
     parts: tuple[Any, ...]
     sums: np.ndarray  # float64 [S] scratch of mean_row
+
+    @property
+    def independent_given_weights(self) -> bool:
+        """Whether the rows of all components are independent."""
+        return all(part.independent_rows for part in self.parts)
 
     @property
     def counts_transitions(self) -> bool:
@@ -118,7 +124,7 @@ def _log_probability(T, row, s2):
 
 @verbs.choose.register(MixtureState)
 def _choose(T, rng):
-    """Component and the component's own choice in one number."""
+    """Return a component and that component's choice in one number."""
     chosen = draw_weighted(T.weights, rng)
     inner = np.int64(0)
     c = 0
@@ -253,13 +259,13 @@ class Mixture(Prior):
     def space(
         self, n_states: int, n_actions: int, terminal: ArrayLike | None, action_mask: ArrayLike | None
     ) -> Space:
-        """All that the components know together."""
+        """Return all that the components know together."""
         spaces = [prior.space(n_states, n_actions, terminal, action_mask) for prior in self.priors]
         ends = np.any([space.terminal for space in spaces], axis=0)
         return read_space(n_states, n_actions, ends, np.all([space.allowed for space in spaces], axis=0))
 
     def movement_posterior(self, transitions: Any) -> MixtureState:
-        """The mixture of the components' own."""
+        """Return the mixture of the components' own movement posteriors."""
         parts = zip(self.priors, transitions.parts)
         return transitions._replace(parts=tuple(prior.movement_posterior(part) for prior, part in parts))
 

@@ -88,13 +88,13 @@ register_count_verbs(SparseState)
 
 @primitive
 def _log_m(state, k, k0, n):
-    """log m_k."""
+    """Return log m_k."""
     return state.base[k] - state.log_factorial[k - k0] - math.lgamma(k * state.alpha + n)
 
 
 @primitive
 def _look_up(state, k0, n):
-    """The memo entry of (k₀, n), computed if it is not there. What is drawn from again moves on to the next entry."""
+    """Return the memo entry of (k₀, n), computed if it is not there. One that is used again moves to the next entry."""
     key = (k0 << 40) | n
     entry = np.uint64(n + k0 * MEMO_STRIDE) & np.uint64(state.memo_key.shape[0] - 1)
     if state.memo_key[entry] != key:
@@ -145,7 +145,7 @@ def _compute(state, k0, n, entry):
 
 @primitive
 def _draw_slot(state, row, rng):
-    """A next state from the predictive and its slot (NOT_SEEN for a new outcome)."""
+    """Draw a next state from the predictive; return it and its slot (NOT_SEEN for a new outcome)."""
     counts = state.counts
     n_states = state.n_states
     place = np.uint64(row)
@@ -206,7 +206,7 @@ def _log_probability(T, row, s2):
 
 @primitive
 def _bisect(cdf, low, u):
-    """The first k > low with u < cdf[k], searched by doubling steps (the last k if there is none)."""
+    """Return the first k > low with u < cdf[k], searched by doubling steps (the last k if there is none)."""
     last = cdf.shape[0] - 1
     step = 1
     high = min(low + 1, last)
@@ -238,7 +238,7 @@ def _tabulate(state, k0, n, slot):
 
 @primitive
 def _draw_size(state, k0, n, rng):
-    """The size of the support from its posterior."""
+    """Draw the size of the support from its posterior."""
     u = uniform(rng)
     if n == 0:
         return _bisect(state.prior_cdf, 0, u)
@@ -407,7 +407,7 @@ class SparseDirichlet(Prior):
         )
 
     def movement_posterior(self, transitions: Any) -> SymmetricState:
-        """Rows as if they were Dirichlet with α + n_i for every outcome, seen or not.
+        """Return rows as if they were Dirichlet with α + n_i for every outcome, seen or not.
 
         The standard deviations of the sparse posterior itself will not do: once a row seems to have one outcome, the
         chance that it has another makes them as large as 1 − p̄, and no number of visits ever counts as movement.

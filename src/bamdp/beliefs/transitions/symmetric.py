@@ -60,7 +60,7 @@ register_count_verbs(SymmetricState)
 
 @primitive
 def _draw_slot(state, row, rng):
-    """A next state from the predictive and its slot, or NOT_SEEN if it must still be searched."""
+    """Draw a next state from the predictive; return it and its slot, or NOT_SEEN if it must still be searched."""
     counts = state.counts
     n_states = state.n_states
     n = counts.rows[row, TOTAL]
@@ -144,7 +144,7 @@ def _sample_row(T, choice, row, index, prob, at, rng):
 
 @primitive
 def _kept(rng, alpha, inverse):
-    """1 − x with x ~ Beta(1+α, b), inverse = 1/b: x ~ Beta(1, b), accepted with probability x^α, nearly 1 here."""
+    """Draw 1 − x with x ~ Beta(1+α, b), inverse = 1/b: x ~ Beta(1, b), accepted with probability x^α, nearly 1."""
     while True:
         kept = math.exp(-exponential(rng) * inverse)
         u = uniform(rng)

@@ -1,4 +1,4 @@
-"""Posterior weights of a few alternatives, kept as logarithms so that none is lost to underflow."""
+"""Posterior weights of a few alternatives, kept as logarithms so that none is lost to underflow, and their mixtures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def new_weights(weights: np.ndarray) -> Weights:
 
 
 def with_weights_room(weights: Weights, depth: int) -> Weights:
-    """The same weights with room for ``depth`` more pushes."""
+    """Return the same weights with room for ``depth`` more pushes."""
     depth += int(weights.top[0])
     if depth <= len(weights.past):
         return weights
@@ -41,7 +41,7 @@ def with_weights_room(weights: Weights, depth: int) -> Weights:
 
 @primitive
 def draw_weighted(weights, rng):
-    """An index with probability equal to its weight."""
+    """Draw an index with probability equal to its weight."""
     x = uniform(rng)
     last = weights.now.shape[0] - 1
     for m in range(last):
@@ -96,3 +96,47 @@ def restore_weights(weights):
     for m in range(weights.log.shape[0]):
         weights.log[m] = weights.past[at, 0, m]
         weights.now[m] = weights.past[at, 1, m]
+
+
+@primitive
+def merge_entries(index, prob, at, end, sums):
+    """Add up entries of the same state, in order of first appearance; ``sums`` is zero before and after."""
+    for i in range(at, end):
+        sums[index[i]] += prob[i]
+    kept = at
+    for i in range(at, end):
+        s2 = index[i]
+        if sums[s2] != 0.0:
+            index[kept] = s2
+            prob[kept] = sums[s2]
+            sums[s2] = 0.0
+            kept += 1
+    return kept
+
+
+@primitive
+def merge_moments(index, mean, square, at, end, rest, rest_square, sums):
+    """Write means and variances of a mixture's entries; return the same as :func:`verbs.moments_row`.
+
+    ``mean`` and ``square`` hold the weighted first and second moments of the parts' entries beyond what entries
+    that are not listed have (``rest`` and ``rest_square`` in all); ``square`` becomes the variance. ``sums`` is
+    zero before and after: in between it holds where a state stands.
+    """
+    kept = at
+    for i in range(at, end):
+        s2 = index[i]
+        if sums[s2] == 0.0:
+            index[kept] = s2
+            mean[kept] = mean[i]
+            square[kept] = square[i]
+            kept += 1
+            sums[s2] = kept - at
+        else:
+            j = at + np.int64(sums[s2]) - 1
+            mean[j] += mean[i]
+            square[j] += square[i]
+    for i in range(at, kept):
+        sums[index[i]] = 0.0
+        mean[i] += rest
+        square[i] = max(0.0, square[i] + rest_square - mean[i] * mean[i])
+    return kept, rest, max(0.0, rest_square - rest * rest)

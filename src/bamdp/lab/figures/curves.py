@@ -13,7 +13,7 @@ are filled, the others hollow. Small dots are configurations that were tried in 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -98,14 +98,25 @@ def reward_figure(
         A title, and smaller under it a note.
     """
     rewards = {label: np.atleast_2d(np.asarray(array, float)) for label, array in curves.items()}
-    horizon = max(array.shape[1] for array in rewards.values())
-    steps = style.log_spaced_steps(horizon, first=max(1, window // 20))
-    smooth = {label: trailing_mean(array, window, steps) for label, array in rewards.items()}
     with style.new_figure() as (figure, (axes,)):
-        ends = draw_learning(axes, steps, smooth, style.looks(curves), window, optimum)
+        ends = draw_rewards(axes, rewards, window, optimum)
         style.add_title(axes, title, note)
         style.label_ends(axes, ends, 2.8)
     return figure
+
+
+def draw_rewards(
+    axes: Axes, rewards: Mapping[str, NDArray[np.float64]], window: int, optimum: float | None
+) -> LineEnds:
+    """Draw the learning curves of rewards [R, T] by label, on a log axis; return where the lines end."""
+    lengths = [array.shape[1] for array in rewards.values()]
+    steps, looks = style.log_spaced_steps(max(lengths), first=max(1, window // 20)), style.looks(rewards)
+    ends: LineEnds = []
+    for (label, array), length in zip(rewards.items(), lengths):  # runs of one may be shorter
+        until = np.append(steps[steps < length], length)
+        ends += mean_lines(axes, until, {label: trailing_mean(array, window, until)}, looks)
+    _learning_axes(axes, steps, window, optimum, all((array >= 0.0).all() for array in rewards.values()))
+    return ends
 
 
 def regret_curves(groups: Sequence[Group], looks: Mapping[str, style.Look], *, warning: str = "") -> Figure:
@@ -119,7 +130,7 @@ def regret_curves(groups: Sequence[Group], looks: Mapping[str, style.Look], *, w
         curves = {
             name: best * steps - s.traces().cumsum(axis=-1)[:, steps - 1] for name, s in group.leading.items()
         }
-        ends = _mean_lines(axes, steps, curves, style.sample_looks(group.leading, looks))
+        ends = mean_lines(axes, steps, curves, style.sample_looks(group.leading, looks))
         axes.axhline(0.0, color=style.GREY_COLOUR, linewidth=0.8)
         axes.set(xlim=(0, group.horizon), xlabel="step", ylabel="regret, total reward")
         return ends
@@ -136,32 +147,49 @@ def draw_learning(
     optimum: float | None,
 ) -> LineEnds:
     """Draw smoothed curves [R, P] at ``steps`` [P] on a log axis; return where the lines end."""
-    from matplotlib.ticker import LogFormatter
+    ends = mean_lines(axes, steps, curves, looks)
+    _learning_axes(axes, steps, window, optimum, all((curve >= 0.0).all() for curve in curves.values()))
+    return ends
 
-    ends = _mean_lines(axes, steps, curves, looks)
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(LogFormatter(labelOnlyBase=False, minor_thresholds=(2, 0.5)))
-    axes.set(xlim=(steps[0], steps[-1]), xlabel="step (log)", ylabel=f"reward per step, last {window}")
+
+def _learning_axes(
+    axes: Axes, steps: NDArray[np.int64], window: int, optimum: float | None, from_zero: bool
+) -> None:
+    """Name the axes of learning curves, and draw the optimum."""
+    log_step_axis(axes)
+    axes.set(xlim=(steps[0], max(steps[-1], steps[0] + 1)), xlabel="step (log)")
+    axes.set_ylabel(f"reward per step, last {window} steps")
     if optimum is not None:
         style.add_level_line(axes, optimum, OPTIMUM_LABEL)
-    if all((curve >= 0.0).all() for curve in curves.values()):
+    if from_zero:
         axes.set_ylim(bottom=0.0)
-    return ends
+
+
+def log_step_axis(axes: Axes) -> None:
+    """Show steps on a log axis with plain numbers."""
+    from matplotlib.ticker import FuncFormatter
+
+    def between(x: float, _: Any) -> str:
+        low, high = axes.get_xlim()
+        return f"{x:g}" if high < 100 * low and f"{x:e}"[0] in "25" else ""
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axes.xaxis.set_minor_formatter(FuncFormatter(between))
 
 
 def best_per_step(group: Group) -> float | None:
     """Return the optimal average reward per step: the gain, or where that is not one number optimum / horizon."""
-    if group.ceilings is None:
-        return None
-    return group.ceilings.optimum / group.horizon if group.ceilings.gain is None else group.ceilings.gain
+    return None if group.ceilings is None else group.ceilings.best_per_step(group.horizon)
 
 
-def _mean_lines(
+def mean_lines(
     axes: Axes,
     steps: NDArray[np.int64],
     curves: Mapping[str, NDArray[np.float64]],
     looks: Mapping[str, style.Look],
 ) -> LineEnds:
+    """Draw the mean of curves [R, P] over ``steps`` [P] with its band; return where the lines end."""
     ends = []
     for name, curve in curves.items():
         look, mean = looks[name], curve.mean(axis=0)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_MAPS = 6
-MAX_NAMED = 5  # parameters named above a figure; a longer line would squeeze it
+MAX_TITLE_PARAMETERS = 5  # parameters named above a figure; a longer line would squeeze it
 LIGHT_TEXT, DARK_TEXT = "#fefefe", "#101010"  # letters on a map, which stays as it is on a dark page
 
 
@@ -94,6 +94,15 @@ def heat_maps(
     return figure
 
 
+def draw_heat_map(axes: Axes, samples: Sequence[Sample], pair: tuple[str, str]) -> None:
+    """Draw the map of one pair of parameters on axes, with a title."""
+    shown = same_horizon(samples)
+    grid = _mean_grid(shown, *pair)
+    _draw_map(axes, shown, pair, grid, (float(np.nanmin(grid)), float(np.nanmax(grid))))
+    note = f"mean total reward of {shown[0].horizon} steps, {_means_note(shown, pair)}; ★ chosen, × excluded"
+    style.add_title(axes, f"{shown[0].algorithm} in {shown[0].environment}", note)
+
+
 def ablation_curves(
     samples: Sequence[Sample],
     parameter: str,
@@ -103,23 +112,34 @@ def ablation_curves(
     warning: str = "",
 ) -> Figure:
     """Draw the mean total reward over one parameter of one environment, with a 95% band for each algorithm."""
+    with style.new_figure() as (figure, (axes,)):
+        draw_ablation(axes, samples, parameter, looks, optimum)
+        style.add_warning(figure, warning)
+    return figure
+
+
+def draw_ablation(
+    axes: Axes,
+    samples: Sequence[Sample],
+    parameter: str,
+    looks: Mapping[str, style.Look],
+    optimum: float | None = None,
+) -> None:
+    """Draw the curves of one parameter on axes, with labels beside them and a title."""
     shown = [sample for sample in same_horizon(samples) if parameter in sample.configuration]
     values = values_of(shown, parameter)
     places = (
         np.array(values, float) if all(_is_number(v) for v in values) else np.arange(len(values), dtype=float)
     )
-    with style.new_figure() as (figure, (axes,)):
-        ends = []
-        for algorithm, members in samples_by_algorithm(shown).items():
-            ends.append(_ablation_line(axes, members, parameter, dict(zip(values, places)), looks[algorithm]))
-        _value_axis(axes, values, places)
-        if optimum is not None:
-            style.add_level_line(axes, optimum, OPTIMUM_LABEL)
-        axes.set(xlabel=parameter, ylabel=f"total reward, {shown[0].horizon} steps")
-        style.add_title(axes, shown[0].environment, _means_note(shown, (parameter,)))
-        style.label_ends(axes, ends, 2.8)
-        style.add_warning(figure, warning)
-    return figure
+    ends = []
+    for algorithm, members in samples_by_algorithm(shown).items():
+        ends.append(_ablation_line(axes, members, parameter, dict(zip(values, places)), looks[algorithm]))
+    _value_axis(axes, values, places)
+    if optimum is not None:
+        style.add_level_line(axes, optimum, OPTIMUM_LABEL)
+    axes.set(xlabel=parameter, ylabel=f"total reward, {shown[0].horizon} steps")
+    style.add_title(axes, shown[0].environment, _means_note(shown, (parameter,)))
+    style.label_ends(axes, ends, 2.8)
 
 
 def _heading(samples: Sequence[Sample], between: str) -> str:
@@ -177,8 +197,8 @@ def _means_note(samples: Sequence[Sample], shown: Sequence[str]) -> str:
     listed = [key for key in varied if key not in shown]
     if not listed:
         return style.runs_range(s.runs for s in samples)
-    more = f" and {len(listed) - MAX_NAMED} more" if len(listed) > MAX_NAMED else ""
-    return f"mean over {', '.join(listed[:MAX_NAMED])}{more}"
+    more = f" and {len(listed) - MAX_TITLE_PARAMETERS} more" if len(listed) > MAX_TITLE_PARAMETERS else ""
+    return f"mean over {', '.join(listed[:MAX_TITLE_PARAMETERS])}{more}"
 
 
 def _ablation_line(

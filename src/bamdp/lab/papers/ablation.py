@@ -53,10 +53,13 @@ SWEPT_PARAMETERS = {
     "prior": "prior",
     "beta": "prior.beta",
     "gamma": "discount",
+    "trials": "generator.n_trials",
+    "depth": "generator.depth",
+    "bound": "generator.bound",
 }
 SHAPE_PARAMETERS = ("n_policies", "n_samples", "n_steps", "n_stages")
 PLANNER_DEFAULTS = {"leaf": "zero"}  # what dss2020/published leaves to the planner
-ORDERED_SWEEPS = ("N", "M", "K", "H", "N-one-stage", "M-one-stage")  # that have trends
+ORDERED_SWEEPS = ("N", "M", "K", "H", "N-one-stage", "M-one-stage", "trials", "depth")  # that have trends
 RISES, FALLS, NO_DIFFERENCE = "rises", "falls", "no difference seen"
 PERHAPS_RISES, PERHAPS_FALLS = "perhaps rises", "perhaps falls"
 UP_TO, BEYOND = "up to", "beyond"
@@ -67,6 +70,7 @@ TIME_SWEEPS = {
     "H": "H stages",
     "N-one-stage": "N policies, one stage",
     "trade": "width against depth",
+    "trials": "trials of RTDP",
 }  # what changes the time per step, with the names in the figure
 BELIEF_SWEEPS = {
     "beta": "prior's sparsity β",
@@ -251,7 +255,7 @@ def _configurations_table(results: Results, environment: str) -> ResultTable:
     rules = [i for i in range(1, len(points)) if points[i].sweep != points[i - 1].sweep]
     return ResultTable(
         f"ablation_{file_stem(environment)}",
-        f"{environment}, {results.horizon(environment)} steps: DSS-PI around Appendix C's values",
+        f"{environment}, {results.horizon(environment)} steps: DSS around Appendix C's values",
         ("sweep", "value", "runs", "total reward", "ms/step", "difference to Appendix C", "different"),
         tuple(_configuration_row(point, shown) for point in points),
         "llrrrrl",
@@ -292,7 +296,7 @@ def trend_tables(results: Results) -> list[ResultTable]:
     )
     table = ResultTable(
         "trends",
-        "Does more of it pay, up to Appendix C's value (of N-one-stage and M-one-stage: the middle one), and beyond?",
+        "Does more of it pay, up to Appendix C's value (of sweeps without it: the middle one), and beyond?",
         ("environment", "sweep", "range", "compared", "difference of totals", "verdict"),
         rows,
         "lllrrl",
@@ -315,7 +319,7 @@ def ablation_pictures(results: Results) -> list[Picture]:
     if timed:
         caption = (
             "Total reward of DSS-PI against processor time per step: each line changes one parameter, its values "
-            "beside the points; the ring is Appendix C's configuration. Bars: standard errors."
+            "beside the points (trials: of DSS-RTDP); the ring is Appendix C's configuration. Bars: standard errors."
         )
         pictures.append(Picture("ablation", caption, lambda: _time_figure(results, timed)))
     if beliefs:

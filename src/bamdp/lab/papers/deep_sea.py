@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+FIGURE3 = "dss2020/figure3"
 AGENTS = {
     "dss-sparse": "DSS-PI, sparse prior",
     "dss-steps": "DSS-PI, sparse prior, a plan per step",
@@ -80,9 +81,9 @@ def bad_episodes(
 
 
 @lru_cache(maxsize=64)
-def cumulative_bad_episodes(sample: Sample) -> NDArray[np.int64]:
-    """Return the total number of bad episodes after each episode, [runs, episodes]."""
-    cell = _study_cell(sample.environment, sample.algorithm)
+def cumulative_bad_episodes(sample: Sample, study: str = FIGURE3) -> NDArray[np.int64]:
+    """Return the total number of bad episodes after each episode, [runs, episodes], of runs of a shipped study."""
+    cell = _study_cell(study, sample.environment, sample.algorithm)
     env = make_env(cell.environment.env)
     assert isinstance(env, DeepSea)
     facts = setting_facts(cell.setting(cell.configurations[0]))
@@ -94,17 +95,17 @@ def cumulative_bad_episodes(sample: Sample) -> NDArray[np.int64]:
 
 
 @cache
-def _study_cell(environment: str, algorithm: str) -> StudyCell:
-    """Return a cell of the study; its environment and seed are the same in a quick run."""
-    cells = paper_study("dss2020/figure3").cells
+def _study_cell(study: str, environment: str, algorithm: str) -> StudyCell:
+    """Return a cell of a study; its environment and seed are the same in a quick run."""
+    cells = paper_study(study).cells
     return next(
         cell for cell in cells if (cell.environment.label, cell.algorithm) == (environment, algorithm)
     )
 
 
-def total_bad_episodes(sample: Sample) -> NDArray[np.int64]:
-    """Return the number of bad episodes of each run."""
-    return cumulative_bad_episodes(sample)[:, -1]
+def total_bad_episodes(sample: Sample, study: str = FIGURE3) -> NDArray[np.int64]:
+    """Return the number of bad episodes of each run of a shipped study."""
+    return cumulative_bad_episodes(sample, study)[:, -1]
 
 
 def deep_sea_tables(results: Results) -> list[ResultTable]:
@@ -176,7 +177,7 @@ def _detail(results: Results, samples: dict[tuple[str, str], Sample]) -> ResultT
 def _paper_total(environment: str, algorithm: str, sample: Sample) -> int | None:
     """Return where the paper's curve ends; None if it has none, or if the runs have another length."""
     total = paper_numbers()["figure3"].get(algorithm, {}).get(environment)
-    whole = sample.horizon == _study_cell(environment, algorithm).environment.steps
+    whole = sample.horizon == _study_cell(FIGURE3, environment, algorithm).environment.steps
     return int(total) if total is not None and whole else None
 
 

@@ -34,7 +34,7 @@ TableRow = tuple[TableCell, ...]
 
 PAPER_RUNS = 100  # behind each of the paper's means
 SIGNIFICANCE = 0.05
-AGREES, BETTER, WORSE, UNKNOWN = "agrees", "better", "worse", "–"
+AGREES, BETTER, WORSE, NO_VERDICT = "agrees", "better", "worse", "–"
 VERDICT_NOTE = (
     "Difference, and the same over the root of both squared standard errors. Verdict: Welch's test at 5%, two-sided, "
     "not corrected for the number of rows."
@@ -105,7 +105,7 @@ def paper_verdict(sample: Sample) -> Verdict | None:
     difference, error = float(sample.totals.mean()) - paper_mean, standard_error(sample.totals)
     both = math.hypot(error, paper_error)
     if not both > 0.0:
-        return Verdict(difference, math.nan, math.nan, UNKNOWN)
+        return Verdict(difference, math.nan, math.nan, NO_VERDICT)
     p = _welch(difference, error, sample.runs, paper_error)
     word = AGREES if p > SIGNIFICANCE else BETTER if difference > 0 else WORSE
     return Verdict(difference, difference / both, p, word)

@@ -3,6 +3,7 @@
 from bamdp.lab.tables.evaluation import (
     against_best,
     all_pairs,
+    episodes,
     matrix,
     overall,
     summaries,
@@ -18,6 +19,8 @@ from bamdp.lab.tables.table import (
     to_latex,
     to_markdown,
     to_rich,
+    to_text,
+    without_repeated_notes,
 )
 from bamdp.lab.tables.tuning import (
     choices,
@@ -36,6 +39,7 @@ __all__ = [
     "all_pairs",
     "choices",
     "environments",
+    "episodes",
     "matrix",
     "overall",
     "parameters",
@@ -46,8 +50,10 @@ __all__ = [
     "to_latex",
     "to_markdown",
     "to_rich",
+    "to_text",
     "tried_configurations",
     "troubles",
     "tuning_times",
     "unfinished",
+    "without_repeated_notes",
 ]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from bamdp.lab.comparisons import EXACT_RUNS, Comparison, Group, groups
-from bamdp.lab.results import EVALUATE, OPTIMUM_LABEL, TUNE, Results, Sample, sample_labels
+from bamdp.lab.comparisons import EXACT_RUNS, NARROW, Comparison, Group, groups
+from bamdp.lab.results import EVALUATE, OPTIMUM_LABEL, TUNE, EpisodeSummary, Results, Sample, sample_labels
 from bamdp.lab.statistics import (
     Estimate,
     Summary,
@@ -35,17 +35,26 @@ from bamdp.lab.tables.table import (
     value_interval_cell,
 )
 
-NEAR_BEST = " ≈"
+NEAR_BEST, UNDECIDED = " ≈", " ?"
+TOO_FEW = "too few runs to tell"
 RANDOM_LABEL = "random play"
 FEW_RUNS = 10  # bootstrap intervals of fewer are noticeably too narrow
-MARKS_NOTE = (
-    "Bold: the highest mean. ≈: not distinguishable from it (paired sign-flip test on common replicates, "
-    "Holm's correction over all pairs of an environment, 5%)."
+ABOUT_EQUAL, NOT_DECIDED = "about equal", "undecided"
+NEAR_NOTE = (
+    "≈ and ?: not distinguishable from it (paired sign-flip test on common replicates, Holm's correction over all "
+    "pairs of an environment, 5%). ≈ about equal: the 95% interval of the difference is within "
+    f"{100 * NARROW:g}% of the range from random play to the optimum. ? undecided: it is wider, and these runs could "
+    "not have seen such a difference."
 )
 TEST_NOTE = (
     "Paired sign-flip test of the mean difference on common replicates, two-sided: all patterns of signs up to "
     f"{EXACT_RUNS} runs, {2**EXACT_RUNS} drawn ones or more beyond. p (Holm): corrected for all pairs of the "
-    "environment. Intervals: bootstrap 95%, of each pair alone."
+    "environment. Intervals: bootstrap 95%, of each pair alone. About equal: that interval is within "
+    f"{100 * NARROW:g}% of the range from random play to the optimum; undecided: it is wider."
+)
+SAME_TOTALS_NOTE = (
+    "Every step pays the same, so all totals are the same and say nothing; planners are ordered by the mean return of "
+    "their episodes."
 )
 INCOMPLETE_NOTE = "Fewer runs than their environment asks for, so not beside complete rows."
 
@@ -79,7 +88,7 @@ def matrix(results: Results) -> ResultTable:
         "l" + "r" * len(columns),
         (
             _length_note(columns),
-            MARKS_NOTE,
+            _marks_note(columns),
             *incomplete_notes(columns),
             *_blind_notes(columns),
             *_trouble_notes(columns),
@@ -94,7 +103,7 @@ def times(results: Results) -> ResultTable:
     columns = groups(results)
     return ResultTable(
         "times",
-        "Processor seconds of a run, mean ± standard error (milliseconds of a step)",
+        "Processor seconds per run, mean ± standard error (milliseconds per step)",
         ("algorithm", *(group.label for group in columns)),
         tuple(
             (text_cell(name), *(_time_cell(group, name) for group in columns))
@@ -151,7 +160,13 @@ def _reward_cell(group: Group, name: str, n_decimals: int) -> TableCell:
     if not summary.runs:
         failures = group.named[name].failures
         return text_cell(f"all {len(failures)} failed" if failures else "no runs yet")
-    mark = NEAR_BEST if name in group.near_best and not is_best else ""
+    told_apart = (
+        not is_best and not group.blind
+    )  # too few runs tell nothing, which is not to say that all are equal
+    mark = ""
+    if told_apart:
+        mark = NEAR_BEST if name in group.near_best else UNDECIDED if name in group.undecided else ""
+    is_best = is_best and group.returns is None
     return mean_cell(summary.mean.value, summary.standard_error, n_decimals, is_best, mark)
 
 
@@ -236,24 +251,17 @@ def _summary(results: Results, group: Group) -> ResultTable:
             _summary_reference_row(group, RANDOM_LABEL, group.ceilings.random, n_decimals),
         ]
     few = any(1 < sample.runs < FEW_RUNS for sample in group.samples)
+    scores = ("of optimum", "normalised") if group.ceilings else ()
+    header = ("algorithm", "runs", "total reward", "95% interval", "IQM, 95% interval", *scores, "ms/step")
     return ResultTable(
         f"summary_{group.stem}",
         f"{group.label}: {group.horizon} steps",
-        (
-            "algorithm",
-            "runs",
-            "total reward",
-            "95% interval",
-            "IQM, 95% interval",
-            "of optimum",
-            "normalised",
-            "ms/step",
-        ),
+        header,
         tuple(rows),
-        "lrrrrrrr",
+        "l" + "r" * (len(header) - 1),
         (
-            MARKS_NOTE,
-            "Normalised: 0 random play, 1 optimum.",
+            *([_marks_note([group])] if group.returns is None else [SAME_TOTALS_NOTE]),
+            *(["Normalised: 0 random play, 1 optimum."] if scores else []),
             *incomplete_notes([group]),
             *_blind_notes([group]),
             *([f"Bootstrap intervals of fewer than {FEW_RUNS} runs are too narrow."] if few else []),
@@ -285,10 +293,52 @@ def _summary_reference_row(group: Group, name: str, value: float, n_decimals: in
     return (text_cell(name), nothing, total, nothing, nothing, *scores, nothing)
 
 
-def _score_cells(total: Estimate, group: Group) -> tuple[TableCell, TableCell]:
-    """Return a total as a share of the optimum, and normalised."""
+def _score_cells(total: Estimate, group: Group) -> tuple[TableCell, ...]:
+    """Return a total as a share of the optimum, and normalised; nothing where the model is not known."""
+    if not group.ceilings:
+        return ()
     share, score = share_of_optimum(total, group.ceilings).value, normalised(total, group.ceilings).value
     return number_cell(share, f"{100 * share:.1f}%"), number_cell(score, f"{score:.3f}")
+
+
+def episodes(results: Results, environment: str) -> tuple[ResultTable, ...]:
+    """Return the episodes of an environment, a table for each horizon; none where no episode was recorded."""
+    made = [_episodes(results, group) for group in groups(results) if group.environment == environment]
+    return tuple(table for table in made if table is not None)
+
+
+def _episodes(results: Results, group: Group) -> ResultTable | None:
+    found = {name: group.named[name].episodes() for name in group.ranked}
+    if all(one is None for one in found.values()):
+        return None
+    return ResultTable(
+        f"episodes_{group.stem}",
+        f"{group.label}: completed episodes",
+        ("algorithm", "episodes per run", "mean return", "success"),
+        tuple((text_cell(name), *_episode_cells(one)) for name, one in found.items()),
+        "lrrr",
+        (
+            "Return: the undiscounted sum of an episode's rewards, mean over all episodes ± standard error over runs. "
+            "Success: the share of episodes that ended, in time, with a positive reward.",
+        ),
+        warning=results.warning,
+    )
+
+
+def _mean_return_cell(found: EpisodeSummary) -> TableCell:
+    error = standard_error(found.returns)
+    return mean_cell(found.mean_return, error, 3 if np.isnan(error) else decimals([error]))
+
+
+def _episode_cells(found: EpisodeSummary | None) -> tuple[TableCell, ...]:
+    if found is None:
+        return (text_cell(NO_VALUE),) * 3
+    success = np.nan if found.success is None else found.success
+    return (
+        number_cell(found.per_run, f"{found.per_run:.1f}"),
+        _mean_return_cell(found),
+        number_cell(success, f"{100 * success:.1f}%"),
+    )
 
 
 # Paired comparisons
@@ -296,14 +346,20 @@ def _score_cells(total: Estimate, group: Group) -> tuple[TableCell, TableCell]:
 
 def against_best(results: Results, environment: str) -> tuple[ResultTable, ...]:
     """Return the best algorithm less each of the others, a table for each horizon."""
-    columns = [g for g in groups(results) if g.environment == environment and len(g.named) > 1 and g.best]
+    columns = [
+        g
+        for g in groups(results)
+        if g.environment == environment and len(g.named) > 1 and g.best and g.returns is None
+    ]
     return tuple(_against_best(results, group) for group in columns)
 
 
 def all_pairs(results: Results) -> ResultTable:
     """Return every pair in every environment."""
     rows = [
-        (text_cell(group.label), *_pair_row(pair)) for group in groups(results) for pair in group.compared
+        (text_cell(group.label), *_pair_row(pair, group))
+        for group in groups(results)
+        for pair in group.compared
     ]
     header = ("environment", "first", "second", "runs", "first − second", "p", "p (Holm)", "different")
     return ResultTable(
@@ -321,7 +377,7 @@ def _against_best(results: Results, group: Group) -> ResultTable:
     pairs = [
         _with_first(pair, group.best) for pair in group.compared if group.best in (pair.first, pair.second)
     ]
-    rows = sorted((_pair_row(pair) for pair in pairs), key=lambda row: group.ranked.index(row[1].text))
+    rows = sorted((_pair_row(pair, group) for pair in pairs), key=lambda row: group.ranked.index(row[1].text))
     return ResultTable(
         f"compared_{group.stem}",
         f"{group.label}: {group.best} less each of the others",
@@ -340,7 +396,15 @@ def _with_first(pair: Comparison, first: str | None) -> Comparison:
     return replace(pair, first=pair.second, second=pair.first, difference=pair.gain(pair.second))
 
 
-def _pair_row(pair: Comparison) -> tuple[TableCell, ...]:
+def _verdict(pair: Comparison, group: Group) -> str:
+    if not pair.runs:
+        return NO_VALUE
+    if pair.distinguishable:
+        return "yes"
+    return TOO_FEW if group.blind else ABOUT_EQUAL if group.narrow(pair) else NOT_DECIDED
+
+
+def _pair_row(pair: Comparison, group: Group) -> tuple[TableCell, ...]:
     n_decimals = decimals([(pair.difference.high - pair.difference.low) / 4])
     return (
         text_cell(pair.first),
@@ -349,7 +413,7 @@ def _pair_row(pair: Comparison) -> tuple[TableCell, ...]:
         value_interval_cell(pair.difference, n_decimals),
         p_value_cell(pair.p),
         p_value_cell(pair.adjusted),
-        text_cell(("yes" if pair.distinguishable else "no") if pair.runs else NO_VALUE),
+        text_cell(_verdict(pair, group)),
     )
 
 
@@ -411,13 +475,23 @@ def _length_note(columns: Iterable[Group]) -> str:
     low, high = min(runs, default=0), max(runs, default=0)
     span = "none" if not runs else str(low) if low == high else f"{low} to {high}"
     steps = ", ".join(f"{group.label} {group.horizon}" for group in columns)
-    return f"Runs a cell: {span}. Steps a run: {steps}."
+    return f"Runs per cell: {span}. Steps per run: {steps}."
+
+
+def _marks_note(columns: Sequence[Group]) -> str:
+    """Return what bold, ≈ and ? mean; the latter two are not used where no difference could be told."""
+    return (
+        "Bold: the highest mean." if all(g.blind for g in columns) else f"Bold: the highest mean. {NEAR_NOTE}"
+    )
 
 
 def _blind_notes(columns: Iterable[Group]) -> list[str]:
     """Return a note on environments with so few common runs that the test cannot tell anything apart."""
     blind = ", ".join(group.label for group in columns if group.blind)
-    return [f"{blind}: too few common runs for any difference to pass the corrected test."] if blind else []
+    reason = (
+        "too few common runs for any difference to pass the corrected test, so nothing is marked with ≈ or ?"
+    )
+    return [f"{blind}: {reason}."] if blind else []
 
 
 def _trouble_notes(columns: Iterable[Group]) -> list[str]:

@@ -10,8 +10,8 @@ import csv
 import html
 import io
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 NO_VALUE = "–"
+TEXT_WIDTH = 120  # of tables that are no terminal's
 ERROR, LOW, HIGH = "standard error", "low", "high"  # names of the CSV columns of a cell's further numbers
 BOLD_NOTE, STAR_NOTE = "Bold: ", "*: "  # how notes refer to bold cells, and where nothing can be bold
 ALIGNMENTS = {"l": "left", "r": "right"}
@@ -84,6 +85,13 @@ class ResultTable:
         widths = {len(self.header), len(self.align), *(len(row) for row in self.rows)}
         if len(widths) != 1:
             raise ValueError(f"table {self.name!r} has rows, header or alignment of different widths")
+
+    def first_rows(self, most: int) -> ResultTable:
+        """Return the table with so many rows at most, and a note on those that are left out."""
+        if len(self.rows) <= most:
+            return self
+        more = f"{len(self.rows) - most} more are not shown."
+        return replace(self, rows=self.rows[:most], notes=(*self.notes, more))
 
 
 # Cells
@@ -210,6 +218,30 @@ def to_rich(table: ResultTable, styled: bool = True) -> RichTable:
             drawn.add_section()
         drawn.add_row(*(Text(c.text + star, "bold") if c.bold else Text(c.text) for c in row))
     return drawn
+
+
+def without_repeated_notes(tables: Iterable[ResultTable]) -> Iterator[ResultTable]:
+    """Yield tables in which a note that stands under an earlier one is left out."""
+    shown: set[str] = set()
+    for table in tables:
+        notes = tuple(note for note in table.notes if note not in shown)
+        shown.update(notes)
+        yield replace(table, notes=notes)
+
+
+def to_text(tables: Iterable[ResultTable]) -> str:
+    """Return tables as plain text, one under the other."""
+    from rich.console import Console
+
+    screen = Console(
+        width=TEXT_WIDTH, highlight=False, force_terminal=False, force_jupyter=False, no_color=True
+    )
+    with screen.capture() as drawn:
+        for number, table in enumerate(without_repeated_notes(tables)):
+            if number:
+                screen.print()
+            screen.print(to_rich(table, styled=False))
+    return "\n".join(line.rstrip() for line in drawn.get().rstrip().splitlines())
 
 
 def to_markdown(table: ResultTable) -> str:

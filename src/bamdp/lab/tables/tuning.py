@@ -10,7 +10,7 @@ from itertools import groupby
 import numpy as np
 
 from bamdp.lab.comparisons import file_stem
-from bamdp.lab.results import EVALUATE, TUNE, Results, Sample, differing_parameters
+from bamdp.lab.results import EVALUATE, TUNE, Results, Sample, differing_parameters, steady_returns
 from bamdp.lab.statistics import standard_error
 from bamdp.lab.tables.table import (
     NO_VALUE,
@@ -32,6 +32,10 @@ SHRUNK_NOTE = (
     "Where numbers of runs differ, means were compared after drawing them towards the common one, the more the fewer "
     "the runs, so the highest mean need not be the one selected."
 )
+CHOSEN_BY_RETURNS_NOTE = (
+    "Every step pays the same, so all totals are the same; the configuration is chosen by the mean return of its "
+    "episodes."
+)
 MIXED_STEPS_NOTE = "Means over different numbers of steps are not comparable; the longest stand first."
 
 
@@ -41,16 +45,32 @@ def tried_configurations(results: Results, environment: str, algorithm: str) -> 
     varied = differing_parameters(samples)
     errors = {id(sample): standard_error(sample.totals) for sample in samples}
     n_decimals = decimals(errors.values())
-    ordered = sorted(samples, key=lambda s: (not s.chosen, -s.horizon, -_mean(s.totals, -np.inf)))
+    returns = _mean_returns(samples)
+    ordered = sorted(
+        samples,
+        key=lambda s: (not s.chosen, -s.horizon, -_mean(s.totals, -np.inf), -returns.get(id(s), 0.0)),
+    )
     fixed = samples[0].configuration if samples else {}
     same = {key: value for key, value in fixed.items() if key not in varied}
     return ResultTable(
         file_stem(f"tuning_{environment}_{algorithm}"),
         f"{environment}, {algorithm}: {_n_distinct(samples)} configurations",
-        (*varied, "steps", "runs", "total reward", "ms/step", "remark"),
-        tuple(_tried_row(sample, varied, errors[id(sample)], n_decimals) for sample in ordered),
-        "r" * len(varied) + "rrrrl",
         (
+            *varied,
+            "steps",
+            "runs",
+            "total reward",
+            *(["mean return"] if returns else []),
+            "ms/step",
+            "remark",
+        ),
+        tuple(
+            _tried_row(sample, varied, errors[id(sample)], n_decimals, returns.get(id(sample)))
+            for sample in ordered
+        ),
+        "r" * len(varied) + "rrrr" + "r" * bool(returns) + "l",
+        (
+            *([CHOSEN_BY_RETURNS_NOTE] if returns else []),
             "Mean total reward ± standard error over the tuning runs, whose seeds the evaluation never sees.",
             *([MIXED_STEPS_NOTE] if len({sample.horizon for sample in samples}) > 1 else []),
             *([f"The same in all: {parameters_text(same)}."] if same else []),
@@ -142,7 +162,7 @@ def troubles(results: Results) -> ResultTable:
 
 
 def _tried_row(
-    sample: Sample, varied: tuple[str, ...], error: float, n_decimals: int
+    sample: Sample, varied: tuple[str, ...], error: float, n_decimals: int, mean_return: float | None
 ) -> tuple[TableCell, ...]:
     values = [sample.configuration.get(key, NO_VALUE) for key in varied]
     failed = f"{len(sample.failures)} failed" if sample.failures else ""
@@ -152,9 +172,17 @@ def _tried_row(
         count_cell(sample.horizon),
         count_cell(sample.runs),
         mean_cell(_mean(sample.totals), error, n_decimals, sample.chosen),
+        *([] if mean_return is None else [number_cell(mean_return)]),
         number_cell(_mean(sample.ms_per_step)),
         text_cell(remark),
     )
+
+
+def _mean_returns(samples: Sequence[Sample]) -> dict[int, float]:
+    """Return the mean return of each sample, by its id, where every step pays the same; nothing elsewhere."""
+    totals = (total for sample in samples for total in sample.totals.tolist())
+    found = steady_returns(totals, lambda: [sample.episodes() for sample in samples])
+    return {id(sample): float(returns.mean()) for sample, returns in zip(samples, found or [])}
 
 
 def _mean(values: np.ndarray, empty: float = np.nan) -> float:

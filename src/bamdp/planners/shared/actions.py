@@ -12,7 +12,7 @@ GREEDY = -1  # what exploring_action returns when it leaves the choice to the gr
 
 @kernel
 def random_action(allowed, s, rng):
-    """A uniform action among those that exist in state ``s``; ``allowed`` is [S, A]."""
+    """Draw a uniform action among those that exist in state ``s``; ``allowed`` is [S, A]."""
     n = 0
     for a in range(allowed.shape[1]):
         n += allowed[s, a]
@@ -35,7 +35,7 @@ def exploring_action(allowed, s, epsilon, rng):
 
 @kernel
 def best_action_of(scores, allowed, s, rng):
-    """The action that exists in ``s`` with the highest score, equals drawn at random.
+    """Return the action that exists in ``s`` with the highest score, equals drawn at random.
 
     ``scores`` is [A], ``allowed`` [S, A]. Without a tie no random number is used.
     """

@@ -13,7 +13,7 @@ from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.planners.shared.history_tree import NO_NODE
 
-NO_ACTION, NOT_DRAWN = -1, -1
+NO_ACTION, NO_SUCCESSOR = -1, -1
 TREE_NODES, TREE_EDGES, ALL_NODES, TRAJECTORIES = 0, 1, 2, 3  # entries of BFS3Tree.used
 
 
@@ -22,7 +22,7 @@ class BFS3Tree(NamedTuple):
     """The tree below one successor of the root, and what the root has found; all are written to."""
 
     stream: np.ndarray  # uint64 [M]: what the node's draws are seeded by
-    begin: np.ndarray  # int64 [M, A]: first edge of a pair, or NOT_DRAWN
+    begin: np.ndarray  # int64 [M, A]: first edge of a pair, or NO_SUCCESSOR
     size: np.ndarray  # int64 [M, A]: how many edges, distinct successors, it has
     upper: np.ndarray  # float64 [M, A]: U(s, a); -inf for actions that do not exist
     lower: np.ndarray  # float64 [M, A]: L(s, a)
@@ -59,7 +59,7 @@ class BFS3Params(NamedTuple):
 
 
 def new_bfs3_tree(n_actions: int, C: int, depth: int, n_nodes: int, n_edges: int) -> BFS3Tree:
-    """Room for a tree of so many nodes and edges."""
+    """Return room for a tree of so many nodes and edges."""
     pairs, edges, root = (n_nodes, n_actions), max(n_edges, C), (n_actions, C)
     return BFS3Tree(
         stream=np.zeros(n_nodes, np.uint64),
@@ -87,16 +87,16 @@ def new_bfs3_tree(n_actions: int, C: int, depth: int, n_nodes: int, n_edges: int
 
 @primitive
 def first_undrawn(tree, space, node, s):
-    """A pair of the node whose successors have not been drawn, or NO_ACTION."""
+    """Return a pair of the node whose successors have not been drawn, or NO_ACTION."""
     for a in range(space.allowed.shape[1]):
-        if space.allowed[s, a] and tree.begin[node, a] == NOT_DRAWN:
+        if space.allowed[s, a] and tree.begin[node, a] == NO_SUCCESSOR:
             return a
     return NO_ACTION
 
 
 @primitive
 def optimistic_action(tree, node):
-    """argmax_a U(s, a), ties at random."""
+    """Return argmax_a U(s, a), ties at random."""
     most, action, ties = -np.inf, 0, 1
     for a in range(tree.upper.shape[1]):
         if tree.upper[node, a] > most:
@@ -110,7 +110,7 @@ def optimistic_action(tree, node):
 
 @primitive
 def widest_edge(tree, node, a):
-    """The edge with the largest count · (U − L), ties at random; NO_NODE where all bounds have met."""
+    """Return the edge with the largest count · (U − L), ties at random; NO_NODE where all bounds have met."""
     most, edge, ties = 0.0, NO_NODE, 1
     begin = tree.begin[node, a]
     for e in range(begin, begin + tree.size[node, a]):
@@ -126,7 +126,7 @@ def widest_edge(tree, node, a):
 
 @primitive
 def highest_bound(bounds, node):
-    """max_a of a row of bounds."""
+    """Return max_a of a row of bounds."""
     most = -np.inf
     for a in range(bounds.shape[1]):
         most = max(most, bounds[node, a])
@@ -135,7 +135,7 @@ def highest_bound(bounds, node):
 
 @primitive
 def first_bounds(space, params, s, level):
-    """(U, L) of a successor that nothing is known of yet, ``level`` steps from the root."""
+    """Return (U, L) of a successor that nothing is known of yet, ``level`` steps from the root."""
     if space.terminal[s]:
         return 0.0, 0.0
     if level == params.depth:
@@ -152,7 +152,7 @@ def new_node(belief, params, tree, s, level, stream):
     tree.used[TREE_NODES] = node + 1
     tree.stream[node] = stream
     for a in range(n_actions):
-        tree.begin[node, a] = NOT_DRAWN
+        tree.begin[node, a] = NO_SUCCESSOR
         tree.upper[node, a] = -np.inf
         tree.lower[node, a] = -np.inf
         if params.by_action and space.allowed[s, a]:

@@ -47,7 +47,7 @@ class BonusModel(NamedTuple):
 
 @generic
 def bonus(rule, belief, row, rows, variance, begin, at, background):
-    """What ``row`` is paid beyond its expected reward; NaN if the scratch from ``at`` on is too small.
+    """Return what ``row`` is paid beyond its expected reward; NaN if the scratch from ``at`` on is too small.
 
     The mean row stands at ``begin:at`` of ``rows`` (plus background); entries of ``rows`` and of ``variance`` from
     ``at`` on are scratch.
@@ -56,7 +56,7 @@ def bonus(rule, belief, row, rows, variance, begin, at, background):
 
 @inner
 def refresh_model(belief, rows, variance, model, changed):
-    """The mean model with bonuses into ``rows``: the row ``changed``, or EVERY_ROW, or NO_ROW.
+    """Write the mean model with bonuses into ``rows``: the row ``changed``, or EVERY_ROW, or NO_ROW.
 
     The bonuses are added to ``rows.reward`` and kept in ``model.extra``; ``variance`` is scratch as long as
     ``rows.prob``. Rows stand one after the other. Returns NO_ROOM if that is too short, else the used entries.
@@ -89,7 +89,7 @@ def refresh_model(belief, rows, variance, model, changed):
 
 @primitive
 def _write_row(belief, rows, variance, model, row, at):
-    """A row's entries to ``at:end``, its background, reward and bonus to their places; returns the end."""
+    """Write a row's entries to ``at:end``, its background, reward and bonus to their places; return the end."""
     end, background = verbs.mean_row(belief.transitions, row, rows.index, rows.prob, at)
     if end == NO_ROOM:
         return end
@@ -166,7 +166,7 @@ class BonusPlanner(Planner):
 
     @abstractmethod
     def rule(self) -> Any:
-        """The parameters as a NamedTuple that :func:`bonus` is registered for."""
+        """Return the parameters as a NamedTuple that :func:`bonus` is registered for."""
 
     def start(self, belief: Belief, discount: float) -> BonusMemory:
         extra, q = np.zeros(belief.n_states * belief.n_actions), np.zeros(belief.n_actions)

@@ -51,13 +51,13 @@ _INVERSE_ROOT = np.concatenate([[0.0], 1.0 / np.sqrt(_COUNTS)])
 
 @primitive
 def root_log(n):
-    """√log n, from a table where it is small: most nodes are."""
+    """Return √log n, from a table where it is small: most nodes are."""
     return _ROOT_LOG[n] if n < _ROOT_LOG.shape[0] else math.sqrt(math.log(n))
 
 
 @primitive
 def inverse_root(n):
-    """1/√n."""
+    """Return 1/√n."""
     return _INVERSE_ROOT[n] if n < _INVERSE_ROOT.shape[0] else 1.0 / math.sqrt(n)
 
 
@@ -98,7 +98,7 @@ def back_up_return(tree, inside, value, discount):
 
 @kernel
 def greedy_action(tree, rng):
-    """The root action with the highest mean return, of those that were tried; ties at random."""
+    """Return the root action with the highest mean return, of those that were tried; ties at random."""
     best, action, ties = -np.inf, 0, 1
     for a in range(tree.tries.shape[1]):
         if tree.tries[ROOT, a] == 0:
@@ -117,7 +117,7 @@ def greedy_action(tree, rng):
 
 @primitive
 def find_node(tree, key, r, by_reward):
-    """(node with this key and reward, or NO_NODE; the table's entry for it)."""
+    """Return (node with this key and reward, or NO_NODE; the table's entry for it)."""
     last = tree.table.shape[0] - 1
     slot = ((((key ^ (key >> 31)) & 0x7FFFFFFF) * 1640531527) >> 24) & last  # the product stays below 2^62
     node = np.int64(tree.table[slot])
@@ -129,7 +129,7 @@ def find_node(tree, key, r, by_reward):
 
 @primitive
 def child_node(tree, space, parent, a, s, r, by_reward):
-    """The child (a, s, r) of a node, made if it is not there; NO_NODE when the tree is full."""
+    """Return the child (a, s, r) of a node, made if it is not there; NO_NODE when the tree is full."""
     n_states, n_actions = space.allowed.shape
     key = (parent * n_actions + a) * n_states + s
     node, slot = find_node(tree, key, r, by_reward)
@@ -145,7 +145,7 @@ def child_node(tree, space, parent, a, s, r, by_reward):
 
 @primitive
 def clear_node(tree, node):
-    """No simulation yet."""
+    """Clear a node: it has no simulation yet."""
     tree.visits[node] = 0
     for a in range(tree.tries.shape[1]):
         tree.tries[node, a] = 0
@@ -154,7 +154,7 @@ def clear_node(tree, node):
 
 @kernel
 def plant_root(tree):
-    """A tree of nothing but a root."""
+    """Make a tree of nothing but a root."""
     for i in range(tree.table.shape[0]):
         tree.table[i] = NO_NODE
     tree.used[NODES] = 1
@@ -204,7 +204,7 @@ def reroot(tree, space, a, s, r, by_reward, moved):
 
 
 def new_history_tree(n_actions: int, n_nodes: int, depth: int) -> HistoryTree:
-    """Room for so many nodes; there is a root."""
+    """Return room for so many nodes; there is a root."""
     tree = HistoryTree(
         key=np.zeros(n_nodes, np.int64),
         reward=np.zeros(n_nodes),
@@ -222,12 +222,12 @@ def new_history_tree(n_actions: int, n_nodes: int, depth: int) -> HistoryTree:
 
 
 def most_nodes(n_actions: int) -> int:
-    """How many nodes TREE_BYTES holds: of each its row, and up to four entries of the table."""
+    """Return how many nodes TREE_BYTES holds: of each its row, and up to four entries of the table."""
     return TREE_BYTES // (8 * (3 + 2 * n_actions) + 16)
 
 
 def with_node_room(tree: HistoryTree, n: int, by_reward: bool) -> HistoryTree:
-    """The same tree with room for ``n`` more nodes, as far as TREE_BYTES allows."""
+    """Return the same tree with room for ``n`` more nodes, as far as TREE_BYTES allows."""
     n_actions = tree.tries.shape[1]
     used, most = int(tree.used[NODES]), most_nodes(tree.tries.shape[1])
     need = min(used + n, most)

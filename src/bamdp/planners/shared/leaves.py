@@ -35,7 +35,7 @@ class ModelLeaf(NamedTuple):
 
 @generic
 def leaf_value(leaf, belief, workspace, discount, s, rng):
-    """(DONE or NO_ROOM, value) of the hyper-state (s, belief) after the last stage."""
+    """Return (DONE or NO_ROOM, value) of the hyper-state (s, belief) after the last stage."""
 
 
 @leaf_value.register(ZeroLeaf)
@@ -69,13 +69,13 @@ def _model_leaf(leaf, belief, workspace, discount, s, rng):
 
 @primitive
 def value_leaf(leaf, belief, workspace, discount, s, rng):
-    """:func:`leaf_value` for callers outside of kernels."""
+    """Call :func:`leaf_value` from outside of kernels."""
     return leaf_value(leaf, belief, workspace, discount, s, rng)
 
 
 @primitive
 def _policy_value(rows, space, discount, tol, solver, s):
-    """The value at ``s`` of the policy that stands in ``solver``, in the model ``rows``.
+    """Return the value at ``s`` of the policy that stands in ``solver``, in the model ``rows``.
 
     Jacobi sweeps from the mean model's values until the changes differ by at most ``tol``; the result is
     the middle of the bounds. The solver's values are left as they were.

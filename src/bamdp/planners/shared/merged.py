@@ -20,7 +20,7 @@ from bamdp._kernels.sweeps import action_values
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.kernels import skip_row
+from bamdp.beliefs.kernels import sample_into, skip_row
 from bamdp.beliefs.verbs import NO_ROOM
 from bamdp.planners.base import Candidate, Plan
 from bamdp.planners.shared.workspace import Workspace, WorkspaceArrays, new_workspace
@@ -40,16 +40,16 @@ class MergedArrays(NamedTuple):
 def draw_models(belief, merged, rng):
     """Draw K models, one after the other, into ``merged.rows`` and their actions into ``merged.space``.
 
-    Of pair (s, a) only the first ``number[s * A + a]`` models are drawn. Returns the used entries, or NO_ROOM.
+    Of pair (s, a) only the first ``number[s * A + a]`` models are drawn. Return the used entries, or NO_ROOM.
     """
-    T, R, space, rows = belief.transitions, belief.rewards, belief.space, merged.rows
+    space, rows = belief.space, merged.rows
     n_states, n_actions = space.allowed.shape
     n_models = merged.space.allowed.shape[1] // n_actions
     at = 0
     for s in range(n_states):
         merged.space.terminal[s] = space.terminal[s]
     for k in range(n_models):
-        choice = verbs.choose(T, rng)  # what all rows of the k-th model share
+        choice = verbs.choose(belief.transitions, rng)  # what all rows of the k-th model share
         for s in range(n_states):
             for a in range(n_actions):
                 row = s * n_actions + a
@@ -59,15 +59,9 @@ def draw_models(belief, merged, rng):
                 if space.terminal[s] or not exists:
                     skip_row(rows, place, at)
                     continue
-                end, background = verbs.sample_row(T, choice, row, rows.index, rows.prob, at, rng)
+                end = sample_into(belief, choice, row, rows, place, at, rng)
                 if end == NO_ROOM:
                     return end
-                rows.span[place, 0] = at
-                rows.span[place, 1] = end
-                rows.background[place] = background
-                rows.reward[place] = verbs.sample_reward(
-                    R, choice, row, rows.index, rows.prob, at, end, background, rng
-                )
                 at = end
     return at
 
@@ -91,12 +85,12 @@ class MergedModels:
 
     @property
     def n_actions(self) -> int:
-        """A, of the world itself."""
+        """The number of actions A of the world itself."""
         return len(self.arrays.number) // len(self.arrays.space.terminal)
 
     @property
     def n_models(self) -> int:
-        """K."""
+        """The number of models K."""
         return len(self.arrays.rows.reward) // len(self.arrays.number)
 
     def grow(self) -> None:
@@ -110,11 +104,11 @@ class MergedModels:
         belief.run(draw_and_solve, self, self.discount, tol, rng=rng)
 
     def action(self, state: int) -> int:
-        """What the solution does in ``state``: the action, whichever model knows it best."""
+        """Return the action of the solution in ``state``, whichever model knows it best."""
         return int(self.arrays.solver.policy[state]) % self.n_actions
 
     def plan(self, state: int, details: Mapping[str, Any]) -> Plan:
-        """The decision in ``state`` with its evidence: each action at its best, and how the models differ."""
+        """Return the decision in ``state`` with its evidence: each action at its best, and how the models differ."""
         n_actions, solver = self.n_actions, self.arrays.solver
         q = np.empty(self.n_models * n_actions)
         action_values(self.arrays.rows, self.arrays.space, self.discount, solver.values, state, q)
@@ -131,7 +125,7 @@ class MergedModels:
 
 
 def new_merged(belief: Belief, n_models: int, discount: float) -> MergedModels:
-    """Room for ``n_models`` models of the belief's size."""
+    """Return room for ``n_models`` models of the belief's size."""
     S, A = belief.n_states, belief.n_actions
     workspace = new_workspace(S, S * A * n_models)
     space = Space(terminal=np.zeros(S, bool), allowed=np.zeros((S, A * n_models), bool))

@@ -65,24 +65,24 @@ def _truncated(random: np.random.Generator, shape: tuple[int, ...], n_inputs: in
 
 
 def like(networks: Networks) -> Networks:
-    """Zeros of the same shapes."""
+    """Return zeros of the same shapes."""
     return Networks(*(np.zeros_like(part) for part in networks))
 
 
 def copy_networks(networks: Networks, which: slice = slice(None)) -> Networks:
-    """A copy, of some of the networks or all."""
+    """Return a copy, of some of the networks or all."""
     return Networks(*(part[which].copy() for part in networks))
 
 
 def forward(networks: Networks, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(x₁ [N, U, W], x₂ [N, U, W], q [N, U, A]) of the states [U]."""
+    """Return (x₁ [N, U, W], x₂ [N, U, W], q [N, U, A]) of the states [U]."""
     x1 = np.maximum(networks.w1[:, states] + networks.b1, 0)
     x2 = np.maximum(x1 @ networks.w2 + networks.b2, 0)
     return x1, x2, x2 @ networks.w3 + networks.b3
 
 
 def backward(networks: Networks, x1: np.ndarray, x2: np.ndarray, dq: np.ndarray) -> Networks:
-    """The gradient of what has the derivatives ``dq`` [N, U, A] by q; its ``w1`` is [N, U, W], a row a state."""
+    """Return the gradient of what has the derivatives ``dq`` [N, U, A] by q; ``w1`` is [N, U, W], a row per state."""
     d2 = (dq @ networks.w3.swapaxes(1, 2)) * (x2 > 0)
     d1 = (d2 @ networks.w2.swapaxes(1, 2)) * (x1 > 0)
     return Networks(
@@ -103,7 +103,7 @@ def adam(
     rate: float,
     step: int,
 ) -> None:
-    """One step of Adam, in place.
+    """Take one step of Adam, in place.
 
     ``place`` [S] is where a state's row is in ``gradient.w1``; ABSENT for states that are not in this batch and UNMET
     for those that were in none so far. ``step`` counts from 1.

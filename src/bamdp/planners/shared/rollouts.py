@@ -34,7 +34,7 @@ def rollout_action(learner, s, rng):
 
 @primitive
 def learn_transition(learner, space, discount, s, a, r, s2):
-    """One step of Q-learning, and the rollout policy in ``s`` after it."""
+    """Take one step of Q-learning, and set the rollout policy in ``s`` after it."""
     future = 0.0
     if not space.terminal[s2]:
         future = -np.inf
@@ -70,7 +70,7 @@ def set_policy(learner, space, s):
 
 @kernel
 def set_policies(learner, space):
-    """The policy in every state."""
+    """Set the policy in every state."""
     for s in range(learner.q.shape[0]):
         set_policy(learner, space, s)
 

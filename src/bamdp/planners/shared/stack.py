@@ -26,7 +26,7 @@ def clear_samples(sums, h):
 
 @primitive
 def sample_spread(sums, h, n):
-    """The standard deviation of the ``n`` returns of a choice; NaN for a single one."""
+    """Return the standard deviation of the ``n`` returns of a choice; NaN for a single one."""
     if n < 2:
         return np.nan
     mean = sums[h, Q_SUM] / n

@@ -75,17 +75,17 @@ MANY_OUTCOMES = 1_000_000  # more rewards than that are as good as infinitely ma
 
 @generic
 def begin_simulation(world, belief, rng):
-    """A simulation starts."""
+    """Begin a simulation."""
 
 
 @generic
 def move(world, belief, row, rng):
-    """The next state, or NO_ROOM (then the simulation must be done again with more room)."""
+    """Return the next state, or NO_ROOM (then the simulation must be done again with more room)."""
 
 
 @generic
 def finish_simulation(world, belief, n):
-    """The simulation is over after ``n`` moves: forget them."""
+    """Forget the ``n`` moves of a simulation that is over."""
 
 
 @saveable
@@ -243,7 +243,7 @@ class TreeSearch(Planner):
 
     @abstractmethod
     def _world(self, belief: Belief, depth: int) -> Any:
-        """What simulations of ``depth`` steps move in."""
+        """Return what simulations of ``depth`` steps move in."""
 
     def start(self, belief: Belief, discount: float) -> TreeSearchMemory:
         depth = auto_depth(discount) if isinstance(self.depth, str) else self.depth

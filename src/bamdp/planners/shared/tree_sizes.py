@@ -48,7 +48,7 @@ def dss_calls(n_policies: int, n_samples: int, n_steps: int, n_stages: int = 1) 
 
 
 def sparse_sampling_calls(n_actions: int, width: int, depth: int) -> int:
-    """Simulated steps of sparse sampling: Σ_{d=1..T} (A M)^d.
+    """Return the number of simulated steps of sparse sampling: Σ_{d=1..T} (A M)^d.
 
     Examples
     --------
@@ -61,19 +61,19 @@ def sparse_sampling_calls(n_actions: int, width: int, depth: int) -> int:
 
 
 def fhts_histories(n_states: int, n_actions: int, horizon: int) -> int:
-    """Histories in the exact tree, Σ_{d=1..T} (A S)^d, if nothing is merged and every next state is possible."""
+    """Return the number of histories in the exact tree, Σ_{d=1..T} (A S)^d: none merged, all next states possible."""
     S = _checks.integer(n_states, "n_states")
     A = _checks.integer(n_actions, "n_actions")
     return _powers(A * S, _checks.integer(horizon, "horizon"))
 
 
 def bamcp_calls(n_simulations: int, depth: int) -> int:
-    """Simulated steps of BAMCP, tree and rollout together."""
+    """Return the number of simulated steps of BAMCP, tree and rollout together."""
     return _checks.integer(n_simulations, "n_simulations") * _checks.integer(depth, "depth")
 
 
 def _powers(b: int, n: int) -> int:
-    """b + b² + … + b^n."""
+    """Return b + b² + … + b^n."""
     if n * len(str(b)) > MOST_DIGITS:
         raise ValueError(
             f"the tree has about {b}^{n} leaves, more than {MOST_DIGITS} digits: nobody will ever grow it; "

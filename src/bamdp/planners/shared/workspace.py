@@ -61,18 +61,18 @@ class Workspace:
 
 
 def new_workspace(n_states: int, n_rows: int) -> Workspace:
-    """Room for models of ``n_rows`` pairs of states and actions."""
+    """Return room for models of ``n_rows`` pairs of states and actions."""
     room = ENTRIES_PER_ROW * n_rows + n_states
     return Workspace(WorkspaceArrays(empty_rows(n_rows, room), new_solver(n_states, room)))
 
 
 def workspace_for(belief: Belief) -> Workspace:
-    """Room for models of the belief's size."""
+    """Return room for models of the belief's size."""
     return new_workspace(belief.n_states, belief.n_states * belief.n_actions)
 
 
 def leaf_workspace_for(belief: Belief) -> Workspace:
-    """The same, with a second solver for models at the leaves of a search."""
+    """Return the same, with a second solver for models at the leaves of a search."""
     rows, solver = workspace_for(belief).arrays[:2]
     kept = ("values", "policy", "order", "solution_mean")  # the rest is scratch that both may use
     leaf_solver = solver._replace(**{name: getattr(solver, name).copy() for name in kept})
@@ -92,7 +92,7 @@ def sample_policy(belief, workspace, generator, discount, s, rng):
 
 
 def lacks_rows(rows: Rows, space: Space, n_models: int = 1) -> bool:
-    """Whether models that were drawn say nothing of an action which exists now, but did not when they were drawn.
+    """Return whether models say nothing of an action which exists now, but did not when they were drawn.
 
     ``rows`` are those of one model, or of several as :mod:`bamdp.planners.shared.merged` lays them out.
     """

@@ -13,13 +13,13 @@ import numpy as np
 from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import Plan
 from bamdp.planners.bfs3 import bound_successor
-from bamdp.planners.shared.bfs3_tree import NOT_DRAWN, TREE_NODES, BFS3Params, BFS3Tree
+from bamdp.planners.shared.bfs3_tree import NO_SUCCESSOR, TREE_NODES, BFS3Params, BFS3Tree
 from bamdp.planners.shared.history_tree import NO_NODE, ROOT
 from bamdp.planners.views.tree import Tree, TreeBuilder
 
 
 def view_bounds(tree: BFS3Tree, params: BFS3Params, belief: Belief, state: int, plan: Plan) -> Tree:
-    """Values are upper bounds, with the lower ones beside them. Equal successors of the root stay apart.
+    """Return a tree of upper bounds, with the lower ones beside them. Equal successors of the root stay apart.
 
     The lower bounds of root actions are the plan's, which also covers what lies beyond the last step.
     """
@@ -73,17 +73,17 @@ def _successor(
 
 
 def _bound(total: float, r: float, params: BFS3Params) -> float:
-    """Of the successor itself, out of r + γ times it."""
+    """Return the bound of the successor itself, out of r + γ times it."""
     return (float(total) - r) / params.discount if params.discount > 0.0 else math.nan
 
 
 def _read(builder: TreeBuilder, at: int, tree: BFS3Tree, params: BFS3Params, node: int) -> None:
-    """What stands below a node; trajectories are short, so the stack need not be deep."""
+    """Add what stands below a node; trajectories are short, so the stack need not be deep."""
     waiting = [(at, node)]
     while waiting:
         at, node = waiting.pop()
         for a in np.flatnonzero(np.isfinite(tree.upper[node])).tolist():
-            drawn = tree.begin[node, a] != NOT_DRAWN
+            drawn = tree.begin[node, a] != NO_SUCCESSOR
             choice = builder.choice(
                 at,
                 a,

@@ -18,26 +18,37 @@ from bamdp._kernels.jit import kernel, primitive
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import simulate_step, undo_steps
 from bamdp.beliefs.verbs import DONE, NO_ROOM
+from bamdp.generators.lazy import UNKNOWN, LazyModels
 from bamdp.mdp.model import FiniteMDP
-from bamdp.planners.dss import DSS, DSSMemory
+from bamdp.planners.dss import DSS, DSSMemory, DSSParams, DSSTree
 from bamdp.planners.shared.leaves import value_leaf
-from bamdp.planners.shared.workspace import sample_policy
+from bamdp.planners.shared.policies import (
+    call_draw_policy,
+    call_keep_policy,
+    call_policy_action,
+    policy_action,
+)
 from bamdp.planners.views.tree import NO_NODE, Tree, TreeBuilder
 
 
 @kernel
-def roll_out(belief, K, discount, policy, s, path, gain, rng):
-    """Push K steps of ``policy`` from ``s``; returns (discounted return, steps).
+def roll_out(belief, workspace, params, tree, h, s, path, gain, rng):
+    """Push K steps of the policy of stage ``h`` from ``s``; returns (discounted return, steps).
 
-    The states entered go to ``path``, int64 [K], and the rewards to ``gain``, float64 [K].
+    The states entered go to ``path``, int64 [K], and the rewards to ``gain``, float64 [K]. Where something did not fit,
+    what was pushed is taken back, and the steps are NO_ROOM.
     """
     n_actions = belief.space.allowed.shape[1]
     total, weight = 0.0, 1.0
     k = 0
-    while k < K and not belief.space.terminal[s]:
-        s, r = simulate_step(belief, s * n_actions + policy[s], rng)
+    while k < params.n_steps and not belief.space.terminal[s]:
+        action = policy_action(workspace, belief, params, tree, h, s, rng)
+        if action == NO_ROOM:
+            undo_steps(belief, k)
+            return 0.0, NO_ROOM
+        s, r = simulate_step(belief, s * n_actions + action, rng)
         total += weight * r
-        weight *= discount
+        weight *= params.discount
         path[k] = s
         gain[k] = r
         k += 1
@@ -60,7 +71,7 @@ def search_in_python(planner: DSS, memory: DSSMemory, belief: Belief, state: int
 
 
 def search_with_tree(planner: DSS, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray) -> Tree:
-    """The same, and the tree."""
+    """Search in the same way, and return the tree as well."""
     builder = _search(planner, memory, belief, state, rng, keep_tree=True)
     assert builder is not None
     best = int(np.argmax(memory.tree.value))  # choices at the root were added one after the other
@@ -74,7 +85,7 @@ def _search(
     builders: list[TreeBuilder | None] = []
 
     def attempt(arrays: Any, workspace: Any, rng: np.ndarray) -> int:
-        """One search, as :meth:`Belief.run` calls a kernel."""
+        """Do one search, as :meth:`Belief.run` calls a kernel."""
         builder = TreeBuilder() if keep_tree else None
         builders.append(builder)
         last_discount = float(power(memory.params.discount, planner.n_steps))
@@ -110,39 +121,41 @@ class _Search:
         else:
             best = -math.inf
             for i in range(self.planner.n_policies):
-                policy = self._policy(state)
-                q, spread = self._try(policy, state, h, node)
+                self._draw_policy(state, h)
+                q, spread = self._try(state, h, node)
                 if h == 0:
-                    self._note_at_root(i, policy, int(policy[state]), q, spread, better=q > best)
+                    self._note_at_root(i, state, q, spread, better=q > best)
                 best = max(best, q)
         if self.builder is not None:
             self.builder.set(node, value=best)
         return best
 
-    def _try(self, policy: np.ndarray, state: int, h: int, node: int) -> tuple[float, float]:
+    def _try(self, state: int, h: int, node: int) -> tuple[float, float]:
         """Q(ω, π) from M samples, and their standard deviation."""
         M = self.planner.n_samples
         choice = NO_NODE
         if self.builder is not None:
-            choice = self.builder.choice(node, int(policy[state]), policy=policy, count=M)
+            policy = self._whole(h)
+            choice = self.builder.choice(node, self._action(state, h), policy=policy, count=M)
         total = squares = 0.0
         for _ in range(M):
-            q = self._sample(policy, state, h, choice)
+            q = self._sample(state, h, choice)
             total += q
             squares += q * q
         mean = total / M
         spread = math.sqrt(max(0.0, squares / M - mean * mean) * M / (M - 1)) if M > 1 else math.nan
         if self.builder is not None:
             self.builder.set(choice, value=mean, spread=spread)
+            policy[:] = self._whole(h)  # with the states that the samples came to
         return mean, spread
 
-    def _sample(self, policy: np.ndarray, state: int, h: int, choice: int) -> float:
-        """The return of K steps and of what follows them."""
+    def _sample(self, state: int, h: int, choice: int) -> float:
+        """Return the return of K steps and of what follows them."""
         K, belief = self.planner.n_steps, self.belief
         path, gain = np.empty(K, np.int64), np.empty(K)
-        total, steps = roll_out(
-            belief.arrays, K, self.memory.params.discount, policy, state, path, gain, self.rng
-        )
+        total, steps = roll_out(belief.arrays, *self._bundles, h, state, path, gain, self.rng)
+        if steps == NO_ROOM:
+            raise NoRoom
         end = int(path[steps - 1])
         node = NO_NODE
         if self.builder is not None:
@@ -161,15 +174,38 @@ class _Search:
             undo_steps(belief.arrays, steps)
         return float(total) + self.last_discount * value
 
-    def _policy(self, state: int) -> np.ndarray:
-        """A sampled model, made a policy."""
-        workspace, params = self.memory.workspace.arrays, self.memory.params
+    @property
+    def _bundles(self) -> tuple[Any, DSSParams, DSSTree]:
+        """What the verbs of policies are given after the belief."""
+        return self.memory.workspace.arrays, self.memory.params, self.memory.tree
+
+    def _draw_policy(self, state: int, h: int) -> None:
+        """Draw a model, and make it the policy of stage ``h``."""
+        workspace, params, tree = self._bundles
+        tree.state[h] = state
         if params.generator is None:
-            return _checked(self.planner.generator, self.belief.sample(self.rng), params.discount)
-        generator, discount = params.generator, params.discount
-        if sample_policy(self.belief.arrays, workspace, generator, discount, state, self.rng) == NO_ROOM:
+            mdp = self.belief.sample(self.rng)
+            tree.policy[h] = _checked(self.planner.generator, mdp, params.discount)
+        elif call_draw_policy(workspace, self.belief.arrays, params, tree, h, self.rng) == NO_ROOM:
             raise NoRoom
-        return workspace.solver.policy.copy()
+
+    def _action(self, state: int, h: int) -> int:
+        """Return the action of stage ``h``'s policy."""
+        workspace, params, tree = self._bundles
+        action = int(call_policy_action(workspace, self.belief.arrays, params, tree, h, state, self.rng))
+        if action == NO_ROOM:
+            raise NoRoom
+        return action
+
+    def _whole(self, h: int) -> np.ndarray:
+        """Return the policy of stage ``h`` in all states, as far as it is known."""
+        tree, models = self.memory.tree, self.memory.workspace.arrays
+        if not isinstance(models, LazyModels):
+            return tree.policy[h].copy()
+        policy = np.full(self.belief.n_states, UNKNOWN, np.int32)
+        places = slice(int(models.begin[h]), int(models.end[h]))
+        policy[models.state[places]] = models.action[places]
+        return policy
 
     def _leaf(self, state: int) -> float:
         params, workspace = self.memory.params, self.memory.workspace.arrays
@@ -180,17 +216,15 @@ class _Search:
             raise NoRoom
         return float(value)
 
-    def _note_at_root(
-        self, i: int, policy: np.ndarray, action: int, q: float, spread: float, *, better: bool
-    ) -> None:
-        tree = self.memory.tree
-        tree.action[i], tree.value[i], tree.spread[i] = action, q, spread
+    def _note_at_root(self, i: int, state: int, q: float, spread: float, *, better: bool) -> None:
+        workspace, params, tree = self._bundles
+        tree.action[i], tree.value[i], tree.spread[i] = self._action(state, 0), q, spread
         if better:
-            tree.best[:] = policy
+            call_keep_policy(workspace, self.belief.arrays, params, tree, self.rng)
 
 
 def _checked(generator: Any, mdp: FiniteMDP, discount: float) -> np.ndarray:
-    """The user's policy, checked."""
+    """Return the user's policy, checked."""
     policy = np.asarray(generator(mdp, discount))
     if policy.shape != (mdp.n_states,) or not np.issubdtype(policy.dtype, np.integer):
         raise ValueError(

@@ -32,20 +32,20 @@ OpenNode = tuple[
 
 @kernel
 def stored_value(table, first, second):
-    """What was found for a hyper-state."""
+    """Return what was found for a hyper-state."""
     return table.value[find_slot(table, first, second)]
 
 
 @kernel
 def fingerprint(words, code):
-    """``words``, uint64 [2], with one more transition in it."""
+    """Add one more transition to ``words``, uint64 [2]."""
     words[0] = plus(words[0], mix_code(code, SALTS[0]))
     words[1] = plus(words[1], mix_code(code, SALTS[1]))
 
 
 @kernel
 def reward_after(belief, row, s2, i):
-    """(reward, probability) of the i-th outcome of a transition."""
+    """Return (reward, probability) of the i-th outcome of a transition."""
     verbs.push(belief.transitions, row, s2)
     r, p = verbs.outcome(belief.rewards, row, s2, i)
     verbs.pop(belief.transitions)
@@ -61,7 +61,7 @@ def view_exact_tree(
     action: int,
     most: int = MOST_OPENED,
 ) -> Tree:
-    """The tree of histories, as far as ``most`` nodes go."""
+    """Return the tree of histories, as far as ``most`` nodes go."""
     walk = _Walk(planner, discount, belief, table, TreeBuilder(limit=most))
     walk.run(state)
     builder = walk.builder
@@ -124,7 +124,7 @@ class _Walk:
         way: tuple[SimulatedStep, ...],
         words: Any,
     ) -> Iterator[float]:
-        """What a next state adds to Q with each of the rewards that may come with it."""
+        """Add what a next state adds to Q with each of the rewards that may come with it."""
         S, n_rewards = self.belief.n_states, self.belief.rewards.n_outcomes
         for i in range(n_rewards):
             r, p = reward_after(self.belief.arrays, row, s2, i)

@@ -13,7 +13,7 @@ from bamdp.planners.views.tree import CHOICE, HYPER_STATE, Tree, make_tree
 
 
 def view_histories(memory: TreeSearchMemory, belief: Belief, state: int, action: int) -> Tree:
-    """Histories as hyper-states, tried actions as choices; the value of a history is its mean return.
+    """Return histories as hyper-states and tried actions as choices; the value of a history is its mean return.
 
     The simulations of a choice that ended above its children (at the history that they made, at the depth limit)
     are in its count, so the shares of the children may sum to less than 1. A history that only the last of all
@@ -80,7 +80,7 @@ def _rewards(
     pair: NDArray[np.int64],
     inner: NDArray[np.bool_],
 ) -> NDArray[np.float64]:
-    """The reward on the way into each history: kept in it, or known; NaN where neither."""
+    """Return the reward on the way into each history: kept in it, or known; NaN where neither."""
     n = len(pair)
     out = np.full(n, np.nan)
     if memory.params.by_reward:
@@ -93,7 +93,7 @@ def _rewards(
 
 
 def _spreads(returns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of the root's returns, by action; as in the plan's candidates."""
+    """Return the spreads of the root's returns, by action; as in the plan's candidates."""
     n, total, squares = returns.T
     with np.errstate(invalid="ignore", divide="ignore"):
         variance = np.maximum(0.0, squares - total * total / n) / (n - 1.0)

@@ -81,11 +81,11 @@ class Tree:
         return int(np.count_nonzero(self.kind == HYPER_STATE))
 
     def children(self, node: int) -> NDArray[np.int64]:
-        """The nodes right below another."""
+        """Return the nodes right below another."""
         return np.flatnonzero(self.parent == node)
 
     def path_of(self, node: int) -> NDArray[np.int32]:
-        """The states entered on the way into a hyper-state since the choice above."""
+        """Return the states entered on the way into a hyper-state since the choice above."""
         return self.path[self.path_begin[node] : self.path_begin[node + 1]]
 
     def history(self, node: int) -> list[Transition]:
@@ -181,7 +181,7 @@ class TreeBuilder:
                 self.columns[name][node] = value
 
     def finish(self, root_choice: int, total: int | None = None) -> Tree:
-        """The tree; ``root_choice`` is what the search settled for (choices below the root go by value)."""
+        """Return the tree; ``root_choice`` is what the search settled for (choices below the root go by value)."""
         begin = np.zeros(len(self.paths) + 1, np.int64)
         np.cumsum([len(path) for path in self.paths], out=begin[1:])
         return make_tree(
@@ -205,7 +205,7 @@ def make_tree(
     policies: NDArray[np.int32] | None = None,
     total: int | None = None,
 ) -> Tree:
-    """A tree from its columns (those left out do not apply) and the paths into its nodes."""
+    """Make a tree from its columns (those left out do not apply) and the paths into its nodes."""
     n = len(columns["kind"])
     full: dict[str, Any] = {
         name: columns.get(name, np.full(n, NO_NODE)).astype(np.int32) for name in _INTEGERS
@@ -235,7 +235,7 @@ def _joined(parts: Sequence[Any], dtype: Any) -> NDArray[Any]:
 def _chosen(
     parent: NDArray[np.int32], kind: NDArray[Any], value: NDArray[np.float64], root_choice: int
 ) -> NDArray[np.bool_]:
-    """What the best choices lead to, from the root down: all samples of the best choice, the best choice there..."""
+    """Return which nodes best choices lead to, from the root down: all samples of the best choice, the best there..."""
     n = len(parent)
     best = np.asarray(kind == HYPER_STATE)
     choices = np.flatnonzero(kind == CHOICE)

@@ -5,11 +5,12 @@ import { drawCurve } from "./curve.js";
 import { Lane } from "./lane.js";
 import { Setup, fromHash, splitSpec, toHash } from "./setup.js";
 import { tip } from "./tip.js";
-import { OVERLAYS, markOverlay, overlayButtons } from "./world.js";
+import { OVERLAYS, joined, markOverlay, overlayButtons, tellingOverlay } from "./world.js";
 
 const $ = (id) => document.getElementById(id);
 const SPEEDS = ["1", "2", "4", "10", "30", ""];
 const KEPT = "bamdp-studio-session";
+const FIRST_LOOK_SECONDS = 5; // to get where there is something to see, when nothing was asked for
 
 const page = {
   session: null, // its id
@@ -18,16 +19,16 @@ const page = {
   lanes: [],
   frame: null,
   choice: null,
-  overlay: localStorage.getItem("bamdp-overlay") || "value",
+  overlay: localStorage.getItem("bamdp-overlay"), // that was chosen; else the one that tells most
   arrows: localStorage.getItem("bamdp-arrows") !== "off",
   at: 0, // the step that was seen last
-  jumpTo: 0, // the step that the address asked for
+  jumpTo: null, // the step that is to be gone to first
 };
-if (!OVERLAYS[page.overlay]) page.overlay = "value";
+if (!OVERLAYS[page.overlay]) page.overlay = null;
 
 // --- sessions ---------------------------------------------------------------------------------------------------
 
-async function begin(choice, t = 0) {
+async function begin(choice, t = null) {
   leave();
   const { turn } = page;
   page.jumpTo = t;
@@ -46,11 +47,18 @@ async function begin(choice, t = 0) {
 
 function follow(id) {
   page.session = id;
-  sessionStorage.setItem(KEPT, id);
+  keep();
   page.stop = api.listen(id, heard, () => {
     page.session = null; // it is no more, or another tab's: not ours to end
     begin(page.choice, page.at); // the same again, at the same step
   });
+}
+
+// What a reload of this tab goes on with: the session, its choice and step, and the address that the tab showed.
+function keep() {
+  if (!page.session) return;
+  const kept = { id: page.session, of: toHash(page.choice), t: page.at, address: location.hash };
+  sessionStorage.setItem(KEPT, JSON.stringify(kept));
 }
 
 function leave() {
@@ -88,6 +96,7 @@ function failed(problem) {
 
 function opened({ worlds, choice }) {
   page.choice = choice;
+  keep();
   setup.show(choice);
   const hooks = {
     node: (lane, t, node) => api.node(page.session, lane, t, node),
@@ -97,15 +106,15 @@ function opened({ worlds, choice }) {
   page.lanes = worlds.map((world, i) => new Lane(i, world, choice.planners[i], hooks));
   const lanes = Object.assign(document.createElement("div"), { className: `lanes n${worlds.length}` });
   lanes.append(...page.lanes.map((lane) => lane.element));
-  $("stage").replaceChildren(overlayBar(), lanes, curveCard());
+  $("stage").replaceChildren(overlayBar(Boolean(worlds[0].truth)), lanes, curveCard());
   placeCurve();
   $("stage").classList.remove("opening");
   $("timeline").max = worlds[0].end;
   $("of").textContent = `of ${worlds[0].end.toLocaleString("en")}`;
   document.title = `${splitSpec(choice.env)[0]} · ${choice.planners.map((p) => splitSpec(p)[0]).join(" and ")} · bamdp studio`;
   $("play").disabled = false;
-  if (page.jumpTo) command("goto", Math.min(page.jumpTo, worlds[0].end));
-  page.jumpTo = 0;
+  if (page.jumpTo !== null) command("goto", Math.min(page.jumpTo, worlds[0].end));
+  page.jumpTo = null;
 }
 
 // --- what is seen ------------------------------------------------------------------------------------------------
@@ -114,7 +123,7 @@ function framed(data) {
   page.frame = data;
   const { t } = data.frames[0];
   page.at = t;
-  page.lanes.forEach((lane, i) => lane.paint(data.frames[i], page.overlay, page.arrows));
+  repaint();
   document.documentElement.style.setProperty("--glide", data.speed && data.speed <= 10 ? `${Math.min(220, 600 / data.speed)}ms` : "0ms");
   drawCurve($("curve"), page.lanes.map((lane, i) => ({ name: lane.name, curve: data.frames[i].curve })), page.lanes[0].data.optimum, page.lanes.length > 1);
   const moving = data.playing || data.goal !== null;
@@ -126,8 +135,12 @@ function framed(data) {
   $("speed").value = data.speed === null ? "" : String(data.speed);
   $("first").disabled = $("back").disabled = t === 0;
   $("step").disabled = data.at_end;
+  keep();
   clearTimeout(page.naming);
-  page.naming = setTimeout(() => history.replaceState(null, "", toHash(page.choice, t)), 150);
+  page.naming = setTimeout(() => {
+    history.replaceState(null, "", toHash(page.choice, t));
+    keep();
+  }, 150);
   thinking(moving);
 }
 
@@ -155,21 +168,19 @@ function thinking(expected) {
   }
 }
 
-function overlayBar() {
+function overlayBar(truth) {
   const bar = Object.assign(document.createElement("div"), { className: "overlays" });
   const label = document.createElement("label");
   const box = Object.assign(document.createElement("input"), { type: "checkbox", checked: page.arrows, id: "arrows" });
   box.addEventListener("change", () => setArrows(box.checked));
   label.append(box, " policy");
-  bar.append(overlayButtons(setOverlay), label);
-  queueMicrotask(() => setOverlay(page.overlay));
+  bar.append(overlayButtons(setOverlay, truth), label);
   return bar;
 }
 
 function setOverlay(name) {
   page.overlay = name;
   localStorage.setItem("bamdp-overlay", name);
-  markOverlay(name);
   repaint();
 }
 
@@ -180,8 +191,16 @@ function setArrows(on) {
   repaint();
 }
 
+// Two worlds side by side have one scale, so that equal colours mean equal numbers.
 function repaint() {
-  if (page.frame) page.lanes.forEach((lane, i) => lane.paint(page.frame.frames[i], page.overlay, page.arrows));
+  if (!page.frame) return;
+  const { frames } = page.frame;
+  const { data } = page.lanes[0];
+  const known = page.overlay !== "truth" || data.truth;
+  const overlay = page.overlay && known ? page.overlay : tellingOverlay(data, frames[0]);
+  markOverlay(overlay);
+  const range = joined(page.lanes.map((lane, i) => lane.world.range(overlay, frames[i])));
+  page.lanes.forEach((lane, i) => lane.paint(frames[i], overlay, page.arrows, range));
 }
 
 function curveCard() {
@@ -190,7 +209,7 @@ function curveCard() {
   return card;
 }
 
-// One agent: the curve stands under its world. Two: between their worlds and their reasons.
+// One agent: the curve stands under its world, and what it expects below. Two: between their worlds and their reasons.
 function placeCurve() {
   const card = document.querySelector(".curve-card");
   if (page.lanes.length > 1) {
@@ -198,9 +217,10 @@ function placeCurve() {
     return;
   }
   const column = Object.assign(document.createElement("div"), { className: "column" });
-  const world = page.lanes[0].element.querySelector(".world-card");
+  const { element, expected } = page.lanes[0];
+  const world = element.querySelector(".world-card");
   world.before(column);
-  column.append(world, card);
+  column.append(world, card, expected);
 }
 
 function notice(text, kind = "", actions = []) {
@@ -265,7 +285,7 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
 
 function compare() {
   const [first, second] = page.choice.planners;
-  begin({ ...page.choice, planners: second ? [first] : [first, "thompson"] });
+  begin({ ...page.choice, planners: second ? [first] : [first, "thompson"] }, page.at);
 }
 
 const KEYS = {
@@ -299,24 +319,38 @@ document.addEventListener("keydown", (event) => {
 addEventListener("hashchange", () => {
   const { choice, t } = fromHash(location.hash, page.choice);
   if (toHash(choice) !== toHash(page.choice)) begin(choice, t);
-  else if (page.frame && t !== page.frame.frames[0].t) jump(String(t));
+  else if (page.frame && t !== null && t !== page.frame.frames[0].t) jump(String(t));
 });
 
 // --- beginning ---------------------------------------------------------------------------------------------------
 
+function readKept() {
+  try {
+    return JSON.parse(sessionStorage.getItem(KEPT));
+  } catch {
+    return null;
+  }
+}
+
+// Nothing was asked for: go to where there is something to see, but not for long.
+async function firstLook(choice, step) {
+  await begin(choice, step);
+  setTimeout(() => page.frame?.goal === step && command("pause"), 1000 * FIRST_LOOK_SECONDS);
+}
+
 let setup;
 try {
   const known = await api.catalogue();
-  setup = new Setup(known, (choice) => begin(choice));
+  setup = new Setup(known, (choice, sameRun) => begin(choice, sameRun ? page.at : null));
   const { choice, t } = fromHash(location.hash, known.first);
   page.choice = choice;
   setup.show(choice);
-  const kept = sessionStorage.getItem(KEPT);
-  page.jumpTo = kept ? 0 : t;
-  if (kept) {
-    page.at = t;
-    follow(kept); // a reload: the session is still there, or listening fails and it begins again
-  } else begin(choice, t);
+  const kept = readKept();
+  if (kept && kept.of === toHash(choice)) {
+    page.at = kept.address === location.hash ? kept.t : (t ?? 0); // the address is written a moment after the step
+    page.jumpTo = page.at;
+    follow(kept.id); // a reload: the session is still there, or listening fails and it begins again
+  } else await (location.hash ? begin(choice, t) : firstLook(choice, known.first_step)); // the address wins
 } catch (error) {
   notice(error.message, "failed");
 }

@@ -1,7 +1,7 @@
-// The learning curve: total reward against time, of one or two agents, with the optimum.
+// The learning curve: total reward against time, of one or two agents, with the optimum where it is known.
 
 const NS = "http://www.w3.org/2000/svg";
-const HEIGHT = 190, LEFT = 44, RIGHT = 12, TOP = 14, BOTTOM = 26;
+const HEIGHT = 150, LEFT = 44, RIGHT = 12, TOP = 14, BOTTOM = 26;
 
 function part(name, attributes, text) {
   const made = document.createElementNS(NS, name);
@@ -25,19 +25,23 @@ export function drawCurve(holder, lanes, optimum, wide) {
   const WIDTH = wide && innerWidth > 720 ? 1240 : 560;
   const last = Math.max(20, ...lanes.map((lane) => lane.curve.at(-1)[0]));
   const totals = lanes.flatMap((lane) => lane.curve.map((point) => point[1]));
-  const low = Math.min(0, ...totals), high = Math.max(optimum * last, low + 1e-9, ...totals);
+  const best = optimum === null ? 0 : optimum * last;
+  const low = Math.min(0, best, ...totals), top = Math.max(best, ...totals);
+  const high = top > low ? top : low + 1; // nothing was paid yet
   const x = (t) => LEFT + (t / last) * (WIDTH - LEFT - RIGHT);
   const y = (v) => HEIGHT - BOTTOM - ((v - low) / (high - low)) * (HEIGHT - TOP - BOTTOM);
   const svg = part("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "scene curve", role: "img" });
   const now = lanes.map((lane) => `${lane.name} ${Number(lane.curve.at(-1)[1].toPrecision(4))}`).join(", ");
-  svg.setAttribute("aria-label", `Total reward: ${now}; optimum ${Number((optimum * last).toPrecision(4))}`);
+  svg.setAttribute("aria-label", `Total reward: ${now}${optimum === null ? "" : `; optimum ${Number(best.toPrecision(4))}`}`);
   for (const v of roundTicks(low, high, 4)) {
     svg.append(part("path", { class: "grid", d: `M${LEFT} ${y(v)}H${WIDTH - RIGHT}` }));
     svg.append(part("text", { class: "tick y", x: LEFT - 6, y: y(v) + 4 }, Number(v.toPrecision(6))));
   }
   for (const t of roundTicks(0, last, 5)) svg.append(part("text", { class: "tick", x: x(t), y: HEIGHT - 8 }, t));
-  svg.append(part("path", { class: "optimum", d: `M${x(0)} ${y(0)}L${x(last)} ${y(optimum * last)}` }));
-  svg.append(part("text", { class: "tick optimum-name", x: x(last * 0.6), y: y(optimum * last * 0.6) - 8 }, "optimum, model known"));
+  if (optimum !== null) {
+    svg.append(part("path", { class: "optimum", d: `M${x(0)} ${y(0)}L${x(last)} ${y(best)}` }));
+    svg.append(part("text", { class: "tick optimum-name", x: x(last * 0.6), y: y(best * 0.6) - 8 }, "optimum, model known"));
+  }
   lanes.forEach((lane, i) => {
     const d = lane.curve.map(([t, v], k) => `${k ? "L" : "M"}${x(t).toFixed(1)} ${y(v).toFixed(1)}`).join("");
     svg.append(part("path", { class: `line lane${i}`, d }));

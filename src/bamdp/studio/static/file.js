@@ -2,7 +2,7 @@
 
 const { world: fileWorld, frame: fileFrame, why: fileWhy, details: fileDetails } = JSON.parse(document.getElementById("data").textContent);
 const fileView = new World(document.getElementById("world"), fileWorld);
-let fileOverlay = "value";
+let fileOverlay = tellingOverlay(fileWorld, fileFrame);
 
 function paintFile(overlay = fileOverlay) {
   fileOverlay = overlay;
@@ -15,7 +15,7 @@ function paintFile(overlay = fileOverlay) {
   );
 }
 
-document.getElementById("overlays").append(overlayButtons(paintFile));
+document.getElementById("overlays").append(overlayButtons(paintFile, Boolean(fileWorld.truth)));
 paintFile();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => paintFile());
 

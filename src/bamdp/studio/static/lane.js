@@ -21,7 +21,7 @@ export class Lane {
     this.pinned = null;
     this.element = el("article", "lane");
     this.element.setAttribute("aria-label", `Agent: ${planner}`);
-    this.element.append(this.worldCard(planner), this.whyCard());
+    this.element.append(this.worldCard(planner), this.expected, this.whyCard());
   }
 
   worldCard(planner) {
@@ -35,9 +35,10 @@ export class Lane {
     head.append(title, this.score);
     const holder = el("div", "world-holder");
     this.world = new World(holder, this.data);
+    this.own = el("div", "own-picture"); // the picture that the world makes of itself, if it does
     this.legend = el("div", "legend");
-    this.expected = el("div", "expects");
-    card.append(head, holder, this.legend, this.expected);
+    card.append(head, this.own, holder, this.legend);
+    this.expected = el("section", "card expects");
     holder.addEventListener("pointermove", (event) => this.overCell(event));
     holder.addEventListener("pointerleave", () => this.hooks.tip(null));
     holder.addEventListener("click", (event) => this.pick(event));
@@ -65,11 +66,12 @@ export class Lane {
     this.world.ways(brief?.ways ?? [], brief?.action ?? 0);
   }
 
-  paint(frame, overlay, arrows) {
+  paint(frame, overlay, arrows, range) {
     const moved = !this.frame || this.frame.t !== frame.t;
     this.frame = frame;
-    this.world.paint(frame, overlay, arrows);
-    this.drawLegend(overlay);
+    this.world.paint(frame, overlay, arrows, range);
+    this.drawLegend(overlay, range);
+    if (moved) this.drawOwn(frame.picture);
     const rate = frame.t ? frame.total / frame.t : 0;
     const share = this.data.optimum > 0 && frame.t ? `, ${Math.round((100 * rate) / this.data.optimum)} % of optimal` : "";
     this.score.textContent = `${Number(frame.total.toPrecision(5))} in ${frame.t} steps${share}`;
@@ -90,13 +92,25 @@ export class Lane {
     this.world.head(why.t === this.frame.t && !why.over ? why.action : null);
   }
 
-  drawLegend(overlay) {
+  drawOwn(picture) {
+    if (picture?.image) {
+      const image = this.own.querySelector("img") ?? el("img", "");
+      Object.assign(image, { src: picture.image, alt: `${this.data.name} as it draws itself` });
+      this.own.replaceChildren(image);
+    } else if (picture?.text) {
+      const text = el("pre", "");
+      text.append(...picture.text.map(([piece, coloured]) => el(coloured ? "mark" : "span", "", piece)));
+      this.own.replaceChildren(text);
+    } else this.own.replaceChildren();
+  }
+
+  drawLegend(overlay, range) {
     const { ramp, legend } = OVERLAYS[overlay];
     if (this.data.kind === "arms") {
       this.legend.replaceChildren(el("span", "", "bars: believed mean reward"), el("span", "", "ticks: truth"));
       return;
     }
-    const [low, high] = legend(...this.world.range(overlay, this.frame));
+    const [low, high] = legend(...range);
     this.legend.replaceChildren(el("span", "", low), el("span", `ramp ${ramp}`), el("span", "", high));
   }
 
@@ -148,7 +162,7 @@ export class Lane {
   expectRow(row) {
     const line = el("tr", "");
     const name = el("td", "");
-    name.append(el("span", `chip ${colourClass(row.action)}`, this.data.action_labels[row.action]));
+    name.append(el("span", `chip ${colourClass(row.action)}`, row.label));
     const bar = el("td", "next");
     const strip = el("div", "strip");
     if (this.data.n_states === 1) {

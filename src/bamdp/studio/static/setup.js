@@ -7,10 +7,13 @@ const make = (tag, className, text) => {
   return made;
 };
 
+// Worlds whose text is not "name:key=value": files, and Gymnasium's.
+const whole = (spec) => /^(file|gym):/.test(spec);
+
 // "name:key=value,key=value" into [name, { key: value }], and back; commas inside brackets belong to the value.
 export function splitSpec(spec) {
   const at = spec.indexOf(":");
-  if (at < 0 || spec.startsWith("file:")) return [spec, {}];
+  if (at < 0 || whole(spec)) return [spec, {}];
   const parts = spec.slice(at + 1).split(/,(?![^([]*[)\]])/);
   const pairs = parts.map((part) => part.split("=").map((piece) => piece.trim()));
   return [spec.slice(0, at), Object.fromEntries(pairs.filter((pair) => pair.length === 2))];
@@ -37,7 +40,7 @@ export function toHash(choice, t) {
 
 export function fromHash(hash, fallback) {
   const fields = new URLSearchParams(hash.replace(/^#/, ""));
-  if (!fields.has("env")) return { choice: { ...fallback }, t: 0 };
+  if (!fields.has("env")) return { choice: { ...fallback }, t: null };
   const planners = fields.getAll("planner");
   const choice = {
     env: fields.get("env"),
@@ -50,6 +53,13 @@ export function fromHash(hash, fallback) {
   };
   const t = Number(fields.get("t") ?? 0);
   return { choice, t: Number.isInteger(t) && t > 0 ? t : 0 };
+}
+
+// The first sentence, without choices that a list shows, and cut where it is long; all of it is in the row's title.
+function inShort(about) {
+  const head = about.split('"')[0].replace(/[\s,:;(]+$/, "");
+  const sentence = (head.length > 12 ? head : about).split(/\. /)[0].replace(/\.$/, "");
+  return sentence.length <= 100 ? sentence : `${sentence.slice(0, 96).replace(/[\s,:;(]+\S*$/, "")} …`;
 }
 
 // Nothing where nothing is written: the server then says what should be.
@@ -97,7 +107,7 @@ export class Setup {
   show(choice) {
     this.choice = choice;
     const { env, planner, prior, versus, seed } = this.quick.elements;
-    select(env, choice.env.startsWith("file:") ? choice.env : splitSpec(choice.env)[0]);
+    select(env, whole(choice.env) ? choice.env : splitSpec(choice.env)[0]);
     select(planner, splitSpec(choice.planners[0])[0]);
     select(prior, choice.prior.includes("+") ? choice.prior : splitSpec(choice.prior)[0]);
     select(versus, choice.planners[1] ? splitSpec(choice.planners[1])[0] : "");
@@ -117,7 +127,7 @@ export class Setup {
     if (name === "prior") choice.prior = this.priorSpec(fields.prior.value);
     if (name === "versus") choice.planners = [choice.planners[0], ...(fields.versus.value ? [fields.versus.value] : [])];
     if (name === "seed") choice.seed = number(fields.seed.value);
-    this.begin(choice);
+    this.begin(choice, name === "versus"); // whom it is compared with does not change the run
   }
 
   priorSpec(name) {
@@ -147,7 +157,7 @@ export class Setup {
     const element = make("fieldset", "");
     element.dataset.field = field;
     element.append(make("legend", "", title));
-    const plus = spec.includes("+") || spec.startsWith("file:");
+    const plus = spec.includes("+") || whole(spec);
     const [name, given] = plus ? [spec, {}] : splitSpec(spec);
     const chooser = make("select", "");
     chooser.setAttribute("aria-label", title);
@@ -158,21 +168,48 @@ export class Setup {
       const info = known.find((entry) => entry.name === chooser.value);
       help.textContent = info ? info.help : "";
       list.replaceChildren(...Object.entries(info?.parameters ?? {}).map(([key, fallback]) => {
-        const label = make("label", "", key.replaceAll("_", " "));
-        const input = make("input", "");
-        Object.assign(input, { name: key, placeholder: fallback, value: values[key] ?? "", spellcheck: false });
-        label.append(input);
-        return label;
+        const label = make("label", "", key);
+        label.append(this.control(`${field} ${key}`, key, fallback, info.choices[key] ?? [], values[key] ?? ""));
+        const row = make("div", "parameter"), about = info.about[key];
+        row.append(label);
+        if (about) {
+          row.append(make("p", "muted help", inShort(about)));
+          row.title = about;
+        }
+        return row;
       }));
     };
     fill(given);
     chooser.addEventListener("change", () => fill({}));
     element.append(chooser, help, list);
     const spell = () => {
-      const inputs = [...list.querySelectorAll("input")].filter((input) => input.value.trim());
+      const inputs = [...list.querySelectorAll("input, select")].filter((input) => input.value.trim());
       return joinSpec(chooser.value, Object.fromEntries(inputs.map((input) => [input.name, input.value.trim()])));
     };
     return { element, field, spell };
+  }
+
+  // A list where the words are all there is, else a field that suggests them.
+  control(id, name, fallback, choices, value) {
+    if (choices.length && choices.includes(fallback) && (!value || choices.includes(value)) && !choices.includes("…")) {
+      const made = make("select", "");
+      made.name = name;
+      option(made, "", fallback);
+      choices.filter((word) => word !== fallback).forEach((word) => option(made, word));
+      made.value = value === fallback ? "" : value;
+      return made;
+    }
+    const input = make("input", "");
+    Object.assign(input, { name, placeholder: fallback, value, spellcheck: false });
+    const words = choices.filter((word) => word !== "…");
+    if (!words.length) return input;
+    const list = make("datalist", "");
+    list.id = `words ${id}`.replaceAll(" ", "-");
+    words.forEach((word) => option(list, word));
+    input.setAttribute("list", list.id);
+    const both = make("span", "");
+    both.append(input, list);
+    return both;
   }
 
   common(choice) {

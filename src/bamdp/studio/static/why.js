@@ -49,7 +49,7 @@ export class Why {
 
   tree() {
     const figure = whyElement("figure", "tree-holder");
-    figure.innerHTML = this.why.tree.svg;
+    figure.innerHTML = matchMedia("(max-width: 720px)").matches ? this.why.tree.narrow : this.why.tree.svg;
     const { shown, kept, total } = this.why.tree;
     const all = Math.max(kept, total);
     const caption = whyElement("figcaption", "muted");
@@ -168,7 +168,7 @@ export class Why {
     const list = whyElement("ul", "chips");
     for (const choice of choices) {
       const item = whyElement("li", `chip a${choice.action % 6}${choice.chosen ? " chosen" : ""}`);
-      item.textContent = `${this.world.action_labels[choice.action]} ${asNumber(choice.value)}`;
+      item.textContent = `${choice.label} ${asNumber(choice.value)}`;
       list.append(item);
     }
     return list;
@@ -206,6 +206,12 @@ export class Why {
     return card;
   }
 
+  spread(second, bounds, exact) {
+    if (second === null) return "–";
+    if (bounds) return asNumber(second, 2);
+    return exact ? "exact" : `± ${asNumber(second, 2)}`;
+  }
+
   candidate(candidate, bounds, low, high) {
     const row = whyElement("tr", candidate.chosen ? "chosen" : "");
     const name = whyElement("td", "");
@@ -218,7 +224,7 @@ export class Why {
     row.append(
       name,
       whyElement("td", "number", asNumber(candidate.value)),
-      whyElement("td", "number", second === null ? "–" : `${bounds ? "" : "± "}${asNumber(second, 2)}`),
+      whyElement("td", "number", this.spread(second, bounds, candidate.exact)),
       whyElement("td", "number", candidate.count ? candidate.count.toLocaleString("en") : "–"),
       bar,
     );

@@ -3,16 +3,28 @@
 export const OVERLAYS = {
   visits: { label: "Visits", ramp: "visits", legend: (low, high) => ["never visited", `${high} times`] },
   entropy: { label: "Unknown", ramp: "entropy", legend: (low, high) => ["knows what follows", `${high.toFixed(1)} bits unknown`] },
-  value: { label: "Value", ramp: "value", legend: (low, high) => [`believed value ${short(low)}`, short(high)] },
-  truth: { label: "Truth", ramp: "value", legend: (low, high) => [`true value ${short(low)}`, short(high)] },
+  value: { label: "Value", ramp: "value", legend: (low, high, cut) => [`believed value ${short(low)}`, `${short(high)}${cut ? " and more" : ""}`] },
+  truth: { label: "Truth", ramp: "value", legend: (low, high, cut) => [`true value ${short(low)}`, `${short(high)}${cut ? " and more" : ""}`] },
 };
 const short = (x) => Number(x.toPrecision(3)).toString();
 
-export function overlayButtons(choose) {
+// What tells most while nobody has chosen: what is unknown at first, values when half of the places have been seen.
+export function tellingOverlay(world, frame) {
+  const seen = frame.visits.filter((n) => n > 0).length;
+  return seen < 0.5 * Math.min(world.n_states, world.scene.centres.length) ? "entropy" : "value";
+}
+
+// What a scale must span so that several worlds can have the same.
+export const joined = (ranges) => [
+  Math.min(...ranges.map(([low]) => low)), Math.max(...ranges.map(([, high]) => high)), ranges.some(([, , cut]) => cut),
+];
+
+export function overlayButtons(choose, truth = true) {
   const group = Object.assign(document.createElement("div"), { className: "segments" });
   group.setAttribute("role", "group");
   group.setAttribute("aria-label", "What the colours of the world show");
   for (const [name, { label }] of Object.entries(OVERLAYS)) {
+    if (name === "truth" && !truth) continue;
     const button = Object.assign(document.createElement("button"), { type: "button", textContent: label });
     button.dataset.overlay = name;
     button.addEventListener("click", () => choose(name));
@@ -62,6 +74,10 @@ export class World {
     this.cells = [...this.svg.querySelectorAll(".cell")];
     this.arrows = [...this.svg.querySelectorAll(".arrow")];
     this.names = [...this.svg.querySelectorAll(".name[data-place]")];
+    this.agentName = this.svg.querySelector(".agent .name"); // on a graph, of the state that the agent covers
+    const solid = world.marks.filter((mark) => ["goal", "door_closed"].includes(mark.kind));
+    const places = world.positions.map(([x, y], s) => [x, y, world.scene.place[s]]);
+    this.covered = new Set(places.filter(([x, y]) => solid.some((m) => m.x === x && m.y === y)).map((p) => p[2]));
     this.byLayer = new Map();
     world.layers.forEach((layer, s) => {
       if (!this.byLayer.has(layer)) this.byLayer.set(layer, []);
@@ -75,19 +91,18 @@ export class World {
     return states[place];
   }
 
-  // The ends of the ramp: a fixed scale for what is unknown, else the extremes of what is to be seen now.
+  // The ends of the ramp, and whether there is more beyond: fixed for what is unknown, else by what is to be seen now.
   range(overlay, frame) {
-    if (overlay === "entropy") return [0, Math.log2(Math.max(2, this.world.n_states))];
-    const table = overlay === "truth" ? this.world.truth.value : frame[overlay];
+    if (overlay === "entropy") return [0, Math.log2(Math.max(2, this.world.n_states)), false];
     const shown = this.byLayer.get(this.world.layers[frame.state]).filter((s) => s !== undefined);
-    const values = shown.map((s) => table[s]).filter((x) => x !== null);
-    if (overlay === "visits") return [0, Math.max(1, ...values)];
-    return [Math.min(...values), Math.max(...values)];
+    if (overlay === "visits") return [0, Math.max(1, ...shown.map((s) => frame.visits[s])), false];
+    const table = overlay === "truth" ? this.world.truth.value : frame.value;
+    const [low, high] = frame.scale[overlay];
+    return [low, high, shown.some((s) => table[s] !== null && table[s] > high)];
   }
 
-  places(overlay, frame) {
+  places(overlay, frame, [low, high]) {
     const value = overlay === "truth" ? this.world.truth.value : frame[overlay];
-    const [low, high] = this.range(overlay, frame);
     return (s) => {
       if (value[s] === null || high <= low) return 0;
       if (overlay === "visits") return Math.log1p(value[s]) / Math.log1p(high);
@@ -95,12 +110,13 @@ export class World {
     };
   }
 
-  paint(frame, overlay, arrows) {
+  paint(frame, overlay, arrows, range = this.range(overlay, frame)) {
     this.frame = frame;
     if (this.world.kind === "arms") this.paintArms(frame);
-    else this.paintPlaces(frame, overlay, arrows);
+    else this.paintPlaces(frame, overlay, arrows, range);
     const [x, y] = this.agentAt(frame);
     this.agent.style.transform = `translate(${x}px, ${y}px)`;
+    if (this.agentName) this.agentName.textContent = this.names[this.world.scene.place[frame.state]].textContent;
     const held = this.world.layers[frame.state];
     for (const mark of this.svg.querySelectorAll(".mark[data-bit]")) {
       mark.style.opacity = held & Number(mark.dataset.bit) ? 0.2 : 1;
@@ -113,9 +129,14 @@ export class World {
     return centres[place[frame.state]];
   }
 
-  paintPlaces(frame, overlay, arrows) {
+  // Where an action aims in a state, or nothing.
+  move(s, action) {
+    return (this.world.state_moves ? this.world.state_moves[s][action] : this.world.moves[action]) ?? null;
+  }
+
+  paintPlaces(frame, overlay, arrows, range) {
     const knots = stops(OVERLAYS[overlay].ramp);
-    const place = this.places(overlay, frame);
+    const place = this.places(overlay, frame, range);
     const policy = overlay === "truth" ? this.world.truth.policy : frame.policy;
     const fills = [];
     for (const cell of this.cells) {
@@ -131,8 +152,8 @@ export class World {
     }
     for (const arrow of this.arrows) {
       const at = Number(arrow.dataset.place), s = this.stateAt(at, frame);
-      const move = s === undefined ? null : this.world.moves[policy[s]];
-      const shown = arrows && move && !this.world.terminal.includes(s);
+      const move = s === undefined ? null : this.move(s, policy[s]);
+      const shown = arrows && move && !this.world.terminal.includes(s) && !this.covered.has(at);
       arrow.setAttribute("visibility", shown ? "visible" : "hidden");
       if (!shown) continue;
       const [x, y] = this.world.scene.centres[at];
@@ -156,7 +177,7 @@ export class World {
 
   // Which way the agent is about to go.
   head(action) {
-    const move = action === null ? null : this.world.moves[action];
+    const move = action === null ? null : this.move(this.frame.state, action);
     this.heading.setAttribute("visibility", move ? "visible" : "hidden");
     if (!move) return;
     const angle = (Math.atan2(move[1], move[0]) * 180) / Math.PI;
@@ -207,12 +228,13 @@ export class World {
     const s = this.stateAt(place, this.frame);
     if (s === undefined) return null;
     const number = (x, digits) => (x === null ? "–" : x.toFixed(digits));
+    const truth = this.world.truth ? ` (true ${number(this.world.truth.value[s], 3)})` : "";
     return {
       state: s,
       title: `state ${this.world.state_labels[s]}`,
       lines: [
         `visited ${this.frame.visits[s]} times`,
-        `believed value ${number(this.frame.value[s], 3)} (true ${number(this.world.truth.value[s], 3)})`,
+        `believed value ${number(this.frame.value[s], 3)}${truth}`,
         `${number(this.frame.entropy[s], 2)} bits unknown about what follows`,
       ],
     };

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from mdp_models import chain, double_loop, grid, random_mdp, with_background
 
-from bamdp.mdp import FiniteMDP, evaluate_policy, policy_iteration, rtdp
-from bamdp.mdp.rtdp import upper_bound
+from bamdp.generators.rtdp import rtdp, upper_bound
+from bamdp.mdp import FiniteMDP, evaluate_policy, policy_iteration
+from mdp_models import chain, double_loop, grid, random_mdp, with_background
 
 
 @pytest.mark.parametrize("mdp", [chain(), double_loop(), grid(4)], ids=["chain", "double loop", "grid"])

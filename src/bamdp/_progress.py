@@ -1,0 +1,50 @@
+"""Progress bars on standard error, drawn by Rich, which is imported only where one is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+Progress = Callable[[int], Any]  # is called with the number of steps just done
+
+
+@contextmanager
+def step_bar(progress: bool | Progress, total: int, label: str = "steps") -> Iterator[Progress | None]:
+    """Yield the function to call with steps just done: a caller's own, one that advances a bar, or None."""
+    if callable(progress):
+        yield progress
+        return
+    if not progress:
+        yield None
+        return
+    with growing_bar(label) as (done, more):
+        more(total)
+        yield done
+
+
+@contextmanager
+def growing_bar(
+    label: str, shown: bool = True, force_terminal: bool | None = None
+) -> Iterator[tuple[Progress, Progress]]:
+    """Show a bar whose end is not known at the beginning; yield functions for steps done, and for more to do."""
+    if not shown:
+        yield (lambda n: None), (lambda n: None)
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    screen = Console(stderr=True, force_terminal=force_terminal)
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    total = 0
+    with Bars(*columns, console=screen, transient=True) as bar:
+        task = bar.add_task(escape(label), total=0)
+
+        def more(n: int) -> None:
+            nonlocal total
+            total += n
+            bar.update(task, total=total)
+
+        yield lambda n: bar.advance(task, n), more

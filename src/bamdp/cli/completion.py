@@ -1,0 +1,129 @@
+"""``bamdp completion``: a script that completes commands, options and names in bash or zsh.
+
+The script has all words in it, so that completing does not start Python. It is made anew from the parsers whenever it
+is asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+SHELLS = ("bash", "zsh")
+NAMED = {"--prior": "priors", "--rewards": "rewards"}  # options whose value has a list of names
+POSITIONAL = {"env": "envs", "planner": "planners", "planners": "planners", "study": "studies"}
+
+SCRIPT = """\
+# Completion of bamdp's command line, made by `bamdp completion`.
+_bamdp() {
+    local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} place=1
+    [[ $command == lab && COMP_CWORD -gt 2 ]] && { command="lab ${COMP_WORDS[2]}"; place=2; }
+    local options="" names="" i count=0 after=""
+    for ((i = place + 1; i < COMP_CWORD; i++)); do  # how many words that are no options stand before this one
+        case ${COMP_WORDS[i]} in
+            @FLAGS@) after="" ;;  # options without a value
+            -*) after=${COMP_WORDS[i]} ;;
+            *) [[ $after == -* ]] || ((count += 1)); after="" ;;
+        esac
+    done
+    if ((COMP_CWORD <= place)); then
+        names="@COMMANDS@"
+    else
+        case $command in
+@CASES@
+        esac
+        case $previous in
+@VALUES@
+        esac
+    fi
+    [[ $word == -* ]] && names=$options
+    COMPREPLY=($(compgen -W "$names" -- "$word"))
+}
+complete -o default -F _bamdp bamdp
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.epilog = (
+        "In ~/.bashrc: source <(bamdp completion bash)    in ~/.zshrc: source <(bamdp completion zsh)"
+    )
+    parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=" | ".join(SHELLS))
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Print the script."""
+    if arguments.shell == "zsh":  # which reads bash's completions
+        print("autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit")
+    print(make_script(), end="")
+    return 0
+
+
+def make_script() -> str:
+    """Return the script for bash."""
+    lists = _lists()
+    parsers = dict(command_parsers())
+    cases = "\n".join(f'            "{name}") {_case(parser, lists)} ;;' for name, parser in parsers.items())
+    values = "\n".join(f'            {option}) names="{lists[what]}" ;;' for option, what in NAMED.items())
+    actions = [action for parser in parsers.values() for action in parser._actions]
+    flags = {word for action in actions if action.nargs == 0 for word in action.option_strings}
+    parts = {
+        "@COMMANDS@": " ".join(name for name in parsers if " " not in name),
+        "@CASES@": cases,
+        "@VALUES@": values,
+        "@FLAGS@": "|".join(sorted(flags)),
+    }
+    script = SCRIPT
+    for place, text in parts.items():
+        script = script.replace(place, text)
+    return script
+
+
+def _case(parser: argparse.ArgumentParser, lists: dict[str, str]) -> str:
+    """Return the assignments of a command: its options, and the names that fit at each place."""
+    words = [word for action in parser._actions for word in action.option_strings]
+    places = []
+    for number, action in enumerate(a for a in parser._actions if not a.option_strings):
+        choices = (
+            " ".join(map(str, action.choices))
+            if action.choices
+            else lists.get(POSITIONAL.get(action.dest, ""))
+        )
+        if choices:
+            condition = f"count >= {number}" if action.nargs == "+" else f"count == {number}"
+            places.append(f'(({condition})) && names="{choices}"')
+    return "; ".join([f'options="{" ".join(words)}"', *places])
+
+
+def command_parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """Yield the parser of every command, with its arguments; those of the laboratory are "lab run" and so on."""
+    from bamdp.cli.main import CommandParser, make_parser
+
+    for name, parser in _subparsers(make_parser()):
+        assert isinstance(parser, CommandParser)
+        parser.load()
+        yield name, parser
+        for inner, subparser in _subparsers(parser):
+            yield f"{name} {inner}", subparser
+
+
+def _subparsers(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            parsers: dict[str, argparse.ArgumentParser] = action.choices
+            yield from parsers.items()
+
+
+def _lists() -> dict[str, str]:
+    """Return the names of environments, planners, priors, reward models and studies, each as words of a shell."""
+    from bamdp.envs import list_envs
+    from bamdp.lab.papers import STUDIES
+    from bamdp.registry import list_planners, list_priors, list_rewards
+
+    return {
+        "envs": " ".join(info.name for info in list_envs()),
+        "planners": " ".join(info.name for info in list_planners()),
+        "priors": " ".join(info.name for info in list_priors()),
+        "rewards": " ".join(info.name for info in list_rewards()),
+        "studies": " ".join(STUDIES),
+    }

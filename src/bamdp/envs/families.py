@@ -1,0 +1,385 @@
+"""Families of worlds: distributions over models, so that a prior can be right or wrong.
+
+A single world says little about a Bayesian agent: its prior is neither right nor wrong there. In a family every run has
+a world of its own, drawn at `reset`, and an agent whose prior is the family's law (``env.law``, on the command line
+``--prior law``) is the best that there can be on average. Two agents with one seed meet the same worlds.
+
+The generalised chain, the generalised double loop and the random grid are those of Castronovo et al. (2016): they have
+the rewards and the possible transitions of a classic problem, and for every pair of state and action a Dirichlet
+distribution over its possible next states, with parameter 1 for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bamdp import _checks
+from bamdp.beliefs.transitions.dirichlet import Dirichlet
+from bamdp.beliefs.transitions.sparse import SparseDirichlet
+from bamdp.envs.double_loop import double_loop_layout
+from bamdp.envs.environment import Environment
+from bamdp.envs.layout import Layout, Mark, grid_layout, line_layout
+from bamdp.envs.random_mdp import RandomRows
+from bamdp.mdp import FiniteMDP
+
+if TYPE_CHECKING:
+    from bamdp.beliefs.base import Prior
+
+FAMILY_HORIZON = 250  # steps of a run in the benchmark
+REFERENCE_WORLDS = 64  # worlds over which reference values are averaged
+_REFERENCE_SEED, _REWARD_SEED = 0, 0
+
+
+class Family(Environment):
+    """An environment that is another world of one family in every run.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    rows : callable (numpy Generator) -> transitions
+        Draws the transitions of a world, in a form that `FiniteMDP` takes.
+    known_rewards : array
+        The rewards, which all worlds of the family have.
+    law : Prior
+        The law of the worlds.
+    world : int, optional
+        One certain world of the family, by its number, instead of another one in every run.
+    layout : Layout, optional
+        How to draw it; nodes on a circle by default.
+    parameters : mapping
+        The arguments that it was made with.
+
+    Attributes
+    ----------
+    mdp : FiniteMDP
+        The world of the present run; before the first, world 0.
+    law : Prior
+        What worlds are drawn from: the correct prior of an agent.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        rows: Callable[[np.random.Generator], Any],
+        known_rewards: NDArray[np.float64],
+        law: Prior,
+        *,
+        world: int | None,
+        layout: Layout | None = None,
+        parameters: Mapping[str, Any],
+    ) -> None:
+        self.world = None if world is None else _checks.integer(world, "world", low=0)
+        self._law, self._draw_rows, self._family_layout = law, rows, layout
+        self._known_rewards = known_rewards
+        super().__init__(
+            name,
+            self.numbered(0 if world is None else world),
+            horizon=FAMILY_HORIZON,
+            time_limit=1.0,
+            layout=layout,
+            parameters=parameters,
+        )
+
+    @property
+    def law(self) -> Prior | None:
+        """See `Environment.law`: the distribution of the worlds."""
+        return self._law
+
+    @property
+    def reference_worlds(self) -> tuple[tuple[float, FiniteMDP], ...]:
+        """See `Environment.reference_worlds`: so many drawn worlds, or the one that was asked for."""
+        if self.world is not None:
+            return super().reference_worlds
+        return tuple((1.0 / REFERENCE_WORLDS, self.numbered(i)) for i in range(REFERENCE_WORLDS))
+
+    def numbered(self, world: int) -> FiniteMDP:
+        """Return a world of the family by its number."""
+        seed = np.random.SeedSequence(_REFERENCE_SEED, spawn_key=(_checks.integer(world, "world", low=0),))
+        return self._drawn(np.random.default_rng(seed))
+
+    def reset(self, *, seed: int | np.random.SeedSequence | None = None) -> int:
+        """Go to the start state and return it; see `Environment.reset`. A world is drawn first."""
+        state = super().reset(seed=seed)
+        if self.world is None:
+            self._become(self._seeded(self._uniform()), self._family_layout)
+        return state
+
+    def drawn_model(self, seed: int | np.random.SeedSequence) -> FiniteMDP:
+        """Return the model that a run with this seed has."""
+        return self.mdp if self.world is not None else self._seeded(np.random.default_rng(seed).random())
+
+    def _seeded(self, uniform: float) -> FiniteMDP:
+        """Return the world that one number of a run's stream determines: all worlds use the stream alike."""
+        return self._drawn(np.random.default_rng(int(uniform * 2**53)))
+
+    def _drawn(self, rng: np.random.Generator) -> FiniteMDP:
+        return FiniteMDP(self._draw_rows(rng), self._known_rewards)
+
+
+def family_gc(world: int | None = None) -> Environment:
+    """The generalised chain: every action leads on or back with probabilities of its own.
+
+    Description
+    -----------
+    A chain of five states with three actions. Each leads on along the chain or back to its beginning, with a
+    probability that is another one for every state and action and in every run. Going back pays a little and arriving
+    at the end much, so one must find an action in every state that rarely slips.
+
+    States
+    ------
+    0 to 4, along the chain.
+
+    Actions
+    -------
+    0, 1, 2.
+
+    Transitions
+    -----------
+    From s to min(s + 1, 4) or to 0; the probability is drawn from Dirichlet(1, 1), the uniform distribution, for every
+    pair of state and action.
+
+    Rewards
+    -------
+    R(s, a, s'): 2 for arriving in 0, 10 for arriving in 4.
+
+    Start
+    -----
+    State 0. The world never ends; the benchmark has 250 steps and counts the return discounted by 0.95.
+
+    Reference
+    ---------
+    M. Castronovo, D. Ernst, A. Couëtoux, R. Fonteneau (2016), Benchmarking for Bayesian reinforcement learning, PLoS
+    ONE 11(6): the GC distribution, with the counts and rewards of the program that belongs to it.
+
+    Parameters
+    ----------
+    world : int, optional
+        One world of the family, by its number; by default another one in every run.
+
+    Examples
+    --------
+    >>> env = family_gc()
+    >>> [env.reset(seed=seed) or env.mdp.row(3, 0)[1].round(2).tolist() for seed in (1, 2)]
+    [[0.38, 0.62], [0.34, 0.66]]
+    """
+    counts = np.zeros((5, 3, 5))
+    counts[:, :, 0] = 1.0
+    counts[np.arange(5), :, np.minimum(np.arange(5) + 1, 4)] = 1.0
+    rewards = np.zeros((5, 3, 5))
+    rewards[:, :, 0], rewards[:, :, 4] = 2.0, 10.0
+    return _dirichlet_family("family_gc", counts, rewards, world, line_layout(5, bends={}, text=""))
+
+
+def family_gdl(world: int | None = None) -> Environment:
+    """The generalised double loop: a poor loop that holds, and a good one that one may fall out of.
+
+    Description
+    -----------
+    Two loops of five states cross in the first one. One of them, once entered, is walked to its end, which pays a
+    little. In the other, which pays twice as much, every action may also lead back to the crossing for nothing.
+
+    States
+    ------
+    0 the crossing; 1 to 4 the loop that holds; 5 to 8 the good one.
+
+    Actions
+    -------
+    0, 1.
+
+    Transitions
+    -----------
+    From 0 to 1 or 5; from 5, 6, 7 on to the next or back to 0; the probability is drawn from Dirichlet(1, 1) for every
+    pair of state and action. 1, 2, 3 lead on, 4 and 8 to 0, with certainty.
+
+    Rewards
+    -------
+    R(s, a): 1 for any action in 4, 2 for any action in 8.
+
+    Start
+    -----
+    State 0. The world never ends; the benchmark has 250 steps and counts the return discounted by 0.95.
+
+    Reference
+    ---------
+    M. Castronovo, D. Ernst, A. Couëtoux, R. Fonteneau (2016), Benchmarking for Bayesian reinforcement learning, PLoS
+    ONE 11(6): the GDL distribution, with the counts and rewards of the program that belongs to it.
+
+    Parameters
+    ----------
+    world : int, optional
+        One world of the family, by its number; by default another one in every run.
+
+    Examples
+    --------
+    >>> family_gdl(world=3).mdp.row(0, 1)
+    (array([1, 5]), array([0.9479809, 0.0520191]))
+    """
+    counts = np.zeros((9, 2, 9))
+    counts[[0, 0, 1, 2, 3, 4, 8], :, [1, 5, 2, 3, 4, 0, 0]] = 1.0
+    counts[[5, 6, 7], :, 0] = 1.0
+    counts[[5, 6, 7], :, [6, 7, 8]] = 1.0
+    rewards = np.zeros((9, 2))
+    rewards[4], rewards[8] = 1.0, 2.0
+    return _dirichlet_family("family_gdl", counts, rewards, world, double_loop_layout())
+
+
+def family_grid(size: int = 5, world: int | None = None) -> Environment:
+    """A grid in which every step fails with a probability of its own.
+
+    Description
+    -----------
+    From one corner to the opposite one, where a reward waits and the way begins again. A step in a direction is taken
+    or fails, and how often it fails is another matter for every cell and direction, in every run: the way round a bad
+    place must be found.
+
+    States
+    ------
+    The cells, s = y * ``size`` + x. The goal's own cell, the last one, is never seen: who would enter it is at the
+    start.
+
+    Actions
+    -------
+    0 left, 1 right, 2 up, 3 down.
+
+    Transitions
+    -----------
+    To the neighbour in this direction or nowhere; the probability is drawn from Dirichlet(1, 1) for every cell and
+    direction. At the edge of the grid nowhere, with certainty. Entering the goal leads to the start.
+
+    Rewards
+    -------
+    R(s, a, s'): 10 for entering the goal.
+
+    Start
+    -----
+    State 0. The world never ends; the benchmark has 250 steps and counts the return discounted by 0.95.
+
+    Reference
+    ---------
+    M. Castronovo, D. Ernst, A. Couëtoux, R. Fonteneau (2016), Benchmarking for Bayesian reinforcement learning, PLoS
+    ONE 11(6): the Grid distribution, with the counts and rewards of the program that belongs to it, for ``size`` 5.
+
+    Parameters
+    ----------
+    size : int, default 5
+        Cells in a row, and rows; at least 2.
+    world : int, optional
+        One world of the family, by its number; by default another one in every run.
+
+    Examples
+    --------
+    >>> family_grid(world=0).mdp.row(23, 1)[0]
+    array([ 0, 23])
+    """
+    size = _checks.integer(size, "size", low=2)
+    n = size * size
+    _checks.memory(2 * 8 * 4 * n**2, f"a family of grids of {size} by {size} cells")
+    counts, rewards = np.zeros((n, 4, n)), np.zeros((n, 4, n))
+    for s in range(n):
+        for a, (dx, dy) in enumerate(((-1, 0), (1, 0), (0, -1), (0, 1))):
+            x, y = s % size + dx, s // size + dy
+            ahead = y * size + x if 0 <= x < size and 0 <= y < size else s
+            enters = ahead == n - 1 and s != n - 1
+            counts[s, a, s] = 1.0
+            counts[s, a, 0 if enters else ahead] = 1.0
+            if enters:
+                rewards[s, a, 0] = 10.0
+    cells = [(s % size, s // size) for s in range(n)]
+    layout = grid_layout(size, size, cells, marks=(Mark("start", *cells[0]), Mark("goal", *cells[-1])))
+    return _dirichlet_family("family_grid", counts, rewards, world, layout, {"size": size})
+
+
+def family_random(
+    n_states: int = 10,
+    n_actions: int = 2,
+    prior: Literal["sparse", "flat"] = "sparse",
+    alpha: float = 0.2,
+    beta: float = 2.0,
+    world: int | None = None,
+) -> Environment:
+    """Random models from either prior, another one in every run; see `random_mdp`.
+
+    Description
+    -----------
+    Each row of the model is an independent draw from the sparse or the flat prior. An agent that has the same prior is
+    the best that there can be on average.
+
+    States
+    ------
+    0 .. ``n_states`` - 1.
+
+    Actions
+    -------
+    0 .. ``n_actions`` - 1.
+
+    Transitions
+    -----------
+    As in `random_mdp`.
+
+    Rewards
+    -------
+    R(s, a), uniform on [0, 1], the same in all worlds of the family, and known.
+
+    Start
+    -----
+    State 0. The world never ends.
+
+    Reference
+    ---------
+    N. Friedman, Y. Singer (1999), Efficient Bayesian parameter estimation in large discrete domains, NIPS.
+
+    Parameters
+    ----------
+    n_states, n_actions : int, default 10 and 2
+        The size of the models.
+    prior : {"sparse", "flat"}, default "sparse"
+        Where the rows come from.
+    alpha : float, default 0.2
+        The Dirichlet's parameter for each outcome.
+    beta : float, default 2.0
+        How strongly the sparse prior expects few outcomes; the flat one does not use it.
+    world : int, optional
+        One world of the family, by its number; by default another one in every run.
+
+    Examples
+    --------
+    >>> env = family_random(n_states=4)
+    >>> [env.reset(seed=seed) or env.mdp.row(0, 0)[0].tolist() for seed in (1, 2, 3)]
+    [[0, 2, 3], [2], [1]]
+    """
+    rows = RandomRows(n_states, n_actions, prior, alpha, beta)
+    rewards = np.random.default_rng(_REWARD_SEED).random((n_states, n_actions))
+    law = Dirichlet(alpha=alpha) if prior == "flat" else SparseDirichlet(alpha=alpha, beta=beta)
+    parameters = {**rows.parameters, "world": world}
+    return Family("family_random", rows, rewards, law, world=world, parameters=parameters)
+
+
+def _dirichlet_rows(counts: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Draw rows that are Dirichlet with the given counts; 0 means impossible."""
+    weights = rng.standard_gamma(counts)
+    return np.asarray(weights / weights.sum(axis=2, keepdims=True), float)
+
+
+def _dirichlet_family(
+    name: str,
+    counts: NDArray[np.float64],
+    rewards: NDArray[np.float64],
+    world: int | None,
+    layout: Layout,
+    parameters: Mapping[str, Any] = {},
+) -> Family:
+    return Family(
+        name,
+        partial(_dirichlet_rows, counts),
+        rewards,
+        Dirichlet(alpha=counts),
+        world=world,
+        layout=layout,
+        parameters={**parameters, "world": world},
+    )

@@ -1,0 +1,101 @@
+"""A known model solved by real-time dynamic programming, whose trials are in :mod:`bamdp.generators.trials`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bamdp import _checks
+from bamdp._kernels.random import Seed, new_state
+from bamdp._kernels.sweeps import average
+from bamdp.generators.trials import Drawn, TrialLimits, TrialTable, run_trials
+from bamdp.mdp.build import used_rows
+from bamdp.mdp.model import FiniteMDP
+from bamdp.mdp.solution import (
+    Solution,
+    certify,
+    check_model,
+    check_tolerance,
+    discounted_sum,
+    initial_values,
+    row_sum_error,
+)
+
+
+def rtdp(
+    mdp: FiniteMDP,
+    discount: float,
+    *,
+    start: int,
+    depth: int,
+    n_trials: int,
+    seed: Seed = None,
+    initial: Any = None,
+    tol: float | None = None,
+) -> Solution:
+    """Solve a model by trial-based dynamic programming from one start state.
+
+    Parameters
+    ----------
+    mdp
+        The model.
+    discount
+        γ in [0, 1).
+    start
+        The state in which each trial starts.
+    depth
+        The largest number of steps of a trial.
+    n_trials
+        The largest number of trials.
+    seed
+        The seed of the draws of next states.
+    initial
+        Initial values, a number or ``[S]``; an upper bound of V* by default.
+    tol
+        Stop when the start state is settled to this tolerance; never by default.
+
+    Returns
+    -------
+    Solution
+        Values, their greedy policy, and proven bounds; ``iterations`` is the number of trials.
+
+    Examples
+    --------
+    >>> from bamdp import FiniteMDP, rtdp
+    >>> mdp = FiniteMDP([[[1, 0], [0.2, 0.8]], [[0, 1], [1, 0]]], rewards=[[0, 0], [1, 0]])
+    >>> solution = rtdp(mdp, 0.9, start=0, depth=20, n_trials=100, seed=0)
+    >>> solution.values.round(4), solution.policy
+    (array([ 8.7805, 10.    ]), array([1, 0]))
+    """
+    check_model(mdp)
+    discount = _checks.discount(discount)
+    start = _checks.index(start, "start", mdp.n_states)
+    depth = _checks.integer(depth, "depth")
+    n_trials = _checks.integer(n_trials, "n_trials")
+    limit = -1.0 if tol is None else check_tolerance(tol)
+    values = initial_values(mdp, upper_bound(mdp, discount) if initial is None else initial)
+    scratch = [np.zeros(mdp.n_states, np.int32) for _ in range(2)]
+    done, _ = run_trials(
+        Drawn(mdp.n_states),
+        mdp.rows,
+        mdp.space,
+        discount,
+        start,
+        TrialLimits(depth, n_trials, limit),
+        TrialTable(values, *scratch),
+        float(average(values)),
+        new_state(seed),
+    )
+    return certify(mdp, discount, values, done)
+
+
+def upper_bound(mdp: FiniteMDP, discount: float) -> float:
+    """Return an upper bound of V* in all states that are not terminal."""
+    used = used_rows(mdp.space)
+    if not used.any():
+        return 0.0
+    best = float(mdp.rows.reward[used].max())
+    if best < 0.0 and mdp.terminal.any():
+        return best  # at least one step is taken, and the episode may end after it
+    return discounted_sum(best, discount, row_sum_error(mdp))

@@ -1,0 +1,736 @@
+"""AdaptiveDSS: deep, sparse sampling of strategies, judged by what they earn and by what they find out.
+
+DSS tries policies of sampled models, and judges each by K simulated steps. Here the candidates are *strategies* c,
+which choose a policy from whatever is believed at the time, β ↦ π_c(β):
+
+    b ≥ 0      the best policy of the mean model of β with the bonus b·u_β(s, a) on its rewards; b = 0 exploits
+    P          the policy of a model drawn from β, by any generator P, as in DSS (``n_policies`` of them)
+
+with u_β(s, a) = 1/(1 + n₀ + n(s, a)), as in BEB, or, where a prior has no counts, the standard deviation of VBRB. The
+bonuses are a ladder in units of the rewards' range, so that none has to be chosen. A strategy is worth what one earns
+who follows it for H stages of K steps, and exploits what was learned from then on:
+
+    Q(s, β, c) = E_{μ ~ β} [ Σ_{k < KH} γ^k r_k + γ^{KH} V_μ^{π_0(β_KH)}(s_KH) ],       a_k = π_c(β_{K⌊k/K⌋})(s_k),
+
+where s_k and r_k follow the sampled model μ, and the belief β_k learns from them on the way. V_μ^π is the value of a
+policy in that model, computed exactly. Q is the value of something that an agent could really do, hence a lower bound
+of the Bayes-optimal value, and acting by the best of several strategies at every step is a step of policy improvement
+(rollout) over all of them. What learning is worth is in the last term: π_0(β_KH) is better in μ than π_0(β).
+
+**Estimates.** All candidates are followed in the same models μ with the same random numbers. With V = V_μ^{π_0(β)},
+the value in μ of the policy that exploits now, a sample of Q is
+
+    V(s) + Σ_{k<KH} γ^k [r_μ(s_k, a_k) + γ Σ_s' P_μ(s'|s_k, a_k) V(s') − V(s_k)] + γ^{KH} [V_μ^{π_0(β_KH)} − V](s_KH).
+
+It has the expectation of the return above (the terms left out, V(s_{k+1}) − Σ P_μ V, have mean 0 given the past), but
+not its noise: where a candidate does what the present policy does, it adds nothing. So each Q is estimated without
+bias; the largest of the estimates is not, it is too high by what chance adds, the less the more models.
+
+**The race.** If all candidates take the same action here, it is taken, and nothing is sampled. Otherwise models are
+drawn one after the other. Every ``BATCH`` models a candidate is out of the race whose sum of differences to the
+leader's is, by ``confidence`` standard errors of their paired differences, surely behind, and by more than the *stake*:
+the largest difference between two candidates in one model that this race has seen, or earlier ones, which are
+forgotten by a tenth from race to race. What is found rarely and pays much is not seen in a few models, and one of
+that kind could still bring a candidate ahead that is behind by less. After ``first_models`` the stake does not matter.
+The race ends when the candidates left in it agree on the action, or when ``n_simulations`` trials (candidates times
+models) are spent. The action of the leader is taken, of equals that which exploits.
+
+**Cost.** A trial solves the mean model H times, and evaluates one policy in μ if what was learned changes it. Only
+the rows that a trial has passed are written and all else stays, so that a solution is near where it starts, and it need
+not be accurate (``trial_tol``): a strategy that solves roughly is a strategy, too, and valued without bias. Where
+rows share weights (mixtures), the rows that were not passed keep the weights of the root: π_0 is then what exploits
+what was learned of the rows passed, still a policy of which V_μ is exact.
+
+**Relatives.** With no bonuses and H = 1 the candidates are those of DSS, and the value of what follows is exact
+instead of cut off; with K·H → ∞ the exploiting end does not matter. With one candidate it is the rollout of a base
+policy. With the belief frozen, every candidate but the first would only lose. Learned rewards are drawn from their
+predictive on the way, and those of the rows passed are drawn again at the end, from what is believed then: the same
+joint law as drawing them beforehand.
+
+References: Grover, Basu & Dimitrakakis (AISTATS 2020); Kolter & Ng (ICML 2009) for the bonus; Bertsekas, Tsitsiklis &
+Wu, "Rollout algorithms for combinatorial optimization" (1997); Maron & Moore, "Hoeffding races" (1994).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from bamdp import _checks
+from bamdp._kernels.jit import inner, kernel, primitive
+from bamdp._kernels.random import uniform
+from bamdp._kernels.rows import Rows
+from bamdp._kernels.solve import Solver, evaluate_solver_policy, new_solver, solve
+from bamdp._kernels.sweeps import average, row_value
+from bamdp._serial import saveable
+from bamdp.beliefs import verbs
+from bamdp.beliefs.belief import Belief
+from bamdp.beliefs.kernels import empty_rows, mean_model, sample_model, sample_rows, undo_steps
+from bamdp.beliefs.verbs import DONE, NO_ROOM
+from bamdp.generators import GENERATORS, Generator, generate
+from bamdp.planners.base import Candidate, Plan, Planner
+from bamdp.planners.beb import BEBRule
+from bamdp.planners.shared.bonus import bonus
+from bamdp.planners.shared.workspace import ENTRIES_PER_ROW
+from bamdp.planners.vbrb import VBRBRule
+
+BATCH = 8  # models between two looks at the race
+LADDER_STEP = math.sqrt(10.0)  # each bonus is so many times the next smaller one
+OPEN, CLEAR = 1, 2  # whether the candidates left in a race agree on the action
+MAX_PATHS = 64  # models whose trials are kept in a tree to be looked at
+MODELS, TRIALS, LEADER, MARK = range(4)  # places in RaceArrays.number
+NOW, LATELY = range(2)  # places in RaceArrays.stake
+FORGETTING = 0.9  # what is left of a stake in the next race
+
+
+@saveable
+class RaceSpace(NamedTuple):
+    """Room for the models of a race and their solutions."""
+
+    model: Rows  # μ, in which the candidates are followed
+    mean: Rows  # the mean model, with the bonus of the candidate at hand
+    other: Rows  # the model that a candidate's policy is made of
+    solver: Solver
+    variance: np.ndarray  # float64 [capacity]: scratch of bonuses
+
+
+@saveable
+class RaceParams(NamedTuple):
+    """What does not change between decisions."""
+
+    rule: Any  # for which :func:`bonus` is registered: u
+    generator: Any  # P, of the candidates that follow sampled models
+    discount: float
+    tol: float
+    trial_tol: float  # of solutions and evaluations within trials
+    n_steps: int  # K
+    n_stages: int  # H
+    first_models: int
+    confidence: float
+    row_by_row: bool  # only the rows that were passed change
+    redraws: bool  # rewards are learned, and drawn again at the end of a trial
+
+
+@saveable
+class RaceArrays(NamedTuple):
+    """The candidates of a decision and what is known of them."""
+
+    weight: np.ndarray  # float64 [L]: bonuses in units of reward, the first of them 0
+    policy: np.ndarray  # int32 [N, S]: what each candidate does in the first stage
+    values: np.ndarray  # float64 [N, S]: in its own model; kept as the next decision's start
+    action: np.ndarray  # int64 [N]: what it does now
+    racing: np.ndarray  # bool [N]: whether it can still be chosen
+    followed: np.ndarray  # int64 [N]: models in which it was followed
+    total: np.ndarray  # float64 [N]: sum of its returns
+    square: np.ndarray  # float64 [N]: sum of their squares
+    ahead: np.ndarray  # float64 [N, N]: sum of return differences, row less column, over common models
+    ahead_square: np.ndarray  # float64 [N, N]: sum of their squares
+    sample: np.ndarray  # float64 [N]: returns in the model at hand
+    stake: np.ndarray  # float64 [2]: largest difference of two returns in one model, in this race and lately
+    base: np.ndarray  # float64 [S]: V, in the model at hand
+    reward: np.ndarray  # float64 [S*A]: of the mean model, without bonus
+    extra: np.ndarray  # float64 [S*A]: u
+    trial_policy: np.ndarray  # int32 [S]
+    passed: np.ndarray  # int64 [KH]: rows that the trial has passed, each once
+    mark: np.ndarray  # int64 [S*A]: the trial that passed a row last
+    old_span: np.ndarray  # int64 [KH + 1, 2]: of the rows that were written anew, and of the last row
+    old: np.ndarray  # float64 [KH, 3]: their background, reward and u
+    model_reward: np.ndarray  # float64 [KH]: rewards of μ that were drawn again
+    start: np.ndarray  # uint64 [4]: random state at the beginning of a trial, or of a model
+    number: np.ndarray  # int64 [4]: models and trials so far, the leader, the number of the last trial
+    path: np.ndarray  # int32 [models, N, KH + 1]: states and lengths of trials that are to be looked at
+
+
+# --- the mean model, row by row ------------------------------------------------------------------------------
+
+
+@inner
+def _write_mean(belief, space, params, race):
+    """The mean model into ``space.mean``, its rewards and u into ``race``; returns the used entries, or NO_ROOM."""
+    rows = space.mean
+    end = mean_model(belief, rows)
+    if end == NO_ROOM:
+        return end
+    n_states, n_actions = belief.space.allowed.shape
+    for s in range(n_states):
+        for a in range(n_actions):
+            row = s * n_actions + a
+            race.reward[row] = rows.reward[row]
+            race.extra[row] = 0.0
+            if belief.space.allowed[s, a] and not belief.space.terminal[s]:
+                begin = rows.span[row, 0]
+                u = bonus(params.rule, belief, row, rows, space.variance, begin, end, rows.background[row])
+                if np.isnan(u):
+                    return np.int64(NO_ROOM)
+                race.extra[row] = u
+    return end
+
+
+@inner
+def _learn_rows(belief, space, params, race, n):
+    """Write the ``n`` rows that were passed as they are believed now: behind all others, to which spans then point.
+
+    The last row is copied behind them, so that it still ends where the model ends. Returns DONE or NO_ROOM.
+    """
+    if not params.row_by_row:
+        return DONE if _write_mean(belief, space, params, race) != NO_ROOM else NO_ROOM
+    rows = space.mean
+    last = race.reward.shape[0] - 1
+    at = rows.span[last, 1]
+    _keep_span(rows, race, last, n)
+    for i in range(n):
+        row = race.passed[i]
+        _keep_span(rows, race, row, i)
+        race.old[i, 0] = rows.background[row]
+        race.old[i, 1] = race.reward[row]
+        race.old[i, 2] = race.extra[row]
+    for i in range(n):
+        row = race.passed[i]
+        end, background = verbs.mean_row(belief.transitions, row, rows.index, rows.prob, at)
+        u = np.nan
+        if end != NO_ROOM:
+            u = bonus(params.rule, belief, row, rows, space.variance, at, end, background)
+        if np.isnan(u):
+            _forget_rows(space, params, race, n)
+            return NO_ROOM
+        expected = verbs.expected_reward(belief.rewards, row, rows.index, rows.prob, at, end, background)
+        rows.span[row, 0] = at
+        rows.span[row, 1] = end
+        rows.background[row] = background
+        race.reward[row] = expected
+        race.extra[row] = u
+        at = end
+    begin, stop = rows.span[last, 0], rows.span[last, 1]
+    if at + stop - begin > rows.index.shape[0]:
+        _forget_rows(space, params, race, n)
+        return NO_ROOM
+    if stop != at:
+        for i in range(stop - begin):
+            rows.index[at + i] = rows.index[begin + i]
+            rows.prob[at + i] = rows.prob[begin + i]
+        rows.span[last, 0] = at
+        rows.span[last, 1] = at + stop - begin
+    return DONE
+
+
+@primitive
+def _keep_span(rows, race, row, i):
+    race.old_span[i, 0] = rows.span[row, 0]
+    race.old_span[i, 1] = rows.span[row, 1]
+
+
+@inner
+def _forget_rows(space, params, race, n):
+    """Take back what :func:`_learn_rows` did."""
+    if not params.row_by_row:
+        return  # the next decision or trial writes the whole model
+    rows = space.mean
+    last = race.reward.shape[0] - 1
+    for i in range(n):
+        row = race.passed[i]
+        rows.span[row, 0] = race.old_span[i, 0]
+        rows.span[row, 1] = race.old_span[i, 1]
+        rows.background[row] = race.old[i, 0]
+        race.reward[row] = race.old[i, 1]
+        race.extra[row] = race.old[i, 2]
+    rows.span[last, 0] = race.old_span[n, 0]
+    rows.span[last, 1] = race.old_span[n, 1]
+
+
+@inner
+def _solve_mean(belief, space, params, race, weight, c, tol):
+    """Solve the mean model with the bonus ``weight``·u, starting from the root's values of candidate ``c``."""
+    solver = space.solver
+    for row in range(race.reward.shape[0]):
+        space.mean.reward[row] = race.reward[row] + weight * race.extra[row]
+    for t in range(solver.values.shape[0]):
+        solver.values[t] = race.values[c, t]
+    solve(space.mean, belief.space, params.discount, tol, solver, False)
+
+
+# --- candidates ----------------------------------------------------------------------------------------------
+
+
+@kernel
+def make_candidates(belief, space, params, race, s, rng):
+    """The candidates' policies from ``s``; returns CLEAR if all take the same action, else OPEN, or NO_ROOM."""
+    if _write_mean(belief, space, params, race) == NO_ROOM:
+        return NO_ROOM
+    solver = space.solver
+    # What may lack room comes first, before values are changed.
+    for c in range(race.action.shape[0] - 1, -1, -1):
+        if c < race.weight.shape[0]:
+            _solve_mean(belief, space, params, race, race.weight[c], c, params.tol)
+            for t in range(solver.values.shape[0]):
+                race.values[c, t] = solver.values[t]
+        elif _sample_policy(belief, space, params, s, rng) == NO_ROOM:
+            return NO_ROOM
+        for t in range(solver.policy.shape[0]):
+            race.policy[c, t] = solver.policy[t]
+        race.action[c] = solver.policy[s]
+        race.racing[c] = True
+        race.followed[c] = 0
+        race.total[c] = 0.0
+        race.square[c] = 0.0
+        for d in range(race.action.shape[0]):
+            race.ahead[c, d] = 0.0
+            race.ahead_square[c, d] = 0.0
+    for i in (MODELS, TRIALS, LEADER):
+        race.number[i] = 0
+    for c in range(race.action.shape[0]):
+        if race.action[c] != race.action[0]:
+            race.stake[LATELY] = FORGETTING * max(race.stake[NOW], race.stake[LATELY])
+            race.stake[NOW] = 0.0
+            return OPEN
+    return CLEAR
+
+
+@inner
+def _sample_policy(belief, space, params, s, rng):
+    """A policy of a model drawn from what is believed now, into the solver; returns DONE or NO_ROOM."""
+    if sample_model(belief, space.other, rng) == NO_ROOM:
+        return NO_ROOM
+    generate(params.generator, space.other, belief.space, params.discount, s, space.solver, rng)
+    return DONE
+
+
+# --- one trial -----------------------------------------------------------------------------------------------
+
+
+@primitive
+def _draw_next(rows, row, n_states, rng):
+    """A next state by the law of a model's row."""
+    u = uniform(rng)
+    for i in range(rows.span[row, 0], rows.span[row, 1]):
+        u -= rows.prob[i]
+        if u < 0.0:
+            return np.int64(rows.index[i])
+    if rows.background[row] > 0.0:
+        return min(np.int64(u / rows.background[row] * n_states), n_states - 1)
+    return np.int64(rows.index[rows.span[row, 1] - 1])  # the probabilities fell short of 1 by rounding
+
+
+@inner
+def follow(belief, space, params, race, c, choice, s, rng):
+    """Follow candidate ``c`` from ``s`` in the model at hand; returns (DONE or NO_ROOM, a sample of its Q).
+
+    The belief, the mean model and the model at hand are as before when it returns.
+    """
+    n_states, n_actions = belief.space.allowed.shape
+    model, solver = space.model, space.solver
+    race.number[MARK] += 1
+    mark = race.number[MARK]
+    mean = average(race.base)
+    q, weight = race.base[s], 1.0
+    pushed, n = 0, 0  # steps taken, rows passed
+    status = DONE
+    for t in range(n_states):
+        race.trial_policy[t] = race.policy[c, t]
+    for h in range(params.n_stages):
+        if h > 0:  # the strategy's policy for what has been learned so far
+            if c >= race.weight.shape[0]:
+                status = _sample_policy(belief, space, params, s, rng)
+            else:
+                status = _learn_rows(belief, space, params, race, n)
+                if status != NO_ROOM:
+                    _solve_mean(belief, space, params, race, race.weight[c], c, params.trial_tol)
+                    _forget_rows(space, params, race, n)
+            if status == NO_ROOM:
+                break
+            for t in range(n_states):
+                race.trial_policy[t] = solver.policy[t]
+        for _ in range(params.n_steps):
+            if belief.space.terminal[s]:
+                break
+            a = race.trial_policy[s]
+            row = s * n_actions + a
+            if params.redraws:  # the reward is drawn from its predictive, whose mean is
+                begin, end, background = model.span[row, 0], model.span[row, 1], model.background[row]
+                r = verbs.expected_reward(
+                    belief.rewards, row, model.index, model.prob, begin, end, background
+                )
+            else:
+                r = model.reward[row]
+            if params.redraws or a != race.policy[0, s]:  # else the advantage is 0
+                ahead = r + params.discount * row_value(model, row, race.base, mean)
+                q += weight * (ahead - race.base[s])
+            s = _draw_next(model, row, n_states, rng)
+            verbs.push(belief.transitions, row, s)
+            verbs.push_reward(
+                belief.rewards, row, s, verbs.draw_model_reward(belief.rewards, choice, row, s, rng)
+            )
+            if race.mark[row] != mark:
+                race.mark[row] = mark
+                race.passed[n] = row
+                n += 1
+            if race.number[MODELS] < race.path.shape[0]:
+                race.path[race.number[MODELS], c, pushed] = s
+            pushed += 1
+            weight *= params.discount
+    if race.number[MODELS] < race.path.shape[0]:
+        race.path[race.number[MODELS], c, params.n_steps * params.n_stages] = pushed
+    if status != NO_ROOM and not belief.space.terminal[s]:
+        status = _learn_rows(belief, space, params, race, n)
+        if status != NO_ROOM:
+            _solve_mean(belief, space, params, race, 0.0, 0, params.trial_tol)
+            _forget_rows(space, params, race, n)
+            q += weight * _gain(belief, space, params, race, n, choice, s, rng)
+    undo_steps(belief, pushed)
+    return status, q
+
+
+@inner
+def _gain(belief, space, params, race, n, choice, s, rng):
+    """What the solver's policy is worth in the model at hand beyond V, in state ``s``."""
+    model, solver = space.model, space.solver
+    n_states = solver.policy.shape[0]
+    same = not params.redraws
+    for t in range(n_states):
+        same = same and solver.policy[t] == race.policy[0, t]
+    if same:
+        return 0.0
+    if params.redraws:
+        for i in range(n):
+            row = race.passed[i]
+            race.model_reward[i] = model.reward[row]
+            begin, end, background = model.span[row, 0], model.span[row, 1], model.background[row]
+            model.reward[row] = verbs.sample_reward(
+                belief.rewards, choice, row, model.index, model.prob, begin, end, background, rng
+            )
+    for t in range(n_states):
+        solver.values[t] = race.base[t]
+    evaluate_solver_policy(model, belief.space, params.discount, params.tol, solver)
+    if params.redraws:
+        for i in range(n):
+            model.reward[race.passed[i]] = race.model_reward[i]
+    return solver.values[s] - race.base[s]
+
+
+# --- the race ------------------------------------------------------------------------------------------------
+
+
+@kernel
+def run_race(belief, space, params, race, s, n_simulations, rng):
+    """Draw models and follow the candidates in them; returns CLEAR, OPEN after ``n_simulations`` trials, or NO_ROOM.
+
+    A race goes on where it stopped, with the model at which there was no room.
+    """
+    n_states = belief.space.allowed.shape[0]
+    solver = space.solver
+    if _write_mean(belief, space, params, race) == NO_ROOM:
+        return NO_ROOM
+    while race.number[TRIALS] < n_simulations:
+        before = (rng[0], rng[1], rng[2], rng[3])
+        choice = verbs.choose(belief.transitions, rng)
+        status = DONE if sample_rows(belief, choice, space.model, rng) != NO_ROOM else NO_ROOM
+        if status != NO_ROOM:
+            for t in range(n_states):
+                solver.policy[t] = race.policy[0, t]
+                solver.values[t] = race.values[0, t]
+            evaluate_solver_policy(space.model, belief.space, params.discount, params.tol, solver)
+            for t in range(n_states):
+                race.base[t] = solver.values[t]
+            status = _follow_all(belief, space, params, race, choice, s, rng)
+        if status == NO_ROOM:
+            rng[0], rng[1], rng[2], rng[3] = before
+            return NO_ROOM
+        if race.number[MODELS] % BATCH == 0 and _drop_losers(params, race):
+            return CLEAR
+    _drop_losers(params, race)
+    return OPEN
+
+
+@inner
+def _follow_all(belief, space, params, race, choice, s, rng):
+    """One trial of each candidate that is in the race, with the same random numbers; returns DONE or NO_ROOM."""
+    n_candidates = race.action.shape[0]
+    for i in range(4):
+        race.start[i] = rng[i]
+    for c in range(n_candidates):
+        if race.racing[c]:
+            for i in range(4):
+                rng[i] = race.start[i]
+            status, race.sample[c] = follow(belief, space, params, race, c, choice, s, rng)
+            if status == NO_ROOM:
+                return NO_ROOM
+            if not params.row_by_row and _write_mean(belief, space, params, race) == NO_ROOM:
+                return NO_ROOM
+    race.number[MODELS] += 1
+    least, most = np.inf, -np.inf
+    for c in range(n_candidates):
+        if race.racing[c]:
+            least, most = min(least, race.sample[c]), max(most, race.sample[c])
+            race.number[TRIALS] += 1
+            race.followed[c] += 1
+            race.total[c] += race.sample[c]
+            race.square[c] += race.sample[c] ** 2
+            for d in range(n_candidates):
+                if race.racing[d]:
+                    ahead = race.sample[c] - race.sample[d]
+                    race.ahead[c, d] += ahead
+                    race.ahead_square[c, d] += ahead * ahead
+    race.stake[NOW] = max(race.stake[NOW], most - least)
+    return DONE
+
+
+@inner
+def _drop_losers(params, race):
+    """Find the leader, and take those out of the race that are surely behind; returns whether one action is left."""
+    n = race.number[MODELS]
+    leader = -1
+    for c in range(race.action.shape[0]):
+        if race.racing[c] and (leader < 0 or race.ahead[c, leader] > 0.0):
+            leader = c
+    race.number[LEADER] = leader
+    stake = max(race.stake[NOW], race.stake[LATELY])
+    one_action = True
+    for c in range(race.action.shape[0]):
+        if not race.racing[c] or c == leader:
+            continue
+        mean = race.ahead[leader, c] / n
+        error = np.sqrt(max(0.0, race.ahead_square[leader, c] / n - mean * mean) / max(1, n - 1))
+        surely = mean - params.confidence * error
+        if surely >= 0.0 and (n >= params.first_models or n * surely >= stake):
+            race.racing[c] = False
+        elif race.action[c] != race.action[leader]:
+            one_action = False
+    return one_action
+
+
+# --- the planner ---------------------------------------------------------------------------------------------
+
+
+@saveable
+@dataclass
+class RaceRoom:
+    """Room for the models of a race, which grows if one does not fit."""
+
+    arrays: RaceSpace
+
+    def grow(self) -> None:
+        """Make four times the room."""
+        old = self.arrays
+        room = 4 * len(old.model.index)
+        fresh = new_solver(len(old.solver.values), room)
+        solver = old.solver._replace(index=fresh.index, prob=fresh.prob, sums=fresh.sums)  # its values stay
+        self.arrays = _new_space(solver, len(old.model.reward), room)
+
+
+def _new_space(solver: Solver, n_rows: int, room: int) -> RaceSpace:
+    model, mean, other = (empty_rows(n_rows, room) for _ in range(3))
+    return RaceSpace(model, mean, other, solver, np.zeros(room))
+
+
+@saveable
+@dataclass
+class RaceMemory:
+    """What an agent keeps between decisions: room, and the values that the next ones start from."""
+
+    room: RaceRoom
+    params: RaceParams
+    race: RaceArrays
+
+
+@saveable
+@dataclass(frozen=True, kw_only=True)
+class AdaptiveDSS(Planner):
+    """Deep, sparse sampling of strategies, judged by what they earn and by what they find out.
+
+    Parameters
+    ----------
+    n_bonuses
+        Candidates that are optimal for the mean model with a bonus, beside the one without.
+    largest_bonus
+        The largest bonus, in units of the rewards' range; each next one is √10 times smaller.
+    n_policies
+        Candidates that follow sampled models, as those of DSS do.
+    generator
+        What makes a policy of a sampled model: ``"pi"``, ``"rtdp"``, ``"vi"`` or a
+        :class:`~bamdp.generators.Generator`.
+    n_steps
+        K, the steps of a stage.
+    n_stages
+        H, the stages of a trial; at the beginning of each a strategy takes into account what was learned.
+    n_simulations
+        The budget: trials per decision at most, candidates times models.
+    first_models
+        The number of models before a candidate is given up that a single model could still bring ahead.
+    confidence
+        How many standard errors of the paired difference a candidate must be behind to be given up.
+    time_limit
+        The budget in seconds per decision instead; results then depend on the machine.
+    tol
+        Accuracy of the candidates' first policies, as in :class:`~bamdp.generators.PI`, in units of the rewards' range.
+    trial_tol
+        That of the policies within trials, which are many more.
+
+    Examples
+    --------
+    >>> import bamdp
+    >>> env = bamdp.make_env("chain")
+    >>> agent = bamdp.Agent(AdaptiveDSS(n_simulations=64), prior=bamdp.SparseDirichlet(), rewards=env.rewards,
+    ...                     n_states=env.n_states, n_actions=env.n_actions, discount=0.99, seed=0)
+    >>> plan = agent.plan(0)
+    >>> len(plan.candidates), plan.details["candidates"][:2]
+    (5, ('exploit', 'bonus 0.09487'))
+    """
+
+    result_version: ClassVar[int] = 3
+
+    n_bonuses: int = 4
+    largest_bonus: float = 3.0
+    n_policies: int = 0
+    generator: Any = "pi"
+    n_steps: int = 8
+    n_stages: int = 4
+    n_simulations: int = 512
+    first_models: int = 64
+    confidence: float = 2.0
+    time_limit: float | None = None
+    tol: float = 1e-4
+    trial_tol: float = 1e-2
+
+    def __post_init__(self) -> None:
+        for name in ("n_bonuses", "n_policies"):
+            _checks.integer(getattr(self, name), name, low=0)
+        for name in ("n_steps", "n_stages", "n_simulations", "first_models"):
+            _checks.integer(getattr(self, name), name)
+        for name in ("largest_bonus", "tol", "trial_tol"):
+            _checks.real(getattr(self, name), name, low=0.0, open_low=True)
+        _checks.real(self.confidence, "confidence", low=0.0)
+        if self.time_limit is not None:
+            _checks.real(self.time_limit, "time_limit", low=0.0, open_low=True)
+        if isinstance(self.generator, str):
+            _checks.one_of(self.generator, "generator", GENERATORS)
+        elif not isinstance(self.generator, Generator):
+            raise TypeError(
+                f"generator must be one of {', '.join(GENERATORS)}, or a Generator such as RTDP(depth=50); got "
+                f"{self.generator!r}"
+            )
+
+    def start(self, belief: Belief, discount: float) -> RaceMemory:
+        generator = GENERATORS[self.generator]() if isinstance(self.generator, str) else self.generator
+        low, high = belief.rewards.reward_range
+        unit = high - low if math.isfinite(high - low) and high > low else 1.0
+        transitions, rewards = belief.transitions, belief.rewards
+        params = RaceParams(
+            rule=BEBRule(1.0) if transitions.counts_transitions else VBRBRule(1.0 / unit, 1.0),
+            generator=generator.state(),
+            discount=discount,
+            tol=unit * float(self.tol),
+            trial_tol=unit * float(self.trial_tol),
+            n_steps=self.n_steps,
+            n_stages=self.n_stages,
+            first_models=self.first_models,
+            confidence=float(self.confidence),
+            row_by_row=bool(transitions.independent_given_weights and rewards.independent_rows),
+            redraws=not rewards.certain and not rewards.shares_weights,
+        )
+        S, A = belief.n_states, belief.n_actions
+        room = ENTRIES_PER_ROW * S * A + S
+        space = _new_space(new_solver(S, room), S * A, room)
+        return RaceMemory(RaceRoom(space), params, self._new_race(S, A, unit, unit / (1.0 - discount)))
+
+    def _new_race(self, S: int, A: int, unit: float, highest: float) -> RaceArrays:
+        L = 1 + self.n_bonuses
+        N, depth = L + self.n_policies, self.n_steps * self.n_stages
+        ladder = [self.largest_bonus * LADDER_STEP**-i for i in reversed(range(self.n_bonuses))]
+        return RaceArrays(
+            weight=unit * np.array([0.0, *ladder]),
+            policy=np.zeros((N, S), np.int32),
+            values=np.zeros((N, S)),
+            action=np.zeros(N, np.int64),
+            racing=np.zeros(N, bool),
+            followed=np.zeros(N, np.int64),
+            total=np.zeros(N),
+            square=np.zeros(N),
+            ahead=np.zeros((N, N)),
+            ahead_square=np.zeros((N, N)),
+            sample=np.zeros(N),
+            stake=np.array([0.0, highest]),
+            base=np.zeros(S),
+            reward=np.zeros(S * A),
+            extra=np.zeros(S * A),
+            trial_policy=np.zeros(S, np.int32),
+            passed=np.zeros(depth, np.int64),
+            mark=np.zeros(S * A, np.int64),
+            old_span=np.zeros((depth + 1, 2), np.int64),
+            old=np.zeros((depth, 3)),
+            model_reward=np.zeros(depth),
+            start=np.zeros(4, np.uint64),
+            number=np.zeros(4, np.int64),
+            path=np.zeros((0, N, depth + 1), np.int32),
+        )
+
+    def act(self, memory: RaceMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
+        depth = self.n_steps * self.n_stages
+        given = memory.params, memory.race, state
+        if belief.run(make_candidates, memory.room, *given, depth=depth, rng=rng) == CLEAR:
+            return int(memory.race.action[0])
+        if self.time_limit is None:
+            belief.run(run_race, memory.room, *given, self.n_simulations, depth=depth, rng=rng, resumes=True)
+        else:
+            until = perf_counter() + self.time_limit
+            trials, status = 0, OPEN
+            while status == OPEN and (trials == 0 or perf_counter() < until):
+                trials += BATCH * len(memory.race.action)
+                status = belief.run(run_race, memory.room, *given, trials, depth=depth, rng=rng, resumes=True)
+        return int(memory.race.action[memory.race.number[LEADER]])
+
+    def warm_up(self, memory: RaceMemory, belief: Belief, state: int, rng: np.ndarray) -> None:
+        given = memory.params, memory.race, state
+        depth = self.n_steps * self.n_stages
+        belief.run(make_candidates, memory.room, *given, depth=depth, rng=rng)
+        belief.run(run_race, memory.room, *given, 1, depth=depth, rng=rng, resumes=True)
+
+    def plan(self, memory: RaceMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        action = self.act(memory, belief, state, rng)
+        race = memory.race
+        n = race.followed
+        means = np.where(n > 0, race.total / np.maximum(n, 1), race.values[:, state])
+        spreads = np.sqrt(
+            np.maximum(race.square / np.maximum(n, 1) - means**2, 0.0) * n / np.maximum(n - 1, 1)
+        )
+        candidates = tuple(
+            Candidate(int(a), float(q), float(d) if k > 1 else math.nan, int(k))
+            for a, q, d, k in zip(race.action, means, spreads, n)
+        )
+        leader = int(race.number[LEADER])
+        details = {
+            "candidates": self._names(race),
+            "models": int(race.number[MODELS]),
+            "trials": int(race.number[TRIALS]),
+            "leader": leader,
+            "behind_leader": self._behind_leader(race, leader),
+        }
+        return Plan(action, float(means[leader]), candidates, self.time_limit is None, details)
+
+    def _names(self, race: RaceArrays) -> tuple[str, ...]:
+        """A name for each candidate, with the bonus in units of reward."""
+        bonuses = (f"bonus {weight:.4g}" for weight in race.weight[1:])
+        return ("exploit", *bonuses, *("sampled model" for _ in range(self.n_policies)))
+
+    def _behind_leader(self, race: RaceArrays, leader: int) -> tuple[tuple[float, float], ...]:
+        """How far each candidate is behind the leader, and the standard error, over the models that both were in."""
+        n = race.followed
+        common = np.maximum(np.minimum(n, n[leader]), 1)
+        mean = race.ahead[leader] / common
+        error = np.sqrt(
+            np.maximum(race.ahead_square[leader] / common - mean**2, 0.0) / np.maximum(common - 1, 1)
+        )
+        return tuple((float(m), float(e)) for m, e in zip(mean, error))
+
+    def explain(self, memory: RaceMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        from bamdp.planners.views.adaptive_dss import race_tree
+
+        n_paths = min(self.n_simulations, MAX_PATHS)
+        old = memory.race
+        memory.race = old._replace(path=np.zeros((n_paths, *old.path.shape[1:]), np.int32))
+        plan = self.plan(memory, belief, state, rng)
+        tree = race_tree(plan, memory.race, memory.params, state)
+        memory.race = memory.race._replace(path=old.path)
+        return replace(plan, tree=tree)

@@ -1,0 +1,21 @@
+"""Pictures of runs, worlds and beliefs, as Matplotlib axes.
+
+Every function draws on ``ax=``, or on axes of a new figure, and returns the axes, so that a title, a limit or a second
+line can be added by the usual means. Objects have a method for what is drawn most often: ``run.plot()``,
+``batch.plot()``, ``comparison.plot()``. Matplotlib is imported when something is drawn.
+
+>>> import bamdp
+>>> env = bamdp.make_env("grid5")
+>>> agent = bamdp.Agent.for_env(env, "thompson", prior="sparse:beta=6", seed=0)
+>>> run = bamdp.simulate(agent, env, steps=300, seed=0)
+>>> axes = bamdp.plot.learning_curve(run, optimum=env)
+>>> axes = bamdp.plot.value_map(env, agent)
+>>> axes = bamdp.plot.visits(run, env)
+>>> axes = bamdp.plot.posterior(agent, state=0, action=1, truth=env)
+"""
+
+from bamdp.plot.beliefs import posterior
+from bamdp.plot.curves import comparison, learning_curve, returns
+from bamdp.plot.worlds import policy, value_map, visits
+
+__all__ = ["comparison", "learning_curve", "policy", "posterior", "returns", "value_map", "visits"]

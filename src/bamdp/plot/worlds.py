@@ -1,0 +1,268 @@
+"""A number or an action for every state, drawn where the state is."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bamdp.agent import Agent, Run
+from bamdp.envs import Environment
+from bamdp.envs.drawing import RAMPS, shade
+from bamdp.envs.picture import shown_value_range
+from bamdp.envs.registry import make_world
+from bamdp.lab.figures import style
+from bamdp.mdp import Solution, policy_iteration
+from bamdp.plot.axes import drawing_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import ListedColormap
+
+MAP_SIZE = (4.4, 3.8)  # inches
+LOW_WIDTH, MARGINS = 5.6, 1.3  # inches, of tables that are low; the scale is then below
+LOW_RATIO = 2  # times as wide as high
+MOST_IN_ONE_ROW = 12  # states
+MAX_LINE_STATES = 24  # states in a row, where nothing is known of where they are
+MOST_NUMBERED = 150  # cells in which a number can still be read
+ARROWS = {"FrozenLake": "←↓→↑", "CliffWalking": "↑→↓←"}  # of actions, in Gymnasium's grids
+
+
+def value_map(
+    env: Any,
+    values: Any,
+    *,
+    policy: Any = None,
+    shape: tuple[int, int] | None = None,
+    label: str = "value",
+    title: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a number for every state as a colour.
+
+    An environment of this library is drawn as it is now, by its own layout; of states that share a place, such as the
+    maze's with different flags, the present ones are seen. Other worlds are a table of states in the order of their
+    numbers.
+
+    Parameters
+    ----------
+    env
+        The environment: one of this library or of Gymnasium, or its name.
+    values
+        An array [S], a `Solution`, or an `Agent`: what the states are worth to it, if the mean of its belief is taken
+        for the truth.
+    policy
+        An action for every state, drawn as an arrow (or, in a table, as a number): an array [S], a `Solution` or an
+        `Agent`.
+    shape
+        Rows and columns of the table. By default those of Gymnasium's grids where they have any; for observations of
+        several parts, the last ones along a row.
+    label
+        What the numbers are.
+    title
+        Of the picture.
+    ax
+        Axes to draw on; by default those of a new figure.
+    """
+    world = make_world(env)
+    numbers = _values(values, world)
+    actions = None if policy is None else _policy(policy, world)
+    ramp = "visits" if label == "visits" else "value"
+    own = world if isinstance(world, Environment) and world.layout()["kind"] != "arms" else None
+    cells = (1, 1) if own is not None else _table_shape(world, shape)
+    with drawing_axes(ax, _size(cells), grid=False) as axes:
+        if own is not None:
+            low, high = shown_value_range(own.layout(), own.state, numbers)
+            axes.imshow(own.render("rgb", values=numbers, policy=actions))
+            ramp = "value"  # the world's own colours
+            axes.set_axis_off()
+        else:
+            low, high = _table(axes, world, numbers, actions, cells, _colours(ramp))
+        _colour_bar(axes, _colours(ramp), low, high, label, lying=_is_low(cells))
+        axes.set_title(title)
+    return axes
+
+
+def policy(
+    env: Any, policy: Any, *, shape: tuple[int, int] | None = None, title: str = "", ax: Axes | None = None
+) -> Axes:
+    """Draw an action for every state, and what the states are worth where that is known.
+
+    Parameters
+    ----------
+    env
+        The environment: one of this library or of Gymnasium, or its name.
+    policy
+        An array [S], a `Solution`, or an `Agent`: what is best if the mean of its belief is taken for the truth.
+    shape, title, ax
+        As in :func:`value_map`.
+    """
+    world = make_world(env)
+    actions = _policy(policy, world)
+    if isinstance(policy, (Agent, Solution)):
+        return value_map(world, policy, policy=actions, shape=shape, title=title, ax=ax)
+    cells = (1, 1) if isinstance(world, Environment) else _table_shape(world, shape)
+    with drawing_axes(ax, _size(cells), grid=False) as axes:
+        if isinstance(world, Environment):
+            axes.imshow(world.render("rgb", policy=actions))
+            axes.set_axis_off()
+        else:
+            _table(axes, world, actions.astype(float), actions, cells, _colours("value"))
+        axes.set_title(title)
+    return axes
+
+
+def visits(
+    run: Run, env: Any, *, shape: tuple[int, int] | None = None, title: str = "", ax: Axes | None = None
+) -> Axes:
+    """Draw how often each state was visited: a run's actions were taken there.
+
+    Parameters
+    ----------
+    run
+        The run.
+    env
+        The environment that it took place in.
+    shape, title, ax
+        As in :func:`value_map`.
+    """
+    world = make_world(env)
+    counts = np.bincount(run.states, minlength=world.n_states).astype(float)
+    return value_map(world, counts, shape=shape, label="visits", title=title, ax=ax)
+
+
+# What is given
+
+
+def _values(values: Any, world: Any) -> NDArray[np.float64]:
+    numbers = np.asarray(_solution(values).values if isinstance(values, (Agent, Solution)) else values, float)
+    return _one_per_state(numbers, "values", world)
+
+
+def _policy(policy: Any, world: Any) -> NDArray[np.int64]:
+    chosen = np.asarray(
+        _solution(policy).policy if isinstance(policy, (Agent, Solution)) else policy, np.int64
+    )
+    return _one_per_state(chosen, "policy", world)
+
+
+def _one_per_state(array: Any, name: str, world: Any) -> Any:
+    if array.shape != (world.n_states,):
+        raise ValueError(
+            f"{name} must have a number for each of the {world.n_states} states of {world.name}, got shape "
+            f"{array.shape}"
+        )
+    return array
+
+
+def _solution(source: Agent | Solution) -> Solution:
+    """Return a solution, or that of the mean of an agent's belief."""
+    return policy_iteration(source.belief.mean(), source.discount) if isinstance(source, Agent) else source
+
+
+# What is drawn
+
+
+def _is_low(cells: tuple[int, int]) -> bool:
+    rows, columns = cells
+    return columns >= LOW_RATIO * rows
+
+
+def _size(cells: tuple[int, int]) -> tuple[float, float]:
+    """Return the size of a figure with a table of so many rows and columns."""
+    rows, columns = cells
+    return (LOW_WIDTH, LOW_WIDTH * rows / columns + MARGINS) if _is_low(cells) else MAP_SIZE
+
+
+def _colours(ramp: str) -> ListedColormap:
+    from matplotlib.colors import ListedColormap
+
+    assert ramp in RAMPS
+    return ListedColormap([shade(ramp, place) for place in np.linspace(0.0, 1.0, 128)])
+
+
+def _colour_bar(
+    axes: Axes, colours: ListedColormap, low: float, high: float, label: str, lying: bool
+) -> None:
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    scale = Normalize(low, high if high > low else low + 1.0)
+    look: dict[str, Any] = {"location": "bottom", "aspect": 40, "pad": 0.05} if lying else {"pad": 0.02}
+    bar = figure.colorbar(ScalarMappable(scale, colours), ax=axes, shrink=0.8, **look)
+    bar.set_label(label)
+    bar.outline.set_visible(False)
+
+
+def _table(
+    axes: Axes,
+    world: Any,
+    numbers: NDArray[np.float64],
+    actions: NDArray[np.int64] | None,
+    shape: tuple[int, int],
+    colours: ListedColormap,
+) -> tuple[float, float]:
+    """Draw states row by row; return the range of the numbers. The end of an episode is left out."""
+    shown, (rows, columns) = numbers[: _n_shown(world)], shape
+    cells = np.full(rows * columns, np.nan)
+    cells[: len(shown)] = shown
+    low, high = float(shown.min()), float(shown.max())
+    names = ARROWS.get(world.name.partition("-")[0], [str(a) for a in range(world.n_actions)])
+    axes.imshow(cells.reshape(rows, columns), cmap=colours, vmin=low, vmax=high if high > low else low + 1.0)
+    if len(shown) <= MOST_NUMBERED:
+        for state, number in enumerate(shown.tolist()):
+            words = str(state) if actions is None else names[int(actions[state])]
+            dark = (number - low) / (high - low or 1.0) > 0.6
+            axes.text(
+                state % columns,
+                state // columns,
+                words,
+                ha="center",
+                va="center",
+                fontsize=7 if actions is None else 11,
+                color=style.PAPER_COLOUR if dark else style.GREY_COLOUR,
+            )
+    axes.set(xticks=range(columns) if rows == 1 and actions is not None else [], yticks=[])
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    if len(shown) > MOST_NUMBERED:
+        what = "states, row by row"
+    elif actions is None:
+        what = "states by number"
+    else:
+        what = "state, and in it its best action" if rows == 1 else "best action of each state, row by row"
+    axes.set_xlabel(what, fontsize=8)
+    return low, high
+
+
+def _n_shown(world: Any) -> int:
+    """Return the number of states in a table, in which the end of an episode has no place."""
+    return int(getattr(world, "end", world.n_states))
+
+
+def _table_shape(world: Any, given: tuple[int, int] | None) -> tuple[int, int]:
+    """Return the rows and columns of a table: as given, those of a grid of Gymnasium, or as square as can be."""
+    n_states = _n_shown(world)
+    if given is not None:
+        if math.prod(given) < n_states:
+            raise ValueError(f"shape {given} has no room for {n_states} states")
+        return given
+    plain = getattr(getattr(world, "env", None), "unwrapped", None)
+    for name in ("desc", "shape"):  # FrozenLake, CliffWalking
+        found: ArrayLike = getattr(getattr(plain, name, None), "shape", getattr(plain, name, None))  # type: ignore[assignment]
+        if isinstance(found, tuple) and len(found) == 2 and math.prod(found) == n_states:
+            return int(found[0]), int(found[1])
+    sizes = getattr(world, "sizes", (n_states,))
+    if n_states <= MOST_IN_ONE_ROW:
+        columns = n_states
+    elif len(sizes) > 1:  # the last parts of an observation along a row, and the first ones down the rows
+        splits = [math.prod(sizes[k:]) for k in range(1, len(sizes))]
+        columns = min(splits, key=lambda n: abs(math.log(n * n / n_states)))
+    else:
+        columns = min(MAX_LINE_STATES, math.ceil(math.sqrt(n_states)))
+    return -(-n_states // columns), columns

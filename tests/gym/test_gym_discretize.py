@@ -1,0 +1,136 @@
+"""Observations that are not whole numbers, by bins."""
+
+import doctest
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import bamdp
+from bamdp.gym import Discretize, GymWorld, discretize, world
+from bamdp.gym.world import with_bins
+
+
+class Drift(gymnasium.Env):
+    """A point that is pushed to the left or to the right, and the time; what it shows is a Box of two numbers."""
+
+    observation_space = spaces.Box(np.array([-1.0, -np.inf]), np.array([1.0, np.inf]), dtype=np.float64)
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.x, self.t = 0.0, 0.0
+        return np.array([self.x, self.t]), {}
+
+    def step(self, action):
+        self.x = float(np.clip(self.x + (0.1 if action else -0.1), -1, 1))
+        self.t += 1.0
+        return np.array([self.x, self.t]), float(self.x > 0.55), self.t >= 20.0, False, {}
+
+
+def test_examples():
+    for module in (discretize, world):
+        assert doctest.testmod(module).failed == 0
+
+
+def test_states_are_the_digits_of_the_bins():
+    env = Discretize(Drift(), (4, [5.0, 10.0]))
+    assert env.observation_space == spaces.Discrete(12)
+    assert [edges.tolist() for edges in env.edges] == [[-0.5, 0.0, 0.5], [5.0, 10.0]]
+    for x, t, digits in ((-1.0, 0.0, (0, 0)), (-0.5, 5.0, (1, 1)), (0.6, 99.0, (3, 2)), (-9.0, 10.0, (0, 2))):
+        state = env.observation(np.array([x, t]))
+        assert state == np.ravel_multi_index(digits, (4, 3))
+        for value, (low, high) in zip((x, t), env.intervals(state)):
+            assert low <= value < high
+
+
+class Shop(gymnasium.Env):
+    """Nothing happens; what it shows is a dictionary of the stock of two goods, the weather and the day."""
+
+    observation_space = spaces.Dict(
+        {
+            "stock": spaces.Box(0.0, 9.0, (2,), np.float64),
+            "outside": spaces.Tuple((spaces.Box(-20.0, 40.0, (), np.float64), spaces.MultiBinary(2))),
+            "day": spaces.Discrete(7, start=1),
+        }
+    )
+    action_space = spaces.Discrete(2)
+
+
+def test_boxes_within_a_dictionary_get_bins_and_its_finite_parts_stay():
+    by_key = Discretize(Shop(), {"stock": (3, 2), "outside": 4})
+    in_order = Discretize(Shop(), (4, 3, 2))  # Gymnasium sorts the keys: day, outside, stock
+    for env in (by_key, in_order):
+        assert env.observation_space.n == 7 * 4 * 4 * 3 * 2
+        seen = {"stock": np.array([4.0, 8.0]), "outside": (np.array(12.0), np.array([1, 0])), "day": 3}
+        assert env.observation(seen) == np.ravel_multi_index((2, 2, 2, 1, 1), (7, 4, 4, 3, 2))
+    assert Discretize(Shop(), 2, bounds={"outside": [(0.0, 20.0)]}).edges[1].tolist() == [10.0]
+
+
+def test_one_bin_leaves_a_coordinate_out():
+    assert Discretize(Drift(), (4, 1)).observation_space.n == 4
+    assert Discretize(Drift(), 1).observation_space.n == 1
+
+
+def test_bounds_come_from_the_space_from_the_caller_or_from_random_play():
+    assert Discretize(Drift(), (2, 1), bounds=((0.0, 4.0), None)).edges[0].tolist() == [2.0]
+    # the time runs from 0 to 20 in every episode
+    assert Discretize(Drift(), (1, 4)).edges[1].tolist() == [5.0, 10.0, 15.0]
+
+
+def test_quantiles_are_bins_that_random_play_visits_equally_often():
+    env = Discretize(Drift(), (1, 3), edges="quantiles", steps=2000, seed=1)
+    counts, observation = np.zeros(3), env.reset(seed=2)[0]
+    env.action_space.seed(3)
+    for _ in range(4000):
+        counts[observation] += 1
+        observation, _, over, _, _ = env.step(env.action_space.sample())
+        observation = env.reset()[0] if over else observation
+    # times 0 to 19 in turn: no bin may have more than one of the 20 values too many or too few
+    assert np.abs(counts / counts.sum() - 1 / 3).max() <= 1.5 / 20
+
+
+def test_the_same_bins_come_out_of_the_same_seed():
+    one, two = (Discretize(Drift(), 5, edges="quantiles", steps=100) for _ in range(2))
+    assert all(np.array_equal(a, b) for a, b in zip(one.edges, two.edges))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Discretize(gymnasium.make("FrozenLake-v1"), 3), "a finite space needs none"),
+        (lambda: Discretize(Shop(), {"stock": 3}), "no bins for 'outside'; with 1 it is left out"),
+        (lambda: Discretize(Shop(), {"stok": 3, "outside": 1}), "did you mean 'stock'"),
+        (
+            lambda: Discretize(Shop(), {"stock": (3, 3, 3), "outside": 1}),
+            r"bins\['stock'\] must be one for all",
+        ),
+        (lambda: Discretize(Drift(), (3, 3, 3)), "one for each of the 2 coordinates, got 3"),
+        (lambda: Discretize(Drift(), (3, 0)), "bins must be at least 1"),
+        (lambda: Discretize(Drift(), ([1.0, 0.0], 2)), "ascending order"),
+        (lambda: Discretize(Drift(), 3, edges="log"), "unknown edges 'log'"),
+        (lambda: Discretize(Drift(), 3, bounds=((1.0, 0.0), None)), "the first must be the smaller"),
+        (lambda: Discretize(Drift(), 3).observation([np.nan, 0.0]), "not a number"),
+        (lambda: with_bins("grid5", "3"), "observations of Gymnasium's environments"),
+        (lambda: with_bins("gym:CartPole-v1", "3,x"), "not whole numbers"),
+    ],
+)
+def test_what_is_wrong_with_bins_is_said(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+def test_an_agent_learns_a_discretised_world():
+    env = Discretize(Drift(), (4, 1))
+    agent = bamdp.Agent.for_env(env, "thompson", prior="sparse:beta=4", discount=0.9, seed=0)
+    run = bamdp.simulate(agent, env, 1000, seed=0)
+    assert run.episode_returns[-20:].mean() > 8.0  # it takes six of the twenty steps to get there: 15 at best
+
+
+def test_bins_as_text_and_as_argument_are_the_same_world():
+    by_text = bamdp.make_world("gym:CartPole-v1:bins=(3,3,6,5)")
+    by_argument = bamdp.make_world(gymnasium.make("CartPole-v1"), bins=(3, 3, 6, 5))
+    assert isinstance(by_text, GymWorld)
+    assert by_text.n_states == by_argument.n_states == 271
+    assert all(np.array_equal(a, b) for a, b in zip(by_text.env.edges, by_argument.env.edges))

@@ -1,0 +1,162 @@
+"""compare and tune by a call: the same studies as on the command line, for objects, too."""
+
+from __future__ import annotations
+
+import doctest
+import json
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+import bamdp
+from bamdp import experiments
+from bamdp.cli import main
+from test_runs import Ring
+
+
+def test_examples():
+    assert doctest.testmod(experiments).failed == 0
+
+
+def test_compare_is_the_command(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    planners = ["thompson", "bayes-greedy"]
+    assert main(["compare", "chain", *planners, "--runs", "3", "--steps", "60", "--seed", "2", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)["samples"]
+    found = bamdp.compare("chain", planners, runs=3, steps=60, seed=2)
+    assert {sample["algorithm"]: sample["totals"] for sample in printed} == {
+        label: totals.tolist() for label, totals in found.totals.items()
+    }
+    assert main(["compare", "chain", *planners, "--runs", "3", "--steps", "60", "--seed", "2"]) == 0
+    times = lambda text: [line for line in text.split("\n") if "ms/step" in line or "p (Holm)" in line]
+    assert times(repr(found)) == times(capsys.readouterr().out)
+
+
+def test_tune_is_the_command(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    grid = {"resample": ["step", 5], "prior.beta": [2, 6]}
+    words = ["--grid", "resample=step,5", "prior.beta=2,6"]
+    assert main(["tune", "chain", "thompson", *words, "--runs", "2", "--steps", "50", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    found = bamdp.tune("chain", "thompson", grid, runs=2, steps=50)
+    assert printed["chosen"] == found.chosen
+    frame = found.to_frame()
+    assert frame.total_reward.tolist() == [np.mean(sample["totals"]) for sample in printed["samples"]]
+    assert frame[frame.chosen].total_reward.item() == frame.total_reward.max()
+    assert found.planner == bamdp.ThompsonSampling(resample=found.chosen["resample"])
+    assert found.agent(seed=0).planner == found.planner
+
+
+def test_nothing_is_left_in_the_working_directory_or_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "t"))
+    (tmp_path / "t").mkdir()
+    found = bamdp.compare("chain", ["random"], runs=2, steps=20)
+    assert found.rewards["random"].shape == (2, 20)  # read when they are asked for
+    del found
+    assert list((tmp_path / "t").iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["t"]
+
+
+def test_a_store_keeps_runs_for_the_next_time(tmp_path):
+    path = tmp_path / "runs.sqlite"
+    bamdp.compare("chain", ["random"], runs=2, steps=20, store=path)
+    before = path.stat().st_mtime_ns, Path(path).read_bytes()
+    again = bamdp.compare("chain", ["random"], runs=2, steps=20, store=path)
+    assert len(again.totals["random"]) == 2
+    assert path.read_bytes() == before[1]
+    with pytest.raises(ValueError, match="kept by the name of their environment"):
+        bamdp.compare(Ring(), ["random"], runs=2, steps=20, store=path)
+
+
+def test_objects_are_compared_on_several_processes_with_the_same_results():
+    one, two = (
+        bamdp.compare(
+            Ring(), {"mine": bamdp.ThompsonSampling(), "none": "random"}, runs=3, steps=200, jobs=jobs
+        )
+        for jobs in (1, 2)
+    )
+    assert {label: totals.tolist() for label, totals in one.totals.items()} == {
+        label: totals.tolist() for label, totals in two.totals.items()
+    }
+    assert one.best == "mine"
+    assert one.optimum is None
+    assert one.to_frame().groupby("planner").total_reward.mean().idxmax() == "mine"
+
+
+def test_results_print_as_tables_for_terminals_and_notebooks():
+    found = bamdp.compare("chain", ["thompson", "random"], runs=3, steps=40)
+    assert "optimum, model known" in repr(found)
+    assert "<table>" in found._repr_html_()
+    assert found.optimum == pytest.approx(bamdp.total_reward(bamdp.make_env("chain").mdp, 0, 40))
+
+
+def test_pictures_of_results():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    found = bamdp.compare("chain", ["thompson", "random"], runs=2, steps=40)
+    assert {"thompson", "random"} <= {text.get_text() for text in found.plot().texts}
+    tuned = bamdp.tune("chain", "thompson", {"prior.beta": [2, 6], "resample": ["step", 5]}, runs=2, steps=30)
+    assert tuned.plot().get_xlabel() == "prior.beta"
+    assert tuned.plot("resample").get_xlabel() == "resample"
+    with pytest.raises(ValueError, match="unknown parameter 'n_steps'"):
+        tuned.plot("n_steps")
+    pyplot.close("all")
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: bamdp.compare("chain", ["thompson", "thompson"]), "given twice"),
+        (lambda: bamdp.compare("chain", ["tomson"]), "did you mean 'thompson'"),
+        (lambda: bamdp.compare("chain", ["random"], prior=bamdp.Dirichlet(alpha=np.ones((5, 2)))), "as text"),
+        (lambda: bamdp.tune("chain", "thompson", {"resample": ["step"]}), "nothing to choose"),
+        (lambda: bamdp.tune("chain", "thompson", {"resample": "step"}), "several values to choose from"),
+        (lambda: bamdp.compare(Ring, ["fhts"], runs=1, steps=5), "NormalGamma"),
+    ],
+)
+def test_what_is_wrong_is_said(call, words):
+    with pytest.raises((ValueError, TypeError, RuntimeError), match=words):
+        call()
+
+
+LEARNER = "q-learning:initial=20"  # optimistic: it tries both actions
+
+
+class Standing(gymnasium.Env):
+    """Action 0 falls over and ends the episode, action 1 stands for another step, ten at most; every step pays 1."""
+
+    observation_space = gymnasium.spaces.Discrete(11)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.age = 0
+        return self.age, {}
+
+    def step(self, action):
+        self.age += 1
+        return self.age, 1.0, action == 0, self.age == 10, {}
+
+
+def test_where_every_step_pays_the_same_returns_are_what_counts():
+    found = bamdp.compare(Standing(), {"random": "random", "learner": LEARNER}, runs=3, steps=400)
+    assert {total for totals in found.totals.values() for total in totals} == {400.0}
+    assert found.best == "learner"
+    assert "mean return of their episodes" in " ".join(repr(found).split())
+    assert "less each of the others" not in repr(found)  # a test of totals would say that all are equal
+    assert found.plot().get_ylabel() == "return, last 10 episodes"
+    assert all(sample.episodes().success is None for sample in found.results.samples)
+
+
+@pytest.mark.parametrize("method", ["grid", "halving"])
+def test_where_every_step_pays_the_same_tuning_judges_by_returns(method):
+    # of random play an episode has 2 steps on average, of a learner nearly 10
+    found = bamdp.tune(Standing(), LEARNER, {"epsilon": [1.0, 0.1]}, runs=3, steps=400, method=method)
+    assert found.chosen["epsilon"] == 0.1
+    assert "mean return" in found.tables[0].header
