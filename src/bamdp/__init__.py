@@ -20,6 +20,7 @@ from bamdp.beliefs import (
     NormalGamma,
     Prior,
     RewardModel,
+    SharedSupport,
     SparseDirichlet,
 )
 from bamdp.envs import (
@@ -108,6 +109,7 @@ __all__ = [
     "Prior",
     "RewardModel",
     "Run",
+    "SharedSupport",
     "Solution",
     "SparseDirichlet",
     "Step",

@@ -26,7 +26,6 @@ from bamdp.loading import restore_agent_parts
 from bamdp.planners.base import Plan, Planner, Transition, auto_reach, horizon_discount
 from bamdp.registry import (
     DEFAULT_PLANNER,
-    DEFAULT_PRIOR,
     check_fits,
     check_fits_memory,
     make_planner,
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
+DISCOUNT_WITHOUT_HORIZON = 0.99  # of planners that would rather be told the horizon
 BUSY = "this agent is at work in another thread; give each thread an agent of its own, such as agent.copy()"
 _new_tuple: Any = tuple.__new__  # _new_tuple(Step, (...)) is Step(...) in half the time
 
@@ -130,7 +130,7 @@ class Agent:
         env: Any,
         planner: Planner | str = DEFAULT_PLANNER,
         *,
-        prior: Prior | str = DEFAULT_PRIOR,
+        prior: Prior | str | None = None,
         rewards: RewardModel | ArrayLike | str | None = None,
         discount: float | str | None = None,
         horizon: int | None = None,
@@ -148,13 +148,16 @@ class Agent:
             The algorithm: an object such as ``DSS()``, or text, as on the command line; by default
             :class:`~bamdp.AdaptiveDSS`.
         prior
-            What is believed about transitions: an object or text; by default few outcomes for each action.
+            What is believed about transitions: an object or text; by default what the planner was made for
+            (``planner.default_prior``): few outcomes for each action.
         rewards
             A reward model, an array of rewards that are known, or text. By default the environment's own are known to
             the agent where they are certain, and are learned otherwise.
         discount, horizon
-            γ in [0, 1), the planning discount, 0.95 by default; or the number of steps, to plan for their total, with
-            ``discount="auto"`` no further ahead than there are data to learn from.
+            γ in [0, 1), the planning discount; or the number of steps, to plan for their total, with
+            ``discount="auto"`` no further ahead than there are data to learn from. Without a discount it is what the
+            planner was made for: for :class:`~bamdp.AdaptiveDSS` ``"auto"`` with a horizon and 0.99 without, for
+            others all of the horizon and 0.95.
         objective
             What an end is worth: ``"episode"``, nothing; ``"lifetime"``, what the next episode is worth.
         seed
@@ -172,11 +175,11 @@ class Agent:
         check_fits(made, world)
         return cls(
             made,
-            prior=make_prior(prior, world),
+            prior=make_prior(made.default_prior if prior is None else prior, world),
             rewards=make_rewards(rewards, world),
             n_states=world.n_states,
             n_actions=world.n_actions,
-            discount=0.95 if discount is None and horizon is None else discount,
+            discount=_default_discount(made, horizon) if discount is None else discount,
             horizon=horizon,
             objective=objective,
             seed=seed,
@@ -352,6 +355,14 @@ def _read_horizon(
     steps = _checks.integer(horizon, "horizon")
     reach = auto_reach(steps, n_states, n_actions) if auto else None
     return horizon_discount(steps, reach), steps, reach
+
+
+def _default_discount(planner: Planner, horizon: int | None) -> float | str | None:
+    """Return what a planner plans for if it is not told: None stands for the whole horizon."""
+    default = planner.default_discount
+    if horizon is None:
+        return DISCOUNT_WITHOUT_HORIZON if isinstance(default, str) else default
+    return default if isinstance(default, str) else None
 
 
 def _restored(**parts: Any) -> Agent:

@@ -43,6 +43,7 @@ from bamdp.beliefs.transitions.counts import COUNT, NEXT, POOL_END, ROOM, SIZE, 
 from bamdp.beliefs.transitions.finite import FiniteState
 from bamdp.beliefs.transitions.full import FullState
 from bamdp.beliefs.transitions.mixture import MixtureState
+from bamdp.beliefs.transitions.shared import SharedState
 from bamdp.beliefs.transitions.sparse import SparseState
 from bamdp.beliefs.transitions.symmetric import SymmetricState
 from bamdp.beliefs.transitions.weights import Weights
@@ -206,6 +207,32 @@ def restore_counts(template: Counts, saved: Any, n_states: int) -> Counts:
 def _restore_counting(template: Any, saved: Any, n_states: int) -> Any:
     same_class(template, saved, "the posterior over transitions")
     return template._replace(counts=restore_counts(template.counts, saved.counts, n_states))
+
+
+@restore_posterior.register(SharedState)
+def _restore_shared(template: SharedState, saved: Any, n_states: int) -> SharedState:
+    what = "the posterior over transitions"
+    same_class(template, saved, what)
+    counts = restore_counts(template.counts, saved.counts, n_states)
+    seen = restore_counts(template.seen, saved.seen, n_states)
+    together = _totals(counts, _owners(counts) // template.n_actions, n_states)
+    require(together == _totals(seen, _owners(seen), n_states), what)
+    weight = checked(saved.weight, template.weight, what, not_negative)
+    require(np.abs(weight.sum(axis=1) - 1.0) < 1e-9, what)
+    require((weight > 0.0) == (template.size >= seen.rows[:, [SIZE]]), what)
+    return template._replace(counts=counts, seen=seen, weight=weight)
+
+
+def _owners(counts: Counts) -> np.ndarray:
+    """Return the row that each entry of counts that were laid out anew belongs to."""
+    return np.repeat(np.arange(len(counts.rows)), counts.rows[:, SIZE])
+
+
+def _totals(counts: Counts, state: np.ndarray, n_states: int) -> dict[int, int]:
+    """Return the sums of the counts of each pair of states, where entry i belongs to ``state[i]``."""
+    entries = counts.pool[: len(state)]
+    pair, place = np.unique(state * n_states + entries[:, NEXT], return_inverse=True)
+    return dict(zip(pair.tolist(), np.bincount(place, entries[:, COUNT]).tolist()))
 
 
 @restore_posterior.register(FullState)

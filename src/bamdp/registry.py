@@ -35,6 +35,7 @@ from bamdp.planners import PLANNERS, BootstrappedDQN, Planner
 
 PRIORS: dict[str, Entry] = {
     "sparse": Entry(beliefs.SparseDirichlet),
+    "shared": Entry(beliefs.SharedSupport),
     "dirichlet": Entry(beliefs.Dirichlet),
     "flat": Entry(
         beliefs.Dirichlet, {"alpha": "1/S"}, "By default the classic flat prior, 1/S for each entry."
@@ -63,7 +64,7 @@ REWARDS = ("known", *LEARNED_REWARDS)
 PARTS: dict[str, Mapping[str, type]] = {"generator": GENERATORS}  # planners' parameters that are named things
 
 LARGEST_SINGLE = 1e12  # of numbers that are kept in 32 bits, with their squares
-DEFAULT_PRIOR = "sparse:alpha=0.2,beta=2"
+DEFAULT_PRIOR = Planner.default_prior
 DEFAULT_PLANNER = "adaptive-dss"
 PAIR_BYTES = 400  # about what an agent keeps of a pair of state and action, before it has seen anything
 

@@ -25,7 +25,7 @@ from bamdp.envs.environment import Environment
 from bamdp.envs.registry import new_world
 from bamdp.planners import Planner
 from bamdp.processes import TELL_EVERY, new_pool, stream
-from bamdp.registry import DEFAULT_PRIOR, planner_label
+from bamdp.registry import planner_label
 from bamdp.settings import STEP_BYTES, Setting, make_setting
 
 if TYPE_CHECKING:
@@ -161,9 +161,9 @@ def run_many(
     *,
     runs: int = 10,
     steps: int | None = None,
-    prior: Prior | str = DEFAULT_PRIOR,
+    prior: Prior | str | None = None,
     rewards: RewardModel | ArrayLike | str | None = None,
-    discount: float | str = 0.95,
+    discount: float | str | None = None,
     objective: str = "episode",
     seed: int = 0,
     jobs: int = 1,

@@ -22,7 +22,7 @@ from bamdp.beliefs.episodes import OBJECTIVES
 from bamdp.envs.environment import World
 from bamdp.envs.registry import new_world
 from bamdp.planners.base import Planner, auto_reach, horizon_discount
-from bamdp.registry import DEFAULT_PRIOR, check_fits, make_planner, make_prior, make_rewards
+from bamdp.registry import check_fits, make_planner, make_prior, make_rewards
 
 STEP_BYTES = 50  # about what a run keeps of a step
 
@@ -108,9 +108,9 @@ def make_setting(
     planner: str | Spec | Planner,
     *,
     parameters: Mapping[str, str] | None = None,
-    prior: str | Spec | Prior = DEFAULT_PRIOR,
+    prior: str | Spec | Prior | None = None,
     rewards: str | Spec | RewardModel | ArrayLike | None = None,
-    discount: float | str = 0.95,
+    discount: float | str | None = None,
     objective: str = "episode",
     steps: int | None = None,
     seed: int = 0,
@@ -127,12 +127,13 @@ def make_setting(
     parameters
         More parameters of the planner, as they are written.
     prior
-        The prior over transitions, as :func:`bamdp.registry.make_prior` reads it.
+        The prior over transitions, as :func:`bamdp.registry.make_prior` reads it; None for that of the planner.
     rewards
         The reward model, as :func:`bamdp.registry.make_rewards` reads it; None for the environment's usual one.
     discount
         The discount of planning, or ``"horizon"`` to plan for the total of the steps that are left, or ``"auto"`` to
-        plan no further ahead than there are data to learn from, see :class:`~bamdp.Agent`.
+        plan no further ahead than there are data to learn from, see :class:`~bamdp.Agent`; None for that of the
+        planner.
     objective
         What follows the end of an episode for the planner: nothing (``episode``) or the next one (``lifetime``).
     steps
@@ -163,8 +164,9 @@ def make_setting(
         made_planner = make_planner(planner, parameters)
         check_fits(made_planner, world)
     with in_field("prior"):
-        made_prior = make_prior(prior, world)
+        made_prior = make_prior(made_planner.default_prior if prior is None else prior, world)
     with in_field("rewards"):
         made_rewards = make_rewards(rewards, world)
     steps = world.horizon if steps is None else steps
+    discount = made_planner.default_discount if discount is None else discount
     return Setting(env, made_planner, made_prior, made_rewards, discount, steps, seed, objective)

@@ -20,6 +20,7 @@ from bamdp import (
     FiniteModels,
     FiniteRewards,
     Mixture,
+    SharedSupport,
     SparseDirichlet,
 )
 
@@ -76,6 +77,28 @@ def sparse(alpha, p_k):
     def evidence(data):
         parts = (sparse_row(S, exact, p_k, counts) for counts in by_row(data).values())
         return math.prod(parts, start=Fraction(1))
+
+    return evidence
+
+
+def shared(alpha, p_k):
+    """Evidence under supports that the actions of a state share: every support of every size k of every state."""
+    exact = Fraction(alpha)
+
+    def of_state(rows):
+        total = Fraction(0)
+        for k, p in enumerate(p_k, start=1):
+            for support in combinations(range(S), k):
+                given = [exact if i in support else Fraction(0) for i in range(S)]
+                likelihood = math.prod((dirichlet_row(given, counts) for counts in rows), start=Fraction(1))
+                if all(set(counts) <= set(support) for counts in rows):
+                    total += p / math.comb(S, k) * likelihood
+        return total / sum(p_k)
+
+    def evidence(data):
+        rows = by_row(data)
+        states = ([counts for (s, _), counts in rows.items() if s == state] for state in range(S))
+        return math.prod((of_state(part) for part in states), start=Fraction(1))
 
     return evidence
 
@@ -198,6 +221,11 @@ CASES = {
     "full": Case(Dirichlet(alpha=FULL), dirichlet(FULL)),
     "sparse": Case(SparseDirichlet(alpha=0.2, beta=2.0), sparse(0.2, ONE_BY_K)),
     "sparse p_k": Case(SparseDirichlet(alpha=1.5, p_k=NARROW), sparse(1.5, [Fraction(x) for x in NARROW])),
+    "shared": Case(SharedSupport(alpha=0.2, beta=2.0), shared(0.2, ONE_BY_K)),
+    "shared or sparse": Case(
+        Mixture([SharedSupport(alpha=1.5, beta=2.0), SparseDirichlet(alpha=0.2, beta=2.0)], [0.75, 0.25]),
+        mixture([shared(1.5, ONE_BY_K), sparse(0.2, ONE_BY_K)], [Fraction(3, 4), Fraction(1, 4)]),
+    ),
     "models": Case(MODELS, models(TABLES, MODEL_WEIGHTS)),
     "mixture": Case(
         Mixture([Dirichlet(alpha=0.3), SparseDirichlet(alpha=1.5, p_k=NARROW)], [0.25, 0.75]),

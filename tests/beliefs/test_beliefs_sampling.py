@@ -20,8 +20,12 @@ N = 40_000
 every = pytest.mark.parametrize("name", CASES)
 HISTORIES = {"no data": [], "some data": [(0, 0, 1, 1), (0, 0, 0, 1), (0, 0, 0, 0), (1, 0, 1, 2)]}
 histories = pytest.mark.parametrize("history", HISTORIES)
-# Three steps in one row, and two rows (which finite sets and mixtures tie together).
-PATHS = {"one row": [(0, 0)] * 3, "two rows": [(0, 0), (1, 0), (1, 0)]}
+# Three steps in one row, in two rows (which finite sets and mixtures tie together), in two actions of one state.
+PATHS = {
+    "one row": [(0, 0)] * 3,
+    "two rows": [(0, 0), (1, 0), (1, 0)],
+    "two actions": [(0, 0), (0, 1), (0, 1)],
+}
 
 
 def prepared(name, history):

@@ -9,6 +9,7 @@ from bamdp.beliefs.rewards.normal import NormalGamma
 from bamdp.beliefs.transitions.dirichlet import Dirichlet
 from bamdp.beliefs.transitions.finite import FiniteModels
 from bamdp.beliefs.transitions.mixture import Mixture
+from bamdp.beliefs.transitions.shared import SharedSupport
 from bamdp.beliefs.transitions.sparse import SparseDirichlet
 
 __all__ = [
@@ -22,5 +23,6 @@ __all__ = [
     "NormalGamma",
     "Prior",
     "RewardModel",
+    "SharedSupport",
     "SparseDirichlet",
 ]

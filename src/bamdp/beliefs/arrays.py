@@ -37,19 +37,17 @@ def transition_posterior(**declared: Any) -> Callable[[C], C]:
     ----------
     independent_rows
         A transition from (s, a) changes no other row (default: False).
-    independent_given_weights
-        The same, but for weights over alternatives that all rows share (default: as ``independent_rows``).
+    changes
+        Which rows a transition from (s, a) may change, apart from weights over alternatives that all rows share:
+        ``"row"``, its own, ``"state"``, those of s, or ``"all"`` (default: ``"row"`` if rows are independent, else
+        ``"all"``).
     counts_transitions
         It counts transitions: the verb ``concentration`` is defined (default: False).
 
     What depends on the instance is defined in the class as a property of that name.
     """
-    independent = declared.get("independent_rows", False)
-    defaults = {
-        "independent_rows": False,
-        "independent_given_weights": independent,
-        "counts_transitions": False,
-    }
+    changes = "row" if declared.get("independent_rows", False) else "all"
+    defaults = {"independent_rows": False, "changes": changes, "counts_transitions": False}
     return _declare(defaults, declared)
 
 

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_option(parser, "--step", int, "T", "which decision (default: 0, the first)", 0)
     options.add_option(parser, "--out", str, "PATH", ".html or .svg (default: why.html)", "why.html")
     options.add_set(parser)
-    options.add_agent(parser)
+    options.add_agent(parser, of_planner=True)
     options.add_seed(parser)
     options.add_bins(parser)
 

@@ -10,7 +10,7 @@ from typing import Any
 from bamdp._checks import AUTO, HORIZON
 from bamdp._specs import split_assignment
 from bamdp.cli import console
-from bamdp.registry import DEFAULT_PRIOR, LEARNED_REWARDS
+from bamdp.registry import DEFAULT_PLANNER, DEFAULT_PRIOR, LEARNED_REWARDS, make_planner
 
 Parser = argparse.ArgumentParser
 
@@ -48,17 +48,22 @@ def add_set(parser: Parser) -> None:
     parser.add_argument("--set", metavar="KEY=VALUE", nargs="+", action="extend", default=[], help=help)
 
 
-def add_agent(parser: Parser) -> None:
-    """Add the options that determine an agent beside its planner: --prior, --rewards, --objective, --discount."""
-    add_belief(parser)
+def add_agent(parser: Parser, of_planner: bool = False) -> None:
+    """Add the options that determine an agent beside its planner: --prior, --rewards, --objective, --discount.
+
+    With ``of_planner`` prior and discount are by default those that the planner was made for.
+    """
+    add_belief(parser, of_planner)
     add_objective(parser)
-    add_planning_discount(parser)
+    add_planning_discount(parser, of_planner)
 
 
-def add_belief(parser: Parser) -> None:
+def add_belief(parser: Parser, of_planner: bool = False) -> None:
     """Add --prior and --rewards, the agent's belief before the first step."""
     help = "name:key=value,...; several joined by +, as in 3*flat+sparse, are a mixture"
-    add_option(parser, "--prior", str, "SPEC", f"{help} (default: {DEFAULT_PRIOR})", DEFAULT_PRIOR)
+    own = f"; {DEFAULT_PLANNER}: {make_planner(DEFAULT_PLANNER).default_prior}" * of_planner
+    help += f" (default: {DEFAULT_PRIOR}{own})"
+    add_option(parser, "--prior", str, "SPEC", help, None if of_planner else DEFAULT_PRIOR)
     help = f"known, or learned: {', '.join(LEARNED_REWARDS)}, with parameters as in normal:mu0=1; default: known "
     help += "where they are certain, beta where they are drawn, normal in gym: worlds"
     add_option(parser, "--rewards", str, "MODEL", help)
@@ -82,11 +87,12 @@ def number_or_horizon(text: str) -> float | str:
         ) from None
 
 
-def add_planning_discount(parser: Parser) -> None:
+def add_planning_discount(parser: Parser, of_planner: bool = False) -> None:
     """Add --discount as an agent takes it: a number, horizon or auto."""
-    help = "for planning (default: 0.95); horizon plans for the total of the steps that are left, auto no further "
-    help += "ahead than there are data to learn from"
-    add_option(parser, "--discount", number_or_horizon, "γ", help, 0.95)
+    own = f"; {DEFAULT_PLANNER}: auto" * of_planner
+    help = f"for planning (default: 0.95{own}); horizon plans for the total of the steps that are left, auto no "
+    help += "further ahead than there are data to learn from"
+    add_option(parser, "--discount", number_or_horizon, "γ", help, None if of_planner else 0.95)
 
 
 def add_discount(parser: Parser) -> None:

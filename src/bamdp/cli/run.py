@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_env(parser, gym=True)
     options.add_planner(parser, default=DEFAULT_PLANNER)
     options.add_set(parser)
-    options.add_agent(parser)
+    options.add_agent(parser, of_planner=True)
     options.add_steps(parser)
     options.add_runs(parser)
     options.add_seed(parser)

@@ -111,7 +111,9 @@ class RaceParams(NamedTuple):
     n_stages: int  # H
     first_models: int
     confidence: float
+    caution: float
     row_by_row: bool  # only the rows that were passed change
+    by_state: bool  # to pass a row is to pass all rows of its state
     redraws: bool  # rewards are learned, and drawn again at the end of a trial
 
 
@@ -135,11 +137,11 @@ class RaceArrays(NamedTuple):
     reward: np.ndarray  # float64 [S*A]: of the mean model, without bonus
     extra: np.ndarray  # float64 [S*A]: u
     trial_policy: np.ndarray  # int32 [S]
-    passed: np.ndarray  # int64 [KH]: rows that the trial has passed, each once
+    passed: np.ndarray  # int64 [D]: rows that the trial has passed, each once
     mark: np.ndarray  # int64 [S*A]: the trial that passed a row last
-    old_span: np.ndarray  # int64 [KH + 1, 2]: of the rows that were written anew, and of the last row
-    old: np.ndarray  # float64 [KH, 3]: their background, reward and u
-    model_reward: np.ndarray  # float64 [KH]: rewards of μ that were drawn again
+    old_span: np.ndarray  # int64 [D + 1, 2]: of the rows that were written anew, and of the last row
+    old: np.ndarray  # float64 [D, 3]: their background, reward and u
+    model_reward: np.ndarray  # float64 [D]: rewards of μ that were drawn again
     start: np.ndarray  # uint64 [4]: random state at the beginning of a trial, or of a model
     number: np.ndarray  # int64 [4]: models and trials so far, the leader, the number of the last trial
     path: np.ndarray  # int32 [models, N, KH + 1]: states and lengths of trials that are to be looked at
@@ -314,6 +316,20 @@ def _draw_next(rows, row, n_states, rng):
     return np.int64(rows.index[rows.span[row, 1] - 1])  # the probabilities fell short of 1 by rounding
 
 
+@primitive
+def _pass_rows(belief, params, race, row, mark, n):
+    """Note the rows that a step from ``row`` may have changed; returns how many were passed."""
+    n_actions = belief.space.allowed.shape[1]
+    s = row // n_actions
+    first, last = (s * n_actions, (s + 1) * n_actions) if params.by_state else (row, row + 1)
+    for other in range(first, last):
+        if race.mark[other] != mark and belief.space.allowed[s, other - s * n_actions]:
+            race.mark[other] = mark
+            race.passed[n] = other
+            n += 1
+    return n
+
+
 @inner
 def follow(belief, space, params, race, c, choice, s, rng):
     """Follow candidate ``c`` from ``s`` in the model at hand; returns (DONE or NO_ROOM, a sample of its Q).
@@ -363,10 +379,7 @@ def follow(belief, space, params, race, c, choice, s, rng):
             verbs.push_reward(
                 belief.rewards, row, s, verbs.draw_model_reward(belief.rewards, choice, row, s, rng)
             )
-            if race.mark[row] != mark:
-                race.mark[row] = mark
-                race.passed[n] = row
-                n += 1
+            n = _pass_rows(belief, params, race, row, mark, n)
             if race.number[MODELS] < race.path.shape[0]:
                 race.path[race.number[MODELS], c, pushed] = s
             pushed += 1
@@ -441,6 +454,7 @@ def run_race(belief, space, params, race, s, n_simulations, rng):
         if race.number[MODELS] % BATCH == 0 and _drop_losers(params, race):
             return CLEAR
     _drop_losers(params, race)
+    _prefer_exploiting(params, race)
     return OPEN
 
 
@@ -491,14 +505,31 @@ def _drop_losers(params, race):
     for c in range(race.action.shape[0]):
         if not race.racing[c] or c == leader:
             continue
-        mean = race.ahead[leader, c] / n
-        error = np.sqrt(max(0.0, race.ahead_square[leader, c] / n - mean * mean) / max(1, n - 1))
+        mean, error = _difference(race, leader, c)
         surely = mean - params.confidence * error
         if surely >= 0.0 and (n >= params.first_models or n * surely >= stake):
             race.racing[c] = False
         elif race.action[c] != race.action[leader]:
             one_action = False
     return one_action
+
+
+@primitive
+def _difference(race, c, d):
+    """How far candidate ``c`` is ahead of ``d``, both of which are in the race, and the standard error."""
+    n = race.number[MODELS]
+    mean = race.ahead[c, d] / n
+    return mean, np.sqrt(max(0.0, race.ahead_square[c, d] / n - mean * mean) / max(1, n - 1))
+
+
+@inner
+def _prefer_exploiting(params, race):
+    """Where the race has not decided, let a leader that is not clearly ahead give way to the one that exploits."""
+    leader = race.number[LEADER]
+    if leader != 0 and race.racing[0]:
+        mean, error = _difference(race, leader, 0)
+        if mean < params.caution * error:
+            race.number[LEADER] = 0
 
 
 # --- the planner ---------------------------------------------------------------------------------------------
@@ -561,6 +592,9 @@ class AdaptiveDSS(Planner):
         The number of models before a candidate is given up that a single model could still bring ahead.
     confidence
         How many standard errors of the paired difference a candidate must be behind to be given up.
+    caution
+        How many standard errors the leader must be ahead of the candidate that exploits to be preferred to it when the
+        budget is spent.
     time_limit
         The budget in seconds per decision instead; results then depend on the machine.
     tol
@@ -579,7 +613,9 @@ class AdaptiveDSS(Planner):
     (5, ('exploit', 'bonus 0.09487'))
     """
 
-    result_version: ClassVar[int] = 3
+    result_version: ClassVar[int] = 4
+    default_prior: ClassVar[str] = "shared:alpha=0.5,beta=2 + sparse:alpha=0.5,beta=6"
+    default_discount: ClassVar[float | str] = "auto"
 
     n_bonuses: int = 4
     largest_bonus: float = 3.0
@@ -590,6 +626,7 @@ class AdaptiveDSS(Planner):
     n_simulations: int = 512
     first_models: int = 64
     confidence: float = 2.0
+    caution: float = 0.0
     time_limit: float | None = None
     tol: float = 1e-4
     trial_tol: float = 1e-2
@@ -601,7 +638,8 @@ class AdaptiveDSS(Planner):
             _checks.integer(getattr(self, name), name)
         for name in ("largest_bonus", "tol", "trial_tol"):
             _checks.real(getattr(self, name), name, low=0.0, open_low=True)
-        _checks.real(self.confidence, "confidence", low=0.0)
+        for name in ("confidence", "caution"):
+            _checks.real(getattr(self, name), name, low=0.0)
         if self.time_limit is not None:
             _checks.real(self.time_limit, "time_limit", low=0.0, open_low=True)
         if isinstance(self.generator, str):
@@ -627,15 +665,20 @@ class AdaptiveDSS(Planner):
             n_stages=self.n_stages,
             first_models=self.first_models,
             confidence=float(self.confidence),
-            row_by_row=bool(transitions.independent_given_weights and rewards.independent_rows),
+            caution=float(self.caution),
+            row_by_row=transitions.changes != "all" and bool(rewards.independent_rows),
+            by_state=transitions.changes == "state",
             redraws=not rewards.certain and not rewards.shares_weights,
         )
         S, A = belief.n_states, belief.n_actions
         room = ENTRIES_PER_ROW * S * A + S
         space = _new_space(new_solver(S, room), S * A, room)
-        return RaceMemory(RaceRoom(space), params, self._new_race(S, A, unit, unit / (1.0 - discount)))
+        most = self.n_steps * self.n_stages * (A if params.by_state else 1)
+        race = self._new_race(S, A, min(most, S * A), unit, unit / (1.0 - discount))
+        return RaceMemory(RaceRoom(space), params, race)
 
-    def _new_race(self, S: int, A: int, unit: float, highest: float) -> RaceArrays:
+    def _new_race(self, S: int, A: int, most: int, unit: float, highest: float) -> RaceArrays:
+        """Return arrays for trials that pass ``most`` rows at most."""
         L = 1 + self.n_bonuses
         N, depth = L + self.n_policies, self.n_steps * self.n_stages
         ladder = [self.largest_bonus * LADDER_STEP**-i for i in reversed(range(self.n_bonuses))]
@@ -656,11 +699,11 @@ class AdaptiveDSS(Planner):
             reward=np.zeros(S * A),
             extra=np.zeros(S * A),
             trial_policy=np.zeros(S, np.int32),
-            passed=np.zeros(depth, np.int64),
+            passed=np.zeros(most, np.int64),
             mark=np.zeros(S * A, np.int64),
-            old_span=np.zeros((depth + 1, 2), np.int64),
-            old=np.zeros((depth, 3)),
-            model_reward=np.zeros(depth),
+            old_span=np.zeros((most + 1, 2), np.int64),
+            old=np.zeros((most, 3)),
+            model_reward=np.zeros(most),
             start=np.zeros(4, np.uint64),
             number=np.zeros(4, np.int64),
             path=np.zeros((0, N, depth + 1), np.int32),

@@ -131,6 +131,10 @@ class Planner(ABC):
 
     result_version: ClassVar[int] = 2
     uses_prior: ClassVar[bool] = True  # False where the prior over transitions makes no difference
+    default_prior: ClassVar[str] = "sparse:alpha=0.2,beta=2"  # where an agent is not told another
+    default_discount: ClassVar[float | str] = (
+        0.95  # the same; or "auto" or "horizon", where the steps are known
+    )
     one_discount: ClassVar[str] = ""  # why the discount cannot change between decisions, where that is so
 
     @abstractmethod

@@ -45,9 +45,9 @@ class MixtureState(NamedTuple):
     sums: np.ndarray  # float64 [S] scratch of mean_row
 
     @property
-    def independent_given_weights(self) -> bool:
-        """Whether the rows of all components are independent."""
-        return all(part.independent_rows for part in self.parts)
+    def changes(self) -> str:
+        """What a transition changes in any of the components."""
+        return max((part.changes for part in self.parts), key=("row", "state", "all").index)
 
     @property
     def counts_transitions(self) -> bool:

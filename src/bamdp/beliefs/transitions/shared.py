@@ -1,0 +1,361 @@
+"""A sparse prior whose supports belong to states: all actions of a state lead to the same few next states, exactly.
+
+In many worlds the actions of a state differ in how likely they lead where, not in where they may lead: the neighbours
+of a cell, the next link of a chain or its beginning. Here a state has a support of unknown size k with P(k) ∝ k^-β,
+uniform among the sets of size k; on it the rows of its A actions are independent, each Dirichlet(α). So what one
+action has shown tells where the others may lead. After n_a draws of action a, with k₀ distinct next states of all
+actions together, up to factors without k,
+
+    w_k = P(k) · k!/(k−k₀)! · Π_a Γ(kα)/Γ(kα+n_a)          for k ≥ k₀                   (posterior of k)
+    ν(i | s, a) = (α + n_ai) E[1/(kα+n_a)]                  for i seen after any action of s
+    ν(j | s, a) = E[(k−k₀)α/(kα+n_a)] / (S−k₀)              for each j unseen.
+
+The posterior w of each state is kept, and follows Bayes' rule: a transition multiplies w_k by 1/(kα+n_a), and by
+(k−k₀) if its next state is new. Sizes are all numbers up to ``EXACT_SIZES``, then some, about √2 apart, up to S, each
+of which stands for those that lie between: w then has few entries even where there are many states.
+
+A sampled model needs one support for all rows of a state, in whatever order they are drawn. So ``choose`` draws a
+number, and the support of a state is drawn by a random stream that this number and the state determine.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bamdp import _checks
+from bamdp._kernels.dirichlet import posterior_row, small_shapes
+from bamdp._kernels.jit import primitive
+from bamdp._kernels.random import below, next_word, uniform
+from bamdp._kernels.streams import branch, open_stream
+from bamdp._serial import saveable
+from bamdp.beliefs import verbs
+from bamdp.beliefs.arrays import transition_posterior, with_room
+from bamdp.beliefs.base import Prior
+from bamdp.beliefs.transitions.counts import (
+    COUNT,
+    LOG_END,
+    NEXT,
+    NOT_SEEN,
+    SIZE,
+    START,
+    TOTAL,
+    Counts,
+    commit_count,
+    draw_new_outcomes,
+    empty_counts,
+    find,
+    pop_count,
+    push_count,
+    push_new,
+    push_slot,
+    with_count_room,
+)
+from bamdp.beliefs.transitions.symmetric import SymmetricState
+
+EXACT_SIZES = 16  # up to so many next states every size is possible
+CHOICE_BITS = 40  # of the number that the supports of a sampled model depend on
+SMALLEST_WEIGHT = 1e-280  # sizes stay possible, however unlikely they have become
+
+
+@transition_posterior(changes="state", counts_transitions=True)
+class SharedState(NamedTuple):
+    """Arrays of the posterior; the counts, the weights and the scratch fields are written to."""
+
+    counts: Counts  # of each row
+    seen: Counts  # of each state: where its actions have led, together
+    alpha: float
+    way: int  # of small_shapes(alpha)
+    size: np.ndarray  # float64 [J]: the possible sizes of a support
+    weight: np.ndarray  # float64 [S, J]: w, the posterior of the size
+    old: np.ndarray  # float64 [depth, J]: w of the state in question before each pushed transition
+    mark: np.ndarray  # int64 [S+1] scratch of draw_new_outcomes
+    stream: np.ndarray  # uint64 [4] scratch: the random state of a support
+    n_states: int
+    n_actions: int
+
+
+@primitive
+def _update(T, row, s, slot):
+    """Bayes' rule for the size of the support of ``s``, before the transition is counted."""
+    n, k0 = T.counts.rows[row, TOTAL], T.seen.rows[s, SIZE]
+    entry = T.seen.top[LOG_END]
+    total = 0.0
+    for j in range(T.size.shape[0]):
+        w = T.weight[s, j]
+        T.old[entry, j] = w
+        if slot == NOT_SEEN:
+            w *= max(T.size[j] - k0, 0.0)
+        w /= T.size[j] * T.alpha + n
+        T.weight[s, j] = w
+        total += w
+    scale = 1.0 / total
+    least = k0 + 1 if slot == NOT_SEEN else k0
+    for j in range(T.size.shape[0]):
+        T.weight[s, j] *= scale
+        if T.size[j] >= least:
+            T.weight[s, j] = max(T.weight[s, j], SMALLEST_WEIGHT)
+
+
+@verbs.push.register(SharedState)
+def _push(T, row, s2):
+    s = row // T.n_actions
+    slot = find(T.seen, s, s2)
+    _update(T, row, s, slot)
+    if slot == NOT_SEEN:
+        push_new(T.seen, s, s2)
+        push_new(T.counts, row, s2)
+    else:
+        push_slot(T.seen, s, slot)
+        push_count(T.counts, row, s2)
+
+
+@verbs.pop.register(SharedState)
+def _pop(T):
+    pop_count(T.counts)
+    pop_count(T.seen)
+    entry = T.seen.top[LOG_END]
+    s = T.seen.log[entry, 0]
+    for j in range(T.size.shape[0]):
+        T.weight[s, j] = T.old[entry, j]
+
+
+@verbs.commit.register(SharedState)
+def _commit(T, row):
+    commit_count(T.counts, row)
+    commit_count(T.seen, row // T.n_actions)
+
+
+@with_room.register(SharedState)
+def _with_room(T: SharedState, depth: int) -> SharedState:
+    seen = with_count_room(T.seen, depth)
+    old = T.old
+    if len(old) < len(seen.log):
+        old = np.zeros((len(seen.log), len(T.size)))
+        old[: len(T.old)] = T.old
+    return T._replace(counts=with_count_room(T.counts, depth), seen=seen, old=old)
+
+
+@primitive
+def _draw_size(T, s, rng):
+    """Draw the size of the support of a state from its posterior."""
+    u = uniform(rng)
+    last = T.size.shape[0] - 1
+    for j in range(last):
+        u -= T.weight[s, j]
+        if u < 0.0:
+            return np.int64(T.size[j])
+    return np.int64(T.size[last])
+
+
+@verbs.draw.register(SharedState)
+def _draw(T, row, rng):
+    # Given k, an urn: n_a draws that were seen, and α of each member of the support.
+    counts, s = T.counts, row // T.n_actions
+    n, k0 = counts.rows[row, TOTAL], T.seen.rows[s, SIZE]
+    if k0 == 0:
+        return below(rng, T.n_states)
+    k = max(_draw_size(T, s, rng), k0)
+    x = uniform(rng) * (k * T.alpha + n)
+    if x < n:
+        slot = counts.rows[row, START]
+        x -= counts.pool[slot, COUNT]
+        while x >= 0.0:
+            slot += 1
+            x -= counts.pool[slot, COUNT]
+        return np.int64(counts.pool[slot, NEXT])
+    place = np.int64((x - n) / T.alpha)
+    if place < k0 or k0 == T.n_states:
+        return np.int64(T.seen.pool[T.seen.rows[s, START] + min(place, k0 - 1), NEXT])
+    while True:
+        s2 = below(rng, T.n_states)
+        if find(T.seen, s, s2) == NOT_SEEN:
+            return s2
+
+
+@verbs.advance.register(SharedState)
+def _advance(T, row, rng):
+    s2 = verbs.draw(T, row, rng)
+    verbs.push(T, row, s2)
+    return s2
+
+
+@primitive
+def _expectations(T, row, s):
+    """Return E[1/(kα+n)] and E[(k−k₀)α/(kα+n)], what each member of the support and what all unseen states get."""
+    n, k0 = T.counts.rows[row, TOTAL], T.seen.rows[s, SIZE]
+    inverse, unseen = 0.0, 0.0
+    for j in range(T.size.shape[0]):
+        part = T.weight[s, j] / (T.size[j] * T.alpha + n)
+        inverse += part
+        unseen += max(T.size[j] - k0, 0.0) * T.alpha * part
+    return inverse, unseen
+
+
+@primitive
+def _count_of(T, row, s2):
+    """Return how often a row has led to a state."""
+    slot = find(T.counts, row, s2)
+    return 0 if slot == NOT_SEEN else np.int64(T.counts.pool[slot, COUNT])
+
+
+@verbs.probability.register(SharedState)
+def _probability(T, row, s2):
+    s = row // T.n_actions
+    k0 = T.seen.rows[s, SIZE]
+    inverse, unseen = _expectations(T, row, s)
+    if find(T.seen, s, s2) == NOT_SEEN:
+        return unseen / (T.n_states - k0)
+    return (T.alpha + _count_of(T, row, s2)) * inverse
+
+
+@verbs.log_probability.register(SharedState)
+def _log_probability(T, row, s2):
+    p = verbs.probability(T, row, s2)
+    return math.log(p) if p > 0.0 else -np.inf
+
+
+@verbs.choose.register(SharedState)
+def _choose(T, rng):
+    return np.int64(next_word(rng) >> np.uint64(64 - CHOICE_BITS))
+
+
+@verbs.sample_row.register(SharedState)
+def _sample_row(T, choice, row, index, prob, at, rng):
+    counts, seen, s = T.counts, T.seen, row // T.n_actions
+    k0 = seen.rows[s, SIZE]
+    open_stream(branch(np.uint64(choice), np.uint64(s)), T.stream)
+    end = at + max(_draw_size(T, s, T.stream), k0)
+    if end > index.shape[0]:
+        return np.int64(verbs.NO_ROOM), 0.0
+    start, mine = counts.rows[row, START], counts.rows[row, SIZE]
+    for i in range(mine):
+        index[at + i] = counts.pool[start + i, NEXT]
+        prob[at + i] = T.alpha + counts.pool[start + i, COUNT]
+    to = at + mine
+    for slot in range(seen.rows[s, START], seen.rows[s, START] + k0):
+        if find(counts, row, seen.pool[slot, NEXT]) == NOT_SEEN:
+            index[to] = seen.pool[slot, NEXT]
+            to += 1
+    if end > to:
+        draw_new_outcomes(index, at, to, end, T.mark, T.stream)
+    if end == at + 1:
+        prob[at] = 1.0
+    else:
+        posterior_row(prob, at, at + mine, end, T.alpha, T.way, rng)
+    return np.int64(end), 0.0
+
+
+@verbs.mean_row.register(SharedState)
+def _mean_row(T, row, index, prob, at):
+    s = row // T.n_actions
+    k0, start = T.seen.rows[s, SIZE], T.seen.rows[s, START]
+    end = at + k0
+    if end > index.shape[0]:
+        return np.int64(verbs.NO_ROOM), 0.0
+    if k0 == 0:
+        return np.int64(end), 1.0
+    inverse, unseen = _expectations(T, row, s)
+    # A state that is known to be in the support is never less likely than another: the maximum is for rounding.
+    each = unseen / (T.n_states - k0) if k0 < T.n_states else 0.0
+    for i in range(k0):
+        s2 = T.seen.pool[start + i, NEXT]
+        index[at + i] = s2
+        prob[at + i] = max((T.alpha + _count_of(T, row, s2)) * inverse - each, 0.0)
+    return np.int64(end), each * T.n_states
+
+
+@verbs.moments_row.register(SharedState)
+def _moments_row(T, row, index, mean, variance, at):
+    s = row // T.n_actions
+    n, k0, start = T.counts.rows[row, TOTAL], T.seen.rows[s, SIZE], T.seen.rows[s, START]
+    if at + k0 > index.shape[0]:
+        return np.int64(verbs.NO_ROOM), 0.0, 0.0
+    first, second, unseen, unseen_square = 0.0, 0.0, 0.0, 0.0
+    for j in range(T.size.shape[0]):
+        total = T.size[j] * T.alpha + n
+        others = max(T.size[j] - k0, 0.0) * T.alpha
+        part = T.weight[s, j] / total
+        first += part
+        second += part / (total + 1.0)
+        unseen += others * part
+        unseen_square += others * (T.alpha + 1.0) * part / (total + 1.0)
+    for i in range(k0):
+        s2 = T.seen.pool[start + i, NEXT]
+        weight = T.alpha + _count_of(T, row, s2)
+        index[at + i] = s2
+        mean[at + i] = weight * first
+        variance[at + i] = max(0.0, weight * (weight + 1.0) * second - (weight * first) ** 2)
+    if k0 == T.n_states:
+        return np.int64(at + k0), 0.0, 0.0
+    p = unseen / (T.n_states - k0)
+    return np.int64(at + k0), p, max(0.0, unseen_square / (T.n_states - k0) - p * p)
+
+
+@verbs.concentration.register(SharedState)
+def _concentration(T, row):
+    return 1.0 / _expectations(T, row, row // T.n_actions)[0]
+
+
+@saveable
+@dataclass(frozen=True, kw_only=True)
+class SharedSupport(Prior):
+    """All actions of a state lead to the same few next states; how many, and which, is learned.
+
+    Parameters
+    ----------
+    alpha
+        Concentration of an action on each of these next states.
+    beta
+        P(a state has k of them) ∝ k^-beta. Larger means fewer.
+
+    Examples
+    --------
+    >>> belief = SharedSupport(alpha=0.5, beta=2.0).belief(9, 2)
+    >>> belief.observe(0, 0, 0.0, 3)
+    >>> belief.predictive(0, 1).round(3)[:4]  # the other action may well lead there, too
+    array([0.032, 0.032, 0.032, 0.746])
+    """
+
+    alpha: float = 0.5
+    beta: float = 2.0
+
+    def __post_init__(self) -> None:
+        _checks.real(self.alpha, "alpha", low=0.0, high=1e6, open_low=True)
+        _checks.real(self.beta, "beta", low=-1e6, high=1e6)
+
+    def state(self, n_states: int, n_actions: int) -> SharedState:
+        size, weight = _sizes(n_states, float(self.beta))
+        return SharedState(
+            counts=empty_counts(n_states * n_actions),
+            seen=(seen := empty_counts(n_states)),
+            alpha=float(self.alpha),
+            way=small_shapes(float(self.alpha)),
+            size=size,
+            weight=np.tile(weight, (n_states, 1)),
+            old=np.zeros((len(seen.log), len(size))),
+            mark=np.zeros(n_states + 1, np.int64),
+            stream=np.zeros(4, np.uint64),
+            n_states=n_states,
+            n_actions=n_actions,
+        )
+
+    def movement_posterior(self, transitions: Any) -> SymmetricState:
+        """Return rows as if they were Dirichlet with α + n_i for every outcome, as for SparseDirichlet."""
+        alpha = np.full(len(transitions.counts.rows), transitions.alpha)
+        return SymmetricState(transitions.counts, alpha, transitions.mark, transitions.n_states)
+
+
+def _sizes(n_states: int, beta: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the possible sizes of a support and their probabilities."""
+    sizes = list(range(1, min(n_states, EXACT_SIZES) + 1))
+    while sizes[-1] < n_states:
+        sizes.append(min(n_states, round(sizes[-1] * math.sqrt(2.0))))
+    log_p = -beta * np.log(np.arange(1.0, n_states + 1.0))
+    p = np.exp(log_p - log_p.max())
+    weight = np.add.reduceat(p, [0, *sizes[:-1]])
+    return np.array(sizes, float), np.maximum(weight / weight.sum(), SMALLEST_WEIGHT)
