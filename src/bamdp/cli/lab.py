@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 EXPORT_ENDINGS = {"runs": ".runs.xz", "csv": ".csv", "parquet": ".parquet"}  # by format
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def lab_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the commands of the laboratory with their arguments."""
     parser.epilog = (
         "A study is a TOML file: `bamdp lab new study.toml` writes one to begin with. Or it is the name of one that "
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     import_.add_argument("file", metavar="FILE", nargs="?", help="default: STUDY.runs.xz")
 
 
-def run_command(arguments: argparse.Namespace) -> int:
+def lab_command(arguments: argparse.Namespace) -> int:
     """Print the help, where no command of the laboratory is named."""
     arguments.parser.print_help()
     return 0
