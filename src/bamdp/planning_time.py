@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from bamdp import planners
-from bamdp.planners import Planner
+from bamdp.planners.base import Planner
 from bamdp.planners.shared import tree_sizes
 from bamdp.planners.shared.tree_search import TreeSearch, auto_depth
 

@@ -20,10 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 from bamdp import _checks
 from bamdp._progress import Progress, step_bar
 from bamdp.agent import Callback, Run, new_frame, simulate
-from bamdp.beliefs import Prior, RewardModel
+from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.envs.environment import Environment
 from bamdp.envs.registry import new_world
-from bamdp.planners import Planner
+from bamdp.planners.base import Planner
 from bamdp.processes import TELL_EVERY, new_pool, stream
 from bamdp.registry import DEFAULT_PRIOR, planner_label
 from bamdp.settings import STEP_BYTES, Setting, make_setting

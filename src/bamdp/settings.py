@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from bamdp import _checks
 from bamdp._specs import Spec
 from bamdp.agent import Agent
-from bamdp.beliefs import Prior, RewardModel
+from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.beliefs.episodes import OBJECTIVES
 from bamdp.envs.environment import World
 from bamdp.envs.registry import new_world

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import Any
 
 from bamdp.cli import console, options
-from bamdp.envs import list_envs
+from bamdp.envs.registry import list_envs
 from bamdp.registry import list_planners, list_priors, list_rewards
 
 LISTS: dict[str, tuple[Any, str]] = {  # the function and the title

@@ -25,7 +25,8 @@ import numpy as np
 
 from bamdp._kernels.watching import ANSWER, CLOSE, compiled_watch
 from bamdp.cli import console
-from bamdp.envs import Environment, World, make_world
+from bamdp.envs.environment import Environment, World
+from bamdp.envs.registry import make_world
 from bamdp.planning_time import planning_seconds
 from bamdp.settings import Setting
 

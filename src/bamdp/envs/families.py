@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from bamdp import _checks
 from bamdp.beliefs.transitions.dirichlet import Dirichlet
 from bamdp.beliefs.transitions.sparse import SparseDirichlet
-from bamdp.envs.double_loop import double_loop_layout
+from bamdp.envs.classic import double_loop_layout
 from bamdp.envs.environment import Environment
 from bamdp.envs.layout import Layout, Mark, grid_layout, line_layout
 from bamdp.envs.random_mdp import RandomRows
-from bamdp.mdp import FiniteMDP
+from bamdp.mdp.model import FiniteMDP
 
 if TYPE_CHECKING:
     from bamdp.beliefs.base import Prior

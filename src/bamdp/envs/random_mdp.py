@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bamdp import _checks
 from bamdp.envs.environment import Environment
-from bamdp.mdp import FiniteMDP
+from bamdp.mdp.model import FiniteMDP
 
 if TYPE_CHECKING:
     from scipy import sparse

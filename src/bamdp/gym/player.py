@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 from bamdp import _checks, _serial
 from bamdp._kernels.random import Seed
 from bamdp.agent import Agent, Callback, Run, Step, simulate
-from bamdp.beliefs import Prior, RewardModel
+from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.gym import spaces
 from bamdp.gym.env import longest_episode
 from bamdp.gym.world import DEFAULT_HORIZON, GymWorld, from_gym, single_spaces
-from bamdp.planners import Planner
+from bamdp.planners.base import Planner
 from bamdp.registry import DEFAULT_PRIOR
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bamdp.ceilings import Ceilings, ceilings
-from bamdp.envs import Environment
+from bamdp.envs.environment import Environment
 from bamdp.lab.choosing import CellSchedule, exclusion
 from bamdp.lab.results import EVALUATE, TUNE, EpisodeSummary, Provenance, Results, Sample
 from bamdp.lab.store import RunRecord, Store

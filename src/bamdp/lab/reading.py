@@ -12,9 +12,9 @@ from typing import Any
 
 from bamdp import _checks
 from bamdp._specs import parse_spec
-from bamdp.beliefs import RewardModel
+from bamdp.beliefs.base import RewardModel
 from bamdp.beliefs.episodes import OBJECTIVES
-from bamdp.envs import Environment
+from bamdp.envs.environment import Environment
 from bamdp.lab.search_space import (
     SHARED_KEYS,
     Configuration,

@@ -31,7 +31,7 @@ from typing import Any
 
 from bamdp import _checks
 from bamdp.ceilings import optimal_total
-from bamdp.envs import Environment, World
+from bamdp.envs.environment import Environment, World
 from bamdp.envs.registry import new_world
 from bamdp.lab.search_space import Configuration, planner_parameters, prior_spec
 from bamdp.settings import Setting, make_setting

@@ -43,8 +43,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp.agent import Agent, Run, Step
-from bamdp.beliefs import FiniteModels, KnownRewards
-from bamdp.envs import Environment
+from bamdp.beliefs.rewards.known import KnownRewards
+from bamdp.beliefs.transitions.finite import FiniteModels
+from bamdp.envs.environment import Environment
 from bamdp.lab.results import PHASES
 from bamdp.lab.study import cached_world
 from bamdp.planning_time import planning_seconds

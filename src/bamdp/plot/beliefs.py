@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from bamdp import _checks
 from bamdp.agent import Agent
-from bamdp.beliefs import Belief
-from bamdp.envs import Environment
+from bamdp.beliefs.belief import Belief
+from bamdp.envs.environment import Environment
 from bamdp.lab.figures import style
-from bamdp.mdp import FiniteMDP
+from bamdp.mdp.model import FiniteMDP
 from bamdp.plot.axes import drawing_axes
 
 if TYPE_CHECKING:

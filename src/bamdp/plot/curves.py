@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bamdp import _checks
 from bamdp.agent import Run
 from bamdp.ceilings import ceilings
-from bamdp.envs import Environment
+from bamdp.envs.environment import Environment
 from bamdp.lab.figures import curves, style
 from bamdp.lab.results import OPTIMUM_LABEL
 from bamdp.lab.statistics import Estimate, summarise

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp.agent import Agent, Run
-from bamdp.envs import Environment
 from bamdp.envs.drawing import RAMPS, shade
+from bamdp.envs.environment import Environment
 from bamdp.envs.picture import shown_value_range
 from bamdp.envs.registry import make_world
 from bamdp.lab.figures import style
-from bamdp.mdp import Solution, policy_iteration
+from bamdp.mdp.solution import Solution
+from bamdp.mdp.solvers import policy_iteration
 from bamdp.plot.axes import drawing_axes
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from bamdp.envs import Environment, World, make_world
+from bamdp.envs.environment import Environment, World
 from bamdp.envs.layout import GRID_MOVES, Layout
+from bamdp.envs.registry import make_world
 
 PICTURE_MODES = ("rgb_array", "ansi")  # in the order in which they are tried
 MAX_PICTURE_SIDE = 640  # pixels

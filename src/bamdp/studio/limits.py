@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from bamdp import _checks
 from bamdp._specs import parse_spec, read_value
-from bamdp.envs import list_envs, make_env
+from bamdp.envs.registry import list_envs, make_env
 from bamdp.generators import GENERATORS
 from bamdp.planners import (
     BFS3,

@@ -27,10 +27,9 @@ from starlette.requests import ClientDisconnect
 import bamdp
 from bamdp import _checks
 from bamdp._specs import documented_parameters, quoted_words
-from bamdp.envs import list_envs
 from bamdp.envs.drawing import palette_css
 from bamdp.envs.picture import world_css
-from bamdp.envs.registry import env_factory
+from bamdp.envs.registry import env_factory, list_envs
 from bamdp.planners import PLANNERS, Planner
 from bamdp.registry import DEFAULT_PRIOR, PARTS, PRIORS, REWARDS, list_planners, list_priors
 from bamdp.settings import FieldError, in_field

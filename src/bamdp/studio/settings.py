@@ -12,7 +12,8 @@ from typing import Any
 
 from bamdp import _checks
 from bamdp.beliefs.episodes import OBJECTIVES
-from bamdp.envs import World, list_envs, make_world
+from bamdp.envs.environment import World
+from bamdp.envs.registry import list_envs, make_world
 from bamdp.registry import DEFAULT_PRIOR, make_planner
 from bamdp.settings import FieldError, Setting, in_field, make_setting
 from bamdp.studio.limits import Limits, Size, expected_size

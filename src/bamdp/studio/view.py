@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from bamdp.beliefs.arrays import shared_weights
 from bamdp.beliefs.belief import Belief
 from bamdp.ceilings import optimal_gain, optimal_total
-from bamdp.envs import Environment, World
+from bamdp.envs.environment import Environment, World
 from bamdp.envs.picture import shown_value_range
-from bamdp.mdp import FiniteMDP, policy_iteration, value_iteration
+from bamdp.mdp.model import FiniteMDP
+from bamdp.mdp.solvers import policy_iteration, value_iteration
 from bamdp.studio.appearance import Appearance
 from bamdp.studio.playback import Playback
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bamdp.envs import DeepSea, make_env
+from bamdp.envs.deep_sea import DeepSea
+from bamdp.envs.registry import make_env
 from bamdp.lab.figures import style
 from bamdp.lab.papers.library import paper_study
 from bamdp.lab.papers.paper_tables import paper_numbers
