@@ -182,7 +182,7 @@ def report_study(arguments: argparse.Namespace) -> int:
 
 def check_study(arguments: argparse.Namespace) -> int:
     """Check the store, and name the runs that are damaged; the status is 1 if something is."""
-    from bamdp.lab.collect import LEFT_OUT, damage_lines, damaged_units
+    from bamdp.lab.choosing import LEFT_OUT, damage_lines, damaged_units
     from bamdp.lab.store import Damage
 
     with _open_study(arguments, create=False) as (study, store):
@@ -211,7 +211,7 @@ def check_study(arguments: argparse.Namespace) -> int:
 def export_study(arguments: argparse.Namespace) -> int:
     """Write the runs to a portable file, or a table for other programs."""
     from bamdp.lab import exports
-    from bamdp.lab.collect import LEFT_OUT, damage_lines, damaged_units
+    from bamdp.lab.choosing import LEFT_OUT, damage_lines, damaged_units
 
     writers: dict[str, Callable[..., int]] = {
         "runs": exports.export_runs,

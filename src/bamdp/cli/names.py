@@ -156,7 +156,7 @@ def _subparsers(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse
 
 def _lists() -> dict[str, str]:
     """Return the names in each list, and those of the studies, as words of a shell."""
-    from bamdp.lab.papers import STUDIES
+    from bamdp.lab.reading import STUDIES
 
     names = {what: [info.name for info in make_list()] for what, (make_list, _) in LISTS.items()}
     return {what: " ".join(words) for what, words in {**names, "studies": STUDIES}.items()}

@@ -17,8 +17,7 @@ from bamdp import _checks
 from bamdp.cli import console, options, studies
 
 if TYPE_CHECKING:
-    from bamdp.lab.papers import Target
-    from bamdp.lab.papers.library import StudyParts
+    from bamdp.lab.papers import StudyParts, Target
     from bamdp.lab.results import Provenance, Results
     from bamdp.lab.store import Store
     from bamdp.lab.study import Study

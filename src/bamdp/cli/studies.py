@@ -32,8 +32,7 @@ FOLDER = Path(".bamdp")  # of stores that belong to no study's file
 
 def load_named_study(name: str, quick: bool = False) -> Study:
     """Load a study from its file, or one that ships with the package by its name."""
-    from bamdp.lab.papers import STUDIES, paper_study
-    from bamdp.lab.reading import load_study
+    from bamdp.lab.reading import STUDIES, load_study, paper_study
 
     if not Path(name).exists() and not name.endswith(".toml"):
         return paper_study(_checks.one_of(name, "study", [*STUDIES, "PATH.toml"]), quick=quick)
@@ -288,7 +287,7 @@ def tune_command(arguments: argparse.Namespace) -> int:
 
 def _run_command_line(arguments: argparse.Namespace, chosen: dict[str, Any]) -> str:
     """Return the command that runs the chosen configuration."""
-    from bamdp.lab.search_space import planner_parameters, prior_spec
+    from bamdp.lab.study import planner_parameters, prior_spec
 
     words = ["bamdp", "run", options.environment_text(arguments), parse_spec(arguments.planner).name]
     parameters = [f"{key}={value}" for key, value in planner_parameters(chosen).items()]

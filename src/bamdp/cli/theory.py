@@ -17,6 +17,7 @@ import bamdp
 from bamdp import _checks, theory
 from bamdp.cli import console, options
 from bamdp.cli.waiting import tell_waiting_for_sweeps
+from bamdp.runs import new_agent
 from bamdp.settings import make_setting
 from bamdp.theory.bounds import Bound
 
@@ -227,7 +228,7 @@ def _estimate(arguments: argparse.Namespace, n_steps: int, discount: float) -> d
         seed=arguments.seed,
         world=env,
     )
-    agent = setting.agent(env, setting.seed)
+    agent = new_agent(setting, env, setting.seed)
     bamdp.simulate(agent, env, after, seed=setting.seed)
     state = env.reset(seed=setting.seed)
     span = 1.0 if env.stochastic_rewards else float(env.rewards.max()) - float(env.rewards.min()) or 1.0

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bamdp import _checks
 from bamdp.agent import Agent, Step, WorldInteraction
-from bamdp.runs import seeds
+from bamdp.runs import new_agent, seeds
 from bamdp.settings import Setting
 from bamdp.studio.appearance import Appearance, watched_world
 
@@ -58,7 +58,7 @@ class Playback(WorldInteraction):
         env = watched_world(setting.env)
         self.looks = Appearance(env)
         self._env_seed, agent_seed = seeds(setting.seed, _checks.integer(replicate, "replicate", low=0))
-        super().__init__(setting.agent(env, agent_seed), env, self._env_seed)
+        super().__init__(new_agent(setting, env, agent_seed), env, self._env_seed)
         self.steps: list[Step] = []
         self.visits: NDArray[np.int64] = np.zeros((env.n_states, env.n_actions), np.int64)
         self.step_seconds = math.nan

@@ -15,6 +15,7 @@ from bamdp.beliefs.episodes import OBJECTIVES
 from bamdp.envs.environment import World
 from bamdp.envs.registry import list_envs, make_world
 from bamdp.registry import DEFAULT_PRIOR, make_planner
+from bamdp.runs import new_agent
 from bamdp.settings import FieldError, Setting, in_field, make_setting
 from bamdp.studio.limits import Limits, Size, expected_size
 
@@ -118,7 +119,7 @@ class Choice:
                 world=env,
             )
             with in_field("planner"):
-                setting.agent(env)  # the planner may refuse the belief
+                new_agent(setting, env)  # the planner may refuse the belief
             return setting
         except FieldError as error:  # the form has several planners
             raise FieldError(name if error.field == "planner" else error.field, str(error)) from error

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from bamdp.envs.deep_sea import DeepSea
 from bamdp.envs.registry import make_env
-from bamdp.lab.figures import style
-from bamdp.lab.papers.library import paper_study
+from bamdp.lab.figures import Picture, style
 from bamdp.lab.papers.paper_tables import paper_numbers
-from bamdp.lab.pictures import Picture
+from bamdp.lab.reading import paper_study
 from bamdp.lab.results import EVALUATE, Results, Sample
 from bamdp.lab.statistics import band, standard_error, summarise
 from bamdp.lab.study import StudyCell
