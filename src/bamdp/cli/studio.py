@@ -11,7 +11,7 @@ from bamdp.cli import console, options
 from bamdp.cli.waiting import tell_waiting
 from bamdp.registry import DEFAULT_PLANNER
 from bamdp.settings import make_setting
-from bamdp.studio.limits import Limits
+from bamdp.studio.settings import Limits
 
 PLAYED_STEP_BYTES = 500  # about what playback keeps of a step
 
