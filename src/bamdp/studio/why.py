@@ -19,8 +19,8 @@ from bamdp.beliefs.belief import Belief
 from bamdp.envs.drawing import Element, element, figure, group, shape, text_element
 from bamdp.planners import DSS, FHTS
 from bamdp.planners.base import Plan, Planner
-from bamdp.planners.shared.tree_sizes import dss_calls
 from bamdp.planners.views.tree import CHOICE, HYPER_STATE, ROOT, Tree
+from bamdp.planning_time import dss_calls
 from bamdp.studio.tree import draw_tree
 from bamdp.studio.view import Appearance, rounded_number
 

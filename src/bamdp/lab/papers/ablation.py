@@ -26,9 +26,10 @@ from bamdp.lab.reading import paper_study
 from bamdp.lab.results import EVALUATE, Results, Sample
 from bamdp.lab.statistics import Estimate, estimate, standard_error
 from bamdp.lab.study import Study
-from bamdp.lab.tables import ResultTable, TableCell
 from bamdp.lab.tables.table import (
     NO_VALUE,
+    ResultTable,
+    TableCell,
     decimals,
     mean_cell,
     number_cell,

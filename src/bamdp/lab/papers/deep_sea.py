@@ -22,8 +22,15 @@ from bamdp.lab.reading import paper_study
 from bamdp.lab.results import EVALUATE, Results, Sample
 from bamdp.lab.statistics import band, standard_error, summarise
 from bamdp.lab.study import StudyCell
-from bamdp.lab.tables import ResultTable, TableCell
-from bamdp.lab.tables.table import NO_VALUE, mean_cell, number_cell, text_cell, value_interval_cell
+from bamdp.lab.tables.table import (
+    NO_VALUE,
+    ResultTable,
+    TableCell,
+    mean_cell,
+    number_cell,
+    text_cell,
+    value_interval_cell,
+)
 from bamdp.lab.units import environment_seed, setting_facts
 
 if TYPE_CHECKING:
