@@ -7,9 +7,8 @@ from bamdp.envs.classic import bandit, chain, double_loop, river_swim
 from bamdp.envs.custom import from_file, from_function, from_mdp
 from bamdp.envs.deep_sea import DeepSea, deep_sea, deep_sea_stochastic
 from bamdp.envs.environment import Environment, World, bernoulli
-from bamdp.envs.families import Family, family_gc, family_gdl, family_grid, family_random
+from bamdp.envs.families import Family, family_gc, family_gdl, family_grid, family_random, random_mdp
 from bamdp.envs.grids import grid, grid5, grid10, maze, maze_door, maze_door_models
-from bamdp.envs.random_mdp import random_mdp
 from bamdp.envs.registry import list_envs, make_env, make_world
 
 __all__ = [

@@ -14,9 +14,8 @@ from bamdp.envs.classic import bandit, chain, double_loop, river_swim
 from bamdp.envs.custom import from_file
 from bamdp.envs.deep_sea import deep_sea, deep_sea_stochastic
 from bamdp.envs.environment import Environment, World
-from bamdp.envs.families import family_gc, family_gdl, family_grid, family_random
+from bamdp.envs.families import family_gc, family_gdl, family_grid, family_random, random_mdp
 from bamdp.envs.grids import grid, grid5, grid10, maze, maze_door
-from bamdp.envs.random_mdp import random_mdp
 from bamdp.mdp.model import FiniteMDP
 
 WORLD_NAMES = ("n_states", "n_actions", "reset", "step", "knowledge")

@@ -52,20 +52,20 @@ from bamdp.generators.lazy import (
 )
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
 from bamdp.planners.shared.leaves import DSS_LEAVES, ModelLeaf, ZeroLeaf, leaf_value
-from bamdp.planners.shared.stack import (
-    BEST_Q,
-    Q_SUM,
-    SAMPLE_RETURN,
-    add_sample,
-    clear_samples,
-    sample_spread,
-)
 from bamdp.planners.shared.workspace import (
     LeafWorkspaceArrays,
     Workspace,
     WorkspaceArrays,
     leaf_workspace_for,
     workspace_for,
+)
+from bamdp.planners.sparse_sampling import (
+    BEST_Q,
+    Q_SUM,
+    SAMPLE_RETURN,
+    add_sample,
+    clear_samples,
+    sample_spread,
 )
 
 WHOLE_MODELS = 1000  # states, up to which models are drawn whole
@@ -93,7 +93,7 @@ class DSSTree(NamedTuple):
     state: np.ndarray  # int64 [H]: s of the node
     trial: np.ndarray  # int64 [H, 2]: which policy, which sample of it
     length: np.ndarray  # int64 [H]: steps pushed by the sample at hand
-    sums: np.ndarray  # float64 [H, 4]: see :mod:`bamdp.planners.shared.stack`
+    sums: np.ndarray  # float64 [H, 4]: see :mod:`bamdp.planners.sparse_sampling`
     action: np.ndarray  # int32 [N]: first action of each root policy
     value: np.ndarray  # float64 [N]: its Q
     spread: np.ndarray  # float64 [N]: standard deviation of its M samples
