@@ -9,9 +9,8 @@ import pytest
 import bamdp
 from bamdp.gym import GymAgent
 from bamdp.registry import make_planner, make_prior
-from bamdp.studio.limits import Limits
-from bamdp.studio.settings import Choice
-from bamdp.studio.worker import Stage
+from bamdp.studio.playback import Stage
+from bamdp.studio.settings import Choice, Limits
 
 GRID = "grid:size=316"
 PLANNER = "dss-rtdp:n_policies=2,n_samples=2,n_steps=20"

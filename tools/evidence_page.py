@@ -28,8 +28,8 @@ from bamdp.lab.exports import export_name, open_exports
 from bamdp.lab.figures import looks, save_figure
 from bamdp.lab.figures import style as figure_style
 from bamdp.lab.figures.curves import log_time_axis
+from bamdp.lab.papers import paper_study
 from bamdp.lab.papers.deep_sea import COUNT_NOTE, total_bad_episodes
-from bamdp.lab.papers.library import paper_study
 from bamdp.lab.results import EVALUATE, TUNE, Results, Sample
 from bamdp.lab.statistics import estimate, normalised_totals, standard_error
 from bamdp.lab.study import Study, cached_world, without_draw

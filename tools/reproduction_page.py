@@ -30,7 +30,7 @@ from bamdp.lab import units
 from bamdp.lab.collect import collect_results
 from bamdp.lab.comparisons import groups
 from bamdp.lab.exports import export_name, open_exports
-from bamdp.lab.figures import save_figure
+from bamdp.lab.figures import Picture, save_figure
 from bamdp.lab.papers import TARGETS, paper_study
 from bamdp.lab.papers.ablation import ablation_tables, full_configuration, trend_tables
 from bamdp.lab.papers.deep_sea import deep_sea_tables
@@ -44,7 +44,6 @@ from bamdp.lab.papers.paper_tables import (
     paper_verdict,
     speedup,
 )
-from bamdp.lab.pictures import Picture
 from bamdp.lab.results import EVALUATE, TUNE, Results, Sample, complete_results, merge_results
 from bamdp.lab.statistics import standard_error, summarise
 from bamdp.lab.store import Store

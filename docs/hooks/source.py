@@ -41,7 +41,7 @@ def planner_references() -> str:
 def help_text(command: str) -> str:
     """A fenced block with the help of a command."""
     os.environ["COLUMNS"] = str(WIDTH + 2)  # argparse leaves two free
-    from bamdp.cli.completion import command_parsers
+    from bamdp.cli.names import command_parsers
 
     return f"```text\n{dict(command_parsers())[command].format_help()}```"
 

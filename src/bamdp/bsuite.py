@@ -22,9 +22,9 @@ import numpy as np
 from bamdp import _checks, _serial
 from bamdp._kernels.random import Seed
 from bamdp.agent import Agent
-from bamdp.beliefs import Prior, RewardModel
+from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.gym.spaces import Numbering
-from bamdp.planners import Planner
+from bamdp.planners.base import Planner
 from bamdp.registry import DEFAULT_PRIOR
 
 

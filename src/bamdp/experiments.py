@@ -21,22 +21,21 @@ from numpy.typing import ArrayLike, NDArray
 from bamdp import _checks
 from bamdp._progress import growing_bar
 from bamdp.agent import Agent, new_frame
-from bamdp.beliefs import Prior, RewardModel
+from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.envs.registry import new_world
 from bamdp.lab import tables
 from bamdp.lab.collect import collect_results
 from bamdp.lab.comparisons import Group, groups
 from bamdp.lab.figures import looks
 from bamdp.lab.figures.parameters import draw_ablation, draw_heat_map
+from bamdp.lab.figures.style import drawing_axes
 from bamdp.lab.reading import make_study
 from bamdp.lab.results import EVALUATE, TUNE, Results, Sample, comparable_results, differing_parameters
 from bamdp.lab.runner import run_study
-from bamdp.lab.search_space import planner_parameters, prior_spec
 from bamdp.lab.store import Store
-from bamdp.lab.study import Study
+from bamdp.lab.study import Study, planner_parameters, prior_spec
 from bamdp.lab.tables import ResultTable, to_html, to_text
-from bamdp.planners import Planner
-from bamdp.plot.axes import drawing_axes
+from bamdp.planners.base import Planner
 from bamdp.plot.curves import learning_curve, returns
 from bamdp.registry import DEFAULT_PRIOR, describe_prior, make_planner, make_prior, make_rewards, planner_spec
 

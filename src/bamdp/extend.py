@@ -24,7 +24,8 @@ from bamdp.beliefs.arrays import (
 )
 from bamdp.beliefs.kernels import mean_model, push_step, sample_model, simulate_step, undo_steps
 from bamdp.beliefs.verbs import DONE, NO_ROOM
-from bamdp.planners.shared.workspace import Workspace, sample_policy, workspace_for
+from bamdp.planners.shared.workspace import Workspace, workspace_for
+from bamdp.planners.thompson import sample_policy
 
 __all__ = [
     "DONE",

@@ -19,11 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
 from bamdp._progress import Progress, step_bar
-from bamdp.agent import Callback, Run, new_frame, simulate
-from bamdp.beliefs import Prior, RewardModel
-from bamdp.envs.environment import Environment
+from bamdp.agent import Agent, Callback, Run, new_frame, simulate
+from bamdp.beliefs.base import Prior, RewardModel
+from bamdp.envs.environment import Environment, World
 from bamdp.envs.registry import new_world
-from bamdp.planners import Planner
+from bamdp.planners.base import Planner
 from bamdp.processes import TELL_EVERY, new_pool, stream
 from bamdp.registry import planner_label
 from bamdp.settings import STEP_BYTES, Setting, make_setting
@@ -125,6 +125,20 @@ def seeds(seed: int, replicate: int) -> tuple[np.random.SeedSequence, np.random.
     return environment, np.random.SeedSequence(seed, spawn_key=(replicate, AGENT))
 
 
+def new_agent(setting: Setting, env: World, seed: np.random.SeedSequence | int = 0) -> Agent:
+    """Make an agent that has seen nothing yet, for the setting's environment."""
+    return Agent.for_env(
+        env,
+        setting.planner,
+        prior=setting.prior,
+        rewards=setting.rewards,
+        discount=None if setting.discount == _checks.HORIZON else setting.discount,
+        horizon=setting.steps if isinstance(setting.discount, str) else None,
+        objective=setting.objective,
+        seed=seed,
+    )
+
+
 def play(
     setting: Setting,
     environment_seed: np.random.SeedSequence,
@@ -135,7 +149,7 @@ def play(
     """Run a setting once, with these two seeds; what it needs is compiled before it begins."""
     warm_up(setting)
     env = new_world(setting.env)
-    agent = setting.agent(env, agent_seed)
+    agent = new_agent(setting, env, agent_seed)
     if progress is None:
         return simulate(agent, env, setting.steps, seed=environment_seed, callbacks=callbacks)
     with _throttled(progress) as tick:
@@ -246,7 +260,7 @@ def warm_up(setting: Setting) -> bool:
     )
     if key not in _warm:
         env = new_world(setting.env)
-        agent = setting.agent(env)
+        agent = new_agent(setting, env)
         plan = agent.plan(env.reset(seed=0))
         simulate(agent, env, steps=2, seed=0)
         agent.planner.warm_up(agent.memory, agent.belief, env.reset(seed=0), agent.rng)

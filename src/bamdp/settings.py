@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from bamdp import _checks
 from bamdp._specs import Spec
-from bamdp.agent import Agent
-from bamdp.beliefs import Prior, RewardModel
+from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.beliefs.episodes import OBJECTIVES
 from bamdp.envs.environment import World
 from bamdp.envs.registry import new_world
@@ -89,19 +88,6 @@ class Setting:
             reach = auto_reach(self.steps, world.n_states, world.n_actions)
         return horizon_discount(self.steps, reach)
 
-    def agent(self, env: World, seed: np.random.SeedSequence | int = 0) -> Agent:
-        """Make an agent that has seen nothing yet, for the setting's environment."""
-        return Agent.for_env(
-            env,
-            self.planner,
-            prior=self.prior,
-            rewards=self.rewards,
-            discount=None if self.discount == _checks.HORIZON else self.discount,
-            horizon=self.steps if isinstance(self.discount, str) else None,
-            objective=self.objective,
-            seed=seed,
-        )
-
 
 def make_setting(
     env: Any,
@@ -170,3 +156,9 @@ def make_setting(
     steps = world.horizon if steps is None else steps
     discount = made_planner.default_discount if discount is None else discount
     return Setting(env, made_planner, made_prior, made_rewards, discount, steps, seed, objective)
+
+
+@lru_cache(maxsize=256)
+def cached_world(spec: Any) -> World:
+    """Return an environment to read facts from; it is shared, so nobody may step in it."""
+    return new_world(spec)

@@ -6,6 +6,7 @@ import pytest
 import bamdp
 from bamdp.planners import PLANNERS
 from bamdp.registry import make_planner
+from bamdp.runs import new_agent
 from bamdp.settings import FieldError, make_setting
 
 
@@ -157,8 +158,8 @@ def test_auto_needs_a_horizon():
 def test_the_command_line_and_settings_say_horizon():
     setting = make_setting("chain", "bayes-greedy", discount="horizon", steps=20)
     env = bamdp.make_env("chain")
-    assert setting.agent(env).steps_left == 20
-    run = bamdp.simulate(setting.agent(env), env, steps=20, seed=0)
+    assert new_agent(setting, env).steps_left == 20
+    run = bamdp.simulate(new_agent(setting, env), env, steps=20, seed=0)
     assert np.isfinite(run.total_reward)
     with pytest.raises(FieldError, match="'horizon' or 'auto'"):
         make_setting("chain", "bayes-greedy", discount="horizn")

@@ -11,8 +11,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from bamdp.cli import main
-from bamdp.cli.main import LONGEST_MESSAGE
+from bamdp.cli import LONGEST_MESSAGE, main
 from bamdp.planning_time import planning_seconds
 from bamdp.registry import PLANNERS, make_planner
 
@@ -305,7 +304,7 @@ def test_long_work_is_announced_and_ctrl_c_ends_it_with_status_130(planner, mess
 def test_ctrl_c_ends_compiled_work_that_python_cannot_interrupt(tmp_path):
     code = (
         "import bamdp\n"
-        "from bamdp.cli.interrupts import ctrl_c_at_once\n"
+        "from bamdp.cli.waiting import ctrl_c_at_once\n"
         "env = bamdp.make_env('chain')\n"
         "few, many = (bamdp.Agent(bamdp.BAMCP(n_simulations=n), prior=bamdp.Dirichlet(), rewards=env.rewards, "
         "n_states=5, n_actions=2, discount=0.9) for n in (10, 10**12))\n"

@@ -63,7 +63,7 @@ def run(command: list[str]) -> None:
 
 
 def parse(command: list[str]) -> None:
-    from bamdp.cli.main import make_parser
+    from bamdp.cli import make_parser
 
     _, unknown = make_parser().parse_known_args(command)
     assert not unknown, command

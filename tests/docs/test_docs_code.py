@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import bamdp
-from bamdp.cli.completion import command_parsers
+from bamdp.cli.names import command_parsers
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))

@@ -8,7 +8,8 @@ import pytest
 from gymnasium import spaces
 
 import bamdp
-from bamdp.gym import Discretize, GymWorld, discretize, world
+from bamdp.gym import Discretize, GymWorld, world
+from bamdp.gym import spaces as numbered_spaces
 from bamdp.gym.world import with_bins
 
 
@@ -30,7 +31,7 @@ class Drift(gymnasium.Env):
 
 
 def test_examples():
-    for module in (discretize, world):
+    for module in (numbered_spaces, world):
         assert doctest.testmod(module).failed == 0
 
 

@@ -10,9 +10,8 @@ from lab_fakes import live_through, outcome
 from matplotlib.text import Text
 
 from bamdp.lab.collect import collect_results
-from bamdp.lab.papers import TARGETS
+from bamdp.lab.papers import TARGETS, paper_study
 from bamdp.lab.papers.ablation import Trend, sweep_points, sweep_trends
-from bamdp.lab.papers.library import paper_study
 from bamdp.lab.statistics import Estimate
 from bamdp.lab.store import Store
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bamdp.cli.main import make_parser
+from bamdp.cli import make_parser
 from bamdp.lab.reading import (
     ENVIRONMENT_KEYS,
     QUICK_CUTS,

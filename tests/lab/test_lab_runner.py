@@ -147,7 +147,7 @@ def test_a_run_whose_first_decision_would_never_end_is_not_begun(tmp_path):
 
 
 def test_a_run_within_twice_the_limit_is_stopped_when_it_has_used_up_its_time():
-    from bamdp.lab.units import _TimeLimit
+    from bamdp.lab.runner import _TimeLimit
 
     watch = _TimeLimit(limit=1.0, steps=100)
     ended = _watched(watch, pace=1.5)

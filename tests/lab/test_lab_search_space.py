@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bamdp.lab.search_space import list_configurations, planner_parameters, prior_spec
+from bamdp.lab.study import list_configurations, planner_parameters, prior_spec
 
 BELIEF = {"prior": ("sparse",), "discount": (0.95,)}
 

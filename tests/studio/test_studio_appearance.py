@@ -19,11 +19,9 @@ from bamdp.envs.layout import GRID_MOVES
 from bamdp.runs import run_one
 from bamdp.settings import make_setting
 from bamdp.studio import explain
-from bamdp.studio.appearance import Appearance, watched_world
-from bamdp.studio.limits import Limits
 from bamdp.studio.playback import Playback
-from bamdp.studio.settings import Choice
-from bamdp.studio.view import Watcher, describe_world
+from bamdp.studio.settings import Choice, Limits
+from bamdp.studio.view import Appearance, Watcher, describe_world, watched_world
 
 LAKE = "gym:FrozenLake-v1:is_slippery=True"
 

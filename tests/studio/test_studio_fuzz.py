@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bamdp.studio import server, sessions
-from bamdp.studio.limits import Limits
 from bamdp.studio.sessions import Sessions
+from bamdp.studio.settings import Limits
 
 FUZZ = settings(
     derandomize=True,

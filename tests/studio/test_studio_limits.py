@@ -16,9 +16,9 @@ from studio_server import PATIENCE, Tab, running
 from bamdp.cli import main
 from bamdp.envs import list_envs, make_env
 from bamdp.registry import list_planners, make_planner
-from bamdp.studio import sessions, worker
-from bamdp.studio.limits import SIZES, Limits, Size, decision_work, expected_size
-from bamdp.studio.settings import Choice
+from bamdp.studio import sessions
+from bamdp.studio.playback import Stage
+from bamdp.studio.settings import SIZES, Choice, Limits, Size, decision_work, expected_size
 
 CHAIN = {"env": "chain", "planners": ["thompson"]}
 LARGE_ON_THE_SLY = {**CHAIN, "env": "random_mdp:n_states=1600,n_actions=24,beta=0"}  # dense, as it turns out
@@ -135,11 +135,11 @@ def test_a_worker_that_runs_out_of_memory_ends_with_its_answer(monkeypatch):
     def burst(*arguments):
         raise MemoryError
 
-    monkeypatch.setattr(worker, "open_stage", burst)
-    monkeypatch.setattr(worker, "limit_memory", lambda memory: None)
-    monkeypatch.setattr(worker.signal, "signal", lambda *arguments: None)
+    monkeypatch.setattr(sessions, "open_stage", burst)
+    monkeypatch.setattr(sessions, "limit_memory", lambda memory: None)
+    monkeypatch.setattr(sessions.signal, "signal", lambda *arguments: None)
     far = FarEnd(("open", Choice()), ("frames",))
-    worker.serve_requests(far, Limits(memory=2.5))
+    sessions.serve_requests(far, Limits(memory=2.5))
     ((kind, data),) = far.answers
     assert kind == "ended"
     assert "2.5 GB" in data["error"]
@@ -150,7 +150,7 @@ def test_a_question_is_refused_when_the_worker_ends_over_it():
         session = sessions.Session(Choice.read(CHAIN))
 
         async def request(limit, compiling, request, note):
-            raise worker.WorkerGone("gone")
+            raise sessions.WorkerGone("gone")
 
         session._line.request = request
         session._open = lambda: asyncio.sleep(0, True)
@@ -188,7 +188,7 @@ def _line(process):
 
 def left_behind():
     gc.collect()
-    kinds = (sessions.Session, worker.WorkerLine)
+    kinds = (sessions.Session, sessions.WorkerLine)
     objects = sum(issubclass(type(thing), kinds) for thing in gc.get_objects())
     return objects, threading.active_count(), len(os.listdir("/proc/self/fd"))
 
@@ -225,7 +225,7 @@ class NearLine:
 
     async def start(self):
         if NearLine.stage is None:
-            NearLine.stage = worker.Stage(Choice.read(CHAIN).settings())
+            NearLine.stage = Stage(Choice.read(CHAIN).settings())
 
     async def request(self, limit, compiling, request, note):
         verb, *arguments = request

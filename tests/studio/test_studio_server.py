@@ -12,10 +12,9 @@ from studio_server import Tab, running
 
 from bamdp.registry import list_planners, make_planner
 from bamdp.studio import server, sessions
-from bamdp.studio.limits import Limits
-from bamdp.studio.settings import Choice
+from bamdp.studio.playback import Stage
+from bamdp.studio.settings import Choice, Limits
 from bamdp.studio.view import Watcher
-from bamdp.studio.worker import Stage
 
 CHAIN = {"env": "chain", "planners": ["thompson"], "seed": 3}
 

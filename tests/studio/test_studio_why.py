@@ -12,7 +12,7 @@ from studio_runs import DSS, run_of
 
 from bamdp.planners.views.tree import CHOICE, ROOT
 from bamdp.registry import PLANNERS
-from bamdp.studio import contrast
+from bamdp.studio import why
 from bamdp.studio.tree import layout_tree
 from bamdp.studio.why import Decision
 
@@ -106,11 +106,11 @@ def test_samples_in_the_strip_average_to_the_value():
 
 
 def test_a_full_tree_gets_as_deep_as_its_budget():
-    assert contrast.full_reach(10, 10) == 1.0
-    assert contrast.full_reach(10, 110) == 2.0
-    assert contrast.full_reach(10, 60) == 1.5
-    assert contrast.full_reach(400, 100) == 0.25
-    assert contrast.full_reach(1, 7) == 7.0
+    assert why.full_reach(10, 10) == 1.0
+    assert why.full_reach(10, 110) == 2.0
+    assert why.full_reach(10, 60) == 1.5
+    assert why.full_reach(400, 100) == 0.25
+    assert why.full_reach(1, 7) == 7.0
 
 
 def test_the_contrast_counts_the_same_budget_for_both():
@@ -123,7 +123,7 @@ def test_the_contrast_counts_the_same_budget_for_both():
     spent = sum((4 * 25) ** d for d in range(1, math.floor(found.reach) + 1))
     assert spent <= found.budget < spent + (4 * 25) ** (math.floor(found.reach) + 1)
     assert "20" in found.words()
-    ET.fromstring(str(contrast.draw_contrast(found, decision.plan.tree)))
+    ET.fromstring(str(why.draw_contrast(found, decision.plan.tree)))
 
 
 def test_planners_without_a_tree_show_their_candidates():

@@ -11,7 +11,7 @@ import pytest
 import bamdp.theory
 
 MODULES = [
-    "bamdp.planners.shared.tree_sizes",
+    "bamdp.planning_time",
     *sorted(f"bamdp.theory.{info.name}" for info in pkgutil.iter_modules(bamdp.theory.__path__)),
 ]
 

@@ -1,4 +1,4 @@
-"""A loop in compiled code that waits for signals, and needs no turn of Python's (:mod:`bamdp.cli.interrupts`)."""
+"""A loop in compiled code that waits for signals, and needs no turn of Python's (:mod:`bamdp.cli.waiting`)."""
 
 from __future__ import annotations
 

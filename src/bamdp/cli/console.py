@@ -37,7 +37,7 @@ def check_picture_path(output: str, option: str = "--output") -> Path:
 @contextmanager
 def compiling() -> Iterator[None]:
     """Tell, once, if something is compiled inside the block; Ctrl-C ends at once what compiled code does there."""
-    from bamdp.cli.interrupts import ctrl_c_at_once
+    from bamdp.cli.waiting import ctrl_c_at_once
 
     with on_first_compile(lambda: note(COMPILING)), ctrl_c_at_once():
         yield

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 EXPORT_ENDINGS = {"runs": ".runs.xz", "csv": ".csv", "parquet": ".parquet"}  # by format
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def lab_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the commands of the laboratory with their arguments."""
     parser.epilog = (
         "A study is a TOML file: `bamdp lab new study.toml` writes one to begin with. Or it is the name of one that "
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     import_.add_argument("file", metavar="FILE", nargs="?", help="default: STUDY.runs.xz")
 
 
-def run_command(arguments: argparse.Namespace) -> int:
+def lab_command(arguments: argparse.Namespace) -> int:
     """Print the help, where no command of the laboratory is named."""
     arguments.parser.print_help()
     return 0
@@ -182,7 +182,7 @@ def report_study(arguments: argparse.Namespace) -> int:
 
 def check_study(arguments: argparse.Namespace) -> int:
     """Check the store, and name the runs that are damaged; the status is 1 if something is."""
-    from bamdp.lab.collect import LEFT_OUT, damage_lines, damaged_units
+    from bamdp.lab.choosing import LEFT_OUT, damage_lines, damaged_units
     from bamdp.lab.store import Damage
 
     with _open_study(arguments, create=False) as (study, store):
@@ -211,7 +211,7 @@ def check_study(arguments: argparse.Namespace) -> int:
 def export_study(arguments: argparse.Namespace) -> int:
     """Write the runs to a portable file, or a table for other programs."""
     from bamdp.lab import exports
-    from bamdp.lab.collect import LEFT_OUT, damage_lines, damaged_units
+    from bamdp.lab.choosing import LEFT_OUT, damage_lines, damaged_units
 
     writers: dict[str, Callable[..., int]] = {
         "runs": exports.export_runs,

@@ -90,8 +90,8 @@ def number_or_horizon(text: str) -> float | str:
 def add_planning_discount(parser: Parser, of_planner: bool = False) -> None:
     """Add --discount as an agent takes it: a number, horizon or auto."""
     own = f"; {DEFAULT_PLANNER}: auto" * of_planner
-    help = f"for planning (default: 0.95{own}); horizon plans for the total of the steps that are left, auto no "
-    help += "further ahead than there are data to learn from"
+    help = f"for planning (default: 0.95{own}); horizon plans for the total of the steps that are left, "
+    help += "auto no further ahead than there are data to learn from"
     add_option(parser, "--discount", number_or_horizon, "γ", help, None if of_planner else 0.95)
 
 

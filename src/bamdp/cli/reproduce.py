@@ -17,8 +17,7 @@ from bamdp import _checks
 from bamdp.cli import console, options, studies
 
 if TYPE_CHECKING:
-    from bamdp.lab.papers import Target
-    from bamdp.lab.papers.library import StudyParts
+    from bamdp.lab.papers import StudyParts, Target
     from bamdp.lab.results import Provenance, Results
     from bamdp.lab.store import Store
     from bamdp.lab.study import Study
@@ -40,8 +39,8 @@ CHOOSING_OPTIONS = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
+def reproduce_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``bamdp reproduce``."""
     parser.epilog = "Example: bamdp reproduce table1 table2 figure2 --quick --jobs 2"
     parser.add_argument(
         "targets", metavar="TARGET", nargs="+", help="table1, table2, figure2, figure3, ablation"
@@ -72,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_json(parser)
 
 
-def run_command(arguments: argparse.Namespace) -> int:
+def reproduce_command(arguments: argparse.Namespace) -> int:
     """Run the command."""
     targets = _targets(arguments)
     _reproduce(targets, _parts_of(targets, arguments), arguments)

@@ -1,9 +1,11 @@
-"""``bamdp run``: one planner in one environment, several replicates."""
+"""Replicates: ``bamdp run`` (one planner), ``bamdp demo`` (three of them) and ``bamdp warmup`` (compiling ahead)."""
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
+import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -15,6 +17,7 @@ from bamdp.cli import console, options
 from bamdp.cli.waiting import tell_waiting
 from bamdp.registry import (
     DEFAULT_PLANNER,
+    PLANNERS,
     describe_planner,
     describe_prior,
     describe_rewards,
@@ -23,9 +26,16 @@ from bamdp.registry import (
 from bamdp.runs import Batch, check_size, run_setting, seeds, warm_up
 from bamdp.settings import Setting, make_setting
 
+PAPER = "n_policies=2,n_samples=2,n_steps=25,n_stages=1"  # Appendix C, Grid5
+DEMO_PLANNERS = {
+    "DSS-PI": f"dss-pi:{PAPER}",
+    "DSS-RTDP": f"dss-rtdp:{PAPER},generator.depth=15",
+    "Thompson sampling": "thompson",
+}
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
+
+def run_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``bamdp run``."""
     parser.epilog = (
         "Example: bamdp run grid10 dss-pi --set n_steps=100 n_stages=2 --prior sparse:beta=6 --jobs 2"
     )
@@ -161,3 +171,77 @@ def _percent(share: float | None) -> str:
 
 def _share_of_optimum(batch: Batch, optimum: float | None) -> float | None:
     return batch.mean / optimum if optimum is not None and optimum > 0.0 else None
+
+
+def demo_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``bamdp demo``."""
+    options.add_runs(parser, 50)
+    options.add_seed(parser)
+    options.add_jobs(parser, min(2, os.cpu_count() or 1))
+    help = "of the picture (default: learning-curve.png)"
+    options.add_option(parser, "--output", str, "PATH", help, "learning-curve.png")
+
+
+def demo_command(arguments: argparse.Namespace) -> int:
+    """Run the three planners, print the table and draw the learning curves."""
+    from bamdp.ceilings import optimal_total
+    from bamdp.lab import figures
+
+    output = console.check_picture_path(arguments.output)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    env = bamdp.make_env("grid5")
+    batches = {}
+    with console.compiling():
+        for name, planner in DEMO_PLANNERS.items():
+            setting = make_setting(
+                env.name, planner, prior="sparse:alpha=0.2,beta=6", seed=arguments.seed, world=env
+            )
+            batches[name] = run_with_progress(
+                setting, arguments.runs, arguments.jobs, f"{name:<18}", arguments.progress
+            )
+        optimum, best = optimal_total(env, env.horizon), bamdp.gain(env.mdp).gain
+    print_batches(batches, optimum, f", discount {setting.discount}")
+    figure = figures.reward_figure(
+        {name: np.array([run.rewards for run in batch.runs]) for name, batch in batches.items()},
+        window=100,
+        optimum=best,
+        title="Learning to cross a slippery 5 × 5 grid",
+        note=f"mean of {arguments.runs} runs, 95% band",
+    )
+    figures.save_figure(figure, output.with_suffix(""), [output.suffix[1:]])
+    console.note(f"learning curve: {output}")
+    return 0
+
+
+def warmup_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``bamdp warmup``."""
+    parser.add_argument("planners", metavar="PLANNER", nargs="*", help="default: all")
+    options.add_belief(parser)
+
+
+def warmup_command(arguments: argparse.Namespace) -> int:
+    """Compile the planners for the kind of belief that is asked for."""
+    rewards = arguments.rewards or "known"
+    # small environments will do: what is compiled does not depend on the size
+    known = "double_loop" if rewards == "known" else "bandit"
+    env = bamdp.make_env("maze_door" if "models" in arguments.prior else known)
+    settings = {
+        name: make_setting(env.name, name, prior=arguments.prior, rewards=rewards, steps=2, world=env)
+        for name in arguments.planners or PLANNERS
+    }
+    for name, setting in settings.items():
+        begin = time.perf_counter()
+        try:
+            warm_up(setting)
+        except ValueError as error:  # a planner may refuse a belief
+            if arguments.planners:
+                raise
+            console.note(f"{name}: left out, {error}")
+            continue
+        console.note(f"{name}: ready after {time.perf_counter() - begin:.1f} s")
+    if not arguments.planners:
+        from bamdp.ceilings import ceilings
+
+        ceilings(env, 0.95, steps=2)
+        console.note("solve: ready")
+    return 0

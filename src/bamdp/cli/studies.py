@@ -1,10 +1,14 @@
-"""What the commands of the laboratory share: the study and its store, running it, printing tables and JSON."""
+"""Studies on the command line: ``bamdp compare``, ``bamdp tune``, and what all commands that run studies share.
+
+That is the study and its store, running it, and printing tables and JSON.
+"""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
 import math
+import shlex
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import bamdp
 from bamdp import _checks
-from bamdp.cli import console
+from bamdp._specs import parse_spec, split_commas
+from bamdp.cli import console, options
 from bamdp.cli.waiting import tell_waiting_for_study
 
 if TYPE_CHECKING:
@@ -27,8 +32,7 @@ FOLDER = Path(".bamdp")  # of stores that belong to no study's file
 
 def load_named_study(name: str, quick: bool = False) -> Study:
     """Load a study from its file, or one that ships with the package by its name."""
-    from bamdp.lab.papers import STUDIES, paper_study
-    from bamdp.lab.reading import load_study
+    from bamdp.lab.reading import STUDIES, load_study, paper_study
 
     if not Path(name).exists() and not name.endswith(".toml"):
         return paper_study(_checks.one_of(name, "study", [*STUDIES, "PATH.toml"]), quick=quick)
@@ -177,3 +181,119 @@ def results_json(results: Results) -> dict[str, Any]:
         "notes": [*results.notes, *results.waiting.values()],
         "version": bamdp.__version__,
     }
+
+
+def compare_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``bamdp compare``."""
+    parser.epilog = "Example: bamdp compare grid5 dss-pi:n_steps=25 thompson bamcp --runs 30 --jobs 2"
+    options.add_env(parser, gym=True)
+    options.add_steps(parser)
+    parser.add_argument("planners", metavar="PLANNER", nargs="+", help="name or name:key=value,...")
+    options.add_agent(parser)
+    options.add_seed(parser)
+    options.add_runs(parser)
+    options.add_study_running(parser)
+    options.add_store(parser)
+    options.add_bins(parser)
+    options.add_figure(parser)
+    options.add_json(parser)
+
+
+def compare_command(arguments: argparse.Namespace) -> int:
+    """Run the comparison, and print tables or JSON."""
+    from bamdp.experiments import ComparisonResult, comparison_study
+
+    figure = options.figure_path(arguments)
+    study = comparison_study(
+        options.environment_text(arguments),
+        arguments.planners,
+        runs=arguments.runs,
+        prior=arguments.prior,
+        **study_arguments(arguments),
+    )
+    with run_and_collect(study, arguments) as results:
+        if figure is not None:
+            options.draw_figure(figure, ComparisonResult(study, results).plot)
+        if arguments.json:
+            console.print_json(results_json(results))
+            return 0
+        show(ComparisonResult(study, results).tables)
+        tell_notes(results)
+    return 0
+
+
+def tune_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``bamdp tune``."""
+    parser.epilog = (
+        "Example: bamdp tune grid10 dss-pi --grid n_policies=2,4 prior.beta=2,4,8 discount=.95,.99"
+    )
+    options.add_env(parser, gym=True)
+    options.add_steps(parser)
+    parser.add_argument("planner", metavar="PLANNER", help="name or name:key=value,...")
+    parser.add_argument(
+        "--grid",
+        metavar="KEY=A,B",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="values to choose from: of the planner's parameters, prior, prior.beta, discount",
+    )
+    help = "grid, all of it; or halving, which is successive halving (default: grid)"
+    options.add_option(parser, "--method", str, "NAME", help, "grid")
+    options.add_runs(parser, help="tuning runs, at most")
+    help = "draw so many of the grid (default: all)"
+    options.add_option(parser, "--configurations", int, "N", help)
+    help = "halving: processor seconds; what needs more than two even shares of it for a run is excluded"
+    options.add_option(parser, "--budget", float, "S", help)
+    help = "halving: steps of a run before the last round"
+    options.add_option(parser, "--screening", int, "T", help)
+    help = "runs of the chosen configuration, with other seeds (default: 0)"
+    options.add_option(parser, "--evaluate", int, "N", help, 0)
+    options.add_agent(parser)
+    parser.set_defaults(prior=None)  # the default is not fixed if its parameters are to be chosen
+    options.add_seed(parser)
+    options.add_study_running(parser)
+    options.add_store(parser)
+    options.add_bins(parser)
+    options.add_json(parser)
+
+
+def tune_command(arguments: argparse.Namespace) -> int:
+    """Tune, and print the configurations and the chosen one, or JSON."""
+    from bamdp.experiments import TuningResult, tuning_study
+
+    written = options.read_assignments(arguments.grid, "--grid", "key=value,value", "n_steps=25,50")
+    tuning_options = ("method", "runs", "configurations", "budget", "screening")
+    study = tuning_study(
+        options.environment_text(arguments),
+        arguments.planner,
+        {key: split_commas(values) for key, values in written.items()},
+        evaluate=arguments.evaluate,
+        prior=arguments.prior,
+        tuning={name: getattr(arguments, name) for name in tuning_options},
+        **study_arguments(arguments),
+    )
+    with run_and_collect(study, arguments) as results:
+        chosen = next((dict(sample.configuration) for sample in results.samples if sample.chosen), None)
+        if arguments.json:
+            console.print_json({**results_json(results), "chosen": chosen})
+            return 0
+        show(TuningResult(study, results).tables)
+        tell_notes(results)
+        if chosen is not None:
+            console.note(f"chosen: {_run_command_line(arguments, chosen)}")
+    return 0
+
+
+def _run_command_line(arguments: argparse.Namespace, chosen: dict[str, Any]) -> str:
+    """Return the command that runs the chosen configuration."""
+    from bamdp.lab.study import planner_parameters, prior_spec
+
+    words = ["bamdp", "run", options.environment_text(arguments), parse_spec(arguments.planner).name]
+    parameters = [f"{key}={value}" for key, value in planner_parameters(chosen).items()]
+    words += ["--set", *parameters] if parameters else []
+    words += ["--prior", str(prior_spec(chosen)), "--discount", str(chosen["discount"])]
+    words += [] if arguments.steps is None else ["--steps", str(arguments.steps)]
+    words += [] if arguments.rewards is None else ["--rewards", arguments.rewards]
+    words += [] if arguments.objective == "episode" else ["--objective", arguments.objective]
+    return shlex.join(words)

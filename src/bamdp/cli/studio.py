@@ -1,17 +1,23 @@
-"""``bamdp studio``: a local web page that shows an agent at work."""
+"""An agent at work: ``bamdp studio``, a local web page, and ``bamdp explain``, one decision as a page or a picture."""
 
 from __future__ import annotations
 
 import argparse
 
+import bamdp
 from bamdp import _checks
 from bamdp._specs import parse_spec
 from bamdp.cli import console, options
-from bamdp.studio.limits import Limits
+from bamdp.cli.waiting import tell_waiting
+from bamdp.registry import DEFAULT_PLANNER
+from bamdp.settings import make_setting
+from bamdp.studio.settings import Limits
+
+PLAYED_STEP_BYTES = 500  # about what playback keeps of a step
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
+def studio_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``bamdp studio``."""
     parser.epilog = "Example: bamdp studio grid10 dss-pi --set n_steps=50 --prior sparse:beta=6"
     options.add_env(parser, default="grid10", gym=True)
     options.add_planner(parser, default="dss-pi")
@@ -35,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--open", action="store_true", help="open the page in the web browser")
 
 
-def run_command(arguments: argparse.Namespace) -> int:
+def studio_command(arguments: argparse.Namespace) -> int:
     """Check the form that the page opens with, and serve until Ctrl-C."""
     from bamdp.studio.settings import Choice
 
@@ -88,4 +94,47 @@ def run_command(arguments: argparse.Namespace) -> int:
 
         webbrowser.open(address)
     server.run_server(app, socket)
+    return 0
+
+
+def explain_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``bamdp explain``."""
+    parser.epilog = "Example: bamdp explain grid10 dss-pi --step 40 --prior sparse:beta=6 --out why.html"
+    options.add_env(parser, gym=True)
+    options.add_planner(parser, default=DEFAULT_PLANNER)
+    options.add_option(parser, "--step", int, "T", "which decision (default: 0, the first)", 0)
+    options.add_option(parser, "--out", str, "PATH", ".html or .svg (default: why.html)", "why.html")
+    options.add_set(parser)
+    options.add_agent(parser, of_planner=True)
+    options.add_seed(parser)
+    options.add_bins(parser)
+
+
+def explain_command(arguments: argparse.Namespace) -> int:
+    """Run up to the step, and write the decision."""
+    from bamdp.studio.explain import check_format, write_explanation
+    from bamdp.studio.playback import Playback
+
+    target = check_format(arguments.out)
+    step = _checks.integer(arguments.step, "step", low=0, high=_checks.LARGEST_INTEGER - 1)
+    _checks.memory(PLAYED_STEP_BYTES * step, f"a run of {step} steps that can be played back")
+    text = options.environment_text(arguments)
+    env = bamdp.make_world(text)
+    setting = make_setting(
+        text,
+        arguments.planner,
+        steps=max(step + 1, env.horizon),
+        world=env,
+        **options.setting_arguments(arguments),
+    )
+    tell_waiting(setting, env, arguments.planner, steps=step + 1)
+    run = Playback(setting)
+    with console.compiling():
+        with console.progress_bar(step, arguments.planner) as progress:
+            while run.t < step:
+                done = run.advance(step - run.t, seconds=0.1)
+                if progress is not None:
+                    progress(done)
+        write_explanation(target, run, arguments.planner)
+    console.note(f"why: {target}")
     return 0

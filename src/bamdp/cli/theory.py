@@ -1,17 +1,23 @@
-"""``bamdp theory``: what the bounds say of DSS with given parameters, and the trade-off in K."""
+"""What can be computed before anything is run.
+
+``bamdp solve`` has the values and totals of a known model, ``bamdp theory`` what the bounds say of DSS and the
+trade-off in K.
+"""
 
 from __future__ import annotations
 
 import argparse
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, TypeVar
 
 import bamdp
 from bamdp import _checks, theory
 from bamdp.cli import console, options
+from bamdp.cli.waiting import tell_waiting_for_sweeps
+from bamdp.runs import new_agent
 from bamdp.settings import make_setting
 from bamdp.theory.bounds import Bound
 
@@ -37,12 +43,66 @@ TERMS = {
     "truncation": "truncation: nothing is seen beyond",
     "sampling": "sampling: candidates are few and compared by samples",
 }
-Computed = TypeVar("Computed")
 BAR = 30  # columns of the longest bar
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
+def solve_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``bamdp solve``."""
+    options.add_env(parser)
+    options.add_discount(parser)
+    options.add_steps(parser, help="for the totals (default: the environment's)")
+    options.add_json(parser)
+
+
+def solve_command(arguments: argparse.Namespace) -> int:
+    """Solve the environment, and print a table or JSON."""
+    from bamdp.ceilings import GAIN_STATES, ceilings
+
+    env = bamdp.make_env(arguments.env)
+    steps = env.horizon if arguments.steps is None else arguments.steps
+    _checks.integer(steps, "steps")
+    tell_waiting_for_sweeps(env, steps)
+    with console.compiling():
+        solved = ceilings(env, arguments.discount, steps)
+    if arguments.json:
+        totals = asdict(solved)
+        console.print_json(
+            {
+                "env": arguments.env,
+                "n_states": env.n_states,
+                "n_actions": env.n_actions,
+                "discount": totals.pop("discount"),
+                "steps": steps,
+                "value": totals.pop("value"),
+                "gain": totals.pop("gain"),
+                "total_reward": totals,
+                "version": bamdp.__version__,
+            }
+        )
+        return 0
+    large = env.n_states > GAIN_STATES
+    none = f"not computed, over {GAIN_STATES} states" if large else "none: it depends on where one is"
+    gain = none if solved.gain is None else f"{solved.gain:.6f}"
+    rows = [
+        (f"value of the start, discount {arguments.discount:g}", f"{solved.value:.4f}"),
+        ("average reward per step", gain),
+        (f"total over {steps} steps, best play", f"{solved.optimum:.2f}"),
+        (f"  policy optimal for discount {arguments.discount:g}", f"{solved.discounted:.2f}"),
+        ("  uniformly random play", f"{solved.random:.2f}"),
+    ]
+    states = f"{env.n_states} state{'s' * (env.n_states > 1)}"
+    title = f"{env.name}: {states}, {env.n_actions} actions, model known"
+    if len(env.reference_worlds) > 1:
+        title += f" (mean over {len(env.reference_worlds)} worlds)"
+    console.print_table(("", "expected"), rows, title, numbers=("expected",))
+    return 0
+
+
+Computed = TypeVar("Computed")
+
+
+def theory_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``bamdp theory``."""
     parser.epilog = "Example: bamdp theory --n-policies 4 --n-samples 4 --n-steps 18 --discount 0.95"
     add = partial(options.add_option, parser)
     for name, (default, help) in SIZES.items():
@@ -63,7 +123,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--output", str, "PATH", "draw the trade-off in K (png, svg or pdf)")
 
 
-def run_command(arguments: argparse.Namespace) -> int:
+def theory_command(arguments: argparse.Namespace) -> int:
     """Compute the bounds, and print tables or JSON, and draw the trade-off."""
     output = None if arguments.output is None else console.check_picture_path(arguments.output)
     with console.compiling():
@@ -168,7 +228,7 @@ def _estimate(arguments: argparse.Namespace, n_steps: int, discount: float) -> d
         seed=arguments.seed,
         world=env,
     )
-    agent = setting.agent(env, setting.seed)
+    agent = new_agent(setting, env, setting.seed)
     bamdp.simulate(agent, env, after, seed=setting.seed)
     state = env.reset(seed=setting.seed)
     span = 1.0 if env.stochastic_rewards else float(env.rewards.max()) - float(env.rewards.min()) or 1.0

@@ -1,21 +1,15 @@
-"""Environments, each with its true model, its start and the paper's horizon, in a file of its own.
+"""Environments, each with its true model, its start and the paper's horizon.
 
 `make_env` makes any of them by name, `from_mdp` makes one of a model of your own.
 """
 
-from bamdp.envs.bandit import bandit
-from bamdp.envs.chain import chain
+from bamdp.envs.classic import bandit, chain, double_loop, river_swim
 from bamdp.envs.custom import from_file, from_function, from_mdp
 from bamdp.envs.deep_sea import DeepSea, deep_sea, deep_sea_stochastic
-from bamdp.envs.double_loop import double_loop
 from bamdp.envs.environment import Environment, World, bernoulli
-from bamdp.envs.families import Family, family_gc, family_gdl, family_grid, family_random
-from bamdp.envs.grid import grid, grid5, grid10
-from bamdp.envs.maze import maze
-from bamdp.envs.maze_door import maze_door, maze_door_models
-from bamdp.envs.random_mdp import random_mdp
+from bamdp.envs.families import Family, family_gc, family_gdl, family_grid, family_random, random_mdp
+from bamdp.envs.grids import grid, grid5, grid10, maze, maze_door, maze_door_models
 from bamdp.envs.registry import list_envs, make_env, make_world
-from bamdp.envs.river_swim import river_swim
 
 __all__ = [
     "DeepSea",

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
 from bamdp.envs.environment import Environment, StepResult, bernoulli
-from bamdp.mdp import FiniteMDP, load_model
+from bamdp.mdp.model import FiniteMDP, load_model
 
 LEAST_U = 2.0**-54  # half the smallest number above 0 that is drawn; at 0 a Normal quantile is infinite
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from bamdp import _checks
 from bamdp.envs.environment import Environment, StepResult
 from bamdp.envs.layout import Layout, Mark
-from bamdp.mdp import FiniteMDP
+from bamdp.mdp.model import FiniteMDP
 
 MOVE_COST = 0.01  # of a whole way to the right
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
-from bamdp.envs.layout import Layout, circle_layout
+from bamdp.envs.layout import Layout, circle_layout, world_text
 from bamdp.mdp.model import FiniteMDP, check_start
 
 if TYPE_CHECKING:
@@ -379,7 +379,6 @@ class Environment:
         [0]──▶(1)──▶(2)──▶(3)──▶(4)
         """
         from bamdp.envs.picture import world_image  # drawings are not needed to take steps
-        from bamdp.envs.text import world_text
 
         _checks.one_of(mode, "render mode", ("ansi", "rgb", "rgb_array"))
         actions = None if policy is None else self._per_state(policy, "policy", np.int64)

@@ -1,4 +1,5 @@
-"""Where the states of a world lie on paper: the plain geometry from which all its drawings are made.
+"""Where the states of a world lie on paper: the plain geometry from which all its drawings are made, and the plainest
+of these, with characters.
 
 Coordinates are in cells (or node spacings), x to the right and y *down*, with the centres of a grid's cells
 on the whole numbers 0..width-1 and 0..height-1. States that share a place (the flags of a maze) differ in
@@ -8,6 +9,7 @@ their *layer*: a picture shows the layer of the present state.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,13 +20,16 @@ from numpy.typing import NDArray
 from bamdp.envs.drawing import Point
 
 if TYPE_CHECKING:
-    from scipy import sparse
-
+    from bamdp.envs.environment import Environment
     from bamdp.mdp.model import FiniteMDP
 
 DIRECTIONS = ("up", "right", "down", "left")  # the actions of a grid, and where each aims
 GRID_MOVES = ((0, -1), (1, 0), (0, 1), (-1, 0))
 MAX_EDGES = 20_000  # more edges than this are not listed: no drawing of them can be read
+_SIGNS = {"start": "S", "goal": "G", "flag": "⚑", "door_open": "/", "door_closed": "▒"}
+_ARROWS = {(0, -1): "↑", (1, 0): "→", (0, 1): "↓", (-1, 0): "←", (1, 1): "↘", (-1, 1): "↙"}
+_AGENT, _FREE, _WALL = "@", "·", "█"
+_MAX_LINES = 40  # longer tables are cut
 
 
 @dataclass(frozen=True)
@@ -205,42 +210,6 @@ def grid_layout(
     )
 
 
-def slippery_moves(neighbours: NDArray[np.int64], slip: float) -> list[sparse.csr_matrix]:
-    """Return the transition matrices of the actions up, right, down and left, whose moves may slip to either side.
-
-    Parameters
-    ----------
-    neighbours : array [S, 4]
-        The state that lies up, right, down and left of each state (itself, where the way is blocked).
-    slip : float
-        The probability of going to a side instead: half of it to each of the two neighbouring directions.
-
-    Returns
-    -------
-    list of 4 sparse matrices [S, S]
-
-    Examples
-    --------
-    >>> two = np.array([[0, 1, 0, 0], [1, 1, 1, 0]])  # two cells, side by side
-    >>> slippery_moves(two, 0.2)[1].toarray()
-    array([[0.2, 0.8],
-           [0. , 1. ]])
-    """
-    from scipy import sparse  # slow to import
-
-    n_states = len(neighbours)
-    source = np.tile(np.arange(n_states), 3)
-    chance = np.repeat([1.0 - slip, slip / 2, slip / 2], n_states)
-    matrices = []
-    for a in range(4):
-        target = neighbours[:, [a, (a + 1) % 4, (a - 1) % 4]].T.ravel()
-        matrix = sparse.csr_matrix((chance, (source, target)), shape=(n_states, n_states))
-        matrix.sum_duplicates()
-        matrix.eliminate_zeros()
-        matrices.append(matrix)
-    return matrices
-
-
 def line_layout(n_states: int, *, bends: Mapping[tuple[int, int], float], text: str) -> Layout:
     """Return a layout of nodes in a row."""
     positions = np.column_stack([np.arange(n_states), np.zeros(n_states)]).astype(float)
@@ -261,3 +230,96 @@ def circle_layout(n_states: int) -> Layout:
     positions -= positions.min(axis=0)
     width, height = positions.max(axis=0) + 1
     return Layout("graph", float(width), float(height), positions)
+
+
+def world_text(
+    env: Environment, layout: Layout, policy: NDArray[np.int64] | None, values: NDArray[np.float64] | None
+) -> str:
+    """Return the world as text, whose first line names the present state; see `Environment.render`."""
+    label = env.state_label(env.state)
+    title = f"{env.name} · state {env.state}" + ("" if label == str(env.state) else f": {label}")
+    if layout.kind == "grid":
+        body = _grid_text(env, layout, policy, values)
+    elif layout.kind == "arms":
+        body = _arms_text(env, policy)
+    else:
+        body = _graph_text(env, layout, policy, values)
+    return f"{title}{' (terminated)' if env.terminated else ''}\n\n{body}"
+
+
+def _grid_text(
+    env: Environment, layout: Layout, policy: NDArray[np.int64] | None, values: NDArray[np.float64] | None
+) -> str:
+    """Draw cells in a frame: the agent, else what is special there, else the policy's arrow; values beside."""
+    width, height = int(layout.width), int(layout.height)
+    signs = [[_WALL] * width for _ in range(height)]
+    numbers = [[""] * width for _ in range(height)]
+    for s in layout.shown(env.state).tolist():
+        x, y = map(int, layout.positions[s])
+        if y >= height:  # an end may lie where nothing is drawn
+            continue
+        move = None if policy is None else layout.move(s, int(policy[s]))
+        signs[y][x] = _FREE if move is None else _ARROWS[_unit(move)]
+        numbers[y][x] = "" if values is None else f"{values[s]:.2f}"
+    flags = layout.layer(env.state)
+    for mark in layout.marks:
+        taken = mark.kind == "flag" and flags & mark.bit
+        if not taken and not (mark.kind == "start" and policy is not None):
+            signs[int(mark.y)][int(mark.x)] = _SIGNS[mark.kind]
+    x, y = map(int, layout.positions[env.state])
+    if y < height:
+        signs[y][x] = _AGENT
+    gap = max(len(number) for line in numbers for number in line)
+    side = gap + 1 if gap else 0
+
+    def cell(sign: str, number: str) -> str:
+        return _WALL * (3 + side) if sign == _WALL else f" {sign} " + (f"{number:>{gap}} " if side else "")
+
+    rows = ["│" + "".join(map(cell, *line)) + "│" for line in zip(signs, numbers)]
+    bar = "─" * (width * (3 + side))
+    return "\n".join([f"┌{bar}┐", *rows, f"└{bar}┘"])
+
+
+def _unit(move: tuple[float, float]) -> tuple[int, int]:
+    return int(move[0]), int(move[1])
+
+
+def _graph_text(
+    env: Environment, layout: Layout, policy: NDArray[np.int64] | None, values: NDArray[np.float64] | None
+) -> str:
+    """Draw the layout's text, or list what each action may lead to; then a table of values and policy."""
+    here = f"({env.state})"
+    if layout.text:
+        picture = re.sub(re.escape(here), f"[{env.state}]", layout.text)
+    else:
+        picture = "\n".join(_outcomes(env, a) for a in range(env.n_actions))
+    if policy is None and values is None:
+        return picture
+    lines = []
+    for s in range(min(env.n_states, _MAX_LINES)):
+        value = "" if values is None else f"{values[s]:>12.4f}"
+        action = "" if policy is None else f"   {env.action_label(int(policy[s]))}"
+        lines.append(f"{s:>5}{value}{action}{'  ' + _AGENT if s == env.state else ''}")
+    if env.n_states > _MAX_LINES:
+        lines.append(f"  ... {env.n_states - _MAX_LINES} more states")
+    return "\n".join([picture, "", *lines])
+
+
+def _outcomes(env: Environment, action: int) -> str:
+    """Return a line with what an action may lead to from here, the likeliest first."""
+    states, chances = env.mdp.row(env.state, action)
+    order = np.argsort(-chances, kind="stable")[:6]
+    shown = ", ".join(f"{states[i]} ({chances[i]:.2f})" for i in order if chances[i] > 0)
+    more = f", {len(states) - 6} more" if len(states) > 6 else ""
+    return f"{env.action_label(action)} → {shown or 'nothing'}{more}"
+
+
+def _arms_text(env: Environment, policy: NDArray[np.int64] | None) -> str:
+    """Draw a bar per arm, as long as its mean reward."""
+    lines = []
+    for a, mean in enumerate(env.mdp.expected_rewards[0].tolist()):
+        bar = "█" * round(20 * mean)
+        last = _AGENT if a == env.last_action else " "
+        chosen = "  ←" if policy is not None and policy[0] == a else ""
+        lines.append(f"{last} {env.action_label(a)} {bar:░<20} {mean:.2f}{chosen}")
+    return "\n".join(lines)

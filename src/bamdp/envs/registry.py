@@ -10,19 +10,13 @@ from typing import Any
 
 from bamdp import _checks
 from bamdp._specs import Info, InfoList, parse_spec, read_value
-from bamdp.envs.bandit import bandit
-from bamdp.envs.chain import chain
+from bamdp.envs.classic import bandit, chain, double_loop, river_swim
 from bamdp.envs.custom import from_file
 from bamdp.envs.deep_sea import deep_sea, deep_sea_stochastic
-from bamdp.envs.double_loop import double_loop
 from bamdp.envs.environment import Environment, World
-from bamdp.envs.families import family_gc, family_gdl, family_grid, family_random
-from bamdp.envs.grid import grid, grid5, grid10
-from bamdp.envs.maze import maze
-from bamdp.envs.maze_door import maze_door
-from bamdp.envs.random_mdp import random_mdp
-from bamdp.envs.river_swim import river_swim
-from bamdp.mdp import FiniteMDP
+from bamdp.envs.families import family_gc, family_gdl, family_grid, family_random, random_mdp
+from bamdp.envs.grids import grid, grid5, grid10, maze, maze_door
+from bamdp.mdp.model import FiniteMDP
 
 WORLD_NAMES = ("n_states", "n_actions", "reset", "step", "knowledge")
 _WAYS = (

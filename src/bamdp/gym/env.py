@@ -8,7 +8,8 @@ import gymnasium
 import numpy as np
 
 from bamdp import _checks
-from bamdp.envs import Environment, list_envs, make_env
+from bamdp.envs.environment import Environment
+from bamdp.envs.registry import list_envs, make_env
 from bamdp.gym import spaces
 
 NAMESPACE, ID_VERSION = "bamdp", 0

@@ -6,23 +6,28 @@ A *form* describes a finite space as plain data, so that it can be compared, pic
     ("tuple", forms)              ("dict", names, forms)
 
 The elements of a form are numbered like the digits of a number with mixed bases, the first part being the slowest.
+Observations that are not whole numbers become states by bins along each coordinate (:class:`Discretize`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks, _serial
 
 MAX_ELEMENTS = 20_000  # of a space that is numbered ahead of time
 MAX_STATES_CALL = "bamdp.make_world(env, max_states=500), on the command line gym:ID:max_states=500"
 Form = tuple[Any, ...]
+UNIFORM, QUANTILES = EDGES = ("uniform", "quantiles")
+TRIAL_STEPS = 2000  # of random play, to see which observations there are
+MAX_BOUND = 1e6  # a larger bound of a space says as little as none
 
 
 def form_of(space: Any) -> Form | None:
@@ -239,3 +244,216 @@ def number_actions(space: Any) -> Form:
             f"there are {form_size(form)} actions in {space}, more than {MAX_ELEMENTS}; wrap it into fewer"
         )
     return form
+
+
+class Discretize(gymnasium.ObservationWrapper[Any, Any, Any], gymnasium.utils.RecordConstructorArgs):
+    """An environment whose observations become states, by bins along each of their numbers.
+
+    The new observation space is ``Discrete``: the bins of all coordinates are the digits of the state. Such a world is
+    no longer Markov, and agents believe that it is; with bins that separate what calls for different actions that does
+    little harm. What lies beyond the outermost edges belongs to the outermost bins.
+
+    Parameters
+    ----------
+    env
+        The environment. Its observation space is a ``Box``, or a ``Dict`` or ``Tuple`` with such parts; their finite
+        parts stay as they are.
+    bins
+        How many bins: a number for all coordinates of boxes, or one for each, or in a dictionary by the keys of a
+        ``Dict``. With 1 a coordinate is left out. In place of a number there may be the inner edges of the bins, in
+        ascending order.
+    edges
+        Where the edges are that were not given: ``"uniform"``, bins of equal width between ``bounds``; ``"quantiles"``,
+        bins that random play visits equally often.
+    bounds
+        For uniform bins, (low, high) of each coordinate of boxes, or None for what the space says. Where it says
+        nothing, as of CartPole's velocities, what random play has shown.
+    steps, seed
+        The length of the random play, and its seed. It takes place only if it is needed, when the wrapper is made.
+
+    Attributes
+    ----------
+    edges : tuple of arrays
+        The inner edges of each coordinate, one fewer than bins. A finite part is one coordinate, its number.
+
+    Examples
+    --------
+    >>> import gymnasium
+    >>> env = Discretize(gymnasium.make("CartPole-v1"), bins=(3, 3, 6, 5))
+    >>> env.observation_space
+    Discrete(270)
+    >>> env.edges[0].round(2).tolist()
+    [-1.6, 1.6]
+    >>> Discretize(gymnasium.make("CartPole-v1"), bins=(1, 1, [-0.1, 0.0, 0.1], [0.0])).observation_space
+    Discrete(8)
+    >>> from gymnasium import spaces
+    >>> shop = gymnasium.Env()
+    >>> shop.observation_space = spaces.Dict({"day": spaces.Discrete(7), "stock": spaces.Box(0.0, 9.0, (2,))})
+    >>> shop = Discretize(shop, bins={"stock": (3, 2)})
+    >>> shop.observation_space, shop.observation({"day": 1, "stock": [4.0, 8.0]})
+    (Discrete(42), 9)
+    """
+
+    def __init__(
+        self,
+        env: gymnasium.Env[Any, Any],
+        bins: int | Sequence[int | ArrayLike] | Mapping[str, int | Sequence[int | ArrayLike]],
+        *,
+        edges: str = UNIFORM,
+        bounds: Sequence[tuple[float, float] | None] | None = None,
+        steps: int = TRIAL_STEPS,
+        seed: int = 0,
+    ) -> None:
+        gymnasium.utils.RecordConstructorArgs.__init__(
+            self, bins=bins, edges=edges, bounds=bounds, steps=steps, seed=seed
+        )
+        super().__init__(env)
+        self.parts = _parts(env.observation_space)
+        keys = [part.path[:1] for part in self.parts if part.form is None for _ in range(part.size)]
+        if not keys:
+            raise ValueError(
+                f"bins are for observations that have arrays of numbers (Box), got {env.observation_space}; a finite "
+                "space needs none"
+            )
+        _checks.one_of(edges, "edges", EDGES)
+        wanted = iter(_per_coordinate(bins, "bins", keys))
+        ranges = iter(_per_coordinate(bounds, "bounds", keys))
+        trial = _Trial(env, self.parts, _checks.integer(steps, "steps"), seed)
+        found: list[NDArray[np.float64]] = []
+        for part in self.parts:
+            if part.form is not None:
+                found.append(np.arange(0.5, form_size(part.form) - 1))
+                continue
+            for limits in zip(part.space.low.flat, part.space.high.flat):
+                found.append(_inner_edges(len(found), next(wanted), next(ranges), edges, limits, trial))
+        self.edges = tuple(found)
+        self.sizes = tuple(len(inner) + 1 for inner in self.edges)
+        self.observation_space = gymnasium.spaces.Discrete(math.prod(self.sizes))
+
+    def observation(self, observation: Any) -> int:
+        """Return the state of an observation."""
+        state = 0
+        for value, inner, size in zip(_coordinates(self.parts, observation), self.edges, self.sizes):
+            if np.isnan(value):
+                raise ValueError(
+                    f"the environment returned an observation that is not a number: {observation}"
+                )
+            state = state * size + int(np.searchsorted(inner, value, side="right"))
+        return state
+
+    def intervals(self, state: int) -> list[tuple[float, float]]:
+        """Return what a state stands for: the interval of each coordinate, the outermost ones without an end."""
+        state = _checks.index(state, "state", math.prod(self.sizes))
+        digits = np.unravel_index(state, self.sizes)
+        ends = [np.concatenate([[-np.inf], inner, [np.inf]]) for inner in self.edges]
+        return [(float(end[digit]), float(end[digit + 1])) for end, digit in zip(ends, digits)]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A box, or a finite part, of an observation space."""
+
+    path: tuple[Any, ...]  # keys that lead there from the whole observation
+    space: Any
+    form: Form | None  # of a finite part; None of a box
+
+    @property
+    def size(self) -> int:
+        """How many coordinates it has."""
+        return 1 if self.form is not None else math.prod(self.space.shape)
+
+
+def _parts(space: Any, path: tuple[Any, ...] = ()) -> tuple[_Part, ...]:
+    """Return the boxes and the finite parts of an observation space, in its order."""
+    form, inner = form_of(space), getattr(space, "spaces", None)
+    if form is not None or isinstance(space, gymnasium.spaces.Box):
+        return (_Part(path, space, form),)
+    if inner is None:
+        raise ValueError(f"there are no bins for observations in {space}: it is neither finite nor a Box")
+    named = inner.items() if isinstance(inner, Mapping) else enumerate(inner)
+    return tuple(part for name, one in named for part in _parts(one, (*path, name)))
+
+
+def _coordinates(parts: Sequence[_Part], observation: Any) -> NDArray[np.float64]:
+    """Return an observation as an array: the numbers of its boxes, and the number of each finite part."""
+    found: list[Any] = []
+    for part in parts:
+        value = observation
+        for key in part.path:
+            value = value[key]
+        found.append(np.ravel(value) if part.form is None else [number_of(part.form, value)])
+    return np.concatenate(found)
+
+
+class _Trial:
+    """What random play shows, when somebody asks for it."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any], parts: Sequence[_Part], steps: int, seed: int) -> None:
+        self.env, self.parts, self.steps, self.seed = env, parts, steps, seed
+        self.seen: NDArray[np.float64] | None = None  # [T, n]
+
+    def coordinate(self, i: int) -> NDArray[np.float64]:
+        """Return the values of one coordinate."""
+        if self.seen is None:
+            self.seen = self._play()
+        return self.seen[:, i]
+
+    def _play(self) -> NDArray[np.float64]:
+        self.env.action_space.seed(self.seed)
+        observation, _ = self.env.reset(seed=self.seed)
+        seen = [_coordinates(self.parts, observation)]
+        for _ in range(self.steps):
+            observation, _, terminated, truncated, _ = self.env.step(self.env.action_space.sample())
+            seen.append(_coordinates(self.parts, observation))
+            if terminated or truncated:
+                observation, _ = self.env.reset()
+                seen.append(_coordinates(self.parts, observation))
+        return np.array(seen, float)
+
+
+def _per_coordinate(values: Any, name: str, keys: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """Return one value for each coordinate of boxes, whose keys in the observation are given.
+
+    A single number, or None, is the same for all.
+    """
+    if isinstance(values, Mapping):
+        known = {str(key[0]): keys.count(key) for key in keys if key}
+        for key in values:
+            _checks.one_of(key, f"key of {name}", known)
+        missing = next((key for key in known if key not in values and name == "bins"), None)
+        if missing is not None:
+            raise ValueError(f"there are no bins for {missing!r}; with 1 it is left out")
+        given = (_per_coordinate(values.get(key), f"{name}[{key!r}]", [()] * n) for key, n in known.items())
+        return [value for part in given for value in part]
+    if not isinstance(values, (Sequence, np.ndarray)):
+        return [values] * len(keys)
+    if len(values) != len(keys):
+        raise ValueError(
+            f"{name} must be one for all, or one for each of the {len(keys)} coordinates, got {len(values)}"
+        )
+    return list(values)
+
+
+def _inner_edges(
+    i: int, wanted: Any, bounds: Any, edges: str, space: tuple[float, float], trial: _Trial
+) -> NDArray[np.float64]:
+    """Return the inner edges of one coordinate."""
+    if isinstance(wanted, (Sequence, np.ndarray)):
+        inner = np.asarray(wanted, float)
+        if inner.ndim != 1 or not np.isfinite(inner).all() or (np.diff(inner) <= 0).any():
+            raise ValueError(f"edges of coordinate {i} must be numbers in ascending order, got {wanted!r}")
+        return inner
+    size = _checks.integer(wanted, "bins")
+    if size == 1:
+        return np.zeros(0)
+    if edges == QUANTILES:
+        inner = np.unique(np.quantile(trial.coordinate(i), np.arange(1, size) / size))
+        return np.asarray(inner, float)
+    low, high = (float(end) for end in (space if bounds is None else bounds))
+    if bounds is None and not max(abs(low), abs(high)) < MAX_BOUND:
+        low, high = trial.coordinate(i).min(), trial.coordinate(i).max()
+    if not low < high:
+        raise ValueError(
+            f"the bounds of coordinate {i} are {low:g} and {high:g}; the first must be the smaller"
+        )
+    return np.linspace(low, high, size + 1)[1:-1]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from bamdp import _checks, _serial
 from bamdp._specs import parse_spec, read_value
 from bamdp.gym import spaces
-from bamdp.gym.discretize import UNIFORM, Discretize
+from bamdp.gym.spaces import UNIFORM, Discretize
 
 SAVED_ATTRIBUTES = ("numbering", "actions", "name", "masked", "reworked")
 WORLD_ARGUMENTS = ("max_states", "action_mask", "observation", "bins", "edges", "bounds")

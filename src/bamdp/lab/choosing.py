@@ -38,7 +38,7 @@ A :class:`CellSchedule` yields batches of runs. Whoever drives it comes back whe
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +52,8 @@ from bamdp.lab.units import FAILED, OVER_LIMIT, Unit, digest, units_of
 if TYPE_CHECKING:
     from bamdp.lab.store import RunRecord, Store
 
+PHASE_WORDS = {TUNE: "tuning", EVALUATE: "the evaluation"}
+LEFT_OUT = "left out; `bamdp lab run` does it again"
 CHOICE_ROUND = -1  # the round under which the choice is stored
 RULE_VERSION = 2  # is raised when the same runs would be decided on otherwise
 
@@ -354,3 +356,62 @@ def _common_budget(schedule: CellSchedule) -> float | None:
     budgets = [cell.tuning.budget for cell in schedule.cells if cell.tuning is not None]
     known = [budget for budget in budgets if budget is not None]
     return sum(known) if len(known) == len(budgets) else None
+
+
+@dataclass(frozen=True)
+class PlannedRuns:
+    """The runs that a study may have of one configuration, in one phase and of one horizon."""
+
+    number: int  # of the configuration
+    phase: str
+    steps: int
+    units: tuple[Unit, ...]
+
+
+def planned_runs(study: Study, cell: StudyCell, schedule: CellSchedule | None = None) -> list[PlannedRuns]:
+    """Return all runs that the study could need in a cell, whatever tuning decides; with a schedule, has decided."""
+    planned = []
+    tuned = cell.tuning if len(cell.configurations) > 1 else None
+    steps = cell.environment.steps
+    for number, configuration in enumerate(cell.configurations):
+        kinds = [(EVALUATE, steps, cell.replicates)]
+        if tuned is not None:
+            kinds.insert(0, (TUNE, steps, range(tuned.runs)))
+            if tuned.screening is not None and tuned.screening < steps:
+                kinds.insert(0, (TUNE, tuned.screening, range(tuned.runs)))
+        for phase, horizon, replicates in kinds:
+            if phase == EVALUATE and schedule is not None and not _is_evaluated(schedule, number):
+                continue
+            setting = cell.setting(configuration, horizon)
+            units = units_of(setting, phase, replicates, cell.environment.limit)
+            planned.append(PlannedRuns(number, phase, horizon, tuple(units)))
+    return planned
+
+
+def damaged_units(study: Study, damaged: Collection[str]) -> list[tuple[StudyCell, Unit]]:
+    """Return those of the damaged runs that a study may need, whatever tuning decides, each with its first cell."""
+    if not damaged:
+        return []
+    found: dict[str, tuple[StudyCell, Unit]] = {}
+    for cell in study.cells:
+        for planned in planned_runs(study, cell):
+            for unit in planned.units:
+                if unit.id in damaged:
+                    found.setdefault(unit.id, (cell, unit))
+    return list(found.values())
+
+
+def damage_lines(units: Iterable[tuple[StudyCell, Unit]], remedy: str) -> list[str]:
+    """Return a line for each cell and phase that names its damaged runs, and says what becomes of them."""
+    numbers: dict[tuple[str, str], dict[int, None]] = {}
+    for cell, unit in units:
+        numbers.setdefault((cell.label, PHASE_WORDS[unit.phase]), {})[unit.replicate] = None
+    return [
+        f"{label}: damaged in the store: run {', '.join(map(str, replicates))} of {phase}; {remedy}"
+        for (label, phase), replicates in numbers.items()
+    ]
+
+
+def _is_evaluated(schedule: CellSchedule, number: int) -> bool:
+    """Return whether the study evaluates a configuration; the store may have runs of it from another study."""
+    return schedule.chosen == number or (schedule.chosen is None and schedule.study.tuning is None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -10,32 +10,26 @@ from typing import Any
 import numpy as np
 
 from bamdp.ceilings import Ceilings, ceilings
-from bamdp.envs import Environment
-from bamdp.lab.choosing import CellSchedule, exclusion
+from bamdp.envs.environment import Environment
+from bamdp.lab.choosing import (
+    LEFT_OUT,
+    CellSchedule,
+    PlannedRuns,
+    damage_lines,
+    exclusion,
+    planned_runs,
+)
 from bamdp.lab.results import EVALUATE, TUNE, EpisodeSummary, Provenance, Results, Sample
 from bamdp.lab.store import RunRecord, Store
-from bamdp.lab.study import Study, StudyCell, StudyEnvironment, cached_world
+from bamdp.lab.study import Study, StudyCell, StudyEnvironment
 from bamdp.lab.units import (
     FAILED,
     FINISHED,
     OVER_LIMIT,
     Unit,
     seeds_of,
-    units_of,
 )
-
-PHASE_WORDS = {TUNE: "tuning", EVALUATE: "the evaluation"}
-LEFT_OUT = "left out; `bamdp lab run` does it again"
-
-
-@dataclass(frozen=True)
-class PlannedRuns:
-    """The runs that a study may have of one configuration, in one phase and of one horizon."""
-
-    number: int  # of the configuration
-    phase: str
-    steps: int
-    units: tuple[Unit, ...]
+from bamdp.settings import cached_world
 
 
 @dataclass(frozen=True)
@@ -57,50 +51,6 @@ class CellStatus:
     def complete(self) -> bool:
         """Whether no run is missing."""
         return self.running + self.missing == 0
-
-
-def planned_runs(study: Study, cell: StudyCell, schedule: CellSchedule | None = None) -> list[PlannedRuns]:
-    """Return all runs that the study could need in a cell, whatever tuning decides; with a schedule, has decided."""
-    planned = []
-    tuned = cell.tuning if len(cell.configurations) > 1 else None
-    steps = cell.environment.steps
-    for number, configuration in enumerate(cell.configurations):
-        kinds = [(EVALUATE, steps, cell.replicates)]
-        if tuned is not None:
-            kinds.insert(0, (TUNE, steps, range(tuned.runs)))
-            if tuned.screening is not None and tuned.screening < steps:
-                kinds.insert(0, (TUNE, tuned.screening, range(tuned.runs)))
-        for phase, horizon, replicates in kinds:
-            if phase == EVALUATE and schedule is not None and not _is_evaluated(schedule, number):
-                continue
-            setting = cell.setting(configuration, horizon)
-            units = units_of(setting, phase, replicates, cell.environment.limit)
-            planned.append(PlannedRuns(number, phase, horizon, tuple(units)))
-    return planned
-
-
-def damaged_units(study: Study, damaged: Collection[str]) -> list[tuple[StudyCell, Unit]]:
-    """Return those of the damaged runs that a study may need, whatever tuning decides, each with its first cell."""
-    if not damaged:
-        return []
-    found: dict[str, tuple[StudyCell, Unit]] = {}
-    for cell in study.cells:
-        for planned in planned_runs(study, cell):
-            for unit in planned.units:
-                if unit.id in damaged:
-                    found.setdefault(unit.id, (cell, unit))
-    return list(found.values())
-
-
-def damage_lines(units: Iterable[tuple[StudyCell, Unit]], remedy: str) -> list[str]:
-    """Return a line for each cell and phase that names its damaged runs, and says what becomes of them."""
-    numbers: dict[tuple[str, str], dict[int, None]] = {}
-    for cell, unit in units:
-        numbers.setdefault((cell.label, PHASE_WORDS[unit.phase]), {})[unit.replicate] = None
-    return [
-        f"{label}: damaged in the store: run {', '.join(map(str, replicates))} of {phase}; {remedy}"
-        for (label, phase), replicates in numbers.items()
-    ]
 
 
 def _cell_damage(cell: StudyCell, schedule: CellSchedule, planned: Sequence[PlannedRuns]) -> list[str]:
@@ -224,11 +174,6 @@ def _choice_text(schedule: CellSchedule) -> str:
     chosen = configurations[schedule.chosen]
     same = {key for key in chosen if all(one.get(key) == chosen[key] for one in configurations)}
     return " ".join(f"{key}={value}" for key, value in chosen.items() if key not in same)
-
-
-def _is_evaluated(schedule: CellSchedule, number: int) -> bool:
-    """Return whether the study evaluates a configuration; the store may have runs of it from another study."""
-    return schedule.chosen == number or (schedule.chosen is None and schedule.study.tuning is None)
 
 
 def _all_excluded(schedule: CellSchedule) -> bool:

@@ -32,8 +32,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from bamdp import _checks
-from bamdp.lab.choosing import CellSchedule
-from bamdp.lab.collect import planned_runs
+from bamdp.lab.choosing import CellSchedule, planned_runs
 from bamdp.lab.results import TUNE
 from bamdp.lab.store import RECORD_FIELDS, UNKNOWN_MACHINE, Store
 from bamdp.lab.study import Study

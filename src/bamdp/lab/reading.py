@@ -1,4 +1,7 @@
-"""Read studies from TOML and check them: every error says where it is, and a misspelt key gets a suggestion."""
+"""Read studies from TOML and check them: every error says where it is, and a misspelt key gets a suggestion.
+
+A study is read from its file, or it ships with the package and is known by its name (:func:`paper_study`).
+"""
 
 from __future__ import annotations
 
@@ -7,32 +10,43 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from bamdp import _checks
 from bamdp._specs import parse_spec
-from bamdp.beliefs import RewardModel
+from bamdp.beliefs.base import RewardModel
 from bamdp.beliefs.episodes import OBJECTIVES
-from bamdp.envs import Environment
-from bamdp.lab.search_space import (
+from bamdp.envs.environment import Environment
+from bamdp.lab.study import (
     SHARED_KEYS,
     Configuration,
     Scalar,
-    list_configurations,
-    merge_parameters,
-)
-from bamdp.lab.study import (
     Study,
     StudyCell,
     StudyEnvironment,
     Tuning,
-    cached_world,
     draw_label,
+    list_configurations,
+    merge_parameters,
     positive_optimum,
 )
 from bamdp.registry import DEFAULT_PRIOR, PLANNERS, default_parameters
+from bamdp.settings import cached_world
 
+STUDIES = (
+    "dss2020/published",
+    "dss2020/fair",
+    "dss2020/single",
+    "dss2020/fair2",
+    "dss2020/single2",
+    "dss2020/stated",
+    "dss2020/ablation",
+    "dss2020/figure3",
+    "dss2020/deep-sea",
+    "bbrl2016/families",
+)
 STUDY_KEYS = ("title", "runs", "seed", "steps", "limit", "prior", "discount", "rewards", "objective", "notes",
               "environments", "algorithms", "tuning", "quick")  # fmt: skip
 ENVIRONMENT_KEYS = ("env", "steps", "limit", "runs", "budget", "screening", "rewards", "objective")
@@ -420,3 +434,24 @@ def _flatten(table: TomlTable) -> dict[str, Any]:
         nested = isinstance(value, dict)
         flat |= {f"{key}.{inner}": v for inner, v in _flatten(value).items()} if nested else {key: value}
     return flat
+
+
+def paper_study(name: str, *, quick: bool = False) -> Study:
+    """Return the study with this name that ships with the package, shortened if ``quick``.
+
+    One that says ``base = "other"`` is that study of the same folder with its own keys in place of the other's, and its
+    own keys of tuning.
+    """
+    _checks.one_of(name, "study of a paper", STUDIES)
+    source = _source(name)
+    keys = tomllib.loads(source)
+    if "base" not in keys:
+        return parse_study(source, quick=quick, path=Path(name))
+    folder = name.rpartition("/")[0]
+    base = tomllib.loads(_source(f"{folder}/{keys.pop('base')}"))
+    tuning = {**base.get("tuning", {}), **keys.pop("tuning", {})}
+    return make_study({**base, **keys, "tuning": tuning}, quick=quick, source=source, path=Path(name))
+
+
+def _source(name: str) -> str:
+    return files("bamdp.lab").joinpath(f"papers/{name}.toml").read_text(encoding="utf-8")

@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bamdp.lab import tables
-from bamdp.lab.figures import FIGURE_FORMATS, save_figure, style
-from bamdp.lab.pictures import Picture, Pictures
+from bamdp.lab.figures import FIGURE_FORMATS, Picture, Pictures, save_figure, style
 from bamdp.lab.results import EVALUATE, TUNE, Provenance, Results, comparable_results, samples_by_algorithm
 from bamdp.lab.tables import ResultTable
 from bamdp.lab.tables.table import html_templates

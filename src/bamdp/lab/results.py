@@ -15,13 +15,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bamdp.agent import Run
 from bamdp.ceilings import Ceilings
+
+if TYPE_CHECKING:
+    from bamdp.agent import Run
 
 TUNE, EVALUATE = PHASES = ("tune", "evaluate")
 QUICK_WARNING = "Quick run: few runs and short horizons, to see that it works. These numbers are not results."

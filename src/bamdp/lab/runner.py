@@ -10,18 +10,30 @@ what was committed:
 - A run that another driver works on is waited for.
 - A run that is damaged in the store is done again, also if tuning has decided by it already: its rewards come out the
   same, and the decision, which has a checksum of its own, stands.
+
+**Time limit.** A configuration keeps a limit of L seconds per step if its mean processor time per step, of planning and
+learning, compiling excluded, is at most L. A run is stopped as soon as it cannot keep the limit any more, when it has
+used L for each of its T steps; or earlier, if after 20 steps or more the mean is above 2 L. It is then recorded as over
+the limit. A single step is never interrupted.
 """
 
 from __future__ import annotations
 
+import os
+import platform
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from contextlib import closing, nullcontext, suppress
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
 
 import bamdp
-from bamdp.lab.choosing import CellSchedule
-from bamdp.lab.collect import damage_lines, damaged_units, planned_runs
+from bamdp.agent import Agent, Step
+from bamdp.envs.environment import Environment
+from bamdp.lab.choosing import CellSchedule, damage_lines, damaged_units, planned_runs
 from bamdp.lab.store import Damage, Store
 from bamdp.lab.study import Study
 from bamdp.lab.units import (
@@ -30,15 +42,20 @@ from bamdp.lab.units import (
     OVER_LIMIT,
     RunOutcome,
     Unit,
-    execute_unit,
-    hopeless_seconds,
-    machine_facts,
+    agent_seed,
+    canonical_json,
+    encode_trace,
+    environment_seed,
 )
-from bamdp.processes import Pool, WorkerDied, new_pool, stream
-from bamdp.runs import warm_up
-from bamdp.settings import Setting
+from bamdp.planning_time import planning_seconds
+from bamdp.processes import Pool, Progress, WorkerDied, new_pool, stream
+from bamdp.runs import play, warm_up
+from bamdp.settings import Setting, cached_world
 
 MAX_DEATHS = 3  # of a run's process, the run being alone, after which it is recorded as failed
+MIN_STEPS_TO_STOP = 20  # before a run can be stopped for its mean time
+STOP_FACTOR = 2.0  # times the limit
+HOPELESS_FACTOR = 100.0  # times the limit: a run is not begun if its steps are expected to take longer
 POLL_SECONDS = 0.3  # between two looks at what other drivers have done
 
 Count = Callable[[int], object]
@@ -274,3 +291,106 @@ def _compilation_key(setting: Setting) -> object:
         str(value) for value in setting.planner.parameters().values() if not isinstance(value, (int, float))
     ]
     return type(setting.planner), *words, repr(setting.prior).partition("(")[0], type(setting.rewards)
+
+
+def hopeless_seconds(unit: Unit) -> float | None:
+    """Return about how long a step would take, if that is so far over the limit that a run cannot keep to it.
+
+    One decision may take longer than a lifetime, and cannot be stopped as a run is that takes too long.
+    """
+    setting = unit.setting
+    world = cached_world(setting.env)
+    seconds = planning_seconds(setting.planner, world.n_states, world.n_actions, setting.first_discount)
+    seconds /= getattr(setting.planner, "replan_every", 1)
+    return seconds if seconds > HOPELESS_FACTOR * unit.limit else None
+
+
+def execute_unit(unit: Unit, tick: Progress) -> RunOutcome:
+    """Run a unit and return its outcome; an error of the planner is an outcome, too."""
+    common: dict[str, Any] = {
+        "limit": unit.limit,
+        "machine": machine_facts(),
+        "version": bamdp.__version__,
+    }
+    seconds = hopeless_seconds(unit)
+    if seconds is not None:
+        tick(unit.setting.steps)
+        error_line = f"over the limit of {unit.limit:g} s/step: not begun, about {seconds:.2g} s/step"
+        return RunOutcome(OVER_LIMIT, error=error_line, **common)
+    watch = _TimeLimit(unit.limit, unit.setting.steps)
+    reported = 0
+
+    def count(n: int) -> None:
+        nonlocal reported
+        reported += n
+        tick(n)
+
+    try:
+        reproducible = warm_up(unit.setting)
+        streams = environment_seed(unit.facts, unit.phase, unit.replicate), agent_seed(unit.id)
+        run = play(unit.setting, *streams, count, callbacks=[watch])
+    except Exception as error:
+        notes = getattr(error, "__notes__", ())  # how far it came
+        line = " ".join(" ".join([f"{type(error).__name__}: {error}", *notes]).split())
+        return RunOutcome(FAILED, error=line, **common)
+    finally:
+        tick(unit.setting.steps - reported)  # steps that will never be taken count as done
+    measured: dict[str, Any] = {
+        "steps": len(run.rewards),
+        "total": run.total_reward,
+        "ms_per_step": run.ms_per_step,
+        "cpu_seconds": run.seconds,
+    }
+    if watch.exceeded:
+        error_line = (
+            f"over the limit of {unit.limit:g} s/step: stopped after {len(run.rewards)} of {unit.setting.steps} steps "
+            f"at {run.ms_per_step / 1e3:.3g} s/step"
+        )
+        return RunOutcome(OVER_LIMIT, error=error_line, **measured, **common)
+    trace = encode_trace(run.rewards, run.ends, run.terminated[run.ends])
+    return RunOutcome(FINISHED, trace=trace, reproducible=reproducible, **measured, **common)
+
+
+class _TimeLimit:
+    """A callback that ends a run which is over its time limit."""
+
+    def __init__(self, limit: float, steps: int) -> None:
+        self.limit, self.steps = limit, steps
+        self.seconds = 0.0
+        self.exceeded = False
+
+    def __call__(self, agent: Agent, env: Environment, step: Step) -> bool:
+        if step.t == 0:  # it may have loaded code; it is not in ms_per_step either
+            return True
+        self.seconds += step.seconds
+        used_up = self.seconds > self.limit * self.steps
+        far_over = step.t >= MIN_STEPS_TO_STOP and self.seconds > STOP_FACTOR * self.limit * step.t
+        self.exceeded = (used_up or far_over) and step.t + 1 < self.steps
+        return not self.exceeded
+
+
+@lru_cache(maxsize=1)
+def machine_facts() -> str:
+    """Return a description of the machine that this process runs on, as canonical JSON."""
+    import numba
+
+    return canonical_json(
+        {
+            "machine": platform.machine(),
+            "processor": _processor(),
+            "cores": os.cpu_count(),
+            "system": platform.platform(),
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "numba": numba.__version__,
+        }
+    )
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+            return next(models, platform.processor())
+    except OSError:
+        return platform.processor()

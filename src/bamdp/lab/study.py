@@ -20,28 +20,233 @@ It is written as a small TOML file (``docs/laboratory.md`` has the whole languag
 
 This module defines the data; :mod:`bamdp.lab.reading` makes a study from a file. A *cell* is one algorithm in one
 environment, with the configurations that it may have there.
+
+A configuration is flat: the planner's parameters (those of a named component with a dot, ``generator.depth``),
+``prior`` and ``prior.beta``, ``discount``. A search space gives each of these one or several values and stands for
+their product, in the order in which it is written, the last one changing fastest.
+
+Some parameters have a meaning only with some values of another: ``prior.beta`` with a sparse prior,
+``generator.depth`` with RTDP. Elsewhere they are left out, and configurations that have become equal count once. A
+planner that does not use the prior (R-max, Q-learning) keeps the first one.
+
+From a space that is larger than the number asked for, configurations are drawn at random, by a seed: the same ones
+every time.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from bamdp import _checks
-from bamdp.ceilings import optimal_total
-from bamdp.envs import Environment, World
-from bamdp.envs.registry import new_world
-from bamdp.lab.search_space import Configuration, planner_parameters, prior_spec
-from bamdp.settings import Setting, make_setting
+import numpy as np
 
+from bamdp import _checks
+from bamdp._specs import Spec, parse_spec, read_value
+from bamdp.ceilings import optimal_total
+from bamdp.envs.environment import Environment
+from bamdp.registry import OF_ENVIRONMENT, PARTS, PLANNERS, PRIORS, is_mixture, make_planner, uses_prior
+from bamdp.settings import Setting, cached_world, make_setting
+
+Scalar = str | int | float | bool
+SearchSpace = Mapping[str, tuple[Scalar, ...]]
+Configuration = Mapping[str, Scalar]
+
+SHARED_KEYS = ("prior", "discount")  # parameters that are not the planner's
+MAX_LISTED = 100_000  # configurations that are listed one by one
 GRID_SEARCH = "grid"
 TUNING_METHODS = (GRID_SEARCH, "halving")
 MAX_BUDGET_SHARES = 2.0  # even shares of the budget that a configuration's first run may take
-
-
 DRAW_MARK = "#"  # between an algorithm's label and the number of its draw of configurations
+
+
+def list_configurations(
+    planner: str,
+    space: SearchSpace,
+    include: Iterable[Mapping[str, Scalar]] = (),
+    count: int | None = None,
+    seed: Sequence[int] = (0,),
+) -> tuple[Configuration, ...]:
+    """Return those of ``include``, and all of the space, or as many of it as make ``count`` in total.
+
+    Parameters that an included one leaves out have the space's first value.
+
+    Examples
+    --------
+    >>> space = {"resample": ("step", 5), "prior": ("flat", "sparse"), "prior.beta": (2, 4), "discount": (0.95,)}
+    >>> for configuration in list_configurations("thompson", space):
+    ...     print(dict(configuration))
+    {'resample': 'step', 'prior': 'flat', 'discount': 0.95}
+    {'resample': 'step', 'prior': 'sparse', 'prior.beta': 2, 'discount': 0.95}
+    {'resample': 'step', 'prior': 'sparse', 'prior.beta': 4, 'discount': 0.95}
+    {'resample': 5, 'prior': 'flat', 'discount': 0.95}
+    {'resample': 5, 'prior': 'sparse', 'prior.beta': 2, 'discount': 0.95}
+    {'resample': 5, 'prior': 'sparse', 'prior.beta': 4, 'discount': 0.95}
+    """
+    check_parameter_names(planner, space)
+    include = tuple(include)
+    for one in include:
+        check_parameter_names(planner, {key: (value,) for key, value in one.items()})
+    if not uses_prior(planner):  # a choice between priors would be a choice between seeds
+        space = {key: values[:1] if _owner(key) == "prior" else values for key, values in space.items()}
+        include = tuple({k: value for k, value in one.items() if _owner(k) != "prior"} for one in include)
+
+    first = {key: values[0] for key, values in space.items()}
+    distinct: dict[str, tuple[int, Configuration]] = {}  # by value, with the position in the space
+    for one in include:
+        configuration = normalise_configuration(planner, merge_parameters(first, one))
+        distinct.setdefault(repr(configuration), (-1, configuration))
+    if count is not None and len(distinct) > count:
+        raise ValueError(f"{len(distinct)} configurations are to be included, which is more than {count}")
+    for position in _positions(math.prod(len(values) for values in space.values()), count, seed):
+        if count is not None and len(distinct) == count:
+            break
+        configuration = normalise_configuration(planner, _configuration_at(space, position))
+        distinct.setdefault(repr(configuration), (position, configuration))
+    return tuple(configuration for _, configuration in sorted(distinct.values(), key=lambda entry: entry[0]))
+
+
+def normalise_configuration(planner: str, raw: Mapping[str, Scalar]) -> Configuration:
+    """Return a configuration in its one form: values of their own types, no parameters without a meaning."""
+    discount = raw["discount"]
+    return {
+        **_normalise_planner(planner, {k: value for k, value in raw.items() if _owner(k) not in SHARED_KEYS}),
+        **_normalise_prior(raw),
+        "discount": _checks.planning_discount(
+            _number_or_text(discount) if isinstance(discount, str) else discount
+        ),
+    }
+
+
+def merge_parameters(*tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all parameters; later tables win, and another prior removes the parameters of the earlier one."""
+    merged: dict[str, Any] = {}
+    for table in tables:
+        if "prior" in table:
+            merged = {key: value for key, value in merged.items() if not key.startswith("prior.")}
+        merged |= table
+    return merged
+
+
+def prior_spec(configuration: Configuration) -> str | Spec:
+    """Return the prior of a configuration as :func:`bamdp.registry.make_prior` reads it; a mixture is text."""
+    name = str(configuration["prior"])
+    written = {key[6:]: _spec_text(v) for key, v in configuration.items() if key.startswith("prior.")}
+    return Spec(name, written) if written else name
+
+
+def planner_parameters(configuration: Configuration) -> dict[str, str]:
+    """Return the planner's parameters of a configuration as :func:`bamdp.registry.make_planner` reads them."""
+    return {key: _spec_text(v) for key, v in configuration.items() if _owner(key) not in SHARED_KEYS}
+
+
+def check_parameter_names(planner: str, space: SearchSpace) -> None:
+    """Check that every key with a dot is a parameter of some prior or component in the space."""
+    options = {"prior": space.get("prior", ()), **{part: _options(planner, part, space) for part in PARTS}}
+    for key in space:
+        head, dot, rest = key.partition(".")
+        if dot and head in options:
+            known = list(dict.fromkeys(name for one in options[head] for name in _fields_of(head, one)))
+            names = ", ".join(str(option).partition(":")[0] for option in options[head])
+            if known or not any("+" in str(option) for option in options[head]):
+                _checks.one_of(rest, f"parameter of the {head} {names}", known)
+
+
+def _owner(key: str) -> str:
+    """Return what a parameter belongs to: ``prior`` of ``prior.beta``, or the key itself."""
+    return key.partition(".")[0]
+
+
+def _options(planner: str, part: str, space: SearchSpace) -> tuple[Scalar, ...]:
+    """Return the values that a named component can have in a space."""
+    named = PLANNERS[planner]
+    default = named.fixed.get(part, getattr(named.cls, part, None))
+    return space.get(part, () if default is None else (default,))
+
+
+def _fields_of(head: str, option: Scalar) -> tuple[str, ...]:
+    """Return the parameters of a prior or of a component, by its name; none for a mixture."""
+    name = str(option).partition(":")[0].strip().lower()
+    if head != "prior":
+        cls = PARTS[head][_checks.one_of(name, head, PARTS[head])]
+    elif is_mixture(str(option)) or _checks.one_of(name, "prior", PRIORS) in OF_ENVIRONMENT:
+        return ()
+    else:
+        cls = PRIORS[name].cls
+    return tuple(f.name for f in dataclasses.fields(cls))
+
+
+def _normalise_planner(planner: str, parameters: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    kept = {}
+    for key, value in parameters.items():
+        head, dot, rest = key.partition(".")
+        if dot and head in PARTS:
+            option = _options(planner, head, {k: (v,) for k, v in parameters.items()})
+            if option and rest not in _fields_of(head, option[0]):
+                continue
+        kept[key] = _spec_text(value)
+    instance = make_planner(planner, kept)
+    return {key: _typed_value(instance, key, value) for key, value in kept.items()}
+
+
+def _typed_value(instance: Any, key: str, written: str) -> Scalar:
+    """Return the value as the planner holds it."""
+    for name in key.split("."):
+        instance = getattr(instance, name)
+    return instance if isinstance(instance, (str, int, float)) else written  # none, and named components
+
+
+def _normalise_prior(raw: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    written = str(raw["prior"]).strip()
+    if is_mixture(written):
+        return {"prior": written}
+    head, parameters = parse_spec(written)
+    head = _checks.one_of(head.lower(), "prior", PRIORS)
+    for key, value in raw.items():
+        name = key.removeprefix("prior.")
+        if name == key or name not in _fields_of("prior", head):
+            continue
+        if name in parameters:
+            raise ValueError(f"{key} is given twice, in {written!r} and by itself; drop one")
+        parameters[name] = _spec_text(value)
+    return {"prior": head, **{f"prior.{name}": _number_or_text(v) for name, v in parameters.items()}}
+
+
+def _spec_text(value: Scalar) -> str:
+    """Return a value as it is written in specs."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _number_or_text(written: str) -> Scalar:
+    """Return a written number as a number, anything else as it is."""
+    value = read_value(written)
+    return value if isinstance(value, (int, float)) else written
+
+
+def _configuration_at(space: SearchSpace, position: int) -> dict[str, Scalar]:
+    """Return the member at a position of the product."""
+    indices = np.unravel_index(position, [len(values) for values in space.values()])
+    return {key: values[index] for (key, values), index in zip(space.items(), indices)}
+
+
+def _positions(total: int, count: int | None, seed: Sequence[int]) -> Iterator[int]:
+    """Return all positions in order; or, if not all are asked for, in a random order."""
+    if count is None:
+        if total > MAX_LISTED:
+            raise ValueError(
+                f"the space has {total} configurations; say configurations = N to draw N of them"
+            )
+        return iter(range(total))
+    if total <= count:
+        return iter(range(total))
+    rng = np.random.default_rng(np.random.SeedSequence(list(seed)))
+    if total <= MAX_LISTED:
+        return (int(position) for position in rng.permutation(total))
+    return (int(rng.integers(total)) for _ in range(100 * count))
 
 
 def draw_label(algorithm: str, draw: int) -> str:
@@ -213,12 +418,6 @@ class Study:
             and (algorithms is None or cell.algorithm in algorithms)
         ]
         return replace(self, cells=tuple(kept))
-
-
-@lru_cache(maxsize=256)
-def cached_world(spec: Any) -> World:
-    """Return an environment to read facts from; it is shared, so nobody may step in it."""
-    return new_world(spec)
 
 
 @lru_cache(maxsize=64)

@@ -1,4 +1,4 @@
-"""A unit of work is one run of a study: its identity, its random streams, how it is executed, and its outcome.
+"""A unit of work is one run of a study: its identity, its random streams, and the trace that is kept of it.
 
 **Identity.** The identity of a run is a hash of the canonical JSON of everything that determines its result:
 environment (with the content of its file, if it has one), planner with its parameters and result version, prior, reward
@@ -9,11 +9,6 @@ studies share the runs that they have in common.
 **Random streams.** The environment's stream comes from (environment, seed) under the spawn key (phase, replicate)
 only: replicate r of every planner has common random numbers, and no stream of tuning is used in evaluation. The agent's
 stream comes from the whole identity.
-
-**Time limit.** A configuration keeps a limit of L seconds per step if its mean processor time per step, of planning and
-learning, compiling excluded, is at most L. A run is stopped as soon as it cannot keep the limit any more, when it has
-used L for each of its T steps; or earlier, if after 20 steps or more the mean is above 2 L. It is then recorded as over
-the limit. A single step is never interrupted.
 
 **Traces.** The rewards of a run are stored exactly and in few bytes. Most environments have a handful of distinct
 rewards, so a trace is the list of these, to the bit, and the index of each step's reward in it, all of it compressed:
@@ -29,36 +24,27 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
-import platform
 import struct
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bamdp.agent import Agent, Run, Step
-from bamdp.beliefs import FiniteModels, KnownRewards
-from bamdp.envs import Environment
+from bamdp.agent import Run
+from bamdp.beliefs.rewards.known import KnownRewards
+from bamdp.beliefs.transitions.finite import FiniteModels
+from bamdp.envs.environment import Environment
 from bamdp.lab.results import PHASES
-from bamdp.lab.study import cached_world
-from bamdp.planning_time import planning_seconds
-from bamdp.processes import Progress
 from bamdp.registry import describe_planner, part_versions
-from bamdp.runs import play, warm_up
-from bamdp.settings import Setting
+from bamdp.settings import Setting, cached_world
 
 IDENTITY_FORMAT = 1  # is raised when the meaning of these facts changes, or an environment's behaviour
 
 FINISHED, FAILED, OVER_LIMIT = RUN_STATUSES = ("done", "failed", "over")
-MIN_STEPS_TO_STOP = 20  # before a run can be stopped for its mean time
-STOP_FACTOR = 2.0  # times the limit
-HOPELESS_FACTOR = 100.0  # times the limit: a run is not begun if its steps are expected to take longer
 
 TRACE_RAW = 0
 TRACE_EPISODES = 128  # is added where episodes follow
@@ -208,9 +194,6 @@ def to_plain_json(value: Any) -> Any:
     raise TypeError(f"{value!r} cannot be part of a run's identity; give it as a parameter with a name")
 
 
-# Execution
-
-
 def units_of(setting: Setting, phase: str, replicates: range, limit: float) -> list[Unit]:
     """Return the units of these replicates of a setting."""
     facts = setting_facts(setting)
@@ -219,111 +202,6 @@ def units_of(setting: Setting, phase: str, replicates: range, limit: float) -> l
         Unit(run_identity(setting_id, phase, r), setting, facts, setting_id, phase, r, limit)
         for r in replicates
     ]
-
-
-def hopeless_seconds(unit: Unit) -> float | None:
-    """Return about how long a step would take, if that is so far over the limit that a run cannot keep to it.
-
-    One decision may take longer than a lifetime, and cannot be stopped as a run is that takes too long.
-    """
-    setting = unit.setting
-    world = cached_world(setting.env)
-    seconds = planning_seconds(setting.planner, world.n_states, world.n_actions, setting.first_discount)
-    seconds /= getattr(setting.planner, "replan_every", 1)
-    return seconds if seconds > HOPELESS_FACTOR * unit.limit else None
-
-
-def execute_unit(unit: Unit, tick: Progress) -> RunOutcome:
-    """Run a unit and return its outcome; an error of the planner is an outcome, too."""
-    from bamdp import __version__
-
-    common: dict[str, Any] = {
-        "limit": unit.limit,
-        "machine": machine_facts(),
-        "version": __version__,
-    }
-    seconds = hopeless_seconds(unit)
-    if seconds is not None:
-        tick(unit.setting.steps)
-        error_line = f"over the limit of {unit.limit:g} s/step: not begun, about {seconds:.2g} s/step"
-        return RunOutcome(OVER_LIMIT, error=error_line, **common)
-    watch = _TimeLimit(unit.limit, unit.setting.steps)
-    reported = 0
-
-    def count(n: int) -> None:
-        nonlocal reported
-        reported += n
-        tick(n)
-
-    try:
-        reproducible = warm_up(unit.setting)
-        streams = environment_seed(unit.facts, unit.phase, unit.replicate), agent_seed(unit.id)
-        run = play(unit.setting, *streams, count, callbacks=[watch])
-    except Exception as error:
-        notes = getattr(error, "__notes__", ())  # how far it came
-        line = " ".join(" ".join([f"{type(error).__name__}: {error}", *notes]).split())
-        return RunOutcome(FAILED, error=line, **common)
-    finally:
-        tick(unit.setting.steps - reported)  # steps that will never be taken count as done
-    measured: dict[str, Any] = {
-        "steps": len(run.rewards),
-        "total": run.total_reward,
-        "ms_per_step": run.ms_per_step,
-        "cpu_seconds": run.seconds,
-    }
-    if watch.exceeded:
-        error_line = (
-            f"over the limit of {unit.limit:g} s/step: stopped after {len(run.rewards)} of {unit.setting.steps} steps "
-            f"at {run.ms_per_step / 1e3:.3g} s/step"
-        )
-        return RunOutcome(OVER_LIMIT, error=error_line, **measured, **common)
-    trace = encode_trace(run.rewards, run.ends, run.terminated[run.ends])
-    return RunOutcome(FINISHED, trace=trace, reproducible=reproducible, **measured, **common)
-
-
-class _TimeLimit:
-    """A callback that ends a run which is over its time limit."""
-
-    def __init__(self, limit: float, steps: int) -> None:
-        self.limit, self.steps = limit, steps
-        self.seconds = 0.0
-        self.exceeded = False
-
-    def __call__(self, agent: Agent, env: Environment, step: Step) -> bool:
-        if step.t == 0:  # it may have loaded code; it is not in ms_per_step either
-            return True
-        self.seconds += step.seconds
-        used_up = self.seconds > self.limit * self.steps
-        far_over = step.t >= MIN_STEPS_TO_STOP and self.seconds > STOP_FACTOR * self.limit * step.t
-        self.exceeded = (used_up or far_over) and step.t + 1 < self.steps
-        return not self.exceeded
-
-
-@lru_cache(maxsize=1)
-def machine_facts() -> str:
-    """Return a description of the machine that this process runs on, as canonical JSON."""
-    import numba
-
-    return canonical_json(
-        {
-            "machine": platform.machine(),
-            "processor": _processor(),
-            "cores": os.cpu_count(),
-            "system": platform.platform(),
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "numba": numba.__version__,
-        }
-    )
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-            return next(models, platform.processor())
-    except OSError:
-        return platform.processor()
 
 
 # Traces

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bamdp.beliefs.belief import Belief
-
 if TYPE_CHECKING:
+    from bamdp.beliefs.belief import Belief
     from bamdp.planners.views.tree import Tree
 
 

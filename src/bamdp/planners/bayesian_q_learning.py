@@ -66,7 +66,7 @@ from bamdp._kernels.random import gamma, normal
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
-from bamdp.planners.shared.actions import best_action_of
+from bamdp.planners.random_play import best_action_of
 
 SELECTION = ("vpi", "sampling")
 UPDATE = ("moment", "mixture")

@@ -314,7 +314,7 @@ class BFS3(Planner):
         )
 
     def explain(self, memory: BFS3Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        from bamdp.planners.views.bfs3 import view_bounds
+        from bamdp.planners.views.histories import view_bounds
 
         plan = self.plan(memory, belief, state, rng)
         tree = view_bounds(memory.tree, self._params(memory, belief), belief, state, plan)

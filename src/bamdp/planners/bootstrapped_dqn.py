@@ -39,7 +39,7 @@ from bamdp._kernels.random import below, next_word, normal, uniform
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
-from bamdp.planners.shared.actions import best_action_of
+from bamdp.planners.random_play import best_action_of
 from bamdp.planners.shared.networks import (
     ABSENT,
     UNMET,

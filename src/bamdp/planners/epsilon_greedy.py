@@ -33,7 +33,7 @@ from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
 from bamdp.planners.bayes_greedy import BayesGreedy, BayesGreedyMemory
-from bamdp.planners.shared.actions import GREEDY, exploring_action
+from bamdp.planners.random_play import GREEDY, exploring_action
 
 
 @saveable

@@ -345,7 +345,7 @@ class FHTS(Planner):
         return self._plan(*self._search(memory, belief, state))
 
     def explain(self, memory: FHTSMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        from bamdp.planners.views.fhts import view_exact_tree
+        from bamdp.planners.views.histories import view_exact_tree
 
         values, table = self._search(memory, belief, state)
         plan = self._plan(values, table)

@@ -33,7 +33,7 @@ from bamdp import _checks
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
-from bamdp.planners.shared.actions import GREEDY, best_action_of, exploring_action
+from bamdp.planners.random_play import GREEDY, best_action_of, exploring_action
 
 
 @saveable

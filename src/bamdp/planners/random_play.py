@@ -1,4 +1,8 @@
-"""Random: every allowed action with the same probability. What any planner must beat."""
+"""Random: every allowed action with the same probability. What any planner must beat.
+
+Here are also the other ways of choosing one of the actions that exist in a state: ε-greedily, or the best with ties
+broken at random.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,60 @@ from typing import ClassVar
 
 import numpy as np
 
+from bamdp._kernels.jit import kernel
+from bamdp._kernels.random import below, uniform
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import Candidate, Plan, Planner
-from bamdp.planners.shared.actions import random_action
+
+GREEDY = -1  # what exploring_action returns when it leaves the choice to the greedy rule
+
+
+@kernel
+def random_action(allowed, s, rng):
+    """Draw a uniform action among those that exist in state ``s``; ``allowed`` is [S, A]."""
+    n = 0
+    for a in range(allowed.shape[1]):
+        n += allowed[s, a]
+    left = below(rng, n)
+    for a in range(allowed.shape[1]):
+        if allowed[s, a]:
+            if left == 0:
+                return a
+            left -= 1
+    return -1
+
+
+@kernel
+def exploring_action(allowed, s, epsilon, rng):
+    """With probability ``epsilon`` a uniform action among those that exist in ``s``, else GREEDY."""
+    if uniform(rng) < epsilon:
+        return random_action(allowed, s, rng)
+    return GREEDY
+
+
+@kernel
+def best_action_of(scores, allowed, s, rng):
+    """Return the action that exists in ``s`` with the highest score, equals drawn at random.
+
+    ``scores`` is [A], ``allowed`` [S, A]. Without a tie no random number is used.
+    """
+    best = -np.inf
+    n, action = 0, -1
+    for a in range(scores.shape[0]):
+        if allowed[s, a] and scores[a] >= best:
+            n = n + 1 if scores[a] == best else 1
+            best = scores[a]
+            action = a
+    if n == 1:
+        return action
+    left = below(rng, n)
+    for a in range(scores.shape[0]):
+        if allowed[s, a] and scores[a] == best:
+            if left == 0:
+                return a
+            left -= 1
+    return action
 
 
 @saveable

@@ -35,15 +35,10 @@ from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import simulate_step, undo_steps
 from bamdp.planners.base import Candidate, Plan, Planner, greedy
-from bamdp.planners.shared.stack import (
-    BEST_Q,
-    Q_SUM,
-    SAMPLE_RETURN,
-    add_sample,
-    clear_samples,
-    sample_spread,
-)
 from bamdp.planners.views.tree import NO_NODE, TreeBuilder
+
+# columns of float64 [levels, 4]: of the sample at hand its reward so far; sums of returns and of their squares; best Q
+SAMPLE_RETURN, Q_SUM, Q_SQUARES, BEST_Q = range(4)
 
 
 @saveable
@@ -52,9 +47,35 @@ class SparseSamplingTree(NamedTuple):
 
     state: np.ndarray  # int64 [depth]: s of the node
     trial: np.ndarray  # int64 [depth, 2]: which action, which draw of it
-    sums: np.ndarray  # float64 [depth, 4]: see :mod:`bamdp.planners.shared.stack`
+    sums: np.ndarray  # float64 [depth, 4]: the columns SAMPLE_RETURN .. BEST_Q
     value: np.ndarray  # float64 [A]: Q at the root, NaN where an action does not exist
     spread: np.ndarray  # float64 [A]: standard deviation of the C returns behind it
+
+
+# Statistics of samples on the stack of a depth-first search, which DSS shares
+
+
+@primitive
+def add_sample(sums, h, q):
+    """Take a return ``q`` into the sums of level ``h``."""
+    sums[h, Q_SUM] += q
+    sums[h, Q_SQUARES] += q * q
+
+
+@primitive
+def clear_samples(sums, h):
+    """Begin the samples of another choice at level ``h``."""
+    sums[h, Q_SUM] = 0.0
+    sums[h, Q_SQUARES] = 0.0
+
+
+@primitive
+def sample_spread(sums, h, n):
+    """Return the standard deviation of the ``n`` returns of a choice; NaN for a single one."""
+    if n < 2:
+        return np.nan
+    mean = sums[h, Q_SUM] / n
+    return np.sqrt(max(0.0, sums[h, Q_SQUARES] / n - mean * mean) * n / (n - 1))
 
 
 @kernel

@@ -12,13 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from bamdp import _checks
-from bamdp._kernels.jit import primitive
+from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.random import uniform
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
+from bamdp.beliefs.kernels import sample_model
+from bamdp.beliefs.verbs import NO_ROOM
 from bamdp.generators import PI, generate
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
-from bamdp.planners.shared.workspace import Workspace, lacks_rows, sample_policy, workspace_for
+from bamdp.planners.shared.workspace import Workspace, lacks_rows, workspace_for
 
 RESAMPLE = ("step", "episode", "discount")
 
@@ -44,6 +46,18 @@ def draw_is_due(resample: str | int, age: int, discount: float, rng: np.ndarray)
     if resample == "discount":
         return bool(uniform(rng) < 1.0 - discount)
     return resample != "episode" and age >= int(resample)
+
+
+@kernel
+def sample_policy(belief, workspace, generator, discount, s, rng):
+    """Draw a model and make it a policy, ``workspace.solver.policy``; returns the used entries, or NO_ROOM.
+
+    ``s`` is the state that the policy will be run from.
+    """
+    end = sample_model(belief, workspace.rows, rng)
+    if end != NO_ROOM:
+        generate(generator, workspace.rows, belief.space, discount, s, workspace.solver, rng)
+    return end
 
 
 @saveable

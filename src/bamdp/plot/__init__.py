@@ -14,8 +14,7 @@ line can be added by the usual means. Objects have a method for what is drawn mo
 >>> axes = bamdp.plot.posterior(agent, state=0, action=1, truth=env)
 """
 
-from bamdp.plot.beliefs import posterior
 from bamdp.plot.curves import comparison, learning_curve, returns
-from bamdp.plot.worlds import policy, value_map, visits
+from bamdp.plot.worlds import policy, posterior, value_map, visits
 
 __all__ = ["comparison", "learning_curve", "policy", "posterior", "returns", "value_map", "visits"]

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from bamdp import _checks
 from bamdp.agent import Run
 from bamdp.ceilings import ceilings
-from bamdp.envs import Environment
+from bamdp.envs.environment import Environment
 from bamdp.lab.figures import curves, style
+from bamdp.lab.figures.style import drawing_axes
 from bamdp.lab.results import OPTIMUM_LABEL
 from bamdp.lab.statistics import Estimate, summarise
-from bamdp.plot.axes import drawing_axes
 from bamdp.runs import Batch
 
 if TYPE_CHECKING:

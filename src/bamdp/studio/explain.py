@@ -35,10 +35,9 @@ from bamdp.envs.picture import (
     world_places,
 )
 from bamdp.registry import describe_planner, describe_prior, make_planner
-from bamdp.studio.contrast import draw_contrast
 from bamdp.studio.playback import Playback
 from bamdp.studio.view import Watcher, describe_world
-from bamdp.studio.why import Decision
+from bamdp.studio.why import Decision, draw_contrast
 
 STATIC_FILES = Path(__file__).with_name("static")
 TEMPLATES = Path(__file__).with_name("templates")

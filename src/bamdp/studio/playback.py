@@ -1,4 +1,4 @@
-"""A run that can be played, stepped, rewound and jumped about in.
+"""A run that can be played, stepped, rewound and jumped about in, and the stage on which one or two of them stand.
 
 Time t is the number of steps done. The run is that of :func:`bamdp.runs.run_one` with the same setting and replicate.
 Going back restores the nearest copy of the agent at or before the step, and acts again from there: planners are
@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 
 from bamdp import _checks
 from bamdp.agent import Agent, Step, WorldInteraction
-from bamdp.runs import seeds
-from bamdp.settings import Setting
-from bamdp.studio.appearance import Appearance, watched_world
+from bamdp.envs.picture import draw_world
+from bamdp.runs import new_agent, seeds
+from bamdp.settings import FieldError, Setting
+from bamdp.studio.view import Appearance, Watcher, expectations, watched_world
+from bamdp.studio.why import Decision
 
 COPY_SPACING = 16  # steps between two copies of the agent, to begin with
 MAX_COPIES = 64
@@ -58,7 +60,7 @@ class Playback(WorldInteraction):
         env = watched_world(setting.env)
         self.looks = Appearance(env)
         self._env_seed, agent_seed = seeds(setting.seed, _checks.integer(replicate, "replicate", low=0))
-        super().__init__(setting.agent(env, agent_seed), env, self._env_seed)
+        super().__init__(new_agent(setting, env, agent_seed), env, self._env_seed)
         self.steps: list[Step] = []
         self.visits: NDArray[np.int64] = np.zeros((env.n_states, env.n_actions), np.int64)
         self.step_seconds = math.nan
@@ -155,3 +157,72 @@ def _arrays(value: Any) -> Iterator[NDArray[Any]]:
     elif hasattr(value, "__dict__"):
         for part in vars(value).values():
             yield from _arrays(part)
+
+
+class Stage:
+    """One or two runs in lock-step, and the decisions that are looked at."""
+
+    def __init__(self, settings: list[Setting]) -> None:
+        self.runs = [Playback(setting) for setting in settings]
+        self.watchers = [Watcher(run) for run in self.runs]
+        self.decisions: dict[int, Decision] = {}
+        self.lead = self.runs[0]
+
+    def worlds(self) -> list[dict[str, Any]]:
+        """Return what does not change, of each run."""
+        worlds = [watcher.world for watcher in self.watchers]
+        return [{**world, "scene": draw_world(world).data()} for world in worlds]
+
+    def frames(self) -> list[dict[str, Any]]:
+        """Return the present step of each run."""
+        return [watcher.frame() for watcher in self.watchers]
+
+    def advance(self, steps: int, seconds: float) -> dict[str, Any]:
+        """Go on in lock-step, until ``steps`` are done or the time is up; return the frames."""
+        self.decisions.clear()
+        begin = time.perf_counter()
+        for _ in range(steps):
+            least = min(run.t for run in self.runs)  # after a pause on the way back, one may be behind
+            moved = [run.advance() for run in self.runs if run.t == least]
+            if not all(moved) or time.perf_counter() - begin >= seconds:
+                break
+        return {"frames": self.frames(), "at_end": self.lead.t == self.lead.end}
+
+    def approach(self, t: int, seconds: float) -> dict[str, Any]:
+        """Go towards a recorded step; return the frames and whether it is reached."""
+        self.decisions.clear()
+        there = [run.approach(t, seconds / len(self.runs)) for run in self.runs]
+        return {"frames": self.frames(), "there": all(there), "at_end": self.lead.t == self.lead.end}
+
+    def explain(self, lane: int) -> dict[str, Any]:
+        """Return why the next action is chosen, of one run."""
+        run = self._run(lane)
+        if run.t == run.end:
+            return {"t": run.t, "over": True}
+        self.decisions[lane] = Decision(run)
+        return self.decisions[lane].data()
+
+    def node(self, lane: int, t: int, node: int) -> dict[str, Any]:
+        """Return the details of a node of the tree that was last explained."""
+        decision = self.decisions.get(lane)
+        if decision is None or decision.t != t or decision.plan.tree is None:
+            raise FieldError("node", "this tree is no longer there: the run has moved on")
+        if node >= len(decision.plan.tree):
+            raise FieldError("node", f"node must be in 0..{len(decision.plan.tree) - 1}, got {node}")
+        return decision.detail(node)
+
+    def state(self, lane: int, state: int) -> dict[str, Any]:
+        """Return what is expected in any state."""
+        run = self._run(lane)
+        if not 0 <= state < run.env.n_states:
+            raise FieldError("state", f"state must be in 0..{run.env.n_states - 1}, got {state}")
+        return {
+            "state": state,
+            "label": run.looks.state_label(state),
+            "expects": expectations(run, state),
+        }
+
+    def _run(self, lane: int) -> Playback:
+        if not 0 <= lane < len(self.runs):
+            raise FieldError("lane", f"lane must be in 0..{len(self.runs) - 1}, got {lane}")
+        return self.runs[lane]

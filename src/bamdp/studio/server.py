@@ -27,17 +27,15 @@ from starlette.requests import ClientDisconnect
 import bamdp
 from bamdp import _checks
 from bamdp._specs import documented_parameters, quoted_words
-from bamdp.envs import list_envs
 from bamdp.envs.drawing import palette_css
 from bamdp.envs.picture import world_css
-from bamdp.envs.registry import env_factory
+from bamdp.envs.registry import env_factory, list_envs
 from bamdp.planners import PLANNERS, Planner
 from bamdp.registry import DEFAULT_PRIOR, PARTS, PRIORS, REWARDS, list_planners, list_priors
 from bamdp.settings import FieldError, in_field
 from bamdp.studio.explain import STATIC_FILES
-from bamdp.studio.limits import Limits
 from bamdp.studio.sessions import PING_SECONDS, Refused, Session, Sessions
-from bamdp.studio.settings import MOST_STEPS, Choice
+from bamdp.studio.settings import MOST_STEPS, Choice, Limits
 
 MAX_REQUEST_BYTES = 20_000
 FIRST_STEP = 60  # that a tab goes to by itself: before it there is little to see

@@ -1,26 +1,253 @@
 """The studio's form: an environment, a prior, one planner or two, as text, with every field checked.
 
 An error is a :class:`~bamdp.settings.FieldError`, which names its field so that the form can point at it.
+
+How much is asked for is told before anything is built, and :class:`Limits` says how much a tab may ask for. The numbers
+are known beforehand where parameters determine them: states and actions of the environments that have a name, the
+simulated steps of a decision, the large arrays of an environment or a planner. They are estimates that keep honest
+requests honest. Behind them stand walls: the memory limit of a session's process, and the seconds of one answer, after
+which the process is ended (:mod:`bamdp.studio.sessions`).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 from bamdp import _checks
+from bamdp._specs import parse_spec, read_value
 from bamdp.beliefs.episodes import OBJECTIVES
-from bamdp.envs import World, list_envs, make_world
+from bamdp.envs.environment import World
+from bamdp.envs.registry import list_envs, make_env, make_world
+from bamdp.generators import GENERATORS
+from bamdp.planners import (
+    BFS3,
+    BOSS,
+    DSS,
+    FHTS,
+    MCBRL,
+    SBOSS,
+    AdaptiveDSS,
+    BayesianSparseSampling,
+    BootstrappedDQN,
+    Planner,
+    SparseSampling,
+)
+from bamdp.planners.dss import WHOLE_MODELS
+from bamdp.planners.shared.tree_search import TreeSearch, auto_depth
 from bamdp.registry import DEFAULT_PRIOR, make_planner
+from bamdp.runs import new_agent
 from bamdp.settings import FieldError, Setting, in_field, make_setting
-from bamdp.studio.limits import Limits, Size, expected_size
 
+BYTES_PER_ENTRY = 64.0  # of a transition that is listed, while the model is being made
+BYTES_PER_GB = 1 << 30
 MOST_STEPS = 100_000
 LONGEST = 400  # characters of one field
 MOST_SEED = 2**53  # what a browser can count to
 FIELDS = ("env", "prior", "rewards", "discount", "objective", "seed", "steps", "planners")
+
+
+class Size(NamedTuple):
+    """How large an environment is; ``entries`` are its listed transitions, at least."""
+
+    states: int
+    actions: int
+    entries: int
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a tab may ask for, and how many tabs there may be."""
+
+    sessions: int = 6  # open at a time, each with a process of its own
+    states: int = 2_500  # that can be drawn and looked at
+    actions: int = 24
+    work: float = 1e9  # simulated steps of one decision, where they can be counted beforehand
+    memory: float = 4.0  # GB of each session's process
+    seconds: float = 60.0  # of a single decision before its process is ended
+
+    def __post_init__(self) -> None:
+        _checks.integer(self.sessions, "max-sessions", high=1000)
+        _checks.integer(self.states, "max-states", high=10**9)
+        _checks.integer(self.actions, "max-actions", high=10**6)
+        _checks.real(self.work, "max-work", low=1.0)
+        _checks.real(self.memory, "memory", low=1.0, high=1e6)
+        _checks.real(self.seconds, "limit", low=0.0, high=1e6, open_low=True)  # poll counts in ms
+
+    def check_size(self, env: str, size: Size) -> None:
+        """Refuse an environment with too many states or actions, or one that would not fit into memory."""
+        if size.states > self.states or size.actions > self.actions:
+            raise ValueError(
+                f"{env} has {_count(size.states)} states and {_count(size.actions)} actions; what can be looked at "
+                f"here ends at {self.states} states and {self.actions} actions: choose smaller ones, use bamdp run, or "
+                "start the studio with larger --max-states and --max-actions"
+            )
+        self._check_memory(env, size.entries * BYTES_PER_ENTRY)
+
+    def check_planner(self, name: str, planner: Planner, size: Size, discount: float) -> None:
+        """Refuse a planner whose single decision would take too long, or whose arrays would not fit into memory."""
+        seconds = getattr(planner, "time_limit", None)
+        if seconds is not None and seconds > self.seconds:
+            raise ValueError(
+                f"time_limit must be at most {self.seconds:g} here, the seconds that a decision may take, got "
+                f"{seconds:g}; lower it, or start the studio with a larger --limit"
+            )
+        work = decision_work(planner, size, discount)
+        if work > self.work:
+            raise ValueError(
+                f"a decision of {name} would take about {_count(work)} simulated steps in {size.states} states; what "
+                f"is done here ends at {self.work:.4g}: lower its parameters, or start the studio with a larger "
+                "--max-work"
+            )
+        self._check_memory(name, planner_bytes(planner, size))
+
+    def _check_memory(self, name: str, n_bytes: float) -> None:
+        if n_bytes > self.memory * BYTES_PER_GB:
+            raise ValueError(
+                f"{name} would need about {n_bytes / BYTES_PER_GB:.3g} GB of memory; a session may have "
+                f"{self.memory:g} GB: choose smaller parameters, or start the studio with a larger --memory"
+            )
+
+
+def _count(number: float) -> str:
+    """Write a number for people: all digits where they are few."""
+    return "more than 1e+300" if number > 1e300 else f"{number:.0f}" if number < 1e9 else f"{number:.2g}"
+
+
+# --- environments -------------------------------------------------------------------------------------------------
+
+# By name, from the parameters: states, actions, listed transitions. What is not here is small.
+SIZES: dict[str, Callable[[Mapping[str, Any]], Size]] = {
+    "chain": lambda p: Size(p["n_states"], 2, 4 * p["n_states"]),
+    "river_swim": lambda p: Size(p["n_states"], 2, 4 * p["n_states"]),
+    "grid": lambda p: Size(p["size"] ** 2, 4, 12 * p["size"] ** 2),
+    "deep_sea": lambda p: Size(p["size"] ** 2 + 1, 2, 2 * p["size"] ** 2),
+    "deep_sea_stochastic": lambda p: Size(p["size"] ** 2 + 1, 2, 3 * p["size"] ** 2),
+    "random_mdp": lambda p: _random_size(p),
+    "family_grid": lambda p: Size(p["size"] ** 2, 4, 8 * p["size"] ** 2),
+    "family_random": lambda p: _random_size(p),
+}
+
+
+def _random_size(p: Mapping[str, Any]) -> Size:
+    rows = p["n_states"] * p["n_actions"]
+    return Size(p["n_states"], p["n_actions"], rows * (p["n_states"] if p["prior"] == "flat" else 1))
+
+
+def expected_size(env: str) -> Size | None:
+    """Return how large a named environment will be; None where a parameter of its size is no number that counts.
+
+    Examples
+    --------
+    >>> expected_size("grid:size=2500").states
+    6250000
+    """
+    spec = parse_spec(env)
+    name = spec.name.lower().replace("-", "_")
+    if name not in SIZES:
+        return _fixed_size(name)
+    defaults = next(info.parameters for info in list_envs() if info.name == name)
+    values = {**defaults, **{key: read_value(text) for key, text in spec.parameters.items()}}
+    sizes = [values[key] for key in ("size", "n_states", "n_actions") if key in values]
+    if any(type(value) is not int or value < 1 for value in sizes):
+        return None  # the environment refuses it and says why
+    return SIZES[name](values)
+
+
+@cache
+def _fixed_size(name: str) -> Size:
+    """Return the size of an environment that has the same whatever its parameters are (of a bandit: as it comes)."""
+    env = make_env(name)
+    return Size(env.n_states, env.n_actions, 1)
+
+
+# --- planners -----------------------------------------------------------------------------------------------------
+
+
+def decision_work(planner: Planner, size: Size, discount: float) -> float:
+    """Return about how many steps one decision simulates; a model that is solved counts as one step for each pair.
+
+    Examples
+    --------
+    >>> decision_work(SparseSampling(width=4, depth=3), Size(5, 2, 0), 0.95)
+    584.0
+    """
+    pairs = float(size.states * size.actions)
+    if isinstance(planner, DSS):
+        rollouts = _tree(planner.n_policies, planner.n_samples, planner.n_stages)
+        generator = planner.generator
+        if isinstance(generator, str):
+            generator = GENERATORS[generator]()
+        trials = _product(*(getattr(generator, name, 0) for name in ("depth", "n_trials")))
+        leaves = 0 if planner.leaf == "zero" else planner.leaf_samples
+        touched = min(pairs, trials * size.actions) if _is_lazy(planner, generator, size) else pairs
+        per_policy = touched + trials
+        return rollouts * (_product(planner.n_steps) + per_policy + leaves * pairs)
+    if isinstance(planner, FHTS):
+        tree = _tree(size.states, size.actions, planner.horizon)
+        return min(tree, _product(planner.max_hyper_states))
+    if isinstance(planner, SparseSampling):
+        return _tree(planner.width, size.actions, planner.depth)
+    if isinstance(planner, AdaptiveDSS):
+        n_trials = 1 if planner.time_limit is not None else planner.n_simulations
+        trial = _product(planner.n_stages, planner.n_steps) + _product(planner.n_stages + 1, pairs)
+        return _product(n_trials, trial) + _product(1 + planner.n_bonuses + planner.n_policies, pairs)
+    if isinstance(planner, BayesianSparseSampling):
+        return _product(planner.n_trajectories, planner.depth) + _product(planner.n_trajectories, pairs)
+    if isinstance(planner, BFS3):
+        return _product(planner.n_trajectories, planner.depth, planner.n_successors, size.actions)
+    if isinstance(planner, TreeSearch):
+        depth = auto_depth(discount) if isinstance(planner.depth, str) else planner.depth
+        return _product(1 if planner.time_limit is not None else planner.n_simulations, depth)
+    if isinstance(planner, (BOSS, SBOSS, MCBRL)):
+        return _product(planner.n_models, pairs)
+    if isinstance(
+        planner, BootstrappedDQN
+    ):  # of which the numbers that a decision multiplies are many, but quick
+        return _product(planner.n_networks, planner.batch_size, planner.n_hidden)
+    return pairs
+
+
+def _is_lazy(planner: DSS, generator: Any, size: Size) -> bool:
+    """Return whether models are drawn only where they are looked at."""
+    return size.states > WHOLE_MODELS and planner.leaf == "zero" and getattr(generator, "lazy", False)
+
+
+def planner_bytes(planner: Planner, size: Size) -> float:
+    """Return about how many bytes the arrays of a planner take that its parameters make large."""
+    pairs = size.states * size.actions
+    if isinstance(planner, (BOSS, SBOSS, MCBRL)):
+        return _product(48, planner.n_models, pairs)
+    if isinstance(planner, BootstrappedDQN):
+        weights = _product(planner.n_networks, planner.n_hidden, size.states + planner.n_hidden)
+        return 40 * weights + 40 * _product(planner.replay_size)
+    if isinstance(planner, DSS):
+        return _product(4, planner.n_stages, size.states) + _product(24, planner.n_policies)
+    if isinstance(planner, FHTS):
+        return _product(16, planner.horizon, size.states)
+    return 0.0
+
+
+def _product(*numbers: float) -> float:
+    """Multiply numbers of any size; infinite where the product is beyond what a float holds."""
+    try:
+        return math.prod(float(number) for number in numbers)
+    except OverflowError:
+        return math.inf
+
+
+def _tree(choices: float, outcomes: float, depth: float) -> float:
+    """Return the edges of a tree in which every node has so many choices, and every choice so many outcomes."""
+    branching, levels = _product(choices, outcomes), _product(depth)
+    if branching <= 1.0:
+        return levels
+    if levels * math.log(branching) > 690.0:
+        return math.inf
+    return (branching ** (levels + 1.0) - branching) / (branching - 1.0)
 
 
 @dataclass(frozen=True)
@@ -117,7 +344,7 @@ class Choice:
                 world=env,
             )
             with in_field("planner"):
-                setting.agent(env)  # the planner may refuse the belief
+                new_agent(setting, env)  # the planner may refuse the belief
             return setting
         except FieldError as error:  # the form has several planners
             raise FieldError(name if error.field == "planner" else error.field, str(error)) from error

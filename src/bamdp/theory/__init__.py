@@ -4,7 +4,7 @@ Theorem 1 as the paper prints it is :func:`printed_loss_bound`; :func:`mended_lo
 proof on the theory page of the documentation. Both take the same arguments.
 """
 
-from bamdp.planners.shared.tree_sizes import (
+from bamdp.planning_time import (
     Calls,
     bamcp_calls,
     dss_calls,

@@ -40,10 +40,13 @@ from numpy.typing import NDArray
 from bamdp import _checks
 from bamdp._kernels.random import as_state, new_state
 from bamdp.agent import Agent
-from bamdp.beliefs import Belief, BetaBernoulli, FiniteModels
+from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import simulate_step, undo_steps
-from bamdp.mdp import FiniteMDP, policy_iteration
+from bamdp.beliefs.rewards.bernoulli import BetaBernoulli
+from bamdp.beliefs.transitions.finite import FiniteModels
+from bamdp.mdp.model import FiniteMDP
 from bamdp.mdp.solution import entry_matrix
+from bamdp.mdp.solvers import policy_iteration
 from bamdp.planners.fhts import FHTS
 from bamdp.runs import seeds
 

@@ -60,6 +60,7 @@ LINE_HEIGHT = 0.155  # inches that a line of text takes
 LABEL_OFFSETS = [
     (dx, dy) for dy in (5, -13, 16, -24, 28, -36) for dx in (8, -8)
 ]  # from a point; the best first
+CURVE_SIZE = (6.2, 3.5)  # inches
 
 
 @dataclass(frozen=True)
@@ -277,3 +278,23 @@ def _covered(box: Any, others: Sequence[Any]) -> float:
     """Return the area that a box shares with others."""
     shared = [box.intersection(box, other) for other in others]
     return float(sum(part.width * part.height for part in shared if part is not None))
+
+
+@contextmanager
+def drawing_axes(
+    ax: Axes | None, size: tuple[float, float] = CURVE_SIZE, grid: bool = True
+) -> Iterator[Axes]:
+    """Yield the axes to draw on, within the library's style: ``ax``, or those of a new figure of pyplot."""
+    import matplotlib
+
+    figure = None
+    if ax is None:
+        from matplotlib import pyplot
+
+        # before the style is set: the first figure may choose a backend, whose settings would be taken back with it
+        figure = pyplot.figure(figsize=size, layout="constrained")
+    with matplotlib.rc_context({**STYLE, "axes.grid": grid}):
+        if figure is not None:
+            ax = figure.subplots()
+        assert ax is not None
+        yield ax

@@ -6,23 +6,26 @@ TOML beside this file. Studies are also known to ``bamdp lab`` by their names, s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from bamdp import _checks
 from bamdp.lab.comparisons import groups
-from bamdp.lab.figures import learning_curves, looks
+from bamdp.lab.figures import BANDS_CAPTION, MOVING_AVERAGE_CAPTION, Picture, learning_curves, looks
 from bamdp.lab.papers.ablation import ablation_pictures, ablation_tables, trend_tables
 from bamdp.lab.papers.deep_sea import deep_sea_pictures, deep_sea_tables
-from bamdp.lab.papers.library import STUDIES, paper_study, study_parts
 from bamdp.lab.papers.paper_tables import beside_table1, beside_table2
-from bamdp.lab.pictures import BANDS_CAPTION, MOVING_AVERAGE_CAPTION, Picture
+from bamdp.lab.reading import STUDIES, paper_study
 from bamdp.lab.results import Results, complete_results
+from bamdp.lab.study import Study
 from bamdp.lab.tables import ResultTable, choices, matrix, overall, times, unfinished
 
 __all__ = ["FAIR", "PUBLISHED", "STUDIES", "TARGETS", "WAYS", "Target", "paper_study", "study_parts"]
 
 PUBLISHED, FAIR = WAYS = ("published", "fair")
 FIGURE2_PANELS = ("grid5", "grid10", "double_loop", "maze", "chain")  # in the paper's order
+TABLE1_STUDIES = {PUBLISHED: ("dss2020/published",), FAIR: ("dss2020/fair", "dss2020/single")}
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,6 @@ def _ablation(results: Results) -> list[ResultTable]:
     return [*ablation_tables(results), *trend_tables(results), *unfinished(results)]
 
 
-TABLE1_STUDIES = {PUBLISHED: ("dss2020/published",), FAIR: ("dss2020/fair", "dss2020/single")}
 TARGETS: dict[str, Target] = {
     "table1": Target("total reward of each algorithm in each environment", TABLE1_STUDIES, _table1),
     "table2": Target("processor time per episode and per step", TABLE1_STUDIES, _table2),
@@ -91,3 +93,53 @@ TARGETS: dict[str, Target] = {
         ablation_pictures,
     ),
 }
+
+
+class StudyParts(NamedTuple):
+    """The parts of several studies that have certain environments and algorithms."""
+
+    studies: dict[str, Study]  # by name
+    left_out: tuple[
+        str, ...
+    ]  # studies that choose for all environments together, where only some are asked for
+
+
+def study_parts(
+    names: Sequence[str], quick: bool, environments: list[str] | None, algorithms: list[str] | None
+) -> StudyParts:
+    """Return the parts of these studies with the environments and algorithms asked for (None: all of them).
+
+    Studies without any of the algorithms are not in the result. A label that no study has is an error.
+    """
+    studies = {name: paper_study(name, quick=quick) for name in names}
+    env_labels = dict.fromkeys(e.label for study in studies.values() for e in study.environments)
+    known = dict.fromkeys(cell.algorithm for study in studies.values() for cell in study.cells)
+    for label in environments or ():
+        _checks.one_of(label, "environment of the study", env_labels)
+    for label in algorithms or ():
+        _checks.one_of(label, "algorithm of the study", known)
+    if environments is not None and set(environments) == set(env_labels):
+        environments = None
+    selected, left_out = {}, []
+    for name, study in studies.items():
+        labels = {cell.algorithm for cell in study.cells}
+        kept = None if algorithms is None else [label for label in algorithms if label in labels]
+        if kept == []:
+            continue
+        if environments is not None and study.tuning is not None and study.tuning.across:
+            left_out.append(name)
+        elif not _has_cell(study, environments, kept):
+            raise ValueError("none of these algorithms is run in these environments")
+        else:
+            selected[name] = study.only(environments, kept)
+    if not selected:
+        raise ValueError("these algorithms choose for all environments together; drop --environments")
+    return StudyParts(selected, tuple(left_out))
+
+
+def _has_cell(study: Study, environments: list[str] | None, algorithms: list[str] | None) -> bool:
+    return any(
+        (environments is None or cell.environment.label in environments)
+        and (algorithms is None or cell.algorithm in algorithms)
+        for cell in study.cells
+    )

@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bamdp.lab.comparisons import SIGNIFICANCE_LEVEL, differences, file_stem, holm, sign_flip_p
-from bamdp.lab.figures import style
+from bamdp.lab.figures import Picture, style
 from bamdp.lab.figures.curves import log_time_axis
-from bamdp.lab.papers.library import paper_study
-from bamdp.lab.pictures import Picture
+from bamdp.lab.reading import paper_study
 from bamdp.lab.results import EVALUATE, Results, Sample
 from bamdp.lab.statistics import Estimate, estimate, standard_error
 from bamdp.lab.study import Study
-from bamdp.lab.tables import ResultTable, TableCell
 from bamdp.lab.tables.table import (
     NO_VALUE,
+    ResultTable,
+    TableCell,
     decimals,
     mean_cell,
     number_cell,

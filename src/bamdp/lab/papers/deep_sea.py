@@ -14,16 +14,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bamdp.envs import DeepSea, make_env
-from bamdp.lab.figures import style
-from bamdp.lab.papers.library import paper_study
+from bamdp.envs.deep_sea import DeepSea
+from bamdp.envs.registry import make_env
+from bamdp.lab.figures import Picture, style
 from bamdp.lab.papers.paper_tables import paper_numbers
-from bamdp.lab.pictures import Picture
+from bamdp.lab.reading import paper_study
 from bamdp.lab.results import EVALUATE, Results, Sample
 from bamdp.lab.statistics import band, standard_error, summarise
 from bamdp.lab.study import StudyCell
-from bamdp.lab.tables import ResultTable, TableCell
-from bamdp.lab.tables.table import NO_VALUE, mean_cell, number_cell, text_cell, value_interval_cell
+from bamdp.lab.tables.table import (
+    NO_VALUE,
+    ResultTable,
+    TableCell,
+    mean_cell,
+    number_cell,
+    text_cell,
+    value_interval_cell,
+)
 from bamdp.lab.units import environment_seed, setting_facts
 
 if TYPE_CHECKING:

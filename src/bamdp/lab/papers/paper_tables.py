@@ -19,9 +19,10 @@ import numpy as np
 
 from bamdp.lab.results import EVALUATE, TUNE, Results, Sample
 from bamdp.lab.statistics import standard_error, summarise
-from bamdp.lab.tables import ResultTable, TableCell
 from bamdp.lab.tables.table import (
     NO_VALUE,
+    ResultTable,
+    TableCell,
     decimals_of,
     interval_cell,
     mean_cell,

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from bamdp._kernels.jit import kernel
 from bamdp._kernels.rows import Rows, Space
 from bamdp._kernels.solve import Solver, new_solver
 from bamdp._serial import saveable
-from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.kernels import empty_rows, sample_model
-from bamdp.beliefs.verbs import NO_ROOM
-from bamdp.generators import generate
+from bamdp.beliefs.kernels import empty_rows
+
+if TYPE_CHECKING:
+    from bamdp.beliefs.belief import Belief
 
 ENTRIES_PER_ROW = 8  # room to begin with; it grows when a model does not fit
 
@@ -77,18 +76,6 @@ def leaf_workspace_for(belief: Belief) -> Workspace:
     kept = ("values", "policy", "order", "solution_mean")  # the rest is scratch that both may use
     leaf_solver = solver._replace(**{name: getattr(solver, name).copy() for name in kept})
     return Workspace(LeafWorkspaceArrays(rows, solver, leaf_solver))
-
-
-@kernel
-def sample_policy(belief, workspace, generator, discount, s, rng):
-    """Draw a model and make it a policy, ``workspace.solver.policy``; returns the used entries, or NO_ROOM.
-
-    ``s`` is the state that the policy will be run from.
-    """
-    end = sample_model(belief, workspace.rows, rng)
-    if end != NO_ROOM:
-        generate(generator, workspace.rows, belief.space, discount, s, workspace.solver, rng)
-    return end
 
 
 def lacks_rows(rows: Rows, space: Space, n_models: int = 1) -> bool:

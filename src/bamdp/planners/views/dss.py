@@ -20,14 +20,17 @@ from bamdp.beliefs.kernels import simulate_step, undo_steps
 from bamdp.beliefs.verbs import DONE, NO_ROOM
 from bamdp.generators.lazy import UNKNOWN, LazyModels
 from bamdp.mdp.model import FiniteMDP
-from bamdp.planners.dss import DSS, DSSMemory, DSSParams, DSSTree
-from bamdp.planners.shared.leaves import value_leaf
-from bamdp.planners.shared.policies import (
+from bamdp.planners.dss import (
+    DSS,
+    DSSMemory,
+    DSSParams,
+    DSSTree,
     call_draw_policy,
     call_keep_policy,
     call_policy_action,
     policy_action,
 )
+from bamdp.planners.shared.leaves import value_leaf
 from bamdp.planners.views.tree import NO_NODE, Tree, TreeBuilder
 
 

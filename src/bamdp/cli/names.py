@@ -1,18 +1,35 @@
-"""``bamdp completion``: a script that completes commands, options and names in bash or zsh.
+"""The names that can be used: ``bamdp list`` prints them, and ``bamdp completion`` lets bash and zsh complete them.
 
-The script has all words in it, so that completing does not start Python. It is made anew from the parsers whenever it
-is asked for.
+The script of completions has all words in it, so that completing does not start Python. It is made anew from the
+parsers whenever it is asked for.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
 
+from bamdp.cli import console, options
+from bamdp.envs.registry import list_envs
+from bamdp.registry import list_planners, list_priors, list_rewards
+
+LISTS: dict[str, tuple[Any, str]] = {  # the function and the title
+    "envs": (
+        list_envs,
+        "Environments   (parameters: grid:size=7; your own model: file:model.npz; Gymnasium's: gym:FrozenLake-v1)",
+    ),
+    "planners": (list_planners, "Planners   (parameters: --set n_steps=100)"),
+    "priors": (
+        list_priors,
+        "Priors   (parameters: sparse:alpha=0.2,beta=6; alpha may be x/S; a mixture: flat+sparse)",
+    ),
+    "rewards": (list_rewards, "Rewards   (parameters: normal:mu0=1,by=next)"),
+}
 SHELLS = ("bash", "zsh")
 NAMED = {"--prior": "priors", "--rewards": "rewards"}  # options whose value has a list of names
 POSITIONAL = {"env": "envs", "planner": "planners", "planners": "planners", "study": "studies"}
-
 SCRIPT = """\
 # Completion of bamdp's command line, made by `bamdp completion`.
 _bamdp() {
@@ -43,15 +60,38 @@ complete -o default -F _bamdp bamdp
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
+def list_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``bamdp list``."""
+    parser.add_argument("what", metavar="WHAT", nargs="?", choices=LISTS, help=" | ".join(LISTS))
+    options.add_json(parser)
+
+
+def list_command(arguments: argparse.Namespace) -> int:
+    """Print one list, or all of them."""
+    infos = {
+        what: make_list()
+        for what, (make_list, _) in LISTS.items()
+        if arguments.what is None or what == arguments.what
+    }
+    if arguments.json:
+        lists = {what: [asdict(info) for info in listed] for what, listed in infos.items()}
+        console.print_json(lists if arguments.what is None else lists[arguments.what])
+        return 0
+    for what, listed in infos.items():
+        rows = [(info.name, info.help, info.parameters_text() or "–") for info in listed]
+        console.print_table(("name", "what it is", "parameters and defaults"), rows, LISTS[what][1])
+    return 0
+
+
+def completion_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``bamdp completion``."""
     parser.epilog = (
         "In ~/.bashrc: source <(bamdp completion bash)    in ~/.zshrc: source <(bamdp completion zsh)"
     )
     parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=" | ".join(SHELLS))
 
 
-def run_command(arguments: argparse.Namespace) -> int:
+def completion_command(arguments: argparse.Namespace) -> int:
     """Print the script."""
     if arguments.shell == "zsh":  # which reads bash's completions
         print("autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit")
@@ -97,7 +137,7 @@ def _case(parser: argparse.ArgumentParser, lists: dict[str, str]) -> str:
 
 def command_parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
     """Yield the parser of every command, with its arguments; those of the laboratory are "lab run" and so on."""
-    from bamdp.cli.main import CommandParser, make_parser
+    from bamdp.cli import CommandParser, make_parser
 
     for name, parser in _subparsers(make_parser()):
         assert isinstance(parser, CommandParser)
@@ -115,15 +155,8 @@ def _subparsers(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse
 
 
 def _lists() -> dict[str, str]:
-    """Return the names of environments, planners, priors, reward models and studies, each as words of a shell."""
-    from bamdp.envs import list_envs
-    from bamdp.lab.papers import STUDIES
-    from bamdp.registry import list_planners, list_priors, list_rewards
+    """Return the names in each list, and those of the studies, as words of a shell."""
+    from bamdp.lab.reading import STUDIES
 
-    return {
-        "envs": " ".join(info.name for info in list_envs()),
-        "planners": " ".join(info.name for info in list_planners()),
-        "priors": " ".join(info.name for info in list_priors()),
-        "rewards": " ".join(info.name for info in list_rewards()),
-        "studies": " ".join(STUDIES),
-    }
+    names = {what: [info.name for info in make_list()] for what, (make_list, _) in LISTS.items()}
+    return {what: " ".join(words) for what, words in {**names, "studies": STUDIES}.items()}

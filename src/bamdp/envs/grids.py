@@ -1,0 +1,428 @@
+"""Grids and mazes: cells with four directions, whose moves may slip to either side.
+
+Grids have a goal in the far corner. Dearden's maze has flags to fetch on the way to a goal that pays for them. The maze
+with a door, which is open or closed, has one bit to learn, and asks whether to go and look.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bamdp import _checks
+from bamdp.envs.environment import Environment
+from bamdp.envs.layout import DIRECTIONS, GRID_MOVES, Layout, Mark, grid_layout
+from bamdp.mdp.model import FiniteMDP
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+FLAG_MAP = """\
+. X $ . X . G
+. X . . X . .
+. . . . . . .
+X X . . . X X
+. . . . . . $
+$ . . . . . X"""  # X a wall, $ a flag, G the goal; the start is in the upper left corner
+MAZE_SLIP = 0.1
+DOOR_MAP = np.array(
+    [
+        [2, 5, 7, 12],
+        [1, -1, 8, 13],
+        [0, -1, 9, 14],
+        [3, -1, 10, 15],
+        [4, 6, 11, 16],
+    ]
+)  # the state of each cell, rows from the top; -1 a wall
+DOOR, DOOR_GOAL = 6, 16  # states of it
+
+
+def grid(size: int = 5, slip: float = 0.2) -> Environment:
+    """A square grid with a goal in the far corner and slippery moves.
+
+    Description
+    -----------
+    One cell pays, and nothing tells where it is but the known rewards: what must be learned is how to get
+    there. The larger the grid, the longer an agent that does not plan to explore walks at random.
+
+    States
+    ------
+    s = x * ``size`` + y, with x to the right and y upwards from the start's corner.
+
+    Actions
+    -------
+    0 up (y + 1), 1 right (x + 1), 2 down (y - 1), 3 left (x - 1).
+
+    Transitions
+    -----------
+    The chosen direction is taken with probability 1 - ``slip``, each of the two beside it with ``slip`` / 2.
+    A move off the grid stays. Any action in the goal leads to the start with certainty.
+
+    Rewards
+    -------
+    R(s, a): 1 for any action in the goal, the state ``size``² - 1.
+
+    Start
+    -----
+    State 0. The world never ends; the paper runs it for 1000 steps at size 5 and for 2000 at size 10, and
+    here for 200 * ``size`` at others.
+
+    Reference
+    ---------
+    A. Guez, D. Silver, P. Dayan (2012), Efficient Bayes-adaptive reinforcement learning using sample-based
+    search, NIPS.
+
+    Parameters
+    ----------
+    size : int, default 5
+        Cells to a side, at least 2.
+    slip : float, default 0.2
+        The probability of a move to the side.
+
+    Examples
+    --------
+    >>> env = grid(size=3)
+    >>> env.mdp.row(0, 1)
+    (array([0, 1, 3]), array([0.1, 0.1, 0.8]))
+    """
+    return _grid("grid", size, slip, {"size": size, "slip": slip})
+
+
+def grid5() -> Environment:
+    """The paper's grid of 5 by 5 cells; see `grid`.
+
+    Examples
+    --------
+    >>> grid5()
+    Environment('grid5', 25 states, 4 actions, start 0, horizon 1000)
+    """
+    return _grid("grid5", 5, 0.2, {})
+
+
+def grid10() -> Environment:
+    """The paper's grid of 10 by 10 cells; see `grid`.
+
+    Examples
+    --------
+    >>> grid10()
+    Environment('grid10', 100 states, 4 actions, start 0, horizon 2000)
+    """
+    return _grid("grid10", 10, 0.2, {})
+
+
+def _grid(name: str, size: int, slip: float, parameters: dict[str, object]) -> Environment:
+    size = _checks.integer(size, "size", low=2)
+    slip = _checks.real(slip, "slip", low=0.0, high=1.0)
+    _checks.memory(2000 * size * size, f"a grid of {size} by {size} cells")
+    states = np.arange(size * size)
+    x, y = states // size, states % size
+    goal, last = size * size - 1, size - 1
+    neighbours = np.column_stack(
+        [
+            x * size + np.minimum(y + 1, last),
+            np.minimum(x + 1, last) * size + y,
+            x * size + np.maximum(y - 1, 0),
+            np.maximum(x - 1, 0) * size + y,
+        ]
+    )
+    neighbours[goal] = 0
+    rewards = np.zeros((size * size, 4))
+    rewards[goal] = 1.0
+    cells = list(zip(x.tolist(), (last - y).tolist()))
+    labels = [f"({i}, {j})" for i, j in zip(x.tolist(), y.tolist())]
+    marks = (Mark("start", *cells[0]), Mark("goal", *cells[goal]))
+    return Environment(
+        name,
+        FiniteMDP(slippery_moves(neighbours, slip), rewards, state_labels=labels, action_labels=DIRECTIONS),
+        horizon=200 * size,
+        time_limit=1.0,
+        layout=grid_layout(size, size, cells, marks=marks),
+        parameters=parameters,
+    )
+
+
+def slippery_moves(neighbours: NDArray[np.int64], slip: float) -> list[sparse.csr_matrix]:
+    """Return the transition matrices of the actions up, right, down and left, whose moves may slip to either side.
+
+    Parameters
+    ----------
+    neighbours : array [S, 4]
+        The state that lies up, right, down and left of each state (itself, where the way is blocked).
+    slip : float
+        The probability of going to a side instead: half of it to each of the two neighbouring directions.
+
+    Returns
+    -------
+    list of 4 sparse matrices [S, S]
+
+    Examples
+    --------
+    >>> two = np.array([[0, 1, 0, 0], [1, 1, 1, 0]])  # two cells, side by side
+    >>> slippery_moves(two, 0.2)[1].toarray()
+    array([[0.2, 0.8],
+           [0. , 1. ]])
+    """
+    from scipy import sparse  # slow to import
+
+    n_states = len(neighbours)
+    source = np.tile(np.arange(n_states), 3)
+    chance = np.repeat([1.0 - slip, slip / 2, slip / 2], n_states)
+    matrices = []
+    for a in range(4):
+        target = neighbours[:, [a, (a + 1) % 4, (a - 1) % 4]].T.ravel()
+        matrix = sparse.csr_matrix((chance, (source, target)), shape=(n_states, n_states))
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        matrices.append(matrix)
+    return matrices
+
+
+def maze() -> Environment:
+    """A maze with three flags: the goal pays for each flag that is carried there.
+
+    Description
+    -----------
+    A map of 7 by 6 cells with walls, three flags and a goal. The goal pays the number of flags held, so that
+    detours are worth their way; after it the flags are back in their places. A discount of 0.95 is too
+    impatient to fetch all of them.
+
+    States
+    ------
+    264 = 33 free cells times 8 sets of flags: 8 * cell + flags. Cells are numbered column by column from the
+    left, each from the top. Flags are bits: 1 for the one at (0, 5), 2 for (2, 0), 4 for (6, 4), as (column,
+    row).
+
+    Actions
+    -------
+    0 up, 1 right, 2 down, 3 left.
+
+    Transitions
+    -----------
+    The chosen direction is taken with probability 0.9, each of the two beside it with 0.05; a blocked move
+    stays. A flag is held from whenever the cell arrived at is its cell, so bumping into a wall there takes it
+    too. Any action in the goal leads to the start without flags.
+
+    Rewards
+    -------
+    R(s, a): in the goal the number of flags held, for any action.
+
+    Start
+    -----
+    The upper left cell without flags, state 0. The world never ends; the paper runs it for 20000 steps.
+
+    Reference
+    ---------
+    R. Dearden, N. Friedman, S. Russell (1998), Bayesian Q-learning, AAAI.
+
+    Examples
+    --------
+    >>> env = maze()
+    >>> env
+    Environment('maze', 264 states, 4 actions, start 0, horizon 20000)
+    >>> print(env.render())
+    maze · state 0: (0, 0), no flags
+    <BLANKLINE>
+    ┌─────────────────────┐
+    │ @ ███ ⚑  · ███ ·  G │
+    │ · ███ ·  · ███ ·  · │
+    │ ·  ·  ·  ·  ·  ·  · │
+    │██████ ·  ·  · ██████│
+    │ ·  ·  ·  ·  ·  ·  ⚑ │
+    │ ⚑  ·  ·  ·  ·  · ███│
+    └─────────────────────┘
+    """
+    rows = [line.split() for line in FLAG_MAP.splitlines()]
+    height, width = len(rows), len(rows[0])
+    places = [(x, y) for x in range(width) for y in range(height)]
+    cells = [(x, y) for x, y in places if rows[y][x] != "X"]
+    flags = {place: 1 << i for i, place in enumerate((x, y) for x, y in places if rows[y][x] == "$")}
+    goal = next((x, y) for x, y in places if rows[y][x] == "G")
+    number = {cell: i for i, cell in enumerate(cells)}
+    neighbours = np.zeros((len(cells) * 8, 4), np.int64)  # zeros: from the goal to the start without flags
+    for cell in (c for c in cells if c != goal):
+        for direction, (dx, dy) in enumerate(GRID_MOVES):
+            ahead = (cell[0] + dx, cell[1] + dy)
+            ahead = ahead if ahead in number else cell
+            held = np.arange(8)
+            neighbours[8 * number[cell] + held, direction] = 8 * number[ahead] + (held | flags.get(ahead, 0))
+    rewards = np.zeros((len(neighbours), 4))
+    rewards[8 * number[goal] + np.arange(8)] = [[held.bit_count()] for held in range(8)]
+    return Environment(
+        "maze",
+        FiniteMDP(
+            slippery_moves(neighbours, MAZE_SLIP),
+            rewards,
+            state_labels=[f"{cell}, {_holding(held)}" for cell in cells for held in range(8)],
+            action_labels=DIRECTIONS,
+        ),
+        horizon=20_000,
+        time_limit=1.5,
+        layout=grid_layout(
+            width,
+            height,
+            np.repeat(cells, 8, axis=0).tolist(),
+            walls=[place for place in places if place not in number],
+            marks=(
+                Mark("start", *cells[0]),
+                Mark("goal", *goal),
+                *(Mark("flag", *place, bit=bit) for place, bit in flags.items()),
+            ),
+            layers=np.tile(np.arange(8), len(cells)),
+        ),
+    )
+
+
+def _holding(flags: int) -> str:
+    held = [str(1 << bit) for bit in range(3) if flags >> bit & 1]
+    return "no flags" if not held else f"flag{'s' if len(held) > 1 else ''} {'+'.join(held)}"
+
+
+def maze_door(door: Literal["open", "closed", "random"] = "random") -> Environment:
+    """A small maze with two ways to the goal, one of them through a door that may be closed.
+
+    Description
+    -----------
+    A wall parts the start from the goal. The upper way round it is always free. The lower one is shorter, but
+    leads through a doorway, and the door is either open or closed for the whole run. Only trying it tells.
+    With the two models of `maze_door_models` as its prior, an agent has one bit to learn, and the price of
+    asking is known exactly.
+
+    States
+    ------
+    17 cells, numbered as in the published program, 0 the start, 6 the doorway, 16 the goal, ``#`` the wall::
+
+         2  5  7 12
+         1  #  8 13
+         0  #  9 14
+         3  # 10 15
+         4  6 11 16
+
+    Actions
+    -------
+    0 up, 1 right, 2 down, 3 left.
+
+    Transitions
+    -----------
+    The chosen direction is taken with probability 0.9, each of the two beside it with 0.05; a blocked move
+    stays. A closed door blocks the doorway from both sides. Any action in the goal leads to the start with
+    certainty.
+
+    Rewards
+    -------
+    R(s, a): 1 for any action in the goal.
+
+    Start
+    -----
+    State 0. The world never ends. With ``door="random"`` the door is open with probability 1/2, drawn at each
+    `reset` from the run's own stream; `Environment.mdp` is then the truth of the present run (open before the
+    first).
+
+    Reference
+    ---------
+    A. Guez, D. Silver, P. Dayan (2012), Efficient Bayes-adaptive reinforcement learning using sample-based
+    search, NIPS: the program published with it.
+
+    Parameters
+    ----------
+    door : {"open", "closed", "random"}, default "random"
+        How the door is.
+
+    Examples
+    --------
+    >>> maze_door("closed").mdp.row(4, 1)
+    (array([3, 4]), array([0.05, 0.95]))
+    >>> env = maze_door()
+    >>> [env.reset(seed=seed) or env.door for seed in range(4)]
+    ['closed', 'closed', 'open', 'open']
+    """
+    return MazeDoor(door)
+
+
+def maze_door_models() -> tuple[FiniteMDP, FiniteMDP]:
+    """The two worlds that `maze_door` may be: (open, closed), for a prior over an explicit set of models.
+
+    Examples
+    --------
+    >>> open_door, closed_door = maze_door_models()
+    >>> open_door.row(4, 1)[0].tolist(), closed_door.row(4, 1)[0].tolist()
+    ([3, 4, 6], [3, 4])
+    """
+    return _door_model("open"), _door_model("closed")
+
+
+class MazeDoor(Environment):
+    """The environment of `maze_door`, which tells how its ``door`` is in the present run."""
+
+    def __init__(self, door: str = "random") -> None:
+        _checks.one_of(door, "door", ("open", "closed", "random"))
+        self.door = "closed" if door == "closed" else "open"
+        super().__init__(
+            "maze_door",
+            _door_model(self.door),
+            horizon=1000,
+            time_limit=0.25,
+            layout=_door_layout(self.door),
+            parameters={"door": door},
+        )
+
+    @property
+    def worlds(self) -> tuple[tuple[float, FiniteMDP], ...]:
+        """See `Environment.worlds`: two, if the door is drawn."""
+        if self.parameters["door"] != "random":
+            return super().worlds
+        return tuple((0.5, model) for model in maze_door_models())
+
+    def drawn_world(self, seed: int | np.random.SeedSequence) -> int:
+        """See `Environment.drawn_world`: 0 for an open door and 1 for a closed one, if it is drawn."""
+        if self.parameters["door"] != "random":
+            return 0
+        other = MazeDoor("random")
+        other.reset(seed=seed)
+        return ("open", "closed").index(other.door)
+
+    def reset(self, *, seed: int | np.random.SeedSequence | None = None) -> int:
+        """Go to the start state and return it; see `Environment.reset`. A random door is drawn first."""
+        state = super().reset(seed=seed)
+        if self.parameters["door"] == "random":
+            door = "open" if self._uniform() < 0.5 else "closed"
+            if door != self.door:
+                self.door = door
+                self._become(_door_model(door), _door_layout(door))
+        return state
+
+
+def _door_model(door: str) -> FiniteMDP:
+    height, width = DOOR_MAP.shape
+    neighbours = np.zeros((17, 4), np.int64)  # zeros: from the goal to the start
+    for (y, x), s in np.ndenumerate(DOOR_MAP):
+        for direction, (dx, dy) in enumerate(GRID_MOVES):
+            inside = 0 <= x + dx < width and 0 <= y + dy < height
+            ahead = DOOR_MAP[y + dy, x + dx] if inside else -1
+            blocked = ahead < 0 or (ahead == DOOR and door == "closed")
+            if s >= 0 and s != DOOR_GOAL:
+                neighbours[s, direction] = s if blocked else ahead
+    rewards = np.zeros((17, 4))
+    rewards[DOOR_GOAL] = 1.0
+    labels = [str(cell) for cell in _door_cells()]
+    return FiniteMDP(
+        slippery_moves(neighbours, MAZE_SLIP), rewards, state_labels=labels, action_labels=DIRECTIONS
+    )
+
+
+def _door_layout(door: str) -> Layout:
+    cells = _door_cells()
+    marks = (
+        Mark("start", *cells[0]),
+        Mark("goal", *cells[DOOR_GOAL]),
+        Mark(f"door_{door}", *cells[DOOR]),
+    )
+    walls = [(int(x), int(y)) for y, x in np.argwhere(DOOR_MAP < 0)]
+    return grid_layout(DOOR_MAP.shape[1], DOOR_MAP.shape[0], cells, walls=walls, marks=marks)
+
+
+def _door_cells() -> list[tuple[int, int]]:
+    """The place (x, y) of every state."""
+    order = np.argsort(DOOR_MAP.ravel())[(DOOR_MAP < 0).sum() :]
+    return [(int(i) % DOOR_MAP.shape[1], int(i) // DOOR_MAP.shape[1]) for i in order]
