@@ -34,6 +34,7 @@ PRIORS = {
     "flat": bamdp.Dirichlet(alpha=0.4),
     "full": bamdp.Dirichlet(alpha=RNG.random((S, A, S)) + 0.1),
     "models": bamdp.FiniteModels([WORLD, world(BY_PAIR, 2)]),
+    "shared": bamdp.SharedSupport(alpha=0.4, beta=1.5),
     "mixture": bamdp.Mixture([bamdp.Dirichlet(alpha=1.0), bamdp.SparseDirichlet()]),
 }
 REWARDS = {

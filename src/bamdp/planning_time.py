@@ -118,7 +118,7 @@ def planning_seconds(planner: Planner, n_states: int, n_actions: int, discount: 
                 if planner.time_limit is not None:
                     return planner.time_limit
                 trial = (planner.n_stages + 1) * solve + planner.n_stages * planner.n_steps * STEP_SECONDS
-                return float(planner.n_simulations) * trial
+                return float(planner.budget(n_states, n_actions)) * trial
             case planners.BFS3() | planners.BayesianSparseSampling():
                 return solve + float(planner.n_trajectories) * planner.depth * OUTCOME_SECONDS
             case _ if not getattr(planner, "uses_prior", True):  # it learns values, and solves nothing

@@ -213,6 +213,7 @@ OWN_TABLES = [TABLES[0], TABLES[0], TABLES[1]]
 OWN_REWARDS = _rng.integers(0, 2, (3, S, A)).astype(float)
 OWN = FiniteModels([_mdp(t, r) for t, r in zip(OWN_TABLES, OWN_REWARDS)], [0.5, 0.25, 0.25])
 ONE_BY_K = [Fraction(1, k**2) for k in range(1, S + 1)]
+TWO_BY_K = [Fraction(1, max(k, 2) ** 2) for k in range(1, S + 1)]
 NARROW = (0.0, 2.0, 1.0)  # two or three outcomes, never four
 
 CASES = {
@@ -221,10 +222,10 @@ CASES = {
     "full": Case(Dirichlet(alpha=FULL), dirichlet(FULL)),
     "sparse": Case(SparseDirichlet(alpha=0.2, beta=2.0), sparse(0.2, ONE_BY_K)),
     "sparse p_k": Case(SparseDirichlet(alpha=1.5, p_k=NARROW), sparse(1.5, [Fraction(x) for x in NARROW])),
-    "shared": Case(SharedSupport(alpha=0.2, beta=2.0), shared(0.2, ONE_BY_K)),
+    "shared": Case(SharedSupport(alpha=0.2, beta=2.0), shared(0.2, TWO_BY_K)),
     "shared or sparse": Case(
         Mixture([SharedSupport(alpha=1.5, beta=2.0), SparseDirichlet(alpha=0.2, beta=2.0)], [0.75, 0.25]),
-        mixture([shared(1.5, ONE_BY_K), sparse(0.2, ONE_BY_K)], [Fraction(3, 4), Fraction(1, 4)]),
+        mixture([shared(1.5, TWO_BY_K), sparse(0.2, ONE_BY_K)], [Fraction(3, 4), Fraction(1, 4)]),
     ),
     "models": Case(MODELS, models(TABLES, MODEL_WEIGHTS)),
     "mixture": Case(

@@ -33,13 +33,17 @@ the largest difference between two candidates in one model that this race has se
 forgotten by a tenth from race to race. What is found rarely and pays much is not seen in a few models, and one of
 that kind could still bring a candidate ahead that is behind by less. After ``first_models`` the stake does not matter.
 The race ends when the candidates left in it agree on the action, or when ``n_simulations`` trials (candidates times
-models) are spent. The action of the leader is taken, of equals that which exploits.
+models) are spent. The action of the leader is taken, of equals that which exploits. An exploring strategy that the
+last decision has followed is followed on, if it is still in the race and the leader is not ahead of it by ``caution``
+standard errors: among near equals a new choice at every step would walk to and fro between several things to try,
+and finish none.
 
 **Cost.** A trial solves the mean model H times, and evaluates one policy in μ if what was learned changes it. Only
 the rows that a trial has passed are written and all else stays, so that a solution is near where it starts, and it need
 not be accurate (``trial_tol``): a strategy that solves roughly is a strategy, too, and valued without bias. Where
-rows share weights (mixtures), the rows that were not passed keep the weights of the root: π_0 is then what exploits
-what was learned of the rows passed, still a policy of which V_μ is exact.
+the actions of a state share what is known (:class:`~bamdp.SharedSupport`), all rows of a state that was passed are
+written. Where rows share weights (mixtures), the rows that were not passed keep the weights of the root: π_0 is then
+what exploits what was learned of the rows passed, still a policy of which V_μ is exact.
 
 **Relatives.** With no bonuses and H = 1 the candidates are those of DSS, and the value of what follows is exact
 instead of cut off; with K·H → ∞ the exploiting end does not matter. With one candidate it is the rollout of a base
@@ -78,11 +82,13 @@ from bamdp.planners.shared.bonus import bonus
 from bamdp.planners.shared.workspace import ENTRIES_PER_ROW
 from bamdp.planners.vbrb import VBRBRule
 
+AUTO = "auto"  # a budget by the size of the world
+MOST_TRIALS, FEWEST_TRIALS, TRIALS_TIMES_PAIRS = 1024, 64, 51_200  # of a budget that is not given
 BATCH = 8  # models between two looks at the race
 LADDER_STEP = math.sqrt(10.0)  # each bonus is so many times the next smaller one
 OPEN, CLEAR = 1, 2  # whether the candidates left in a race agree on the action
 MAX_PATHS = 64  # models whose trials are kept in a tree to be looked at
-MODELS, TRIALS, LEADER, MARK = range(4)  # places in RaceArrays.number
+MODELS, TRIALS, LEADER, MARK, INCUMBENT = range(5)  # places in RaceArrays.number
 NOW, LATELY = range(2)  # places in RaceArrays.stake
 FORGETTING = 0.9  # what is left of a stake in the next race
 
@@ -143,7 +149,9 @@ class RaceArrays(NamedTuple):
     old: np.ndarray  # float64 [D, 3]: their background, reward and u
     model_reward: np.ndarray  # float64 [D]: rewards of μ that were drawn again
     start: np.ndarray  # uint64 [4]: random state at the beginning of a trial, or of a model
-    number: np.ndarray  # int64 [4]: models and trials so far, the leader, the number of the last trial
+    number: (
+        np.ndarray
+    )  # int64 [5]: models and trials so far, the leader, the last trial, the strategy followed so far
     path: np.ndarray  # int32 [models, N, KH + 1]: states and lengths of trials that are to be looked at
 
 
@@ -454,7 +462,6 @@ def run_race(belief, space, params, race, s, n_simulations, rng):
         if race.number[MODELS] % BATCH == 0 and _drop_losers(params, race):
             return CLEAR
     _drop_losers(params, race)
-    _prefer_exploiting(params, race)
     return OPEN
 
 
@@ -493,13 +500,15 @@ def _follow_all(belief, space, params, race, choice, s, rng):
 
 @inner
 def _drop_losers(params, race):
-    """Find the leader, and take those out of the race that are surely behind; returns whether one action is left."""
+    """Find the leader, and take those out of the race that are surely behind; returns whether one action is left.
+
+    Who leads in the end is the strategy that was followed so far, if it is not clearly behind.
+    """
     n = race.number[MODELS]
     leader = -1
     for c in range(race.action.shape[0]):
         if race.racing[c] and (leader < 0 or race.ahead[c, leader] > 0.0):
             leader = c
-    race.number[LEADER] = leader
     stake = max(race.stake[NOW], race.stake[LATELY])
     one_action = True
     for c in range(race.action.shape[0]):
@@ -511,6 +520,12 @@ def _drop_losers(params, race):
             race.racing[c] = False
         elif race.action[c] != race.action[leader]:
             one_action = False
+    incumbent = race.number[INCUMBENT]
+    if incumbent > 0 and race.racing[incumbent]:  # who explores goes on, unless the leader is clearly ahead
+        mean, error = _difference(race, leader, incumbent)
+        if mean <= params.caution * error:
+            leader = incumbent
+    race.number[LEADER] = leader
     return one_action
 
 
@@ -520,16 +535,6 @@ def _difference(race, c, d):
     n = race.number[MODELS]
     mean = race.ahead[c, d] / n
     return mean, np.sqrt(max(0.0, race.ahead_square[c, d] / n - mean * mean) / max(1, n - 1))
-
-
-@inner
-def _prefer_exploiting(params, race):
-    """Where the race has not decided, let a leader that is not clearly ahead give way to the one that exploits."""
-    leader = race.number[LEADER]
-    if leader != 0 and race.racing[0]:
-        mean, error = _difference(race, leader, 0)
-        if mean < params.caution * error:
-            race.number[LEADER] = 0
 
 
 # --- the planner ---------------------------------------------------------------------------------------------
@@ -587,14 +592,15 @@ class AdaptiveDSS(Planner):
     n_stages
         H, the stages of a trial; at the beginning of each a strategy takes into account what was learned.
     n_simulations
-        The budget: trials per decision at most, candidates times models.
+        The budget: trials per decision at most, candidates times models. ``"auto"``: as many as make decisions in
+        worlds of different sizes about equally long, :data:`MOST_TRIALS` in the smallest, :data:`FEWEST_TRIALS` in
+        large ones.
     first_models
         The number of models before a candidate is given up that a single model could still bring ahead.
     confidence
         How many standard errors of the paired difference a candidate must be behind to be given up.
     caution
-        How many standard errors the leader must be ahead of the candidate that exploits to be preferred to it when the
-        budget is spent.
+        How many standard errors the leader must be ahead of the strategy that was followed so far to replace it.
     time_limit
         The budget in seconds per decision instead; results then depend on the machine.
     tol
@@ -614,7 +620,7 @@ class AdaptiveDSS(Planner):
     """
 
     result_version: ClassVar[int] = 4
-    default_prior: ClassVar[str] = "shared:alpha=0.5,beta=2 + sparse:alpha=0.5,beta=6"
+    default_prior: ClassVar[str] = "shared:alpha=0.5,beta=2"
     default_discount: ClassVar[float | str] = "auto"
 
     n_bonuses: int = 4
@@ -623,10 +629,10 @@ class AdaptiveDSS(Planner):
     generator: Any = "pi"
     n_steps: int = 8
     n_stages: int = 4
-    n_simulations: int = 512
+    n_simulations: int | str = "auto"
     first_models: int = 64
     confidence: float = 2.0
-    caution: float = 0.0
+    caution: float = 0.5
     time_limit: float | None = None
     tol: float = 1e-4
     trial_tol: float = 1e-2
@@ -634,8 +640,10 @@ class AdaptiveDSS(Planner):
     def __post_init__(self) -> None:
         for name in ("n_bonuses", "n_policies"):
             _checks.integer(getattr(self, name), name, low=0)
-        for name in ("n_steps", "n_stages", "n_simulations", "first_models"):
+        for name in ("n_steps", "n_stages", "first_models"):
             _checks.integer(getattr(self, name), name)
+        if self.n_simulations != AUTO:
+            _checks.integer(self.n_simulations, "n_simulations")
         for name in ("largest_bonus", "tol", "trial_tol"):
             _checks.real(getattr(self, name), name, low=0.0, open_low=True)
         for name in ("confidence", "caution"):
@@ -649,6 +657,12 @@ class AdaptiveDSS(Planner):
                 f"generator must be one of {', '.join(GENERATORS)}, or a Generator such as RTDP(depth=50); got "
                 f"{self.generator!r}"
             )
+
+    def budget(self, n_states: int, n_actions: int) -> int:
+        """Return the trials per decision at most, in a world of that size."""
+        if isinstance(self.n_simulations, str):
+            return min(MOST_TRIALS, max(FEWEST_TRIALS, TRIALS_TIMES_PAIRS // (n_states * n_actions)))
+        return self.n_simulations
 
     def start(self, belief: Belief, discount: float) -> RaceMemory:
         generator = GENERATORS[self.generator]() if isinstance(self.generator, str) else self.generator
@@ -705,7 +719,7 @@ class AdaptiveDSS(Planner):
             old=np.zeros((most, 3)),
             model_reward=np.zeros(most),
             start=np.zeros(4, np.uint64),
-            number=np.zeros(4, np.int64),
+            number=np.zeros(5, np.int64),
             path=np.zeros((0, N, depth + 1), np.int32),
         )
 
@@ -715,14 +729,18 @@ class AdaptiveDSS(Planner):
         if belief.run(make_candidates, memory.room, *given, depth=depth, rng=rng) == CLEAR:
             return int(memory.race.action[0])
         if self.time_limit is None:
-            belief.run(run_race, memory.room, *given, self.n_simulations, depth=depth, rng=rng, resumes=True)
+            budget = self.budget(belief.n_states, belief.n_actions)
+            belief.run(run_race, memory.room, *given, budget, depth=depth, rng=rng, resumes=True)
         else:
             until = perf_counter() + self.time_limit
             trials, status = 0, OPEN
             while status == OPEN and (trials == 0 or perf_counter() < until):
                 trials += BATCH * len(memory.race.action)
                 status = belief.run(run_race, memory.room, *given, trials, depth=depth, rng=rng, resumes=True)
-        return int(memory.race.action[memory.race.number[LEADER]])
+        leader = int(memory.race.number[LEADER])
+        # The next decision has other sampled models, so that their policies cannot be followed any further.
+        memory.race.number[INCUMBENT] = leader if leader < len(memory.race.weight) else 0
+        return int(memory.race.action[leader])
 
     def warm_up(self, memory: RaceMemory, belief: Belief, state: int, rng: np.ndarray) -> None:
         given = memory.params, memory.race, state
@@ -770,7 +788,7 @@ class AdaptiveDSS(Planner):
     def explain(self, memory: RaceMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         from bamdp.planners.views.adaptive_dss import race_tree
 
-        n_paths = min(self.n_simulations, MAX_PATHS)
+        n_paths = min(self.budget(belief.n_states, belief.n_actions), MAX_PATHS)
         old = memory.race
         memory.race = old._replace(path=np.zeros((n_paths, *old.path.shape[1:]), np.int32))
         plan = self.plan(memory, belief, state, rng)

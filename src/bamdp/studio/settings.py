@@ -193,7 +193,8 @@ def decision_work(planner: Planner, size: Size, discount: float) -> float:
     if isinstance(planner, SparseSampling):
         return _tree(planner.width, size.actions, planner.depth)
     if isinstance(planner, AdaptiveDSS):
-        n_trials = 1 if planner.time_limit is not None else planner.n_simulations
+        budget = planner.budget(size.states, size.actions)
+        n_trials = 1 if planner.time_limit is not None else budget
         trial = _product(planner.n_stages, planner.n_steps) + _product(planner.n_stages + 1, pairs)
         return _product(n_trials, trial) + _product(1 + planner.n_bonuses + planner.n_policies, pairs)
     if isinstance(planner, BayesianSparseSampling):

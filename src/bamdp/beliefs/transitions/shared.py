@@ -1,10 +1,11 @@
 """A sparse prior whose supports belong to states: all actions of a state lead to the same few next states, exactly.
 
 In many worlds the actions of a state differ in how likely they lead where, not in where they may lead: the neighbours
-of a cell, the next link of a chain or its beginning. Here a state has a support of unknown size k with P(k) ∝ k^-β,
-uniform among the sets of size k; on it the rows of its A actions are independent, each Dirichlet(α). So what one
-action has shown tells where the others may lead. After n_a draws of action a, with k₀ distinct next states of all
-actions together, up to factors without k,
+of a cell, the next link of a chain or its beginning. Here a state has a support of unknown size k, uniform among the
+sets of size k; on it the rows of its A actions are independent, each Dirichlet(α). So what one action has shown tells
+where the others may lead. P(k) ∝ max(k, 2)^-β: a state in which all actions lead to the same place is not more likely
+than one with two, or a few slips would soon make it look as if there were no choice. After n_a draws of action a,
+with k₀ distinct next states of all actions together, up to factors without k,
 
     w_k = P(k) · k!/(k−k₀)! · Π_a Γ(kα)/Γ(kα+n_a)          for k ≥ k₀                   (posterior of k)
     ν(i | s, a) = (α + n_ai) E[1/(kα+n_a)]                  for i seen after any action of s
@@ -311,14 +312,14 @@ class SharedSupport(Prior):
     alpha
         Concentration of an action on each of these next states.
     beta
-        P(a state has k of them) ∝ k^-beta. Larger means fewer.
+        P(a state has k of them) ∝ max(k, 2)^-beta. Larger means fewer.
 
     Examples
     --------
     >>> belief = SharedSupport(alpha=0.5, beta=2.0).belief(9, 2)
     >>> belief.observe(0, 0, 0.0, 3)
     >>> belief.predictive(0, 1).round(3)[:4]  # the other action may well lead there, too
-    array([0.032, 0.032, 0.032, 0.746])
+    array([0.045, 0.045, 0.045, 0.644])
     """
 
     alpha: float = 0.5
@@ -355,7 +356,7 @@ def _sizes(n_states: int, beta: float) -> tuple[NDArray[np.float64], NDArray[np.
     sizes = list(range(1, min(n_states, EXACT_SIZES) + 1))
     while sizes[-1] < n_states:
         sizes.append(min(n_states, round(sizes[-1] * math.sqrt(2.0))))
-    log_p = -beta * np.log(np.arange(1.0, n_states + 1.0))
+    log_p = -beta * np.log(np.maximum(np.arange(1.0, n_states + 1.0), 2.0))
     p = np.exp(log_p - log_p.max())
     weight = np.add.reduceat(p, [0, *sizes[:-1]])
     return np.array(sizes, float), np.maximum(weight / weight.sum(), SMALLEST_WEIGHT)
