@@ -12,7 +12,7 @@ import numpy as np
 
 import bamdp
 from bamdp import theory
-from bamdp.theory.figure import trade_off
+from bamdp.theory.bounds import trade_off
 
 N, M, K, DISCOUNT = 4, 2000, 6, 0.6
 

@@ -1,6 +1,7 @@
 """Saving and loading: every prior, belief and reward model, without pickle, with clear errors."""
 
 import dataclasses
+import importlib.util
 import itertools
 import json
 import pickle
@@ -283,3 +284,37 @@ def test_a_saved_belief_stays_small(tmp_path):
 def test_users_make_their_own_classes_known():
     assert bamdp.saveable is _serial.saveable
     assert Mixture([Dirichlet()]).belief(S, A).prior.priors == (Dirichlet(),)
+
+
+FORMER_NAMES = {
+    "bamdp.planners.bamcp.BAUCT": "bamdp.planners.bauct.BAUCT",
+    "bamdp.planners.shared.tree_search.RolloutLearner": "bamdp.planners.shared.rollouts.RolloutLearner",
+    "bamdp.beliefs.transitions.mixture.Weights": "bamdp.beliefs.transitions.weights.Weights",
+}
+
+
+def test_a_file_that_names_classes_by_where_they_were_before_is_read(tmp_path, monkeypatch):
+    prior = Mixture([Dirichlet(), SparseDirichlet()])
+    planner = bamdp.BAUCT(n_simulations=20, depth=5)
+    agent = bamdp.Agent(planner, prior=prior, n_states=3, n_actions=2, discount=0.9, seed=0)
+    agent.observe(0, agent.act(0), 0.0, 1)
+    take = _serial._take
+
+    def take_as_before(value, arrays, places):
+        taken = take(value, arrays, places)
+        named = isinstance(taken, dict) and taken.get("class") in FORMER_NAMES
+        return {**taken, "class": FORMER_NAMES[taken["class"]]} if named else taken
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_serial, "_take", take_as_before)
+        agent.save(tmp_path / "agent.npz")
+    text = str(np.load(tmp_path / "agent.npz")["tree"])
+    assert all(former in text and name not in text for name, former in FORMER_NAMES.items())
+    twin = bamdp.Agent.load(tmp_path / "agent.npz")
+    assert (twin.plan(1).value, twin.act(1)) == (agent.plan(1).value, agent.act(1))
+
+
+@pytest.mark.parametrize("former", _serial.MOVED)
+def test_what_has_moved_is_where_it_is_said_to_be(former):
+    assert importlib.util.find_spec(former) is None
+    assert any(name.rpartition(".")[0] == _serial.MOVED[former] for name in _serial._classes)

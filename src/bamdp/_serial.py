@@ -25,6 +25,18 @@ import numpy as np
 
 FORMAT = 3  # is raised when files of before would be read wrongly
 MAX_BYTES = 8_000_000_000  # that a file may hold
+MOVED = {  # modules whose classes now stand in another one: files of before name the former
+    "bamdp.beliefs.rewards.models": "bamdp.beliefs.transitions.finite",
+    "bamdp.beliefs.transitions.full": "bamdp.beliefs.transitions.dirichlet",
+    "bamdp.beliefs.transitions.weights": "bamdp.beliefs.transitions.mixture",
+    "bamdp.planners.bauct": "bamdp.planners.bamcp",
+    "bamdp.planners.epsilon_greedy": "bamdp.planners.bayes_greedy",
+    "bamdp.planners.sboss": "bamdp.planners.boss",
+    "bamdp.planners.shared.bfs3_tree": "bamdp.planners.bfs3",
+    "bamdp.planners.shared.merged": "bamdp.planners.boss",
+    "bamdp.planners.shared.networks": "bamdp.planners.bootstrapped_dqn",
+    "bamdp.planners.shared.rollouts": "bamdp.planners.shared.tree_search",
+}
 T = TypeVar("T")
 _classes: dict[str, type] = {}
 _takers: dict[str, Callable[[Any], dict[str, Any]]] = {}
@@ -174,7 +186,8 @@ def _make(tree: Any, file: Any, made: dict[int, np.ndarray]) -> Any:
         return [_make(item, file, made) for item in tree["list"]]
     if "dict" in tree:
         return {_make(key, file, made): _make(item, file, made) for key, item in tree["dict"]}
-    name = tree["class"]
+    module, _, short = tree["class"].rpartition(".")
+    name = f"{MOVED.get(module, module)}.{short}"
     if name not in _classes:
         raise ValueError(f"the file needs the class {name!r}; import the module that defines it first")
     return _makers[name]({key: _make(part, file, made) for key, part in tree["parts"].items()})

@@ -19,10 +19,9 @@ from bamdp import _checks
 from bamdp.envs.environment import Environment
 from bamdp.envs.families import Family
 from bamdp.mdp.average import gain
-from bamdp.mdp.evaluation import named_policy, total_reward
 from bamdp.mdp.model import FiniteMDP, check_start
 from bamdp.mdp.solution import chain_of, q_table
-from bamdp.mdp.solvers import policy_iteration
+from bamdp.mdp.solvers import named_policy, policy_iteration, total_reward
 
 GAIN_STATES = 5_000  # up to which the average reward is computed; at 10 000 it took 17 s in a grid
 

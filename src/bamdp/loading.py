@@ -37,39 +37,32 @@ from bamdp.beliefs.rewards.bernoulli import BetaState
 from bamdp.beliefs.rewards.cells import AFTER, FREE, NEXT_STATE, NO_CELL, USED, Cells
 from bamdp.beliefs.rewards.finite import ValuesState
 from bamdp.beliefs.rewards.known import KnownState
-from bamdp.beliefs.rewards.models import ModelRewards, ModelRewardsState
 from bamdp.beliefs.rewards.normal import NormalState
 from bamdp.beliefs.transitions.counts import COUNT, NEXT, POOL_END, ROOM, SIZE, START, TOTAL, WIDEST, Counts
-from bamdp.beliefs.transitions.finite import FiniteState
-from bamdp.beliefs.transitions.full import FullState
-from bamdp.beliefs.transitions.mixture import MixtureState
+from bamdp.beliefs.transitions.dirichlet import FullState
+from bamdp.beliefs.transitions.finite import FiniteState, ModelRewards, ModelRewardsState
+from bamdp.beliefs.transitions.mixture import MixtureState, Weights
 from bamdp.beliefs.transitions.shared import SharedState
 from bamdp.beliefs.transitions.sparse import SparseState
 from bamdp.beliefs.transitions.symmetric import SymmetricState
-from bamdp.beliefs.transitions.weights import Weights
 from bamdp.generators.lazy import UNKNOWN, LazyWorkspace
 from bamdp.planners.adaptive_dss import INCUMBENT, RaceMemory
 from bamdp.planners.base import Planner, horizon_discount
-from bamdp.planners.bayes_greedy import BayesGreedyMemory
+from bamdp.planners.bayes_greedy import BayesGreedyMemory, EpsilonGreedyMemory
 from bamdp.planners.bayesian_q_learning import LEAST_SHAPE, BayesianQMemory
 from bamdp.planners.bayesian_sparse_sampling import OutcomeTreeMemory
 from bamdp.planners.bfs3 import BFS3Memory
 from bamdp.planners.bolt import BOLTMemory
-from bamdp.planners.bootstrapped_dqn import DQNLearner, DQNMemory
-from bamdp.planners.boss import BOSSMemory
+from bamdp.planners.bootstrapped_dqn import ABSENT, UNMET, DQNLearner, DQNMemory
+from bamdp.planners.boss import BOSSMemory, MergedModels, SBOSSMemory, new_snapshot
 from bamdp.planners.dss import DSSMemory
-from bamdp.planners.epsilon_greedy import EpsilonGreedyMemory
 from bamdp.planners.fhts import FHTSMemory
 from bamdp.planners.mcbrl import MCBRLMemory
 from bamdp.planners.q_learning import QLearningMemory
 from bamdp.planners.rmax import RMaxMemory
-from bamdp.planners.sboss import SBOSSMemory, new_snapshot
 from bamdp.planners.shared.bonus import BonusMemory
 from bamdp.planners.shared.history_tree import NO_KEY, NODES, HistoryTree, new_history_tree, rehash
-from bamdp.planners.shared.merged import MergedModels
-from bamdp.planners.shared.networks import ABSENT, UNMET
-from bamdp.planners.shared.rollouts import set_policies
-from bamdp.planners.shared.tree_search import TreeSearchMemory
+from bamdp.planners.shared.tree_search import TreeSearchMemory, set_policies
 from bamdp.planners.shared.workspace import Workspace
 from bamdp.planners.sparse_sampling import SparseSamplingMemory
 from bamdp.planners.thompson import ThompsonMemory

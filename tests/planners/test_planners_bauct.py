@@ -12,8 +12,7 @@ from planner_checks import check_promises
 from scipy import stats
 
 import bamdp
-from bamdp.planners.bamcp import BAMCP
-from bamdp.planners.bauct import BAUCT
+from bamdp.planners.bamcp import BAMCP, BAUCT
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -18,8 +18,7 @@ from dense_models import (
 from planner_checks import agent_of, check_promises, experience
 
 import bamdp
-from bamdp.planners.boss import BOSS
-from bamdp.planners.sboss import SBOSS
+from bamdp.planners.boss import BOSS, SBOSS
 
 S, A = 6, 3
 WORLD = {"n_states": S, "n_actions": A, "rewards": np.random.default_rng(5).random((S, A))}
@@ -330,7 +329,7 @@ def test_bad_parameters_are_refused(cls, bad):
 
 SCRIPT = """
 import bamdp
-from bamdp.planners.sboss import SBOSS
+from bamdp.planners.boss import SBOSS
 env = bamdp.make_env("double_loop")
 agent = bamdp.Agent(SBOSS(), prior=bamdp.SparseDirichlet(), rewards=env.rewards, n_states=9, n_actions=2,
                     discount=0.95, seed=1)

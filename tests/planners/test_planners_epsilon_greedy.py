@@ -8,8 +8,7 @@ from planner_checks import agent_of, check_promises, experience
 from scipy import stats
 
 import bamdp
-from bamdp.planners.bayes_greedy import BayesGreedy
-from bamdp.planners.epsilon_greedy import EpsilonGreedy
+from bamdp.planners.bayes_greedy import BayesGreedy, EpsilonGreedy
 
 MASKED = {
     "n_actions": 4,

@@ -10,7 +10,7 @@ from planner_checks import agent_of
 import bamdp
 from bamdp._kernels.random import new_state
 from bamdp.planners.bamcp import BAMCP
-from bamdp.planners.shared import history_tree, rollouts
+from bamdp.planners.shared import history_tree
 from bamdp.planners.shared.history_tree import (
     NO_NODE,
     ROOT,
@@ -19,7 +19,7 @@ from bamdp.planners.shared.history_tree import (
     new_history_tree,
     ucb_action,
 )
-from bamdp.planners.shared.rollouts import new_rollout_learner, rollout_action
+from bamdp.planners.shared.tree_search import new_rollout_learner, rollout_action, set_policies
 
 
 def small_space(allowed=None, terminal=None):
@@ -71,7 +71,7 @@ def test_the_rollout_policy_is_epsilon_greedy_with_even_ties():
     learner = new_rollout_learner(space, 0.4, 0.2)
     learner.q[0] = [1.0, 1.0, 0.0]
     learner.q[1] = [0.0, 9.0, 2.0]
-    rollouts.set_policies(learner, space)
+    set_policies(learner, space)
     rng = new_state(3)
     expected = {0: [0.4 / 3 + 0.3, 0.4 / 3 + 0.3, 0.4 / 3], 1: [0.2, 0.0, 0.8], 2: [0.0, 1.0, 0.0]}
     for s, p in expected.items():

@@ -19,7 +19,7 @@ from bamdp.cli import console, options
 from bamdp.cli.waiting import tell_waiting_for_sweeps
 from bamdp.runs import new_agent
 from bamdp.settings import make_setting
-from bamdp.theory.bounds import Bound
+from bamdp.theory.bounds import Bound, trade_off
 
 SIZES = {  # options: the default and the help
     "n_policies": (4, "N, policies at a node"),
@@ -133,8 +133,6 @@ def theory_command(arguments: argparse.Namespace) -> int:
     else:
         _print_tables(parameters)
     if output is not None:
-        from bamdp.theory.figure import trade_off
-
         panels = {
             "Theorem 1, as printed": partial(parameters.bound, "printed"),
             "mended": partial(parameters.bound, "mended"),

@@ -27,6 +27,7 @@ from bamdp.envs.drawing import (
     figure,
     group,
     is_dark,
+    rasterize,
     shade,
     shape,
     text_element,
@@ -524,8 +525,6 @@ def world_image(
     env: Environment, layout: Layout, policy: NDArray[np.int64] | None, values: NDArray[np.float64] | None
 ) -> NDArray[np.uint8]:
     """Return the picture of an environment as it is now as an image; see `Environment.render`."""
-    from bamdp.envs.raster import rasterize  # Pillow is needed for images only
-
     rewards = env.mdp.expected_rewards
     world = {
         **env.layout(),

@@ -1,4 +1,4 @@
-"""Planners: one algorithm per file, all on the same beliefs and the same protocol.
+"""Planners: one algorithm per file (a variant beside what it varies), all on the same beliefs and the same protocol.
 
 To add a planner: its import, its entry in :data:`PLANNERS`, its name in ``__all__``. The command line, the studies
 and the conformance tests find it there; ``bamdp`` exports it.
@@ -6,25 +6,22 @@ and the conformance tests find it there; ``bamdp`` exports it.
 
 from bamdp._specs import Entry
 from bamdp.planners.adaptive_dss import AdaptiveDSS
-from bamdp.planners.bamcp import BAMCP
+from bamdp.planners.bamcp import BAMCP, BAUCT
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
-from bamdp.planners.bauct import BAUCT
-from bamdp.planners.bayes_greedy import BayesGreedy
+from bamdp.planners.bayes_greedy import BayesGreedy, EpsilonGreedy
 from bamdp.planners.bayesian_q_learning import BayesianQLearning
 from bamdp.planners.bayesian_sparse_sampling import BayesianSparseSampling
 from bamdp.planners.beb import BEB
 from bamdp.planners.bfs3 import BFS3
 from bamdp.planners.bolt import BOLT
 from bamdp.planners.bootstrapped_dqn import BootstrappedDQN
-from bamdp.planners.boss import BOSS
+from bamdp.planners.boss import BOSS, SBOSS
 from bamdp.planners.dss import DSS
-from bamdp.planners.epsilon_greedy import EpsilonGreedy
 from bamdp.planners.fhts import FHTS
 from bamdp.planners.mcbrl import MCBRL
 from bamdp.planners.q_learning import QLearning
 from bamdp.planners.random_play import Random
 from bamdp.planners.rmax import RMax
-from bamdp.planners.sboss import SBOSS
 from bamdp.planners.sparse_sampling import SparseSampling
 from bamdp.planners.thompson import ThompsonSampling
 from bamdp.planners.vbrb import VBRB

@@ -1,4 +1,4 @@
-"""BAMCP: Bayes-adaptive Monte Carlo planning (Guez, Silver & Dayan, NIPS 2012; JAIR 48, 2013).
+"""BAMCP: Bayes-adaptive Monte Carlo planning (Guez, Silver & Dayan, NIPS 2012; JAIR 48, 2013). And BAUCT.
 
 UCT over histories (:mod:`bamdp.planners.shared.tree_search` has the recursion) in which the belief is never updated
 inside the tree: each simulation draws one model from the *root's* posterior and moves in it, and rows of the model
@@ -28,6 +28,20 @@ Theorem 1), for rewards that are known or have finitely many outcomes.
 Departures: the authors' program makes a node at the second visit of (h, a) and begins it with a random action; here,
 as in the paper's pseudocode, the first visit makes the node and the rollout policy begins it. The bonus is the paper's
 c √(log N(h) / N(h, a)), where the program has log(N(h) + 1).
+
+**BAUCT** is UCT in the belief MDP, the posterior updated along every branch. The belief is part of the state: from
+(s, β) action ``a`` leads to s' ~ ν_β(· | s, a) with reward r ~ τ_β, and the belief becomes β given (s, a, r, s'). That
+is an MDP, and this is UCT on it (Kocsis & Szepesvári 2006; called BA-UCT by Guez, Silver & Dayan 2012), with next
+states from the predictive of the branch's own counts, in the tree and in the rollout below it. A history determines its
+belief, so a node is a history.
+
+Guarantee: as simulations grow, Q at the root converges to the Bayes-optimal value of the horizon ``depth``, for
+rewards that are known or have finitely many outcomes (the consistency of UCT, applied to the belief MDP).
+
+Departures: rollouts, their Q-learner and the first action of a new node are those of BAMCP, so that the two differ in
+nothing but how a next state is drawn. By the law above their simulations have the same law; what differs is the cost
+where an update of the belief is dear, since BAUCT pays one at every simulated step. With independent rows it is not,
+BAMCP draws in this very way too, and both give the same numbers from the same seed.
 """
 
 from __future__ import annotations
@@ -159,4 +173,21 @@ class BAMCP(TreeSearch):
         if self.root_sampling == "rows" or (self.root_sampling == "auto" and weighted):
             rows = empty_rows(belief.n_states * belief.n_actions, ENTRIES_PER_STEP * depth)
             return DrawnRows(rows, drawn=np.zeros(depth, np.int64), now=np.zeros(3, np.int64))
+        return Predictive()
+
+
+@saveable
+@dataclass(frozen=True, kw_only=True)
+class BAUCT(TreeSearch):
+    """UCT in the belief MDP.
+
+    Parameters as for :class:`BAMCP`, without root sampling.
+
+    Examples
+    --------
+    >>> BAUCT(n_simulations=500, depth=15).exploration
+    3.0
+    """
+
+    def _world(self, belief: Belief, depth: int) -> Predictive:
         return Predictive()

@@ -1,4 +1,4 @@
-"""BayesGreedy: act optimally for the posterior mean model (certainty equivalence).
+"""BayesGreedy: act optimally for the posterior mean model (certainty equivalence). EpsilonGreedy explores beside it.
 
 With P̄ = E_β[P] and r̄ = E_β[r], at every step
 
@@ -11,10 +11,31 @@ the myopic rule.
 V̄ is solved by :func:`bamdp._kernels.solve.solve` from the values of the step before, until the changes of one
 sweep differ by at most ``tol``; one more backup in the current state gives Q̄. The action then loses at most
 γ/(1−γ)·tol in the mean model.
+
+**EpsilonGreedy** does the same, but now and then anything at all. With n(s) earlier decisions in state s,
+
+    ε(s) = ε / (1 + decay · n(s)),
+
+and the action is uniform among those that exist with probability ε(s), else that of BayesGreedy. The greedy action can
+be drawn by the uniform choice too.
+
+**Guarantee.** With ``decay`` > 0, Σ_n ε/(1 + decay·n) diverges while ε(s) goes to 0: greedy in the limit with
+infinite exploration (GLIE; Singh, Jaakkola, Littman & Szepesvári 2000). In a communicating world every pair is
+then tried for ever, the posterior mean converges to the truth and play to optimal play. How long that takes is
+another matter: undirected exploration can need time exponential in the number of states, where planning for
+information needs polynomial time. That gap is what this baseline is for. With ``decay`` = 0 a share of about ε
+of the steps stays random for ever.
+
+**Departures.** ε-greedy is older than any one paper (Watkins 1989 has it for Q-learning); greedy on the mean
+model makes it a Bayesian's. The mean model is solved only in the steps that use it, from the values of the last
+solution; ``plan`` shows its values in the other steps too, computed on a copy.
+
+The defaults, ε = 0.1 and decay = 0.05, halve ε in a state after 20 decisions there.
 """
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +48,8 @@ from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import mean_model
 from bamdp.beliefs.verbs import NO_ROOM
-from bamdp.planners.base import Plan, Planner, action_candidates, greedy
+from bamdp.planners.base import Candidate, Plan, Planner, Transition, action_candidates, greedy
+from bamdp.planners.random_play import GREEDY, exploring_action
 from bamdp.planners.shared.workspace import Workspace, workspace_for
 
 
@@ -92,3 +114,75 @@ class BayesGreedy(Planner):
         q = np.empty(belief.n_actions)
         belief.run(solve_mean, memory.workspace, memory.discount, self.tol, state, q)
         return q
+
+
+@saveable
+@dataclass
+class EpsilonGreedyMemory:
+    """The solver's memory of the greedy rule, and what was decided so far."""
+
+    greedy: BayesGreedyMemory
+    visits: np.ndarray  # int64 [S, A]
+
+
+@saveable
+@dataclass(frozen=True, kw_only=True)
+class EpsilonGreedy(Planner):
+    """Optimal for the posterior mean model, with ε-greedy exploration.
+
+    Parameters
+    ----------
+    epsilon
+        Probability of a uniformly random action, in [0, 1].
+    decay
+        How fast it falls: after n decisions in a state it is ε / (1 + decay · n) there; 0 keeps it.
+    tol
+        Accuracy of the solution, as in :class:`~bamdp.generators.PI`.
+
+    Examples
+    --------
+    >>> import bamdp
+    >>> agent = bamdp.Agent(EpsilonGreedy(epsilon=0.0), prior=bamdp.Dirichlet(), rewards=[[0.0, 1.0]],
+    ...                     n_states=1, n_actions=2, discount=0.9, seed=0)
+    >>> agent.act(0)
+    1
+    """
+
+    epsilon: float = 0.1
+    decay: float = 0.05
+    tol: float = 1e-4
+
+    def __post_init__(self) -> None:
+        _checks.real(self.epsilon, "epsilon", low=0.0, high=1.0)
+        _checks.real(self.decay, "decay", low=0.0)
+        _checks.real(self.tol, "tol", low=0.0, open_low=True)
+
+    def start(self, belief: Belief, discount: float) -> EpsilonGreedyMemory:
+        visits = np.zeros((belief.n_states, belief.n_actions), np.int64)
+        return EpsilonGreedyMemory(BayesGreedy(tol=self.tol).start(belief, discount), visits)
+
+    def act(self, memory: EpsilonGreedyMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
+        chosen = exploring_action(belief.space.allowed, state, self._epsilon(memory, state), rng)
+        if chosen != GREEDY:
+            return int(chosen)
+        return BayesGreedy(tol=self.tol).act(memory.greedy, belief, state, rng)
+
+    def plan(self, memory: EpsilonGreedyMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        epsilon = self._epsilon(memory, state)
+        chosen = exploring_action(belief.space.allowed, state, epsilon, rng)
+        exploring = chosen != GREEDY
+        greedy_memory = copy.deepcopy(memory.greedy) if exploring else memory.greedy
+        usual = BayesGreedy(tol=self.tol).plan(greedy_memory, belief, state, rng)
+        action = int(chosen) if exploring else usual.action
+        candidates = tuple(
+            Candidate(c.action, c.value, count=int(memory.visits[state, c.action])) for c in usual.candidates
+        )
+        value = next(c.value for c in candidates if c.action == action)
+        details = {"epsilon": epsilon, "explored": exploring, "greedy_action": usual.action}
+        return Plan(action, value, candidates, details=details)
+
+    def learn(self, memory: EpsilonGreedyMemory, belief: Belief, seen: Transition) -> None:
+        memory.visits[seen.s, seen.a] += 1
+
+    def _epsilon(self, memory: EpsilonGreedyMemory, state: int) -> float:
+        return float(self.epsilon / (1.0 + self.decay * memory.visits[state].sum()))

@@ -52,7 +52,7 @@ from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import empty_rows
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
-from bamdp.planners.shared.merged import MergedModels, draw_models, new_merged
+from bamdp.planners.boss import MergedModels, draw_models, new_merged
 from bamdp.planners.shared.workspace import lacks_rows
 from bamdp.planners.thompson import check_resample, draw_is_due
 

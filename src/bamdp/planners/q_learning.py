@@ -5,7 +5,7 @@ After (s, a, r, s'), the n-th visit of the pair,
     Q(s, a) ← Q(s, a) + η_n (r + γ max_{a'} Q(s', a') − Q(s, a)),      η_n = η / n^power,
 
 with no value after a terminal s'. The action is ε-greedy, ε(s) = ε / (1 + decay · n(s)) after n(s) decisions in
-s, as in :mod:`bamdp.planners.epsilon_greedy`; the best of equal values is drawn at random.
+s, as in :class:`~bamdp.planners.bayes_greedy.EpsilonGreedy`; the best of equal values is drawn at random.
 
 **Guarantee.** If every pair is visited for ever and 1/2 < power <= 1, then Q → Q* with probability one (Watkins
 & Dayan 1992); power near 1 is slow, since 1/n forgets early bootstrapped values at a rate n^−(1−γ) only

@@ -81,7 +81,7 @@ def leaf_workspace_for(belief: Belief) -> Workspace:
 def lacks_rows(rows: Rows, space: Space, n_models: int = 1) -> bool:
     """Return whether models say nothing of an action which exists now, but did not when they were drawn.
 
-    ``rows`` are those of one model, or of several as :mod:`bamdp.planners.shared.merged` lays them out.
+    ``rows`` are those of one model, or of several as :mod:`bamdp.planners.boss` lays them out.
     """
     n_states, n_actions = space.allowed.shape
     empty = (rows.span[:, 0] == rows.span[:, 1]) & (rows.background == 0.0)

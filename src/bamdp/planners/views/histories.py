@@ -28,9 +28,8 @@ from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import push_step, undo_steps
 from bamdp.planners.base import Plan
-from bamdp.planners.bfs3 import bound_successor
+from bamdp.planners.bfs3 import NO_SUCCESSOR, TREE_NODES, BFS3Params, BFS3Tree, bound_successor
 from bamdp.planners.fhts import FHTS, SALTS, ValueTable, find_slot, mix_code
-from bamdp.planners.shared.bfs3_tree import NO_SUCCESSOR, TREE_NODES, BFS3Params, BFS3Tree
 from bamdp.planners.shared.history_tree import NODES
 from bamdp.planners.shared.tree_search import TreeSearchMemory
 from bamdp.planners.views.tree import CHOICE, HYPER_STATE, NO_NODE, ROOT, Tree, TreeBuilder, make_tree
