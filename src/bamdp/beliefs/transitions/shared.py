@@ -319,7 +319,7 @@ class SharedSupport(Prior):
     >>> belief = SharedSupport(alpha=0.5, beta=2.0).belief(9, 2)
     >>> belief.observe(0, 0, 0.0, 3)
     >>> belief.predictive(0, 1).round(3)[:4]  # the other action may well lead there, too
-    array([0.045, 0.045, 0.045, 0.644])
+    array([0.054, 0.054, 0.054, 0.565])
     """
 
     alpha: float = 0.5
