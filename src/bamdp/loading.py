@@ -46,7 +46,7 @@ from bamdp.beliefs.transitions.shared import SharedState
 from bamdp.beliefs.transitions.sparse import SparseState
 from bamdp.beliefs.transitions.symmetric import SymmetricState
 from bamdp.generators.lazy import UNKNOWN, LazyWorkspace
-from bamdp.planners.adaptive_dss import INCUMBENT, RaceMemory
+from bamdp.planners.adaptive_dss import RaceMemory
 from bamdp.planners.base import Planner, horizon_discount
 from bamdp.planners.bayes_greedy import BayesGreedyMemory, EpsilonGreedyMemory
 from bamdp.planners.bayesian_q_learning import LEAST_SHAPE, BayesianQMemory
@@ -470,9 +470,6 @@ def _restore_race(fresh: RaceMemory, saved: Any, planner: Any, belief: Belief) -
     restore_solver(fresh.room.arrays.solver, saved.room.arrays.solver, belief.n_actions)
     keep(fresh.race.values, saved.race.values, "the values of candidates", np.isfinite)
     keep(fresh.race.stake, saved.race.stake, "the stakes of races", not_negative)
-    number = checked(saved.race.number, fresh.race.number, "the strategy that is followed")
-    incumbent = whole(int(number[INCUMBENT]), "the strategy that is followed", 0, len(fresh.race.weight) - 1)
-    fresh.race.number[INCUMBENT] = incumbent
     return fresh  # everything else is made anew by the next decision
 
 

@@ -11,7 +11,6 @@ import bamdp
 from bamdp import AdaptiveDSS
 from bamdp._kernels.solve import new_solver
 from bamdp.beliefs.kernels import empty_rows
-from bamdp.planners.adaptive_dss import INCUMBENT
 
 DISCOUNT = 0.8
 REWARDS = np.array([[0.3, 0.0], [0.0, 1.0], [0.1, 0.0]])
@@ -264,32 +263,6 @@ def test_stakes_are_kept_in_a_file(tmp_path):
     assert np.array_equal(loaded.memory.race.stake, agent.memory.race.stake)
 
 
-def undecided(caution, incumbent):
-    """The leader of a race of one model, which decides nothing, and what the strategy that was followed is."""
-    planner = AdaptiveDSS(n_bonuses=2, n_steps=2, n_simulations=24, first_models=100, caution=caution)
-    agent = agent_of(planner, finite_prior(), seed=3)
-    agent.memory.race.number[INCUMBENT] = incumbent
-    return agent.plan(0).details
-
-
-def test_an_exploring_strategy_is_followed_on_unless_the_leader_is_clearly_ahead():
-    free = undecided(0.0, 0)
-    others = [c for c in (1, 2) if c != free["leader"]]
-    behind = {c: mean / error for c, (mean, error) in enumerate(free["behind_leader"]) if c in others}
-    for c, errors in behind.items():
-        assert errors > 0.0
-        assert undecided(1.01 * errors, c)["leader"] == c
-        assert undecided(0.99 * errors, c)["leader"] == free["leader"]
-    assert undecided(1e9, 0)["leader"] == free["leader"]  # what exploits has no such advantage
-
-
-def test_the_strategy_that_is_followed_is_kept_in_a_file(tmp_path):
-    agent = agent_of(AdaptiveDSS(n_bonuses=2, n_steps=2, n_simulations=60), finite_prior(), seed=3)
-    agent.memory.race.number[INCUMBENT] = 2
-    agent.save(tmp_path / "agent.npz")
-    assert bamdp.Agent.load(tmp_path / "agent.npz").memory.race.number[INCUMBENT] == 2
-
-
 def test_the_budget_goes_by_the_size_of_the_world_unless_it_is_given():
     assert [AdaptiveDSS().budget(S, A) for S, A in ((5, 2), (25, 4), (100, 4), (10_000, 4))] == [
         1024,
@@ -380,7 +353,6 @@ def test_room_makes_no_difference():
         ({"n_bonuses": -1}, "n_bonuses must be at least 0"),
         ({"n_simulations": 0}, "n_simulations must be at least 1"),
         ({"n_simulations": "some"}, "n_simulations"),
-        ({"caution": -1.0}, "caution"),
         ({"largest_bonus": 0.0}, "largest_bonus"),
         ({"time_limit": -1.0}, "time_limit"),
         ({"trial_tol": 0.0}, "trial_tol"),

@@ -33,10 +33,7 @@ the largest difference between two candidates in one model that this race has se
 forgotten by a tenth from race to race. What is found rarely and pays much is not seen in a few models, and one of
 that kind could still bring a candidate ahead that is behind by less. After ``first_models`` the stake does not matter.
 The race ends when the candidates left in it agree on the action, or when ``n_simulations`` trials (candidates times
-models) are spent. The action of the leader is taken, of equals that which exploits. An exploring strategy that the
-last decision has followed is followed on, if it is still in the race and the leader is not ahead of it by ``caution``
-standard errors: among near equals a new choice at every step would walk to and fro between several things to try,
-and finish none.
+models) are spent. The action of the leader is taken, of equals that which exploits.
 
 **Cost.** A trial solves the mean model H times, and evaluates one policy in μ if what was learned changes it. Only
 the rows that a trial has passed are written and all else stays, so that a solution is near where it starts, and it need
@@ -88,7 +85,7 @@ BATCH = 8  # models between two looks at the race
 LADDER_STEP = math.sqrt(10.0)  # each bonus is so many times the next smaller one
 OPEN, CLEAR = 1, 2  # whether the candidates left in a race agree on the action
 MAX_PATHS = 64  # models whose trials are kept in a tree to be looked at
-MODELS, TRIALS, LEADER, MARK, INCUMBENT = range(5)  # places in RaceArrays.number
+MODELS, TRIALS, LEADER, MARK = range(4)  # places in RaceArrays.number
 NOW, LATELY = range(2)  # places in RaceArrays.stake
 FORGETTING = 0.9  # what is left of a stake in the next race
 
@@ -117,7 +114,6 @@ class RaceParams(NamedTuple):
     n_stages: int  # H
     first_models: int
     confidence: float
-    caution: float
     row_by_row: bool  # only the rows that were passed change
     by_state: bool  # to pass a row is to pass all rows of its state
     redraws: bool  # rewards are learned, and drawn again at the end of a trial
@@ -149,9 +145,7 @@ class RaceArrays(NamedTuple):
     old: np.ndarray  # float64 [D, 3]: their background, reward and u
     model_reward: np.ndarray  # float64 [D]: rewards of μ that were drawn again
     start: np.ndarray  # uint64 [4]: random state at the beginning of a trial, or of a model
-    number: (
-        np.ndarray
-    )  # int64 [5]: models and trials so far, the leader, the last trial, the strategy followed so far
+    number: np.ndarray  # int64 [4]: models and trials so far, the leader, the number of the last trial
     path: np.ndarray  # int32 [models, N, KH + 1]: states and lengths of trials that are to be looked at
 
 
@@ -500,41 +494,26 @@ def _follow_all(belief, space, params, race, choice, s, rng):
 
 @inner
 def _drop_losers(params, race):
-    """Find the leader, and take those out of the race that are surely behind; returns whether one action is left.
-
-    Who leads in the end is the strategy that was followed so far, if it is not clearly behind.
-    """
+    """Find the leader, and take those out of the race that are surely behind; returns whether one action is left."""
     n = race.number[MODELS]
     leader = -1
     for c in range(race.action.shape[0]):
         if race.racing[c] and (leader < 0 or race.ahead[c, leader] > 0.0):
             leader = c
+    race.number[LEADER] = leader
     stake = max(race.stake[NOW], race.stake[LATELY])
     one_action = True
     for c in range(race.action.shape[0]):
         if not race.racing[c] or c == leader:
             continue
-        mean, error = _difference(race, leader, c)
+        mean = race.ahead[leader, c] / n
+        error = np.sqrt(max(0.0, race.ahead_square[leader, c] / n - mean * mean) / max(1, n - 1))
         surely = mean - params.confidence * error
         if surely >= 0.0 and (n >= params.first_models or n * surely >= stake):
             race.racing[c] = False
         elif race.action[c] != race.action[leader]:
             one_action = False
-    incumbent = race.number[INCUMBENT]
-    if incumbent > 0 and race.racing[incumbent]:  # who explores goes on, unless the leader is clearly ahead
-        mean, error = _difference(race, leader, incumbent)
-        if mean <= params.caution * error:
-            leader = incumbent
-    race.number[LEADER] = leader
     return one_action
-
-
-@primitive
-def _difference(race, c, d):
-    """How far candidate ``c`` is ahead of ``d``, both of which are in the race, and the standard error."""
-    n = race.number[MODELS]
-    mean = race.ahead[c, d] / n
-    return mean, np.sqrt(max(0.0, race.ahead_square[c, d] / n - mean * mean) / max(1, n - 1))
 
 
 # --- the planner ---------------------------------------------------------------------------------------------
@@ -599,8 +578,6 @@ class AdaptiveDSS(Planner):
         The number of models before a candidate is given up that a single model could still bring ahead.
     confidence
         How many standard errors of the paired difference a candidate must be behind to be given up.
-    caution
-        How many standard errors the leader must be ahead of the strategy that was followed so far to replace it.
     time_limit
         The budget in seconds per decision instead; results then depend on the machine.
     tol
@@ -619,7 +596,7 @@ class AdaptiveDSS(Planner):
     (5, ('exploit', 'bonus 0.09487'))
     """
 
-    result_version: ClassVar[int] = 4
+    result_version: ClassVar[int] = 3
     default_prior: ClassVar[str] = "shared:alpha=0.5,beta=2"
     default_discount: ClassVar[float | str] = "auto"
 
@@ -632,7 +609,6 @@ class AdaptiveDSS(Planner):
     n_simulations: int | str = "auto"
     first_models: int = 64
     confidence: float = 2.0
-    caution: float = 0.5
     time_limit: float | None = None
     tol: float = 1e-4
     trial_tol: float = 1e-2
@@ -646,8 +622,7 @@ class AdaptiveDSS(Planner):
             _checks.integer(self.n_simulations, "n_simulations")
         for name in ("largest_bonus", "tol", "trial_tol"):
             _checks.real(getattr(self, name), name, low=0.0, open_low=True)
-        for name in ("confidence", "caution"):
-            _checks.real(getattr(self, name), name, low=0.0)
+        _checks.real(self.confidence, "confidence", low=0.0)
         if self.time_limit is not None:
             _checks.real(self.time_limit, "time_limit", low=0.0, open_low=True)
         if isinstance(self.generator, str):
@@ -679,7 +654,6 @@ class AdaptiveDSS(Planner):
             n_stages=self.n_stages,
             first_models=self.first_models,
             confidence=float(self.confidence),
-            caution=float(self.caution),
             row_by_row=transitions.changes != "all" and bool(rewards.independent_rows),
             by_state=transitions.changes == "state",
             redraws=not rewards.certain and not rewards.shares_weights,
@@ -719,7 +693,7 @@ class AdaptiveDSS(Planner):
             old=np.zeros((most, 3)),
             model_reward=np.zeros(most),
             start=np.zeros(4, np.uint64),
-            number=np.zeros(5, np.int64),
+            number=np.zeros(4, np.int64),
             path=np.zeros((0, N, depth + 1), np.int32),
         )
 
@@ -737,10 +711,7 @@ class AdaptiveDSS(Planner):
             while status == OPEN and (trials == 0 or perf_counter() < until):
                 trials += BATCH * len(memory.race.action)
                 status = belief.run(run_race, memory.room, *given, trials, depth=depth, rng=rng, resumes=True)
-        leader = int(memory.race.number[LEADER])
-        # The next decision has other sampled models, so that their policies cannot be followed any further.
-        memory.race.number[INCUMBENT] = leader if leader < len(memory.race.weight) else 0
-        return int(memory.race.action[leader])
+        return int(memory.race.action[memory.race.number[LEADER]])
 
     def warm_up(self, memory: RaceMemory, belief: Belief, state: int, rng: np.ndarray) -> None:
         given = memory.params, memory.race, state
