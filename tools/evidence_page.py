@@ -253,12 +253,13 @@ def _normalised(values: Sequence[float], env: str, horizon: int) -> list[float]:
 
 
 def time_table(scores: Mapping[str, Mapping[str, Sequence[float]]]) -> ResultTable:
-    """Return the mean over environments of the best score within each time."""
+    """Return the mean of the best score within each time, over the environments in which all algorithms were tried."""
     algorithms = dict.fromkeys(name for by_algorithm in scores.values() for name in by_algorithm)
+    common = [environment for environment, tried in scores.items() if len(tried) == len(algorithms)]
     columns = [i for i, ms in enumerate(TIMES) if ms in (0.01, 0.1, 1.0, 10.0, 100.0)]
     rows = []
     for algorithm in algorithms:
-        table = np.array([scores[e].get(algorithm, [math.nan] * len(TIMES)) for e in scores])[:, columns]
+        table = np.array([scores[environment][algorithm] for environment in common])[:, columns]
         whole = np.isfinite(table).all(axis=0)
         means = [float(table[:, i].mean()) if whole[i] else math.nan for i in range(len(columns))]
         cells = [number_cell(m, f"{m:.3f}") if math.isfinite(m) else text_cell(NO_VALUE) for m in means]
@@ -266,11 +267,11 @@ def time_table(scores: Mapping[str, Mapping[str, Sequence[float]]]) -> ResultTab
     rows.sort(key=lambda row: -max((c.value for c in row[1:] if c.value is not None), default=-1.0))
     header = ("algorithm", *(_time_word(TIMES[i]) for i in columns))
     note = (
-        "Mean over environments of the normalised score (0 random play, 1 optimum) of the best configuration that "
-        "needs at most so long per step, chosen on one half of the tuning runs and scored on the other. Empty where "
-        "some environment has no configuration that quick."
+        f"Mean over {', '.join(common)} of the normalised score (0 random play, 1 optimum) of the best configuration "
+        "that needs at most so long per step, chosen on one half of the tuning runs and scored on the other. Empty "
+        "where some environment has no configuration that quick."
     )
-    title = f"What one gets within a time per step, over {len(scores)} environments"
+    title = f"What one gets within a time per step, over {len(common)} environments"
     return ResultTable("within_time", title, header, tuple(rows), "l" + "r" * len(columns), (note,))
 
 

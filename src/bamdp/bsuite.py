@@ -25,7 +25,7 @@ from bamdp.agent import Agent
 from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.gym.spaces import Numbering
 from bamdp.planners.base import Planner
-from bamdp.registry import DEFAULT_PRIOR
+from bamdp.registry import make_planner
 
 
 class BsuiteAgent:
@@ -53,7 +53,7 @@ class BsuiteAgent:
         cls,
         env: Any,
         planner: Planner | str,
-        prior: Prior | str = DEFAULT_PRIOR,
+        prior: Prior | str | None = None,
         *,
         rewards: RewardModel | str = "normal",
         discount: float = 0.95,
@@ -70,7 +70,7 @@ class BsuiteAgent:
         planner
             The algorithm's hyper-parameters, or text, such as ``"dss-pi:n_steps=30"``.
         prior
-            What is believed about transitions, or text; by default few outcomes for each action.
+            What is believed about transitions, or text; by default what the planner was made for.
         rewards
             A reward model, or text; by default ``NormalGamma()``.
         discount
@@ -89,9 +89,10 @@ class BsuiteAgent:
                 "the number of an action"
             )
         numbering = Numbering(None, _checks.integer(max_states, "max_states"))
+        made = make_planner(planner)
         agent = Agent(
-            planner,
-            prior=prior,
+            made,
+            prior=made.default_prior if prior is None else prior,
             rewards=rewards,
             n_states=numbering.n + 1,
             n_actions=int(n_actions),

@@ -85,11 +85,13 @@ def test_the_time_table_has_a_mean_only_where_every_environment_has_a_value():
     n = len(evidence_page.TIMES)
     scores = {
         "chain": {"beb": [0.5] * n, "dss-pi": [np.nan] * 6 + [0.9] * (n - 6)},
-        "grid5": {"beb": [0.7] * n},
+        "grid5": {"beb": [0.7] * n, "dss-pi": [0.7] * n},
+        "deep_sea": {"beb": [0.1] * n},  # not tried by all, so not in the mean
     }
     table = evidence_page.time_table(scores)
     rows = {row[0].text: [cell.text for cell in row[1:]] for row in table.rows}
-    assert rows == {"beb": ["0.600"] * 5, "dss-pi": ["–"] * 5}
+    assert rows == {"beb": ["0.600"] * 5, "dss-pi": ["–", "–", "–", "0.800", "0.800"]}
+    assert "over 2 environments" in table.title
     assert table.header[1:] == ("10 µs", "100 µs", "1 ms", "10 ms", "100 ms")
 
 

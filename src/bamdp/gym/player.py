@@ -27,7 +27,7 @@ from bamdp.gym import spaces
 from bamdp.gym.env import longest_episode
 from bamdp.gym.world import DEFAULT_HORIZON, GymWorld, from_gym, gymnasium_seed, single_spaces
 from bamdp.planners.base import Planner
-from bamdp.registry import DEFAULT_PRIOR
+from bamdp.registry import make_planner
 
 
 class GymAgent:
@@ -55,7 +55,7 @@ class GymAgent:
         cls,
         env: gymnasium.Env[Any, Any] | gymnasium.vector.VectorEnv[Any, Any, Any] | str,
         planner: Planner | str,
-        prior: Prior | str = DEFAULT_PRIOR,
+        prior: Prior | str | None = None,
         *,
         rewards: RewardModel | ArrayLike | str = "normal",
         discount: float = 0.95,
@@ -75,7 +75,7 @@ class GymAgent:
         planner
             The algorithm's hyper-parameters; or text, such as ``"dss-pi:n_steps=30"``.
         prior
-            What is believed about transitions, or text; by default few outcomes for each action.
+            What is believed about transitions, or text; by default what the planner was made for.
         rewards
             A reward model, or text; by default ``NormalGamma()``. (Known rewards are possible: their states are the
             numbers of the observations, and the end.)
@@ -95,9 +95,10 @@ class GymAgent:
         if isinstance(env, str):
             env = from_gym(env.removeprefix("gym:")).env
         world = GymWorld(env, max_states=max_states, observation=observation, action_mask=action_mask)
+        made = make_planner(planner)
         agent = Agent(
-            planner,
-            prior=prior,
+            made,
+            prior=made.default_prior if prior is None else prior,
             rewards=rewards,
             n_states=world.n_states,
             n_actions=world.n_actions,
