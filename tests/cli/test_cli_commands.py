@@ -302,7 +302,7 @@ def test_the_shell_completes_commands_options_and_names(capsys):
         "bamdp run maze dss-": ["dss-pi", "dss-rtdp", "dss-vi"],
         "bamdp run --json maze dss-p": ["dss-pi"],  # --json has no value
         "bamdp run --runs 3 maze dss-p": ["dss-pi"],  # --runs has one
-        "bamdp run maze dss-pi --prior s": ["sparse"],
+        "bamdp run maze dss-pi --prior s": ["sparse", "shared"],
         "bamdp compare maze dss-pi tho": ["thompson"],
         "bamdp tune grid5 dss-pi --gri": ["--grid"],
         "bamdp lab re": ["report"],
