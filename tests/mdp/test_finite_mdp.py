@@ -136,6 +136,14 @@ def test_equality_is_by_value_and_ignores_the_order_of_entries():
     assert one != "a model"
 
 
+def test_from_rows_refuses_lists_of_entries_that_differ_in_length():
+    """Compiled code would read beyond the end of the shorter one where models stand one behind the other."""
+    base = FiniteMDP(np.full((2, 2, 2), 0.5), np.zeros((2, 2)))
+    longer = base.rows._replace(index=np.concatenate([base.rows.index, [0, 1]]).astype(np.int32))
+    with pytest.raises(ValueError, match=r"rows\.prob must have shape \[10\], got \[8\]"):
+        FiniteMDP.from_rows(longer, base.space)
+
+
 def test_from_rows_shares_entries_and_leaves_its_input_alone():
     rng = np.random.default_rng(2)
     base, _ = with_background(rng, 5, 2)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import gittins
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import bamdp
 from bamdp import AdaptiveDSS
+from bamdp._kernels.changes import new_links
 from bamdp._kernels.solve import new_solver
 from bamdp.beliefs.kernels import empty_rows
 
@@ -105,6 +107,39 @@ def test_estimates_are_unbiased_for_the_exact_value_of_each_strategy():
         error = candidate.spread / math.sqrt(candidate.count)
         assert candidate.count >= 6000
         assert abs(candidate.value - exact) <= 5.0 * error + 1e-6
+
+
+def padded(weights, n_states=40):
+    """The same three models with states beside them that nothing leads to, so that the world counts as a large one."""
+    P = np.zeros((3, n_states, 2, n_states))
+    P[:, np.arange(n_states), :, np.arange(n_states)] = 1.0
+    P[:, :3] = 0.0
+    P[:, :3, :, :3] = three_models()
+    rewards = np.zeros((n_states, 2))
+    rewards[:3] = REWARDS
+    models = [bamdp.FiniteMDP(model, rewards) for model in P]
+    return bamdp.FiniteModels(models, weights), rewards
+
+
+def test_estimates_are_unbiased_in_large_worlds_where_what_follows_is_sampled():
+    """Five standard errors and the thousandth that is neglected; three candidates, as above."""
+    weights = (0.5, 0.3, 0.2)
+    prior, rewards = padded(weights)
+    planner = replace(PLANNER, n_simulations=6000, tol=1e-5, trial_tol=1e-3)
+    agent = bamdp.Agent(
+        planner, prior=prior, rewards=rewards, n_states=len(rewards), n_actions=2, discount=DISCOUNT, seed=1
+    )
+    plan = agent.plan(0)
+    small = agent_of(planner, finite_prior(weights), seed=1).plan(0)
+    bonuses = [float(name.split()[1]) if " " in name else 0.0 for name in plan.details["candidates"]]
+    assert [c.spread for c in plan.candidates] != [
+        c.spread for c in small.candidates
+    ]  # something was sampled
+    for candidate, b in zip(plan.candidates, bonuses):
+        exact = exact_value(weights, three_models(), b, 0, 2, 2)
+        error = candidate.spread / math.sqrt(candidate.count)
+        assert candidate.count >= 1500
+        assert abs(candidate.value - exact) <= 5.0 * error + 1e-3
 
 
 def test_a_frozen_belief_would_be_noticed():
@@ -265,9 +300,9 @@ def test_stakes_are_kept_in_a_file(tmp_path):
 
 def test_the_budget_goes_by_the_size_of_the_world_unless_it_is_given():
     assert [AdaptiveDSS().budget(S, A) for S, A in ((5, 2), (25, 4), (100, 4), (10_000, 4))] == [
-        1024,
-        512,
-        128,
+        2048,
+        1536,
+        384,
         64,
     ]
     assert AdaptiveDSS(n_simulations=7).budget(5, 2) == 7
@@ -289,6 +324,32 @@ def test_rows_of_a_state_are_learned_together_where_its_actions_share_their_next
         [c.value for c in plans[1].candidates], rel=1e-7
     )
     assert plans[0].details["trials"] > 0
+
+
+@pytest.mark.parametrize("n_policies", [0, 1])
+def test_solving_what_a_trial_changed_is_solving_the_mean_model(n_policies):
+    """In a large world of rows with known outcomes the values are those of a planner that solves whole models."""
+    n_states, n_actions = 60, 2
+    rng = np.random.default_rng(7)
+    alpha = np.zeros((n_states, n_actions, n_states))
+    for s, a in itertools.product(range(n_states), range(n_actions)):
+        alpha[s, a, rng.choice(n_states, size=3, replace=False)] = rng.uniform(0.2, 1.0, size=3)
+    rewards = rng.random((n_states, n_actions)) ** 4
+    plans = []
+    for row_by_row in (True, False):
+        planner = AdaptiveDSS(
+            n_bonuses=2, n_policies=n_policies, n_steps=3, n_stages=4, n_simulations=120,
+            confidence=1e9, trial_tol=1e-9, tol=1e-9,
+        )  # fmt: skip
+        agent = bamdp.Agent(
+            planner, prior=bamdp.Dirichlet(alpha=alpha), rewards=rewards, n_states=n_states, n_actions=n_actions,
+            discount=0.9, seed=3,
+        )  # fmt: skip
+        agent.memory.params = agent.memory.params._replace(row_by_row=row_by_row)
+        plans.append(next(plan for plan in map(agent.plan, range(n_states)) if plan.details["trials"] > 0))
+    assert [c.value for c in plans[0].candidates] == pytest.approx(
+        [c.value for c in plans[1].candidates], rel=1e-7
+    )
 
 
 def test_a_time_limit_is_marked_as_not_reproducible():
@@ -324,13 +385,16 @@ def test_the_tree_shows_the_race():
             assert len(plan.tree.path_of(end)) <= 2
 
 
-def test_room_makes_no_difference():
+@pytest.mark.parametrize(("name", "n_policies"), [("grid5", 1), ("grid10", 0)])
+def test_room_makes_no_difference(name, n_policies):
     """A workspace that must grow in the middle of a race leads to the same decisions."""
     runs = []
     for small in (False, True):
-        env = bamdp.make_env("grid5")
+        env = bamdp.make_env(name)
+        S = env.n_states
+        planner = AdaptiveDSS(n_simulations=60, n_policies=n_policies)
         agent = bamdp.Agent(
-            AdaptiveDSS(n_simulations=60, n_policies=1),
+            planner,
             prior=bamdp.SparseDirichlet(),
             rewards=env.rewards,
             n_states=env.n_states,
@@ -340,9 +404,12 @@ def test_room_makes_no_difference():
         )
         if small:
             space = agent.memory.room.arrays
-            rows = {name: empty_rows(100, 110) for name in ("model", "mean", "other")}
-            solver = new_solver(25, 110)
-            agent.memory.room.arrays = space._replace(**rows, solver=solver, variance=np.zeros(110))
+            room = 4 * S + 10
+            rows = {field: empty_rows(4 * S, room) for field in ("model", "mean", "other")}
+            links = new_links(S, room + planner.n_steps * planner.n_stages)
+            agent.memory.room.arrays = space._replace(
+                **rows, solver=new_solver(S, room), variance=np.zeros(room), links=links
+            )
         runs.append(bamdp.simulate(agent, env, steps=40, seed=1))
     assert runs[0] == runs[1]
 

@@ -461,7 +461,8 @@ def check_rows(rows: Rows, space: Space) -> tuple[Rows, Space]:
     types = (np.int64, np.int32, np.float64, np.float64, np.float64)
     rows = Rows(*(_contiguous(x, t) for x, t in zip(rows, types)))
     n_rows = allowed.size
-    for name, shape in (("span", (n_rows, 2)), ("background", (n_rows,)), ("reward", (n_rows,))):
+    shapes = {"span": (n_rows, 2), "background": (n_rows,), "reward": (n_rows,), "prob": (rows.index.size,)}
+    for name, shape in shapes.items():
         if getattr(rows, name).shape != shape:
             raise ValueError(
                 f"rows.{name} must have shape {list(shape)}, got {list(getattr(rows, name).shape)}"

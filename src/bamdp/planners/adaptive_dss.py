@@ -13,7 +13,7 @@ who follows it for H stages of K steps, and exploits what was learned from then 
     Q(s, β, c) = E_{μ ~ β} [ Σ_{k < KH} γ^k r_k + γ^{KH} V_μ^{π_0(β_KH)}(s_KH) ],       a_k = π_c(β_{K⌊k/K⌋})(s_k),
 
 where s_k and r_k follow the sampled model μ, and the belief β_k learns from them on the way. V_μ^π is the value of a
-policy in that model, computed exactly. Q is the value of something that an agent could really do, hence a lower bound
+policy in that model. Q is the value of something that an agent could really do, hence a lower bound
 of the Bayes-optimal value, and acting by the best of several strategies at every step is a step of policy improvement
 (rollout) over all of them. What learning is worth is in the last term: π_0(β_KH) is better in μ than π_0(β).
 
@@ -23,8 +23,11 @@ the value in μ of the policy that exploits now, a sample of Q is
     V(s) + Σ_{k<KH} γ^k [r_μ(s_k, a_k) + γ Σ_s' P_μ(s'|s_k, a_k) V(s') − V(s_k)] + γ^{KH} [V_μ^{π_0(β_KH)} − V](s_KH).
 
 It has the expectation of the return above (the terms left out, V(s_{k+1}) − Σ P_μ V, have mean 0 given the past), but
-not its noise: where a candidate does what the present policy does, it adds nothing. So each Q is estimated without
-bias; the largest of the estimates is not, it is too high by what chance adds, the less the more models.
+not its noise: where a candidate does what the present policy does, it adds nothing. V is computed, and in worlds of
+some tens of states also the value of π_0(β_KH). In larger ones that policy is followed on in μ, and the same terms are
+summed without learning, until γ^k is below a thousandth. In grid10 and the maze this adds nothing visible to the
+standard deviation, and takes half the time. So each Q is estimated without bias, but for that thousandth; the largest
+of the estimates is not, it is too high by what chance adds, the less the more models.
 
 **The race.** If all candidates take the same action here, it is taken, and nothing is sampled. Otherwise models are
 drawn one after the other. Every ``BATCH`` models a candidate is out of the race whose sum of differences to the
@@ -36,8 +39,9 @@ The race ends when the candidates left in it agree on the action, or when ``n_si
 models) are spent. The action of the leader is taken, of equals that which exploits.
 
 **Cost.** A trial solves the mean model H times, and evaluates one policy in μ if what was learned changes it. Only
-the rows that a trial has passed are written and all else stays, so that a solution is near where it starts, and it need
-not be accurate (``trial_tol``): a strategy that solves roughly is a strategy, too, and valued without bias. Where
+the rows that a trial has passed are written and, in larger worlds, only the states solved whose values this changes
+(:mod:`bamdp._kernels.changes`). Solutions need not be accurate (``trial_tol``): a strategy that solves roughly is a
+strategy, too, and valued without bias. Where
 the actions of a state share what is known (:class:`~bamdp.SharedSupport`), all rows of a state that was passed are
 written. Where rows share weights (mixtures), the rows that were not passed keep the weights of the root: π_0 is then
 what exploits what was learned of the rows passed, still a policy of which V_μ is exact.
@@ -62,10 +66,21 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bamdp import _checks
+from bamdp._kernels.changes import (
+    Links,
+    StateQueue,
+    add_link,
+    drop_links,
+    enqueue,
+    link_row,
+    new_links,
+    new_queue,
+    solve_changes,
+)
 from bamdp._kernels.jit import inner, kernel, primitive
 from bamdp._kernels.random import uniform
-from bamdp._kernels.rows import Rows
-from bamdp._kernels.solve import Solver, evaluate_solver_policy, new_solver, solve
+from bamdp._kernels.rows import Rows, is_listed
+from bamdp._kernels.solve import FEW_IF_DENSE, Solver, evaluate_solver_policy, new_solver, solve
 from bamdp._kernels.sweeps import average, row_value
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
@@ -80,13 +95,15 @@ from bamdp.planners.shared.workspace import ENTRIES_PER_ROW
 from bamdp.planners.vbrb import VBRBRule
 
 AUTO = "auto"  # a budget by the size of the world
-MOST_TRIALS, FEWEST_TRIALS, TRIALS_TIMES_PAIRS = 1024, 64, 51_200  # of a budget that is not given
+MOST_TRIALS, FEWEST_TRIALS, TRIALS_TIMES_PAIRS = 2048, 64, 153_600  # of a budget that is not given
 BATCH = 8  # models between two looks at the race
 LADDER_STEP = math.sqrt(10.0)  # each bonus is so many times the next smaller one
 OPEN, CLEAR = 1, 2  # whether the candidates left in a race agree on the action
 MAX_PATHS = 64  # models whose trials are kept in a tree to be looked at
 MODELS, TRIALS, LEADER, MARK = range(4)  # places in RaceArrays.number
 NOW, LATELY = range(2)  # places in RaceArrays.stake
+NEGLECTED = 1e-3  # weight after which nothing is followed
+MOST_CHANGES = 8  # changes per state after which a model is solved as a whole
 FORGETTING = 0.9  # what is left of a stake in the next race
 
 
@@ -99,6 +116,8 @@ class RaceSpace(NamedTuple):
     other: Rows  # the model that a candidate's policy is made of
     solver: Solver
     variance: np.ndarray  # float64 [capacity]: scratch of bonuses
+    links: Links  # between the states of the mean model
+    queue: StateQueue
 
 
 @saveable
@@ -140,12 +159,15 @@ class RaceArrays(NamedTuple):
     extra: np.ndarray  # float64 [S*A]: u
     trial_policy: np.ndarray  # int32 [S]
     passed: np.ndarray  # int64 [D]: rows that the trial has passed, each once
-    mark: np.ndarray  # int64 [S*A]: the trial that passed a row last
-    old_span: np.ndarray  # int64 [D + 1, 2]: of the rows that were written anew, and of the last row
-    old: np.ndarray  # float64 [D, 3]: their background, reward and u
+    fresh: np.ndarray  # int64 [D]: those that it has passed since rows were written
+    mark: np.ndarray  # int64 [S*A]: when a row was passed last, a number of trial and stage
+    old_span: np.ndarray  # int64 [D + 1, 2]: of the rows passed, and of the last row, before the trial
+    old: np.ndarray  # float64 [D + 1, 3]: their background, reward and u
     model_reward: np.ndarray  # float64 [D]: rewards of μ that were drawn again
     start: np.ndarray  # uint64 [4]: random state at the beginning of a trial, or of a model
-    number: np.ndarray  # int64 [4]: models and trials so far, the leader, the number of the last trial
+    number: (
+        np.ndarray
+    )  # int64 [4]: models and trials so far, the leader, the number of trials and stages ever
     path: np.ndarray  # int32 [models, N, KH + 1]: states and lengths of trials that are to be looked at
 
 
@@ -176,7 +198,7 @@ def _write_mean(belief, space, params, race):
 
 @inner
 def _learn_rows(belief, space, params, race, n):
-    """Write the ``n`` rows that were passed as they are believed now: behind all others, to which spans then point.
+    """Write ``n`` rows, ``race.fresh``, as they are believed now: behind all others, to which spans then point.
 
     The last row is copied behind them, so that it still ends where the model ends. Returns DONE or NO_ROOM.
     """
@@ -185,32 +207,24 @@ def _learn_rows(belief, space, params, race, n):
     rows = space.mean
     last = race.reward.shape[0] - 1
     at = rows.span[last, 1]
-    _keep_span(rows, race, last, n)
     for i in range(n):
-        row = race.passed[i]
-        _keep_span(rows, race, row, i)
-        race.old[i, 0] = rows.background[row]
-        race.old[i, 1] = race.reward[row]
-        race.old[i, 2] = race.extra[row]
-    for i in range(n):
-        row = race.passed[i]
+        row = race.fresh[i]
         end, background = verbs.mean_row(belief.transitions, row, rows.index, rows.prob, at)
-        u = np.nan
-        if end != NO_ROOM:
-            u = bonus(params.rule, belief, row, rows, space.variance, at, end, background)
-        if np.isnan(u):
-            _forget_rows(space, params, race, n)
+        if end == NO_ROOM:
             return NO_ROOM
-        expected = verbs.expected_reward(belief.rewards, row, rows.index, rows.prob, at, end, background)
+        u = bonus(params.rule, belief, row, rows, space.variance, at, end, background)
+        if np.isnan(u):
+            return NO_ROOM
+        race.reward[row] = verbs.expected_reward(
+            belief.rewards, row, rows.index, rows.prob, at, end, background
+        )
+        race.extra[row] = u
         rows.span[row, 0] = at
         rows.span[row, 1] = end
         rows.background[row] = background
-        race.reward[row] = expected
-        race.extra[row] = u
         at = end
     begin, stop = rows.span[last, 0], rows.span[last, 1]
     if at + stop - begin > rows.index.shape[0]:
-        _forget_rows(space, params, race, n)
         return NO_ROOM
     if stop != at:
         for i in range(stop - begin):
@@ -222,38 +236,54 @@ def _learn_rows(belief, space, params, race, n):
 
 
 @primitive
-def _keep_span(rows, race, row, i):
+def _keep_row(rows, race, row, i):
+    """Keep a row of the mean model as it is, in the i-th place."""
     race.old_span[i, 0] = rows.span[row, 0]
     race.old_span[i, 1] = rows.span[row, 1]
+    race.old[i, 0] = rows.background[row]
+    race.old[i, 1] = race.reward[row]
+    race.old[i, 2] = race.extra[row]
+
+
+@primitive
+def _put_row_back(rows, race, row, i):
+    """Take back what was written into a row since :func:`_keep_row`."""
+    rows.span[row, 0] = race.old_span[i, 0]
+    rows.span[row, 1] = race.old_span[i, 1]
+    rows.background[row] = race.old[i, 0]
+    race.reward[row] = race.old[i, 1]
+    race.extra[row] = race.old[i, 2]
 
 
 @inner
-def _forget_rows(space, params, race, n):
-    """Take back what :func:`_learn_rows` did."""
-    if not params.row_by_row:
-        return  # the next decision or trial writes the whole model
-    rows = space.mean
-    last = race.reward.shape[0] - 1
-    for i in range(n):
-        row = race.passed[i]
-        rows.span[row, 0] = race.old_span[i, 0]
-        rows.span[row, 1] = race.old_span[i, 1]
-        rows.background[row] = race.old[i, 0]
-        race.reward[row] = race.old[i, 1]
-        race.extra[row] = race.old[i, 2]
-    rows.span[last, 0] = race.old_span[n, 0]
-    rows.span[last, 1] = race.old_span[n, 1]
-
-
-@inner
-def _solve_mean(belief, space, params, race, weight, c, tol):
-    """Solve the mean model with the bonus ``weight``·u, starting from the root's values of candidate ``c``."""
-    solver = space.solver
+def _add_bonus(space, race, weight):
+    """Put the bonus ``weight``·u on the mean model's rewards."""
     for row in range(race.reward.shape[0]):
         space.mean.reward[row] = race.reward[row] + weight * race.extra[row]
-    for t in range(solver.values.shape[0]):
-        solver.values[t] = race.values[c, t]
-    solve(space.mean, belief.space, params.discount, tol, solver, False)
+
+
+@inner
+def _solve_again(belief, space, params, race, weight, c, changed, n, goes_on):
+    """Solve the mean model with the bonus ``weight``·u after ``n`` of its rows have changed.
+
+    Since the root's solution of candidate ``c`` or, if that ``goes_on``, since the last solution in this trial.
+    """
+    solver = space.solver
+    n_states, n_actions = belief.space.allowed.shape
+    _add_bonus(space, race, weight)
+    few = params.row_by_row and n_states > FEW_IF_DENSE
+    if not (few and goes_on):
+        for t in range(n_states):
+            solver.values[t] = race.values[c, t]
+            solver.policy[t] = race.policy[c, t]
+    if few:
+        for i in range(n):
+            enqueue(space.queue, changed[i] // n_actions)
+        tol, most = 0.5 * params.trial_tol, MOST_CHANGES * n_states
+        links, queue = space.links, space.queue
+        if solve_changes(space.mean, belief.space, params.discount, tol, links, queue, most, solver):
+            return
+    solve(space.mean, belief.space, params.discount, params.trial_tol, solver, False)
 
 
 # --- candidates ----------------------------------------------------------------------------------------------
@@ -268,7 +298,10 @@ def make_candidates(belief, space, params, race, s, rng):
     # What may lack room comes first, before values are changed.
     for c in range(race.action.shape[0] - 1, -1, -1):
         if c < race.weight.shape[0]:
-            _solve_mean(belief, space, params, race, race.weight[c], c, params.tol)
+            _add_bonus(space, race, race.weight[c])
+            for t in range(solver.values.shape[0]):
+                solver.values[t] = race.values[c, t]
+            solve(space.mean, belief.space, params.discount, params.tol, solver, False)
             for t in range(solver.values.shape[0]):
                 race.values[c, t] = solver.values[t]
         elif _sample_policy(belief, space, params, s, rng) == NO_ROOM:
@@ -319,17 +352,24 @@ def _draw_next(rows, row, n_states, rng):
 
 
 @primitive
-def _pass_rows(belief, params, race, row, mark, n):
-    """Note the rows that a step from ``row`` may have changed; returns how many were passed."""
+def _pass_rows(belief, space, params, race, row, begin, n, n_fresh):
+    """Note the rows that a step from ``row`` may change, in a trial whose marks start at ``begin``.
+
+    Returns how many were passed in this trial, and how many since rows were written.
+    """
     n_actions = belief.space.allowed.shape[1]
     s = row // n_actions
     first, last = (s * n_actions, (s + 1) * n_actions) if params.by_state else (row, row + 1)
     for other in range(first, last):
-        if race.mark[other] != mark and belief.space.allowed[s, other - s * n_actions]:
-            race.mark[other] = mark
-            race.passed[n] = other
-            n += 1
-    return n
+        if race.mark[other] != race.number[MARK] and belief.space.allowed[s, other - s * n_actions]:
+            if race.mark[other] < begin:
+                _keep_row(space.mean, race, other, n)
+                race.passed[n] = other
+                n += 1
+            race.mark[other] = race.number[MARK]
+            race.fresh[n_fresh] = other
+            n_fresh += 1
+    return n, n_fresh
 
 
 @inner
@@ -340,11 +380,13 @@ def follow(belief, space, params, race, c, choice, s, rng):
     """
     n_states, n_actions = belief.space.allowed.shape
     model, solver = space.model, space.solver
+    last, kept_last, n_links = n_states * n_actions - 1, race.passed.shape[0], space.links.number[0]
+    _keep_row(space.mean, race, last, kept_last)
     race.number[MARK] += 1
-    mark = race.number[MARK]
+    begin_mark = race.number[MARK]
     mean = average(race.base)
     q, weight = race.base[s], 1.0
-    pushed, n = 0, 0  # steps taken, rows passed
+    pushed, n, n_fresh = 0, 0, 0  # steps taken; rows passed, and those of them that are not yet written
     status = DONE
     for t in range(n_states):
         race.trial_policy[t] = race.policy[c, t]
@@ -353,10 +395,11 @@ def follow(belief, space, params, race, c, choice, s, rng):
             if c >= race.weight.shape[0]:
                 status = _sample_policy(belief, space, params, s, rng)
             else:
-                status = _learn_rows(belief, space, params, race, n)
+                status = _learn_rows(belief, space, params, race, n_fresh)
                 if status != NO_ROOM:
-                    _solve_mean(belief, space, params, race, race.weight[c], c, params.trial_tol)
-                    _forget_rows(space, params, race, n)
+                    _solve_again(belief, space, params, race, race.weight[c], c, race.fresh, n_fresh, h > 1)
+                    race.number[MARK] += 1
+                    n_fresh = 0
             if status == NO_ROOM:
                 break
             for t in range(n_states):
@@ -376,12 +419,15 @@ def follow(belief, space, params, race, c, choice, s, rng):
             if params.redraws or a != race.policy[0, s]:  # else the advantage is 0
                 ahead = r + params.discount * row_value(model, row, race.base, mean)
                 q += weight * (ahead - race.base[s])
+            before = s
             s = _draw_next(model, row, n_states, rng)
+            if not is_listed(space.mean.index, space.mean.span[row, 0], space.mean.span[row, 1], s):
+                add_link(space.links, before, s)  # the mean model will lead there
             verbs.push(belief.transitions, row, s)
             verbs.push_reward(
                 belief.rewards, row, s, verbs.draw_model_reward(belief.rewards, choice, row, s, rng)
             )
-            n = _pass_rows(belief, params, race, row, mark, n)
+            n, n_fresh = _pass_rows(belief, space, params, race, row, begin_mark, n, n_fresh)
             if race.number[MODELS] < race.path.shape[0]:
                 race.path[race.number[MODELS], c, pushed] = s
             pushed += 1
@@ -389,18 +435,26 @@ def follow(belief, space, params, race, c, choice, s, rng):
     if race.number[MODELS] < race.path.shape[0]:
         race.path[race.number[MODELS], c, params.n_steps * params.n_stages] = pushed
     if status != NO_ROOM and not belief.space.terminal[s]:
-        status = _learn_rows(belief, space, params, race, n)
+        status = _learn_rows(belief, space, params, race, n_fresh)
         if status != NO_ROOM:
-            _solve_mean(belief, space, params, race, 0.0, 0, params.trial_tol)
-            _forget_rows(space, params, race, n)
+            _solve_again(belief, space, params, race, 0.0, 0, race.passed, n, False)
             q += weight * _gain(belief, space, params, race, n, choice, s, rng)
+    if params.row_by_row:  # else the next trial or decision writes the whole model
+        for i in range(n):
+            _put_row_back(space.mean, race, race.passed[i], i)
+        _put_row_back(space.mean, race, last, kept_last)
+    drop_links(space.links, n_links)
     undo_steps(belief, pushed)
     return status, q
 
 
 @inner
 def _gain(belief, space, params, race, n, choice, s, rng):
-    """What the solver's policy is worth in the model at hand beyond V, in state ``s``."""
+    """What the solver's policy is worth in the model at hand beyond V, in state ``s``.
+
+    In worlds of some tens of states it is computed, in larger ones it is a sample of it: the policy is followed,
+    which is much less work than to evaluate it, and adds little to the noise of the models.
+    """
     model, solver = space.model, space.solver
     n_states = solver.policy.shape[0]
     same = not params.redraws
@@ -416,13 +470,32 @@ def _gain(belief, space, params, race, n, choice, s, rng):
             model.reward[row] = verbs.sample_reward(
                 belief.rewards, choice, row, model.index, model.prob, begin, end, background, rng
             )
-    for t in range(n_states):
-        solver.values[t] = race.base[t]
-    evaluate_solver_policy(model, belief.space, params.discount, params.tol, solver)
+    if n_states <= FEW_IF_DENSE:
+        evaluate_solver_policy(model, belief.space, params.discount, params.tol, solver)
+        gain = solver.values[s] - race.base[s]
+    else:
+        gain = _follow_to_the_end(belief, space, params, race, s, rng)
     if params.redraws:
         for i in range(n):
             model.reward[race.passed[i]] = race.model_reward[i]
-    return solver.values[s] - race.base[s]
+    return gain
+
+
+@inner
+def _follow_to_the_end(belief, space, params, race, s, rng):
+    """Follow the solver's policy in the model at hand, without learning; returns the sum of its advantages over V."""
+    model, policy = space.model, space.solver.policy
+    n_states, n_actions = belief.space.allowed.shape
+    mean = average(race.base)
+    gain, weight = 0.0, 1.0
+    while weight > NEGLECTED and not belief.space.terminal[s]:
+        row = s * n_actions + policy[s]
+        if params.redraws or policy[s] != race.policy[0, s]:  # else the advantage is 0
+            ahead = model.reward[row] + params.discount * row_value(model, row, race.base, mean)
+            gain += weight * (ahead - race.base[s])
+        s = _draw_next(model, row, n_states, rng)
+        weight *= params.discount
+    return gain
 
 
 # --- the race ------------------------------------------------------------------------------------------------
@@ -434,10 +507,13 @@ def run_race(belief, space, params, race, s, n_simulations, rng):
 
     A race goes on where it stopped, with the model at which there was no room.
     """
-    n_states = belief.space.allowed.shape[0]
+    n_states, n_actions = belief.space.allowed.shape
     solver = space.solver
     if _write_mean(belief, space, params, race) == NO_ROOM:
         return NO_ROOM
+    drop_links(space.links, 0)
+    for row in range(n_states * n_actions):
+        link_row(space.links, space.mean, row, row // n_actions)
     while race.number[TRIALS] < n_simulations:
         before = (rng[0], rng[1], rng[2], rng[3])
         choice = verbs.choose(belief.transitions, rng)
@@ -529,15 +605,18 @@ class RaceRoom:
     def grow(self) -> None:
         """Make four times the room."""
         old = self.arrays
-        room = 4 * len(old.model.index)
+        room, depth = 4 * len(old.model.index), len(old.links.source) - len(old.mean.index)
         fresh = new_solver(len(old.solver.values), room)
         solver = old.solver._replace(index=fresh.index, prob=fresh.prob, sums=fresh.sums)  # its values stay
-        self.arrays = _new_space(solver, len(old.model.reward), room)
+        self.arrays = _new_space(solver, len(old.model.reward), room, depth)
 
 
-def _new_space(solver: Solver, n_rows: int, room: int) -> RaceSpace:
+def _new_space(solver: Solver, n_rows: int, room: int, depth: int) -> RaceSpace:
+    """Return room for models of so many entries, and trials of so many steps."""
+    n_states = len(solver.values)
     model, mean, other = (empty_rows(n_rows, room) for _ in range(3))
-    return RaceSpace(model, mean, other, solver, np.zeros(room))
+    links, queue = new_links(n_states, room + depth), new_queue(n_states)
+    return RaceSpace(model, mean, other, solver, np.zeros(room), links, queue)
 
 
 @saveable
@@ -596,7 +675,7 @@ class AdaptiveDSS(Planner):
     (5, ('exploit', 'bonus 0.09487'))
     """
 
-    result_version: ClassVar[int] = 3
+    result_version: ClassVar[int] = 4
     default_prior: ClassVar[str] = "shared:alpha=0.5,beta=2"
     default_discount: ClassVar[float | str] = "auto"
 
@@ -660,8 +739,9 @@ class AdaptiveDSS(Planner):
         )
         S, A = belief.n_states, belief.n_actions
         room = ENTRIES_PER_ROW * S * A + S
-        space = _new_space(new_solver(S, room), S * A, room)
-        most = self.n_steps * self.n_stages * (A if params.by_state else 1)
+        depth = self.n_steps * self.n_stages
+        space = _new_space(new_solver(S, room), S * A, room, depth)
+        most = depth * (A if params.by_state else 1)
         race = self._new_race(S, A, min(most, S * A), unit, unit / (1.0 - discount))
         return RaceMemory(RaceRoom(space), params, race)
 
@@ -688,9 +768,10 @@ class AdaptiveDSS(Planner):
             extra=np.zeros(S * A),
             trial_policy=np.zeros(S, np.int32),
             passed=np.zeros(most, np.int64),
+            fresh=np.zeros(most, np.int64),
             mark=np.zeros(S * A, np.int64),
             old_span=np.zeros((most + 1, 2), np.int64),
-            old=np.zeros((most, 3)),
+            old=np.zeros((most + 1, 3)),
             model_reward=np.zeros(most),
             start=np.zeros(4, np.uint64),
             number=np.zeros(4, np.int64),

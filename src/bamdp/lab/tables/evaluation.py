@@ -421,8 +421,12 @@ def _pair_row(pair: Comparison, group: Group) -> tuple[TableCell, ...]:
 
 
 def unfinished(results: Results) -> list[ResultTable]:
-    """Return a table with a row for every cell, or configuration of one, that is not complete; none if all are."""
+    """Return a table with a row for every cell, or configuration of one, that is not complete; none if all are.
+
+    Cells without any runs have one row per algorithm.
+    """
     rows: list[tuple[TableCell, ...]] = []
+    not_begun: dict[tuple[str, str], list[str]] = {}
     evaluated = dict.fromkeys((s.environment, s.algorithm) for s in results.select(EVALUATE))
     for environment, algorithm in results.cells or evaluated:
         samples = results.select(EVALUATE, environment, algorithm)
@@ -431,7 +435,11 @@ def unfinished(results: Results) -> list[ResultTable]:
         if not samples:
             tuned = results.select(TUNE, environment, algorithm)
             why = "all excluded" if tuned and all(sample.excluded for sample in tuned) else "no runs"
-            rows.append(tuple(map(text_cell, (environment, algorithm, why, NO_VALUE, NO_VALUE))))
+            not_begun.setdefault((algorithm, why), []).append(environment)
+    n_environments = len(dict.fromkeys(environment for environment, _ in results.cells or evaluated))
+    for (algorithm, why), environments in not_begun.items():
+        where = "all" if len(environments) == n_environments > 1 else ", ".join(environments)
+        rows.append(tuple(map(text_cell, (where, algorithm, why, NO_VALUE, NO_VALUE))))
     if not rows:
         return []
     apart = replace(results, samples=tuple(s for s in results.select(EVALUATE) if not s.complete))
