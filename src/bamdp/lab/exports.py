@@ -195,9 +195,8 @@ def _is_sound_run(entry: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
         or entry["status"] not in RUN_STATUSES
     ):
         return False
-    if entry["status"] != FINISHED or (
-        entry["rewards"] is None and entry["phase"] == TUNE
-    ):  # stopped, or thin
+    thin = entry["rewards"] is None and entry["phase"] == TUNE
+    if entry["status"] != FINISHED or thin:
         return True
     rewards = decode_rewards(base64.b64decode(entry["rewards"]))
     return len(rewards) == entry["steps"] and float(rewards.sum()) == entry["total"]

@@ -199,9 +199,7 @@ class _StudyReader:
     def read_environment(self, label: str, table: TomlTable) -> StudyEnvironment:
         with _located(f"environments.{label}"):
             _check_keys(table, ENVIRONMENT_KEYS, "key")
-            spec = table.get(
-                "env", label
-            )  # text, or in a study that is made in Python whatever new_world takes
+            spec = table.get("env", label)  # text; in a study made in Python whatever new_world takes
             if isinstance(spec, str) and spec.startswith("file:") and self.path is not None:
                 spec = f"file:{self.path.parent / spec.removeprefix('file:')}"  # relative to the study's file
             env = cached_world(spec)

@@ -130,9 +130,8 @@ class Results:
     quick: bool = False  # few runs, short horizons: to be marked as such wherever it is shown
     notes: tuple[str, ...] = ()
     horizons: Mapping[str, int] = field(default_factory=dict)  # by environment; others are in `horizon`
-    cells: tuple[
-        tuple[str, str], ...
-    ] = ()  # (environment, algorithm) to be evaluated, also those without runs
+    # (environment, algorithm) to be evaluated, also those without runs
+    cells: tuple[tuple[str, str], ...] = ()
     waiting: Mapping[tuple[str, str], str] = field(
         default_factory=dict
     )  # cells with missing runs: a line each

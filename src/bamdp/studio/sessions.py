@@ -417,9 +417,8 @@ class Session:
     def _take_frames(self, answer: dict[str, Any]) -> None:
         self._t, self._known = answer["frames"][0]["t"], answer["frames"][0]["known"]
         self._at_end = bool(answer.get("at_end"))
-        self._apart = any(
-            frame["t"] != self._t for frame in answer["frames"]
-        )  # one has come further on the way
+        # one has come further on the way
+        self._apart = any(frame["t"] != self._t for frame in answer["frames"])
         self.latest["frame"] = {"frames": answer["frames"]}
         self._tell_frame()
 

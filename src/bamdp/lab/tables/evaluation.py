@@ -160,11 +160,8 @@ def _reward_cell(group: Group, name: str, n_decimals: int) -> TableCell:
     if not summary.runs:
         failures = group.named[name].failures
         return text_cell(f"all {len(failures)} failed" if failures else "no runs yet")
-    told_apart = (
-        not is_best and not group.blind
-    )  # too few runs tell nothing, which is not to say that all are equal
     mark = ""
-    if told_apart:
+    if not is_best and not group.blind:  # too few runs tell nothing, which is not to say that all are equal
         mark = NEAR_BEST if name in group.near_best else UNDECIDED if name in group.undecided else ""
     is_best = is_best and group.returns is None
     return mean_cell(summary.mean.value, summary.standard_error, n_decimals, is_best, mark)

@@ -10,7 +10,7 @@ import csv
 import html
 import io
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -92,6 +92,11 @@ class ResultTable:
             return self
         more = f"{len(self.rows) - most} more are not shown."
         return replace(self, rows=self.rows[:most], notes=(*self.notes, more))
+
+
+def rules_between(labels: Sequence[str]) -> tuple[int, ...]:
+    """Return the rows above which a line stands: those whose label is another one than that of the row before."""
+    return tuple(i for i in range(1, len(labels)) if labels[i] != labels[i - 1])
 
 
 # Cells
