@@ -232,10 +232,6 @@ class Store:
         runs = tuple(traced_run(trace) for trace in self.encoded_traces(ids).values())
         return EpisodeSummary(runs) if any(len(run.ends) for run in runs) else None
 
-    def has_trace(self, run: str) -> bool:
-        """Return whether a run's rewards are stored; those of thin files are not."""
-        return any(self.select_ids("SELECT 1 FROM traces WHERE run IN", [run]))
-
     def setting(self, setting_id: str) -> Mapping[str, Any]:
         """Return the facts of a setting."""
         row = self.connection.execute("SELECT facts FROM settings WHERE id = ?", (setting_id,)).fetchone()

@@ -231,8 +231,7 @@ def _table(
             )
     axes.set(xticks=range(columns) if rows == 1 and actions is not None else [], yticks=[])
     axes.tick_params(length=0)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
     if len(shown) > MOST_NUMBERED:
         what = "states, row by row"
     elif actions is None:

@@ -126,18 +126,10 @@ def study_parts(
             continue
         if environments is not None and study.tuning is not None and study.tuning.across:
             left_out.append(name)
-        elif not _has_cell(study, environments, kept):
+        elif not study.select(environments, kept):
             raise ValueError("none of these algorithms is run in these environments")
         else:
             selected[name] = study.only(environments, kept)
     if not selected:
         raise ValueError("these algorithms choose for all environments together; drop --environments")
     return StudyParts(selected, tuple(left_out))
-
-
-def _has_cell(study: Study, environments: list[str] | None, algorithms: list[str] | None) -> bool:
-    return any(
-        (environments is None or cell.environment.label in environments)
-        and (algorithms is None or cell.algorithm in algorithms)
-        for cell in study.cells
-    )

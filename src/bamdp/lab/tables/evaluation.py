@@ -11,7 +11,6 @@ from bamdp.lab.comparisons import EXACT_RUNS, NARROW, Comparison, Group, groups
 from bamdp.lab.results import EVALUATE, OPTIMUM_LABEL, TUNE, EpisodeSummary, Results, Sample, sample_labels
 from bamdp.lab.statistics import (
     Estimate,
-    Summary,
     normalised,
     normalised_totals,
     pooled_iqm,
@@ -172,13 +171,10 @@ def _time_cell(group: Group, name: str) -> TableCell:
     if sample is None or not sample.runs:
         return text_cell(NO_VALUE)
     seconds, ms = summarise(sample.cpu_seconds), float(sample.ms_per_step.mean())
-    return TableCell(_time_text(seconds, ms), (("seconds", seconds.mean.value), ("ms per step", ms)))
-
-
-def _time_text(seconds: Summary, ms: float) -> str:
     mean = significant(seconds.mean.value)
     error = "" if np.isnan(seconds.standard_error) else f" ± {seconds.standard_error:.{decimals_of(mean)}f}"
-    return f"{mean}{error} ({significant(ms)})"
+    numbers = (("seconds", seconds.mean.value), ("ms per step", ms))
+    return TableCell(f"{mean}{error} ({significant(ms)})", numbers)
 
 
 def _absent_cell(results: Results, name: str, group: Group) -> TableCell:
@@ -322,18 +318,14 @@ def _episodes(results: Results, group: Group) -> ResultTable | None:
     )
 
 
-def _mean_return_cell(found: EpisodeSummary) -> TableCell:
-    error = standard_error(found.returns)
-    return mean_cell(found.mean_return, error, 3 if np.isnan(error) else decimals([error]))
-
-
 def _episode_cells(found: EpisodeSummary | None) -> tuple[TableCell, ...]:
     if found is None:
         return (text_cell(NO_VALUE),) * 3
     success = np.nan if found.success is None else found.success
+    error = standard_error(found.returns)
     return (
         number_cell(found.per_run, f"{found.per_run:.1f}"),
-        _mean_return_cell(found),
+        mean_cell(found.mean_return, error, 3 if np.isnan(error) else decimals([error])),
         number_cell(success, f"{100 * success:.1f}%"),
     )
 

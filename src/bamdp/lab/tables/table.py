@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bamdp.lab.statistics import Estimate
@@ -330,6 +331,15 @@ TABLE_WRITERS: dict[str, Callable[[ResultTable], str]] = {
     "tex": to_latex,
     "html": to_html,
 }
+
+
+def write_table(table: ResultTable, folder: Path, endings: Iterable[str]) -> list[Path]:
+    """Write a table into a folder, which is made if needed, in each of these formats; return the paths."""
+    paths = {ending: folder / f"{table.name}.{ending}" for ending in endings}
+    for ending, path in paths.items():
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(TABLE_WRITERS[ending](table), encoding="utf-8")
+    return list(paths.values())
 
 
 @lru_cache(maxsize=1)
