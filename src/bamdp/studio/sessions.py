@@ -316,11 +316,8 @@ class Session:
                 else:
                     await self._rest(None)
         except Exception as error:  # whatever it is, the tab must hear of it
-            message = (
-                str(error)
-                if isinstance(error, WorkerGone)
-                else f"something went wrong in the studio: {error!r}"
-            )
+            expected = isinstance(error, WorkerGone)
+            message = str(error) if expected else f"something went wrong in the studio: {error!r}"
             self.playing, self.goal = False, None
             await self._line.end()
             self._tell("status", {"phase": "failed", "error": message})

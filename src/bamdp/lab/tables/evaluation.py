@@ -121,9 +121,10 @@ def times(results: Results) -> ResultTable:
 def overall(results: Results) -> ResultTable | None:
     """Return normalised scores over all environments; None where there are not several with reference values."""
     columns = [group for group in groups(results) if _score_range(group) > 0.0]
-    others = [group.label for group in groups(results) if group not in columns]
     if len(columns) < 2:
         return None
+    others = ", ".join(group.label for group in groups(results) if group not in columns)
+    unknown = f"Not counted, as their optimum over that horizon is not known: {others}."
     everywhere = [name for name in _row_labels(columns) if all(_has_runs(group, name) for group in columns)]
     rows = [_overall_row(name, columns, everywhere) for name in _row_labels(columns)]
     rows.sort(key=lambda row: np.inf if row[1].value is None else -row[1].value)  # those without a score last
@@ -139,11 +140,7 @@ def overall(results: Results) -> ResultTable | None:
             "environments; the mean has them all.",
             "An algorithm without a figure is not in the table of every environment. Ranks are among the others.",
             *incomplete_notes(columns),
-            *(
-                [f"Not counted, as their optimum over that horizon is not known: {', '.join(others)}."]
-                if others
-                else []
-            ),
+            *([unknown] if others else []),
         ),
         warning=results.warning,
     )
