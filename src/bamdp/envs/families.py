@@ -379,7 +379,8 @@ class RandomRows:
         beta = _checks.real(beta, "beta")
         what = f"a random model of {n_states} states and {n_actions} actions"
         _checks.memory(ROW_BYTES * n_states * n_actions, what)
-        outcomes = float(n_states) if prior == "flat" else _mean_size(n_states, beta)
+        sizes = np.arange(1, n_states + 1)
+        outcomes = n_states if prior == "flat" else float(_size_probabilities(n_states, beta) @ sizes)
         _checks.memory((ROW_BYTES + ENTRY_BYTES * outcomes) * n_states * n_actions, what)
         self.parameters: dict[str, Any] = {
             "n_states": n_states,
@@ -422,10 +423,6 @@ def _size_probabilities(n_states: int, beta: float) -> NDArray[np.float64]:
         logarithms -= logarithms[-1]
     weights = np.exp(logarithms)
     return np.asarray(weights / weights.sum(), float)
-
-
-def _mean_size(n_states: int, beta: float) -> float:
-    return float(_size_probabilities(n_states, beta) @ np.arange(1, n_states + 1))
 
 
 def family_random(

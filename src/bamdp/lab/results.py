@@ -132,9 +132,8 @@ class Results:
     horizons: Mapping[str, int] = field(default_factory=dict)  # by environment; others are in `horizon`
     # (environment, algorithm) to be evaluated, also those without runs
     cells: tuple[tuple[str, str], ...] = ()
-    waiting: Mapping[tuple[str, str], str] = field(
-        default_factory=dict
-    )  # cells with missing runs: a line each
+    # cells with missing runs: a line each
+    waiting: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     @property
     def environments(self) -> tuple[str, ...]:

@@ -195,8 +195,7 @@ class Store:
     def transaction(self) -> Iterator[None]:
         """Commit everything inside or nothing, while nobody else writes."""
         try:
-            self.connection.execute("BEGIN IMMEDIATE")
-            with self.connection:
+            with _plain_transaction(self.connection, "IMMEDIATE"):
                 yield
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # such as a full disk, or a damaged file
             raise _store_error(self.path, error) from None
