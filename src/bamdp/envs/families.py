@@ -380,7 +380,7 @@ class RandomRows:
         what = f"a random model of {n_states} states and {n_actions} actions"
         _checks.memory(ROW_BYTES * n_states * n_actions, what)
         sizes = np.arange(1, n_states + 1)
-        outcomes = n_states if prior == "flat" else float(_size_probabilities(n_states, beta) @ sizes)
+        outcomes = float(n_states if prior == "flat" else _size_probabilities(n_states, beta) @ sizes)
         _checks.memory((ROW_BYTES + ENTRY_BYTES * outcomes) * n_states * n_actions, what)
         self.parameters: dict[str, Any] = {
             "n_states": n_states,
