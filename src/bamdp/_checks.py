@@ -101,9 +101,8 @@ def one_of(value: Any, name: str, choices: Iterable[str]) -> str:
     known = list(choices)
     if value not in known:
         text = shown(value, str)
-        longer = [
-            name for name in known if len(text) > 1 and name.startswith(text)
-        ]  # "dss" is a part of "dss-pi"
+        # "dss" is a part of "dss-pi"
+        longer = [name for name in known if len(text) > 1 and name.startswith(text)]
         near = longer or difflib.get_close_matches(text, known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"unknown {name} {shown(value)}{hint} (known: {', '.join(known)})")

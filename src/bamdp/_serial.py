@@ -69,11 +69,11 @@ def save(path: str | os.PathLike[str], value: Any) -> None:
     arrays: list[np.ndarray] = []
     places: dict[int, int] = {}
     taken = _take(value, arrays, places)
-    checksum = _checksum(taken, {f"a{i}": array for i, array in enumerate(arrays)})
+    parts: Any = {f"a{i}": array for i, array in enumerate(arrays)}
+    checksum = _checksum(taken, parts)
     tree = json.dumps({"format": FORMAT, "checksum": checksum, "value": taken})
     target = Path(path)
     partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
-    parts: Any = {f"a{i}": array for i, array in enumerate(arrays)}
     try:
         with open(partial, "wb") as file:
             np.savez_compressed(file, tree=np.array(tree), **parts)

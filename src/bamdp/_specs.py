@@ -243,10 +243,14 @@ class Info:
     help: str
     parameters: dict[str, Any]  # with their defaults
 
+    def written_parameters(self) -> dict[str, str]:
+        """Return the parameters with their defaults as they are written, without blanks inside a value."""
+        values = self.parameters.items()
+        return {key: "none" if value is None else str(value).replace(" ", "") for key, value in values}
+
     def parameters_text(self) -> str:
-        """Return the parameters as they are written, without blanks inside a value."""
-        texts = {key: "none" if value is None else str(value) for key, value in self.parameters.items()}
-        return "  ".join(f"{key}={text.replace(' ', '')}" for key, text in texts.items())
+        """Return the written parameters in one line."""
+        return "  ".join(f"{key}={text}" for key, text in self.written_parameters().items())
 
 
 class InfoList(list[Info]):
@@ -264,16 +268,11 @@ class InfoList(list[Info]):
         width = max((len(info.name) for info in self), default=0) + 2
         lines = []
         for info in self:
-            help = textwrap.fill(
-                info.help, LIST_WIDTH, initial_indent=f"{info.name:{width}}", subsequent_indent=" " * width
-            )
-            margin = " " * (width + 2)
+            first, margin = f"{info.name:{width}}", " " * width
+            lines.append(textwrap.fill(info.help, LIST_WIDTH, initial_indent=first, subsequent_indent=margin))
+            margin += "  "
             parameters = info.parameters_text()
-            lines += [help] + (
-                [textwrap.fill(parameters, LIST_WIDTH, initial_indent=margin, subsequent_indent=margin)]
-                if parameters
-                else []
-            )
+            lines += textwrap.wrap(parameters, LIST_WIDTH, initial_indent=margin, subsequent_indent=margin)
         return "\n".join(lines)
 
 

@@ -22,7 +22,7 @@ from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.episodes import BEGIN_AGAIN
 from bamdp.envs.environment import World
 from bamdp.envs.registry import make_world
-from bamdp.loading import restore_agent_parts
+from bamdp.loading import AGENT_PARTS, restore_agent_parts
 from bamdp.planners.base import Plan, Planner, Transition, auto_reach, horizon_discount
 from bamdp.registry import (
     DEFAULT_PLANNER,
@@ -119,6 +119,10 @@ class Agent:
             end=end,
             objective=objective,
         )
+        self._start(seed)
+
+    def _start(self, seed: Seed) -> None:
+        """Begin the random stream and the planner's memory."""
         self.rng = new_state(seed)
         self.memory = self.planner.start(self.belief, self.discount)
         if self.steps_left is not None:
@@ -201,20 +205,11 @@ class Agent:
         The belief is taken as it is, not copied: the agent will learn in it. Planners that keep statistics of their own
         beside the belief (Q-learning, RMax) begin those anew.
         """
-        planner = make_planner(planner)
-        first, steps_left, reach = _read_horizon(discount, horizon, belief.n_states, belief.n_actions)
-        memory = planner.start(belief, first)
-        if steps_left is not None:
-            planner.set_discount(memory, first)
-        return _restored(
-            planner=planner,
-            discount=first,
-            steps_left=steps_left,
-            reach=reach,
-            belief=belief,
-            rng=new_state(seed),
-            memory=memory,
-        )
+        agent = _restored(planner=make_planner(planner), belief=belief)
+        read = _read_horizon(discount, horizon, belief.n_states, belief.n_actions)
+        agent.discount, agent.steps_left, agent.reach = read
+        agent._start(seed)
+        return agent
 
     def __repr__(self) -> str:
         plans_for = (
@@ -241,7 +236,7 @@ class Agent:
         grow one (DSS, FHTS, both sparse samplings, BAMCP, BAUCT, BFS3); otherwise, and for the others, it is None.
         """
         with self._alone():
-            memory, rng = copy_memory(self.memory), self.rng.copy()
+            memory, rng = copy.deepcopy(self.memory), self.rng.copy()
             ask = self.planner.explain if tree else self.planner.plan
             return ask(memory, self.belief, self._state(state), rng)
 
@@ -277,8 +272,7 @@ class Agent:
             self.belief.begin(state)
             if self.belief.episodes.again:
                 for end in np.flatnonzero(self.belief.episodes.ends).tolist():
-                    transition = Transition(end, BEGIN_AGAIN, 0.0, state, False)
-                    self.planner.learn(self.memory, self.belief, transition)
+                    self._learn_start(end, state)
             self.planner.begin(self.memory, self.belief, state)
 
     def allow(self, state: int, actions: ArrayLike) -> None:
@@ -292,14 +286,8 @@ class Agent:
     def copy(self) -> Agent:
         """Return an independent agent in the same state, random stream included."""
         with self._alone():
-            parts: dict[str, Any] = {
-                "steps_left": self.steps_left,
-                "reach": self.reach,
-                "belief": self.belief.copy(),
-                "rng": self.rng.copy(),
-                "memory": copy_memory(self.memory),
-            }
-        return _restored(planner=self.planner, discount=self.discount, **parts)
+            own = {"belief": self.belief.copy(), "rng": self.rng.copy(), "memory": copy.deepcopy(self.memory)}
+            return _restored(**(_parts(self) | own))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the agent to one ``.npz`` file; :meth:`load` goes on from it bit for bit."""
@@ -328,8 +316,12 @@ class Agent:
         episodes = self.belief.episodes
         if episodes.again and episodes.ends[end]:
             for start in np.repeat(np.arange(len(episodes.starts)), episodes.starts).tolist():
-                transition = Transition(end, BEGIN_AGAIN, 0.0, start, False)
-                self.planner.learn(self.memory, self.belief, transition)
+                self._learn_start(end, start)
+
+    def _learn_start(self, end: int, start: int) -> None:
+        """Let the planner learn that an episode began in ``start`` after ``end``."""
+        transition = Transition(end, BEGIN_AGAIN, 0.0, start, False)
+        self.planner.learn(self.memory, self.belief, transition)
 
     def _state(self, state: int) -> int:
         s = _checks.index(state, "state", self.belief.n_states)
@@ -371,19 +363,11 @@ def _restored(**parts: Any) -> Agent:
     return agent
 
 
-_serial.saveable(
-    Agent,
-    take=lambda agent: {
-        name: getattr(agent, name)
-        for name in ("planner", "discount", "steps_left", "reach", "belief", "rng", "memory")
-    },
-    make=lambda parts: _restored(**restore_agent_parts(parts)),
-)
+def _parts(agent: Agent) -> dict[str, Any]:
+    return {name: getattr(agent, name) for name in AGENT_PARTS}
 
 
-def copy_memory(memory: Any) -> Any:
-    """Return an independent copy of a planner's memory (dataclasses and NamedTuples of arrays)."""
-    return copy.deepcopy(memory)
+_serial.saveable(Agent, take=_parts, make=lambda parts: _restored(**restore_agent_parts(parts)))
 
 
 class Step(NamedTuple):
@@ -484,8 +468,8 @@ class WorldInteraction(Interaction):
         """Get ready for the next step: begin an episode after the last, or take note of the present actions."""
         if self.over:
             self.begin_at(self.env.reset(), self.env.allowed)
-        elif (allowed := self.env.allowed) is not None:
-            self.agent.allow(self.state, allowed)
+        else:
+            self.allow(self.env.allowed)
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,9 +31,8 @@ class Ceilings:
     """Values and expected totals of an environment whose model is known."""
 
     value: float  # V* at the start, discounted
-    gain: (
-        float | None
-    )  # optimal average reward per step; None where it depends on the state, or is not computed
+    # optimal average reward per step; None where it depends on the state, or is not computed
+    gain: float | None
     optimum: float  # expected total of an optimal policy for the horizon
     discounted: float  # expected total of the policy that is optimal for the discount
     random: float  # expected total of uniformly random actions

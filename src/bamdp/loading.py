@@ -3,8 +3,7 @@
 A file is data from elsewhere, and compiled code indexes without bounds checks. So nothing of a file is used as it is:
 
 - A posterior is made anew by its prior, for the sizes that the file names, and what was learned is copied into it
-after it
-  has been checked: dtype, shape, ranges of indices, counts that agree with each other, finite numbers
+  after it has been checked: dtype, shape, ranges of indices, counts that agree with each other, finite numbers
   (:func:`restore_posterior`).
 - A planner's memory is made anew by ``planner.start``, and what matters for the next decision is copied into it in the
   same way (:func:`restore_memory`).
@@ -69,6 +68,7 @@ from bamdp.planners.thompson import ThompsonMemory
 
 Check = Callable[[np.ndarray], Any]  # from an array to whether it, or each of its entries, is as it must be
 ROUNDING = 1e-9  # by which sums of probabilities may be off
+AGENT_PARTS = ("planner", "discount", "steps_left", "reach", "belief", "rng", "memory")  # that a file holds
 
 
 class Damaged(ValueError):
@@ -105,8 +105,8 @@ def keep(target: np.ndarray, saved: Any, what: str, check: Check | None = None) 
     target[...] = checked(saved, target, what, check)
 
 
-def in_range(size: int) -> Check:
-    """Whether all entries are in 0..size-1."""
+def in_range(size: int | np.ndarray) -> Check:
+    """Whether all entries are in 0..size-1; of each column, where ``size`` is an array."""
     return lambda array: (array >= 0) & (array < size)
 
 
@@ -182,7 +182,7 @@ def restore_counts(template: Counts, saved: Any, n_states: int) -> Counts:
     begin = np.cumsum(size) - size
     row = np.repeat(np.arange(len(rows)), size)
     entries = pool[np.repeat(start - begin, size) + np.arange(n)]
-    require((entries[:, NEXT] >= 0) & (entries[:, NEXT] < n_states) & (entries[:, COUNT] > 0), what)
+    require(in_range(n_states)(entries[:, NEXT]) & (entries[:, COUNT] > 0), what)
     sums = np.zeros(len(rows), np.int64)
     np.add.at(sums, row, entries[:, COUNT].astype(np.int64))
     require(sums == total, what)
@@ -380,6 +380,21 @@ def restore_memory(fresh: Any, saved: Any, planner: Planner, belief: Belief) -> 
     return restore_alike(fresh, saved, "the planner's memory")
 
 
+def _restores(kind: type) -> Callable[[Any], Any]:
+    """Register a function that writes what is saved into a fresh memory of this class; its class is checked before."""
+
+    def register(restore: Any) -> Any:
+        @restore_memory.register(kind)
+        def restored(fresh: Any, saved: Any, planner: Any, belief: Belief) -> Any:
+            same_class(fresh, saved, "the planner's memory")
+            restore(fresh, saved, planner, belief)
+            return fresh
+
+        return restore
+
+    return register
+
+
 def restore_solver(target: Solver, saved: Any, n_actions: int) -> None:
     """The warm starts and the policy of a solver; the rest is scratch."""
     same_class(target, saved, "a solver")
@@ -413,9 +428,13 @@ def restore_rows(saved: Any, n_rows: int, n_states: int) -> Rows:
     return Rows(span, index, prob, background, reward)
 
 
-def write_rows(target: Rows, model: Rows) -> None:
-    """Write a model into rows that have room for it."""
+def restore_model(room: Workspace | MergedModels, saved: Any, n_states: int) -> None:
+    """Write a model, or several, into rows that grow until they have room for it."""
+    model = restore_rows(saved, len(room.arrays.rows.reward), n_states)
     n = len(model.index)
+    while len(room.arrays.rows.index) < n:
+        room.grow()
+    target = room.arrays.rows
     target.index[:n], target.prob[:n] = model.index, model.prob
     for name in ("span", "background", "reward"):
         getattr(target, name)[...] = getattr(model, name)
@@ -426,17 +445,13 @@ def restore_workspace(fresh: Workspace, saved: Any, belief: Belief, *, rows: boo
     same_class(fresh, saved, "a workspace")
     same_class(fresh.arrays, saved.arrays, "a workspace")
     if rows:
-        model = restore_rows(saved.arrays.rows, len(fresh.rows.reward), belief.n_states)
-        while len(fresh.rows.index) < len(model.index):
-            fresh.grow()
-        write_rows(fresh.rows, model)
+        restore_model(fresh, saved.arrays.rows, belief.n_states)
     for solver, old in zip(fresh.arrays[1:], saved.arrays[1:]):
         restore_solver(solver, old, belief.n_actions)
 
 
-@restore_memory.register(DSSMemory)
-def _restore_dss(fresh: DSSMemory, saved: Any, planner: Any, belief: Belief) -> DSSMemory:
-    same_class(fresh, saved, "the planner's memory")
+@_restores(DSSMemory)
+def _restore_dss(fresh: DSSMemory, saved: Any, planner: Any, belief: Belief) -> None:
     same_class(fresh.tree, saved.tree, "the planner's tree")
     if isinstance(fresh.workspace, LazyWorkspace):  # all but the policy is made anew by every search
         same_class(fresh.workspace, saved.workspace, "a workspace")
@@ -458,74 +473,55 @@ def _restore_dss(fresh: DSSMemory, saved: Any, planner: Any, belief: Belief) -> 
     keep(fresh.tree.value, saved.tree.value, "the values of candidates")
     keep(fresh.tree.spread, saved.tree.spread, "the spreads of candidates")
     fresh.steps_left = whole(saved.steps_left, "the steps left", 0, planner.replan_every)
-    return fresh
 
 
-@restore_memory.register(RaceMemory)
-def _restore_race(fresh: RaceMemory, saved: Any, planner: Any, belief: Belief) -> RaceMemory:
+@_restores(RaceMemory)
+def _restore_race(fresh: RaceMemory, saved: Any, planner: Any, belief: Belief) -> None:
     what = "the planner's memory"
-    for new, old in ((fresh, saved), (fresh.room, saved.room), (fresh.room.arrays, saved.room.arrays)):
-        same_class(new, old, what)
+    same_class(fresh.room, saved.room, what)
+    same_class(fresh.room.arrays, saved.room.arrays, what)
     same_class(fresh.race, saved.race, what)
     restore_solver(fresh.room.arrays.solver, saved.room.arrays.solver, belief.n_actions)
     keep(fresh.race.values, saved.race.values, "the values of candidates", np.isfinite)
     keep(fresh.race.stake, saved.race.stake, "the stakes of races", not_negative)
-    return fresh  # everything else is made anew by the next decision
+    # everything else is made anew by the next decision
 
 
-@restore_memory.register(OutcomeTreeMemory)
-@restore_memory.register(BayesGreedyMemory)
-def _restore_warm_start(fresh: Any, saved: Any, planner: Any, belief: Belief) -> Any:
-    same_class(fresh, saved, "the planner's memory")
+@_restores(OutcomeTreeMemory)
+@_restores(BayesGreedyMemory)
+@_restores(BonusMemory)  # of which every row of the mean model is written anew
+def _restore_warm_start(fresh: Any, saved: Any, planner: Any, belief: Belief) -> None:
     restore_workspace(fresh.workspace, saved.workspace, belief)
-    return fresh
 
 
-@restore_memory.register(ThompsonMemory)
-def _restore_thompson(fresh: ThompsonMemory, saved: Any, planner: Any, belief: Belief) -> ThompsonMemory:
-    same_class(fresh, saved, "the planner's memory")
+@_restores(ThompsonMemory)
+def _restore_thompson(fresh: ThompsonMemory, saved: Any, planner: Any, belief: Belief) -> None:
     restore_workspace(fresh.workspace, saved.workspace, belief, rows=True)
     fresh.age = whole(saved.age, "the age of the draw", -1, 2**62)
     fresh.stale = flag(saved.stale, "whether the draw is stale")
     require(fresh.age < 0 or (fresh.workspace.rows.span[:, 0] >= 0).all(), "the rows of a model")
-    return fresh
 
 
-@restore_memory.register(EpsilonGreedyMemory)
-def _restore_epsilon(fresh: EpsilonGreedyMemory, saved: Any, planner: Any, belief: Belief) -> Any:
-    same_class(fresh, saved, "the planner's memory")
+@_restores(EpsilonGreedyMemory)
+def _restore_epsilon(fresh: EpsilonGreedyMemory, saved: Any, planner: Any, belief: Belief) -> None:
     restore_memory(fresh.greedy, saved.greedy, planner, belief)
     keep(fresh.visits, saved.visits, "the numbers of visits", not_negative)
-    return fresh
 
 
-@restore_memory.register(BonusMemory)
-def _restore_bonus(fresh: BonusMemory, saved: Any, planner: Any, belief: Belief) -> BonusMemory:
-    same_class(fresh, saved, "the planner's memory")
-    restore_workspace(fresh.workspace, saved.workspace, belief)
-    return fresh  # every row of the mean model is written anew
-
-
-@restore_memory.register(BOLTMemory)
-def _restore_bolt(fresh: BOLTMemory, saved: Any, planner: Any, belief: Belief) -> BOLTMemory:
-    same_class(fresh, saved, "the planner's memory")
+@_restores(BOLTMemory)
+def _restore_bolt(fresh: BOLTMemory, saved: Any, planner: Any, belief: Belief) -> None:
     restore_workspace(fresh.workspace, saved.workspace, belief)
     same_class(fresh.hopes, saved.hopes, "the hopes")
     keep(fresh.hopes.target, saved.hopes.target, "the hopes", in_range(belief.n_states))
-    return fresh
 
 
 def restore_merged(fresh: MergedModels, saved: Any, belief: Belief) -> None:
     """Several models and the solution of the MDP that they make together."""
     what = "the merged models"
     same_class(fresh, saved, what)
+    same_class(fresh.arrays, saved.arrays, what)
+    restore_model(fresh, saved.arrays.rows, belief.n_states)
     arrays, old = fresh.arrays, saved.arrays
-    same_class(arrays, old, what)
-    model = restore_rows(old.rows, len(arrays.rows.reward), belief.n_states)
-    while len(fresh.arrays.rows.index) < len(model.index):
-        fresh.grow()
-    arrays = fresh.arrays
-    write_rows(arrays.rows, model)
     restore_solver(arrays.solver, old.solver, arrays.space.allowed.shape[1])
     same_class(arrays.space, old.space, what)
     keep(arrays.space.terminal, old.space.terminal, what)
@@ -533,20 +529,17 @@ def restore_merged(fresh: MergedModels, saved: Any, belief: Belief) -> None:
     keep(arrays.number, old.number, what, in_range(fresh.n_models + 1))
 
 
-@restore_memory.register(BOSSMemory)
-def _restore_boss(fresh: BOSSMemory, saved: Any, planner: Any, belief: Belief) -> BOSSMemory:
-    same_class(fresh, saved, "the planner's memory")
+@_restores(BOSSMemory)
+def _restore_boss(fresh: BOSSMemory, saved: Any, planner: Any, belief: Belief) -> None:
     restore_merged(fresh.models, saved.models, belief)
     keep(fresh.visits, saved.visits, "the numbers of visits", not_negative)
     fresh.due = flag(saved.due, "whether a draw is due")
     fresh.n_draws = whole(saved.n_draws, "the number of draws", 0, 2**62)
-    return fresh
 
 
-@restore_memory.register(SBOSSMemory)
-def _restore_sboss(fresh: SBOSSMemory, saved: Any, planner: Any, belief: Belief) -> SBOSSMemory:
+@_restores(SBOSSMemory)
+def _restore_sboss(fresh: SBOSSMemory, saved: Any, planner: Any, belief: Belief) -> None:
     what = "the snapshot of the posterior"
-    same_class(fresh, saved, "the planner's memory")
     restore_merged(fresh.models, saved.models, belief)
     same_class(fresh.then, saved.then, what)
     like, old = fresh.then.arrays, saved.then.arrays
@@ -557,9 +550,9 @@ def _restore_sboss(fresh: SBOSSMemory, saved: Any, planner: Any, belief: Belief)
     require((span[:, 1] <= room) & (room >= len(like.index)), what)
     grown = new_snapshot(len(span), room)
     grown.span[...] = span
-    keep(grown.index, old.index, what, lambda index: (index >= 0) & (index < belief.n_states))
-    for name in ("mean", "spread"):
-        keep(getattr(grown, name), getattr(old, name), what)
+    keep(grown.index, old.index, what, in_range(belief.n_states))
+    keep(grown.mean, old.mean, what)
+    keep(grown.spread, old.spread, what)
     keep(grown.rest, old.rest, what, np.isfinite)
     keep(grown.reward, old.reward, what, np.isfinite)
     fresh.then.arrays = grown
@@ -567,22 +560,18 @@ def _restore_sboss(fresh: SBOSSMemory, saved: Any, planner: Any, belief: Belief)
     fresh.n_draws = whole(saved.n_draws, "the number of draws", 0, 2**62)
     require(type(saved.movement) is float and not math.isnan(saved.movement), what)
     fresh.movement = saved.movement
-    return fresh
 
 
-@restore_memory.register(MCBRLMemory)
-def _restore_mcbrl(fresh: MCBRLMemory, saved: Any, planner: Any, belief: Belief) -> MCBRLMemory:
-    same_class(fresh, saved, "the planner's memory")
+@_restores(MCBRLMemory)
+def _restore_mcbrl(fresh: MCBRLMemory, saved: Any, planner: Any, belief: Belief) -> None:
     restore_merged(fresh.models, saved.models, belief)
     keep(fresh.q, saved.q, "the action values", np.isfinite)
     keep(fresh.policy, saved.policy, "the policy", in_range(belief.n_actions))
     fresh.age = whole(saved.age, "the age of the draw", -1, 2**62)
-    return fresh
 
 
-@restore_memory.register(RMaxMemory)
-def _restore_rmax(fresh: RMaxMemory, saved: Any, planner: Any, belief: Belief) -> RMaxMemory:
-    same_class(fresh, saved, "the planner's memory")
+@_restores(RMaxMemory)
+def _restore_rmax(fresh: RMaxMemory, saved: Any, planner: Any, belief: Belief) -> None:
     same_class(fresh.model, saved.model, "the optimistic model")
     restore_workspace(fresh.workspace, saved.workspace, belief, rows=True)
     keep(fresh.model.sums, saved.model.sums, "the sums of rewards", np.isfinite)
@@ -591,21 +580,16 @@ def _restore_rmax(fresh: RMaxMemory, saved: Any, planner: Any, belief: Belief) -
     fresh.due = flag(saved.due, "whether a solution is due")
     fresh.solved = whole(saved.solved, "the number of solutions", 0, 2**62)
     require(fresh.due or (fresh.workspace.rows.span[:, 0] >= 0).all(), "the rows of a model")
-    return fresh
 
 
-@restore_memory.register(TreeSearchMemory)
-def _restore_tree_search(
-    fresh: TreeSearchMemory, saved: Any, planner: Any, belief: Belief
-) -> TreeSearchMemory:
-    same_class(fresh, saved, "the planner's memory")
+@_restores(TreeSearchMemory)
+def _restore_tree_search(fresh: TreeSearchMemory, saved: Any, planner: Any, belief: Belief) -> None:
     same_class(fresh.learner, saved.learner, "the rollout policy")
     keep(fresh.learner.q, saved.learner.q, "the rollout policy", np.isfinite)
     set_policies(fresh.learner, belief.space)
     fresh.root_state = whole(saved.root_state, "the root's state", -1, belief.n_states - 1)
     if fresh.root_state >= 0:
         fresh.tree = restore_history_tree(fresh, saved.tree, belief)
-    return fresh
 
 
 def restore_history_tree(fresh: TreeSearchMemory, saved: Any, belief: Belief) -> HistoryTree:
@@ -633,35 +617,29 @@ def restore_history_tree(fresh: TreeSearchMemory, saved: Any, belief: Belief) ->
     return tree
 
 
-@restore_memory.register(QLearningMemory)
-def _restore_q(fresh: QLearningMemory, saved: Any, planner: Any, belief: Belief) -> QLearningMemory:
-    same_class(fresh, saved, "the planner's memory")
+@_restores(QLearningMemory)
+def _restore_q(fresh: QLearningMemory, saved: Any, planner: Any, belief: Belief) -> None:
     keep(fresh.q, saved.q, "the action values", np.isfinite)
     keep(fresh.visits, saved.visits, "the numbers of visits", not_negative)
-    return fresh
 
 
-@restore_memory.register(BayesianQMemory)
-def _restore_bayesian_q(fresh: BayesianQMemory, saved: Any, planner: Any, belief: Belief) -> BayesianQMemory:
+@_restores(BayesianQMemory)
+def _restore_bayesian_q(fresh: BayesianQMemory, saved: Any, planner: Any, belief: Belief) -> None:
     what = "the posterior over returns"
-    same_class(fresh, saved, "the planner's memory")
     positive = lambda array: np.isfinite(array) & (array > 0.0)
     keep(fresh.mu0, saved.mu0, what, np.isfinite)
     keep(fresh.lam, saved.lam, what, positive)
     keep(fresh.alpha, saved.alpha, what, lambda array: np.isfinite(array) & (array >= min(LEAST_SHAPE, 1.0)))
     keep(fresh.beta, saved.beta, what, positive)
     keep(fresh.visits, saved.visits, "the numbers of visits", not_negative)
-    return fresh
 
 
-@restore_memory.register(DQNMemory)
-def _restore_dqn(fresh: DQNMemory, saved: Any, planner: Any, belief: Belief) -> DQNMemory:
+@_restores(DQNMemory)
+def _restore_dqn(fresh: DQNMemory, saved: Any, planner: Any, belief: Belief) -> None:
     what = "the replayed transitions"
-    same_class(fresh, saved, "the planner's memory")
     same_class(fresh.replay, saved.replay, what)
     S, A = belief.n_states, belief.n_actions
-    sizes = np.array([S, A, S])
-    keep(fresh.replay.index, saved.replay.index, what, lambda index: (index >= 0) & (index < sizes))
+    keep(fresh.replay.index, saved.replay.index, what, in_range(np.array([S, A, S])))
     for name in ("reward", "goes_on", "mask", "noise"):
         keep(getattr(fresh.replay, name), getattr(saved.replay, name), what, np.isfinite)
     fresh.replay.n_seen = whole(saved.replay.n_seen, what, 0, belief.n_observed)
@@ -670,7 +648,6 @@ def _restore_dqn(fresh: DQNMemory, saved: Any, planner: Any, belief: Belief) -> 
     fresh.new_head = flag(saved.new_head, "whether an episode begins")
     if saved.learner is not None:
         fresh.learner = _restore_networks(planner, fresh, belief, saved.learner)
-    return fresh
 
 
 def _restore_networks(planner: Any, memory: DQNMemory, belief: Belief, saved: Any) -> DQNLearner:
@@ -678,12 +655,14 @@ def _restore_networks(planner: Any, memory: DQNMemory, belief: Belief, saved: An
     what = "the networks"
     fresh = planner._new_learner(memory, belief, np.ones(4, np.uint64))
     same_class(fresh, saved, what)
-    for name in ("now", "target", "head"):
-        for target, array in zip(getattr(fresh, name), _networks(getattr(saved, name), getattr(fresh, name))):
-            keep(target, array, what, np.isfinite)
     require(isinstance(saved.moments, tuple) and len(saved.moments) == len(fresh.moments), what)
-    for moments, old in zip(fresh.moments, saved.moments):
-        for target, array in zip(moments, _networks(old, moments)):
+    networks = zip(
+        (fresh.now, fresh.target, fresh.head, *fresh.moments),
+        (saved.now, saved.target, saved.head, *saved.moments),
+    )
+    for network, old in networks:
+        same_class(network, old, what)
+        for target, array in zip(network, old):
             keep(target, array, what, np.isfinite)
     keep(fresh.prior, saved.prior, what, np.isfinite)
     keep(fresh.target_q, saved.target_q, what, np.isfinite)
@@ -696,44 +675,29 @@ def _restore_networks(planner: Any, memory: DQNMemory, belief: Belief, saved: An
     return fresh
 
 
-def _networks(saved: Any, like: Any) -> Any:
-    same_class(like, saved, "the networks")
-    return saved
-
-
-@restore_memory.register(BFS3Memory)
-@restore_memory.register(FHTSMemory)
-@restore_memory.register(SparseSamplingMemory)
-def _restore_nothing(fresh: Any, saved: Any, planner: Any, belief: Belief) -> Any:
-    same_class(fresh, saved, "the planner's memory")
-    return fresh  # all of it is scratch
+@_restores(BFS3Memory)
+@_restores(FHTSMemory)
+@_restores(SparseSamplingMemory)
+def _restore_nothing(fresh: Any, saved: Any, planner: Any, belief: Belief) -> None:
+    """Keep what is fresh: all of such a memory is scratch."""
 
 
 def restore_agent_parts(parts: dict[str, Any]) -> dict[str, Any]:
     """Return the parts of an agent that a file describes, checked and made anew."""
-    expected = {"planner", "discount", "steps_left", "reach", "belief", "rng", "memory"}
-    require(parts.keys() == expected, "the agent")
+    require(parts.keys() == set(AGENT_PARTS), "the agent")
     planner, belief = parts["planner"], parts["belief"]
     require(isinstance(planner, Planner) and isinstance(belief, Belief), "the agent")
     discount, steps_left, reach = _checks.discount(parts["discount"]), parts["steps_left"], parts["reach"]
     if reach is not None:
-        reach = whole(reach, "the reach", 1, 2**62)
+        whole(reach, "the reach", 1, 2**62)
         require(steps_left is not None, "the reach")
     if steps_left is not None:
-        steps_left = whole(steps_left, "the steps left", 1, 2**62)
+        whole(steps_left, "the steps left", 1, 2**62)
         require(discount == horizon_discount(steps_left, reach), "the steps left")
     rng = checked(parts["rng"], np.zeros(4, np.uint64), "the random state")
     require(rng.any(), "the random state")
     memory = restore_memory(planner.start(belief, discount), parts["memory"], planner, belief)
-    return {
-        "planner": planner,
-        "discount": discount,
-        "steps_left": steps_left,
-        "reach": reach,
-        "belief": belief,
-        "rng": rng,
-        "memory": memory,
-    }
+    return {**parts, "discount": discount, "rng": rng, "memory": memory}
 
 
 _serial.saveable(

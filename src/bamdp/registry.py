@@ -50,11 +50,8 @@ PRIORS: dict[str, Entry] = {
         Prior, {}, "The law that a family draws its worlds from: the correct one (family_gdl has one)."
     ),
 }
-OF_ENVIRONMENT = (
-    "models",
-    "law",
-    "local",
-)  # priors that the environment determines, and that take no parameters
+# priors that the environment determines, and that take no parameters
+OF_ENVIRONMENT = ("models", "law", "local")
 LEARNED_REWARDS: dict[str, Entry] = {
     "beta": Entry(beliefs.BetaBernoulli),
     "normal": Entry(beliefs.NormalGamma),

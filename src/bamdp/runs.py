@@ -99,8 +99,7 @@ class Batch:
     @property
     def standard_error(self) -> float:
         """Standard error of the mean total reward; NaN for a single run."""
-        n = len(self.runs)
-        return float(self.totals.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
+        return error_of_mean(self.totals)
 
     @property
     def episode_returns(self) -> NDArray[np.float64]:
@@ -117,6 +116,12 @@ class Batch:
     def ms_per_step(self) -> float:
         """Processor milliseconds per step for planning and learning, without compiling."""
         return float(np.mean([run.ms_per_step for run in self.runs]))
+
+
+def error_of_mean(values: NDArray[np.float64]) -> float:
+    """Return the standard error of the mean of a sample; NaN for a single value."""
+    n = len(values)
+    return float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
 
 
 def seeds(seed: int, replicate: int) -> tuple[np.random.SeedSequence, np.random.SeedSequence]:

@@ -485,19 +485,3 @@ class ModelRoom:
                 "prior with fewer outcomes per row, such as SparseDirichlet, or a smaller alpha"
             )
         self.arrays = empty_rows(len(self.arrays.reward), 4 * entries)
-
-
-_serial.saveable(
-    Belief,
-    take=lambda belief: {
-        name: getattr(belief, name)
-        for name in ("prior", "reward_model", "arrays", "log_evidence", "n_observed", "episodes")
-    },
-    make=lambda parts: _restored(**parts),
-)
-
-
-def _restored(log_evidence: float, n_observed: int, **parts: Any) -> Belief:
-    belief = Belief(**parts)
-    belief.log_evidence, belief.n_observed = log_evidence, n_observed
-    return belief

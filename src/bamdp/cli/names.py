@@ -124,11 +124,9 @@ def _case(parser: argparse.ArgumentParser, lists: dict[str, str]) -> str:
     words = [word for action in parser._actions for word in action.option_strings]
     places = []
     for number, action in enumerate(a for a in parser._actions if not a.option_strings):
-        choices = (
-            " ".join(map(str, action.choices))
-            if action.choices
-            else lists.get(POSITIONAL.get(action.dest, ""))
-        )
+        choices = lists.get(POSITIONAL.get(action.dest, ""))
+        if action.choices:
+            choices = " ".join(map(str, action.choices))
         if choices:
             condition = f"count >= {number}" if action.nargs == "+" else f"count == {number}"
             places.append(f'(({condition})) && names="{choices}"')

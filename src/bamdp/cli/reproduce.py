@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 FIGURE_FOLDER = Path("out/reproduction")  # unless --output names another
 IMAGE_FORMATS = ("png", "svg")
-TABLE_ENDINGS = ("md", "csv", "tex")
 RUNNING_OPTIONS = {
     "store": "--store",
     "jobs": "--jobs",
@@ -187,8 +186,8 @@ def _write_files(
 ) -> None:
     """Write the figures and, with --output, all tables and a report of each study."""
     from bamdp.lab.figures import save_figure
-    from bamdp.lab.report import write_report
-    from bamdp.lab.tables import TABLE_WRITERS
+    from bamdp.lab.report import TABLE_FORMATS, write_report
+    from bamdp.lab.tables import write_table
 
     folder = FIGURE_FOLDER if arguments.output is None else Path(arguments.output)
     for name, target in targets.items():
@@ -198,10 +197,7 @@ def _write_files(
         if arguments.output is None:
             continue
         for table in target.tables(merged_results[name]):
-            for ending in TABLE_ENDINGS:
-                path = folder / name / f"{table.name}.{ending}"
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(TABLE_WRITERS[ending](table), encoding="utf-8")
+            write_table(table, folder / name, TABLE_FORMATS)
     if arguments.output is not None:
         for study, results in by_study.items():
             if results.samples:

@@ -12,6 +12,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,20 +68,16 @@ def run(study: Study, store: Store, arguments: argparse.Namespace) -> None:
             "--jobs and --cluster exclude each other: the cluster decides how many processes there are"
         )
     jobs = 1 if arguments.jobs is None else _checks.integer(arguments.jobs, "jobs")
-    retry = arguments.retry_failed
+    run_all = partial(run_study, study, store, retry_failed=arguments.retry_failed, tell=tell_damage)
     try:
         with console.compiling(), console.terminal_bar(study.title, arguments.progress) as (steps, more):
             if not arguments.cluster:
-                run_study(
-                    study, store, jobs=jobs, steps=steps, more=more, retry_failed=retry, tell=tell_damage
-                )
+                run_all(jobs=jobs, steps=steps, more=more)
                 return
             from bamdp.lab.cluster import Cluster
 
             with Cluster(arguments.cluster, steps) as pool:
-                run_study(
-                    study, store, pool=pool, steps=steps, more=more, retry_failed=retry, tell=tell_damage
-                )
+                run_all(pool=pool, steps=steps, more=more)
     except KeyboardInterrupt:
         message = f"stopped; what is done is kept in {store.path}: resume with the same command"
         raise KeyboardInterrupt(message) from None

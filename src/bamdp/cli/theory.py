@@ -27,12 +27,8 @@ SIZES = {  # options: the default and the help
     "n_steps": (20, "K, steps of a stage"),
     "n_stages": (1, "H, stages"),
 }
-CONSTANTS = {
-    "epsilon0": 0.0,
-    "c": 0.0,
-    "reward_range": 1.0,
-    "n_actions": 2.0,
-}  # where neither given nor estimated
+# where neither given nor estimated
+CONSTANTS = {"epsilon0": 0.0, "c": 0.0, "reward_range": 1.0, "n_actions": 2.0}
 BOUNDS: dict[str, Callable[..., Bound]] = {
     "printed": theory.printed_loss_bound,
     "mended": theory.mended_loss_bound,

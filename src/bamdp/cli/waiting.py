@@ -83,16 +83,9 @@ def _in_words(seconds: float) -> str:
     years = seconds / TIME_UNITS["year"]
     if years >= 1e4:
         return f"10^{math.log10(years):.0f} years" if math.isfinite(years) else "10^300 years or more"
-    unit = max(
-        (name for name in TIME_UNITS if seconds >= TIME_UNITS[name]),
-        key=TIME_UNITS.__getitem__,
-        default="second",
-    )
-    number = (
-        f"{seconds / TIME_UNITS[unit]:.2g}"
-        if seconds < 99 * TIME_UNITS[unit]
-        else f"{seconds / TIME_UNITS[unit]:.0f}"
-    )
+    unit = next((name for name in reversed(TIME_UNITS) if seconds >= TIME_UNITS[name]), "second")
+    amount = seconds / TIME_UNITS[unit]
+    number = f"{amount:.2g}" if amount < 99 else f"{amount:.0f}"
     return f"{number} {unit}{'' if number == '1' else 's'}"
 
 

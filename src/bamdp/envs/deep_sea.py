@@ -135,9 +135,8 @@ class DeepSea(Environment):
         self.size = _checks.integer(size, "size", low=2)
         _checks.memory(1000 * self.size**2, f"a deep sea of {self.size} by {self.size} cells")
         seed = _checks.integer(mapping_seed, "mapping_seed", low=0, high=2**32 - 1)
-        self.right = np.random.RandomState(seed).binomial(
-            1, 0.5, (self.size, self.size)
-        )  # the very table of bsuite
+        # the very table of bsuite
+        self.right = np.random.RandomState(seed).binomial(1, 0.5, (self.size, self.size))
         corners = ((self.size - 1) * self.size, self.size**2 - 1)
         self._noisy = frozenset(corners if stochastic else ())
         super().__init__(

@@ -290,18 +290,16 @@ class Environment:
             choices = np.flatnonzero(self.mdp.action_mask[s]).tolist()
             raise ValueError(f"action {action} is not allowed in state {s}; allowed there: {choices}")
         states, chances = self.mdp.row(s, action)
-        possible = chances > 0
+        possible, rewards = chances > 0, self.rewards
         outcomes = [
-            (t, self._mean_reward(s, action, t), bool(self._ends[t])) for t in states[possible].tolist()
+            (t, float(rewards[(s, action, t)[: rewards.ndim]]), bool(self._ends[t]))
+            for t in states[possible].tolist()
         ]
         total = float(chances[possible].sum())
         cumulative = [c / total for c in accumulate(chances[possible].tolist())][:-1]
         row = cumulative, outcomes
         self._rows[s * self.n_actions + action] = row
         return row
-
-    def _mean_reward(self, s: int, a: int, t: int) -> float:
-        return float(self.rewards[(s, a, t)[: self.rewards.ndim]])
 
     def layout(self) -> dict[str, Any]:
         """Return the geometry of the world as plain data, to draw it from.

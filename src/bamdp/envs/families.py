@@ -379,20 +379,41 @@ class RandomRows:
         beta = _checks.real(beta, "beta")
         what = f"a random model of {n_states} states and {n_actions} actions"
         _checks.memory(ROW_BYTES * n_states * n_actions, what)
-        outcomes = float(n_states) if prior == "flat" else _mean_size(n_states, beta)
+        sizes = np.arange(1, n_states + 1)
+        outcomes = float(n_states if prior == "flat" else _size_probabilities(n_states, beta) @ sizes)
         _checks.memory((ROW_BYTES + ENTRY_BYTES * outcomes) * n_states * n_actions, what)
-        self.parameters = {
+        self.parameters: dict[str, Any] = {
             "n_states": n_states,
             "n_actions": n_actions,
             "prior": prior,
             "alpha": alpha,
             "beta": beta,
         }
-        self._drawn = (n_states, n_actions, alpha, beta if prior == "sparse" else None)
 
     def __call__(self, rng: np.random.Generator) -> list[sparse.csr_matrix]:
         """Draw the matrices of all actions."""
-        return _rows(rng, *self._drawn)
+        from scipy import sparse
+
+        n_states, n_actions, prior, alpha, beta = self.parameters.values()
+        if prior == "flat":
+            sizes = np.full((n_states, n_actions), n_states)
+        else:
+            chances = _size_probabilities(n_states, beta)
+            sizes = 1 + rng.choice(n_states, size=(n_states, n_actions), p=chances)
+        entries: list[tuple[list[NDArray], list[NDArray], list[NDArray]]]
+        entries = [([], [], []) for _ in range(n_actions)]
+        for s in range(n_states):
+            for a in range(n_actions):
+                k = int(sizes[s, a])
+                chance, source, target = entries[a]
+                chance.append(rng.dirichlet(np.full(k, alpha)))
+                source.append(np.full(k, s))
+                target.append(np.sort(rng.choice(n_states, size=k, replace=False)))
+        shape = n_states, n_states
+        return [
+            sparse.csr_matrix((np.concatenate(p), (np.concatenate(i), np.concatenate(j))), shape=shape)
+            for p, i, j in entries
+        ]
 
 
 def _size_probabilities(n_states: int, beta: float) -> NDArray[np.float64]:
@@ -402,38 +423,6 @@ def _size_probabilities(n_states: int, beta: float) -> NDArray[np.float64]:
         logarithms -= logarithms[-1]
     weights = np.exp(logarithms)
     return np.asarray(weights / weights.sum(), float)
-
-
-def _mean_size(n_states: int, beta: float) -> float:
-    return float(_size_probabilities(n_states, beta) @ np.arange(1, n_states + 1))
-
-
-def _rows(
-    rng: np.random.Generator, n_states: int, n_actions: int, alpha: float, beta: float | None
-) -> list[sparse.csr_matrix]:
-    """The matrices of all actions; ``beta`` None for the flat prior."""
-    from scipy import sparse
-
-    if beta is None:
-        sizes = np.full((n_states, n_actions), n_states)
-    else:
-        sizes = 1 + rng.choice(n_states, size=(n_states, n_actions), p=_size_probabilities(n_states, beta))
-    entries: list[tuple[list[NDArray], list[NDArray], list[NDArray]]] = [
-        ([], [], []) for _ in range(n_actions)
-    ]
-    for s in range(n_states):
-        for a in range(n_actions):
-            k = int(sizes[s, a])
-            chance, source, target = entries[a]
-            chance.append(rng.dirichlet(np.full(k, alpha)))
-            source.append(np.full(k, s))
-            target.append(np.sort(rng.choice(n_states, size=k, replace=False)))
-    return [
-        sparse.csr_matrix(
-            (np.concatenate(p), (np.concatenate(i), np.concatenate(j))), shape=(n_states, n_states)
-        )
-        for p, i, j in entries
-    ]
 
 
 def family_random(

@@ -135,14 +135,9 @@ class Layout:
             "state_moves": None if self.state_moves is None else self.state_moves.tolist(),
             "named": self.named,
             "walls": [list(wall) for wall in self.walls],
-            "marks": [{"kind": m.kind, "x": m.x, "y": m.y, "bit": m.bit} for m in self.marks],
+            "marks": [dict(vars(m)) for m in self.marks],
             "edges": [
-                {
-                    "source": e.source,
-                    "target": e.target,
-                    "probabilities": list(e.probabilities),
-                    "bend": e.bend,
-                }
+                {**vars(e), "probabilities": list(e.probabilities)}
                 for e in (self.edges(mdp) if mdp is not None and self.kind == "graph" else [])
             ],
         }
@@ -259,7 +254,7 @@ def _grid_text(
         if y >= height:  # an end may lie where nothing is drawn
             continue
         move = None if policy is None else layout.move(s, int(policy[s]))
-        signs[y][x] = _FREE if move is None else _ARROWS[_unit(move)]
+        signs[y][x] = _FREE if move is None else _ARROWS[int(move[0]), int(move[1])]
         numbers[y][x] = "" if values is None else f"{values[s]:.2f}"
     flags = layout.layer(env.state)
     for mark in layout.marks:
@@ -278,10 +273,6 @@ def _grid_text(
     rows = ["│" + "".join(map(cell, *line)) + "│" for line in zip(signs, numbers)]
     bar = "─" * (width * (3 + side))
     return "\n".join([f"┌{bar}┐", *rows, f"└{bar}┘"])
-
-
-def _unit(move: tuple[float, float]) -> tuple[int, int]:
-    return int(move[0]), int(move[1])
 
 
 def _graph_text(

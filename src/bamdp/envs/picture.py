@@ -175,11 +175,8 @@ def _moving_parts(paint: WorldPaint, radius: float) -> list[Element]:
         group(*_flag(0.5), transform=Placement(radius * (i - (n_flags - 1) / 2), -radius))
         for i in range(n_flags)
     ]
-    label = (
-        [text_element(0.0, 0.0, paint.agent_label, class_="name light", dy="0.35em")]
-        if paint.agent_label
-        else []
-    )
+    words = paint.agent_label
+    label = [text_element(0.0, 0.0, words, class_="name light", dy="0.35em")] if words else []
     agent = group(
         element("circle", class_="shadow", cy=0.14 * radius, r=1.18 * radius),
         element("circle", class_="rim", r=1.14 * radius),
@@ -227,14 +224,19 @@ def _cell_names(
     world: Mapping[str, Any], centres: Sequence[Point], place: Sequence[int], paint: WorldPaint
 ) -> list[Element]:
     """Draw the labels of the states into their cells, above the policy's arrows."""
-    names = []
-    for i, (x, y) in enumerate(centres):
-        state = place.index(i)
-        label = node_label(world["state_labels"][state], state)
-        fill = _at(paint.fills, i)
-        class_ = "name light" if fill and is_dark(fill) else "name"
-        names.append(text_element(x, y - 18, label, class_=class_, data_place=i, dy="0.35em"))
-    return names
+    return [_name(world, x, y - 18, i, place.index(i), paint) for i, (x, y) in enumerate(centres)]
+
+
+def _name(world: Mapping[str, Any], x: float, y: float, place: int, state: int, paint: WorldPaint) -> Element:
+    """Draw the label of a state at its place, light on a dark fill."""
+    label = node_label(world["state_labels"][state], state)
+    return text_element(x, y, label, class_=_on_fill("name", place, paint), data_place=place, dy="0.35em")
+
+
+def _on_fill(class_: str, place: int, paint: WorldPaint) -> str:
+    """Return the class of what is drawn on a place: its light variant where the fill is dark."""
+    fill = _at(paint.fills, place)
+    return f"{class_} light" if fill and is_dark(fill) else class_
 
 
 def _tile(x: float, y: float, class_: str, place: int | None = None, fill: str | None = None) -> Element:
@@ -244,10 +246,10 @@ def _tile(x: float, y: float, class_: str, place: int | None = None, fill: str |
 
 
 def _policy_arrow(x: float, y: float, place: int, paint: WorldPaint) -> Element:
-    angle, fill = _at(paint.angles, place), _at(paint.fills, place)
+    angle = _at(paint.angles, place)
     return shape(
         ARROW,
-        class_="arrow light" if fill and is_dark(fill) else "arrow",
+        class_=_on_fill("arrow", place, paint),
         data_place=place,
         transform=Placement(x, y, angle or 0.0),
         visibility="hidden" if angle is None else None,
@@ -311,17 +313,11 @@ def _draw_graph(
         nodes.append(_node(x, y, i, paint))
         if state in world["terminal"]:
             nodes.append(element("circle", class_="ends", cx=x, cy=y, r=0.72 * NODE_RADIUS))
-        fill = _at(paint.fills, i)
-        name = node_label(world["state_labels"][state], state)
-        class_ = "name light" if fill and is_dark(fill) else "name"
-        nodes.append(text_element(x, y, name, class_=class_, data_place=i, dy="0.35em"))
-    start = int(world["start"])
-    named = (
-        paint
-        if paint.agent_label
-        else replace(paint, agent_label=node_label(world["state_labels"][start], start))
-    )
-    *under, agent = _moving_parts(named, 0.2 * CELL_SIZE)
+        nodes.append(_name(world, x, y, i, state, paint))
+    if not paint.agent_label:
+        start = int(world["start"])
+        paint = replace(paint, agent_label=node_label(world["state_labels"][start], start))
+    *under, agent = _moving_parts(paint, 0.2 * CELL_SIZE)
     return figure(
         (float(high[0] - low[0]), float(high[1] - low[1])),
         group(*(_edge(edge, points) for edge, points in curves if len(points) > 1), class_="edges"),

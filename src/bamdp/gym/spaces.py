@@ -54,11 +54,7 @@ def _of_parts(kind: str, names: tuple[Any, ...], parts: Any) -> Form | None:
 
 def form_size(form: Form) -> int:
     """Return the number of elements of a form."""
-    if form[0] == "discrete":
-        return int(form[1])
-    if form[0] in ("tuple", "dict"):
-        return math.prod(form_size(part) for part in form[-1])
-    return math.prod(_sizes(form))
+    return math.prod(part_sizes(form))
 
 
 def part_sizes(form: Form) -> tuple[int, ...]:

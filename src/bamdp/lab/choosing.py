@@ -388,16 +388,20 @@ def planned_runs(study: Study, cell: StudyCell, schedule: CellSchedule | None = 
     return planned
 
 
-def damaged_units(study: Study, damaged: Collection[str]) -> list[tuple[StudyCell, Unit]]:
-    """Return those of the damaged runs that a study may need, whatever tuning decides, each with its first cell."""
-    if not damaged:
-        return []
-    found: dict[str, tuple[StudyCell, Unit]] = {}
+def study_units(study: Study) -> Iterator[tuple[StudyCell, Unit]]:
+    """Yield every run that a study may need, whatever tuning decides, with its cell."""
     for cell in study.cells:
         for planned in planned_runs(study, cell):
             for unit in planned.units:
-                if unit.id in damaged:
-                    found.setdefault(unit.id, (cell, unit))
+                yield cell, unit
+
+
+def damaged_units(study: Study, damaged: Collection[str]) -> list[tuple[StudyCell, Unit]]:
+    """Return those of the damaged runs that a study may need, whatever tuning decides, each with its first cell."""
+    found: dict[str, tuple[StudyCell, Unit]] = {}
+    for cell, unit in study_units(study) if damaged else ():
+        if unit.id in damaged:
+            found.setdefault(unit.id, (cell, unit))
     return list(found.values())
 
 

@@ -50,7 +50,7 @@ class Cluster(Pool):
             self.client = distributed.Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)
         except OSError as error:
             raise ValueError(
-                f"no Dask scheduler answers at {address} ({_one_line(error)}); start one with `dask scheduler`"
+                f"no Dask scheduler answers at {address} ({_checks.error_line(error)}); start one with `dask scheduler`"
             ) from None
         self._check_workers()
         self.running: dict[Future[Any], Any] = {}  # our future: Dask's future
@@ -137,7 +137,3 @@ def _distributed() -> Any:
             f"a cluster needs Dask; install it with: {_checks.install_command('cluster')}"
         ) from None
     return distributed
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__

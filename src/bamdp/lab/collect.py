@@ -18,17 +18,12 @@ from bamdp.lab.choosing import (
     damage_lines,
     exclusion,
     planned_runs,
+    study_units,
 )
 from bamdp.lab.results import EVALUATE, TUNE, EpisodeSummary, Provenance, Results, Sample
 from bamdp.lab.store import RunRecord, Store
 from bamdp.lab.study import Study, StudyCell, StudyEnvironment
-from bamdp.lab.units import (
-    FAILED,
-    FINISHED,
-    OVER_LIMIT,
-    Unit,
-    seeds_of,
-)
+from bamdp.lab.units import FAILED, FINISHED, OVER_LIMIT, Unit, seeds_of
 from bamdp.settings import cached_world
 
 
@@ -84,16 +79,12 @@ def collect_results(study: Study, store: Store) -> Results:
         if missing or not schedule.decided:
             line = f"{cell.label}: not complete, {len(missing)} or more runs are missing."
             waiting[cell.environment.label, cell.algorithm] = line
-    known = {
-        env.label: values
-        for env in study.environments
-        if (
-            values := _known_ceilings(
-                env.env, _first_discount(study, env.label), env.steps, *_runs_of(study, env)
-            )
-        )
-        is not None
-    }
+    known = {}
+    for env in study.environments:
+        discount = _first_discount(study, env.label)
+        values = _known_ceilings(env.env, discount, env.steps, *_runs_of(study, env))
+        if values is not None:
+            known[env.label] = values
     horizons = {env.label: env.steps for env in study.environments}
     cells = tuple((cell.environment.label, cell.algorithm) for cell in study.cells if cell.environment.runs)
     return Results(study.title, tuple(samples), known, study.quick, tuple(notes), horizons, cells, waiting)
@@ -119,7 +110,7 @@ def study_status(study: Study, store: Store) -> list[CellStatus]:
 
 def collect_provenance(study: Study, store: Store, commands: Sequence[str] = ()) -> Provenance:
     """Return versions, machines and seeds, which tell where the numbers of a report come from."""
-    ids = [unit.id for cell in study.cells for runs in planned_runs(study, cell) for unit in runs.units]
+    ids = [unit.id for _, unit in study_units(study)]
     records = store.records(ids).values()
     machines = {f"{m['processor']}, {m['cores']} cores, {m['system']}, Python {m['python']}, NumPy {m['numpy']}, "
                 f"Numba {m['numba']}" for m in store.machines(ids)}  # fmt: skip

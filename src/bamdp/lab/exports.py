@@ -32,7 +32,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from bamdp import _checks
-from bamdp.lab.choosing import CellSchedule, planned_runs
+from bamdp.lab.choosing import CellSchedule, planned_runs, study_units
 from bamdp.lab.results import TUNE
 from bamdp.lab.store import RECORD_FIELDS, UNKNOWN_MACHINE, Store
 from bamdp.lab.study import Study
@@ -62,12 +62,7 @@ class Imported:
 
 def export_runs(study: Study, store: Store, path: str | Path, *, thin: bool = False) -> int:
     """Write all runs of a study that the store has, and return how many; ``thin`` leaves out traces of tuning."""
-    units = {
-        unit.id: unit
-        for cell in study.cells
-        for planned in planned_runs(study, cell)
-        for unit in planned.units
-    }
+    units = {unit.id: unit for _, unit in study_units(study)}
     keys = [CellSchedule(study, cell, store).key for cell in study.cells]
     store.find_misnamed()
     head = {"kind": FILE_KIND, "version": FILE_VERSION, "title": study.title, "study": study.source}
@@ -97,8 +92,7 @@ def import_runs(store: Store, path: str | Path) -> Imported:
 
 def count_shared_settings(study: Study, settings: frozenset[str]) -> int:
     """Return how many of these settings the study has."""
-    planned = [runs for cell in study.cells for runs in planned_runs(study, cell)]
-    return len({runs.units[0].setting_id for runs in planned if runs.units} & settings)
+    return len({unit.setting_id for _, unit in study_units(study)} & settings)
 
 
 def _entries(
@@ -195,9 +189,8 @@ def _is_sound_run(entry: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
         or entry["status"] not in RUN_STATUSES
     ):
         return False
-    if entry["status"] != FINISHED or (
-        entry["rewards"] is None and entry["phase"] == TUNE
-    ):  # stopped, or thin
+    thin = entry["rewards"] is None and entry["phase"] == TUNE
+    if entry["status"] != FINISHED or thin:
         return True
     rewards = decode_rewards(base64.b64decode(entry["rewards"]))
     return len(rewards) == entry["steps"] and float(rewards.sum()) == entry["total"]
@@ -306,8 +299,9 @@ def _run_rows(study: Study, store: Store) -> Iterator[dict[str, Any]]:
 
 def _row_rewards(store: Store, row: dict[str, Any]) -> list[float] | None:
     """Return the rewards of each step; None of a run that was not finished, or came from a thin file."""
-    there = row["status"] == FINISHED and store.has_trace(row["id"])
-    return store.traces([row["id"]])[0].tolist() if there else None
+    run = row["id"]
+    encoded = store.encoded_traces([run]).get(run) if row["status"] == FINISHED else None
+    return None if encoded is None else decode_rewards(encoded).tolist()
 
 
 def _column_names(rows: list[dict[str, Any]]) -> list[str]:

@@ -199,16 +199,15 @@ class _StudyReader:
     def read_environment(self, label: str, table: TomlTable) -> StudyEnvironment:
         with _located(f"environments.{label}"):
             _check_keys(table, ENVIRONMENT_KEYS, "key")
-            spec = table.get(
-                "env", label
-            )  # text, or in a study that is made in Python whatever new_world takes
+            spec = table.get("env", label)  # text; in a study made in Python whatever new_world takes
             if isinstance(spec, str) and spec.startswith("file:") and self.path is not None:
                 spec = f"file:{self.path.parent / spec.removeprefix('file:')}"  # relative to the study's file
             env = cached_world(spec)
             values = {**self.data, **table}
             usual = env.time_limit if isinstance(env, Environment) else DEFAULT_LIMIT
             rewards = values.get("rewards")
-            if not (rewards is None or isinstance(rewards, RewardModel)) and not _is_word(rewards):
+            named = isinstance(rewards, str) and rewards.strip()
+            if rewards is not None and not isinstance(rewards, RewardModel) and not named:
                 raise ValueError(
                     f'rewards must be the name of a reward model, such as "normal", got {rewards!r}'
                 )
@@ -394,10 +393,6 @@ def _text_list(value: Any, name: str) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(line, str) for line in value):
         raise ValueError(f"{name} must be a list of texts")
     return value
-
-
-def _is_word(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip())
 
 
 def _value_list(key: str, value: Any) -> tuple[Scalar, ...]:

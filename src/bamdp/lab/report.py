@@ -194,10 +194,7 @@ class _ReportWriter:
 
     def table_files(self, table: ResultTable) -> list[Path]:
         """Write a table in every format; return the paths."""
-        paths = [self.folder / "tables" / f"{table.name}.{ending}" for ending in self.table_formats]
-        for path, ending in zip(paths, self.table_formats):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(tables.TABLE_WRITERS[ending](table), encoding="utf-8")
+        paths = tables.write_table(table, self.folder / "tables", self.table_formats)
         self.written += paths
         return paths
 

@@ -130,12 +130,10 @@ class Results:
     quick: bool = False  # few runs, short horizons: to be marked as such wherever it is shown
     notes: tuple[str, ...] = ()
     horizons: Mapping[str, int] = field(default_factory=dict)  # by environment; others are in `horizon`
-    cells: tuple[
-        tuple[str, str], ...
-    ] = ()  # (environment, algorithm) to be evaluated, also those without runs
-    waiting: Mapping[tuple[str, str], str] = field(
-        default_factory=dict
-    )  # cells with missing runs: a line each
+    # (environment, algorithm) to be evaluated, also those without runs
+    cells: tuple[tuple[str, str], ...] = ()
+    # cells with missing runs: a line each
+    waiting: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     @property
     def environments(self) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ import numpy as np
 import bamdp
 from bamdp.agent import Agent, Step
 from bamdp.envs.environment import Environment
-from bamdp.lab.choosing import CellSchedule, damage_lines, damaged_units, planned_runs
+from bamdp.lab.choosing import CellSchedule, damage_lines, damaged_units, planned_runs, study_units
 from bamdp.lab.store import Damage, Store
 from bamdp.lab.study import Study
 from bamdp.lab.units import (
@@ -111,8 +111,7 @@ def mend_store(study: Study, store: Store, tell: Callable[[str], object]) -> lis
             f"damaged in the store: {damage.decisions} decisions of tuning; they are made again from the runs"
         )
     if damage.settings:
-        planned = [runs for cell in study.cells for runs in planned_runs(study, cell)]
-        facts = {runs.units[0].setting_id: runs.units[0].facts for runs in planned if runs.units}
+        facts = {unit.setting_id: unit.facts for _, unit in study_units(study)}
         with store.transaction():
             for name in damage.settings & facts.keys():
                 store.insert_setting(name, facts[name])

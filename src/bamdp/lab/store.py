@@ -50,12 +50,10 @@ from bamdp.lab.units import (
 
 WRITER_TIMEOUT = 60.0  # seconds to wait for another writer
 IDS_PER_QUERY = 500
-CHECKED_BYTES = (
-    200_000_000  # larger files are opened without a look at all pages, which takes about 1 s for 100 MB
-)
-UNKNOWN_MACHINE = dict.fromkeys(
-    ("machine", "processor", "cores", "system", "python", "numpy", "numba"), "unknown"
-)  # in place of one whose record is damaged
+# larger files are opened without a look at all pages, which takes about 1 s for 100 MB
+CHECKED_BYTES = 200_000_000
+MACHINE_FACTS = ("machine", "processor", "cores", "system", "python", "numpy", "numba")
+UNKNOWN_MACHINE = dict.fromkeys(MACHINE_FACTS, "unknown")  # in place of one whose record is damaged
 
 APPLICATION_ID = 0x62616D64  # "bamd"
 MIGRATIONS = (
@@ -131,9 +129,9 @@ class RunRecord:
 RECORD_FIELDS = tuple(RunRecord.__dataclass_fields__)
 RECORD_COLUMNS = ", ".join(RECORD_FIELDS)
 REPRODUCIBLE = RECORD_FIELDS.index("reproducible")
-RUN_VALUES = (
-    f"{RECORD_COLUMNS}, machine, (SELECT rewards FROM traces WHERE run = id)"  # what a run's checksum is of
-)
+# what a run's checksum is of
+RUN_VALUES = f"{RECORD_COLUMNS}, machine, (SELECT rewards FROM traces WHERE run = id)"
+ALL_RUNS = f"SELECT {RUN_VALUES}, checksum FROM runs"
 
 
 @dataclass(frozen=True)
@@ -197,8 +195,7 @@ class Store:
     def transaction(self) -> Iterator[None]:
         """Commit everything inside or nothing, while nobody else writes."""
         try:
-            self.connection.execute("BEGIN IMMEDIATE")
-            with self.connection:
+            with _plain_transaction(self.connection, "IMMEDIATE"):
                 yield
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # such as a full disk, or a damaged file
             raise _store_error(self.path, error) from None
@@ -207,13 +204,11 @@ class Store:
 
     def records(self, ids: Iterable[str]) -> dict[str, RunRecord]:
         """Return those of the runs that are in the store, by identity; damaged ones are not."""
-        rows = self.select_ids(f"SELECT {RUN_VALUES}, checksum FROM runs WHERE id IN", ids)
-        return {row[0]: _record(row) for row in self._sound_runs(rows)}
+        return {row[0]: _record(row) for row in self._sound_runs(ids)}
 
     def all_records(self) -> list[RunRecord]:
         """Return every run, in order of setting, phase and replicate; damaged ones are left out."""
-        rows = self.select(f"SELECT {RUN_VALUES}, checksum FROM runs")
-        records = [_record(row) for row in self._sound_runs(rows)]
+        records = [_record(row) for row in self._sound_runs()]
         return sorted(records, key=lambda record: (record.setting, record.phase, record.replicate))
 
     def traces(self, ids: Sequence[str]) -> NDArray[np.float64]:
@@ -223,8 +218,7 @@ class Store:
 
     def encoded_traces(self, ids: Sequence[str]) -> dict[str, bytes]:
         """Return the traces, as they are stored, of those of the runs that have one; the runs must be sound."""
-        rows = self.select_ids(f"SELECT {RUN_VALUES}, checksum FROM runs WHERE id IN", ids)
-        encoded = {row[0]: row[-2] for row in self._sound_runs(rows) if row[-2] is not None}
+        encoded = {row[0]: row[-2] for row in self._sound_runs(ids) if row[-2] is not None}
         lost = self.damaged.intersection(ids)
         if lost:
             raise OSError(
@@ -236,10 +230,6 @@ class Store:
         """Return the episodes of those of the runs that have a trace; None if none was completed."""
         runs = tuple(traced_run(trace) for trace in self.encoded_traces(ids).values())
         return EpisodeSummary(runs) if any(len(run.ends) for run in runs) else None
-
-    def has_trace(self, run: str) -> bool:
-        """Return whether a run's rewards are stored; those of thin files are not."""
-        return any(self.select_ids("SELECT 1 FROM traces WHERE run IN", [run]))
 
     def setting(self, setting_id: str) -> Mapping[str, Any]:
         """Return the facts of a setting."""
@@ -265,8 +255,9 @@ class Store:
         rows = self.select("SELECT id, facts, checksum FROM machines ORDER BY id")
         return {row[0]: json.loads(row[1]) for row in rows if _agrees(row)}
 
-    def _sound_runs(self, rows: Iterable[Any]) -> Iterator[Any]:
-        """Yield the rows that agree with their checksums, and remember which do not."""
+    def _sound_runs(self, ids: Iterable[str] | None = None) -> Iterator[Any]:
+        """Yield the rows of these runs, or of all, that agree with their checksums, and remember which do not."""
+        rows = self.select(ALL_RUNS) if ids is None else self.select_ids(f"{ALL_RUNS} WHERE id IN", ids)
         for row in rows:
             if _agrees(row):
                 self.damaged.discard(row[0])
@@ -280,7 +271,7 @@ class Store:
         self._looked_for_misnamed = False
         self.find_misnamed()
         lines = _page_errors(self.connection, "integrity_check", self.path)
-        sound = {row[0] for row in self._sound_runs(self.select(f"SELECT {RUN_VALUES}, checksum FROM runs"))}
+        sound = {row[0] for row in self._sound_runs()}
         self.damaged -= sound
         settings = self.select("SELECT id, facts FROM settings")
         machines = self.select("SELECT id, facts, checksum FROM machines")
@@ -298,9 +289,8 @@ class Store:
         if not self._looked_for_misnamed:
             self._looked_for_misnamed = True
             named = [row[0] for row in self.select("SELECT id FROM runs NOT INDEXED")]
-            if named != sorted(
-                named, key=str
-            ):  # SQLite looks for a run by halves, and would not find others either
+            if named != sorted(named, key=str):
+                # SQLite looks for a run by halves, and would not find others either
                 raise _damage_error(self.path, "its runs are not in order")
             index = self.select("SELECT id FROM runs INDEXED BY sqlite_autoindex_runs_2")
             if set(named) != {row[0] for row in index}:
@@ -310,7 +300,7 @@ class Store:
         """Make room for what is to be done again: delete misnamed runs and bad decisions, make indices anew."""
         execute = self.connection.execute
         with self.transaction():
-            for row in self.select(f"SELECT {RUN_VALUES}, checksum FROM runs") if damage.runs else ():
+            for row in self.select(ALL_RUNS) if damage.runs else ():
                 if not _agrees(row) and len(_possible_identities(row)) > 1:
                     execute("DELETE FROM runs WHERE id = ?", row[:1])
             for row in self.select("SELECT cell, round, facts, checksum FROM decisions"):
@@ -470,10 +460,8 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
             if "locked" not in str(error) or time.monotonic() > end:
                 raise _store_error(path, error) from None
             time.sleep(0.02)
-        except (
-            sqlite3.DatabaseError,
-            UnicodeDecodeError,
-        ) as error:  # the latter in a message that quotes damage
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            # the latter in a message that quotes damage
             raise _store_error(path, error) from None
 
 
@@ -484,9 +472,8 @@ def _migrate(connection: sqlite3.Connection, name: str) -> None:
     if version == len(MIGRATIONS):
         return
     with _plain_transaction(connection, "IMMEDIATE"):  # all migrations or none
-        for step in MIGRATIONS[
-            _schema_version(connection, name) :
-        ]:  # again: another may have done it meanwhile
+        version = _schema_version(connection, name)  # again: another may have done it meanwhile
+        for step in MIGRATIONS[version:]:
             for statement in step.split(";"):
                 connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")

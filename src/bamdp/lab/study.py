@@ -235,13 +235,9 @@ def _configuration_at(space: SearchSpace, position: int) -> dict[str, Scalar]:
 
 def _positions(total: int, count: int | None, seed: Sequence[int]) -> Iterator[int]:
     """Return all positions in order; or, if not all are asked for, in a random order."""
-    if count is None:
-        if total > MAX_LISTED:
-            raise ValueError(
-                f"the space has {total} configurations; say configurations = N to draw N of them"
-            )
-        return iter(range(total))
-    if total <= count:
+    if count is None and total > MAX_LISTED:
+        raise ValueError(f"the space has {total} configurations; say configurations = N to draw N of them")
+    if count is None or total <= count:
         return iter(range(total))
     rng = np.random.default_rng(np.random.SeedSequence(list(seed)))
     if total <= MAX_LISTED:
@@ -411,13 +407,16 @@ class Study:
             raise ValueError(
                 "this study chooses for all environments together, so none can be left out; drop --environments"
             )
-        kept = [
+        return replace(self, cells=self.select(environments, algorithms))
+
+    def select(self, environments: list[str] | None, algorithms: list[str] | None) -> tuple[StudyCell, ...]:
+        """Return the cells with these labels; None stands for all."""
+        return tuple(
             cell
             for cell in self.cells
             if (environments is None or cell.environment.label in environments)
             and (algorithms is None or cell.algorithm in algorithms)
-        ]
-        return replace(self, cells=tuple(kept))
+        )
 
 
 @lru_cache(maxsize=64)

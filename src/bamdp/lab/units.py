@@ -150,11 +150,10 @@ def environment_facts(spec: Any) -> dict[str, Any]:
     env = cached_world(spec)
     if not isinstance(spec, str):
         return {"name": "object", "id": env.name}
-    if not isinstance(
-        env, Environment
-    ):  # Gymnasium's rule: whatever changes gets another version in its name
+    if not isinstance(env, Environment):
         from bamdp.gym.world import read_gym
 
+        # Gymnasium's rule: whatever changes gets another version in its name
         name, parameters = read_gym(spec.partition(":")[2])
         return {"name": "gym", "id": name, "parameters": to_plain_json(parameters)}
     if spec.strip().startswith("file:"):  # the content of the file counts, not its path

@@ -145,29 +145,24 @@ def visits(
 
 
 def _values(values: Any, world: Any) -> NDArray[np.float64]:
-    numbers = np.asarray(_solution(values).values if isinstance(values, (Agent, Solution)) else values, float)
-    return _one_per_state(numbers, "values", world)
+    return _one_per_state(values, "values", float, world)
 
 
 def _policy(policy: Any, world: Any) -> NDArray[np.int64]:
-    chosen = np.asarray(
-        _solution(policy).policy if isinstance(policy, (Agent, Solution)) else policy, np.int64
-    )
-    return _one_per_state(chosen, "policy", world)
+    return _one_per_state(policy, "policy", np.int64, world)
 
 
-def _one_per_state(array: Any, name: str, world: Any) -> Any:
+def _one_per_state(given: Any, name: str, dtype: Any, world: Any) -> Any:
+    """Return what is given as an array [S]; of an agent or a solution, what it has under this name."""
+    if isinstance(given, Agent):  # by the mean of its belief
+        given = policy_iteration(given.belief.mean(), given.discount)
+    array = np.asarray(getattr(given, name) if isinstance(given, Solution) else given, dtype)
     if array.shape != (world.n_states,):
         raise ValueError(
             f"{name} must have a number for each of the {world.n_states} states of {world.name}, got shape "
             f"{array.shape}"
         )
     return array
-
-
-def _solution(source: Agent | Solution) -> Solution:
-    """Return a solution, or that of the mean of an agent's belief."""
-    return policy_iteration(source.belief.mean(), source.discount) if isinstance(source, Agent) else source
 
 
 # What is drawn
@@ -236,8 +231,7 @@ def _table(
             )
     axes.set(xticks=range(columns) if rows == 1 and actions is not None else [], yticks=[])
     axes.tick_params(length=0)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
     if len(shown) > MOST_NUMBERED:
         what = "states, row by row"
     elif actions is None:

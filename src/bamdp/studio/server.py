@@ -170,7 +170,7 @@ def _catalogue(opening: Choice) -> dict[str, Any]:
 
 def _plain(info: Any, documented: Any) -> dict[str, Any]:
     """Return what is known of a name: help, parameters with defaults as a spec writes them, what they mean, choices."""
-    defaults = {key: _written(value) for key, value in info.parameters.items()}
+    defaults = info.written_parameters()
     about = {key: _about(documented, key) for key in defaults}
     choices = {key: _choices(key, info.parameters[key], about[key]) for key in defaults}
     return {
@@ -205,10 +205,6 @@ def _choices(key: str, default: Any, about: str) -> list[str]:
     if not isinstance(default, str) or not (words := quoted_words(about)):
         return []
     return [*words, "…"] if "number" in about or key == "depth" else words
-
-
-def _written(value: Any) -> str:
-    return "none" if value is None else str(value).replace(" ", "")
 
 
 # --- what comes in ---------------------------------------------------------------------------------------------

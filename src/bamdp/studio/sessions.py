@@ -316,11 +316,8 @@ class Session:
                 else:
                     await self._rest(None)
         except Exception as error:  # whatever it is, the tab must hear of it
-            message = (
-                str(error)
-                if isinstance(error, WorkerGone)
-                else f"something went wrong in the studio: {error!r}"
-            )
+            expected = isinstance(error, WorkerGone)
+            message = str(error) if expected else f"something went wrong in the studio: {error!r}"
             self.playing, self.goal = False, None
             await self._line.end()
             self._tell("status", {"phase": "failed", "error": message})
@@ -417,9 +414,8 @@ class Session:
     def _take_frames(self, answer: dict[str, Any]) -> None:
         self._t, self._known = answer["frames"][0]["t"], answer["frames"][0]["known"]
         self._at_end = bool(answer.get("at_end"))
-        self._apart = any(
-            frame["t"] != self._t for frame in answer["frames"]
-        )  # one has come further on the way
+        # one has come further on the way
+        self._apart = any(frame["t"] != self._t for frame in answer["frames"])
         self.latest["frame"] = {"frames": answer["frames"]}
         self._tell_frame()
 

@@ -206,9 +206,8 @@ def decision_work(planner: Planner, size: Size, discount: float) -> float:
         return _product(1 if planner.time_limit is not None else planner.n_simulations, depth)
     if isinstance(planner, (BOSS, SBOSS, MCBRL)):
         return _product(planner.n_models, pairs)
-    if isinstance(
-        planner, BootstrappedDQN
-    ):  # of which the numbers that a decision multiplies are many, but quick
+    if isinstance(planner, BootstrappedDQN):
+        # the numbers that a decision multiplies are many, but quick
         return _product(planner.n_networks, planner.batch_size, planner.n_hidden)
     return pairs
 
@@ -263,9 +262,8 @@ class Choice:
     objective: str = "episode"
     seed: int = 0
     steps: int | None = None
-    files: frozenset[str] = field(
-        default=frozenset(), repr=False
-    )  # environments from files that may be opened
+    # environments from files that may be opened
+    files: frozenset[str] = field(default=frozenset(), repr=False)
 
     @staticmethod
     def read(form: Any, files: Iterable[str] = ()) -> Choice:

@@ -98,9 +98,8 @@ def layout_tree(tree: Tree, rows: int = TREE_ROWS) -> TreeLayout:
             stack.append((node, True))
             stack += [(child, False) for child in reversed(below)]
         if node != ROOT and tree.parent[node] == ROOT and (done or not below):
-            free = above = max(
-                free + 0.5, above + ROOT_CHOICE_ROWS
-            )  # some air between the choices at the root
+            # some air between the choices at the root
+            free = above = max(free + 0.5, above + ROOT_CHOICE_ROWS)
     nodes = [
         PlacedNode(
             node,

@@ -28,6 +28,7 @@ from bamdp.envs.environment import Environment, World
 from bamdp.envs.layout import GRID_MOVES, Layout
 from bamdp.envs.picture import shown_value_range
 from bamdp.envs.registry import make_world
+from bamdp.mdp.build import entry_positions
 from bamdp.mdp.model import FiniteMDP
 from bamdp.mdp.solvers import policy_iteration, value_iteration
 
@@ -120,9 +121,8 @@ class Appearance:
             return None
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore"
-                )  # Gymnasium says what metadata should tell, which is not for here
+                # Gymnasium says what metadata should tell, which is not for here
+                warnings.simplefilter("ignore")
                 drawn = gym_env.render()
         except Exception:  # whatever an environment may raise: the page does without its picture
             return None
@@ -275,12 +275,7 @@ def row_entropy(mdp: FiniteMDP) -> NDArray[np.float64]:
     rows, S = mdp.rows, mdp.n_states
     flat = np.maximum(rows.background, 0.0) / S
     lengths = rows.span[:, 1] - rows.span[:, 0]
-    row_of = np.repeat(np.arange(len(lengths)), lengths)
-    at = (
-        np.repeat(rows.span[:, 0], lengths)
-        + np.arange(lengths.sum())
-        - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    )
+    row_of, at = entry_positions(rows.span)
     listed = np.bincount(row_of, weights=_surprise(rows.prob[at] + flat[row_of]), minlength=len(lengths))
     return (listed + (S - lengths) * _surprise(flat)).reshape(S, mdp.n_actions)
 

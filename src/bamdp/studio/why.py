@@ -225,11 +225,8 @@ class Decision:
         state = int(tree.state[node])
         where = f"state {self.looks.state_label(state)}"
         if tree.kind[node] == HYPER_STATE:
-            return (
-                "now"
-                if node == ROOT
-                else f"{where}, {_several(int(tree.depth[node]), 'step', 'steps')} ahead"
-            )
+            steps = _several(int(tree.depth[node]), "step", "steps")
+            return "now" if node == ROOT else f"{where}, {steps} ahead"
         name = self.looks.action_label(int(tree.action[node]), state)
         return f"a policy that begins with {name}" if tree.policy[node] >= 0 else f"{name} in {where}"
 
@@ -297,9 +294,8 @@ class TreeContrast:
 def _steps_in_words(reach: float) -> str:
     if reach >= 1:
         whole = math.floor(reach)
-        return f"{whole} step{'s' if whole > 1 else ''}" + (
-            " and a part of the next" if reach > whole else ""
-        )
+        more = " and a part of the next" if reach > whole else ""
+        return _several(whole, "step", "steps") + more
     return f"only {reach:.0%} of a single step"
 
 

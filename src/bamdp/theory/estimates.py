@@ -48,7 +48,7 @@ from bamdp.mdp.model import FiniteMDP
 from bamdp.mdp.solution import entry_matrix
 from bamdp.mdp.solvers import policy_iteration
 from bamdp.planners.fhts import FHTS
-from bamdp.runs import seeds
+from bamdp.runs import error_of_mean, seeds
 
 Seen = tuple[int, int, float, int]  # s, a, r, s2
 
@@ -73,7 +73,7 @@ class Disagreement:
     @property
     def standard_error(self) -> float:
         """The standard error of the mean; NaN for a single pair."""
-        return _error_of_mean(self.distances)
+        return error_of_mean(self.distances)
 
 
 @dataclass(frozen=True)
@@ -132,13 +132,7 @@ class Loss:
     @property
     def standard_error(self) -> float:
         """The standard error of the mean; NaN for a single run."""
-        return _error_of_mean(self.losses)
-
-
-def _error_of_mean(values: NDArray[np.float64]) -> float:
-    """Return the standard error of the mean of a sample; NaN for a single value."""
-    n = len(values)
-    return float(values.std(ddof=1) / math.sqrt(n)) if n > 1 else math.nan
+        return error_of_mean(self.losses)
 
 
 # The constant C

@@ -101,11 +101,8 @@ class Pictures:
             lambda: self._learning([group]),
         )
         if group.ceilings:
-            against = (
-                "the optimal average reward per step"
-                if group.ceilings.gain is not None
-                else "the optimum over the horizon"
-            )
+            long_run = group.ceilings.gain is not None
+            against = "the optimal average reward per step" if long_run else "the optimum over the horizon"
             yield Picture(
                 f"regret_{group.stem}",
                 f"{group.label}: regret against the optimum of the known model ({against}); lower is better. {bands}",

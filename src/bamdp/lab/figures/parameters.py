@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -184,8 +185,7 @@ def _draw_map(
     axes.set(xlabel=pair[1], ylabel=pair[0])
     axes.grid(False)
     axes.tick_params(length=0)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
     axes.set_title(_means_note(samples, pair), fontsize=7.5, fontweight="normal", color=style.GREY_COLOUR)
     return image
 
@@ -225,15 +225,11 @@ def _ablation_line(
 
 def _mean_over_configurations(samples: Sequence[Sample]) -> NDArray[np.float64]:
     """Return a total for each replicate that all samples have (common random numbers); of one sample its totals."""
-    common = set.intersection(*(set(sample.replicates.tolist()) for sample in samples))
-    if not common:
+    common = reduce(np.intersect1d, (sample.replicates for sample in samples))
+    if not len(common):
         return np.array([np.mean([sample.totals.mean() for sample in samples])])
-    return np.mean([sample.totals[_replicate_rows(sample, sorted(common))] for sample in samples], axis=0)
-
-
-def _replicate_rows(sample: Sample, replicates: list[int]) -> list[int]:
-    place = {number: row for row, number in enumerate(sample.replicates.tolist())}
-    return [place[number] for number in replicates]
+    rows = [np.intersect1d(sample.replicates, common, return_indices=True)[1] for sample in samples]
+    return np.mean([sample.totals[places] for sample, places in zip(samples, rows)], axis=0)
 
 
 def _value_axis(axes: Axes, values: Sequence[Any], places: NDArray[np.float64]) -> None:

@@ -57,9 +57,8 @@ STYLE: dict[Any, Any] = {
 DataBox = tuple[float, float, float, float]  # left, right, bottom, top, in the axes' data
 LABEL_SIZE = 8.0  # of letters, in points
 LINE_HEIGHT = 0.155  # inches that a line of text takes
-LABEL_OFFSETS = [
-    (dx, dy) for dy in (5, -13, 16, -24, 28, -36) for dx in (8, -8)
-]  # from a point; the best first
+# from a point; the best first
+LABEL_OFFSETS = [(dx, dy) for dy in (5, -13, 16, -24, 28, -36) for dx in (8, -8)]
 CURVE_SIZE = (6.2, 3.5)  # inches
 
 

@@ -60,9 +60,8 @@ def _figure2(results: Results) -> list[Picture]:
     shown = [
         group for group in groups(complete_results(results)) if any(sample.runs for sample in group.samples)
     ]
-    shown.sort(
-        key=lambda group: (*FIGURE2_PANELS, group.environment).index(group.environment)  # others come last
-    )
+    # others come last
+    shown.sort(key=lambda group: (*FIGURE2_PANELS, group.environment).index(group.environment))
     by_algorithm = looks(results.algorithms)
     draw = lambda: learning_curves(shown, by_algorithm, warning=results.warning)
     return [Picture("figure2", f"{MOVING_AVERAGE_CAPTION} {BANDS_CAPTION}", draw)] if shown else []
@@ -99,9 +98,8 @@ class StudyParts(NamedTuple):
     """The parts of several studies that have certain environments and algorithms."""
 
     studies: dict[str, Study]  # by name
-    left_out: tuple[
-        str, ...
-    ]  # studies that choose for all environments together, where only some are asked for
+    # studies that choose for all environments together, where only some are asked for
+    left_out: tuple[str, ...]
 
 
 def study_parts(
@@ -128,18 +126,10 @@ def study_parts(
             continue
         if environments is not None and study.tuning is not None and study.tuning.across:
             left_out.append(name)
-        elif not _has_cell(study, environments, kept):
+        elif not study.select(environments, kept):
             raise ValueError("none of these algorithms is run in these environments")
         else:
             selected[name] = study.only(environments, kept)
     if not selected:
         raise ValueError("these algorithms choose for all environments together; drop --environments")
     return StudyParts(selected, tuple(left_out))
-
-
-def _has_cell(study: Study, environments: list[str] | None, algorithms: list[str] | None) -> bool:
-    return any(
-        (environments is None or cell.environment.label in environments)
-        and (algorithms is None or cell.algorithm in algorithms)
-        for cell in study.cells
-    )

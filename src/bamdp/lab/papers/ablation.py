@@ -34,6 +34,7 @@ from bamdp.lab.tables.table import (
     mean_cell,
     number_cell,
     parameters_text,
+    rules_between,
     text_cell,
     value_interval_cell,
 )
@@ -252,7 +253,6 @@ def ablation_tables(results: Results) -> list[ResultTable]:
 def _configurations_table(results: Results, environment: str) -> ResultTable:
     points = sweep_points(results, environment)
     shown = decimals(standard_error(point.sample.totals) for point in points)
-    rules = [i for i in range(1, len(points)) if points[i].sweep != points[i - 1].sweep]
     return ResultTable(
         f"ablation_{file_stem(environment)}",
         f"{environment}, {results.horizon(environment)} steps: DSS around Appendix C's values",
@@ -260,7 +260,7 @@ def _configurations_table(results: Results, environment: str) -> ResultTable:
         tuple(_configuration_row(point, shown) for point in points),
         "llrrrrl",
         (f"Appendix C: {parameters_text(base_configuration(environment))}.", BASE_NOTE),
-        tuple(rules),
+        rules_between([point.sweep for point in points]),
         results.warning,
     )
 

@@ -28,6 +28,7 @@ from bamdp.lab.tables.table import (
     TableCell,
     mean_cell,
     number_cell,
+    rules_between,
     text_cell,
     value_interval_cell,
 )
@@ -148,12 +149,8 @@ def _mean_cell(sample: Sample | None) -> TableCell:
 
 
 def _detail(results: Results, samples: dict[tuple[str, str], Sample]) -> ResultTable:
-    rows, rules = [], []
-    last = None
+    rows = []
     for (environment, algorithm), sample in samples.items():
-        if last is not None and environment != last:
-            rules.append(len(rows))
-        last = environment
         counts = cumulative_bad_episodes(sample)
         totals = counts[:, -1]
         paper = _paper_total(environment, algorithm, sample)
@@ -176,7 +173,7 @@ def _detail(results: Results, samples: dict[tuple[str, str], Sample]) -> ResultT
         tuple(rows),
         "llrrrrrr",
         (COUNT_NOTE, "The paper's numbers are where its curves end, read off its plot."),
-        tuple(rules),
+        rules_between([environment for environment, _ in samples]),
         results.warning,
     )
 

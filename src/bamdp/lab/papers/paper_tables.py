@@ -27,6 +27,7 @@ from bamdp.lab.tables.table import (
     interval_cell,
     mean_cell,
     number_cell,
+    rules_between,
     significant,
     text_cell,
 )
@@ -138,7 +139,6 @@ def of_paper_length(results: Results) -> Iterator[Sample]:
 
 def beside_table1(results: Results) -> list[ResultTable]:
     """Return a table of our total rewards beside the paper's Table 1; none without runs of the paper's length."""
-    rows, rules = _rows_by_environment(results, _reward_row)
     header = (
         "environment",
         "algorithm",
@@ -151,14 +151,11 @@ def beside_table1(results: Results) -> list[ResultTable]:
         "verdict",
     )
     title = "Total reward, mean ± standard error, beside the paper's Table 1"
-    notes = (VERDICT_NOTE, *_tuned_notes(results))
-    table = ResultTable("beside_the_paper", title, header, rows, "llrrrrrrl", notes, rules, results.warning)
-    return [table] if rows else []
+    return _beside(results, _reward_row, "beside_the_paper", title, header, "llrrrrrrl", VERDICT_NOTE)
 
 
 def beside_table2(results: Results) -> list[ResultTable]:
     """Return a table of our processor times beside the paper's Table 2; none without runs of the paper's length."""
-    rows, rules = _rows_by_environment(results, _time_row)
     header = (
         "environment",
         "algorithm",
@@ -169,32 +166,23 @@ def beside_table2(results: Results) -> list[ResultTable]:
         "times faster",
     )
     title = "Processor time beside the paper's Table 2"
-    notes = (HARDWARE_NOTE, *_tuned_notes(results))
-    table = ResultTable(
-        "times_beside_the_paper", title, header, rows, "llrrrrr", notes, rules, results.warning
-    )
-    return [table] if rows else []
+    return _beside(results, _time_row, "times_beside_the_paper", title, header, "llrrrrr", HARDWARE_NOTE)
 
 
-def _tuned_notes(results: Results) -> list[str]:
-    return [TUNED_NOTE] if results.select(TUNE) else []
-
-
-def _rows_by_environment(
-    results: Results, make_row: Callable[[Sample], TableRow | None]
-) -> tuple[tuple[TableRow, ...], tuple[int, ...]]:
-    """Return a row for each sample that the paper has, too, and before which rows another environment begins."""
-    rows: list[TableRow] = []
-    rules: list[int] = []
-    last = None
-    for sample in of_paper_length(results):
-        row = make_row(sample)
-        if row is not None:
-            if last is not None and sample.environment != last:
-                rules.append(len(rows))
-            last = sample.environment
-            rows.append(row)
-    return tuple(rows), tuple(rules)
+def _beside(
+    results: Results,
+    make_row: Callable[[Sample], TableRow | None],
+    name: str,
+    title: str,
+    header: tuple[str, ...],
+    align: str,
+    note: str,
+) -> list[ResultTable]:
+    """Return a table with a row for each sample that the paper has, too; none if there is no such sample."""
+    rows = tuple(row for sample in of_paper_length(results) if (row := make_row(sample)) is not None)
+    notes = (note, TUNED_NOTE) if results.select(TUNE) else (note,)
+    rules = rules_between([row[0].text for row in rows])  # between environments
+    return [ResultTable(name, title, header, rows, align, notes, rules, results.warning)] if rows else []
 
 
 def _reward_row(sample: Sample) -> TableRow | None:

@@ -21,6 +21,7 @@ from bamdp.lab.tables.table import (
     to_rich,
     to_text,
     without_repeated_notes,
+    write_table,
 )
 from bamdp.lab.tables.tuning import (
     choices,
@@ -56,4 +57,5 @@ __all__ = [
     "tuning_times",
     "unfinished",
     "without_repeated_notes",
+    "write_table",
 ]

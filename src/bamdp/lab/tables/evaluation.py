@@ -11,7 +11,6 @@ from bamdp.lab.comparisons import EXACT_RUNS, NARROW, Comparison, Group, groups
 from bamdp.lab.results import EVALUATE, OPTIMUM_LABEL, TUNE, EpisodeSummary, Results, Sample, sample_labels
 from bamdp.lab.statistics import (
     Estimate,
-    Summary,
     normalised,
     normalised_totals,
     pooled_iqm,
@@ -122,9 +121,10 @@ def times(results: Results) -> ResultTable:
 def overall(results: Results) -> ResultTable | None:
     """Return normalised scores over all environments; None where there are not several with reference values."""
     columns = [group for group in groups(results) if _score_range(group) > 0.0]
-    others = [group.label for group in groups(results) if group not in columns]
     if len(columns) < 2:
         return None
+    others = ", ".join(group.label for group in groups(results) if group not in columns)
+    unknown = f"Not counted, as their optimum over that horizon is not known: {others}."
     everywhere = [name for name in _row_labels(columns) if all(_has_runs(group, name) for group in columns)]
     rows = [_overall_row(name, columns, everywhere) for name in _row_labels(columns)]
     rows.sort(key=lambda row: np.inf if row[1].value is None else -row[1].value)  # those without a score last
@@ -140,11 +140,7 @@ def overall(results: Results) -> ResultTable | None:
             "environments; the mean has them all.",
             "An algorithm without a figure is not in the table of every environment. Ranks are among the others.",
             *incomplete_notes(columns),
-            *(
-                [f"Not counted, as their optimum over that horizon is not known: {', '.join(others)}."]
-                if others
-                else []
-            ),
+            *([unknown] if others else []),
         ),
         warning=results.warning,
     )
@@ -160,11 +156,8 @@ def _reward_cell(group: Group, name: str, n_decimals: int) -> TableCell:
     if not summary.runs:
         failures = group.named[name].failures
         return text_cell(f"all {len(failures)} failed" if failures else "no runs yet")
-    told_apart = (
-        not is_best and not group.blind
-    )  # too few runs tell nothing, which is not to say that all are equal
     mark = ""
-    if told_apart:
+    if not is_best and not group.blind:  # too few runs tell nothing, which is not to say that all are equal
         mark = NEAR_BEST if name in group.near_best else UNDECIDED if name in group.undecided else ""
     is_best = is_best and group.returns is None
     return mean_cell(summary.mean.value, summary.standard_error, n_decimals, is_best, mark)
@@ -175,13 +168,10 @@ def _time_cell(group: Group, name: str) -> TableCell:
     if sample is None or not sample.runs:
         return text_cell(NO_VALUE)
     seconds, ms = summarise(sample.cpu_seconds), float(sample.ms_per_step.mean())
-    return TableCell(_time_text(seconds, ms), (("seconds", seconds.mean.value), ("ms per step", ms)))
-
-
-def _time_text(seconds: Summary, ms: float) -> str:
     mean = significant(seconds.mean.value)
     error = "" if np.isnan(seconds.standard_error) else f" ± {seconds.standard_error:.{decimals_of(mean)}f}"
-    return f"{mean}{error} ({significant(ms)})"
+    numbers = (("seconds", seconds.mean.value), ("ms per step", ms))
+    return TableCell(f"{mean}{error} ({significant(ms)})", numbers)
 
 
 def _absent_cell(results: Results, name: str, group: Group) -> TableCell:
@@ -325,18 +315,14 @@ def _episodes(results: Results, group: Group) -> ResultTable | None:
     )
 
 
-def _mean_return_cell(found: EpisodeSummary) -> TableCell:
-    error = standard_error(found.returns)
-    return mean_cell(found.mean_return, error, 3 if np.isnan(error) else decimals([error]))
-
-
 def _episode_cells(found: EpisodeSummary | None) -> tuple[TableCell, ...]:
     if found is None:
         return (text_cell(NO_VALUE),) * 3
     success = np.nan if found.success is None else found.success
+    error = standard_error(found.returns)
     return (
         number_cell(found.per_run, f"{found.per_run:.1f}"),
-        _mean_return_cell(found),
+        mean_cell(found.mean_return, error, 3 if np.isnan(error) else decimals([error])),
         number_cell(success, f"{100 * success:.1f}%"),
     )
 

@@ -10,9 +10,10 @@ import csv
 import html
 import io
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bamdp.lab.statistics import Estimate
@@ -92,6 +93,11 @@ class ResultTable:
             return self
         more = f"{len(self.rows) - most} more are not shown."
         return replace(self, rows=self.rows[:most], notes=(*self.notes, more))
+
+
+def rules_between(labels: Sequence[str]) -> tuple[int, ...]:
+    """Return the rows above which a line stands: those whose label is another one than that of the row before."""
+    return tuple(i for i in range(1, len(labels)) if labels[i] != labels[i - 1])
 
 
 # Cells
@@ -325,6 +331,15 @@ TABLE_WRITERS: dict[str, Callable[[ResultTable], str]] = {
     "tex": to_latex,
     "html": to_html,
 }
+
+
+def write_table(table: ResultTable, folder: Path, endings: Iterable[str]) -> list[Path]:
+    """Write a table into a folder, which is made if needed, in each of these formats; return the paths."""
+    paths = {ending: folder / f"{table.name}.{ending}" for ending in endings}
+    for ending, path in paths.items():
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(TABLE_WRITERS[ending](table), encoding="utf-8")
+    return list(paths.values())
 
 
 @lru_cache(maxsize=1)
