@@ -39,7 +39,6 @@ FIGURE = DATA.parent / "images" / "adaptive-dss-budget.png"
 SCORED = ("chain", "double_loop", "river_swim", "grid5", "grid10", "maze")
 BUDGETS = (16, 64, 256, 1024, 4096, 16384)
 BUDGET_ENVS = ("chain", "double_loop", "river_swim")
-BUDGET_PRIOR = "sparse:alpha=0.5,beta=6 + sparse:alpha=0.5,beta=2"
 RIVALS = ("beb:bonus=0.5", "thompson", "dss-pi")
 RIVAL_PRIOR = "sparse:alpha=0.5,beta=4"
 RIVAL_ENVS = ("chain", "double_loop", "river_swim", "grid5")
@@ -216,7 +215,7 @@ def draw(path: Path) -> None:
 
     figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
     for env in BUDGET_ENVS:
-        rows = [row for row in read(path) if row["env"] == env and row["prior"] == BUDGET_PRIOR]
+        rows = [row for row in read(path) if row["env"] == env and row["prior"] == PRIOR]
         best = ceilings(bamdp.make_env(env), 0.95, steps=STEPS.get(env)).optimum
         budgets = [int(row["planner"].split("n_simulations=")[1]) for row in rows]
         totals = np.array([float(row["total"]) for row in rows]) / best
@@ -244,7 +243,7 @@ def main() -> None:
     elif asked.what == "budget":
         path = DATA / "adaptive-dss-budget.csv"
         planners = [f"adaptive-dss:n_simulations={budget}" for budget in BUDGETS]
-        measure_all(path, asked.envs or BUDGET_ENVS, planners, BUDGET_PRIOR, [DISCOUNT], asked.runs)
+        measure_all(path, asked.envs or BUDGET_ENVS, planners, PRIOR, [DISCOUNT], asked.runs)
     elif asked.what == "horizon":
         path = DATA / "adaptive-dss-horizon.csv"
         discounts = (0.99, "horizon")
