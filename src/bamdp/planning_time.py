@@ -28,6 +28,7 @@ from bamdp.planners.shared.tree_search import TreeSearch, auto_depth
 MOST_DIGITS = 10_000  # larger counts are no use to anybody and take for ever
 STEP_SECONDS = 25e-9  # of a simulated step
 OUTCOME_SECONDS = 3e-6  # of a step in a tree of outcomes, whose values are bounded or sampled on the way
+RESOLVING = 0.25  # of the time of a solution, for one in a trial of AdaptiveDSS, which starts near its end
 PAIR_SECONDS = 250e-9  # of drawing and solving a model, for each pair of state and action
 
 
@@ -117,7 +118,8 @@ def planning_seconds(planner: Planner, n_states: int, n_actions: int, discount: 
             case planners.AdaptiveDSS():
                 if planner.time_limit is not None:
                     return planner.time_limit
-                trial = (planner.n_stages + 1) * solve + planner.n_stages * planner.n_steps * STEP_SECONDS
+                steps = planner.n_stages * planner.n_steps
+                trial = (planner.n_stages + 1) * RESOLVING * solve + steps * STEP_SECONDS
                 return float(planner.budget(n_states, n_actions)) * trial
             case planners.BFS3() | planners.BayesianSparseSampling():
                 return solve + float(planner.n_trajectories) * planner.depth * OUTCOME_SECONDS
