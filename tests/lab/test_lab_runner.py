@@ -121,7 +121,7 @@ def test_a_run_far_over_the_limit_is_stopped_early(tmp_path):
         run_study(study, store)
         (record,) = store.all_records()
         assert record.status == OVER_LIMIT
-        assert record.steps <= 30
+        assert record.steps <= 10_000  # a tenth
         assert "over the limit of 1e-08 s/step: stopped after" in record.error
         assert "over the limit" in collect_results(study, store).samples[0].excluded
 
@@ -154,6 +154,7 @@ def test_a_run_within_twice_the_limit_is_stopped_when_it_has_used_up_its_time():
     assert watch.exceeded
     assert ended == pytest.approx(100 / 1.5, abs=2)
     assert _watched(_TimeLimit(limit=1.0, steps=100), pace=2.5) == 20
+    assert _watched(_TimeLimit(limit=1.0, steps=500), pace=2.5) == 50  # the first steps may be slow
     assert _watched(_TimeLimit(limit=1.0, steps=100), pace=0.99) is None
 
 

@@ -53,7 +53,8 @@ from bamdp.runs import play, warm_up
 from bamdp.settings import Setting, cached_world
 
 MAX_DEATHS = 3  # of a run's process, the run being alone, after which it is recorded as failed
-MIN_STEPS_TO_STOP = 20  # before a run can be stopped for its mean time
+MIN_STEPS_TO_STOP = 20  # before a run can be stopped for its mean time,
+MIN_SHARE_TO_STOP = 0.1  # and this share of its steps: the first ones, in an unknown world, take longest
 STOP_FACTOR = 2.0  # times the limit
 HOPELESS_FACTOR = 100.0  # times the limit: a run is not begun if its steps are expected to take longer
 POLL_SECONDS = 0.3  # between two looks at what other drivers have done
@@ -355,6 +356,7 @@ class _TimeLimit:
 
     def __init__(self, limit: float, steps: int) -> None:
         self.limit, self.steps = limit, steps
+        self.first_stop = max(MIN_STEPS_TO_STOP, MIN_SHARE_TO_STOP * steps)
         self.seconds = 0.0
         self.exceeded = False
 
@@ -363,7 +365,7 @@ class _TimeLimit:
             return True
         self.seconds += step.seconds
         used_up = self.seconds > self.limit * self.steps
-        far_over = step.t >= MIN_STEPS_TO_STOP and self.seconds > STOP_FACTOR * self.limit * step.t
+        far_over = step.t >= self.first_stop and self.seconds > STOP_FACTOR * self.limit * step.t
         self.exceeded = (used_up or far_over) and step.t + 1 < self.steps
         return not self.exceeded
 
