@@ -421,7 +421,8 @@ def follow(belief, space, params, race, c, choice, s, rng):
                 q += weight * (ahead - race.base[s])
             before = s
             s = _draw_next(model, row, n_states, rng)
-            if not is_listed(space.mean.index, space.mean.span[row, 0], space.mean.span[row, 1], s):
+            begin, end = space.mean.span[row, 0], space.mean.span[row, 1]
+            if n_states > FEW_IF_DENSE and not is_listed(space.mean.index, begin, end, s):
                 add_link(space.links, before, s)  # the mean model will lead there
             verbs.push(belief.transitions, row, s)
             verbs.push_reward(
@@ -512,8 +513,9 @@ def run_race(belief, space, params, race, s, n_simulations, rng):
     if _write_mean(belief, space, params, race) == NO_ROOM:
         return NO_ROOM
     drop_links(space.links, 0)
-    for row in range(n_states * n_actions):
-        link_row(space.links, space.mean, row, row // n_actions)
+    if params.row_by_row and n_states > FEW_IF_DENSE:  # for solve_changes
+        for row in range(n_states * n_actions):
+            link_row(space.links, space.mean, row, row // n_actions)
     while race.number[TRIALS] < n_simulations:
         before = (rng[0], rng[1], rng[2], rng[3])
         choice = verbs.choose(belief.transitions, rng)
