@@ -30,7 +30,7 @@ from bamdp.beliefs.belief import ModelRoom
 from bamdp.beliefs.kernels import sample_model
 from bamdp.ceilings import ceilings
 
-SEED = 530_261
+SEED = 918_273
 PRIOR = bamdp.AdaptiveDSS.default_prior
 DISCOUNT = bamdp.AdaptiveDSS.default_discount
 STEPS = {"river_swim": 2000}

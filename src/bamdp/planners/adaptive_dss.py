@@ -678,7 +678,7 @@ class AdaptiveDSS(Planner):
     """
 
     result_version: ClassVar[int] = 4
-    default_prior: ClassVar[str] = "shared:alpha=0.5,beta=2"
+    default_prior: ClassVar[str] = "sparse:alpha=0.5,beta=4"
     default_discount: ClassVar[float | str] = "auto"
 
     n_bonuses: int = 4
