@@ -262,6 +262,12 @@ def _add_bonus(space, race, weight):
         space.mean.reward[row] = race.reward[row] + weight * race.extra[row]
 
 
+@primitive
+def _solves_changes(belief, params):
+    """Whether only the states are solved again whose values a trial changes."""
+    return params.row_by_row and belief.space.allowed.shape[0] > FEW_IF_DENSE
+
+
 @inner
 def _solve_again(belief, space, params, race, weight, c, changed, n, goes_on):
     """Solve the mean model with the bonus ``weight``·u after ``n`` of its rows have changed.
@@ -271,7 +277,7 @@ def _solve_again(belief, space, params, race, weight, c, changed, n, goes_on):
     solver = space.solver
     n_states, n_actions = belief.space.allowed.shape
     _add_bonus(space, race, weight)
-    few = params.row_by_row and n_states > FEW_IF_DENSE
+    few = _solves_changes(belief, params)
     if not (few and goes_on):
         for t in range(n_states):
             solver.values[t] = race.values[c, t]
@@ -422,7 +428,7 @@ def follow(belief, space, params, race, c, choice, s, rng):
             before = s
             s = _draw_next(model, row, n_states, rng)
             begin, end = space.mean.span[row, 0], space.mean.span[row, 1]
-            if n_states > FEW_IF_DENSE and not is_listed(space.mean.index, begin, end, s):
+            if _solves_changes(belief, params) and not is_listed(space.mean.index, begin, end, s):
                 add_link(space.links, before, s)  # the mean model will lead there
             verbs.push(belief.transitions, row, s)
             verbs.push_reward(
@@ -513,7 +519,7 @@ def run_race(belief, space, params, race, s, n_simulations, rng):
     if _write_mean(belief, space, params, race) == NO_ROOM:
         return NO_ROOM
     drop_links(space.links, 0)
-    if params.row_by_row and n_states > FEW_IF_DENSE:  # for solve_changes
+    if _solves_changes(belief, params):
         for row in range(n_states * n_actions):
             link_row(space.links, space.mean, row, row // n_actions)
     while race.number[TRIALS] < n_simulations:
