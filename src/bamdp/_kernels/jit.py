@@ -91,9 +91,9 @@ def kernel(function: F) -> F:
 
 
 def inner(function: F) -> F:
-    """Compile a function that kernels call; the part that makes it callable from Python is left until it is needed.
+    """Compile a function that only kernels call: it is linked into them, optimised there, and not kept on disk itself.
 
-    That part takes longer to compile than a small kernel itself.
+    Python can call it, too: it is then compiled as a kernel of its own.
     """
     return compile_function(function, INNER_OPTIONS, source_stamps)
 
