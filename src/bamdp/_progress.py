@@ -38,13 +38,7 @@ def growing_bar(
 
     screen = Console(stderr=True, force_terminal=force_terminal)
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    total = 0
     with Bars(*columns, console=screen, transient=True) as bar:
         task = bar.add_task(escape(label), total=0)
-
-        def more(n: int) -> None:
-            nonlocal total
-            total += n
-            bar.update(task, total=total)
-
+        more = lambda n: bar.update(task, total=(bar.tasks[0].total or 0) + n)
         yield lambda n: bar.advance(task, n), more

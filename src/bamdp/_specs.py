@@ -17,7 +17,7 @@ import re
 import textwrap
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
@@ -129,12 +129,13 @@ def read_value(text: str, kind: Any = Any, name: str = "value") -> Any:
     union = typing.get_origin(kind) in (typing.Union, types.UnionType)
     members = typing.get_args(kind) if union else (kind,)
     kinds = sorted((typing.get_origin(one) or one for one in members), key=lambda one: one is str)
-    for one in kinds:
+    ways = [_WAYS.get(one, (ast.literal_eval, "a Python literal")) for one in kinds]
+    for read, _ in ways:
         try:
-            return _READERS.get(one, ast.literal_eval)(text)
+            return read(text)
         except (ValueError, SyntaxError, KeyError, TypeError, OverflowError, MemoryError, RecursionError):
             continue
-    allowed = " or ".join(_NAMES.get(one, "a Python literal") for one in kinds)
+    allowed = " or ".join(called for _, called in ways)
     raise ValueError(f"{name} must be {allowed}, got {_checks.shown(text)}")
 
 
@@ -170,21 +171,14 @@ def _read_numbers(text: str) -> tuple[float, ...]:
     return tuple(float(number) for number in (value if isinstance(value, (tuple, list)) else (value,)))
 
 
-_READERS: dict[Any, Any] = {
-    int: _read_integer,
-    float: float,
-    str: str,
-    bool: lambda text: {"true": True, "false": False}[text.lower()],
-    tuple: _read_numbers,
-    type(None): lambda text: {"none": None}[text.lower()],
-}
-_NAMES: dict[Any, str] = {
-    int: "a whole number",
-    float: "a number",
-    str: "a word",
-    bool: "true or false",
-    tuple: "numbers in brackets, such as (2, 1)",
-    type(None): "none",
+# how a value of each type is read, and what messages call it
+_WAYS: dict[Any, tuple[Callable[[str], Any], str]] = {
+    int: (_read_integer, "a whole number"),
+    float: (float, "a number"),
+    str: (str, "a word"),
+    bool: (lambda text: {"true": True, "false": False}[text.lower()], "true or false"),
+    tuple: (_read_numbers, "numbers in brackets, such as (2, 1)"),
+    type(None): (lambda text: {"none": None}[text.lower()], "none"),
 }
 
 
