@@ -10,7 +10,7 @@ Progress = Callable[[int], Any]  # is called with the number of steps just done
 
 
 @contextmanager
-def step_bar(progress: bool | Progress, total: int, label: str = "steps") -> Iterator[Progress | None]:
+def step_bar(progress: bool | Progress | None, total: int, label: str = "steps") -> Iterator[Progress | None]:
     """Yield the function to call with steps just done: a caller's own, one that advances a bar, or None."""
     if callable(progress):
         yield progress

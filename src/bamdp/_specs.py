@@ -295,23 +295,23 @@ def build(entry: Entry, spec: Spec, parts: Parts = types.MappingProxyType({})) -
     """
     values: dict[str, Any] = dict(entry.fixed)
     hints = _type_hints(entry.cls)
-    known = [f.name for f in dataclasses.fields(entry.cls)]
+    defaults = {f.name: f.default for f in dataclasses.fields(entry.cls)}
     of_parts: dict[str, dict[str, str]] = {}
     for key, text in spec.parameters.items():
         head, dot, rest = key.partition(".")
-        if not known:
+        if not defaults:
             raise ValueError(f"{spec.name} takes no parameters, got {key!r}")
-        if dot and head in parts and head in known:
+        if dot and head in parts and head in defaults:
             of_parts.setdefault(head, {})[rest] = text
             continue
-        _checks.one_of(key, f"parameter of {spec.name}", known)
+        _checks.one_of(key, f"parameter of {spec.name}", defaults)
         if key in parts:
             values[key] = _checks.one_of(text.lower(), key, parts[key])
         else:
-            kind = type(_default(entry.cls, key)) if hints[key] is Any else hints[key]
+            kind = type(defaults[key]) if hints[key] is Any else hints[key]
             values[key] = read_value(text, kind, key)
     for key, parameters in of_parts.items():
-        name = values.get(key, _default(entry.cls, key))
+        name = values.get(key, defaults[key])
         values[key] = build(Entry(parts[key][name]), Spec(f"the {key} {name}", parameters))
     return entry.cls(**values)
 
@@ -337,7 +337,3 @@ def written_fields(instance: Any) -> dict[str, str]:
 def _type_hints(cls: type) -> dict[str, Any]:
     """Return the types of a class's fields; a study builds the same few classes thousands of times."""
     return typing.get_type_hints(cls)
-
-
-def _default(cls: type, name: str) -> Any:
-    return next(f.default for f in dataclasses.fields(cls) if f.name == name)

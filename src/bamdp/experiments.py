@@ -6,13 +6,13 @@ numbers. What comes out prints as a table, plots, and turns into a pandas DataFr
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +38,7 @@ from bamdp.lab.tables import ResultTable, to_html, to_text
 from bamdp.planners.base import Planner
 from bamdp.plot.curves import learning_curve, returns
 from bamdp.registry import DEFAULT_PRIOR, describe_prior, make_planner, make_prior, make_rewards, planner_spec
+from bamdp.settings import planning_options
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -129,9 +130,9 @@ class ComparisonResult(ExperimentResult):
         return new_frame(
             {
                 "planner": [name for name, sample in named for _ in range(sample.runs)],
-                "run": _joined(sample.replicates for _, sample in named),
-                "total_reward": _joined(sample.totals for _, sample in named),
-                "ms_per_step": _joined(sample.ms_per_step for _, sample in named),
+                "run": np.concatenate([sample.replicates for _, sample in named]),
+                "total_reward": np.concatenate([sample.totals for _, sample in named]),
+                "ms_per_step": np.concatenate([sample.ms_per_step for _, sample in named]),
             }
         )
 
@@ -184,10 +185,9 @@ class TuningResult(ExperimentResult):
             self.planner,
             prior=self.prior,
             rewards=here.rewards,
-            discount=None if self.discount == _checks.HORIZON else self.discount,
-            horizon=here.steps if isinstance(self.discount, str) else None,
             objective=here.objective,
             seed=seed,
+            **planning_options(self.discount, here.steps),
         )
 
     def plot(self, *parameters: str, ax: Axes | None = None) -> Axes:
@@ -220,10 +220,6 @@ class TuningResult(ExperimentResult):
                 "chosen": [sample.chosen for sample in samples],
             }
         )
-
-
-def _joined(arrays: Iterable[NDArray[Any]]) -> NDArray[Any]:
-    return np.concatenate(list(arrays))
 
 
 # Studies of one environment
@@ -477,24 +473,15 @@ def _run(kind: Any, study: Study, store: str | Path | None, jobs: int, progress:
             "runs are kept by the name of their environment; register yours with Gymnasium and give "
             "gym:module:Name-v0, or leave store out"
         )
-    folder = tempfile.mkdtemp(prefix="bamdp-") if store is None else None
-    path = Path(folder, "runs.sqlite") if folder is not None else Path(str(store))
-    try:
-        with Store(path) as runs, growing_bar(study.title, progress) as (done, more):
+    with ExitStack() as folder:
+        if store is None:
+            made = TemporaryDirectory(prefix="bamdp-", ignore_cleanup_errors=True)
+            store = Path(folder.enter_context(made), "runs.sqlite")
+        with Store(Path(store)) as runs, growing_bar(study.title, progress) as (done, more):
             run_study(study, runs, jobs=_checks.integer(jobs, "jobs"), steps=done, more=more)
             found = kind(study, collect_results(study, runs))
-    except BaseException:
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
-    if folder is not None:
-        weakref.finalize(found, shutil.rmtree, folder, ignore_errors=True)
-    _check_failures(found.results)
-    return found
-
-
-def _check_failures(results: Results) -> None:
-    """Raise the error of a planner of which every run has failed: a table would be empty."""
-    for sample in results.select(EVALUATE):
+        weakref.finalize(found, folder.pop_all().close)
+    for sample in found.results.select(EVALUATE):  # a table of nothing but failures would be empty
         if sample.failures and not sample.runs:
             raise RuntimeError(f"{sample.algorithm}: {sample.failures[0]}")
+    return found
