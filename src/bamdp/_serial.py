@@ -79,30 +79,23 @@ def save(path: str | os.PathLike[str], value: Any) -> None:
 def load(path: str | os.PathLike[str], cls: type[T]) -> T:
     """Read an object of class ``cls``."""
     with open(path, "rb") as file:
-        if not zipfile.is_zipfile(file):
-            raise ValueError(f"{path} is no file saved by bamdp, or only a part of one")
-        file.seek(0)
-        value = _read(path, file)
-    if not isinstance(value, cls):
-        raise ValueError(f"{path} holds a {type(value).__name__}, not a {cls.__name__}")
-    return value
-
-
-def _read(path: Any, file: Any) -> Any:
-    try:
-        arrays = read_npz(file)
-        content = json.loads(str(arrays.pop("tree")))
-        version, tree = content["format"], content["value"]
-    except Exception as error:  # damage shows in many ways
-        raise ValueError(f"{path} is no file saved by bamdp ({error})") from error
+        try:
+            arrays = read_npz(file)
+            content = json.loads(str(arrays.pop("tree")))
+            version, tree = content["format"], content["value"]
+        except Exception as error:  # damage shows in many ways
+            raise ValueError(f"{path} is no file saved by bamdp, or only a part of one ({error})") from error
     if version != FORMAT:
         raise ValueError(f"{path} has format {version}, this version of bamdp reads {FORMAT}")
     if content.get("checksum") != _checksum(tree, arrays):
         raise ValueError(f"{path} was damaged, or changed after it was saved: its checksum is another one")
     try:
-        return _make(tree, arrays)
+        value = _make(tree, arrays)
     except Exception as error:  # damage shows in many ways
         raise ValueError(f"{path} cannot be read ({error}); it is damaged or from another version") from error
+    if not isinstance(value, cls):
+        raise ValueError(f"{path} holds a {type(value).__name__}, not a {cls.__name__}")
+    return value
 
 
 def _checksum(tree: Any, arrays: dict[str, np.ndarray]) -> str:

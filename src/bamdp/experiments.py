@@ -377,17 +377,8 @@ def compare(
     >>> sorted(found.totals), found.best in found.totals
     (['bayes-greedy', 'thompson'], True)
     """
-    study = comparison_study(
-        env,
-        planners,
-        runs=runs,
-        prior=prior,
-        steps=steps,
-        rewards=rewards,
-        discount=discount,
-        objective=objective,
-        seed=seed,
-    )
+    rest = {"steps": steps, "rewards": rewards, "discount": discount, "objective": objective, "seed": seed}
+    study = comparison_study(env, planners, runs=runs, prior=prior, **rest)
     return _run(ComparisonResult, study, store, jobs, progress)
 
 
@@ -444,25 +435,10 @@ def tune(
     >>> len(found.to_frame()), sorted(found.chosen)
     (4, ['discount', 'prior', 'prior.beta', 'resample'])
     """
-    study = tuning_study(
-        env,
-        planner,
-        grid,
-        evaluate=evaluate,
-        prior=prior,
-        tuning={
-            "method": method,
-            "runs": runs,
-            "configurations": configurations,
-            "budget": budget,
-            "screening": screening,
-        },
-        steps=steps,
-        rewards=rewards,
-        discount=discount,
-        objective=objective,
-        seed=seed,
-    )
+    halving = {"budget": budget, "screening": screening}
+    tuning = {"method": method, "runs": runs, "configurations": configurations, **halving}
+    rest = {"steps": steps, "rewards": rewards, "discount": discount, "objective": objective, "seed": seed}
+    study = tuning_study(env, planner, grid, evaluate=evaluate, prior=prior, tuning=tuning, **rest)
     return _run(TuningResult, study, store, jobs, progress)
 
 

@@ -137,10 +137,7 @@ def make_planner(spec: str | Spec | Planner, parameters: Mapping[str, Any] | Non
     _check_text(spec, "planner", "a planner such as DSS(), or text such as 'dss-pi:n_steps=100'")
     spec = parse_spec(spec)
     name = _checks.one_of(planner_name(spec), "planner", PLANNERS)
-    more = {
-        key: value if isinstance(value, str) else write_value(value)
-        for key, value in (parameters or {}).items()
-    }
+    more = {key: write_value(value) for key, value in (parameters or {}).items()}
     written = spec.extended(more, "as a parameter").parameters
     planner = build(PLANNERS[name], Spec(name, written), PARTS)
     assert isinstance(planner, Planner)
