@@ -254,16 +254,11 @@ def tuning_study(
     if not isinstance(grid, Mapping):
         raise TypeError(f"grid must be a dictionary such as {{'n_steps': [25, 50]}}, got {grid!r}")
     space = {key: _value_list(key, values) for key, values in grid.items()}
-    tunes_prior = any(key.startswith("prior.") for key in space)
-    study = environment_study(
-        env,
-        {spec: {"planner": spec, **space}},
-        runs=evaluate,
-        prior=prior
-        or ("sparse" if tunes_prior else DEFAULT_PRIOR),  # its parameters are not fixed if they are chosen
-        tuning={name: value for name, value in tuning.items() if value is not None},
-        **rest,
-    )
+    if not prior:  # the parameters of the default one are fixed, which does not do if they are chosen
+        prior = "sparse" if any(key.startswith("prior.") for key in space) else DEFAULT_PRIOR
+    given = {name: value for name, value in tuning.items() if value is not None}
+    algorithms = {spec: {"planner": spec, **space}}
+    study = environment_study(env, algorithms, runs=evaluate, prior=prior, tuning=given, **rest)
     if len(study.cells[0].configurations) < 2:
         raise ValueError("there is nothing to choose; give several values, such as n_steps=25,50,100")
     return study
