@@ -9,7 +9,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from bamdp.processes import ProcessPool, SerialPool, WorkerDied, new_pool, stream
+from bamdp.processes import Pool, ProcessPool, WorkerDied, new_pool, stream
 
 
 def work(item, tick):
@@ -90,7 +90,7 @@ def test_a_death_is_told_and_the_work_goes_on_with_new_workers():
 
 
 def test_work_here_is_done_in_this_process():
-    assert isinstance(new_pool(1), SerialPool)
+    assert type(new_pool(1)) is Pool
     with new_pool(2) as pool:
         assert isinstance(pool, ProcessPool)
 

@@ -300,8 +300,8 @@ def test_a_file_that_names_classes_by_where_they_were_before_is_read(tmp_path, m
     agent.observe(0, agent.act(0), 0.0, 1)
     take = _serial._take
 
-    def take_as_before(value, arrays, places):
-        taken = take(value, arrays, places)
+    def take_as_before(value, arrays):
+        taken = take(value, arrays)
         named = isinstance(taken, dict) and taken.get("class") in FORMER_NAMES
         return {**taken, "class": FORMER_NAMES[taken["class"]]} if named else taken
 

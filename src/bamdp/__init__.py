@@ -9,20 +9,8 @@ from typing import TYPE_CHECKING
 
 from bamdp._serial import saveable
 from bamdp.agent import Agent, Run, Step, simulate
-from bamdp.beliefs import (
-    Belief,
-    BetaBernoulli,
-    Dirichlet,
-    FiniteModels,
-    FiniteRewards,
-    KnownRewards,
-    Mixture,
-    NormalGamma,
-    Prior,
-    RewardModel,
-    SharedSupport,
-    SparseDirichlet,
-)
+from bamdp.beliefs import *  # noqa: F403
+from bamdp.beliefs import __all__ as _beliefs
 from bamdp.envs import (
     Environment,
     from_function,
@@ -92,26 +80,14 @@ __all__ = [
     "VI",
     "Agent",
     "Batch",
-    "Belief",
-    "BetaBernoulli",
     "ComparisonResult",
-    "Dirichlet",
     "Environment",
     "FiniteMDP",
-    "FiniteModels",
-    "FiniteRewards",
     "Gain",
     "Generator",
     "GymAgent",
-    "KnownRewards",
-    "Mixture",
-    "NormalGamma",
-    "Prior",
-    "RewardModel",
     "Run",
-    "SharedSupport",
     "Solution",
-    "SparseDirichlet",
     "Step",
     "TuningResult",
     "__version__",
@@ -142,4 +118,5 @@ __all__ = [
     "tune",
     "value_iteration",
 ]
+__all__ += _beliefs
 __all__ += _planners

@@ -10,7 +10,7 @@ Progress = Callable[[int], Any]  # is called with the number of steps just done
 
 
 @contextmanager
-def step_bar(progress: bool | Progress, total: int, label: str = "steps") -> Iterator[Progress | None]:
+def step_bar(progress: bool | Progress | None, total: int, label: str = "steps") -> Iterator[Progress | None]:
     """Yield the function to call with steps just done: a caller's own, one that advances a bar, or None."""
     if callable(progress):
         yield progress
@@ -38,13 +38,7 @@ def growing_bar(
 
     screen = Console(stderr=True, force_terminal=force_terminal)
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    total = 0
     with Bars(*columns, console=screen, transient=True) as bar:
         task = bar.add_task(escape(label), total=0)
-
-        def more(n: int) -> None:
-            nonlocal total
-            total += n
-            bar.update(task, total=total)
-
+        more = lambda n: bar.update(task, total=(bar.tasks[0].total or 0) + n)
         yield lambda n: bar.advance(task, n), more

@@ -38,9 +38,7 @@ MOVED = {  # modules whose classes now stand in another one: files of before nam
     "bamdp.planners.shared.rollouts": "bamdp.planners.shared.tree_search",
 }
 T = TypeVar("T")
-_classes: dict[str, type] = {}
-_takers: dict[str, Callable[[Any], dict[str, Any]]] = {}
-_makers: dict[str, Callable[[dict[str, Any]], Any]] = {}
+_classes: dict[str, tuple[type, Callable[[Any], dict[str, Any]], Callable[[dict[str, Any]], Any]]] = {}
 
 
 def saveable(
@@ -49,14 +47,11 @@ def saveable(
     make: Callable[[dict[str, Any]], Any] | None = None,
 ) -> type[T]:
     """Let instances of ``cls`` be saved: field by field, or as ``take`` and ``make`` say."""
-    name = _name(cls)
-    _classes[name] = cls
     if take is None:
         fields: Any = cls
         names = list(getattr(cls, "_fields", ())) or [f.name for f in dataclasses.fields(fields)]
         take = lambda value: {n: getattr(value, n) for n in names}
-    _takers[name] = take
-    _makers[name] = make or (lambda parts: cls(**parts))
+    _classes[_name(cls)] = cls, take, make or (lambda parts: cls(**parts))
     return cls
 
 
@@ -66,10 +61,9 @@ def _name(cls: type) -> str:
 
 def save(path: str | os.PathLike[str], value: Any) -> None:
     """Write ``value`` to a new file that replaces the old one only when it is complete."""
-    arrays: list[np.ndarray] = []
-    places: dict[int, int] = {}
-    taken = _take(value, arrays, places)
-    parts: Any = {f"a{i}": array for i, array in enumerate(arrays)}
+    arrays: dict[int, tuple[int, np.ndarray]] = {}
+    taken = _take(value, arrays)
+    parts: Any = {f"a{place}": array for place, array in arrays.values()}
     checksum = _checksum(taken, parts)
     tree = json.dumps({"format": FORMAT, "checksum": checksum, "value": taken})
     target = Path(path)
@@ -85,30 +79,23 @@ def save(path: str | os.PathLike[str], value: Any) -> None:
 def load(path: str | os.PathLike[str], cls: type[T]) -> T:
     """Read an object of class ``cls``."""
     with open(path, "rb") as file:
-        if not zipfile.is_zipfile(file):
-            raise ValueError(f"{path} is no file saved by bamdp, or only a part of one")
-        file.seek(0)
-        value = _read(path, file)
-    if not isinstance(value, cls):
-        raise ValueError(f"{path} holds a {type(value).__name__}, not a {cls.__name__}")
-    return value
-
-
-def _read(path: Any, file: Any) -> Any:
-    try:
-        arrays = read_npz(file)
-        content = json.loads(str(arrays.pop("tree")))
-        version, tree = content["format"], content["value"]
-    except Exception as error:  # damage shows in many ways
-        raise ValueError(f"{path} is no file saved by bamdp ({error})") from error
+        try:
+            arrays = read_npz(file)
+            content = json.loads(str(arrays.pop("tree")))
+            version, tree = content["format"], content["value"]
+        except Exception as error:  # damage shows in many ways
+            raise ValueError(f"{path} is no file saved by bamdp, or only a part of one ({error})") from error
     if version != FORMAT:
         raise ValueError(f"{path} has format {version}, this version of bamdp reads {FORMAT}")
     if content.get("checksum") != _checksum(tree, arrays):
         raise ValueError(f"{path} was damaged, or changed after it was saved: its checksum is another one")
     try:
-        return _make(tree, arrays, {})
+        value = _make(tree, arrays)
     except Exception as error:  # damage shows in many ways
         raise ValueError(f"{path} cannot be read ({error}); it is damaged or from another version") from error
+    if not isinstance(value, cls):
+        raise ValueError(f"{path} holds a {type(value).__name__}, not a {cls.__name__}")
+    return value
 
 
 def _checksum(tree: Any, arrays: dict[str, np.ndarray]) -> str:
@@ -130,12 +117,11 @@ def read_npz(file: Any) -> dict[str, np.ndarray]:
             raise ValueError(f"it holds {total / 1e9:.1f} GB, and at most {MAX_BYTES / 1e9:.0f} are read")
         for member in archive.infolist():
             with archive.open(member) as part:
-                version = np.lib.format.read_magic(part)
                 read_header = {
                     (1, 0): np.lib.format.read_array_header_1_0,
                     (2, 0): np.lib.format.read_array_header_2_0,
                 }
-                shape, fortran, dtype = read_header[version](part)
+                shape, fortran, dtype = read_header[np.lib.format.read_magic(part)](part)
                 if dtype.hasobject:
                     raise ValueError("it holds Python objects")
                 data = part.read()
@@ -146,48 +132,46 @@ def read_npz(file: Any) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _take(value: Any, arrays: list[np.ndarray], places: dict[int, int]) -> Any:
+def _take(value: Any, arrays: dict[int, tuple[int, np.ndarray]]) -> Any:
+    """Return the tree of a value; its arrays are numbered in ``arrays``, by their identity."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return {"float": value.hex()} if isinstance(value, float) else value
     if isinstance(value, np.generic):
-        return _take(value.item(), arrays, places)
+        return _take(value.item(), arrays)
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
-        if id(value) not in places:  # an array that stands twice is kept once, and shared again on loading
-            places[id(value)] = len(arrays)
-            arrays.append(value)
-        return {"array": places[id(value)]}
+        # an array that stands twice is kept once, and shared again on loading
+        return {"array": arrays.setdefault(id(value), (len(arrays), value))[0]}
     name = _name(type(value))
-    if _classes.get(name) is type(value):
-        parts = _takers[name](value)
-        return {"class": name, "parts": {key: _take(part, arrays, places) for key, part in parts.items()}}
+    cls, take, _ = _classes.get(name, (None, None, None))
+    if take is not None and cls is type(value):
+        return {"class": name, "parts": {key: _take(part, arrays) for key, part in take(value).items()}}
     if type(value) in (tuple, list):
-        return {type(value).__name__: [_take(item, arrays, places) for item in value]}
+        return {type(value).__name__: [_take(item, arrays) for item in value]}
     if type(value) is dict:
-        return {"dict": [[_take(x, arrays, places) for x in pair] for pair in value.items()]}
+        return {"dict": [[_take(x, arrays) for x in pair] for pair in value.items()]}
     raise TypeError(
         f"{value!r} of {type(value)} cannot be saved; make its class known first (bamdp.saveable) or use a "
         "built-in"
     )
 
 
-def _make(tree: Any, file: Any, made: dict[int, np.ndarray]) -> Any:
+def _make(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """Return the value that a tree stands for."""
     if not isinstance(tree, dict):
         return tree
     if "float" in tree:
         return float.fromhex(tree["float"])
     if "array" in tree:
-        place = tree["array"]
-        if place not in made:
-            made[place] = file[f"a{place}"]
-        return made[place]
+        return arrays[f"a{tree['array']}"]
     if "tuple" in tree:
-        return tuple(_make(item, file, made) for item in tree["tuple"])
+        return tuple(_make(item, arrays) for item in tree["tuple"])
     if "list" in tree:
-        return [_make(item, file, made) for item in tree["list"]]
+        return [_make(item, arrays) for item in tree["list"]]
     if "dict" in tree:
-        return {_make(key, file, made): _make(item, file, made) for key, item in tree["dict"]}
+        return {_make(key, arrays): _make(item, arrays) for key, item in tree["dict"]}
     module, _, short = tree["class"].rpartition(".")
     name = f"{MOVED.get(module, module)}.{short}"
     if name not in _classes:
         raise ValueError(f"the file needs the class {name!r}; import the module that defines it first")
-    return _makers[name]({key: _make(part, file, made) for key, part in tree["parts"].items()})
+    _, _, make = _classes[name]
+    return make({key: _make(part, arrays) for key, part in tree["parts"].items()})

@@ -17,7 +17,7 @@ import re
 import textwrap
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
@@ -129,12 +129,13 @@ def read_value(text: str, kind: Any = Any, name: str = "value") -> Any:
     union = typing.get_origin(kind) in (typing.Union, types.UnionType)
     members = typing.get_args(kind) if union else (kind,)
     kinds = sorted((typing.get_origin(one) or one for one in members), key=lambda one: one is str)
-    for one in kinds:
+    ways = [_WAYS.get(one, (ast.literal_eval, "a Python literal")) for one in kinds]
+    for read, _ in ways:
         try:
-            return _READERS.get(one, ast.literal_eval)(text)
+            return read(text)
         except (ValueError, SyntaxError, KeyError, TypeError, OverflowError, MemoryError, RecursionError):
             continue
-    allowed = " or ".join(_NAMES.get(one, "a Python literal") for one in kinds)
+    allowed = " or ".join(called for _, called in ways)
     raise ValueError(f"{name} must be {allowed}, got {_checks.shown(text)}")
 
 
@@ -170,21 +171,14 @@ def _read_numbers(text: str) -> tuple[float, ...]:
     return tuple(float(number) for number in (value if isinstance(value, (tuple, list)) else (value,)))
 
 
-_READERS: dict[Any, Any] = {
-    int: _read_integer,
-    float: float,
-    str: str,
-    bool: lambda text: {"true": True, "false": False}[text.lower()],
-    tuple: _read_numbers,
-    type(None): lambda text: {"none": None}[text.lower()],
-}
-_NAMES: dict[Any, str] = {
-    int: "a whole number",
-    float: "a number",
-    str: "a word",
-    bool: "true or false",
-    tuple: "numbers in brackets, such as (2, 1)",
-    type(None): "none",
+# how a value of each type is read, and what messages call it
+_WAYS: dict[Any, tuple[Callable[[str], Any], str]] = {
+    int: (_read_integer, "a whole number"),
+    float: (float, "a number"),
+    str: (str, "a word"),
+    bool: (lambda text: {"true": True, "false": False}[text.lower()], "true or false"),
+    tuple: (_read_numbers, "numbers in brackets, such as (2, 1)"),
+    type(None): (lambda text: {"none": None}[text.lower()], "none"),
 }
 
 
@@ -301,23 +295,23 @@ def build(entry: Entry, spec: Spec, parts: Parts = types.MappingProxyType({})) -
     """
     values: dict[str, Any] = dict(entry.fixed)
     hints = _type_hints(entry.cls)
-    known = [f.name for f in dataclasses.fields(entry.cls)]
+    defaults = {f.name: f.default for f in dataclasses.fields(entry.cls)}
     of_parts: dict[str, dict[str, str]] = {}
     for key, text in spec.parameters.items():
         head, dot, rest = key.partition(".")
-        if not known:
+        if not defaults:
             raise ValueError(f"{spec.name} takes no parameters, got {key!r}")
-        if dot and head in parts and head in known:
+        if dot and head in parts and head in defaults:
             of_parts.setdefault(head, {})[rest] = text
             continue
-        _checks.one_of(key, f"parameter of {spec.name}", known)
+        _checks.one_of(key, f"parameter of {spec.name}", defaults)
         if key in parts:
             values[key] = _checks.one_of(text.lower(), key, parts[key])
         else:
-            kind = type(_default(entry.cls, key)) if hints[key] is Any else hints[key]
+            kind = type(defaults[key]) if hints[key] is Any else hints[key]
             values[key] = read_value(text, kind, key)
     for key, parameters in of_parts.items():
-        name = values.get(key, _default(entry.cls, key))
+        name = values.get(key, defaults[key])
         values[key] = build(Entry(parts[key][name]), Spec(f"the {key} {name}", parameters))
     return entry.cls(**values)
 
@@ -343,7 +337,3 @@ def written_fields(instance: Any) -> dict[str, str]:
 def _type_hints(cls: type) -> dict[str, Any]:
     """Return the types of a class's fields; a study builds the same few classes thousands of times."""
     return typing.get_type_hints(cls)
-
-
-def _default(cls: type, name: str) -> Any:
-    return next(f.default for f in dataclasses.fields(cls) if f.name == name)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from threading import get_ident
 from time import thread_time
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -108,7 +109,6 @@ class Agent:
         seed: Seed = None,
     ) -> None:
         self.planner = make_planner(planner)
-        self.discount, self.steps_left, self.reach = _read_horizon(discount, horizon, n_states, n_actions)
         check_fits_memory(self.planner, n_states, n_actions)
         self.belief = make_prior(prior, n_states=n_states).belief(
             n_states,
@@ -119,10 +119,25 @@ class Agent:
             end=end,
             objective=objective,
         )
-        self._start(seed)
+        self._start(discount, horizon, seed)
 
-    def _start(self, seed: Seed) -> None:
-        """Begin the random stream and the planner's memory."""
+    def _start(self, discount: float | str | None, horizon: int | None, seed: Seed) -> None:
+        """Begin the random stream and the planner's memory, for a discount or for the steps of a horizon."""
+        auto = discount == _checks.AUTO
+        if auto and horizon is None:
+            raise TypeError("discount='auto' needs a horizon, the number of steps that the agent will act")
+        if not auto and (discount is None) == (horizon is None):
+            raise TypeError(
+                "give either a discount or a horizon, the number of steps that the agent will act"
+            )
+        self.steps_left: int | None = None if horizon is None else _checks.integer(horizon, "horizon")
+        self.reach: int | None = None
+        if self.steps_left is None:
+            self.discount = _checks.discount(discount)
+        else:
+            if auto:
+                self.reach = auto_reach(self.steps_left, self.belief.n_states, self.belief.n_actions)
+            self.discount = horizon_discount(self.steps_left, self.reach)
         self.rng = new_state(seed)
         self.memory = self.planner.start(self.belief, self.discount)
         if self.steps_left is not None:
@@ -206,15 +221,12 @@ class Agent:
         beside the belief (Q-learning, RMax) begin those anew.
         """
         agent = _restored(planner=make_planner(planner), belief=belief)
-        read = _read_horizon(discount, horizon, belief.n_states, belief.n_actions)
-        agent.discount, agent.steps_left, agent.reach = read
-        agent._start(seed)
+        agent._start(discount, horizon, seed)
         return agent
 
     def __repr__(self) -> str:
-        plans_for = (
-            f"discount={self.discount}" if self.steps_left is None else f"{self.steps_left} steps left"
-        )
+        left = self.steps_left
+        plans_for = f"discount={self.discount}" if left is None else f"{left} steps left"
         return f"<Agent {self.planner} on {self.belief!r}, {plans_for}>"
 
     def act(self, state: int) -> int:
@@ -252,7 +264,9 @@ class Agent:
                 s2 = belief.episodes.end
             if belief.n_changes != changes:
                 self.planner.respace(self.memory, belief)
-                self._learn_starts(s2)
+                if belief.episodes.again and belief.episodes.ends[s2]:  # a new end, which all starts follow
+                    starts = belief.episodes.starts
+                    self._learn_starts([s2], np.repeat(np.arange(len(starts)), starts))
             self.planner.learn(self.memory, belief, _new_tuple(Transition, (s, a, r, s2, terminated)))
             if self.steps_left is not None:
                 self._count_down()
@@ -271,8 +285,7 @@ class Agent:
         with self._alone():
             self.belief.begin(state)
             if self.belief.episodes.again:
-                for end in np.flatnonzero(self.belief.episodes.ends).tolist():
-                    self._learn_start(end, state)
+                self._learn_starts(np.flatnonzero(self.belief.episodes.ends), [state])
             self.planner.begin(self.memory, self.belief, state)
 
     def allow(self, state: int, actions: ArrayLike) -> None:
@@ -311,17 +324,10 @@ class Agent:
             if not outer:
                 self.__dict__.pop("_thread", None)
 
-    def _learn_starts(self, end: int) -> None:
-        """Let the planner learn the starts of episodes that the belief has put into a new end state."""
-        episodes = self.belief.episodes
-        if episodes.again and episodes.ends[end]:
-            for start in np.repeat(np.arange(len(episodes.starts)), episodes.starts).tolist():
-                self._learn_start(end, start)
-
-    def _learn_start(self, end: int, start: int) -> None:
-        """Let the planner learn that an episode began in ``start`` after ``end``."""
-        transition = Transition(end, BEGIN_AGAIN, 0.0, start, False)
-        self.planner.learn(self.memory, self.belief, transition)
+    def _learn_starts(self, ends: Iterable[int], starts: Iterable[int]) -> None:
+        """Let the planner learn that episodes began in each of ``starts`` after each of ``ends``."""
+        for end, start in product(map(int, ends), map(int, starts)):
+            self.planner.learn(self.memory, self.belief, Transition(end, BEGIN_AGAIN, 0.0, start, False))
 
     def _state(self, state: int) -> int:
         s = _checks.index(state, "state", self.belief.n_states)
@@ -331,22 +337,6 @@ class Agent:
                 "other times, give the agent a state that stands for the end: end=...)"
             )
         return s
-
-
-def _read_horizon(
-    discount: float | str | None, horizon: int | None, n_states: int, n_actions: int
-) -> tuple[float, int | None, int | None]:
-    """Return the discount to begin with, the steps that are left and the reach, None where there is none."""
-    auto = discount == _checks.AUTO
-    if auto and horizon is None:
-        raise TypeError("discount='auto' needs a horizon, the number of steps that the agent will act")
-    if not auto and (discount is None) == (horizon is None):
-        raise TypeError("give either a discount or a horizon, the number of steps that the agent will act")
-    if horizon is None:
-        return _checks.discount(discount), None, None
-    steps = _checks.integer(horizon, "horizon")
-    reach = auto_reach(steps, n_states, n_actions) if auto else None
-    return horizon_discount(steps, reach), steps, reach
 
 
 def _default_discount(planner: Planner, horizon: int | None) -> float | str | None:
@@ -510,17 +500,16 @@ class Run:
 
     def to_frame(self) -> DataFrame:
         """Return a pandas DataFrame with a row for each step; pandas must be installed."""
-        truncated = np.zeros(len(self.rewards), bool) if self.truncated is None else self.truncated
-        over = np.cumsum(self.terminated | truncated)
+        steps = np.arange(len(self.rewards))
         return new_frame(
             {
-                "step": np.arange(len(self.rewards)),
-                "episode": np.concatenate([[0], over[:-1]])[: len(over)],
+                "step": steps,
+                "episode": np.searchsorted(self.ends, steps),
                 "state": self.states,
                 "action": self.actions,
                 "reward": self.rewards,
                 "terminated": self.terminated,
-                "truncated": truncated,
+                "truncated": np.zeros(len(steps), bool) if self.truncated is None else self.truncated,
                 "seconds": self.step_seconds,
             }
         )
@@ -627,27 +616,22 @@ def simulate(
     rewards, ends, cuts = np.zeros(T), np.zeros(T, bool), np.zeros(T, bool)
     seconds = np.zeros(T)
     loop: WorldInteraction | None = None
-    with step_bar(progress, T) as tick, _step_count_in_errors(lambda: loop.t if loop else 0):
-        loop = WorldInteraction(agent, env, seed)
-        for t in range(T):
-            step = loop.step()
-            _, states[t], actions[t], rewards[t], _, ends[t], cuts[t], seconds[t] = step
-            if tick is not None:
-                tick(1)
-            if listeners and any([listener(agent, env, step) is False for listener in listeners]):
-                break
-            if t + 1 < T:  # nothing begins after the last step
-                loop.proceed()
+    try:
+        with step_bar(progress, T) as tick:
+            loop = WorldInteraction(agent, env, seed)
+            for t in range(T):
+                step = loop.step()
+                _, states[t], actions[t], rewards[t], _, ends[t], cuts[t], seconds[t] = step
+                if tick is not None:
+                    tick(1)
+                if listeners and any([listener(agent, env, step) is False for listener in listeners]):
+                    break
+                if t + 1 < T:  # nothing begins after the last step
+                    loop.proceed()
+    except (ValueError, TypeError, RuntimeError) as error:
+        done = loop.t if loop else 0
+        error.add_note(f"(after {done} steps; the agent keeps what it has learned from them)")
+        raise
     done = loop.t
     truncated = cuts[:done] if cuts.any() else None
     return Run(states[:done], actions[:done], rewards[:done], ends[:done], seconds[:done], truncated)
-
-
-@contextmanager
-def _step_count_in_errors(steps_done: Callable[[], int]) -> Iterator[None]:
-    """Add a note to errors that says how many steps were taken before."""
-    try:
-        yield
-    except (ValueError, TypeError, RuntimeError) as error:
-        error.add_note(f"(after {steps_done()} steps; the agent keeps what it has learned from them)")
-        raise

@@ -6,13 +6,13 @@ numbers. What comes out prints as a table, plots, and turns into a pandas DataFr
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +38,7 @@ from bamdp.lab.tables import ResultTable, to_html, to_text
 from bamdp.planners.base import Planner
 from bamdp.plot.curves import learning_curve, returns
 from bamdp.registry import DEFAULT_PRIOR, describe_prior, make_planner, make_prior, make_rewards, planner_spec
+from bamdp.settings import planning_options
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -129,9 +130,9 @@ class ComparisonResult(ExperimentResult):
         return new_frame(
             {
                 "planner": [name for name, sample in named for _ in range(sample.runs)],
-                "run": _joined(sample.replicates for _, sample in named),
-                "total_reward": _joined(sample.totals for _, sample in named),
-                "ms_per_step": _joined(sample.ms_per_step for _, sample in named),
+                "run": np.concatenate([sample.replicates for _, sample in named]),
+                "total_reward": np.concatenate([sample.totals for _, sample in named]),
+                "ms_per_step": np.concatenate([sample.ms_per_step for _, sample in named]),
             }
         )
 
@@ -184,10 +185,9 @@ class TuningResult(ExperimentResult):
             self.planner,
             prior=self.prior,
             rewards=here.rewards,
-            discount=None if self.discount == _checks.HORIZON else self.discount,
-            horizon=here.steps if isinstance(self.discount, str) else None,
             objective=here.objective,
             seed=seed,
+            **planning_options(self.discount, here.steps),
         )
 
     def plot(self, *parameters: str, ax: Axes | None = None) -> Axes:
@@ -222,10 +222,6 @@ class TuningResult(ExperimentResult):
         )
 
 
-def _joined(arrays: Iterable[NDArray[Any]]) -> NDArray[Any]:
-    return np.concatenate(list(arrays))
-
-
 # Studies of one environment
 
 
@@ -258,16 +254,11 @@ def tuning_study(
     if not isinstance(grid, Mapping):
         raise TypeError(f"grid must be a dictionary such as {{'n_steps': [25, 50]}}, got {grid!r}")
     space = {key: _value_list(key, values) for key, values in grid.items()}
-    tunes_prior = any(key.startswith("prior.") for key in space)
-    study = environment_study(
-        env,
-        {spec: {"planner": spec, **space}},
-        runs=evaluate,
-        prior=prior
-        or ("sparse" if tunes_prior else DEFAULT_PRIOR),  # its parameters are not fixed if they are chosen
-        tuning={name: value for name, value in tuning.items() if value is not None},
-        **rest,
-    )
+    if not prior:  # the parameters of the default one are fixed, which does not do if they are chosen
+        prior = "sparse" if any(key.startswith("prior.") for key in space) else DEFAULT_PRIOR
+    given = {name: value for name, value in tuning.items() if value is not None}
+    algorithms = {spec: {"planner": spec, **space}}
+    study = environment_study(env, algorithms, runs=evaluate, prior=prior, tuning=given, **rest)
     if len(study.cells[0].configurations) < 2:
         raise ValueError("there is nothing to choose; give several values, such as n_steps=25,50,100")
     return study
@@ -381,17 +372,8 @@ def compare(
     >>> sorted(found.totals), found.best in found.totals
     (['bayes-greedy', 'thompson'], True)
     """
-    study = comparison_study(
-        env,
-        planners,
-        runs=runs,
-        prior=prior,
-        steps=steps,
-        rewards=rewards,
-        discount=discount,
-        objective=objective,
-        seed=seed,
-    )
+    rest = {"steps": steps, "rewards": rewards, "discount": discount, "objective": objective, "seed": seed}
+    study = comparison_study(env, planners, runs=runs, prior=prior, **rest)
     return _run(ComparisonResult, study, store, jobs, progress)
 
 
@@ -448,25 +430,10 @@ def tune(
     >>> len(found.to_frame()), sorted(found.chosen)
     (4, ['discount', 'prior', 'prior.beta', 'resample'])
     """
-    study = tuning_study(
-        env,
-        planner,
-        grid,
-        evaluate=evaluate,
-        prior=prior,
-        tuning={
-            "method": method,
-            "runs": runs,
-            "configurations": configurations,
-            "budget": budget,
-            "screening": screening,
-        },
-        steps=steps,
-        rewards=rewards,
-        discount=discount,
-        objective=objective,
-        seed=seed,
-    )
+    halving = {"budget": budget, "screening": screening}
+    tuning = {"method": method, "runs": runs, "configurations": configurations, **halving}
+    rest = {"steps": steps, "rewards": rewards, "discount": discount, "objective": objective, "seed": seed}
+    study = tuning_study(env, planner, grid, evaluate=evaluate, prior=prior, tuning=tuning, **rest)
     return _run(TuningResult, study, store, jobs, progress)
 
 
@@ -477,24 +444,15 @@ def _run(kind: Any, study: Study, store: str | Path | None, jobs: int, progress:
             "runs are kept by the name of their environment; register yours with Gymnasium and give "
             "gym:module:Name-v0, or leave store out"
         )
-    folder = tempfile.mkdtemp(prefix="bamdp-") if store is None else None
-    path = Path(folder, "runs.sqlite") if folder is not None else Path(str(store))
-    try:
-        with Store(path) as runs, growing_bar(study.title, progress) as (done, more):
+    with ExitStack() as folder:
+        if store is None:
+            made = TemporaryDirectory(prefix="bamdp-", ignore_cleanup_errors=True)
+            store = Path(folder.enter_context(made), "runs.sqlite")
+        with Store(Path(store)) as runs, growing_bar(study.title, progress) as (done, more):
             run_study(study, runs, jobs=_checks.integer(jobs, "jobs"), steps=done, more=more)
             found = kind(study, collect_results(study, runs))
-    except BaseException:
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
-    if folder is not None:
-        weakref.finalize(found, shutil.rmtree, folder, ignore_errors=True)
-    _check_failures(found.results)
-    return found
-
-
-def _check_failures(results: Results) -> None:
-    """Raise the error of a planner of which every run has failed: a table would be empty."""
-    for sample in results.select(EVALUATE):
+        weakref.finalize(found, folder.pop_all().close)
+    for sample in found.results.select(EVALUATE):  # a table of nothing but failures would be empty
         if sample.failures and not sample.runs:
             raise RuntimeError(f"{sample.algorithm}: {sample.failures[0]}")
+    return found

@@ -110,14 +110,12 @@ def planning_seconds(planner: Planner, n_states: int, n_actions: int, discount: 
             case planners.SparseSampling():
                 calls = sparse_sampling_calls(n_actions, planner.width, planner.depth)
                 return float(calls) * STEP_SECONDS
+            case TreeSearch() | planners.AdaptiveDSS() if planner.time_limit is not None:
+                return planner.time_limit
             case TreeSearch():
-                if planner.time_limit is not None:
-                    return planner.time_limit
                 depth = auto_depth(discount) if isinstance(planner.depth, str) else planner.depth
                 return float(bamcp_calls(planner.n_simulations, depth)) * STEP_SECONDS
             case planners.AdaptiveDSS():
-                if planner.time_limit is not None:
-                    return planner.time_limit
                 steps = planner.n_stages * planner.n_steps
                 trial = (planner.n_stages + 1) * RESOLVING * solve + steps * STEP_SECONDS
                 return float(planner.budget(n_states, n_actions)) * trial

@@ -4,7 +4,7 @@ A *pool* works on items, each by a call ``work(item, tick)`` in which ``tick(n)`
 :func:`stream` feeds a pool and yields ``(item, result)`` in the order in which items finish. It asks for the next item
 only when there is room for it, so the list of items may grow while others are worked on.
 
-- :class:`SerialPool` works in this process, one item after the other.
+- :class:`Pool` works in this process, one item after the other.
 - :class:`ProcessPool` has processes (loky, which comes with joblib). They write the number of steps that they have done
   into a small shared file, from which progress is read. If one dies (killed, or out of memory), the items in work come
   back as :class:`WorkerDied`, and the next item finds new processes.
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import signal
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -46,8 +45,8 @@ class WorkerDied(RuntimeError):
         self.begun = begun
 
 
-class Pool(ABC):
-    """The interface that :func:`stream` needs; a context manager. ``progress`` is called with steps just done."""
+class Pool:
+    """Works in this process; a context manager. ``progress`` is called with steps just done."""
 
     def __init__(self, progress: Progress | None = None) -> None:
         self.progress = progress or (lambda n: None)
@@ -63,9 +62,14 @@ class Pool(ABC):
         """The number of items that it takes at a time; more than it works on, so that no process idles."""
         return 1
 
-    @abstractmethod
     def submit(self, work: Work, item: Any) -> Future[Any]:
-        """Begin to work on an item."""
+        """Begin to work on an item; here, do all of it."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(work(item, self.progress))
+        except Exception as error:
+            future.set_exception(error)
+        return future
 
     def poll(self) -> None:
         """Report the progress that was made since the last call."""
@@ -101,21 +105,9 @@ def stream(
             pool.stop()
 
 
-def new_pool(jobs: int, progress: Progress | None = None) -> SerialPool | ProcessPool:
+def new_pool(jobs: int, progress: Progress | None = None) -> Pool:
     """Return a pool of ``jobs`` processes, or of this process alone for one job; it is a context manager."""
-    return SerialPool(progress) if jobs == 1 else ProcessPool(jobs, progress)
-
-
-class SerialPool(Pool):
-    """Works in this process; every item is done when :meth:`submit` returns."""
-
-    def submit(self, work: Work, item: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        try:
-            future.set_result(work(item, self.progress))
-        except Exception as error:
-            future.set_exception(error)
-        return future
+    return Pool(progress) if jobs == 1 else ProcessPool(jobs, progress)
 
 
 class ProcessPool(Pool):

@@ -50,8 +50,11 @@ PRIORS: dict[str, Entry] = {
         Prior, {}, "The law that a family draws its worlds from: the correct one (family_gdl has one)."
     ),
 }
-# priors that the environment determines, and that take no parameters
-OF_ENVIRONMENT = ("models", "law", "local")
+OF_ENVIRONMENT = {  # priors that the environment determines, which take no parameters, and what they are for
+    "models": "environments that may be one of several worlds, such as maze_door",
+    "law": "families, whose worlds are drawn from a law, such as family_gdl",
+    "local": "environments that tell their own rules, such as grid",
+}
 LEARNED_REWARDS: dict[str, Entry] = {
     "beta": Entry(beliefs.BetaBernoulli),
     "normal": Entry(beliefs.NormalGamma),
@@ -134,10 +137,7 @@ def make_planner(spec: str | Spec | Planner, parameters: Mapping[str, Any] | Non
     _check_text(spec, "planner", "a planner such as DSS(), or text such as 'dss-pi:n_steps=100'")
     spec = parse_spec(spec)
     name = _checks.one_of(planner_name(spec), "planner", PLANNERS)
-    more = {
-        key: value if isinstance(value, str) else write_value(value)
-        for key, value in (parameters or {}).items()
-    }
+    more = {key: write_value(value) for key, value in (parameters or {}).items()}
     written = spec.extended(more, "as a parameter").parameters
     planner = build(PLANNERS[name], Spec(name, written), PARTS)
     assert isinstance(planner, Planner)
@@ -217,29 +217,17 @@ def _make_single_prior(spec: Spec, env: World | None, n_states: int | None) -> P
 
 def _prior_of_environment(name: str, env: World | None) -> Prior:
     """Return the prior that the environment determines, or say which environments have one."""
-    which = "give the environment with it" if env is None else f"{env.name} is none"
-    if name == "law":
-        law = env.law if isinstance(env, Environment) else None
-        if law is None:
-            raise ValueError(
-                f"the prior 'law' is for families, whose worlds are drawn from a law, such as family_gdl; {which}, or "
-                f"use for instance {DEFAULT_PRIOR}"
-            )
-        return law
-    if name == "local":
-        if not isinstance(env, Environment):
-            raise ValueError(
-                f"the prior 'local' is for environments that tell their own rules, such as grid; {which}, or use for "
-                f"instance {DEFAULT_PRIOR}"
-            )
+    if name == "models" and env is not None and len(env.worlds) > 1:
+        weights, models = zip(*env.worlds)
+        return FiniteModels(models, weights)
+    if name == "local" and isinstance(env, Environment):
         return beliefs.Dirichlet.local(env.mdp)
-    if env is None or len(env.worlds) < 2:
-        raise ValueError(
-            f"the prior 'models' is for environments that may be one of several worlds, such as maze_door; {which}, or "
-            f"use for instance {DEFAULT_PRIOR}"
-        )
-    weights, models = zip(*env.worlds)
-    return FiniteModels(models, weights)
+    if name == "law" and isinstance(env, Environment) and env.law is not None:
+        return env.law
+    which = "give the environment with it" if env is None else f"{env.name} is none"
+    raise ValueError(
+        f"the prior {name!r} is for {OF_ENVIRONMENT[name]}; {which}, or use for instance {DEFAULT_PRIOR}"
+    )
 
 
 def _divide_by_states(text: str, n_states: int | None) -> str:
@@ -321,8 +309,14 @@ def _check_rewards_possible(model: RewardModel, env: World | None) -> None:
 def check_fits(planner: Planner, env: World) -> None:
     """Refuse an agent whose tables would not fit into memory, or whose numbers cannot hold the rewards."""
     check_fits_memory(planner, env.n_states, env.n_actions)
-    if isinstance(planner, BootstrappedDQN) and isinstance(env, Environment):
-        _check_single_precision(env)
+    if not isinstance(planner, BootstrappedDQN) or not isinstance(env, Environment):
+        return
+    largest = float(np.max(np.abs(env.rewards), initial=0.0))
+    if largest > LARGEST_SINGLE:
+        raise ValueError(
+            f"bootstrapped-dqn counts in 32 bits, so rewards must be at most {LARGEST_SINGLE:g} in size, and "
+            f"{env.name} has one of {largest:g}; scale them, or use another planner"
+        )
 
 
 def check_fits_memory(planner: Planner, n_states: int, n_actions: int) -> None:
@@ -343,20 +337,10 @@ def check_fits_memory(planner: Planner, n_states: int, n_actions: int) -> None:
         "n_hidden": 16 * (S + A) * getattr(planner, "n_networks", 1),
         "replay_size": 48,
     }
-    sizes = {name: getattr(planner, name, 0) for name in units}
-    for name, size in sizes.items():
+    for name, unit in units.items():
+        size = getattr(planner, name, 0)
         if isinstance(size, int):  # and not a word such as "auto"
-            _checks.memory(units[name] * size, f"{what} with {name}={size}")
-
-
-def _check_single_precision(env: Environment) -> None:
-    """Refuse rewards that networks, whose numbers have 32 bits, cannot hold with their squares."""
-    largest = float(np.max(np.abs(env.rewards), initial=0.0))
-    if largest > LARGEST_SINGLE:
-        raise ValueError(
-            f"bootstrapped-dqn counts in 32 bits, so rewards must be at most {LARGEST_SINGLE:g} in size, and "
-            f"{env.name} has one of {largest:g}; scale them, or use another planner"
-        )
+            _checks.memory(unit * size, f"{what} with {name}={size}")
 
 
 # --- descriptions -------------------------------------------------------------------------------------------------
@@ -364,10 +348,18 @@ def _check_single_precision(env: Environment) -> None:
 
 def describe_planner(planner: Planner) -> dict[str, Any]:
     """Return all parameters of a planner as plain JSON; a part is a dictionary with its name and parameters."""
-    return {
-        key: _describe_part(PARTS[key], value) if key in PARTS else value
-        for key, value in planner.parameters().items()
-    }
+    described = dict(planner.parameters())
+    for key, part in _parts(planner).items():
+        name = next((name for name, cls in PARTS[key].items() if type(part) is cls), repr(part))
+        fields = dataclasses.asdict(part) if dataclasses.is_dataclass(part) else {}  # type: ignore[arg-type]
+        described[key] = {"name": name, **fields}
+    return described
+
+
+def _parts(planner: Planner) -> dict[str, Any]:
+    """Return the parameters of a planner that are named things, made if they are only named."""
+    values = {key: value for key, value in planner.parameters().items() if key in PARTS}
+    return {key: PARTS[key][value]() if isinstance(value, str) else value for key, value in values.items()}
 
 
 def planner_spec(planner: Planner) -> Spec:
@@ -382,14 +374,13 @@ def planner_spec(planner: Planner) -> Spec:
     for name, entry in PLANNERS.items():
         if type(planner) is not entry.cls:
             continue
-        described = _flat_description(describe_planner(planner))
+        described = _flat_description(planner)
         if any(described.get(key) != value for key, value in entry.fixed.items()):
             continue
-        usual = _flat_description(describe_planner(make_planner(name)))
+        usual = _flat_description(make_planner(name))
         written = {key: write_value(v) for key, v in described.items() if key in usual and v != usual[key]}
-        spec = Spec(name, written)
         with suppress(ValueError, TypeError):
-            if describe_planner(make_planner(spec)) == describe_planner(planner):
+            if _flat_description(make_planner(spec := Spec(name, written))) == described:
                 return spec
     raise ValueError(
         f"{planner!r} cannot be written as text, which is needed here; see bamdp.list_planners()"
@@ -404,23 +395,14 @@ def planner_label(planner: Planner) -> str:
         return repr(planner)
 
 
-def _flat_description(described: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a description of a planner with its parts' parameters as keys with dots; the part is its name."""
+def _flat_description(planner: Planner) -> dict[str, Any]:
+    """Return the description of a planner with its parts' parameters as keys with dots; the part is its name."""
     flat: dict[str, Any] = {}
-    for key, value in described.items():
-        if isinstance(value, dict):
-            flat[key] = value["name"]
-            flat |= {f"{key}.{name}": inner for name, inner in value.items() if name != "name"}
-        else:
-            flat[key] = value
+    for key, value in describe_planner(planner).items():
+        inner = dict(value) if isinstance(value, dict) else {}
+        flat[key] = inner.pop("name", value)
+        flat |= {f"{key}.{name}": parameter for name, parameter in inner.items()}
     return flat
-
-
-def _describe_part(classes: Mapping[str, type], value: Any) -> dict[str, Any]:
-    part = classes[value]() if isinstance(value, str) else value
-    name = next((name for name, cls in classes.items() if type(part) is cls), repr(part))
-    fields = dataclasses.asdict(part) if dataclasses.is_dataclass(part) else {}  # type: ignore[arg-type]
-    return {"name": name, **fields}
 
 
 def part_versions(planner: Planner) -> dict[str, int]:
@@ -431,9 +413,7 @@ def part_versions(planner: Planner) -> dict[str, int]:
     >>> part_versions(make_planner("dss-rtdp")), part_versions(make_planner("dss-pi"))
     ({'generator': 2}, {})
     """
-    values = {key: value for key, value in planner.parameters().items() if key in PARTS}
-    parts = {key: PARTS[key][value] if isinstance(value, str) else value for key, value in values.items()}
-    versions = {key: getattr(part, "result_version", 1) for key, part in parts.items()}
+    versions = {key: getattr(part, "result_version", 1) for key, part in _parts(planner).items()}
     return {key: version for key, version in versions.items() if version > 1}
 
 

@@ -26,7 +26,7 @@ from bamdp.envs.registry import new_world
 from bamdp.planners.base import Planner
 from bamdp.processes import TELL_EVERY, new_pool, stream
 from bamdp.registry import planner_label
-from bamdp.settings import STEP_BYTES, Setting, make_setting
+from bamdp.settings import STEP_BYTES, Setting, make_setting, planning_options
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -137,10 +137,9 @@ def new_agent(setting: Setting, env: World, seed: np.random.SeedSequence | int =
         setting.planner,
         prior=setting.prior,
         rewards=setting.rewards,
-        discount=None if setting.discount == _checks.HORIZON else setting.discount,
-        horizon=setting.steps if isinstance(setting.discount, str) else None,
         objective=setting.objective,
         seed=seed,
+        **planning_options(setting.discount, setting.steps),
     )
 
 
@@ -155,9 +154,7 @@ def play(
     warm_up(setting)
     env = new_world(setting.env)
     agent = new_agent(setting, env, agent_seed)
-    if progress is None:
-        return simulate(agent, env, setting.steps, seed=environment_seed, callbacks=callbacks)
-    with _throttled(progress) as tick:
+    with _throttled(progress or (lambda n: None)) as tick:
         return simulate(agent, env, setting.steps, seed=environment_seed, progress=tick, callbacks=callbacks)
 
 
@@ -223,27 +220,26 @@ def run_many(
         steps=steps,
         seed=seed,
     )
-    check_size(setting, runs, jobs)
-    warm_up(setting)  # before the bar
-    with step_bar(progress, runs * setting.steps) as tick:
-        return run_setting(setting, runs, jobs, tick)
+    return run_setting(setting, runs, jobs, progress)
 
 
-def run_setting(setting: Setting, runs: int, jobs: int = 1, progress: Progress | None = None) -> Batch:
+def run_setting(setting: Setting, runs: int, jobs: int = 1, progress: bool | Progress | None = None) -> Batch:
     """Run the replicates 0 .. runs-1 of a setting on ``jobs`` processes."""
     check_size(setting, runs, jobs)
     jobs = min(jobs, runs)
     reproducible = warm_up(setting)  # here first: what it compiles, the workers find on disk
-    begin = time.perf_counter()
     by_replicate: dict[int, Run] = {}
     numbers = iter(range(runs))
-    with new_pool(jobs, progress) as pool:
-        results = stream(pool, partial(run_one, setting), lambda: next(numbers, None))
-        with closing(results):
-            for replicate, run in results:
-                if isinstance(run, Exception):
-                    raise run
-                by_replicate[replicate] = run
+    with (
+        step_bar(progress, runs * setting.steps) as tick,
+        new_pool(jobs, tick) as pool,
+        closing(stream(pool, partial(run_one, setting), lambda: next(numbers, None))) as results,
+    ):
+        begin = time.perf_counter()
+        for replicate, run in results:
+            if isinstance(run, Exception):
+                raise run
+            by_replicate[replicate] = run
     ordered = tuple(by_replicate[replicate] for replicate in range(runs))
     return Batch(setting, ordered, reproducible, time.perf_counter() - begin)
 
@@ -253,16 +249,9 @@ _warm: dict[str, bool] = {}
 
 def warm_up(setting: Setting) -> bool:
     """Compile or load what a setting needs, once per process; return whether its plans are reproducible."""
-    key = repr(
-        (
-            setting.env if isinstance(setting.env, str) else id(setting.env),
-            setting.planner,
-            setting.prior,
-            type(setting.rewards),
-            setting.discount,
-            setting.objective,
-        )
-    )
+    world = setting.env if isinstance(setting.env, str) else id(setting.env)
+    agent_key = setting.planner, setting.prior, type(setting.rewards), setting.discount, setting.objective
+    key = repr((world, *agent_key))
     if key not in _warm:
         env = new_world(setting.env)
         agent = new_agent(setting, env)
