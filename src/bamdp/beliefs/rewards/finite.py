@@ -207,12 +207,6 @@ def _probability(R, row, s2, r):
     return _weight(R, cell, _place(R, r)) / _total(R, cell)
 
 
-@verbs.log_reward_probability.register(ValuesState)
-def _log_probability(R, row, s2, r):
-    p = verbs.reward_probability(R, row, s2, r)
-    return math.log(p) if p > 0.0 else -math.inf
-
-
 @verbs.outcome.register(ValuesState)
 def _outcome(R, row, s2, i):
     """Return the i-th value; the last is something new."""

@@ -82,11 +82,6 @@ def _known_probability(R, row, s2, r):
     return 1.0
 
 
-@verbs.log_reward_probability.register(KnownState)
-def _known_log_probability(R, row, s2, r):
-    return 0.0
-
-
 @verbs.commit_reward.register(KnownState)
 def _known_commit(R, row):
     pass

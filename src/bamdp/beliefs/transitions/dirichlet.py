@@ -7,7 +7,6 @@ entries.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,7 +18,7 @@ from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import uniform
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
-from bamdp.beliefs.arrays import transition_posterior, with_room
+from bamdp.beliefs.arrays import longer, transition_posterior, with_room
 from bamdp.beliefs.base import Prior
 from bamdp.beliefs.transitions.counts import NOT_SEEN, empty_counts
 from bamdp.beliefs.transitions.symmetric import SymmetricState
@@ -114,17 +113,6 @@ def _probability(T, row, s2):
     return (T.alpha[entry] + T.count[entry]) / (T.alpha_sum[row] + T.total[row])
 
 
-@verbs.log_probability.register(FullState)
-def _log_probability(T, row, s2):
-    p = verbs.probability(T, row, s2)
-    return math.log(p) if p > 0.0 else -np.inf
-
-
-@verbs.choose.register(FullState)
-def _choose(T, rng):
-    return 0
-
-
 @verbs.sample_row.register(FullState)
 def _sample_row(T, choice, row, index, prob, at, rng):
     begin = T.start[row]
@@ -180,12 +168,7 @@ def _commit(T, row):
 
 @with_room.register(FullState)
 def _with_room(T: FullState, depth: int) -> FullState:
-    depth += int(T.top[0])
-    if depth <= len(T.log):
-        return T
-    log = np.zeros((max(depth, 2 * len(T.log)), 2), np.int64)
-    log[: len(T.log)] = T.log
-    return T._replace(log=log)
+    return T._replace(log=longer(T.log, depth + int(T.top[0])))
 
 
 # --- the prior ------------------------------------------------------------------------------------------------

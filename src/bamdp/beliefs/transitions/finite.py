@@ -25,7 +25,7 @@ from bamdp._kernels.random import below, uniform
 from bamdp._kernels.rows import Space
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
-from bamdp.beliefs.arrays import reward_posterior, shared_weights, transition_posterior, with_room
+from bamdp.beliefs.arrays import reward_posterior, shared_weights, transition_posterior
 from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.beliefs.rewards.known import KnownRewards
 from bamdp.beliefs.transitions.mixture import (
@@ -38,7 +38,6 @@ from bamdp.beliefs.transitions.mixture import (
     normalise_weights,
     restore_weights,
     save_weights,
-    with_weights_room,
 )
 from bamdp.mdp.build import read_space, used_rows
 from bamdp.mdp.model import FiniteMDP
@@ -90,13 +89,6 @@ def _push(T, row, s2):
         p = model_probability(T, m, row, s2)
         T.weights.log[m] += math.log(p) if p > 0.0 else -np.inf
     normalise_weights(T.weights)
-
-
-@verbs.advance.register(FiniteState)
-def _advance(T, row, rng):
-    s2 = verbs.draw(T, row, rng)
-    verbs.push(T, row, s2)
-    return s2
 
 
 @verbs.pop.register(FiniteState)
@@ -187,11 +179,6 @@ def _commit(T, row):
 @shared_weights.register(FiniteState)
 def _shared_weights(T: FiniteState) -> list[Weights]:
     return [T.weights]
-
-
-@with_room.register(FiniteState)
-def _with_room(T: FiniteState, depth: int) -> FiniteState:
-    return T._replace(weights=with_weights_room(T.weights, depth))
 
 
 # --- rewards that come with the models and differ between them ------------------------------------------------
@@ -343,11 +330,6 @@ def _outcome(R, row, s2, i):
         if abs(_pays(R, m, row, s2) - r) <= SAME_REWARD:
             return r, 0.0
     return r, verbs.reward_probability(R, row, s2, r)
-
-
-@with_room.register(ModelRewardsState)
-def _with_reward_room(R: ModelRewardsState, depth: int) -> ModelRewardsState:
-    return R._replace(weights=with_weights_room(R.weights, depth))
 
 
 # --- the prior ------------------------------------------------------------------------------------------------
