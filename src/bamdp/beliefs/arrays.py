@@ -158,16 +158,3 @@ def n_bytes(value: Any) -> int:
 
     collect(value)
     return sum(array.nbytes for array in found.values())
-
-
-def copy_arrays(value: Any, copies: dict[int, Any] | None = None) -> Any:
-    """Return a deep copy of nested NamedTuples of arrays; an array that stands in two places is copied once."""
-    copies = {} if copies is None else copies
-    if isinstance(value, np.ndarray):
-        if id(value) not in copies:
-            copies[id(value)] = value.copy()
-        return copies[id(value)]
-    if isinstance(value, tuple):
-        parts = [copy_arrays(x, copies) for x in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
-    return value

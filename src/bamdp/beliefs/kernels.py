@@ -123,12 +123,9 @@ def sample_into(belief, choice, pair, rows, row, at, rng):
     end, background = verbs.sample_row(belief.transitions, choice, pair, rows.index, rows.prob, at, rng)
     if end == verbs.NO_ROOM:
         return end
-    rows.span[row, 0] = at
-    rows.span[row, 1] = end
-    rows.background[row] = background
-    rows.reward[row] = verbs.sample_reward(
-        belief.rewards, choice, pair, rows.index, rows.prob, at, end, background, rng
-    )
+    R = belief.rewards
+    reward = verbs.sample_reward(R, choice, pair, rows.index, rows.prob, at, end, background, rng)
+    set_row(rows, row, at, end, background, reward)
     return end
 
 
@@ -147,18 +144,22 @@ def mean_model(belief, rows):
             end, background = verbs.mean_row(T, row, rows.index, rows.prob, at)
             if end == verbs.NO_ROOM:
                 return end
-            rows.span[row, 0] = at
-            rows.span[row, 1] = end
-            rows.background[row] = background
-            rows.reward[row] = verbs.expected_reward(R, row, rows.index, rows.prob, at, end, background)
+            reward = verbs.expected_reward(R, row, rows.index, rows.prob, at, end, background)
+            set_row(rows, row, at, end, background, reward)
             at = end
     return at
+
+
+@primitive
+def set_row(rows, row, begin, end, background, reward):
+    """Write where the entries of a row stand, and the rest of it."""
+    rows.span[row, 0] = begin
+    rows.span[row, 1] = end
+    rows.background[row] = background
+    rows.reward[row] = reward
 
 
 @inner
 def skip_row(rows, row, at):
     """Write an empty row: of a terminal state, or of an action that does not exist."""
-    rows.span[row, 0] = at
-    rows.span[row, 1] = at
-    rows.background[row] = 0.0
-    rows.reward[row] = 0.0
+    set_row(rows, row, at, at, 0.0, 0.0)

@@ -42,11 +42,6 @@ class BetaState(NamedTuple):
     a: float
     b: float
 
-    @property
-    def by_next_state(self) -> bool:
-        """Whether rewards depend on the next state."""
-        return self.cells.next_step == 1
-
 
 @primitive
 def _success(R, cell):

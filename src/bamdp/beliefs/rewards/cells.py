@@ -228,7 +228,8 @@ def _pay_nothing(R: Any, row: int) -> None:
 
 
 def stored_in_cells(cls: State) -> State:
-    """Register the verbs that are the same for every model with ``cells``."""
+    """Register the verbs, and declare what is the same for every model with ``cells``."""
+    cls.by_next_state = property(lambda R: R.cells.next_step == 1)  # type: ignore[attr-defined]
     verbs.expected_reward.register(cls)(row_mean)
     verbs.reward_variance.register(cls)(row_variance)
     verbs.sample_reward.register(cls)(row_sample)

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bamdp import _checks
-from bamdp._kernels.jit import primitive
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import pay_nothing, reward_posterior, with_room
@@ -51,9 +50,8 @@ def _known_pop(R):
     pass
 
 
-@primitive
-def known_row(R, row, index, prob, begin, end, background):
-    """E[r | row] for the transition row at ``begin:end``."""
+@verbs.expected_reward.register(KnownState)
+def _known_expected(R, row, index, prob, begin, end, background):
     if R.next_step == 0:
         return R.values[row]
     total = background * R.row_mean[row]
@@ -64,12 +62,7 @@ def known_row(R, row, index, prob, begin, end, background):
 
 @verbs.sample_reward.register(KnownState)
 def _known_sample(R, choice, row, index, prob, begin, end, background, rng):
-    return known_row(R, row, index, prob, begin, end, background)
-
-
-@verbs.expected_reward.register(KnownState)
-def _known_expected(R, row, index, prob, begin, end, background):
-    return known_row(R, row, index, prob, begin, end, background)
+    return verbs.expected_reward(R, row, index, prob, begin, end, background)
 
 
 @verbs.reward_variance.register(KnownState)

@@ -56,7 +56,7 @@ from bamdp.beliefs.transitions.counts import (
     push_slot,
     with_count_room,
 )
-from bamdp.beliefs.transitions.symmetric import SymmetricState
+from bamdp.beliefs.transitions.symmetric import SymmetricState, as_symmetric
 
 EXACT_SIZES = 16  # up to so many next states every size is possible
 CHOICE_BITS = 40  # of the number that the supports of a sampled model depend on
@@ -330,8 +330,7 @@ class SharedSupport(Prior):
 
     def movement_posterior(self, transitions: Any) -> SymmetricState:
         """Return rows as if they were Dirichlet with α + n_i for every outcome, as for SparseDirichlet."""
-        alpha = np.full(len(transitions.counts.rows), transitions.alpha)
-        return SymmetricState(transitions.counts, alpha, transitions.mark, transitions.n_states)
+        return as_symmetric(transitions)
 
 
 def _sizes(n_states: int, beta: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

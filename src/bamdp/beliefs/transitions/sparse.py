@@ -24,7 +24,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,7 +51,7 @@ from bamdp.beliefs.transitions.counts import (
     find,
     register_count_verbs,
 )
-from bamdp.beliefs.transitions.symmetric import SymmetricState
+from bamdp.beliefs.transitions.symmetric import SymmetricState, as_symmetric
 
 MEMO_BITS = 14
 MEMO_STRIDE = 10007  # entries from (k₀, n) to (k₀ + 1, n)
@@ -386,13 +385,7 @@ class SparseDirichlet(Prior):
         The standard deviations of the sparse posterior itself will not do: once a row seems to have one outcome, the
         chance that it has another makes them as large as 1 − p̄, and no number of visits ever counts as movement.
         """
-        alpha = _constant(transitions.alpha, len(transitions.counts.rows))
-        return SymmetricState(transitions.counts, alpha, transitions.mark, transitions.n_states)
-
-
-@lru_cache(maxsize=16)
-def _constant(value: float, n_rows: int) -> NDArray[np.float64]:
-    return np.full(n_rows, value)
+        return as_symmetric(transitions)
 
 
 def _log_gamma(x: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -11,9 +11,11 @@ draws, not S.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bamdp._kernels.dirichlet import (
     MOST_FACTORS,
@@ -55,6 +57,16 @@ class SymmetricState(NamedTuple):
 
 
 register_count_verbs(SymmetricState)
+
+
+def as_symmetric(T: Any) -> SymmetricState:
+    """Return the rows of a posterior with ``counts`` as if they were Dirichlet with α + n_i for every outcome."""
+    return SymmetricState(T.counts, _constant(T.alpha, len(T.counts.rows)), T.mark, T.n_states)
+
+
+@lru_cache(maxsize=16)
+def _constant(value: float, n_rows: int) -> NDArray[np.float64]:
+    return np.full(n_rows, value)
 
 
 @draw_slot.register(SymmetricState)
