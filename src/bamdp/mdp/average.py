@@ -230,20 +230,17 @@ def chain_bias(chain: FiniteMDP) -> NDArray[np.float64] | None:
     n = chain.n_states
     if end_components(chain).max() > 0:
         return None
-    if n <= DENSE_STATES:
-        matrix = np.eye(n) - chain.dense()[:, 0, :]
-        matrix[:, 0] = 1.0
-        try:
+    try:
+        if n <= DENSE_STATES:
+            matrix = np.eye(n) - chain.dense()[:, 0, :]
+            matrix[:, 0] = 1.0
             values = np.linalg.solve(matrix, chain.rows.reward)
-        except np.linalg.LinAlgError:
-            return None
-    elif n <= DIRECT_STATES and not chain.rows.background.any():
-        rest = (eye_array(n, format="csc") - entry_matrix(chain).tocsc())[:, 1:]
-        try:
+        elif n <= DIRECT_STATES and not chain.rows.background.any():
+            rest = (eye_array(n, format="csc") - entry_matrix(chain).tocsc())[:, 1:]
             values = splu(hstack([csc_array(np.ones((n, 1))), rest], format="csc")).solve(chain.rows.reward)
-        except RuntimeError:
+        else:
             return None
-    else:
+    except (np.linalg.LinAlgError, RuntimeError):  # singular
         return None
     values[0] = 0.0
     return values if np.isfinite(values).all() else None

@@ -268,15 +268,15 @@ class Dirichlet(Prior):
         object.__setattr__(self, "alpha", array)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Dirichlet):
+        if not isinstance(other, Dirichlet) or type(self.alpha) is not type(other.alpha):
             return False
-        if isinstance(self.alpha, PriorCounts) and isinstance(other.alpha, PriorCounts):
-            return all(np.array_equal(np.asarray(x), np.asarray(y)) for x, y in zip(self.alpha, other.alpha))
-        return type(self.alpha) is type(other.alpha) and np.array_equal(self.alpha, other.alpha)
+        return all(np.array_equal(x, y) for x, y in zip(self._parts(), other._parts()))
 
     def __hash__(self) -> int:
-        arrays = self.alpha[:3] if isinstance(self.alpha, PriorCounts) else (np.asarray(self.alpha),)
-        return hash(tuple((array.shape, array.tobytes()) for array in arrays))
+        return hash(tuple((part.shape, part.tobytes()) for part in self._parts()))
+
+    def _parts(self) -> list[np.ndarray]:
+        return [np.asarray(x) for x in (self.alpha if isinstance(self.alpha, PriorCounts) else [self.alpha])]
 
     @staticmethod
     def local(mdp: FiniteMDP, alpha: float = 1.0) -> Dirichlet:

@@ -223,31 +223,6 @@ class ModelRewards(RewardModel):
         return
 
 
-def rewards_of_models(
-    rewards: Sequence[np.ndarray], expected: Sequence[np.ndarray], weights: Weights
-) -> tuple[RewardModel, Any]:
-    """Return the reward model of models with these rewards, and its posterior; simply known rewards if all agree."""
-    n_states, n_actions = expected[0].shape
-    known = [KnownRewards(r).state(n_states, n_actions) for r in rewards]
-    if all(np.array_equal(k.values, known[0].values) for k in known):
-        return KnownRewards(rewards[0]), known[0]
-    if len({k.next_step for k in known}) > 1:
-        full = (n_states, n_actions, n_states)
-        wide = [
-            np.broadcast_to(k.values.reshape(full[: 2 + k.next_step]).reshape(n_states, n_actions, -1), full)
-            for k in known
-        ]
-        return rewards_of_models(wide, expected, weights)
-    posterior = ModelRewardsState(
-        weights=weights._replace(past=np.zeros_like(weights.past), top=np.zeros(1, np.int64)),
-        values=np.array([k.values for k in known]),
-        expected=np.array(expected).reshape(len(known), -1),
-        next_step=known[0].next_step,
-        row_step=known[0].row_step,
-    )
-    return ModelRewards(), posterior
-
-
 @primitive
 def _pays(R, m, row, s2):
     return R.values[m, row * R.row_step + s2 * R.next_step]
@@ -418,9 +393,19 @@ class FiniteModels(Prior):
         return space
 
     def rewards_of_models(self, n_states: int, n_actions: int, transitions: Any) -> tuple[RewardModel, Any]:
-        """Return what the models pay, which is evidence where they differ."""
-        return rewards_of_models(
-            [mdp.rewards for mdp in self.mdps],
-            [mdp.expected_rewards for mdp in self.mdps],
-            transitions.weights,
+        """Return what the models pay, which is evidence where they differ; simply known rewards if all agree."""
+        rewards = [mdp.rewards for mdp in self.mdps]
+        if any(r.ndim == 3 for r in rewards):
+            full = (n_states, n_actions, n_states)
+            rewards = [np.broadcast_to(r.reshape(*r.shape, *(1,) * (3 - r.ndim)), full) for r in rewards]
+        known = [KnownRewards(r).state(n_states, n_actions) for r in rewards]
+        if all(np.array_equal(k.values, known[0].values) for k in known):
+            return KnownRewards(rewards[0]), known[0]
+        weights = transitions.weights
+        return ModelRewards(), ModelRewardsState(
+            weights=weights._replace(past=np.zeros_like(weights.past), top=np.zeros(1, np.int64)),
+            values=np.array([k.values for k in known]),
+            expected=np.array([mdp.rows.reward for mdp in self.mdps]),
+            next_step=known[0].next_step,
+            row_step=known[0].row_step,
         )
