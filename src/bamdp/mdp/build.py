@@ -38,6 +38,7 @@ from bamdp._kernels.rows import Rows, Space
 SUM_TOLERANCE = 1e-8
 ROW_BYTES, ENTRY_BYTES = 64, 80  # about what making a model takes of memory
 DENSE_REWARDS = 1 << 20
+OUTCOME = {"row": np.int64, "state": np.int64, "prob": float, "reward": float, "done": bool}  # of a Gym table
 
 
 class ModelEntries(NamedTuple):
@@ -132,10 +133,8 @@ def is_gym_table(transitions: Any) -> bool:
 
 def read_gym_table(transitions: Any, terminal: Any, action_mask: Any, state_labels: Any) -> tuple[Any, ...]:
     """Return (entries, rewards, terminal, action mask, state labels) of a Gym table, with "end" added if needed."""
-    n_states, n_actions, columns = _collect_outcomes(transitions)
-    row, state = np.array(columns[0], dtype=np.int64), np.array(columns[1], dtype=np.int64)
-    prob, reward = np.array(columns[2], dtype=float), np.array(columns[3], dtype=float)
-    done = np.array(columns[4], dtype=bool)
+    n_states, n_actions, outcomes = _collect_outcomes(transitions)
+    row, state, prob, reward, done = (outcomes[name].copy() for name in OUTCOME)
 
     # Which actions exist, and which states are terminal.
     space = read_space(n_states, n_actions, terminal, None)
@@ -164,8 +163,8 @@ def read_gym_table(transitions: Any, terminal: Any, action_mask: Any, state_labe
     return entries, _gym_rewards(entries, reward[kept]), ends, exists, labels
 
 
-def _collect_outcomes(transitions: Any) -> tuple[int, int, tuple[list[Any], ...]]:
-    """Return (S, A, columns): one value per outcome of row, next state, probability, reward and done."""
+def _collect_outcomes(transitions: Any) -> tuple[int, int, np.ndarray]:
+    """Return (S, A, outcomes), the latter with the columns of OUTCOME."""
     states = list(_numbered_items(transitions, "transitions"))
     n_states = len(states)
     if n_states == 0:
@@ -173,14 +172,13 @@ def _collect_outcomes(transitions: Any) -> tuple[int, int, tuple[list[Any], ...]
     actions = [dict(_numbered_items(table, f"transitions[{s}]", gaps=True)) for s, table in states]
     n_actions = 1 + max((a for table in actions for a in table), default=0)
     check_size(n_states, n_actions, 0)
-    columns: tuple[list[Any], ...] = ([], [], [], [], [])
-    for (s, _), table in zip(states, actions):
-        for a, outcomes in table.items():
-            for outcome in outcomes:
-                values = _parse_outcome(outcome, s, a)
-                for column, value in zip(columns, (s * n_actions + a, *values)):
-                    column.append(value)
-    return n_states, n_actions, columns
+    parsed = [
+        (s * n_actions + a, *_parse_outcome(outcome, s, a))
+        for (s, _), table in zip(states, actions)
+        for a, outcomes in table.items()
+        for outcome in outcomes
+    ]
+    return n_states, n_actions, np.array(parsed, list(OUTCOME.items()))
 
 
 def _numbered_items(table: Any, name: str, gaps: bool = False) -> Iterator[tuple[int, Any]]:
