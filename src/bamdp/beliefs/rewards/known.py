@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from bamdp import _checks
 from bamdp._serial import saveable
@@ -150,8 +149,3 @@ class KnownRewards(RewardModel):
             next_step=1 if by_next else 0,
             row_step=n_states if by_next else 1,
         )
-
-
-def as_reward_model(rewards: RewardModel | ArrayLike) -> RewardModel:
-    """Return a reward model, from one or from an array of known rewards."""
-    return rewards if isinstance(rewards, RewardModel) else KnownRewards(rewards)
