@@ -4,13 +4,13 @@ Each row of the world leads to one state with certainty, a priori to each state 
 been observed, and is known, or it has not, and all outcomes are equally likely. The posterior is one number per row.
 
 This file contains all that a new prior needs: the posterior as a NamedTuple of arrays, a declaration of what it can do
-and an implementation of each verb of :mod:`bamdp.beliefs.verbs`, and a :class:`bamdp.Prior` that makes it. It must be
-importable (not the script that is run), so that its compiled code can be cached on disk.
+and an implementation of each verb of :mod:`bamdp.beliefs.verbs` that does not follow from others, and a
+:class:`bamdp.Prior` that makes it. It must be importable (not the script that is run), so that its compiled code can be
+cached on disk.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -46,13 +46,6 @@ def _push(T, row, s2):
     T.outcome[row] = s2
 
 
-@verbs.advance.register(State)
-def _advance(T, row, rng):
-    s2 = verbs.draw(T, row, rng)
-    verbs.push(T, row, s2)
-    return s2
-
-
 @verbs.pop.register(State)
 def _pop(T):
     T.top[0] -= 1
@@ -69,17 +62,6 @@ def _probability(T, row, s2):
     if T.outcome[row] == UNSEEN:
         return 1.0 / T.n_states
     return 1.0 if T.outcome[row] == s2 else 0.0
-
-
-@verbs.log_probability.register(State)
-def _log_probability(T, row, s2):
-    p = verbs.probability(T, row, s2)
-    return math.log(p) if p > 0.0 else -np.inf
-
-
-@verbs.choose.register(State)
-def _choose(T, rng):
-    return 0  # rows are independent: they share nothing
 
 
 @verbs.sample_row.register(State)

@@ -90,7 +90,7 @@ def numbers(values: Any, name: str) -> np.ndarray:
         array = np.array("")
     if array.dtype.kind not in "biuf":
         raise TypeError(
-            f"{name} must be an array of numbers with rows of one length, got {repr(values)[:80]}"
+            f"{name} must be an array of real numbers with rows of one length, got {repr(values)[:80]}"
         )
     memory(8.0 * array.size, f"a copy of {name} of shape {list(array.shape)}")
     return array.astype(float)

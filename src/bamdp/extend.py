@@ -1,7 +1,7 @@
 """What a prior, a reward model, a policy generator or a planner of your own is written with.
 
 - A posterior is a NamedTuple of arrays, declared by :func:`transition_posterior` or :func:`reward_posterior`, with an
-  implementation of each verb in :data:`verbs`, and of :func:`with_room`.
+  implementation of each verb in :data:`verbs` that does not follow from others, and of :func:`with_room`.
 - Random numbers inside compiled code come from :func:`uniform`, :func:`below`, :func:`normal`, :func:`gamma` and
   :func:`beta`.
 - A planner's own compiled code is a :func:`kernel`, called by :meth:`bamdp.Belief.run` with the belief's arrays; what

@@ -46,8 +46,8 @@ BAD_PRIORS = [
     (lambda: Dirichlet(alpha=True), TypeError, "alpha must be a number"),
     (lambda: Dirichlet(alpha=None), TypeError, "alpha must be a number"),
     (lambda: Dirichlet(alpha=[1.0, 2.0]), ValueError, r"number, \[S, A\] or \[S, A, S\], got 1 dim"),
-    (lambda: Dirichlet(alpha=[[1.0, 2.0], [1.0]]), TypeError, "alpha must be an array of numbers"),
-    (lambda: Dirichlet(alpha=[["a"]]), TypeError, "alpha must be an array of numbers"),
+    (lambda: Dirichlet(alpha=[[1.0, 2.0], [1.0]]), TypeError, "alpha must be an array of real numbers"),
+    (lambda: Dirichlet(alpha=[["a"]]), TypeError, "alpha must be an array of real numbers"),
     (lambda: Dirichlet(alpha=[[1.0, 0.0]]), ValueError, r"alpha\[0, 1\] must be above 0.*got 0"),
     (lambda: Dirichlet(alpha=[[NAN]]), ValueError, r"alpha\[0, 0\].*got nan"),
     (lambda: Dirichlet(alpha=[[[1.0, -1.0]]]), ValueError, r"alpha\[0, 0, 1\] must be at least 0.*got -1"),
@@ -83,8 +83,8 @@ BAD_PRIORS = [
     (lambda: KnownRewards(1.0), ValueError, r"\[S\], \[S, A\] or \[S, A, S\], got 0 dim"),
     (lambda: KnownRewards([0.0, NAN]), ValueError, r"rewards\[1\] is nan; rewards must be finite"),
     (lambda: KnownRewards([[0.0], [INF]]), ValueError, r"rewards\[1, 0\] is inf"),
-    (lambda: KnownRewards([[0.0], [1.0, 2.0]]), TypeError, "rewards must be an array of numbers"),
-    (lambda: KnownRewards("none"), TypeError, "rewards must be an array of numbers"),
+    (lambda: KnownRewards([[0.0], [1.0, 2.0]]), TypeError, "rewards must be an array of real numbers"),
+    (lambda: KnownRewards("none"), TypeError, "rewards must be an array of real numbers"),
     (lambda: BetaBernoulli(a=0.0), ValueError, "a must be finite, above 0"),
     (lambda: BetaBernoulli(b=-1.0), ValueError, "b must be finite, above 0"),
     (lambda: BetaBernoulli(b=NAN), ValueError, "b must be finite"),
@@ -245,7 +245,9 @@ def test_messages_about_many_transitions_name_the_first_bad_one():
     refused(lambda: belief.observe_many([0], [0, 0], [0], [0]), ValueError, "vectors of one length")
     refused(lambda: belief.observe_many([[0]], [[0]], [[0]], [[0]]), ValueError, "vectors of one length")
     refused(lambda: belief.observe_many([0.5], [0], [0], [0]), TypeError, "s must be whole numbers")
-    refused(lambda: belief.observe_many([0], [0], ["x"], [0]), TypeError, "r must be an array of numbers")
+    refused(
+        lambda: belief.observe_many([0], [0], ["x"], [0]), TypeError, "r must be an array of real numbers"
+    )
 
 
 def test_a_state_that_ends_an_episode_has_no_successor_afterwards():

@@ -1,6 +1,7 @@
 """Pushes and pops in last-in-first-out order leave no trace, and copies are independent."""
 
 import itertools
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bamdp import Dirichlet, SparseDirichlet
+from bamdp.beliefs import kernels
+from bamdp.beliefs.arrays import with_room
 from bamdp.beliefs.transitions.counts import NEXT
 
 fast = settings(max_examples=25, deadline=None, derandomize=True)
@@ -188,3 +191,39 @@ def test_weights_shared_by_transitions_and_rewards_stay_shared_in_a_copy():
     assert twin.transitions.weights.log is twin.rewards.weights.log
     assert twin.transitions.weights.now is twin.rewards.weights.now
     assert twin.transitions.weights.top is not twin.rewards.weights.top
+
+
+@every
+def test_room_is_made_in_every_part_and_keeps_what_is_there(name):
+    belief = started(name)
+    before = belief.mean()
+    belief.reserve(500)
+    assert belief.mean() == before
+    room = belief.arrays
+    belief.reserve(10)
+    assert belief.arrays is room  # there was room, so nothing is a new object for Numba to look at
+
+
+def test_a_posterior_that_does_not_say_how_it_grows_is_refused():
+    class Alone(NamedTuple):
+        log: np.ndarray
+
+    for posterior in (Alone(np.zeros(3)), 5):
+        with pytest.raises(TypeError, match="is not a posterior; register with_room for it"):
+            with_room(posterior, 10)
+
+
+def test_an_interrupted_batch_of_observations_leaves_no_trace(monkeypatch):
+    belief = Dirichlet().belief(3, 1)
+    belief.observe(0, 0, 0.0, 1)
+    before = content((belief.transitions, belief.rewards))
+
+    def interrupted(arrays, row, s2, r):
+        arrays.transitions.counts.rows[:] += 1
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kernels, "observe_many", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        belief.observe_many([0, 1], [0, 0], [0.0, 0.0], [1, 2])
+    same(before, content((belief.transitions, belief.rewards)))
+    assert belief.n_observed == 1

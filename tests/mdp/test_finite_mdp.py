@@ -237,7 +237,6 @@ def changed(where, value):
         (changed((1, 0, 1), np.inf), {}, r"row \(state 1, action 0\) has probability inf"),
         (P[0], {}, r"must have shape \[S, A, S\], got \[2, 3\]"),
         (np.swapaxes(P, 0, 1), {}, "swapaxes"),
-        ([[[1, 0], [1]]], {}, "rectangular"),
         ([sp.eye_array(3), sp.eye_array(4)], {}, r"transitions\[1\] has shape \[4, 4\]"),
         (sp.eye_array(3, 2), {}, r"\[S\*A, S\]"),
         (P, {"rewards": R[:2]}, r"rewards must have shape \[3\] or \[3, 2\] or \[3, 2, 3\], got \[2, 2\]"),
@@ -259,8 +258,9 @@ def test_bad_arrays_are_refused_with_the_first_bad_row(transitions, options, mes
 @pytest.mark.parametrize(
     "transitions, options, message",
     [
+        ([[[1, 0], [1]]], {}, "transitions must be an array of real numbers with rows of one length"),
         (P.astype(complex), {}, "real numbers"),
-        (P, {"rewards": np.array(["a", "b", "c"])}, "rewards must be real numbers"),
+        (P, {"rewards": np.array(["a", "b", "c"])}, "rewards must be an array of real numbers"),
         (P, {"terminal": [0.5]}, "bool mask"),
         (P, {"action_mask": np.full((3, 2), 0.5)}, "action_mask must be bool"),
         (P, {"state_labels": "abc"}, "sequence of 3 strings"),

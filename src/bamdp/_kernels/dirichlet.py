@@ -26,9 +26,8 @@ from bamdp._kernels.random import (
 
 BY_LOGARITHMS, BY_EXPONENTIAL = -1, 0  # ways to take the power; a positive way is the power itself
 TINY_SHAPE = 0.03  # below it all gamma variables of a vector may underflow, so draw their logarithms
-MOST_FACTORS = (
-    8  # of a power taken as a product; beyond it GS, which then accepts nearly always, is faster for many
-)
+# Of a power taken as a product; beyond it GS, which then accepts nearly always, is faster for many.
+MOST_FACTORS = 8
 
 
 @kernel

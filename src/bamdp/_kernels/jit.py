@@ -34,7 +34,6 @@ from bamdp._kernels.numba_internals import (
     INLINED_OPTIONS,
     INNER_OPTIONS,
     KERNEL_OPTIONS,
-    announce_compiling,
     compile_function,
     compiled_entry,
 )
@@ -47,8 +46,6 @@ JIT = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
 _PACKAGE = Path(__file__).resolve().parent.parent
 ROOMS = ("_kernels", "mdp", "beliefs", "generators", "planners")  # the packages with kernels, lowest first
 _extra_sources: list[str] = []
-
-announce_compiling()
 
 
 @functools.cache
@@ -104,6 +101,11 @@ def primitive(function: F) -> F:
     Passed to a real call it is copied field by field, some hundred words for a belief.
     """
     return compile_function(function, INLINED_OPTIONS, source_stamps)
+
+
+def wrapping(function: F) -> F:
+    """Compile a primitive that counts in 64-bit words modulo 2^64; plain Python would warn of each overflow."""
+    return primitive(function) if JIT else np.errstate(over="ignore")(function)
 
 
 def generic(stub: Callable[..., Any]) -> Any:

@@ -59,6 +59,8 @@ try:
 except (ImportError, AttributeError, KeyError, TypeError):  # another Numba than those that were tried
     AVAILABLE = False
 
+_tellers: dict[object, Callable[[], None] | None] = {}  # of blocks of on_first_compile; None once called
+
 
 def _digest(*parts: Any) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:20]
@@ -224,54 +226,34 @@ def compiled_entry(dispatcher: Any, args: tuple[Any, ...]) -> Callable[..., Any]
 def on_first_compile(tell: Callable[[], None]) -> Iterator[None]:
     """Call ``tell`` once if anything has to be compiled inside the block (never, without Numba's private parts).
 
-    Inside the block :func:`announce_compiling` is silent.
+    Inside the block nothing is logged of it.
     """
-    if not AVAILABLE:
-        yield
-        return
-
-    class Listener(event.Listener):
-        told = False
-
-        def on_start(self, event: Any) -> None:
-            if not self.told:
-                self.told = True
-                tell()
-
-        def on_end(self, event: Any) -> None:
-            """Do nothing."""
-
-    Announcer.silent += 1
+    block = object()
+    _tellers[block] = tell
     try:
-        with event.install_listener("numba:compile", Listener()):
-            yield
+        yield
     finally:
-        Announcer.silent -= 1
-
-
-def announce_compiling() -> None:
-    """Let the logger ``bamdp`` say from now on when functions of this package have to be compiled, once for many.
-
-    Compiling takes seconds, in which nothing else can be seen to happen, so that it is a warning: these are shown where
-    nobody has configured logging.
-    """
-    if AVAILABLE and not Announcer.registered:
-        Announcer.registered = True
-        event.register("numba:compile", Announcer())
+        del _tellers[block]
 
 
 if AVAILABLE:
 
     class Announcer(event.Listener):
-        """Logs a line when compiling begins after a while without it."""
+        """Tells of compiling: those who asked for it, else the logger ``bamdp``, if there was none for a while.
 
-        registered = False
-        silent = 0  # blocks in which somebody else tells of it
+        Compiling takes seconds, in which nothing else can be seen to happen, so that the log gets a warning: these are
+        shown where nobody has configured logging.
+        """
+
         busy_until = -QUIET_SECONDS
 
         def on_start(self, event: Any) -> None:
+            for block, tell in _tellers.items():
+                if tell is not None:
+                    _tellers[block] = None
+                    tell()
             quiet = time.monotonic() - self.busy_until > QUIET_SECONDS
-            if self._is_ours(event) and not self.silent and quiet:
+            if self._is_ours(event) and not _tellers and quiet:
                 logging.getLogger("bamdp").warning(COMPILING)
             self.on_end(event)
 
@@ -281,3 +263,5 @@ if AVAILABLE:
 
         def _is_ours(self, event: Any) -> bool:
             return str(event.data["dispatcher"].py_func.__module__).partition(".")[0] == "bamdp"
+
+    event.register("numba:compile", Announcer())

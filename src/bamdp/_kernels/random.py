@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bamdp._kernels.jit import JIT, inner, primitive
+from bamdp._kernels.jit import inner, primitive, wrapping
 
 Seed = int | np.random.SeedSequence | None
 
@@ -43,39 +43,20 @@ def as_state(rng: object) -> np.ndarray:
     raise TypeError(f"rng must be a numpy Generator, a SeedSequence or a whole number, got {rng!r}")
 
 
-if JIT:
-
-    @primitive
-    def next_word(rng):
-        """Draw the next 64 random bits."""
-        s0, s1, s2, s3 = rng[0], rng[1], rng[2], rng[3]
-        word = s0 + s3
-        word = ((word << np.uint64(23)) | (word >> np.uint64(41))) + s0
-        t = s1 << np.uint64(17)
-        s2 ^= s0
-        s3 ^= s1
-        rng[1] = s1 ^ s2
-        rng[0] = s0 ^ s3
-        rng[2] = s2 ^ t
-        rng[3] = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
-        return word
-
-else:  # the same bits from Python integers, whose sums do not overflow
-    _WORD = (1 << 64) - 1
-
-    def next_word(rng):
-        """Draw the next 64 random bits."""
-        s0, s1, s2, s3 = (int(x) for x in rng)
-        word = (s0 + s3) & _WORD
-        word = (((word << 23 | word >> 41) & _WORD) + s0) & _WORD
-        t = s1 << 17 & _WORD
-        s2 ^= s0
-        s3 ^= s1
-        rng[1] = s1 ^ s2
-        rng[0] = s0 ^ s3
-        rng[2] = s2 ^ t
-        rng[3] = (s3 << 45 | s3 >> 19) & _WORD
-        return np.uint64(word)
+@wrapping
+def next_word(rng):
+    """Draw the next 64 random bits."""
+    s0, s1, s2, s3 = rng[0], rng[1], rng[2], rng[3]
+    word = s0 + s3
+    word = ((word << np.uint64(23)) | (word >> np.uint64(41))) + s0
+    t = s1 << np.uint64(17)
+    s2 ^= s0
+    s3 ^= s1
+    rng[1] = s1 ^ s2
+    rng[0] = s0 ^ s3
+    rng[2] = s2 ^ t
+    rng[3] = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
+    return word
 
 
 @primitive

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bamdp._kernels.jit import inner, primitive
-from bamdp._kernels.sweeps import average, row_value
+from bamdp._kernels.sweeps import average, policy_sweep
 from bamdp._serial import saveable
 
 EVALUATIONS = 8  # Gauss–Seidel evaluation sweeps a round, at most
@@ -60,9 +60,7 @@ class Solver(NamedTuple):
     background: np.ndarray  # float64 [S], times the discount
     reward: np.ndarray  # float64 [S]
     change: np.ndarray  # float64 [S]: changes of the last sweep
-    solution_mean: (
-        np.ndarray
-    )  # float64 [S + 1]: running mean of the solutions of sampled models, and their number
+    solution_mean: np.ndarray  # float64 [S + 1]: running mean of solutions of sampled models, their number
     matrix: np.ndarray  # float64 [S, S + 1] for at most FEW_IF_DENSE states, else empty
 
 
@@ -275,23 +273,6 @@ def _evaluate_directly(rows, space, discount, solver):
 
 
 @inner
-def _policy_changes(rows, space, discount, solver):
-    """Do one Jacobi sweep of the policy: T_π V into ``solver.scratch``; return (min δ, max δ)."""
-    n_states, n_actions = space.allowed.shape
-    mean = average(solver.values)
-    low, high = np.inf, -np.inf
-    for s in range(n_states):
-        new = 0.0
-        if not space.terminal[s]:
-            row = s * n_actions + solver.policy[s]
-            new = rows.reward[row] + discount * row_value(rows, row, solver.values, mean)
-        solver.scratch[s] = new
-        low = min(low, new - solver.values[s])
-        high = max(high, new - solver.values[s])
-    return low, high
-
-
-@inner
 def evaluate_solver_policy(rows, space, discount, tol, solver):
     """Write the values of ``solver.policy`` in a model, from ``solver.values``, into ``solver.values``.
 
@@ -307,12 +288,11 @@ def evaluate_solver_policy(rows, space, discount, tol, solver):
     sweeps = EVALUATIONS
     for _ in range(MAX_ROUNDS):
         _evaluate_copy(solver, sweeps, tol * (1.0 - discount), sweeps, discount)
-        low, high = _policy_changes(rows, space, discount, solver)
+        low, high = policy_sweep(rows, space, discount, solver.policy, solver.values, solver.scratch)
         if high - low <= tol:
             break
-        sweeps += (
-            sweeps // 2
-        )  # an extrapolation from afar is undone by the sweeps after it: ever more of them
+        # An extrapolation from afar is undone by the sweeps after it: ever more of them.
+        sweeps += sweeps // 2
     middle = 0.5 * (high + low) * discount / (1.0 - discount)
     for s in range(n_states):
         solver.values[s] = 0.0 if space.terminal[s] else solver.scratch[s] + middle

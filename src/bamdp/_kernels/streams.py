@@ -7,46 +7,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from bamdp._kernels.jit import JIT, primitive
+from bamdp._kernels.jit import primitive, wrapping
 
 GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio, odd
 
-if JIT:
 
-    @primitive
-    def finalise(word):
-        """Mix the bits of a 64-bit word (the finaliser of SplitMix64, Steele et al. 2014)."""
-        word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return word ^ (word >> np.uint64(31))
+@wrapping
+def finalise(word):
+    """Mix the bits of a 64-bit word (the finaliser of SplitMix64, Steele et al. 2014)."""
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
 
-    @primitive
-    def plus(x, y):
-        """Return x + y modulo 2^64."""
-        return x + y
 
-    @primitive
-    def times(x, y):
-        """Return x · y modulo 2^64."""
-        return x * y
+@wrapping
+def plus(x, y):
+    """Return x + y modulo 2^64."""
+    return x + y
 
-else:  # the same bits from Python integers, whose products do not overflow
-    _WORD = (1 << 64) - 1
 
-    def finalise(word):
-        """Mix the bits of a 64-bit word (the finaliser of SplitMix64, Steele et al. 2014)."""
-        word = int(word)
-        word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
-        word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & _WORD
-        return np.uint64(word ^ (word >> 31))
-
-    def plus(x, y):
-        """Return x + y modulo 2^64."""
-        return np.uint64((int(x) + int(y)) & _WORD)
-
-    def times(x, y):
-        """Return x · y modulo 2^64."""
-        return np.uint64((int(x) * int(y)) & _WORD)
+@wrapping
+def times(x, y):
+    """Return x · y modulo 2^64."""
+    return x * y
 
 
 @primitive

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bamdp._kernels.jit import kernel, primitive
+from bamdp._kernels.jit import inner, kernel, primitive
 
 
 @primitive
@@ -90,6 +90,23 @@ def improve(rows, space, discount, values, new_values, policy):
             delta = best - values[s]
         low = min(low, delta)
         high = max(high, delta)
+    return low, high
+
+
+@inner
+def policy_sweep(rows, space, discount, policy, values, new_values):
+    """Do one Jacobi sweep of a policy π: T_π V into ``new_values``; return (min δ, max δ)."""
+    n_states, n_actions = space.allowed.shape
+    mean = average(values)
+    low, high = np.inf, -np.inf
+    for s in range(n_states):
+        new = 0.0
+        if not space.terminal[s]:
+            row = s * n_actions + policy[s]
+            new = rows.reward[row] + discount * row_value(rows, row, values, mean)
+        new_values[s] = new
+        low = min(low, new - values[s])
+        high = max(high, new - values[s])
     return low, high
 
 

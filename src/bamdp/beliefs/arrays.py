@@ -101,8 +101,27 @@ def _declare(defaults: dict[str, Any], declared: dict[str, Any]) -> Callable[[C]
 
 @singledispatch
 def with_room(posterior: Any, depth: int) -> Any:
-    """Return the same posterior with room for ``depth`` more pushes than it now holds."""
-    raise TypeError(f"{type(posterior).__name__} is not a posterior; register with_room for it")
+    """Return the same posterior with room for ``depth`` more pushes than it now holds.
+
+    A posterior that pushes only to its parts (counts, cells, weights, other posteriors) has as much room as they have;
+    for any other one it is registered.
+    """
+    if type(posterior) is tuple:
+        return tuple(with_room(part, depth) for part in posterior)
+    named = zip(getattr(posterior, "_fields", ()), posterior if isinstance(posterior, tuple) else ())
+    parts = {name: with_room(part, depth) for name, part in named if isinstance(part, tuple)}
+    if not parts:
+        raise TypeError(f"{type(posterior).__name__} is not a posterior; register with_room for it")
+    return posterior._replace(**parts)
+
+
+def longer(array: np.ndarray, size: int) -> np.ndarray:
+    """Return an array with at least ``size`` rows: itself, or a copy of at least twice its length, filled with 0."""
+    if size <= len(array):
+        return array
+    grown = np.zeros((max(size, 2 * len(array)), *array.shape[1:]), array.dtype)
+    grown[: len(array)] = array
+    return grown
 
 
 @singledispatch
@@ -139,16 +158,3 @@ def n_bytes(value: Any) -> int:
 
     collect(value)
     return sum(array.nbytes for array in found.values())
-
-
-def copy_arrays(value: Any, copies: dict[int, Any] | None = None) -> Any:
-    """Return a deep copy of nested NamedTuples of arrays; an array that stands in two places is copied once."""
-    copies = {} if copies is None else copies
-    if isinstance(value, np.ndarray):
-        if id(value) not in copies:
-            copies[id(value)] = value.copy()
-        return copies[id(value)]
-    if isinstance(value, tuple):
-        parts = [copy_arrays(x, copies) for x in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
-    return value

@@ -101,7 +101,7 @@ class Prior(ABC):
             :mod:`bamdp.beliefs.episodes`.
         """
         from bamdp.beliefs.belief import Belief  # this and known rewards are made of what is defined here
-        from bamdp.beliefs.rewards.known import as_reward_model
+        from bamdp.beliefs.rewards.known import KnownRewards
 
         S = _checks.integer(n_states, "n_states")
         A = _checks.integer(n_actions, "n_actions")
@@ -111,7 +111,8 @@ class Prior(ABC):
         if from_prior is not None:
             model, reward_posterior = from_prior
         else:
-            model = as_reward_model(np.zeros((S, A)) if rewards is None else rewards)
+            given = np.zeros((S, A)) if rewards is None else rewards
+            model = given if isinstance(given, RewardModel) else KnownRewards(given)
             reward_posterior = model.state(S, A)
         space = self.space(S, A, terminal, action_mask)
         arrays = BeliefArrays(transitions, reward_posterior, space)

@@ -9,6 +9,7 @@ belief; :meth:`Belief.run` is the one way in which planners call kernels. How ep
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -24,7 +25,6 @@ from bamdp._kernels.rows import Space
 from bamdp.beliefs import kernels, verbs
 from bamdp.beliefs.arrays import (
     BeliefArrays,
-    copy_arrays,
     n_bytes,
     pay_nothing,
     same_arrays,
@@ -242,17 +242,13 @@ class Belief:
         before = self.copy()
         try:
             yield
-        except ValueError:
+        except BaseException:  # the arrays of the space and the episodes stay the same objects
             for array, old in zip(self.space, before.space):
                 array[:] = old
             vars(self.episodes).update(vars(before.episodes))
-            self._take_over(before)
+            arrays = before.arrays._replace(space=self.space)
+            vars(self).update({**vars(before), "arrays": arrays, "episodes": self.episodes})
             raise
-
-    def _take_over(self, other: Belief) -> None:
-        """Become what ``other``, a copy, is; the arrays of the space and the episodes stay the same objects."""
-        arrays = other.arrays._replace(space=self.space)
-        vars(self).update({**vars(other), "arrays": arrays, "episodes": self.episodes})
 
     def observe_many(
         self, s: ArrayLike, a: ArrayLike, r: ArrayLike, s2: ArrayLike, terminated: ArrayLike | None = None
@@ -279,19 +275,17 @@ class Belief:
             nexts[ends] = self.episodes.end
         self._check_possible(states, actions, nexts, rewards, ends)
         row = states * self.n_actions + actions
-        after = self.copy()
-        for begin in range(0, len(row), CHUNK):
-            part = slice(begin, begin + CHUNK)
-            after.reserve(len(row[part]))
-            done, log_p = kernels.observe_many(after.arrays, row[part], nexts[part], rewards[part])
-            after.log_evidence += log_p
-            after.n_observed += done
-            if done < len(row[part]):
-                i = begin + done
-                why = after._refusal(int(states[i]), int(actions[i]), float(rewards[i]), int(nexts[i]))
-                raise ValueError(f"transition {i}: {why}")
-        with self._all_or_nothing() if ends.any() and self.episodes.again else nullcontext():
-            self._take_over(after)
+        with self._all_or_nothing():
+            for begin in range(0, len(row), CHUNK):
+                part = slice(begin, begin + CHUNK)
+                self.reserve(len(row[part]))
+                done, log_p = kernels.observe_many(self.arrays, row[part], nexts[part], rewards[part])
+                self.log_evidence += log_p
+                self.n_observed += done
+                if done < len(row[part]):
+                    i = begin + done
+                    why = self._refusal(int(states[i]), int(actions[i]), float(rewards[i]), int(nexts[i]))
+                    raise ValueError(f"transition {i}: {why}")
             self.episodes.acted[states] = True
             for state in np.unique(nexts[ends]).tolist():
                 if not self.episodes.ends[state]:
@@ -387,7 +381,7 @@ class Belief:
         end = self.run(fill, room, rng=rng)
         rows = room.arrays
         rows = rows._replace(index=rows.index[:end].copy(), prob=rows.prob[:end].copy())
-        return FiniteMDP.from_rows(rows, copy_arrays(self.space))
+        return FiniteMDP.from_rows(rows, copy.deepcopy(self.space))
 
     # --- calling kernels --------------------------------------------------------------------------------
 
@@ -454,7 +448,8 @@ class Belief:
 
     def copy(self) -> Belief:
         """Return an independent belief in the same state."""
-        twin = Belief(self.prior, self.reward_model, copy_arrays(self.arrays), self.episodes.copy())
+        arrays, episodes = copy.deepcopy((self.arrays, self.episodes))
+        twin = Belief(self.prior, self.reward_model, arrays, episodes)
         twin.log_evidence = self.log_evidence
         twin.n_observed, twin.n_changes = self.n_observed, self.n_changes
         return twin

@@ -55,10 +55,6 @@ class Episodes:
         """Whether an end is followed by a start."""
         return self.objective == "lifetime"
 
-    def copy(self) -> Episodes:
-        """Return an independent copy."""
-        return Episodes(self.objective, self.end, self.ends.copy(), self.starts.copy(), self.acted.copy())
-
 
 def new_episodes(objective: Any, end: Any, terminal: NDArray[np.bool_]) -> Episodes:
     """Return episodes of which nothing is known yet but what is known beforehand."""

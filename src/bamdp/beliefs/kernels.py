@@ -100,7 +100,10 @@ def sample_model(belief, rows, rng):
 
 @primitive
 def sample_rows(belief, choice, rows, rng):
-    """Draw the rows of a model whose ``choice``, what all of them share, is drawn; return the same as sample_model."""
+    """Draw the rows of a model whose ``choice``, what all of them share, is drawn; return the same as sample_model.
+
+    If ``rng`` is None, the rows are those of the mean model.
+    """
     space = belief.space
     n_states, n_actions = space.allowed.shape
     at = 0
@@ -119,40 +122,31 @@ def sample_rows(belief, choice, rows, rng):
 
 @primitive
 def sample_into(belief, choice, pair, rows, row, at, rng):
-    """Draw the row of a pair and its expected reward into ``row`` of ``rows``, at ``at``; return its end or NO_ROOM."""
-    end, background = verbs.sample_row(belief.transitions, choice, pair, rows.index, rows.prob, at, rng)
+    """Draw the row of a pair and its expected reward into ``row`` of ``rows``, at ``at``; return its end or NO_ROOM.
+
+    If ``rng`` is None, it is the mean row.
+    """
+    T, R, index, prob = belief.transitions, belief.rewards, rows.index, rows.prob
+    if rng is None:  # decided by its type, when this is compiled
+        end, background = verbs.mean_row(T, pair, index, prob, at)
+    else:
+        end, background = verbs.sample_row(T, choice, pair, index, prob, at, rng)
     if end == verbs.NO_ROOM:
         return end
     rows.span[row, 0] = at
     rows.span[row, 1] = end
     rows.background[row] = background
-    rows.reward[row] = verbs.sample_reward(
-        belief.rewards, choice, pair, rows.index, rows.prob, at, end, background, rng
-    )
+    if rng is None:
+        rows.reward[row] = verbs.expected_reward(R, pair, index, prob, at, end, background)
+    else:
+        rows.reward[row] = verbs.sample_reward(R, choice, pair, index, prob, at, end, background, rng)
     return end
 
 
 @kernel
 def mean_model(belief, rows):
     """Write the posterior mean model into ``rows``; return the used entries, or NO_ROOM."""
-    T, R, space = belief.transitions, belief.rewards, belief.space
-    n_states, n_actions = space.allowed.shape
-    at = 0
-    for s in range(n_states):
-        for a in range(n_actions):
-            row = s * n_actions + a
-            if space.terminal[s] or not space.allowed[s, a]:
-                skip_row(rows, row, at)
-                continue
-            end, background = verbs.mean_row(T, row, rows.index, rows.prob, at)
-            if end == verbs.NO_ROOM:
-                return end
-            rows.span[row, 0] = at
-            rows.span[row, 1] = end
-            rows.background[row] = background
-            rows.reward[row] = verbs.expected_reward(R, row, rows.index, rows.prob, at, end, background)
-            at = end
-    return at
+    return sample_rows(belief, 0, rows, None)
 
 
 @inner

@@ -8,9 +8,13 @@ reserves room for the deepest branch before it enters a kernel (``Belief.reserve
 Rows need not be independent: ``choose`` first draws whatever all rows of one sampled model share (which model
 of a finite set, which component of a mixture), and ``sample_row`` then draws a row given that choice. Rows
 can therefore be drawn lazily, only where a planner looks.
+
+What follows from other verbs is defined for all posteriors that do not say otherwise (registered for ``object``).
 """
 
 from __future__ import annotations
+
+import math
 
 from bamdp._kernels.jit import generic
 
@@ -26,6 +30,13 @@ def draw(T, row, rng):
 @generic
 def advance(T, row, rng):
     """Draw a next state from the predictive, and push it as if it had been observed."""
+
+
+@advance.register(object)
+def _draw_and_push(T, row, rng):
+    s2 = draw(T, row, rng)
+    push(T, row, s2)
+    return s2
 
 
 @generic
@@ -48,9 +59,20 @@ def log_probability(T, row, s2):
     """log ν(s2 | row): finite also where the probability itself underflows, -inf only for the impossible."""
 
 
+@log_probability.register(object)
+def _log_of_probability(T, row, s2):
+    p = probability(T, row, s2)
+    return math.log(p) if p > 0.0 else -math.inf
+
+
 @generic
 def choose(T, rng):
     """Draw what the rows of one sampled model share; 0 where rows are independent."""
+
+
+@choose.register(object)
+def _choose_nothing(T, rng):
+    return 0
 
 
 @generic
@@ -97,8 +119,7 @@ def draw_reward(R, row, s2, rng):
 def draw_model_reward(R, choice, row, s2, rng):
     """Draw a reward after ``row`` → ``s2`` in a sampled model with that ``choice``.
 
-    Where the choice says nothing about rewards it is :func:`draw_reward`, which is what is defined for all that do
-    not say otherwise.
+    Where the choice says nothing about rewards it is :func:`draw_reward`.
     """
 
 
@@ -143,6 +164,12 @@ def reward_probability(R, row, s2, r):
 @generic
 def log_reward_probability(R, row, s2, r):
     """Return the logarithm of :func:`reward_probability`, -inf only for the impossible."""
+
+
+@log_reward_probability.register(object)
+def _log_of_reward_probability(R, row, s2, r):
+    p = reward_probability(R, row, s2, r)
+    return math.log(p) if p > 0.0 else -math.inf
 
 
 @generic

@@ -33,7 +33,7 @@ from bamdp import _checks
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.rows import Rows, Space
 from bamdp._kernels.sweeps import improve
-from bamdp.mdp.build import entry_positions, used_rows
+from bamdp.mdp.build import row_entries, used_rows
 from bamdp.mdp.model import FiniteMDP
 from bamdp.mdp.solution import (
     DENSE_STATES,
@@ -230,20 +230,17 @@ def chain_bias(chain: FiniteMDP) -> NDArray[np.float64] | None:
     n = chain.n_states
     if end_components(chain).max() > 0:
         return None
-    if n <= DENSE_STATES:
-        matrix = np.eye(n) - chain.dense()[:, 0, :]
-        matrix[:, 0] = 1.0
-        try:
+    try:
+        if n <= DENSE_STATES:
+            matrix = np.eye(n) - chain.dense()[:, 0, :]
+            matrix[:, 0] = 1.0
             values = np.linalg.solve(matrix, chain.rows.reward)
-        except np.linalg.LinAlgError:
-            return None
-    elif n <= DIRECT_STATES and not chain.rows.background.any():
-        rest = (eye_array(n, format="csc") - entry_matrix(chain).tocsc())[:, 1:]
-        try:
+        elif n <= DIRECT_STATES and not chain.rows.background.any():
+            rest = (eye_array(n, format="csc") - entry_matrix(chain).tocsc())[:, 1:]
             values = splu(hstack([csc_array(np.ones((n, 1))), rest], format="csc")).solve(chain.rows.reward)
-        except RuntimeError:
+        else:
             return None
-    else:
+    except (np.linalg.LinAlgError, RuntimeError):  # singular
         return None
     values[0] = 0.0
     return values if np.isfinite(values).all() else None
@@ -264,13 +261,11 @@ def end_components(mdp: FiniteMDP) -> NDArray[np.int64]:
     from scipy.sparse.csgraph import connected_components
 
     n, n_actions = mdp.n_states, mdp.n_actions
-    row, position = entry_positions(mdp.rows.span)
-    positive = mdp.rows.prob[position] > 0.0
-    row, state = row[positive], mdp.rows.index[position][positive].astype(np.int64)
+    row, state, prob = row_entries(mdp.rows)
+    row, state = row[prob > 0.0], state[prob > 0.0]
     source = np.arange(n * n_actions) // n_actions
-    spread = np.flatnonzero(
-        mdp.rows.background > 0.0
-    )  # such rows lead to a hub, node n, which leads everywhere
+    # Rows with a background lead to a hub, node n, which leads everywhere.
+    spread = np.flatnonzero(mdp.rows.background > 0.0)
     kept = used_rows(mdp.space)
     while True:
         # Strongly connected components of the graph of all rows that are kept ...

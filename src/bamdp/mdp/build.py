@@ -38,6 +38,7 @@ from bamdp._kernels.rows import Rows, Space
 SUM_TOLERANCE = 1e-8
 ROW_BYTES, ENTRY_BYTES = 64, 80  # about what making a model takes of memory
 DENSE_REWARDS = 1 << 20
+OUTCOME = {"row": np.int64, "state": np.int64, "prob": float, "reward": float, "done": bool}  # of a Gym table
 
 
 class ModelEntries(NamedTuple):
@@ -56,9 +57,21 @@ class ModelEntries(NamedTuple):
 def read_transitions(transitions: Any) -> ModelEntries:
     """Read dense transitions ``[S, A, S]`` or SciPy sparse ones (a list of ``[S, S]``, or one ``[S*A, S]``)."""
     if _is_sparse(transitions):
-        return _read_stacked(transitions)
+        shape = transitions.shape
+        if len(shape) != 2 or 0 in shape or shape[0] % shape[1]:
+            raise ValueError(
+                f"a single sparse matrix must have shape [S*A, S] with row s*A + a, got {list(shape)}"
+            )
+        return _read_sparse([transitions], shape[1], shape[0] // shape[1], step=1)
     if isinstance(transitions, Sequence) and len(transitions) and all(_is_sparse(m) for m in transitions):
-        return _read_sparse(transitions)
+        shape = transitions[0].shape
+        for a, matrix in enumerate(transitions):
+            if len(shape) != 2 or shape[0] != shape[1] or matrix.shape != shape:
+                raise ValueError(
+                    f"transitions[{a}] has shape {list(matrix.shape)}; a list of sparse matrices "
+                    "must contain one [S, S] matrix per action"
+                )
+        return _read_sparse(transitions, shape[0], len(transitions), step=len(transitions))
     return _read_dense(transitions)
 
 
@@ -67,7 +80,7 @@ def _is_sparse(value: Any) -> bool:
 
 
 def _read_dense(transitions: Any) -> ModelEntries:
-    array = as_floats(transitions, "transitions")
+    array = _checks.numbers(transitions, "transitions")
     if array.ndim != 3 or array.shape[0] != array.shape[2] or 0 in array.shape:
         raise ValueError(
             f"transitions must have shape [S, A, S], got {list(array.shape)}; "
@@ -79,33 +92,14 @@ def _read_dense(transitions: Any) -> ModelEntries:
     return ModelEntries(n_states, n_actions, s * n_actions + a, state, array[s, a, state])
 
 
-def _read_sparse(matrices: Sequence[Any]) -> ModelEntries:
-    shape = matrices[0].shape
-    n_actions = len(matrices)
-    for a, matrix in enumerate(matrices):
-        if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape != shape:
-            raise ValueError(
-                f"transitions[{a}] has shape {list(matrix.shape)}; a list of sparse matrices "
-                "must contain one [S, S] matrix per action"
-            )
-    check_size(shape[0], n_actions, sum(m.nnz for m in matrices))
+def _read_sparse(matrices: Sequence[Any], n_states: int, n_actions: int, step: int) -> ModelEntries:
+    """Read matrices of which row i of the a-th is row ``i * step + a`` of the model."""
+    check_size(n_states, n_actions, sum(m.nnz for m in matrices))
     parts = [m.tocoo() for m in matrices]
-    row = np.concatenate([np.asarray(m.row, np.int64) * n_actions + a for a, m in enumerate(parts)])
+    row = np.concatenate([np.asarray(m.row, np.int64) * step + a for a, m in enumerate(parts)])
     state = np.concatenate([np.asarray(m.col, np.int64) for m in parts])
-    prob = np.concatenate([as_floats(m.data, "transitions") for m in parts])
-    return ModelEntries(shape[0], n_actions, row, state, prob)
-
-
-def _read_stacked(matrix: Any) -> ModelEntries:
-    height, n_states = matrix.shape if len(matrix.shape) == 2 else (0, 0)
-    if n_states == 0 or height == 0 or height % n_states:
-        raise ValueError(
-            f"a single sparse matrix must have shape [S*A, S] with row s*A + a, got {list(matrix.shape)}"
-        )
-    check_size(n_states, height // n_states, matrix.nnz)
-    coo = matrix.tocoo()
-    row, state = np.asarray(coo.row, np.int64), np.asarray(coo.col, np.int64)
-    return ModelEntries(n_states, height // n_states, row, state, as_floats(coo.data, "transitions"))
+    prob = np.concatenate([_checks.numbers(m.data, "transitions") for m in parts])
+    return ModelEntries(n_states, n_actions, row, state, prob)
 
 
 def check_size(n_states: int, n_actions: int, n_entries: int) -> None:
@@ -139,10 +133,8 @@ def is_gym_table(transitions: Any) -> bool:
 
 def read_gym_table(transitions: Any, terminal: Any, action_mask: Any, state_labels: Any) -> tuple[Any, ...]:
     """Return (entries, rewards, terminal, action mask, state labels) of a Gym table, with "end" added if needed."""
-    n_states, n_actions, columns = _collect_outcomes(transitions)
-    row, state = np.array(columns[0], dtype=np.int64), np.array(columns[1], dtype=np.int64)
-    prob, reward = np.array(columns[2], dtype=float), np.array(columns[3], dtype=float)
-    done = np.array(columns[4], dtype=bool)
+    n_states, n_actions, outcomes = _collect_outcomes(transitions)
+    row, state, prob, reward, done = (outcomes[name].copy() for name in OUTCOME)
 
     # Which actions exist, and which states are terminal.
     space = read_space(n_states, n_actions, terminal, None)
@@ -171,8 +163,8 @@ def read_gym_table(transitions: Any, terminal: Any, action_mask: Any, state_labe
     return entries, _gym_rewards(entries, reward[kept]), ends, exists, labels
 
 
-def _collect_outcomes(transitions: Any) -> tuple[int, int, tuple[list[Any], ...]]:
-    """Return (S, A, columns): one value per outcome of row, next state, probability, reward and done."""
+def _collect_outcomes(transitions: Any) -> tuple[int, int, np.ndarray]:
+    """Return (S, A, outcomes), the latter with the columns of OUTCOME."""
     states = list(_numbered_items(transitions, "transitions"))
     n_states = len(states)
     if n_states == 0:
@@ -180,14 +172,13 @@ def _collect_outcomes(transitions: Any) -> tuple[int, int, tuple[list[Any], ...]
     actions = [dict(_numbered_items(table, f"transitions[{s}]", gaps=True)) for s, table in states]
     n_actions = 1 + max((a for table in actions for a in table), default=0)
     check_size(n_states, n_actions, 0)
-    columns: tuple[list[Any], ...] = ([], [], [], [], [])
-    for (s, _), table in zip(states, actions):
-        for a, outcomes in table.items():
-            for outcome in outcomes:
-                values = _parse_outcome(outcome, s, a)
-                for column, value in zip(columns, (s * n_actions + a, *values)):
-                    column.append(value)
-    return n_states, n_actions, columns
+    parsed = [
+        (s * n_actions + a, *_parse_outcome(outcome, s, a))
+        for (s, _), table in zip(states, actions)
+        for a, outcomes in table.items()
+        for outcome in outcomes
+    ]
+    return n_states, n_actions, np.array(parsed, list(OUTCOME.items()))
 
 
 def _numbered_items(table: Any, name: str, gaps: bool = False) -> Iterator[tuple[int, Any]]:
@@ -242,12 +233,8 @@ def _gym_rewards(entries: ModelEntries, reward: np.ndarray) -> np.ndarray:
     n_states, n_actions = entries.n_states, entries.n_actions
     # Next states out of range are refused later, with the name of their row.
     inside = (entries.state >= 0) & (entries.state < n_states)
-    row, state, prob, reward = (
-        entries.row[inside],
-        entries.state[inside],
-        entries.prob[inside],
-        reward[inside],
-    )
+    columns = (entries.row, entries.state, entries.prob, reward)
+    row, state, prob, reward = (column[inside] for column in columns)
     invalid = ~np.isfinite(reward)
     if invalid.any():
         raise ValueError(f"reward of row {row_name(row[np.argmax(invalid)], n_actions)} is not finite")
@@ -275,18 +262,6 @@ def _gym_rewards(entries: ModelEntries, reward: np.ndarray) -> np.ndarray:
 
 
 # Everything else that describes a model
-
-
-def as_floats(values: Any, name: str) -> np.ndarray:
-    """Return a new float64 array of ``values``; if they are not real numbers, raise an error that says so."""
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise ValueError(f"{name} must be a rectangular array of numbers ({error})") from None
-    if array.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must be real numbers, got an array of {array.dtype}")
-    _checks.memory(8.0 * array.size, f"a copy of {name} of shape {list(array.shape)}")
-    return array.astype(np.float64)
 
 
 def read_space(n_states: int, n_actions: int, terminal: Any, action_mask: Any) -> Space:
@@ -344,7 +319,7 @@ def read_rewards(rewards: Any, rows: Rows, space: Space) -> tuple[np.ndarray, np
         unused rows.
     """
     n_states, n_actions = space.allowed.shape
-    array = as_floats(rewards, "rewards")
+    array = _checks.numbers(rewards, "rewards")
     shapes = [(n_states,), (n_states, n_actions), (n_states, n_actions, n_states)]
     if array.shape not in shapes:
         raise ValueError(
@@ -364,11 +339,9 @@ def read_rewards(rewards: Any, rows: Rows, space: Space) -> tuple[np.ndarray, np
         )
     array[~np.isfinite(array)] = 0.0  # those that are left belong to rows that are never used
     if array.ndim == 3:
-        row, position = entry_positions(rows.span)
+        row, state, prob = row_entries(rows)
         flat = array.reshape(-1, n_states)
-        expected = np.bincount(
-            row, weights=rows.prob[position] * flat[row, rows.index[position]], minlength=used.size
-        )
+        expected = np.bincount(row, weights=prob * flat[row, state], minlength=used.size)
         spread = np.flatnonzero(rows.background)
         expected[spread] += rows.background[spread] * flat[spread].mean(axis=1)
     else:
@@ -404,6 +377,18 @@ def entry_positions(span: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     row = np.repeat(np.arange(span.shape[0]), counts)
     first = np.cumsum(counts) - counts
     return row, np.arange(row.size) + (span[:, 0] - first)[row]
+
+
+def row_entries(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (row, next state, probability) of each entry, row by row."""
+    row, position = entry_positions(rows.span)
+    return row, rows.index[position], rows.prob[position]
+
+
+def row_sums(rows: Rows) -> np.ndarray:
+    """Return the sums of the rows, background included, ``[S*A]``."""
+    row, _, prob = row_entries(rows)
+    return np.bincount(row, weights=prob, minlength=len(rows.span)) + rows.background
 
 
 def merge_model_entries(
@@ -484,15 +469,13 @@ def check_rows(rows: Rows, space: Space) -> tuple[Rows, Space]:
         raise ValueError(
             f"row {row_name(bad, n_actions)} has the span {begin[bad]}..{end[bad]}; draw it first"
         )
-    row, position = entry_positions(rows.span)
-    check_entries(row, rows.index[position], rows.prob[position], n_states, n_actions)
+    check_entries(*row_entries(rows), n_states, n_actions)
     if not (rows.background >= 0.0).all():
         bad = int(np.argmin(rows.background >= 0.0))
         raise ValueError(
             f"row {row_name(bad, n_actions)} has background {rows.background[bad]:g}, not at least 0"
         )
-    sums = np.bincount(row, weights=rows.prob[position], minlength=n_rows) + rows.background
-    check_sums(sums, used, n_actions)
+    check_sums(row_sums(rows), used, n_actions)
     return rows, space
 
 

@@ -68,6 +68,17 @@ class FiniteMDP:
     state_labels, action_labels
         Names to display.
 
+    Attributes
+    ----------
+    rows
+        The model as arrays for compiled code; not to be written to.
+    space
+        Terminal states and allowed actions for compiled code; not to be written to.
+    rewards
+        The rewards in the shape in which they came: ``[S]``, ``[S, A]`` or ``[S, A, S]``, read-only.
+    state_labels, action_labels
+        Names of the states and of the actions, if any.
+
     Notes
     -----
     Rows must sum to 1 within 1e-8; they are stored unchanged, without rescaling. Terminal and masked rows are stored
@@ -85,13 +96,13 @@ class FiniteMDP:
     (array([0, 1]), array([0.2, 0.8]))
     """
 
-    __slots__ = ("_action_labels", "_rewards", "_rows", "_space", "_state_labels")
+    __slots__ = ("action_labels", "rewards", "rows", "space", "state_labels")
 
-    _rows: Rows
-    _space: Space
-    _rewards: np.ndarray
-    _state_labels: tuple[str, ...] | None
-    _action_labels: tuple[str, ...] | None
+    rows: Rows
+    space: Space
+    rewards: np.ndarray
+    state_labels: tuple[str, ...] | None
+    action_labels: tuple[str, ...] | None
 
     def __init__(
         self,
@@ -158,14 +169,14 @@ class FiniteMDP:
         """Set the fields once, around ``__setattr__``."""
         checked, expected = build.read_rewards(rewards, rows, space)
         n_states, n_actions = space.allowed.shape
-        fields = (
-            ("_rows", rows._replace(reward=expected)),
-            ("_space", space),
-            ("_rewards", checked),
-            ("_state_labels", build.read_labels(state_labels, "state_labels", n_states)),
-            ("_action_labels", build.read_labels(action_labels, "action_labels", n_actions)),
-        )
-        for name, value in fields:
+        fields = {
+            "rows": rows._replace(reward=expected),
+            "space": space,
+            "rewards": checked,
+            "state_labels": build.read_labels(state_labels, "state_labels", n_states),
+            "action_labels": build.read_labels(action_labels, "action_labels", n_actions),
+        }
+        for name, value in fields.items():
             object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -174,52 +185,27 @@ class FiniteMDP:
     @property
     def n_states(self) -> int:
         """The number of states S, terminal states included."""
-        return int(self._space.allowed.shape[0])
+        return int(self.space.allowed.shape[0])
 
     @property
     def n_actions(self) -> int:
         """The number of actions A."""
-        return int(self._space.allowed.shape[1])
-
-    @property
-    def rows(self) -> Rows:
-        """The model as arrays for compiled code; not to be written to."""
-        return self._rows
-
-    @property
-    def space(self) -> Space:
-        """Terminal states and allowed actions for compiled code; not to be written to."""
-        return self._space
-
-    @property
-    def rewards(self) -> np.ndarray:
-        """The rewards in the shape in which they came: ``[S]``, ``[S, A]`` or ``[S, A, S]``, read-only."""
-        return self._rewards
+        return int(self.space.allowed.shape[1])
 
     @property
     def expected_rewards(self) -> np.ndarray:
         """Expected rewards r(s,a), ``[S, A]``, read-only; 0 in terminal states and for masked actions."""
-        return _read_only(self._rows.reward.reshape(self._space.allowed.shape))
+        return _read_only(self.rows.reward.reshape(self.space.allowed.shape))
 
     @property
     def terminal(self) -> np.ndarray:
         """Terminal states, bool ``[S]``, read-only."""
-        return _read_only(self._space.terminal)
+        return _read_only(self.space.terminal)
 
     @property
     def action_mask(self) -> np.ndarray:
         """Bool ``[S, A]``, read-only: True where the action exists."""
-        return _read_only(self._space.allowed)
-
-    @property
-    def state_labels(self) -> tuple[str, ...] | None:
-        """Names of the states, if any."""
-        return self._state_labels
-
-    @property
-    def action_labels(self) -> tuple[str, ...] | None:
-        """Names of the actions, if any."""
-        return self._action_labels
+        return _read_only(self.space.allowed)
 
     def row(self, state: int, action: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the distribution of the next state as (states, probabilities), background included.
@@ -228,59 +214,54 @@ class FiniteMDP:
         """
         s = _checks.index(state, "state", self.n_states)
         row = s * self.n_actions + _checks.index(action, "action", self.n_actions)
-        begin, end = self._rows.span[row]
-        states, probs = self._rows.index[begin:end].astype(np.int64), self._rows.prob[begin:end].copy()
-        if self._rows.background[row] == 0.0:
+        begin, end = self.rows.span[row]
+        states, probs = self.rows.index[begin:end].astype(np.int64), self.rows.prob[begin:end].copy()
+        if self.rows.background[row] == 0.0:
             return states, probs
-        full = np.full(self.n_states, self._rows.background[row] / self.n_states)
+        full = np.full(self.n_states, self.rows.background[row] / self.n_states)
         np.add.at(full, states, probs)
         return np.arange(self.n_states), full
 
     def dense(self) -> np.ndarray:
         """Return P as an array ``[S, A, S]``, for small models; terminal and masked rows are 0."""
-        rows, n = self._rows, self.n_states
+        rows, n = self.rows, self.n_states
         full = np.repeat(rows.background[:, None] / n, n, axis=1)
-        row, position = build.entry_positions(rows.span)
-        np.add.at(full, (row, rows.index[position]), rows.prob[position])
+        row, state, prob = build.row_entries(rows)
+        np.add.at(full, (row, state), prob)
         return full.reshape(n, self.n_actions, n)
 
     def __repr__(self) -> str:
-        entries = int(np.diff(self._rows.span, axis=1).sum())
+        entries = int(np.diff(self.rows.span, axis=1).sum())
         text = f"FiniteMDP(n_states={self.n_states}, n_actions={self.n_actions}, entries={entries}"
-        if self._rows.background.any():
+        if self.rows.background.any():
             text += ", background"
-        if self._space.terminal.any():
-            text += f", terminal={int(self._space.terminal.sum())}"
+        if self.space.terminal.any():
+            text += f", terminal={int(self.space.terminal.sum())}"
         return text + ")"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FiniteMDP):
             return NotImplemented
-        same = self._space.allowed.shape == other._space.allowed.shape
-        same = same and self._state_labels == other._state_labels
-        same = same and self._action_labels == other._action_labels
-        return same and all(np.array_equal(x, y) for x, y in zip(self._content(), other._content()))
+        if (self.state_labels, self.action_labels) != (other.state_labels, other.action_labels):
+            return False
+        return all(np.array_equal(x, y) for x, y in zip(self._content(), other._content()))
 
     def __hash__(self) -> int:
-        return hash((self._space.allowed.tobytes(), self._space.terminal.tobytes()))
+        return hash((self.space.allowed.tobytes(), self.space.terminal.tobytes()))
 
     def _content(self) -> tuple[np.ndarray, ...]:
         """Return what equality compares; the order of entries in a row does not count."""
-        row, position = build.entry_positions(self._rows.span)
-        entries = build.merge_model_entries(
-            row, self._rows.index[position].astype(np.int64), self._rows.prob[position], self.n_states
-        )
-        return (*entries, self._rows.background, self._rewards, self._space.terminal, self._space.allowed)
+        entries = build.merge_model_entries(*build.row_entries(self.rows), self.n_states)
+        return (*entries, self.rows.background, self.rewards, self.space.terminal, self.space.allowed)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the model as named arrays, none of which needs pickle; see the module's docstring."""
-        rows = self._rows
-        _, position = build.entry_positions(rows.span)
-        counts = rows.span[:, 1] - rows.span[:, 0]
+        rows = self.rows
+        row, next_states, probs = build.row_entries(rows)
         arrays = {
-            "indptr": np.concatenate([[0], np.cumsum(counts)]),
-            "next_states": rows.index[position],
-            "probs": rows.prob[position],
+            "indptr": np.searchsorted(row, np.arange(len(rows.span) + 1)),
+            "next_states": next_states,
+            "probs": probs,
             "rewards": self.rewards,
             "terminal": self.terminal,
             "action_mask": self.action_mask,
@@ -302,9 +283,9 @@ class FiniteMDP:
         arrays
             One of the two forms that the module's docstring lists; unknown names are ignored.
         """
-        missing = [name for name in ("rewards",) if name not in arrays]
-        if "transitions" not in arrays and "indptr" not in arrays:
-            missing.insert(0, "transitions")
+        missing = [] if "transitions" in arrays or "indptr" in arrays else ["transitions"]
+        if "rewards" not in arrays:
+            missing.append("rewards")
         if missing:
             raise ValueError(
                 f"a model needs the arrays transitions [S, A, S] and rewards; {' and '.join(missing)} missing "
@@ -398,7 +379,7 @@ def check_start(start: Any, n_states: int) -> int | np.ndarray:
     array = np.asarray(start)
     if array.ndim == 0:
         return _checks.index(array.item(), "start", n_states)
-    probs = build.as_floats(array, "start")
+    probs = _checks.numbers(array, "start")
     if probs.shape != (n_states,):
         raise ValueError(
             f"start must be a state or probabilities [{n_states}], got shape {list(probs.shape)}"

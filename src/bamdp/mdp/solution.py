@@ -38,7 +38,7 @@ from bamdp import _checks
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.rows import Rows, Space
 from bamdp._kernels.sweeps import evaluate, row_value
-from bamdp.mdp.build import as_floats, contiguous_spans, entry_positions, merge_model_entries, used_rows
+from bamdp.mdp.build import contiguous_spans, merge_model_entries, row_entries, row_sums, used_rows
 from bamdp.mdp.model import FiniteMDP
 
 TIE = 1e-12
@@ -162,9 +162,7 @@ def row_sum_error(mdp: FiniteMDP) -> float:
     used = used_rows(mdp.space)
     if not used.any():
         return 0.0
-    row, position = entry_positions(mdp.rows.span)
-    sums = np.bincount(row, weights=mdp.rows.prob[position], minlength=used.size) + mdp.rows.background
-    return float(np.abs(sums[used] - 1.0).max())
+    return float(np.abs(row_sums(mdp.rows)[used] - 1.0).max())
 
 
 # Arguments of solvers
@@ -188,7 +186,7 @@ def initial_values(mdp: FiniteMDP, initial: Any) -> np.ndarray:
     """Return the values ``[S]`` that a solver starts from: 0, or the caller's, with 0 in terminal states."""
     if initial is None:
         return np.zeros(mdp.n_states)
-    values = as_floats(initial, "initial")
+    values = _checks.numbers(initial, "initial")
     if values.ndim == 0:
         values = np.full(mdp.n_states, float(values))
     if values.shape != (mdp.n_states,) or not np.isfinite(values).all():
@@ -211,7 +209,7 @@ def check_policy(mdp: FiniteMDP, policy: Any) -> np.ndarray:
             f"policy must be whole numbers [{shape[0]}] or probabilities {list(shape)}, "
             f"got {array.dtype} {list(array.shape)}"
         )
-    probs = np.where(live[:, None], as_floats(array, "policy"), 0.0)
+    probs = np.where(live[:, None], _checks.numbers(array, "policy"), 0.0)
     invalid = live & ~(
         (np.isfinite(probs) & (probs >= 0.0)).all(axis=1) & (np.abs(probs.sum(axis=1) - 1.0) <= 1e-8)
     )
@@ -260,10 +258,8 @@ def chain_of(mdp: FiniteMDP, policy: np.ndarray) -> FiniteMDP:
         chosen = Rows(rows.span[pick], rows.index, rows.prob, rows.background[pick], rows.reward[pick])
         return FiniteMDP.from_rows(chosen, space)
     weight = policy.ravel()
-    row, position = entry_positions(rows.span)
-    state, index, prob = merge_model_entries(
-        row // n_actions, rows.index[position].astype(np.int64), rows.prob[position] * weight[row], n_states
-    )
+    row, index, prob = row_entries(rows)
+    state, index, prob = merge_model_entries(row // n_actions, index, prob * weight[row], n_states)
     span = contiguous_spans(state, n_states)
     background = (rows.background * weight).reshape(n_states, n_actions).sum(axis=1)
     reward = (rows.reward * weight).reshape(n_states, n_actions).sum(axis=1)
@@ -274,9 +270,8 @@ def entry_matrix(mdp: FiniteMDP) -> Any:
     """Return the entries, without the background, as a sparse matrix ``[S*A, S]``."""
     from scipy.sparse import csr_array
 
-    row, position = entry_positions(mdp.rows.span)
-    shape = (len(mdp.rows.reward), mdp.n_states)
-    return csr_array((mdp.rows.prob[position], (row, mdp.rows.index[position])), shape=shape)
+    row, state, prob = row_entries(mdp.rows)
+    return csr_array((prob, (row, state)), shape=(len(mdp.rows.reward), mdp.n_states))
 
 
 def chain_values(

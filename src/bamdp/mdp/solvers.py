@@ -32,7 +32,7 @@ import numpy as np
 from bamdp import _checks
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.rows import Rows, Space
-from bamdp._kernels.sweeps import average, improve, row_value
+from bamdp._kernels.sweeps import improve, policy_sweep
 from bamdp.mdp.model import FiniteMDP, check_start
 from bamdp.mdp.solution import (
     DIRECT_STATES,
@@ -237,34 +237,12 @@ def improvement_rounds(
         if reached <= width:
             return i + 1, low, high, reached
         if i + 1 < max_rounds:
-            policy_sweeps(rows, space, discount, policy, sweeps, values, scratch)
+            # Jacobi sweeps move all values alike by a constant, which does not change the spread of δ.
+            for _ in range(sweeps):
+                policy_sweep(rows, space, discount, policy, values, scratch)
+                for s in range(values.shape[0]):
+                    values[s] = scratch[s]
     return max_rounds, low, high, reached
-
-
-@kernel
-def policy_sweeps(
-    rows: Rows,
-    space: Space,
-    discount: float,
-    policy: np.ndarray,
-    sweeps: int,
-    values: np.ndarray,
-    scratch: np.ndarray,
-) -> None:
-    """Do ``sweeps`` Jacobi sweeps with ``policy``, in place.
-
-    Jacobi sweeps move all values alike by a constant, which does not change the spread of δ.
-    """
-    n_states, n_actions = space.allowed.shape
-    for _ in range(sweeps):
-        mean = average(values)
-        for s in range(n_states):
-            if not space.terminal[s]:
-                row = s * n_actions + policy[s]
-                scratch[s] = rows.reward[row] + discount * row_value(rows, row, values, mean)
-        for s in range(n_states):
-            if not space.terminal[s]:
-                values[s] = scratch[s]
 
 
 # --- the value of a given policy ------------------------------------------------------------------------------
@@ -343,7 +321,8 @@ def total_reward(mdp: FiniteMDP, start: Any, horizon: int, policy: Any = None) -
         mdp = chain_of(mdp, named_policy(mdp, policy))
     values = np.zeros(mdp.n_states)
     actions = np.zeros(mdp.n_states, dtype=np.int64)
-    backward_sweeps(mdp.rows, mdp.space, horizon, values, np.empty_like(values), actions)
+    scratch, never = np.empty_like(values), -1.0  # all sweeps are done, whatever they change
+    improvement_rounds(mdp.rows, mdp.space, 1.0, never, False, 0, horizon, values, scratch, actions)
     return float(values[begin] if isinstance(begin, int) else values @ begin)
 
 
@@ -358,14 +337,3 @@ def named_policy(mdp: FiniteMDP, policy: Any) -> np.ndarray:
 def uniform_policy(mdp: FiniteMDP) -> np.ndarray:
     """Return the policy that takes every existing action with the same probability, ``[S, A]``."""
     return mdp.action_mask / np.maximum(mdp.action_mask.sum(axis=1, keepdims=True), 1)
-
-
-@kernel
-def backward_sweeps(
-    rows: Rows, space: Space, horizon: int, values: np.ndarray, scratch: np.ndarray, policy: np.ndarray
-) -> None:
-    """Apply ``horizon`` undiscounted optimality sweeps to ``values`` in place; overwrite the other two arrays."""
-    for _ in range(horizon):
-        improve(rows, space, 1.0, values, scratch, policy)
-        for s in range(values.shape[0]):
-            values[s] = scratch[s]

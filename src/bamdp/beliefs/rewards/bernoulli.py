@@ -7,7 +7,6 @@ After n rewards of a cell, w of them 1,
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -42,11 +41,6 @@ class BetaState(NamedTuple):
     cells: Cells
     a: float
     b: float
-
-    @property
-    def by_next_state(self) -> bool:
-        """Whether rewards depend on the next state."""
-        return self.cells.next_step == 1
 
 
 @primitive
@@ -98,12 +92,6 @@ def _push(R, row, s2, r):
 @verbs.reward_probability.register(BetaState)
 def _probability(R, row, s2, r):
     return verbs.outcome(R, row, s2, 1 if r == 1.0 else 0)[1]
-
-
-@verbs.log_reward_probability.register(BetaState)
-def _log_probability(R, row, s2, r):
-    p = verbs.reward_probability(R, row, s2, r)
-    return math.log(p) if p > 0.0 else -math.inf
 
 
 @verbs.outcome.register(BetaState)

@@ -24,7 +24,7 @@ from bamdp._kernels.jit import generic, primitive
 from bamdp._kernels.rows import is_listed
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
-from bamdp.beliefs.arrays import pay_nothing, with_room
+from bamdp.beliefs.arrays import longer, pay_nothing, with_room
 
 State = TypeVar("State", bound=type)
 NO_CELL = -1  # no cell: nothing was seen there
@@ -40,14 +40,10 @@ class Cells(NamedTuple):
     """The array layout. ``stats``, ``link``, ``head``, ``log``, ``old`` and ``top`` are written to by push and pop."""
 
     stats: np.ndarray  # float64 [capacity, W]: statistics of each cell, as its model defines them
-    link: (
-        np.ndarray
-    )  # int64 [capacity, 2]: next state (0 where rewards are by pair), next cell of the row or NO_CELL
+    link: np.ndarray  # int64 [capacity, 2]: next state (0 if rewards are by pair), next cell or NO_CELL
     head: np.ndarray  # int64 [S*A]: first cell of each row, or NO_CELL, or FREE
     start: np.ndarray  # float64 [W]: statistics before data
-    log: (
-        np.ndarray
-    )  # int64 [depth, 2]: cell of each push (or FREE), its row if the push has made it, else NO_CELL
+    log: np.ndarray  # int64 [depth, 2]: cell of a push (or FREE), its row if the push made it, else NO_CELL
     old: np.ndarray  # float64 [depth, W]: its statistics before
     top: np.ndarray  # int64 [2]: used cells, used log
     next_step: int  # 1 where rewards are by next state, 0 by pair
@@ -70,20 +66,15 @@ def empty_cells(n_states: int, n_actions: int, start: list[float], by_next: bool
     )
 
 
-def with_cell_room(cells: Cells, depth: int) -> Cells:
-    """Return the same cells with room for ``depth`` more pushes (new arrays only where needed)."""
+@with_room.register(Cells)
+def _with_room(cells: Cells, depth: int) -> Cells:
     used, logged = (int(x) + depth for x in cells.top)
-    if used > len(cells.stats):
-        cells = cells._replace(stats=_longer(cells.stats, used), link=_longer(cells.link, used))
-    if logged > len(cells.log):
-        cells = cells._replace(log=_longer(cells.log, logged), old=_longer(cells.old, logged))
-    return cells
-
-
-def _longer(array: np.ndarray, size: int) -> np.ndarray:
-    grown = np.zeros((max(size, 2 * len(array)), array.shape[1]), array.dtype)
-    grown[: len(array)] = array
-    return grown
+    return cells._replace(
+        stats=longer(cells.stats, used),
+        link=longer(cells.link, used),
+        log=longer(cells.log, logged),
+        old=longer(cells.old, logged),
+    )
 
 
 # --- one cell -----------------------------------------------------------------------------------------------
@@ -232,21 +223,17 @@ def _commit(R, row):
     R.cells.top[LOGGED] = 0
 
 
-def _with_room(R: Any, depth: int) -> Any:
-    return R._replace(cells=with_cell_room(R.cells, depth))
-
-
 def _pay_nothing(R: Any, row: int) -> None:
     R.cells.head[row] = FREE
 
 
 def stored_in_cells(cls: State) -> State:
-    """Register the verbs that are the same for every model with ``cells``."""
+    """Register the verbs, and declare what is the same for every model with ``cells``."""
+    cls.by_next_state = property(lambda R: R.cells.next_step == 1)  # type: ignore[attr-defined]
     verbs.expected_reward.register(cls)(row_mean)
     verbs.reward_variance.register(cls)(row_variance)
     verbs.sample_reward.register(cls)(row_sample)
     verbs.pop_reward.register(cls)(_pop)
     verbs.commit_reward.register(cls)(_commit)
-    with_room.register(cls)(_with_room)
     pay_nothing.register(cls)(_pay_nothing)
     return cls

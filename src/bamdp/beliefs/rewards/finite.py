@@ -72,11 +72,6 @@ class ValuesState(NamedTuple):
     values_given: bool  # the values are known beforehand
 
     @property
-    def by_next_state(self) -> bool:
-        """Whether rewards depend on the next state."""
-        return self.cells.next_step == 1
-
-    @property
     def reward_range(self) -> tuple[float, float]:
         """What rewards are known to lie between."""
         return self.low, self.high
@@ -205,12 +200,6 @@ def _probability(R, row, s2, r):
     if cell == FREE:
         return 1.0 if r == 0.0 else 0.0
     return _weight(R, cell, _place(R, r)) / _total(R, cell)
-
-
-@verbs.log_reward_probability.register(ValuesState)
-def _log_probability(R, row, s2, r):
-    p = verbs.reward_probability(R, row, s2, r)
-    return math.log(p) if p > 0.0 else -math.inf
 
 
 @verbs.outcome.register(ValuesState)

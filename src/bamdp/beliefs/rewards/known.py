@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from bamdp import _checks
-from bamdp._kernels.jit import primitive
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import pay_nothing, reward_posterior, with_room
@@ -51,9 +49,8 @@ def _known_pop(R):
     pass
 
 
-@primitive
-def known_row(R, row, index, prob, begin, end, background):
-    """E[r | row] for the transition row at ``begin:end``."""
+@verbs.expected_reward.register(KnownState)
+def _known_expected(R, row, index, prob, begin, end, background):
     if R.next_step == 0:
         return R.values[row]
     total = background * R.row_mean[row]
@@ -64,12 +61,7 @@ def known_row(R, row, index, prob, begin, end, background):
 
 @verbs.sample_reward.register(KnownState)
 def _known_sample(R, choice, row, index, prob, begin, end, background, rng):
-    return known_row(R, row, index, prob, begin, end, background)
-
-
-@verbs.expected_reward.register(KnownState)
-def _known_expected(R, row, index, prob, begin, end, background):
-    return known_row(R, row, index, prob, begin, end, background)
+    return verbs.expected_reward(R, row, index, prob, begin, end, background)
 
 
 @verbs.reward_variance.register(KnownState)
@@ -80,11 +72,6 @@ def _known_variance(R, row, index, prob, begin, end, background):
 @verbs.reward_probability.register(KnownState)
 def _known_probability(R, row, s2, r):
     return 1.0
-
-
-@verbs.log_reward_probability.register(KnownState)
-def _known_log_probability(R, row, s2, r):
-    return 0.0
 
 
 @verbs.commit_reward.register(KnownState)
@@ -162,8 +149,3 @@ class KnownRewards(RewardModel):
             next_step=1 if by_next else 0,
             row_step=n_states if by_next else 1,
         )
-
-
-def as_reward_model(rewards: RewardModel | ArrayLike) -> RewardModel:
-    """Return a reward model, from one or from an array of known rewards."""
-    return rewards if isinstance(rewards, RewardModel) else KnownRewards(rewards)

@@ -60,11 +60,6 @@ class NormalState(NamedTuple):
     high: float
 
     @property
-    def by_next_state(self) -> bool:
-        """Whether rewards depend on the next state."""
-        return self.cells.next_step == 1
-
-    @property
     def reward_range(self) -> tuple[float, float]:
         """What rewards are known to lie between."""
         return self.low, self.high

@@ -7,15 +7,15 @@ unsigned indices, which spare it Numba's test for negative ones.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from bamdp._kernels.jit import inner, primitive
+from bamdp._kernels.jit import generic, inner, primitive
 from bamdp._kernels.random import below
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
-from bamdp.beliefs.arrays import with_room
+from bamdp.beliefs.arrays import longer, same_arrays, with_room
 
 START, SIZE, ROOM, TOTAL = 0, 1, 2, 3  # columns of Counts.rows
 NEXT, COUNT = 0, 1  # columns of Counts.pool
@@ -45,25 +45,15 @@ def empty_counts(n_rows: int) -> Counts:
     )
 
 
+@with_room.register(Counts)
 def with_count_room(counts: Counts, depth: int) -> Counts:
-    """Return the same counts with room for ``depth`` more pushed transitions (new arrays only where needed)."""
-    pool, log = counts.pool, counts.log
+    """Return the same counts with room for ``depth`` more pushed transitions (the same object, if there is room)."""
     end = int(counts.top[POOL_END])
     # The rows that may move are at most `depth`, each at most `widest`, all within the pool; by doubling, the
     # places that a row of m outcomes takes one after another while d more are pushed sum to 4 (m + d + 1).
     need = end + 4 * (min(depth * int(counts.top[WIDEST]), end) + 2 * depth)
-    if need > len(pool):
-        grown = np.zeros((max(need, 2 * len(pool)), 2), np.int32)
-        grown[:end] = pool[:end]
-        pool = grown
-    depth += int(counts.top[LOG_END])
-    if depth > len(log):
-        longer = np.zeros((max(depth, 2 * len(log)), 4), np.int64)
-        longer[: len(log)] = log
-        log = longer
-    if pool is counts.pool and log is counts.log:
-        return counts
-    return counts._replace(pool=pool, log=log)
+    log = longer(counts.log, depth + int(counts.top[LOG_END]))
+    return same_arrays(counts, counts._replace(pool=longer(counts.pool, need), log=log))
 
 
 @primitive
@@ -181,8 +171,22 @@ def draw_new_outcomes(index, begin, at, end, mark, rng):
 # --- the verbs of posteriors that keep what they have seen in a field ``counts`` -----------------------------------
 
 
-def _choose(T, rng):
-    return 0
+@generic
+def draw_slot(T, row, rng):
+    """Draw a next state from the predictive; return it and its slot, or NOT_SEEN for a new outcome."""
+
+
+def _draw(T, row, rng):
+    return draw_slot(T, row, rng)[0]
+
+
+def _advance(T, row, rng):
+    s2, slot = draw_slot(T, row, rng)
+    if slot == NOT_SEEN:
+        push_new(T.counts, row, s2)
+    else:
+        push_slot(T.counts, row, slot)
+    return s2
 
 
 def _push(T, row, s2):
@@ -197,14 +201,10 @@ def _commit(T, row):
     commit_count(T.counts, row)
 
 
-def _with_room(T: Any, depth: int) -> Any:
-    return T._replace(counts=with_count_room(T.counts, depth))
-
-
 def register_count_verbs(posterior: type) -> None:
-    """Let a NamedTuple with a field ``counts`` answer choose, push, pop, commit and ``with_room``."""
-    verbs.choose.register(posterior)(_choose)
+    """Let a NamedTuple with a field ``counts`` answer draw and advance, by its ``draw_slot``, push, pop and commit."""
+    verbs.draw.register(posterior)(_draw)
+    verbs.advance.register(posterior)(_advance)
     verbs.push.register(posterior)(_push)
     verbs.pop.register(posterior)(_pop)
     verbs.commit.register(posterior)(_commit)
-    with_room.register(posterior)(_with_room)

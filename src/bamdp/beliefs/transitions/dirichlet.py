@@ -7,7 +7,6 @@ entries.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,11 +18,11 @@ from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import uniform
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
-from bamdp.beliefs.arrays import transition_posterior, with_room
+from bamdp.beliefs.arrays import longer, transition_posterior, with_room
 from bamdp.beliefs.base import Prior
 from bamdp.beliefs.transitions.counts import NOT_SEEN, empty_counts
 from bamdp.beliefs.transitions.symmetric import SymmetricState
-from bamdp.mdp.build import entry_positions
+from bamdp.mdp.build import row_entries
 from bamdp.mdp.model import FiniteMDP
 
 LARGEST_ALPHA = 1e100
@@ -114,17 +113,6 @@ def _probability(T, row, s2):
     return (T.alpha[entry] + T.count[entry]) / (T.alpha_sum[row] + T.total[row])
 
 
-@verbs.log_probability.register(FullState)
-def _log_probability(T, row, s2):
-    p = verbs.probability(T, row, s2)
-    return math.log(p) if p > 0.0 else -np.inf
-
-
-@verbs.choose.register(FullState)
-def _choose(T, rng):
-    return 0
-
-
 @verbs.sample_row.register(FullState)
 def _sample_row(T, choice, row, index, prob, at, rng):
     begin = T.start[row]
@@ -180,12 +168,7 @@ def _commit(T, row):
 
 @with_room.register(FullState)
 def _with_room(T: FullState, depth: int) -> FullState:
-    depth += int(T.top[0])
-    if depth <= len(T.log):
-        return T
-    log = np.zeros((max(depth, 2 * len(T.log)), 2), np.int64)
-    log[: len(T.log)] = T.log
-    return T._replace(log=log)
+    return T._replace(log=longer(T.log, depth + int(T.top[0])))
 
 
 # --- the prior ------------------------------------------------------------------------------------------------
@@ -285,15 +268,15 @@ class Dirichlet(Prior):
         object.__setattr__(self, "alpha", array)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Dirichlet):
+        if not isinstance(other, Dirichlet) or type(self.alpha) is not type(other.alpha):
             return False
-        if isinstance(self.alpha, PriorCounts) and isinstance(other.alpha, PriorCounts):
-            return all(np.array_equal(np.asarray(x), np.asarray(y)) for x, y in zip(self.alpha, other.alpha))
-        return type(self.alpha) is type(other.alpha) and np.array_equal(self.alpha, other.alpha)
+        return all(np.array_equal(x, y) for x, y in zip(self._parts(), other._parts()))
 
     def __hash__(self) -> int:
-        arrays = self.alpha[:3] if isinstance(self.alpha, PriorCounts) else (np.asarray(self.alpha),)
-        return hash(tuple((array.shape, array.tobytes()) for array in arrays))
+        return hash(tuple((part.shape, part.tobytes()) for part in self._parts()))
+
+    def _parts(self) -> list[np.ndarray]:
+        return [np.asarray(x) for x in (self.alpha if isinstance(self.alpha, PriorCounts) else [self.alpha])]
 
     @staticmethod
     def local(mdp: FiniteMDP, alpha: float = 1.0) -> Dirichlet:
@@ -316,63 +299,43 @@ class Dirichlet(Prior):
                 "there are no neighbours in a world that may go anywhere; use Dirichlet(alpha=1 / S)"
             )
         S, A = mdp.n_states, mdp.n_actions
-        row, position = entry_positions(mdp.rows.span)
-        row, position = row[mdp.rows.prob[position] > 0.0], position[mdp.rows.prob[position] > 0.0]
-        near = csr_array((np.ones(len(row)), (row // A, mdp.rows.index[position])), shape=(S, S))
-        alone = np.flatnonzero(np.diff(near.indptr) == 0)  # a terminal state may lead to itself
-        near = csr_array(near + csr_array((np.ones(len(alone)), (alone, alone)), shape=(S, S)))
-        size = np.diff(near.indptr)
-        start = np.concatenate(([0], np.cumsum(np.repeat(size, A))))
-        pick = np.arange(start[-1]) - np.repeat(
-            start[:-1] - np.repeat(near.indptr[:-1], A), np.repeat(size, A)
-        )
-        table = csr_array((np.full(start[-1], alpha), near.indices[pick], start), shape=(S * A, S))
-        return Dirichlet(alpha=table)
+        row, state, prob = row_entries(mdp.rows)
+        row, state = row[prob > 0.0], state[prob > 0.0]
+        alone = np.flatnonzero(np.bincount(row // A, minlength=S) == 0)  # a terminal state may lead to itself
+        places = np.append(row // A, alone), np.append(state, alone)
+        near = csr_array((np.ones(len(places[0])), places), shape=(S, S))
+        near.data[:] = alpha
+        return Dirichlet(alpha=near[np.repeat(np.arange(S), A)])
 
     def state(self, n_states: int, n_actions: int) -> SymmetricState | FullState:
-        n_rows = n_states * n_actions
-        if isinstance(self.alpha, PriorCounts):
-            return self._sparse_state(self.alpha, n_states, n_actions)
-        shape = np.shape(self.alpha)
-        if shape not in ((), (n_states, n_actions), (n_states, n_actions, n_states)):
-            raise ValueError(
-                f"alpha has shape {list(shape)}, which fits neither [S, A] nor [S, A, S] for "
-                f"S={n_states}, A={n_actions}"
-            )
-        if len(shape) < 3:
+        n_rows, sparse = n_states * n_actions, isinstance(self.alpha, PriorCounts)
+        shape = (len(self.alpha.start) - 1, self.alpha.n_states) if sparse else np.shape(self.alpha)
+        full = (n_states, n_actions, n_states)
+        if shape not in ([(n_rows, n_states)] if sparse else [(), full[:2], full]):
+            fits = "does not fit [S*A, S]" if sparse else "fits neither [S, A] nor [S, A, S]"
+            raise ValueError(f"alpha has shape {list(shape)}, which {fits} for S={n_states}, A={n_actions}")
+        if sparse:
+            start, index, alpha = (array.copy() for array in self.alpha[:3])
+            sums = np.add.reduceat(alpha, start[:-1])
+        elif len(shape) < 3:
             return SymmetricState(
                 counts=empty_counts(n_rows),
                 alpha=np.array(np.broadcast_to(self.alpha, (n_states, n_actions)), float).ravel(),
                 mark=np.zeros(n_states + 1, np.int64),
                 n_states=n_states,
             )
-        prior = np.asarray(self.alpha).reshape(n_rows, n_states)
-        row, index = np.nonzero(prior)
-        start = np.searchsorted(row, np.arange(n_rows + 1)).astype(np.int64)
-        return self._full_state(start, index.astype(np.int32), prior[row, index], prior.sum(axis=1))
-
-    @classmethod
-    def _sparse_state(cls, counts: PriorCounts, n_states: int, n_actions: int) -> FullState:
-        n_rows = n_states * n_actions
-        if (len(counts.start) - 1, counts.n_states) != (n_rows, n_states):
-            raise ValueError(
-                f"alpha has shape {[len(counts.start) - 1, counts.n_states]}, which does not fit [S*A, S] for "
-                f"S={n_states}, A={n_actions}"
-            )
-        sums = np.add.reduceat(counts.alpha, counts.start[:-1])
-        return cls._full_state(counts.start.copy(), counts.index.copy(), counts.alpha.copy(), sums)
-
-    @staticmethod
-    def _full_state(
-        start: np.ndarray, index: np.ndarray, alpha: np.ndarray, alpha_sum: np.ndarray
-    ) -> FullState:
+        else:
+            table = np.asarray(self.alpha).reshape(n_rows, n_states)
+            row, index = np.nonzero(table)
+            start, alpha = np.searchsorted(row, np.arange(n_rows + 1)), table[row, index]
+            sums = table.sum(axis=1)
         return FullState(
-            start=start,
-            index=index,
+            start=start.astype(np.int64),
+            index=index.astype(np.int32),
             alpha=alpha,
-            alpha_sum=alpha_sum,
+            alpha_sum=sums,
             count=np.zeros(len(index), np.int64),
-            total=np.zeros(len(alpha_sum), np.int64),
+            total=np.zeros(n_rows, np.int64),
             log=np.zeros((64, 2), np.int64),
             top=np.zeros(1, np.int64),
         )

@@ -25,7 +25,7 @@ from bamdp._kernels.random import below, uniform
 from bamdp._kernels.rows import Space
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
-from bamdp.beliefs.arrays import reward_posterior, shared_weights, transition_posterior, with_room
+from bamdp.beliefs.arrays import reward_posterior, shared_weights, transition_posterior
 from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.beliefs.rewards.known import KnownRewards
 from bamdp.beliefs.transitions.mixture import (
@@ -38,7 +38,6 @@ from bamdp.beliefs.transitions.mixture import (
     normalise_weights,
     restore_weights,
     save_weights,
-    with_weights_room,
 )
 from bamdp.mdp.build import read_space, used_rows
 from bamdp.mdp.model import FiniteMDP
@@ -90,13 +89,6 @@ def _push(T, row, s2):
         p = model_probability(T, m, row, s2)
         T.weights.log[m] += math.log(p) if p > 0.0 else -np.inf
     normalise_weights(T.weights)
-
-
-@verbs.advance.register(FiniteState)
-def _advance(T, row, rng):
-    s2 = verbs.draw(T, row, rng)
-    verbs.push(T, row, s2)
-    return s2
 
 
 @verbs.pop.register(FiniteState)
@@ -189,11 +181,6 @@ def _shared_weights(T: FiniteState) -> list[Weights]:
     return [T.weights]
 
 
-@with_room.register(FiniteState)
-def _with_room(T: FiniteState, depth: int) -> FiniteState:
-    return T._replace(weights=with_weights_room(T.weights, depth))
-
-
 # --- rewards that come with the models and differ between them ------------------------------------------------
 
 
@@ -234,31 +221,6 @@ class ModelRewards(RewardModel):
     def refusal(self, reward: float) -> None:
         """None: what is impossible is the transition together with its reward."""
         return
-
-
-def rewards_of_models(
-    rewards: Sequence[np.ndarray], expected: Sequence[np.ndarray], weights: Weights
-) -> tuple[RewardModel, Any]:
-    """Return the reward model of models with these rewards, and its posterior; simply known rewards if all agree."""
-    n_states, n_actions = expected[0].shape
-    known = [KnownRewards(r).state(n_states, n_actions) for r in rewards]
-    if all(np.array_equal(k.values, known[0].values) for k in known):
-        return KnownRewards(rewards[0]), known[0]
-    if len({k.next_step for k in known}) > 1:
-        full = (n_states, n_actions, n_states)
-        wide = [
-            np.broadcast_to(k.values.reshape(full[: 2 + k.next_step]).reshape(n_states, n_actions, -1), full)
-            for k in known
-        ]
-        return rewards_of_models(wide, expected, weights)
-    posterior = ModelRewardsState(
-        weights=weights._replace(past=np.zeros_like(weights.past), top=np.zeros(1, np.int64)),
-        values=np.array([k.values for k in known]),
-        expected=np.array(expected).reshape(len(known), -1),
-        next_step=known[0].next_step,
-        row_step=known[0].row_step,
-    )
-    return ModelRewards(), posterior
 
 
 @primitive
@@ -343,11 +305,6 @@ def _outcome(R, row, s2, i):
         if abs(_pays(R, m, row, s2) - r) <= SAME_REWARD:
             return r, 0.0
     return r, verbs.reward_probability(R, row, s2, r)
-
-
-@with_room.register(ModelRewardsState)
-def _with_reward_room(R: ModelRewardsState, depth: int) -> ModelRewardsState:
-    return R._replace(weights=with_weights_room(R.weights, depth))
 
 
 # --- the prior ------------------------------------------------------------------------------------------------
@@ -436,9 +393,19 @@ class FiniteModels(Prior):
         return space
 
     def rewards_of_models(self, n_states: int, n_actions: int, transitions: Any) -> tuple[RewardModel, Any]:
-        """Return what the models pay, which is evidence where they differ."""
-        return rewards_of_models(
-            [mdp.rewards for mdp in self.mdps],
-            [mdp.expected_rewards for mdp in self.mdps],
-            transitions.weights,
+        """Return what the models pay, which is evidence where they differ; simply known rewards if all agree."""
+        rewards = [mdp.rewards for mdp in self.mdps]
+        if any(r.ndim == 3 for r in rewards):
+            full = (n_states, n_actions, n_states)
+            rewards = [np.broadcast_to(r.reshape(*r.shape, *(1,) * (3 - r.ndim)), full) for r in rewards]
+        known = [KnownRewards(r).state(n_states, n_actions) for r in rewards]
+        if all(np.array_equal(k.values, known[0].values) for k in known):
+            return KnownRewards(rewards[0]), known[0]
+        weights = transitions.weights
+        return ModelRewards(), ModelRewardsState(
+            weights=weights._replace(past=np.zeros_like(weights.past), top=np.zeros(1, np.int64)),
+            values=np.array([k.values for k in known]),
+            expected=np.array([mdp.rows.reward for mdp in self.mdps]),
+            next_step=known[0].next_step,
+            row_step=known[0].row_step,
         )

@@ -25,7 +25,7 @@ from bamdp._kernels.random import uniform
 from bamdp._kernels.rows import Space
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
-from bamdp.beliefs.arrays import shared_weights, transition_posterior, with_room
+from bamdp.beliefs.arrays import longer, shared_weights, transition_posterior, with_room
 from bamdp.beliefs.base import Prior
 from bamdp.mdp.build import read_space
 
@@ -49,14 +49,9 @@ def new_weights(weights: np.ndarray) -> Weights:
         return Weights(np.log(share), share, np.zeros((16, 2, len(share))), np.zeros(1, np.int64))
 
 
-def with_weights_room(weights: Weights, depth: int) -> Weights:
-    """Return the same weights with room for ``depth`` more pushes."""
-    depth += int(weights.top[0])
-    if depth <= len(weights.past):
-        return weights
-    past = np.zeros((max(depth, 2 * len(weights.past)), 2, len(weights.log)))
-    past[: len(weights.past)] = weights.past
-    return weights._replace(past=past)
+@with_room.register(Weights)
+def _with_room(weights: Weights, depth: int) -> Weights:
+    return weights._replace(past=longer(weights.past, depth + int(weights.top[0])))
 
 
 @primitive
@@ -212,13 +207,6 @@ def _push(T, row, s2):
     normalise_weights(T.weights)
 
 
-@verbs.advance.register(MixtureState)
-def _advance(T, row, rng):
-    s2 = verbs.draw(T, row, rng)
-    verbs.push(T, row, s2)
-    return s2
-
-
 @verbs.pop.register(MixtureState)
 def _pop(T):
     c = 0
@@ -338,12 +326,6 @@ def _commit(T, row):
 @shared_weights.register(MixtureState)
 def _shared_weights(T: MixtureState) -> list[Weights]:
     return [T.weights, *(weights for part in T.parts for weights in shared_weights(part))]
-
-
-@with_room.register(MixtureState)
-def _with_room(T: MixtureState, depth: int) -> MixtureState:
-    parts = tuple(with_room(part, depth) for part in T.parts)
-    return T._replace(weights=with_weights_room(T.weights, depth), parts=parts)
 
 
 @saveable

@@ -35,7 +35,7 @@ from bamdp._kernels.random import below, next_word, uniform
 from bamdp._kernels.streams import branch, open_stream
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
-from bamdp.beliefs.arrays import transition_posterior, with_room
+from bamdp.beliefs.arrays import longer, transition_posterior, with_room
 from bamdp.beliefs.base import Prior
 from bamdp.beliefs.transitions.counts import (
     COUNT,
@@ -56,7 +56,7 @@ from bamdp.beliefs.transitions.counts import (
     push_slot,
     with_count_room,
 )
-from bamdp.beliefs.transitions.symmetric import SymmetricState
+from bamdp.beliefs.transitions.symmetric import SymmetricState, as_symmetric
 
 EXACT_SIZES = 16  # up to so many next states every size is possible
 CHOICE_BITS = 40  # of the number that the supports of a sampled model depend on
@@ -133,12 +133,8 @@ def _commit(T, row):
 
 @with_room.register(SharedState)
 def _with_room(T: SharedState, depth: int) -> SharedState:
-    seen = with_count_room(T.seen, depth)
-    old = T.old
-    if len(old) < len(seen.log):
-        old = np.zeros((len(seen.log), len(T.size)))
-        old[: len(T.old)] = T.old
-    return T._replace(counts=with_count_room(T.counts, depth), seen=seen, old=old)
+    counts, seen = with_count_room(T.counts, depth), with_count_room(T.seen, depth)
+    return T._replace(counts=counts, seen=seen, old=longer(T.old, len(seen.log)))
 
 
 @primitive
@@ -178,13 +174,6 @@ def _draw(T, row, rng):
             return s2
 
 
-@verbs.advance.register(SharedState)
-def _advance(T, row, rng):
-    s2 = verbs.draw(T, row, rng)
-    verbs.push(T, row, s2)
-    return s2
-
-
 @primitive
 def _expectations(T, row, s):
     """Return E[1/(kα+n)] and E[(k−k₀)α/(kα+n)], what each member of the support and what all unseen states get."""
@@ -212,12 +201,6 @@ def _probability(T, row, s2):
     if find(T.seen, s, s2) == NOT_SEEN:
         return unseen / (T.n_states - k0)
     return (T.alpha + _count_of(T, row, s2)) * inverse
-
-
-@verbs.log_probability.register(SharedState)
-def _log_probability(T, row, s2):
-    p = verbs.probability(T, row, s2)
-    return math.log(p) if p > 0.0 else -np.inf
 
 
 @verbs.choose.register(SharedState)
@@ -347,8 +330,7 @@ class SharedSupport(Prior):
 
     def movement_posterior(self, transitions: Any) -> SymmetricState:
         """Return rows as if they were Dirichlet with α + n_i for every outcome, as for SparseDirichlet."""
-        alpha = np.full(len(transitions.counts.rows), transitions.alpha)
-        return SymmetricState(transitions.counts, alpha, transitions.mark, transitions.n_states)
+        return as_symmetric(transitions)
 
 
 def _sizes(n_states: int, beta: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

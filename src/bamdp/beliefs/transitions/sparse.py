@@ -24,7 +24,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,13 +46,12 @@ from bamdp.beliefs.transitions.counts import (
     TOTAL,
     Counts,
     draw_new_outcomes,
+    draw_slot,
     empty_counts,
     find,
-    push_new,
-    push_slot,
     register_count_verbs,
 )
-from bamdp.beliefs.transitions.symmetric import SymmetricState
+from bamdp.beliefs.transitions.symmetric import SymmetricState, as_symmetric
 
 MEMO_BITS = 14
 MEMO_STRIDE = 10007  # entries from (k₀, n) to (k₀ + 1, n)
@@ -76,9 +74,7 @@ class SparseState(NamedTuple):
     prior_cdf: np.ndarray  # float64 [S+1]: P(size <= k)
     memo_key: np.ndarray  # int64 [2^MEMO_BITS]: the (k₀, n) that an entry stands for
     memo: np.ndarray  # float64 [2^MEMO_BITS, 6]: C, log Σ m_k, P(k = k₀), U, 1 - C, (k₀α+n)/C
-    sizes: (
-        np.ndarray
-    )  # float64 [FEW_DRAWS (FEW_DRAWS+1) / 2, S+1]: P(size <= k | k₀, n); [:, 0] = 1 if filled
+    sizes: np.ndarray  # float64 [pairs (k₀, n <= FEW_DRAWS), S+1]: P(size <= k | k₀, n); [:, 0] = 1 if filled
     mark: np.ndarray  # int64 [S+1] scratch of draw_new_outcomes
     n_states: int
 
@@ -143,23 +139,21 @@ def _compute(state, k0, n, entry):
     state.memo[entry, 5] = seen_mass / state.memo[entry, 0] if again > 0.0 else np.inf  # exact where C = 1
 
 
-@primitive
-def _draw_slot(state, row, rng):
-    """Draw a next state from the predictive; return it and its slot (NOT_SEEN for a new outcome)."""
-    counts = state.counts
-    n_states = state.n_states
+@draw_slot.register(SparseState)
+def _draw_slot(T, row, rng):
+    counts = T.counts
+    n_states = T.n_states
     place = np.uint64(row)
     n = counts.rows[place, TOTAL]
     if n == 0:
         return below(rng, n_states), NOT_SEEN
     k0, start = counts.rows[place, SIZE], counts.rows[place, START]
-    entry = _look_up(state, k0, n)
-    u = uniform(rng)
-    x = u * state.memo[entry, 5]
-    if x < k0 * state.alpha + n or k0 == n_states:
+    entry = _look_up(T, k0, n)
+    x = uniform(rng) * T.memo[entry, 5]
+    if x < k0 * T.alpha + n or k0 == n_states:
         slot, last = np.uint64(start), np.uint64(start + k0 - 1)
         while slot < last:
-            x -= state.alpha + counts.pool[slot, COUNT]
+            x -= T.alpha + counts.pool[slot, COUNT]
             if x < 0.0:
                 break
             slot += np.uint64(1)
@@ -168,21 +162,6 @@ def _draw_slot(state, row, rng):
         s2 = below(rng, n_states)
         if find(counts, row, s2) == NOT_SEEN:
             return s2, NOT_SEEN
-
-
-@verbs.draw.register(SparseState)
-def _draw(T, row, rng):
-    return _draw_slot(T, row, rng)[0]
-
-
-@verbs.advance.register(SparseState)
-def _advance(T, row, rng):
-    s2, slot = _draw_slot(T, row, rng)
-    if slot == NOT_SEEN:
-        push_new(T.counts, row, s2)
-    else:
-        push_slot(T.counts, row, slot)
-    return s2
 
 
 @verbs.probability.register(SparseState)
@@ -196,12 +175,6 @@ def _probability(T, row, s2):
     if slot == NOT_SEEN:
         return T.memo[entry, 4] / (n_states - k0)
     return T.memo[entry, 0] * (T.alpha + T.counts.pool[slot, COUNT]) / (k0 * T.alpha + n)
-
-
-@verbs.log_probability.register(SparseState)
-def _log_probability(T, row, s2):
-    p = verbs.probability(T, row, s2)
-    return math.log(p) if p > 0.0 else -np.inf
 
 
 @primitive
@@ -412,13 +385,7 @@ class SparseDirichlet(Prior):
         The standard deviations of the sparse posterior itself will not do: once a row seems to have one outcome, the
         chance that it has another makes them as large as 1 − p̄, and no number of visits ever counts as movement.
         """
-        alpha = _constant(transitions.alpha, len(transitions.counts.rows))
-        return SymmetricState(transitions.counts, alpha, transitions.mark, transitions.n_states)
-
-
-@lru_cache(maxsize=16)
-def _constant(value: float, n_rows: int) -> NDArray[np.float64]:
-    return np.full(n_rows, value)
+        return as_symmetric(transitions)
 
 
 def _log_gamma(x: NDArray[np.float64]) -> NDArray[np.float64]:

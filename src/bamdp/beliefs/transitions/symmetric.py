@@ -11,9 +11,11 @@ draws, not S.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bamdp._kernels.dirichlet import (
     MOST_FACTORS,
@@ -35,9 +37,8 @@ from bamdp.beliefs.transitions.counts import (
     TOTAL,
     Counts,
     draw_new_outcomes,
+    draw_slot,
     find,
-    push_count,
-    push_slot,
     register_count_verbs,
 )
 
@@ -58,15 +59,24 @@ class SymmetricState(NamedTuple):
 register_count_verbs(SymmetricState)
 
 
-@primitive
-def _draw_slot(state, row, rng):
-    """Draw a next state from the predictive; return it and its slot, or NOT_SEEN if it must still be searched."""
-    counts = state.counts
-    n_states = state.n_states
+def as_symmetric(T: Any) -> SymmetricState:
+    """Return the rows of a posterior with ``counts`` as if they were Dirichlet with α + n_i for every outcome."""
+    return SymmetricState(T.counts, _constant(T.alpha, len(T.counts.rows)), T.mark, T.n_states)
+
+
+@lru_cache(maxsize=16)
+def _constant(value: float, n_rows: int) -> NDArray[np.float64]:
+    return np.full(n_rows, value)
+
+
+@draw_slot.register(SymmetricState)
+def _draw_slot(T, row, rng):
+    counts = T.counts
     n = counts.rows[row, TOTAL]
-    x = uniform(rng) * (n_states * state.alpha[row] + n)
+    x = uniform(rng) * (T.n_states * T.alpha[row] + n)
     if x >= n:
-        return below(rng, n_states), NOT_SEEN
+        s2 = below(rng, T.n_states)
+        return s2, find(counts, row, s2)
     slot = counts.rows[row, START]
     last = slot + counts.rows[row, SIZE] - 1
     while slot < last:
@@ -77,31 +87,11 @@ def _draw_slot(state, row, rng):
     return np.int64(counts.pool[slot, NEXT]), slot
 
 
-@verbs.draw.register(SymmetricState)
-def _draw(T, row, rng):
-    return _draw_slot(T, row, rng)[0]
-
-
-@verbs.advance.register(SymmetricState)
-def _advance(T, row, rng):
-    s2, slot = _draw_slot(T, row, rng)
-    if slot == NOT_SEEN:
-        push_count(T.counts, row, s2)
-    else:
-        push_slot(T.counts, row, slot)
-    return s2
-
-
 @verbs.probability.register(SymmetricState)
 def _probability(T, row, s2):
     slot = find(T.counts, row, s2)
     seen = 0.0 if slot == NOT_SEEN else np.float64(T.counts.pool[slot, COUNT])
     return (T.alpha[row] + seen) / (T.n_states * T.alpha[row] + T.counts.rows[row, TOTAL])
-
-
-@verbs.log_probability.register(SymmetricState)
-def _log_probability(T, row, s2):
-    return math.log(verbs.probability(T, row, s2))
 
 
 @verbs.sample_row.register(SymmetricState)
@@ -148,9 +138,8 @@ def _kept(rng, alpha, inverse):
     while True:
         kept = math.exp(-exponential(rng) * inverse)
         u = uniform(rng)
-        if (u < 0.5 and kept < 1.0 - 3e-8) or u < (
-            1.0 - kept
-        ) ** alpha:  # x^α > 1/2 for x > 3e-8, as α < 1/25
+        # x^α > 1/2 for x > 3e-8, as α < 1/25
+        if (u < 0.5 and kept < 1.0 - 3e-8) or u < (1.0 - kept) ** alpha:
             return kept
 
 
