@@ -15,7 +15,7 @@ from bamdp._kernels.jit import kernel
 from bamdp._kernels.random import below, uniform
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
-from bamdp.planners.base import Candidate, Plan, Planner
+from bamdp.planners.base import Plan, Planner, candidates
 
 GREEDY = -1  # what exploring_action returns when it leaves the choice to the greedy rule
 
@@ -91,4 +91,4 @@ class Random(Planner):
     def plan(self, memory: None, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)
         actions = np.flatnonzero(belief.space.allowed[state])
-        return Plan(action, float("nan"), tuple(Candidate(int(a), float("nan")) for a in actions))
+        return Plan(action, float("nan"), candidates(actions, float("nan")))

@@ -38,10 +38,10 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from bamdp import _checks
 from bamdp._kernels.jit import inner, kernel
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import average, row_value
+from bamdp._parameters import flag, positive, whole
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.transitions.counts import (
@@ -57,7 +57,7 @@ from bamdp.beliefs.transitions.counts import (
     with_count_room,
 )
 from bamdp.beliefs.verbs import NO_ROOM
-from bamdp.planners.base import Candidate, Plan, Planner, Transition, greedy
+from bamdp.planners.base import Plan, Planner, Transition, candidates, greedy
 from bamdp.planners.shared.workspace import Workspace, workspace_for
 
 
@@ -184,15 +184,9 @@ class RMax(Planner):
 
     uses_prior: ClassVar[bool] = False
 
-    known_after: int = 2
-    refine: bool = False
-    tol: float = 1e-4
-
-    def __post_init__(self) -> None:
-        _checks.integer(self.known_after, "known_after")
-        if not isinstance(self.refine, bool):
-            raise TypeError(f"refine must be True or False, got {self.refine!r}")
-        _checks.real(self.tol, "tol", low=0.0, open_low=True)
+    known_after: int = whole(2)
+    refine: bool = flag(False)
+    tol: float = positive(1e-4)
 
     def start(self, belief: Belief, discount: float) -> RMaxMemory:
         r_max = belief.rewards.reward_range[1]
@@ -217,19 +211,16 @@ class RMax(Planner):
     def plan(self, memory: RMaxMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         q = self._values(memory, belief, state)
         tries = memory.model.counts.rows[:, TOTAL].reshape(belief.n_states, -1)
-        candidates = tuple(
-            Candidate(a, float(q[a]), count=int(tries[state, a]))
-            for a in range(belief.n_actions)
-            if not np.isnan(q[a])
-        )
+        actions = np.flatnonzero(~np.isnan(q))
+        weighed = candidates(actions, q[actions], counts=tries[state, actions])
         best = greedy(q)
         details = {
-            "known": tuple(c.action for c in candidates if c.count >= self.known_after),
+            "known": tuple(c.action for c in weighed if c.count >= self.known_after),
             "known_pairs": int((tries >= self.known_after).sum()),
             "optimistic_value": memory.model.value,
             "solved": memory.solved,
         }
-        return Plan(best, float(q[best]), candidates, details=details)
+        return Plan(best, float(q[best]), weighed, details=details)
 
     def learn(self, memory: RMaxMemory, belief: Belief, seen: Transition) -> None:
         row = seen.s * belief.n_actions + seen.a

@@ -25,16 +25,17 @@ decision processes", Machine Learning 49 (2002).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from bamdp import _checks
+from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import kernel, primitive
+from bamdp._parameters import whole
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import simulate_step, undo_steps
-from bamdp.planners.base import Candidate, Plan, Planner, greedy
+from bamdp.planners.base import Plan, Planner, candidates, greedy
 from bamdp.planners.views.tree import NO_NODE, TreeBuilder
 
 # columns of float64 [levels, 4]: of the sample at hand its reward so far; sums of returns and of their squares; best Q
@@ -45,11 +46,11 @@ SAMPLE_RETURN, Q_SUM, Q_SQUARES, BEST_Q = range(4)
 class SparseSamplingTree(NamedTuple):
     """The stack, one entry per level, and what is found at the root. All arrays are written to."""
 
-    state: np.ndarray  # int64 [depth]: s of the node
-    trial: np.ndarray  # int64 [depth, 2]: which action, which draw of it
-    sums: np.ndarray  # float64 [depth, 4]: the columns SAMPLE_RETURN .. BEST_Q
-    value: np.ndarray  # float64 [A]: Q at the root, NaN where an action does not exist
-    spread: np.ndarray  # float64 [A]: standard deviation of the C returns behind it
+    state: Annotated[np.ndarray, "int64 [D]"]  # s of the node
+    trial: Annotated[np.ndarray, "int64 [D, 2]"]  # which action, which draw of it
+    sums: Annotated[np.ndarray, "float64 [D, 4]"]  # the columns SAMPLE_RETURN .. BEST_Q
+    value: Annotated[np.ndarray, "float64 [A]"]  # Q at the root, NaN where an action does not exist
+    spread: Annotated[np.ndarray, "float64 [A]"]  # standard deviation of the C returns behind it
 
 
 # Statistics of samples on the stack of a depth-first search, which DSS shares
@@ -176,23 +177,11 @@ class SparseSampling(Planner):
     2
     """
 
-    width: int = 4
-    depth: int = 3
-
-    def __post_init__(self) -> None:
-        _checks.integer(self.width, "width")
-        _checks.integer(self.depth, "depth")
+    width: int = whole(4)
+    depth: int = whole(3)
 
     def start(self, belief: Belief, discount: float) -> SparseSamplingMemory:
-        A, depth = belief.n_actions, self.depth
-        tree = SparseSamplingTree(
-            state=np.zeros(depth, np.int64),
-            trial=np.zeros((depth, 2), np.int64),
-            sums=np.zeros((depth, 4)),
-            value=np.zeros(A),
-            spread=np.zeros(A),
-        )
-        return SparseSamplingMemory(tree, discount)
+        return SparseSamplingMemory(zeros(SparseSamplingTree, D=self.depth, A=belief.n_actions), discount)
 
     def act(self, memory: SparseSamplingMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         belief.reserve(self.depth)
@@ -202,12 +191,9 @@ class SparseSampling(Planner):
     def plan(self, memory: SparseSamplingMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)
         tree = memory.tree
-        candidates = tuple(
-            Candidate(a, float(q), float(d), self.width)
-            for a, (q, d) in enumerate(zip(tree.value, tree.spread))
-            if not np.isnan(q)
-        )
-        return Plan(action, float(tree.value[action]), candidates)
+        actions = np.flatnonzero(~np.isnan(tree.value))
+        weighed = candidates(actions, tree.value[actions], tree.spread[actions], self.width)
+        return Plan(action, float(tree.value[action]), weighed)
 
     def explain(self, memory: SparseSamplingMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         begin = rng.copy()

@@ -27,7 +27,7 @@ from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.kernels import skip_row
 from bamdp.beliefs.verbs import NO_ROOM
-from bamdp.planners.base import Plan, Planner, Transition, action_candidates
+from bamdp.planners.base import Plan, Planner, Transition, exact_candidates
 from bamdp.planners.shared.workspace import Workspace, workspace_for
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class BonusPlanner(Planner):
     def plan(self, memory: BonusMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)
         first = state * belief.n_actions
-        candidates = action_candidates(memory.model.q)
+        candidates = exact_candidates(memory.model.q)
         bonuses = {c.action: float(memory.model.extra[first + c.action]) for c in candidates}
         return Plan(action, float(memory.model.q[action]), candidates, details={"bonus": bonuses})
 

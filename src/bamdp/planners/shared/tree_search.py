@@ -34,10 +34,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bamdp import _checks
 from bamdp._kernels.jit import generic, kernel, primitive
 from bamdp._kernels.random import uniform
 from bamdp._kernels.rows import Space
+from bamdp._parameters import flag, positive, real, whole
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
@@ -288,29 +288,14 @@ class TreeSearchMemory:
 class TreeSearch(Planner):
     """Hyper-parameters that BAMCP and BAUCT share; :class:`~bamdp.planners.bamcp.BAMCP` explains them."""
 
-    n_simulations: int = 1000
-    time_limit: float | None = None
-    depth: int | str = "auto"
-    exploration: float = 3.0
-    epsilon: float = 0.5
-    learning_rate: float = 0.2
-    learn_from_simulations: bool = False
-    reuse_tree: bool = False
-
-    def __post_init__(self) -> None:
-        _checks.integer(self.n_simulations, "n_simulations")
-        if self.time_limit is not None:
-            _checks.real(self.time_limit, "time_limit", low=0.0, open_low=True)
-        if isinstance(self.depth, str):
-            _checks.one_of(self.depth, "depth", ("auto",))
-        else:
-            _checks.integer(self.depth, "depth")
-        _checks.real(self.exploration, "exploration", low=0.0)
-        _checks.real(self.epsilon, "epsilon", low=0.0, high=1.0)
-        _checks.real(self.learning_rate, "learning_rate", low=0.0, high=1.0)
-        for name in ("learn_from_simulations", "reuse_tree"):
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
+    n_simulations: int = whole(1000)
+    time_limit: float | None = positive(None)
+    depth: int | str = whole("auto", names=["auto"])
+    exploration: float = real(3.0, low=0.0)
+    epsilon: float = real(0.5, low=0.0, high=1.0)
+    learning_rate: float = real(0.2, low=0.0, high=1.0)
+    learn_from_simulations: bool = flag(False)
+    reuse_tree: bool = flag(False)
 
     @abstractmethod
     def _world(self, belief: Belief, depth: int) -> Any:
