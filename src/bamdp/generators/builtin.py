@@ -179,7 +179,8 @@ def _real_time(G, rows, space, discount, s, solver, rng):
     for t in range(n_states):
         table.seen[t] = 0
     limits = TrialLimits(G.depth, G.n_trials, G.tol)
-    run_trials(Drawn(n_states), rows, space, discount, s, limits, table, average(table.values), rng)
+    source = Drawn(n_states, rows, space)
+    run_trials(source, discount, s, limits, table, average(table.values), rng)
     improve(rows, space, discount, solver.values, solver.scratch, solver.policy)
 
 

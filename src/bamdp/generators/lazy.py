@@ -72,6 +72,8 @@ class Unfolding(NamedTuple):
     """Where the rows of a lazy model come from, see :func:`bamdp.generators.trials.open_state`."""
 
     n_states: int
+    rows: Rows
+    space: Space
     models: LazyModels
     belief: BeliefArrays
     generator: RTDPState
@@ -136,12 +138,11 @@ def _real_time(G, models, belief, discount, h, s, rng):
     start = place_of(models, belief, h, s)
     if start == NO_ROOM:
         return NO_ROOM
-    source = Unfolding(belief.space.terminal.shape[0], models, belief, G, discount, h)
+    n_states = belief.space.terminal.shape[0]
+    source = Unfolding(n_states, models.rows, models.space, models, belief, G, discount, h)
     limits = TrialLimits(G.depth, G.n_trials, G.tol)
     table = TrialTable(models.values, models.reached, models.seen)
-    done, models.mean[h] = run_trials(
-        source, models.rows, models.space, discount, start, limits, table, models.mean[h], rng
-    )
+    done, models.mean[h] = run_trials(source, discount, start, limits, table, models.mean[h], rng)
     return NO_ROOM if done < 0 else DONE
 
 

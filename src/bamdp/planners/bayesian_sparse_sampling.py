@@ -319,16 +319,9 @@ def _view(tree: OutcomeTree, plan: Plan) -> Tree:
         parent, a = int(tree.parent[node]), int(tree.action[node])
         if node != ROOT:
             n, r = int(tree.times[node]), float(tree.reward[node])
-            place[node] = builder.hyper_state(
-                choices[parent, a],
-                int(tree.state[node]),
-                path=(int(tree.state[node]),),
-                gains=(r,),
-                reward=r,
-                share=n / int(tree.draws[parent, a]),
-                value=float(tree.value[node]),
-                count=n,
-            )
+            share, value = n / int(tree.draws[parent, a]), float(tree.value[node])
+            s2 = int(tree.state[node])
+            place[node] = builder.step(choices[parent, a], s2, r, share=share, value=value, count=n)
         for b in np.flatnonzero(tree.draws[node]).tolist():
             n = int(tree.draws[node, b])
             spread = spreads[b] if node == ROOT else float("nan")

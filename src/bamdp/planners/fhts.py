@@ -56,9 +56,7 @@ class FHTSStack(NamedTuple):
     state: Annotated[np.ndarray, "int64 [H]"]  # s of the node
     word: Annotated[np.ndarray, "uint64 [H, 2]"]  # the fingerprint of what was pushed since the root
     at: Annotated[np.ndarray, "int64 [H, 4]"]  # action, next state in its list, end of that, reward outcome
-    sums: Annotated[
-        np.ndarray, "float64 [H, 3]"
-    ]  # Q of the action so far, best Q, γ·(probability of the child)
+    sums: Annotated[np.ndarray, "float64 [H, 3]"]  # Q of the action so far, best Q, γ·p of the child
     next: Annotated[np.ndarray, "int32 [H, S]"]  # next states of the action
     prob: Annotated[np.ndarray, "float64 [H, S]"]  # their predictive probabilities
     entry: Annotated[np.ndarray, "int32 [E]"]  # scratch for one row: next states

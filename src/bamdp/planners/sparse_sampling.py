@@ -36,7 +36,7 @@ from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import simulate_step, undo_steps
 from bamdp.planners.base import Plan, Planner, candidates, greedy
-from bamdp.planners.views.tree import NO_NODE, TreeBuilder
+from bamdp.planners.views.tree import NO_NODE, TreeBuilder, mean_and_spread
 
 # columns of float64 [levels, 4]: of the sample at hand its reward so far; sums of returns and of their squares; best Q
 SAMPLE_RETURN, Q_SUM, Q_SQUARES, BEST_Q = range(4)
@@ -201,9 +201,7 @@ class SparseSampling(Planner):
         builder = TreeBuilder()
         root = builder.hyper_state(NO_NODE, state, count=1)
         _Walk(self, memory.discount, belief, begin, builder).value(state, 0, root)
-        at_root = [i for i, parent in enumerate(builder.columns["parent"]) if parent == root]
-        chosen = next(i for i in at_root if builder.columns["action"][i] == plan.action)
-        return replace(plan, tree=builder.finish(chosen))
+        return replace(plan, tree=builder.finish(builder.at_root(plan.action)))
 
 
 @dataclass
@@ -228,17 +226,12 @@ class _Walk:
         """Return Q(ω, a) from C draws."""
         width, arrays = self.planner.width, self.belief.arrays
         choice = self.builder.choice(node, a, count=width)
-        total = squares = 0.0
+        returns = []
         for _ in range(width):
             s2, r = simulate_step(arrays, state * self.belief.n_actions + a, self.rng)
-            child = self.builder.hyper_state(
-                choice, int(s2), path=(int(s2),), gains=(r,), reward=r, share=1.0 / width, count=1
-            )
-            q = float(r) + self.discount * self.value(int(s2), h + 1, child)
+            child = self.builder.step(choice, int(s2), r, share=1.0 / width, count=1)
+            returns.append(float(r) + self.discount * self.value(int(s2), h + 1, child))
             undo_steps(arrays, 1)
-            total += q
-            squares += q * q
-        mean = total / width
-        variance = max(0.0, squares / width - mean * mean) * width / (width - 1) if width > 1 else np.nan
-        self.builder.set(choice, value=mean, spread=float(np.sqrt(variance)))
+        mean, spread = mean_and_spread(returns)
+        self.builder.set(choice, value=mean, spread=spread)
         return mean

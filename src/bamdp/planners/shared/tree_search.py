@@ -338,7 +338,7 @@ class TreeSearch(Planner):
         from bamdp.planners.views.histories import view_histories
 
         plan = self.plan(memory, belief, state, rng)
-        return replace(plan, tree=view_histories(memory, belief, state, plan.action))
+        return replace(plan, tree=view_histories(memory, belief, state, plan))
 
     def _search(self, memory: TreeSearchMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         """Grow the tree from ``state``; returns the number of simulations."""
