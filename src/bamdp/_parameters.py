@@ -18,13 +18,14 @@ from typing import Any
 from bamdp import _checks
 
 
-def _parameter(default: Any, check: Callable[..., Any], **limits: Any) -> Any:
+def parameter(default: Any, check: Callable[..., Any], **limits: Any) -> Any:
+    """A parameter that ``check(value, name, **limits)`` is called for."""
     return field(default=default, metadata={"check": partial(check, **limits)})
 
 
 def whole(default: int | str | None, *, low: int = 1, names: Iterable[str] = ()) -> Any:
     """A whole number of at least ``low``, or one of ``names``."""
-    return _parameter(default, _check_whole, low=low, names=names)
+    return parameter(default, _check_whole, low=low, names=names)
 
 
 def _check_whole(value: Any, name: str, low: int, names: Iterable[str]) -> None:
@@ -36,7 +37,7 @@ def _check_whole(value: Any, name: str, low: int, names: Iterable[str]) -> None:
 
 def real(default: float | None, **limits: Any) -> Any:
     """A finite number within the limits that :func:`bamdp._checks.real` takes."""
-    return _parameter(default, _checks.real, **limits)
+    return parameter(default, _checks.real, **limits)
 
 
 def positive(default: float | None) -> Any:
@@ -46,12 +47,12 @@ def positive(default: float | None) -> Any:
 
 def one_of(default: str, choices: Iterable[str]) -> Any:
     """One of several names."""
-    return _parameter(default, _checks.one_of, choices=choices)
+    return parameter(default, _checks.one_of, choices=choices)
 
 
 def flag(default: bool) -> Any:
     """True or False."""
-    return _parameter(default, _check_flag)
+    return parameter(default, _check_flag)
 
 
 def _check_flag(value: Any, name: str) -> None:
@@ -61,7 +62,7 @@ def _check_flag(value: Any, name: str) -> None:
 
 def check_parameters(owner: Any) -> None:
     """Refuse an instance of a dataclass in which a field is not what it may be."""
-    for parameter in fields(owner):
-        value, check = getattr(owner, parameter.name), parameter.metadata.get("check")
-        if check is not None and not (value is None and parameter.default is None):
-            check(value, parameter.name)
+    for part in fields(owner):
+        value, check = getattr(owner, part.name), part.metadata.get("check")
+        if check is not None and not (value is None and part.default is None):
+            check(value, part.name)

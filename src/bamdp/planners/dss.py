@@ -31,7 +31,6 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from bamdp import _checks
 from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import generic, kernel, primitive
 from bamdp._parameters import one_of, positive, whole
@@ -39,7 +38,7 @@ from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import sample_model, simulate_step, undo_steps
 from bamdp.beliefs.verbs import DONE, NO_ROOM
-from bamdp.generators import GENERATORS, Generator, generate
+from bamdp.generators import Generator, generate, generator_parameter, make_generator
 from bamdp.generators.builtin import RMAX
 from bamdp.generators.lazy import (
     ROWS,
@@ -351,24 +350,14 @@ class DSS(Planner):
     n_samples: int = whole(4)
     n_steps: int = whole(20)
     n_stages: int = whole(1)
-    generator: Any = "pi"
+    generator: Any = generator_parameter("pi", or_function=True)  # noqa: RUF009
     leaf: str = one_of("zero", DSS_LEAVES)
     leaf_samples: int = whole(2)
     leaf_tol: float = positive(1e-3)
     replan_every: int = whole(1)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if isinstance(self.generator, str):
-            _checks.one_of(self.generator, "generator", GENERATORS)
-        elif not isinstance(self.generator, Generator) and not callable(self.generator):
-            raise TypeError(
-                f"generator must be one of {', '.join(GENERATORS)}, a Generator such as RTDP(depth=50), or a "
-                f"function (mdp, discount) -> policy; got {self.generator!r}"
-            )
-
     def start(self, belief: Belief, discount: float) -> DSSMemory:
-        generator = GENERATORS[self.generator]() if isinstance(self.generator, str) else self.generator
+        generator = make_generator(self.generator)
         leaf: ZeroLeaf | ModelLeaf = ZeroLeaf()
         if self.leaf != "zero":
             leaf = ModelLeaf(DSS_LEAVES.index(self.leaf), self.leaf_samples, float(self.leaf_tol))

@@ -90,18 +90,26 @@ def refresh_model(belief, rows, variance, model, changed):
 
 
 @primitive
-def _write_row(belief, rows, variance, model, row, at):
-    """Write a row's entries to ``at:end``, its background, reward and bonus to their places; return the end."""
+def write_mean_row(rule, belief, rows, variance, row, at):
+    """Write a row's entries to ``at:end`` and its background; return (end or NO_ROOM, expected reward, bonus)."""
     end, background = verbs.mean_row(belief.transitions, row, rows.index, rows.prob, at)
     if end == NO_ROOM:
-        return end
-    more = bonus(model.rule, belief, row, rows, variance, at, end, background)
+        return np.int64(NO_ROOM), 0.0, 0.0
+    more = bonus(rule, belief, row, rows, variance, at, end, background)
     if np.isnan(more):
-        return NO_ROOM
+        return np.int64(NO_ROOM), 0.0, 0.0
     expected = verbs.expected_reward(belief.rewards, row, rows.index, rows.prob, at, end, background)
     rows.background[row] = background
-    rows.reward[row] = expected + more
-    model.extra[row] = more
+    return np.int64(end), expected, more
+
+
+@primitive
+def _write_row(belief, rows, variance, model, row, at):
+    """Write a row's entries to ``at:end``, its background, reward and bonus to their places; return the end."""
+    end, expected, more = write_mean_row(model.rule, belief, rows, variance, row, at)
+    if end != NO_ROOM:
+        rows.reward[row] = expected + more
+        model.extra[row] = more
     return end
 
 

@@ -53,10 +53,16 @@ class Workspace:
     def grow(self) -> None:
         """Make four times the room; the warm starts stay."""
         room = 4 * len(self.rows.index)
-        fresh = new_solver(len(self.solver.values), room)
-        scratch = {"index": fresh.index, "prob": fresh.prob, "sums": fresh.sums}
-        solvers = [solver._replace(**scratch) for solver in self.arrays[1:]]
+        solver = with_scratch(self.solver, room)
+        scratch = {"index": solver.index, "prob": solver.prob, "sums": solver.sums}  # of all solvers
+        solvers = [old._replace(**scratch) for old in self.arrays[1:]]
         self.arrays = type(self.arrays)(empty_rows(len(self.rows.reward), room), *solvers)
+
+
+def with_scratch(solver: Solver, room: int) -> Solver:
+    """Return the same solver with scratch for policies of ``room`` entries."""
+    fresh = new_solver(len(solver.values), room)
+    return solver._replace(index=fresh.index, prob=fresh.prob, sums=fresh.sums)
 
 
 def new_workspace(n_states: int, n_rows: int) -> Workspace:
