@@ -600,17 +600,12 @@ class AdaptiveDSS(Planner):
         room = ENTRIES_PER_ROW * S * A + S
         depth = self.n_steps * self.n_stages
         space = _new_space(new_solver(S, room), S * A, room, depth)
-        most = depth * (A if params.by_state else 1)
-        race = self._new_race(S, A, min(most, S * A), unit, unit / (1.0 - discount))
-        return RaceMemory(RaceRoom(space), params, race)
-
-    def _new_race(self, S: int, A: int, most: int, unit: float, highest: float) -> RaceArrays:
-        """Return arrays for trials that pass ``most`` rows at most."""
-        N, depth = 1 + self.n_bonuses + self.n_policies, self.n_steps * self.n_stages
+        most = depth * (A if params.by_state else 1)  # rows that a trial passes
+        D, N = min(most, S * A), 1 + self.n_bonuses + self.n_policies
         ladder = [self.largest_bonus * LADDER_STEP**-i for i in reversed(range(self.n_bonuses))]
-        weight, stake = unit * np.array([0.0, *ladder]), np.array([0.0, highest])
-        sizes = {"S": S, "R": S * A, "N": N, "D": most, "E": most + 1, "P": 0, "T": depth + 1}
-        return zeros(RaceArrays, weight=weight, stake=stake, **sizes)
+        weight, stake = unit * np.array([0.0, *ladder]), np.array([0.0, unit / (1.0 - discount)])
+        sizes = {"S": S, "R": S * A, "N": N, "D": D, "E": D + 1, "P": 0, "T": depth + 1}
+        return RaceMemory(RaceRoom(space), params, zeros(RaceArrays, weight=weight, stake=stake, **sizes))
 
     def act(self, memory: RaceMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         if self._make_candidates(memory, belief, state, rng) == CLEAR:

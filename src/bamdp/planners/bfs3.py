@@ -56,6 +56,7 @@ from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import push_step, undo_steps
 from bamdp.beliefs.verbs import DONE, NO_ROOM
 from bamdp.planners.base import Plan, Planner, candidates
+from bamdp.planners.random_play import any_best
 from bamdp.planners.shared.history_tree import NO_NODE, ROOT
 
 BFS3_LEAVES = ("upper", "zero")
@@ -108,11 +109,6 @@ class BFS3Params(NamedTuple):
     certain: bool  # rewards are known
 
 
-def new_bfs3_tree(n_actions: int, C: int, depth: int, n_nodes: int, n_edges: int) -> BFS3Tree:
-    """Return room for a tree of so many nodes and edges."""
-    return zeros(BFS3Tree, A=n_actions, C=C, D=depth, M=n_nodes, E=max(n_edges, C))
-
-
 @primitive
 def first_undrawn(tree, space, node, s):
     """Return a pair of the node whose successors have not been drawn, or NO_ACTION."""
@@ -120,20 +116,6 @@ def first_undrawn(tree, space, node, s):
         if space.allowed[s, a] and tree.begin[node, a] == NO_SUCCESSOR:
             return a
     return NO_ACTION
-
-
-@primitive
-def optimistic_action(tree, node):
-    """Return argmax_a U(s, a), ties at random."""
-    most, action, ties = -np.inf, 0, 1
-    for a in range(tree.upper.shape[1]):
-        if tree.upper[node, a] > most:
-            most, action, ties = tree.upper[node, a], a, 1
-        elif tree.upper[node, a] == most and most > -np.inf:
-            ties += 1
-            if below(tree.ties, ties) == 0:
-                action = a
-    return action
 
 
 @primitive
@@ -329,7 +311,7 @@ def descend(belief, params, tree, s, stream):
         a = NO_ACTION if params.by_action else first_undrawn(tree, belief.space, node, s)
         all_drawn = a == NO_ACTION
         if all_drawn:
-            a = optimistic_action(tree, node)
+            a = any_best(tree.upper[node], tree.ties)
         row = s * n_actions + a
         if tree.begin[node, a] == NO_SUCCESSOR:
             if all_drawn and level + 1 == params.depth:
@@ -357,25 +339,6 @@ def descend(belief, params, tree, s, stream):
         node = tree.child[edge]
 
 
-@kernel
-def best_root_action(tree, space, s, rng):
-    """Return the root action with the largest mean of r + γ U, ties at random."""
-    C = tree.root_upper.shape[1]
-    most, action, ties = -np.inf, 0, 1
-    for a in range(space.allowed.shape[1]):
-        if space.allowed[s, a]:
-            value = 0.0
-            for c in range(C):
-                value += tree.root_upper[a, c]
-            if value > most:
-                most, action, ties = value, a, 1
-            elif value == most:
-                ties += 1
-                if below(rng, ties) == 0:
-                    action = a
-    return action
-
-
 @saveable
 @dataclass
 class BFS3Memory:
@@ -385,17 +348,12 @@ class BFS3Memory:
     discount: float
     reward_range: tuple[float, float]
 
-    @property
-    def tree(self) -> BFS3Tree:
-        """The tree below the last successor of the root, and what the root has found."""
-        return self.arrays
-
     def grow(self) -> None:
         """Make room for twice as many nodes and edges."""
         tree = self.arrays
         n_actions, C = tree.root_upper.shape
         nodes, edges = 2 * len(tree.stream), 2 * len(tree.next)
-        self.arrays = new_bfs3_tree(n_actions, C, len(tree.path), nodes, edges)
+        self.arrays = zeros(BFS3Tree, A=n_actions, C=C, D=len(tree.path), M=nodes, E=edges)
 
 
 @saveable
@@ -435,19 +393,19 @@ class BFS3(Planner):
                 "without bounds, such as BAMCP"
             )
         nodes = min(self.n_trajectories * self.depth, FIRST_NODES)
-        tree = new_bfs3_tree(
-            belief.n_actions, self.n_successors, self.depth, nodes, nodes * self.n_successors
-        )
+        C = self.n_successors
+        tree = zeros(BFS3Tree, A=belief.n_actions, C=C, D=self.depth, M=nodes, E=nodes * C)
         return BFS3Memory(tree, discount, (float(low), float(high)))
 
     def act(self, memory: BFS3Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
         params = self._params(memory, belief)
         belief.run(bound_actions, memory, params, state, depth=self.depth + 1, rng=rng)
-        return int(best_root_action(memory.tree, belief.space, state, rng))
+        totals = np.add.accumulate(memory.arrays.root_upper, axis=1)[:, -1]  # added up one by one
+        return int(any_best(np.where(belief.space.allowed[state], totals, np.nan), rng))
 
     def plan(self, memory: BFS3Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)
-        tree, params = memory.tree, self._params(memory, belief)
+        tree, params = memory.arrays, self._params(memory, belief)
         upper, lower = tree.root_upper.mean(axis=1), tree.root_lower.mean(axis=1)
         if self.leaf == "upper":  # what lies beyond may be as bad as V_min
             lower -= params.discount**self.depth * (params.high - params.low)
@@ -471,7 +429,7 @@ class BFS3(Planner):
         from bamdp.planners.views.histories import view_bounds
 
         plan = self.plan(memory, belief, state, rng)
-        tree = view_bounds(memory.tree, self._params(memory, belief), belief, state, plan)
+        tree = view_bounds(memory.arrays, self._params(memory, belief), belief, state, plan)
         return replace(plan, tree=tree)
 
     def _params(self, memory: BFS3Memory, belief: Belief) -> BFS3Params:

@@ -162,14 +162,6 @@ class MergedModels:
         workspace.grow()
         self.arrays = self.arrays._replace(rows=workspace.rows, solver=workspace.solver)
 
-    def resample(self, belief: Belief, tol: float, rng: np.ndarray) -> None:
-        """Draw K new models, solved together."""
-        belief.run(draw_and_solve, self, self.discount, tol, rng=rng)
-
-    def action(self, state: int) -> int:
-        """Return the action of the solution in ``state``, whichever model knows it best."""
-        return int(self.arrays.solver.policy[state]) % self.n_actions
-
     def plan(self, state: int, details: Mapping[str, Any]) -> Plan:
         """Return the decision in ``state`` with its evidence: each action at its best, and how the models differ."""
         n_actions, solver = self.n_actions, self.arrays.solver
@@ -202,12 +194,13 @@ class MergedPlanner(Planner):
     tol: float
 
     def act(self, memory: Any, belief: Belief, state: int, rng: np.ndarray) -> int:
+        models = memory.models
         if memory.due:
             self._before_draw(memory, belief)
-            memory.models.resample(belief, self.tol, rng)
+            belief.run(draw_and_solve, models, models.discount, self.tol, rng=rng)
             memory.due = False
             memory.n_draws += 1
-        return memory.models.action(state)
+        return int(models.arrays.solver.policy[state]) % models.n_actions
 
     def plan(self, memory: Any, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         drawn = memory.due

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from bamdp._kernels.jit import kernel
+from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.random import below, uniform
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
@@ -65,6 +65,23 @@ def best_action_of(scores, allowed, s, rng):
                 return a
             left -= 1
     return action
+
+
+@primitive
+def any_best(scores, rng):
+    """Return the place of the highest score, equals drawn at random as they come; NaN and −∞ are no choice.
+
+    ``scores`` is [A]. A random number is used for each score that equals the highest before it.
+    """
+    best, place, ties = -np.inf, 0, 1
+    for i in range(scores.shape[0]):
+        if scores[i] > best:
+            best, place, ties = scores[i], i, 1
+        elif scores[i] == best and best > -np.inf:
+            ties += 1
+            if below(rng, ties) == 0:
+                place = i
+    return place
 
 
 @saveable

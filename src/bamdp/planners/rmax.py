@@ -44,6 +44,7 @@ from bamdp._kernels.sweeps import average, row_value
 from bamdp._parameters import flag, positive, whole
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
+from bamdp.beliefs.kernels import skip_row
 from bamdp.beliefs.transitions.counts import (
     COUNT,
     NEXT,
@@ -94,18 +95,15 @@ def optimistic_model(space, rows, model):
     for s in range(n_states):
         for a in range(n_actions):
             row = s * n_actions + a
-            exists = space.allowed[s, a] and not space.terminal[s]
-            size = counts.rows[row, SIZE] if counts.rows[row, TOTAL] >= model.known_after else 1
-            rows.span[row, 0] = at
-            rows.span[row, 1] = at
-            rows.background[row] = 0.0
-            rows.reward[row] = 0.0
-            if not exists:
+            skip_row(rows, row, at)
+            if space.terminal[s] or not space.allowed[s, a]:
                 continue
+            total = counts.rows[row, TOTAL]
+            known = total >= model.known_after
+            size = counts.rows[row, SIZE] if known else 1
             if at + size > rows.index.shape[0]:
                 return NO_ROOM
-            total = counts.rows[row, TOTAL]
-            if total >= model.known_after:
+            if known:
                 start = counts.rows[row, START]
                 for i in range(size):
                     rows.index[at + i] = counts.pool[start + i, NEXT]

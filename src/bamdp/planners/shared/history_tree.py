@@ -97,22 +97,6 @@ def back_up_return(tree, inside, value, discount):
             tree.returns[a, 2] += value * value
 
 
-@kernel
-def greedy_action(tree, rng):
-    """Return the root action with the highest mean return, of those that were tried; ties at random."""
-    best, action, ties = -np.inf, 0, 1
-    for a in range(tree.tries.shape[1]):
-        if tree.tries[ROOT, a] == 0:
-            continue
-        if tree.value[ROOT, a] > best:
-            best, action, ties = tree.value[ROOT, a], a, 1
-        elif tree.value[ROOT, a] == best:
-            ties += 1
-            if below(rng, ties) == 0:
-                action = a
-    return action
-
-
 # --- nodes --------------------------------------------------------------------------------------------------
 
 
