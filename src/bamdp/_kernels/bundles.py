@@ -38,7 +38,7 @@ def zeros(kind: type[T], **given: Any) -> T:
     """
     made = {
         name: np.zeros([int(given[axis]) if axis in given else int(axis) for axis in axes], dtype)
-        for name, (dtype, axes) in _layout(kind).items()
+        for name, (dtype, axes) in _layout(kind).items()  # type: ignore[arg-type]
         if name not in given
     }
     return kind(**made, **{name: value for name, value in given.items() if name in kind.__annotations__})

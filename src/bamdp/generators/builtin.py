@@ -14,7 +14,7 @@ from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import average, improve
 from bamdp._parameters import check_parameters, one_of, positive, whole
 from bamdp._serial import saveable
-from bamdp.generators.trials import Drawn, TrialLimits, TrialTable, run_trials, value_bound
+from bamdp.generators.trials import Drawn, TrialTable, run_trials, value_bound
 
 MAX_SWEEPS = 10_000  # of value iteration
 BOUNDS = ("rmax", "rewards")  # of RTDP
@@ -178,9 +178,8 @@ def _real_time(G, rows, space, discount, s, solver, rng):
     n_states = table.seen.shape[0]
     for t in range(n_states):
         table.seen[t] = 0
-    limits = TrialLimits(G.depth, G.n_trials, G.tol)
     source = Drawn(n_states, rows, space)
-    run_trials(source, discount, s, limits, table, average(table.values), rng)
+    run_trials(source, discount, s, G, table, average(table.values), rng)
     improve(rows, space, discount, solver.values, solver.scratch, solver.policy)
 
 

@@ -34,7 +34,7 @@ from bamdp.beliefs.arrays import BeliefArrays
 from bamdp.beliefs.kernels import empty_rows, sample_into, skip_row
 from bamdp.beliefs.verbs import DONE, NO_ROOM
 from bamdp.generators.builtin import RMAX, RTDPState
-from bamdp.generators.trials import TrialLimits, TrialTable, any_state, open_state, run_trials, value_bound
+from bamdp.generators.trials import TrialTable, any_state, open_state, run_trials, value_bound
 
 if TYPE_CHECKING:
     from bamdp.beliefs.belief import Belief
@@ -140,9 +140,8 @@ def _real_time(G, models, belief, discount, h, s, rng):
         return NO_ROOM
     n_states = belief.space.terminal.shape[0]
     source = Unfolding(n_states, models.rows, models.space, models, belief, G, discount, h)
-    limits = TrialLimits(G.depth, G.n_trials, G.tol)
     table = TrialTable(models.values, models.reached, models.seen)
-    done, models.mean[h] = run_trials(source, discount, start, limits, table, models.mean[h], rng)
+    done, models.mean[h] = run_trials(source, discount, start, G, table, models.mean[h], rng)
     return NO_ROOM if done < 0 else DONE
 
 

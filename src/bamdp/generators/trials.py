@@ -32,14 +32,6 @@ from bamdp._kernels.sweeps import best_action
 ENVELOPE = 10  # times depth: so many states are looked at to see whether the start is settled
 
 
-class TrialLimits(NamedTuple):
-    """How long trials go on."""
-
-    depth: int  # steps of a trial
-    n_trials: int
-    tol: float  # of the test for a settled start; negative: it is not tested
-
-
 class TrialTable(NamedTuple):
     """What trials write to."""
 
@@ -92,7 +84,9 @@ def _any_of_all(source: Drawn, rng: np.ndarray) -> int:
 def run_trials(source, discount, start, limits, table, mean, rng):
     """Run trials, which change the values of ``table``, until the start is settled or there were enough.
 
-    ``source`` has the model, ``rows`` and ``space``, and the number of all states, ``n_states``.
+    ``source`` has the model, ``rows`` and ``space``, and the number of all states, ``n_states``; ``limits`` the steps
+    of a trial, ``depth``, the trials at most, ``n_trials``, and ``tol`` of the test for a settled start, negative if
+    that is not tested.
     Returns their number, negative if rows did not fit, and the mean of the values, which was ``mean``. If rows did not
     fit, ``table.seen`` is left as it is.
     """

@@ -56,7 +56,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -229,6 +229,10 @@ class BayesianQMemory:
     visits: np.ndarray  # int64 [S, A]
     discount: float
 
+    def parameters(self, s: int, a: Any) -> list[np.ndarray]:
+        """Return μ0, λ, α and β of a pair, or of several actions."""
+        return [x[s, a] for x in (self.mu0, self.lam, self.alpha, self.beta)]
+
 
 @saveable
 @dataclass(frozen=True, kw_only=True)
@@ -323,9 +327,7 @@ class BayesianQLearning(Planner):
     ) -> tuple[int, np.ndarray, np.ndarray]:
         """Return the action, the actions that exist, and the score of each: the highest wins."""
         actions = np.flatnonzero(belief.space.allowed[state])
-        mu0, lam, alpha, beta = (
-            x[state, actions] for x in (memory.mu0, memory.lam, memory.alpha, memory.beta)
-        )
+        mu0, lam, alpha, beta = memory.parameters(state, actions)
         if self.selection == "sampling":
             scores = np.empty(len(actions))
             sample_means(mu0, lam, alpha, beta, rng, scores)
@@ -337,6 +339,4 @@ class BayesianQLearning(Planner):
 
 def pair_posterior(memory: BayesianQMemory, s: int, a: int) -> ReturnPosterior:
     """Return the posterior of one pair."""
-    return ReturnPosterior(
-        float(memory.mu0[s, a]), float(memory.lam[s, a]), float(memory.alpha[s, a]), float(memory.beta[s, a])
-    )
+    return ReturnPosterior(*map(float, memory.parameters(s, a)))

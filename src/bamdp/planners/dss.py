@@ -53,13 +53,7 @@ from bamdp.generators.lazy import (
 )
 from bamdp.planners.base import Plan, Planner, Transition, candidates
 from bamdp.planners.shared.leaves import DSS_LEAVES, ModelLeaf, ZeroLeaf, leaf_value
-from bamdp.planners.shared.workspace import (
-    LeafWorkspaceArrays,
-    Workspace,
-    WorkspaceArrays,
-    leaf_workspace_for,
-    workspace_for,
-)
+from bamdp.planners.shared.workspace import Workspace, leaf_workspace_for, workspace_for
 from bamdp.planners.sparse_sampling import (
     BEST_Q,
     Q_SUM,
@@ -118,8 +112,7 @@ def keep_policy(workspace, belief, params, tree, rng):
     """Keep the root's policy in ``tree.best``, UNKNOWN where its model was not looked at."""
 
 
-@draw_policy.register(WorkspaceArrays)
-@draw_policy.register(LeafWorkspaceArrays)
+@draw_policy.register(object)
 def _draw_whole(workspace, belief, params, tree, h, rng):
     rows, solver = workspace.rows, workspace.solver
     if sample_model(belief, rows, rng) == NO_ROOM:
@@ -130,14 +123,12 @@ def _draw_whole(workspace, belief, params, tree, h, rng):
     return DONE
 
 
-@policy_action.register(WorkspaceArrays)
-@policy_action.register(LeafWorkspaceArrays)
+@policy_action.register(object)
 def _look_up(workspace, belief, params, tree, h, s, rng):
     return tree.policy[np.uint64(h), np.uint64(s)]
 
 
-@keep_policy.register(WorkspaceArrays)
-@keep_policy.register(LeafWorkspaceArrays)
+@keep_policy.register(object)
 def _copy_whole(workspace, belief, params, tree, rng):
     for t in range(tree.best.shape[0]):
         tree.best[t] = tree.policy[0, t]

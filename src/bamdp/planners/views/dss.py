@@ -143,8 +143,9 @@ class _Search:
         if steps == NO_ROOM:
             raise NoRoom
         end, share = int(path[steps - 1]), 1.0 / self.planner.n_samples
-        way = {"path": path[:steps], "gains": gain[:steps]}
-        node = self.builder.hyper_state(choice, end, reward=total, share=share, count=1, **way)
+        path, gain = path[:steps], gain[:steps]
+        known = {"reward": total, "share": share, "count": 1}
+        node = self.builder.hyper_state(choice, end, path=path, gains=gain, **known)
         try:
             value = self.value(end, h + 1, node)
         finally:
