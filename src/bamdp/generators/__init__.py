@@ -18,11 +18,10 @@ def _check_generator(generator: Any, name: str, or_function: bool) -> None:
     if isinstance(generator, str):
         _checks.one_of(generator, name, GENERATORS)
     elif not isinstance(generator, Generator) and not (or_function and callable(generator)):
-        function = ", or a function (mdp, discount) -> policy" if or_function else ""
-        raise TypeError(
-            f"{name} must be one of {', '.join(GENERATORS)}, or a Generator such as RTDP(depth=50){function}; got "
-            f"{generator!r}"
-        )
+        kinds = [*GENERATORS, "or a Generator such as RTDP(depth=50)"]
+        if or_function:
+            kinds[-1:] = ["a Generator such as RTDP(depth=50)", "or a function (mdp, discount) -> policy"]
+        raise TypeError(f"{name} must be one of {', '.join(kinds)}; got {generator!r}")
 
 
 def make_generator(generator: Any) -> Any:

@@ -325,7 +325,7 @@ class BootstrappedDQN(Planner):
     learning_rate: float = positive(1e-3)
     batch_size: int = whole(128)
     replay_size: int = whole(10_000)
-    min_replay: int = whole(128)
+    min_replay: int = 128
     train_period: int = whole(1)
     target_period: int = whole(4)
     mask_probability: float = real(1.0, low=0.0, high=1.0, open_low=True)
