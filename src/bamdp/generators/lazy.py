@@ -19,7 +19,7 @@ there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -31,13 +31,11 @@ from bamdp._kernels.sweeps import best_action
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import BeliefArrays
+from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import empty_rows, sample_into, skip_row
 from bamdp.beliefs.verbs import DONE, NO_ROOM
 from bamdp.generators.builtin import RMAX, RTDPState
 from bamdp.generators.trials import TrialTable, any_state, open_state, run_trials, value_bound
-
-if TYPE_CHECKING:
-    from bamdp.beliefs.belief import Belief
 
 PLACES, ENTRIES = 1024, 4096  # room to begin with; it grows when touched states do not fit
 NOT_DRAWN, ROWS, ROWS_AHEAD = 0, 1, 2  # of a place: nothing, its rows, those of all that it leads to as well

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,13 +25,11 @@ from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import action_values
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
+from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import skip_row
 from bamdp.beliefs.verbs import NO_ROOM
 from bamdp.planners.base import Plan, Planner, Transition, exact_candidates
 from bamdp.planners.shared.workspace import Workspace, workspace_for
-
-if TYPE_CHECKING:
-    from bamdp.beliefs.belief import Belief
 
 EVERY_ROW, NO_ROW = -1, -2  # instead of the one row that a transition has changed
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from bamdp._kernels.rows import Rows, Space
 from bamdp._kernels.solve import Solver, new_solver
 from bamdp._serial import saveable
+from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import empty_rows
-
-if TYPE_CHECKING:
-    from bamdp.beliefs.belief import Belief
 
 ENTRIES_PER_ROW = 8  # room to begin with; it grows when a model does not fit
 

@@ -68,6 +68,13 @@ class NoRoom(Exception):
     """A model did not fit: the search must begin again with more room."""
 
 
+def _fits(status: int) -> int:
+    """Return what a kernel has returned, if it had room."""
+    if status == NO_ROOM:
+        raise NoRoom
+    return int(status)
+
+
 def search_in_python(
     planner: DSS, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray, most: int = 0
 ) -> TreeBuilder:
@@ -140,9 +147,7 @@ class _Search:
         K, belief = self.planner.n_steps, self.belief
         path, gain = np.empty(K, np.int64), np.empty(K)
         total, steps = roll_out(belief.arrays, *self._bundles, h, state, path, gain, self.rng)
-        if steps == NO_ROOM:
-            raise NoRoom
-        end, share = int(path[steps - 1]), 1.0 / self.planner.n_samples
+        end, share = int(path[_fits(steps) - 1]), 1.0 / self.planner.n_samples
         path, gain = path[:steps], gain[:steps]
         known = {"reward": total, "share": share, "count": 1}
         node = self.builder.hyper_state(choice, end, path=path, gains=gain, **known)
@@ -164,16 +169,13 @@ class _Search:
         if params.generator is None:
             mdp = self.belief.sample(self.rng)
             tree.policy[h] = _checked(self.planner.generator, mdp, params.discount)
-        elif call_draw_policy(workspace, self.belief.arrays, params, tree, h, self.rng) == NO_ROOM:
-            raise NoRoom
+        else:
+            _fits(call_draw_policy(workspace, self.belief.arrays, params, tree, h, self.rng))
 
     def _action(self, state: int, h: int) -> int:
         """Return the action of stage ``h``'s policy."""
         workspace, params, tree = self._bundles
-        action = int(call_policy_action(workspace, self.belief.arrays, params, tree, h, state, self.rng))
-        if action == NO_ROOM:
-            raise NoRoom
-        return action
+        return _fits(call_policy_action(workspace, self.belief.arrays, params, tree, h, state, self.rng))
 
     def _whole(self, h: int) -> np.ndarray:
         """Return the policy of stage ``h`` in all states, as far as it is known."""
@@ -187,11 +189,9 @@ class _Search:
 
     def _leaf(self, state: int) -> float:
         params, workspace = self.memory.params, self.memory.workspace.arrays
-        status, value = value_leaf(
-            params.leaf, self.belief.arrays, workspace, params.discount, state, self.rng
-        )
-        if status == NO_ROOM:
-            raise NoRoom
+        bundles = params.leaf, self.belief.arrays, workspace
+        status, value = value_leaf(*bundles, params.discount, state, self.rng)
+        _fits(status)
         return float(value)
 
     def _note_at_root(self, i: int, state: int, q: float, spread: float, *, better: bool) -> None:
