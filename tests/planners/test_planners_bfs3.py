@@ -61,7 +61,7 @@ def solve(belief, stream, s, steps, C, discount, leaf):
 
 def solve_root(agent, s, leaf=0.0):
     """r + γV of every root successor that the agent's last plan drew, [A, C]; NaN for actions that do not exist."""
-    tree, belief, planner = agent.memory.tree, agent.belief, agent.planner
+    tree, belief, planner = agent.memory.arrays, agent.belief, agent.planner
     out = np.full(tree.root_next.shape, np.nan)
     for a in np.flatnonzero(belief.space.allowed[s]).tolist():
         row = s * belief.n_actions + a
@@ -79,7 +79,7 @@ def solve_root(agent, s, leaf=0.0):
 def bounds(agent, s):
     """(L, U) [A, C] of one plan."""
     agent.planner.act(agent.memory, agent.belief, s, agent.rng)
-    tree = agent.memory.tree
+    tree = agent.memory.arrays
     return tree.root_lower.copy(), tree.root_upper.copy()
 
 
@@ -118,7 +118,7 @@ def test_optimistic_leaves_give_bounds_for_every_continuation(case):
     agent = agent_in(case, planner)
     plan = agent.planner.plan(agent.memory, agent.belief, 0, agent.rng)
     ends = [r / (1 - agent.discount) for r in agent.memory.reward_range]
-    np.testing.assert_allclose(agent.memory.tree.root_upper, solve_root(agent, 0, ends[1]), atol=1e-12)
+    np.testing.assert_allclose(agent.memory.arrays.root_upper, solve_root(agent, 0, ends[1]), atol=1e-12)
     for leaf in (ends[0], 0.3 * ends[0] + 0.7 * ends[1], ends[1]):
         for c in plan.candidates:
             value = solve_root(agent, 0, leaf)[c.action].mean()
@@ -131,7 +131,7 @@ def test_the_sampled_tree_depends_on_the_seed_alone():
     for agent in agents:
         bounds(agent, 0)
     for name in ("root_next", "root_reward", "root_stream"):
-        first, second = (getattr(agent.memory.tree, name) for agent in agents)
+        first, second = (getattr(agent.memory.arrays, name) for agent in agents)
         np.testing.assert_array_equal(first, second)
 
 

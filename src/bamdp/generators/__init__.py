@@ -1,7 +1,32 @@
 """Policy generators for DSS, μ ↦ π: those that ship, and the door for your own."""
 
+from typing import Any
+
+from bamdp import _checks
+from bamdp._parameters import parameter
 from bamdp.generators.builtin import BOUNDS, PI, RTDP, VI, Generator, generate, register_generator
 
 GENERATORS: dict[str, type[Generator]] = {"pi": PI, "rtdp": RTDP, "vi": VI}
+
+
+def generator_parameter(default: str, *, or_function: bool = False) -> Any:
+    """A planner's parameter that is a generator: by name, as an object or, where it may be, as a plain function."""
+    return parameter(default, _check_generator, or_function=or_function)
+
+
+def _check_generator(generator: Any, name: str, or_function: bool) -> None:
+    if isinstance(generator, str):
+        _checks.one_of(generator, name, GENERATORS)
+    elif not isinstance(generator, Generator) and not (or_function and callable(generator)):
+        kinds = [*GENERATORS, "or a Generator such as RTDP(depth=50)"]
+        if or_function:
+            kinds[-1:] = ["a Generator such as RTDP(depth=50)", "or a function (mdp, discount) -> policy"]
+        raise TypeError(f"{name} must be one of {', '.join(kinds)}; got {generator!r}")
+
+
+def make_generator(generator: Any) -> Any:
+    """Return the generator that a parameter names; an object or a function is one already."""
+    return GENERATORS[generator]() if isinstance(generator, str) else generator
+
 
 __all__ = ["BOUNDS", "GENERATORS", "PI", "RTDP", "VI", "Generator", "generate", "register_generator"]

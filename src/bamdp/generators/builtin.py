@@ -9,12 +9,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bamdp import _checks
 from bamdp._kernels.jit import generic, inner
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import average, improve
+from bamdp._parameters import check_parameters, one_of, positive, whole
 from bamdp._serial import saveable
-from bamdp.generators.trials import Drawn, TrialLimits, TrialTable, run_trials, value_bound
+from bamdp.generators.trials import Drawn, TrialTable, run_trials, value_bound
 
 MAX_SWEEPS = 10_000  # of value iteration
 BOUNDS = ("rmax", "rewards")  # of RTDP
@@ -41,6 +41,9 @@ class Generator(ABC):
 
     result_version: ClassVar[int] = 1
     lazy: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
 
     @abstractmethod
     def state(self) -> Any:
@@ -93,10 +96,7 @@ class PI(Generator):
         γ/(1−γ)·tol; the paper uses 1e-4.
     """
 
-    tol: float = 1e-4
-
-    def __post_init__(self) -> None:
-        _checks.real(self.tol, "tol", low=0.0, open_low=True)
+    tol: float = positive(1e-4)
 
     def state(self) -> PIState:
         return PIState(float(self.tol))
@@ -107,10 +107,7 @@ class PI(Generator):
 class VI(Generator):
     """Value iteration: Jacobi sweeps until their changes differ by at most ``tol`` (as for :class:`PI`)."""
 
-    tol: float = 1e-4
-
-    def __post_init__(self) -> None:
-        _checks.real(self.tol, "tol", low=0.0, open_low=True)
+    tol: float = positive(1e-4)
 
     def state(self) -> VIState:
         return VIState(float(self.tol))
@@ -148,16 +145,10 @@ class RTDP(Generator):
     result_version: ClassVar[int] = 2
     lazy: ClassVar[bool] = True
 
-    depth: int = 15
-    n_trials: int = 100
-    bound: str = "rmax"
-    tol: float = 1e-4
-
-    def __post_init__(self) -> None:
-        _checks.integer(self.depth, "depth")
-        _checks.integer(self.n_trials, "n_trials")
-        _checks.one_of(self.bound, "bound", BOUNDS)
-        _checks.real(self.tol, "tol", low=0.0, open_low=True)
+    depth: int = whole(15)
+    n_trials: int = whole(100)
+    bound: str = one_of("rmax", BOUNDS)
+    tol: float = positive(1e-4)
 
     def state(self) -> RTDPState:
         return RTDPState(int(self.depth), int(self.n_trials), BOUNDS.index(self.bound), float(self.tol))
@@ -187,9 +178,8 @@ def _real_time(G, rows, space, discount, s, solver, rng):
     n_states = table.seen.shape[0]
     for t in range(n_states):
         table.seen[t] = 0
-    limits = TrialLimits(G.depth, G.n_trials, G.tol)
-    mean = average(table.values)
-    run_trials(Drawn(n_states), rows, space, discount, s, limits, table, mean, rng)
+    source = Drawn(n_states, rows, space)
+    run_trials(source, discount, s, G, table, average(table.values), rng)
     improve(rows, space, discount, solver.values, solver.scratch, solver.policy)
 
 

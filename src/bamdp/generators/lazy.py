@@ -19,10 +19,11 @@ there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import generic, inner, primitive
 from bamdp._kernels.random import below
 from bamdp._kernels.rows import Rows, Space
@@ -30,13 +31,11 @@ from bamdp._kernels.sweeps import best_action
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import BeliefArrays
+from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import empty_rows, sample_into, skip_row
 from bamdp.beliefs.verbs import DONE, NO_ROOM
 from bamdp.generators.builtin import RMAX, RTDPState
-from bamdp.generators.trials import TrialLimits, TrialTable, any_state, open_state, run_trials, value_bound
-
-if TYPE_CHECKING:
-    from bamdp.beliefs.belief import Belief
+from bamdp.generators.trials import TrialTable, any_state, open_state, run_trials, value_bound
 
 PLACES, ENTRIES = 1024, 4096  # room to begin with; it grows when touched states do not fit
 NOT_DRAWN, ROWS, ROWS_AHEAD = 0, 1, 2  # of a place: nothing, its rows, those of all that it leads to as well
@@ -50,27 +49,29 @@ class LazyModels(NamedTuple):
 
     rows: Rows  # of places
     space: Space  # of places; which actions exist is known when their rows are drawn
-    values: np.ndarray  # float64 [P]
-    action: np.ndarray  # int32 [P]: the policy, UNKNOWN until it is asked for
-    drawn: np.ndarray  # int32 [P]: NOT_DRAWN, ROWS or ROWS_AHEAD
-    state: np.ndarray  # int32 [P]: the state that stands at a place
-    place: np.ndarray  # int32 [H, S]: the place of a state, see the module's docstring
-    begin: np.ndarray  # int64 [H]: first place of a stage
-    end: np.ndarray  # int64 [H]: its end
-    filled: np.ndarray  # int64 [H]: end of its entries
-    choice: np.ndarray  # int64 [H]: what the rows of its model share
-    mean: np.ndarray  # float64 [H]: mean value of all states, touched or not
-    bound: np.ndarray  # float64 [3]: of values, of what follows a step, of the mean value
-    reached: np.ndarray  # int32 [P]: scratch
-    seen: np.ndarray  # int32 [P]: scratch
-    known: np.ndarray  # int32 [P]: states in which the best policy of the last search is known
-    n_known: np.ndarray  # int64 [1]
+    values: Annotated[np.ndarray, "float64 [P]"]
+    action: Annotated[np.ndarray, "int32 [P]"]  # the policy, UNKNOWN until it is asked for
+    drawn: Annotated[np.ndarray, "int32 [P]"]  # NOT_DRAWN, ROWS or ROWS_AHEAD
+    state: Annotated[np.ndarray, "int32 [P]"]  # the state that stands at a place
+    place: Annotated[np.ndarray, "int32 [H, S]"]  # the place of a state, see the module's docstring
+    begin: Annotated[np.ndarray, "int64 [H]"]  # first place of a stage
+    end: Annotated[np.ndarray, "int64 [H]"]  # its end
+    filled: Annotated[np.ndarray, "int64 [H]"]  # end of its entries
+    choice: Annotated[np.ndarray, "int64 [H]"]  # what the rows of its model share
+    mean: Annotated[np.ndarray, "float64 [H]"]  # mean value of all states, touched or not
+    bound: Annotated[np.ndarray, "float64 [3]"]  # of values, of what follows a step, of the mean value
+    reached: Annotated[np.ndarray, "int32 [P]"]  # scratch
+    seen: Annotated[np.ndarray, "int32 [P]"]  # scratch
+    known: Annotated[np.ndarray, "int32 [P]"]  # states in which the best policy of the last search is known
+    n_known: Annotated[np.ndarray, "int64 [1]"]
 
 
 class Unfolding(NamedTuple):
     """Where the rows of a lazy model come from, see :func:`bamdp.generators.trials.open_state`."""
 
     n_states: int
+    rows: Rows
+    space: Space
     models: LazyModels
     belief: BeliefArrays
     generator: RTDPState
@@ -116,25 +117,9 @@ def lazy_workspace_for(belief: Belief, n_stages: int, discount: float) -> LazyWo
 
 
 def _new_models(n_stages: int, n_states: int, n_actions: int, n_places: int, n_entries: int) -> LazyModels:
-    return LazyModels(
-        rows=empty_rows(n_places * n_actions, n_entries),
-        space=Space(np.zeros(n_places, np.bool_), np.zeros((n_places, n_actions), np.bool_)),
-        values=np.zeros(n_places),
-        action=np.zeros(n_places, np.int32),
-        drawn=np.zeros(n_places, np.int32),
-        state=np.zeros(n_places, np.int32),
-        place=np.zeros((n_stages, n_states), np.int32),
-        begin=np.zeros(n_stages, np.int64),
-        end=np.zeros(n_stages, np.int64),
-        filled=np.zeros(n_stages, np.int64),
-        choice=np.zeros(n_stages, np.int64),
-        mean=np.zeros(n_stages),
-        bound=np.zeros(3),
-        reached=np.zeros(n_places, np.int32),
-        seen=np.zeros(n_places, np.int32),
-        known=np.zeros(n_places, np.int32),
-        n_known=np.zeros(1, np.int64),
-    )
+    rows = empty_rows(n_places * n_actions, n_entries)
+    space = Space(np.zeros(n_places, bool), np.zeros((n_places, n_actions), bool))
+    return zeros(LazyModels, P=n_places, H=n_stages, S=n_states, rows=rows, space=space)
 
 
 # --- the policy of a model ----------------------------------------------------------------------------------------
@@ -151,12 +136,10 @@ def _real_time(G, models, belief, discount, h, s, rng):
     start = place_of(models, belief, h, s)
     if start == NO_ROOM:
         return NO_ROOM
-    source = Unfolding(belief.space.terminal.shape[0], models, belief, G, discount, h)
-    limits = TrialLimits(G.depth, G.n_trials, G.tol)
+    n_states = belief.space.terminal.shape[0]
+    source = Unfolding(n_states, models.rows, models.space, models, belief, G, discount, h)
     table = TrialTable(models.values, models.reached, models.seen)
-    done, models.mean[h] = run_trials(
-        source, models.rows, models.space, discount, start, limits, table, models.mean[h], rng
-    )
+    done, models.mean[h] = run_trials(source, discount, start, G, table, models.mean[h], rng)
     return NO_ROOM if done < 0 else DONE
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from bamdp import _checks
 from bamdp._kernels.random import Seed, new_state
 from bamdp._kernels.sweeps import average
-from bamdp.generators.trials import Drawn, TrialLimits, TrialTable, run_trials
+from bamdp.generators.builtin import RMAX, RTDPState
+from bamdp.generators.trials import Drawn, TrialTable, run_trials
 from bamdp.mdp.build import used_rows
 from bamdp.mdp.model import FiniteMDP
 from bamdp.mdp.solution import (
@@ -75,18 +76,10 @@ def rtdp(
     n_trials = _checks.integer(n_trials, "n_trials")
     limit = -1.0 if tol is None else check_tolerance(tol)
     values = initial_values(mdp, upper_bound(mdp, discount) if initial is None else initial)
-    scratch = [np.zeros(mdp.n_states, np.int32) for _ in range(2)]
-    done, _ = run_trials(
-        Drawn(mdp.n_states),
-        mdp.rows,
-        mdp.space,
-        discount,
-        start,
-        TrialLimits(depth, n_trials, limit),
-        TrialTable(values, *scratch),
-        float(average(values)),
-        new_state(seed),
-    )
+    source, limits = Drawn(mdp.n_states, mdp.rows, mdp.space), RTDPState(depth, n_trials, RMAX, limit)
+    table = TrialTable(values, *(np.zeros(mdp.n_states, np.int32) for _ in range(2)))
+    mean = float(average(values))
+    done, _ = run_trials(source, discount, start, limits, table, mean, new_state(seed))
     return certify(mdp, discount, values, done)
 
 

@@ -32,14 +32,6 @@ from bamdp._kernels.sweeps import best_action
 ENVELOPE = 10  # times depth: so many states are looked at to see whether the start is settled
 
 
-class TrialLimits(NamedTuple):
-    """How long trials go on."""
-
-    depth: int  # steps of a trial
-    n_trials: int
-    tol: float  # of the test for a settled start; negative: it is not tested
-
-
 class TrialTable(NamedTuple):
     """What trials write to."""
 
@@ -64,6 +56,8 @@ class Drawn(NamedTuple):
     """Where rows come from that all stand in the model already."""
 
     n_states: int
+    rows: Rows
+    space: Space
 
 
 @generic
@@ -87,23 +81,17 @@ def _any_of_all(source: Drawn, rng: np.ndarray) -> int:
 
 
 @kernel
-def run_trials(
-    source: Any,
-    rows: Rows,
-    space: Space,
-    discount: float,
-    start: int,
-    limits: TrialLimits,
-    table: TrialTable,
-    mean: float,
-    rng: np.ndarray,
-) -> tuple[int, float]:
+def run_trials(source, discount, start, limits, table, mean, rng):
     """Run trials, which change the values of ``table``, until the start is settled or there were enough.
 
+    ``source`` has the model, ``rows`` and ``space``, and the number of all states, ``n_states``; ``limits`` the steps
+    of a trial, ``depth``, the trials at most, ``n_trials``, and ``tol`` of the test for a settled start, negative if
+    that is not tested.
     Returns their number, negative if rows did not fit, and the mean of the values, which was ``mean``. If rows did not
     fit, ``table.seen`` is left as it is.
     """
-    n_states, n_actions, values = source.n_states, space.allowed.shape[1], table.values
+    rows, space, n_states, values = source.rows, source.space, source.n_states, table.values
+    n_actions = space.allowed.shape[1]
     for trial in range(limits.n_trials):
         s = start
         change = 0.0
@@ -124,7 +112,7 @@ def run_trials(
                 if s < 0:
                     return -1, mean
         if change <= limits.tol:
-            settled, mean = settle(source, rows, space, discount, start, limits, table, mean, rng)
+            settled, mean = settle(source, discount, start, limits, table, mean, rng)
             if settled < 0:
                 return -1, mean
             if settled == 1:
@@ -133,22 +121,13 @@ def run_trials(
 
 
 @primitive
-def settle(
-    source: Any,
-    rows: Rows,
-    space: Space,
-    discount: float,
-    start: int,
-    limits: TrialLimits,
-    table: TrialTable,
-    mean: float,
-    rng: np.ndarray,
-) -> tuple[int, float]:
+def settle(source, discount, start, limits, table, mean, rng):
     """Return whether ``start`` is settled, and the mean of the values.
 
     It is 1 if so, 0 if not, and negative if rows did not fit. If it is not settled, the states looked at are backed up.
     """
-    n_states, n_actions = source.n_states, space.allowed.shape[1]
+    rows, space, n_states = source.rows, source.space, source.n_states
+    n_actions = space.allowed.shape[1]
     values, reached, seen = table.values, table.reached, table.seen
     most = ENVELOPE * limits.depth
     settled = 1

@@ -61,40 +61,38 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bamdp import _checks
-from bamdp._kernels.changes import (
-    Links,
-    StateQueue,
-    add_link,
-    drop_links,
-    enqueue,
-    link_row,
-    new_links,
-    new_queue,
-    solve_changes,
-)
+from bamdp._kernels.bundles import zeros
+from bamdp._kernels.changes import Links, StateQueue, add_link, drop_links, link_row, new_links, new_queue
 from bamdp._kernels.jit import inner, kernel, primitive
 from bamdp._kernels.random import uniform
 from bamdp._kernels.rows import Rows, is_listed
 from bamdp._kernels.solve import FEW_IF_DENSE, Solver, evaluate_solver_policy, new_solver, solve
 from bamdp._kernels.sweeps import average, row_value
+from bamdp._parameters import positive, real, whole
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.kernels import empty_rows, mean_model, sample_model, sample_rows, undo_steps
+from bamdp.beliefs.kernels import empty_rows, sample_model, sample_rows, undo_steps
 from bamdp.beliefs.verbs import DONE, NO_ROOM
-from bamdp.generators import GENERATORS, Generator, generate
-from bamdp.planners.base import Candidate, Plan, Planner
+from bamdp.generators import generate, generator_parameter, make_generator
+from bamdp.planners.base import Plan, Planner, candidates
 from bamdp.planners.beb import BEBRule
-from bamdp.planners.shared.bonus import bonus
-from bamdp.planners.shared.workspace import ENTRIES_PER_ROW
+from bamdp.planners.shared.mean_model import (
+    add_bonus,
+    keep_row,
+    learn_rows,
+    put_row_back,
+    solve_again,
+    solves_changes,
+    write_mean,
+)
+from bamdp.planners.shared.workspace import ENTRIES_PER_ROW, with_scratch
 from bamdp.planners.vbrb import VBRBRule
 
-AUTO = "auto"  # a budget by the size of the world
 MOST_TRIALS, FEWEST_TRIALS, TRIALS_TIMES_PAIRS = 2048, 64, 153_600  # of a budget that is not given
 BATCH = 8  # models between two looks at the race
 LADDER_STEP = math.sqrt(10.0)  # each bonus is so many times the next smaller one
@@ -103,7 +101,6 @@ MAX_PATHS = 64  # models whose trials are kept in a tree to be looked at
 MODELS, TRIALS, LEADER, MARK = range(4)  # places in RaceArrays.number
 NOW, LATELY = range(2)  # places in RaceArrays.stake
 NEGLECTED = 1e-3  # weight after which nothing is followed
-MOST_CHANGES = 8  # changes per state after which a model is solved as a whole
 FORGETTING = 0.9  # what is left of a stake in the next race
 
 
@@ -142,154 +139,31 @@ class RaceParams(NamedTuple):
 class RaceArrays(NamedTuple):
     """The candidates of a decision and what is known of them."""
 
-    weight: np.ndarray  # float64 [L]: bonuses in units of reward, the first of them 0
-    policy: np.ndarray  # int32 [N, S]: what each candidate does in the first stage
-    values: np.ndarray  # float64 [N, S]: in its own model; kept as the next decision's start
-    action: np.ndarray  # int64 [N]: what it does now
-    racing: np.ndarray  # bool [N]: whether it can still be chosen
-    followed: np.ndarray  # int64 [N]: models in which it was followed
-    total: np.ndarray  # float64 [N]: sum of its returns
-    square: np.ndarray  # float64 [N]: sum of their squares
-    ahead: np.ndarray  # float64 [N, N]: sum of return differences, row less column, over common models
-    ahead_square: np.ndarray  # float64 [N, N]: sum of their squares
-    sample: np.ndarray  # float64 [N]: returns in the model at hand
-    stake: np.ndarray  # float64 [2]: largest difference of two returns in one model, in this race and lately
-    base: np.ndarray  # float64 [S]: V, in the model at hand
-    reward: np.ndarray  # float64 [S*A]: of the mean model, without bonus
-    extra: np.ndarray  # float64 [S*A]: u
-    trial_policy: np.ndarray  # int32 [S]
-    passed: np.ndarray  # int64 [D]: rows that the trial has passed, each once
-    fresh: np.ndarray  # int64 [D]: those that it has passed since rows were written
-    mark: np.ndarray  # int64 [S*A]: when a row was passed last, a number of trial and stage
-    old_span: np.ndarray  # int64 [D + 1, 2]: of the rows passed, and of the last row, before the trial
-    old: np.ndarray  # float64 [D + 1, 3]: their background, reward and u
-    model_reward: np.ndarray  # float64 [D]: rewards of μ that were drawn again
-    start: np.ndarray  # uint64 [4]: random state at the beginning of a trial, or of a model
-    number: (
-        np.ndarray
-    )  # int64 [4]: models and trials so far, the leader, the number of trials and stages ever
-    path: np.ndarray  # int32 [models, N, KH + 1]: states and lengths of trials that are to be looked at
-
-
-# --- the mean model, row by row ------------------------------------------------------------------------------
-
-
-@inner
-def _write_mean(belief, space, params, race):
-    """The mean model into ``space.mean``, its rewards and u into ``race``; returns the used entries, or NO_ROOM."""
-    rows = space.mean
-    end = mean_model(belief, rows)
-    if end == NO_ROOM:
-        return end
-    n_states, n_actions = belief.space.allowed.shape
-    for s in range(n_states):
-        for a in range(n_actions):
-            row = s * n_actions + a
-            race.reward[row] = rows.reward[row]
-            race.extra[row] = 0.0
-            if belief.space.allowed[s, a] and not belief.space.terminal[s]:
-                begin = rows.span[row, 0]
-                u = bonus(params.rule, belief, row, rows, space.variance, begin, end, rows.background[row])
-                if np.isnan(u):
-                    return np.int64(NO_ROOM)
-                race.extra[row] = u
-    return end
-
-
-@inner
-def _learn_rows(belief, space, params, race, n):
-    """Write ``n`` rows, ``race.fresh``, as they are believed now: behind all others, to which spans then point.
-
-    The last row is copied behind them, so that it still ends where the model ends. Returns DONE or NO_ROOM.
-    """
-    if not params.row_by_row:
-        return DONE if _write_mean(belief, space, params, race) != NO_ROOM else NO_ROOM
-    rows = space.mean
-    last = race.reward.shape[0] - 1
-    at = rows.span[last, 1]
-    for i in range(n):
-        row = race.fresh[i]
-        end, background = verbs.mean_row(belief.transitions, row, rows.index, rows.prob, at)
-        if end == NO_ROOM:
-            return NO_ROOM
-        u = bonus(params.rule, belief, row, rows, space.variance, at, end, background)
-        if np.isnan(u):
-            return NO_ROOM
-        race.reward[row] = verbs.expected_reward(
-            belief.rewards, row, rows.index, rows.prob, at, end, background
-        )
-        race.extra[row] = u
-        rows.span[row, 0] = at
-        rows.span[row, 1] = end
-        rows.background[row] = background
-        at = end
-    begin, stop = rows.span[last, 0], rows.span[last, 1]
-    if at + stop - begin > rows.index.shape[0]:
-        return NO_ROOM
-    if stop != at:
-        for i in range(stop - begin):
-            rows.index[at + i] = rows.index[begin + i]
-            rows.prob[at + i] = rows.prob[begin + i]
-        rows.span[last, 0] = at
-        rows.span[last, 1] = at + stop - begin
-    return DONE
-
-
-@primitive
-def _keep_row(rows, race, row, i):
-    """Keep a row of the mean model as it is, in the i-th place."""
-    race.old_span[i, 0] = rows.span[row, 0]
-    race.old_span[i, 1] = rows.span[row, 1]
-    race.old[i, 0] = rows.background[row]
-    race.old[i, 1] = race.reward[row]
-    race.old[i, 2] = race.extra[row]
-
-
-@primitive
-def _put_row_back(rows, race, row, i):
-    """Take back what was written into a row since :func:`_keep_row`."""
-    rows.span[row, 0] = race.old_span[i, 0]
-    rows.span[row, 1] = race.old_span[i, 1]
-    rows.background[row] = race.old[i, 0]
-    race.reward[row] = race.old[i, 1]
-    race.extra[row] = race.old[i, 2]
-
-
-@inner
-def _add_bonus(space, race, weight):
-    """Put the bonus ``weight``·u on the mean model's rewards."""
-    for row in range(race.reward.shape[0]):
-        space.mean.reward[row] = race.reward[row] + weight * race.extra[row]
-
-
-@primitive
-def _solves_changes(belief, params):
-    """Whether only the states are solved again whose values a trial changes."""
-    return params.row_by_row and belief.space.allowed.shape[0] > FEW_IF_DENSE
-
-
-@inner
-def _solve_again(belief, space, params, race, weight, c, changed, n, goes_on):
-    """Solve the mean model with the bonus ``weight``·u after ``n`` of its rows have changed.
-
-    Since the root's solution of candidate ``c`` or, if that ``goes_on``, since the last solution in this trial.
-    """
-    solver = space.solver
-    n_states, n_actions = belief.space.allowed.shape
-    _add_bonus(space, race, weight)
-    few = _solves_changes(belief, params)
-    if not (few and goes_on):
-        for t in range(n_states):
-            solver.values[t] = race.values[c, t]
-            solver.policy[t] = race.policy[c, t]
-    if few:
-        for i in range(n):
-            enqueue(space.queue, changed[i] // n_actions)
-        tol, most = 0.5 * params.trial_tol, MOST_CHANGES * n_states
-        links, queue = space.links, space.queue
-        if solve_changes(space.mean, belief.space, params.discount, tol, links, queue, most, solver):
-            return
-    solve(space.mean, belief.space, params.discount, params.trial_tol, solver, False)
+    weight: Annotated[np.ndarray, "float64 [L]"]  # bonuses in units of reward, the first of them 0
+    policy: Annotated[np.ndarray, "int32 [N, S]"]  # what each candidate does in the first stage
+    values: Annotated[np.ndarray, "float64 [N, S]"]  # in its own model; kept as the next decision's start
+    action: Annotated[np.ndarray, "int64 [N]"]  # what it does now
+    racing: Annotated[np.ndarray, "bool [N]"]  # whether it can still be chosen
+    followed: Annotated[np.ndarray, "int64 [N]"]  # models in which it was followed
+    total: Annotated[np.ndarray, "float64 [N]"]  # sum of its returns
+    square: Annotated[np.ndarray, "float64 [N]"]  # sum of their squares
+    ahead: Annotated[np.ndarray, "float64 [N, N]"]  # sum of differences, row less column, over common models
+    ahead_square: Annotated[np.ndarray, "float64 [N, N]"]  # sum of their squares
+    sample: Annotated[np.ndarray, "float64 [N]"]  # returns in the model at hand
+    stake: Annotated[np.ndarray, "float64 [2]"]  # largest difference of returns in one model, NOW and LATELY
+    base: Annotated[np.ndarray, "float64 [S]"]  # V, in the model at hand
+    reward: Annotated[np.ndarray, "float64 [R]"]  # of the mean model, without bonus
+    extra: Annotated[np.ndarray, "float64 [R]"]  # u
+    trial_policy: Annotated[np.ndarray, "int32 [S]"]
+    passed: Annotated[np.ndarray, "int64 [D]"]  # rows that the trial has passed, each once
+    fresh: Annotated[np.ndarray, "int64 [D]"]  # those that it has passed since rows were written
+    mark: Annotated[np.ndarray, "int64 [R]"]  # when a row was passed last, by the number of trials and stages
+    old_span: Annotated[np.ndarray, "int64 [E, 2]"]  # of the rows passed and the last row, before the trial
+    old: Annotated[np.ndarray, "float64 [E, 3]"]  # their background, reward and u
+    model_reward: Annotated[np.ndarray, "float64 [D]"]  # rewards of μ that were drawn again
+    start: Annotated[np.ndarray, "uint64 [4]"]  # random state at the beginning of a trial, or of a model
+    number: Annotated[np.ndarray, "int64 [4]"]  # MODELS and TRIALS so far, the LEADER, trials and stages ever
+    path: Annotated[np.ndarray, "int32 [P, N, T]"]  # states and, last, lengths of trials to be looked at
 
 
 # --- candidates ----------------------------------------------------------------------------------------------
@@ -298,13 +172,13 @@ def _solve_again(belief, space, params, race, weight, c, changed, n, goes_on):
 @kernel
 def make_candidates(belief, space, params, race, s, rng):
     """The candidates' policies from ``s``; returns CLEAR if all take the same action, else OPEN, or NO_ROOM."""
-    if _write_mean(belief, space, params, race) == NO_ROOM:
+    if write_mean(belief, space, params, race) == NO_ROOM:
         return NO_ROOM
     solver = space.solver
     # What may lack room comes first, before values are changed.
     for c in range(race.action.shape[0] - 1, -1, -1):
         if c < race.weight.shape[0]:
-            _add_bonus(space, race, race.weight[c])
+            add_bonus(space, race, race.weight[c])
             for t in range(solver.values.shape[0]):
                 solver.values[t] = race.values[c, t]
             solve(space.mean, belief.space, params.discount, params.tol, solver, False)
@@ -369,7 +243,7 @@ def _pass_rows(belief, space, params, race, row, begin, n, n_fresh):
     for other in range(first, last):
         if race.mark[other] != race.number[MARK] and belief.space.allowed[s, other - s * n_actions]:
             if race.mark[other] < begin:
-                _keep_row(space.mean, race, other, n)
+                keep_row(space.mean, race, other, n)
                 race.passed[n] = other
                 n += 1
             race.mark[other] = race.number[MARK]
@@ -387,7 +261,7 @@ def follow(belief, space, params, race, c, choice, s, rng):
     n_states, n_actions = belief.space.allowed.shape
     model, solver = space.model, space.solver
     last, kept_last, n_links = n_states * n_actions - 1, race.passed.shape[0], space.links.number[0]
-    _keep_row(space.mean, race, last, kept_last)
+    keep_row(space.mean, race, last, kept_last)
     race.number[MARK] += 1
     begin_mark = race.number[MARK]
     mean = average(race.base)
@@ -401,9 +275,9 @@ def follow(belief, space, params, race, c, choice, s, rng):
             if c >= race.weight.shape[0]:
                 status = _sample_policy(belief, space, params, s, rng)
             else:
-                status = _learn_rows(belief, space, params, race, n_fresh)
+                status = learn_rows(belief, space, params, race, n_fresh)
                 if status != NO_ROOM:
-                    _solve_again(belief, space, params, race, race.weight[c], c, race.fresh, n_fresh, h > 1)
+                    solve_again(belief, space, params, race, race.weight[c], c, race.fresh, n_fresh, h > 1)
                     race.number[MARK] += 1
                     n_fresh = 0
             if status == NO_ROOM:
@@ -428,7 +302,7 @@ def follow(belief, space, params, race, c, choice, s, rng):
             before = s
             s = _draw_next(model, row, n_states, rng)
             begin, end = space.mean.span[row, 0], space.mean.span[row, 1]
-            if _solves_changes(belief, params) and not is_listed(space.mean.index, begin, end, s):
+            if solves_changes(belief, params) and not is_listed(space.mean.index, begin, end, s):
                 add_link(space.links, before, s)  # the mean model will lead there
             verbs.push(belief.transitions, row, s)
             verbs.push_reward(
@@ -442,14 +316,14 @@ def follow(belief, space, params, race, c, choice, s, rng):
     if race.number[MODELS] < race.path.shape[0]:
         race.path[race.number[MODELS], c, params.n_steps * params.n_stages] = pushed
     if status != NO_ROOM and not belief.space.terminal[s]:
-        status = _learn_rows(belief, space, params, race, n_fresh)
+        status = learn_rows(belief, space, params, race, n_fresh)
         if status != NO_ROOM:
-            _solve_again(belief, space, params, race, 0.0, 0, race.passed, n, False)
+            solve_again(belief, space, params, race, 0.0, 0, race.passed, n, False)
             q += weight * _gain(belief, space, params, race, n, choice, s, rng)
     if params.row_by_row:  # else the next trial or decision writes the whole model
         for i in range(n):
-            _put_row_back(space.mean, race, race.passed[i], i)
-        _put_row_back(space.mean, race, last, kept_last)
+            put_row_back(space.mean, race, race.passed[i], i)
+        put_row_back(space.mean, race, last, kept_last)
     drop_links(space.links, n_links)
     undo_steps(belief, pushed)
     return status, q
@@ -516,10 +390,10 @@ def run_race(belief, space, params, race, s, n_simulations, rng):
     """
     n_states, n_actions = belief.space.allowed.shape
     solver = space.solver
-    if _write_mean(belief, space, params, race) == NO_ROOM:
+    if write_mean(belief, space, params, race) == NO_ROOM:
         return NO_ROOM
     drop_links(space.links, 0)
-    if _solves_changes(belief, params):
+    if solves_changes(belief, params):
         for row in range(n_states * n_actions):
             link_row(space.links, space.mean, row, row // n_actions)
     while race.number[TRIALS] < n_simulations:
@@ -556,7 +430,7 @@ def _follow_all(belief, space, params, race, choice, s, rng):
             status, race.sample[c] = follow(belief, space, params, race, c, choice, s, rng)
             if status == NO_ROOM:
                 return NO_ROOM
-            if not params.row_by_row and _write_mean(belief, space, params, race) == NO_ROOM:
+            if not params.row_by_row and write_mean(belief, space, params, race) == NO_ROOM:
                 return NO_ROOM
     race.number[MODELS] += 1
     least, most = np.inf, -np.inf
@@ -614,9 +488,7 @@ class RaceRoom:
         """Make four times the room."""
         old = self.arrays
         room, depth = 4 * len(old.model.index), len(old.links.source) - len(old.mean.index)
-        fresh = new_solver(len(old.solver.values), room)
-        solver = old.solver._replace(index=fresh.index, prob=fresh.prob, sums=fresh.sums)  # its values stay
-        self.arrays = _new_space(solver, len(old.model.reward), room, depth)
+        self.arrays = _new_space(with_scratch(old.solver, room), len(old.model.reward), room, depth)
 
 
 def _new_space(solver: Solver, n_rows: int, room: int, depth: int) -> RaceSpace:
@@ -687,38 +559,18 @@ class AdaptiveDSS(Planner):
     default_prior: ClassVar[str] = "sparse:alpha=0.5,beta=4"
     default_discount: ClassVar[float | str] = "auto"
 
-    n_bonuses: int = 4
-    largest_bonus: float = 3.0
-    n_policies: int = 0
-    generator: Any = "pi"
-    n_steps: int = 8
-    n_stages: int = 4
-    n_simulations: int | str = "auto"
-    first_models: int = 64
-    confidence: float = 2.0
-    time_limit: float | None = None
-    tol: float = 1e-4
-    trial_tol: float = 1e-2
-
-    def __post_init__(self) -> None:
-        for name in ("n_bonuses", "n_policies"):
-            _checks.integer(getattr(self, name), name, low=0)
-        for name in ("n_steps", "n_stages", "first_models"):
-            _checks.integer(getattr(self, name), name)
-        if self.n_simulations != AUTO:
-            _checks.integer(self.n_simulations, "n_simulations")
-        for name in ("largest_bonus", "tol", "trial_tol"):
-            _checks.real(getattr(self, name), name, low=0.0, open_low=True)
-        _checks.real(self.confidence, "confidence", low=0.0)
-        if self.time_limit is not None:
-            _checks.real(self.time_limit, "time_limit", low=0.0, open_low=True)
-        if isinstance(self.generator, str):
-            _checks.one_of(self.generator, "generator", GENERATORS)
-        elif not isinstance(self.generator, Generator):
-            raise TypeError(
-                f"generator must be one of {', '.join(GENERATORS)}, or a Generator such as RTDP(depth=50); got "
-                f"{self.generator!r}"
-            )
+    n_bonuses: int = whole(4, low=0)
+    largest_bonus: float = positive(3.0)
+    n_policies: int = whole(0, low=0)
+    generator: Any = generator_parameter("pi")  # noqa: RUF009
+    n_steps: int = whole(8)
+    n_stages: int = whole(4)
+    n_simulations: int | str = whole("auto", names=["auto"])
+    first_models: int = whole(64)
+    confidence: float = real(2.0, low=0.0)
+    time_limit: float | None = positive(None)
+    tol: float = positive(1e-4)
+    trial_tol: float = positive(1e-2)
 
     def budget(self, n_states: int, n_actions: int) -> int:
         """Return the trials per decision at most, in a world of that size."""
@@ -727,13 +579,12 @@ class AdaptiveDSS(Planner):
         return self.n_simulations
 
     def start(self, belief: Belief, discount: float) -> RaceMemory:
-        generator = GENERATORS[self.generator]() if isinstance(self.generator, str) else self.generator
         low, high = belief.rewards.reward_range
         unit = high - low if math.isfinite(high - low) and high > low else 1.0
         transitions, rewards = belief.transitions, belief.rewards
         params = RaceParams(
             rule=BEBRule(1.0) if transitions.counts_transitions else VBRBRule(1.0 / unit, 1.0),
-            generator=generator.state(),
+            generator=make_generator(self.generator).state(),
             discount=discount,
             tol=unit * float(self.tol),
             trial_tol=unit * float(self.trial_tol),
@@ -749,64 +600,39 @@ class AdaptiveDSS(Planner):
         room = ENTRIES_PER_ROW * S * A + S
         depth = self.n_steps * self.n_stages
         space = _new_space(new_solver(S, room), S * A, room, depth)
-        most = depth * (A if params.by_state else 1)
-        race = self._new_race(S, A, min(most, S * A), unit, unit / (1.0 - discount))
-        return RaceMemory(RaceRoom(space), params, race)
-
-    def _new_race(self, S: int, A: int, most: int, unit: float, highest: float) -> RaceArrays:
-        """Return arrays for trials that pass ``most`` rows at most."""
-        L = 1 + self.n_bonuses
-        N, depth = L + self.n_policies, self.n_steps * self.n_stages
+        most = depth * (A if params.by_state else 1)  # rows that a trial passes
+        D, N = min(most, S * A), 1 + self.n_bonuses + self.n_policies
         ladder = [self.largest_bonus * LADDER_STEP**-i for i in reversed(range(self.n_bonuses))]
-        return RaceArrays(
-            weight=unit * np.array([0.0, *ladder]),
-            policy=np.zeros((N, S), np.int32),
-            values=np.zeros((N, S)),
-            action=np.zeros(N, np.int64),
-            racing=np.zeros(N, bool),
-            followed=np.zeros(N, np.int64),
-            total=np.zeros(N),
-            square=np.zeros(N),
-            ahead=np.zeros((N, N)),
-            ahead_square=np.zeros((N, N)),
-            sample=np.zeros(N),
-            stake=np.array([0.0, highest]),
-            base=np.zeros(S),
-            reward=np.zeros(S * A),
-            extra=np.zeros(S * A),
-            trial_policy=np.zeros(S, np.int32),
-            passed=np.zeros(most, np.int64),
-            fresh=np.zeros(most, np.int64),
-            mark=np.zeros(S * A, np.int64),
-            old_span=np.zeros((most + 1, 2), np.int64),
-            old=np.zeros((most + 1, 3)),
-            model_reward=np.zeros(most),
-            start=np.zeros(4, np.uint64),
-            number=np.zeros(4, np.int64),
-            path=np.zeros((0, N, depth + 1), np.int32),
-        )
+        weight, stake = unit * np.array([0.0, *ladder]), np.array([0.0, unit / (1.0 - discount)])
+        sizes = {"S": S, "R": S * A, "N": N, "D": D, "E": D + 1, "P": 0, "T": depth + 1}
+        return RaceMemory(RaceRoom(space), params, zeros(RaceArrays, weight=weight, stake=stake, **sizes))
 
     def act(self, memory: RaceMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        depth = self.n_steps * self.n_stages
-        given = memory.params, memory.race, state
-        if belief.run(make_candidates, memory.room, *given, depth=depth, rng=rng) == CLEAR:
+        if self._make_candidates(memory, belief, state, rng) == CLEAR:
             return int(memory.race.action[0])
         if self.time_limit is None:
-            budget = self.budget(belief.n_states, belief.n_actions)
-            belief.run(run_race, memory.room, *given, budget, depth=depth, rng=rng, resumes=True)
+            self._run_race(memory, belief, state, self.budget(belief.n_states, belief.n_actions), rng)
         else:
             until = perf_counter() + self.time_limit
             trials, status = 0, OPEN
             while status == OPEN and (trials == 0 or perf_counter() < until):
                 trials += BATCH * len(memory.race.action)
-                status = belief.run(run_race, memory.room, *given, trials, depth=depth, rng=rng, resumes=True)
+                status = self._run_race(memory, belief, state, trials, rng)
         return int(memory.race.action[memory.race.number[LEADER]])
 
     def warm_up(self, memory: RaceMemory, belief: Belief, state: int, rng: np.ndarray) -> None:
-        given = memory.params, memory.race, state
-        depth = self.n_steps * self.n_stages
-        belief.run(make_candidates, memory.room, *given, depth=depth, rng=rng)
-        belief.run(run_race, memory.room, *given, 1, depth=depth, rng=rng, resumes=True)
+        self._make_candidates(memory, belief, state, rng)
+        self._run_race(memory, belief, state, 1, rng)
+
+    def _make_candidates(self, memory: RaceMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
+        depth, given = self.n_steps * self.n_stages, (memory.params, memory.race, state)
+        return int(belief.run(make_candidates, memory.room, *given, depth=depth, rng=rng))
+
+    def _run_race(
+        self, memory: RaceMemory, belief: Belief, state: int, n_trials: int, rng: np.ndarray
+    ) -> int:
+        depth, given = self.n_steps * self.n_stages, (memory.params, memory.race, state, n_trials)
+        return int(belief.run(run_race, memory.room, *given, depth=depth, rng=rng, resumes=True))
 
     def plan(self, memory: RaceMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)
@@ -816,10 +642,7 @@ class AdaptiveDSS(Planner):
         spreads = np.sqrt(
             np.maximum(race.square / np.maximum(n, 1) - means**2, 0.0) * n / np.maximum(n - 1, 1)
         )
-        candidates = tuple(
-            Candidate(int(a), float(q), float(d) if k > 1 else math.nan, int(k))
-            for a, q, d, k in zip(race.action, means, spreads, n)
-        )
+        weighed = candidates(race.action, means, np.where(n > 1, spreads, np.nan), n)
         leader = int(race.number[LEADER])
         details = {
             "candidates": self._names(race),
@@ -828,7 +651,7 @@ class AdaptiveDSS(Planner):
             "leader": leader,
             "behind_leader": self._behind_leader(race, leader),
         }
-        return Plan(action, float(means[leader]), candidates, self.time_limit is None, details)
+        return Plan(action, float(means[leader]), weighed, self.time_limit is None, details)
 
     def _names(self, race: RaceArrays) -> tuple[str, ...]:
         """A name for each candidate, with the bonus in units of reward."""

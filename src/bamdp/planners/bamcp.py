@@ -51,9 +51,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bamdp import _checks
 from bamdp._kernels.random import below, uniform
 from bamdp._kernels.rows import Rows
+from bamdp._parameters import one_of
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
@@ -156,11 +156,7 @@ class BAMCP(TreeSearch):
     3.0
     """
 
-    root_sampling: str = "auto"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _checks.one_of(self.root_sampling, "root_sampling", ROOT_SAMPLING)
+    root_sampling: str = one_of("auto", ROOT_SAMPLING)
 
     def _world(self, belief: Belief, depth: int) -> Any:
         shared = belief.rewards.shares_weights

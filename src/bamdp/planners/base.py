@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from bamdp._parameters import check_parameters
+
 if TYPE_CHECKING:
     from bamdp.beliefs.belief import Belief
     from bamdp.planners.views.tree import Tree
@@ -94,9 +96,25 @@ def greedy(values: np.ndarray) -> int:
     return int((values == np.fmax.reduce(values)).argmax())
 
 
-def action_candidates(values: np.ndarray) -> tuple[Candidate, ...]:
+def candidates(
+    actions: Any, values: Any, spreads: Any = float("nan"), counts: Any = 0
+) -> tuple[Candidate, ...]:
+    """Return candidates from arrays of one length, or from numbers that all of them share.
+
+    Examples
+    --------
+    >>> print(*candidates([0, 2], np.array([2.5, 1.0]), counts=4), sep="\\n")
+    action 0: 2.5 (4 samples)
+    action 2: 1 (4 samples)
+    """
+    columns = np.broadcast_arrays(actions, values, spreads, counts)
+    return tuple(Candidate(*row) for row in zip(*(column.tolist() for column in columns)))
+
+
+def exact_candidates(values: np.ndarray) -> tuple[Candidate, ...]:
     """Actions with exact values as candidates; NaN stands for an action that does not exist."""
-    return tuple(Candidate(a, float(q), spread=0.0) for a, q in enumerate(values) if not np.isnan(q))
+    actions = np.flatnonzero(~np.isnan(values))
+    return candidates(actions, values[actions], spreads=0.0)
 
 
 def _replace_discount(memory: Any, discount: float) -> None:
@@ -124,7 +142,8 @@ def horizon_discount(steps_left: int, reach: int | None) -> float:
 class Planner(ABC):
     """Hyper-parameters of a planning algorithm.
 
-    Subclasses are frozen dataclasses that check themselves when made. ``result_version`` is raised whenever a
+    Subclasses are frozen dataclasses that check themselves when made, field by field
+    (:mod:`bamdp._parameters`) or in a ``__post_init__`` of their own. ``result_version`` is raised whenever a
     change makes the same seed give another result.
     """
 
@@ -135,6 +154,9 @@ class Planner(ABC):
         0.95  # the same; or "auto" or "horizon", where the steps are known
     )
     one_discount: ClassVar[str] = ""  # why the discount cannot change between decisions, where that is so
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
 
     @abstractmethod
     def start(self, belief: Belief, discount: float) -> Any:

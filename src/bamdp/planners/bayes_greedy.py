@@ -40,15 +40,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bamdp import _checks
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import action_values
+from bamdp._parameters import positive, real
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import mean_model
 from bamdp.beliefs.verbs import NO_ROOM
-from bamdp.planners.base import Candidate, Plan, Planner, Transition, action_candidates, greedy
+from bamdp.planners.base import Plan, Planner, Transition, candidates, exact_candidates, greedy
 from bamdp.planners.random_play import GREEDY, exploring_action
 from bamdp.planners.shared.workspace import Workspace, workspace_for
 
@@ -73,6 +73,13 @@ class BayesGreedyMemory:
     discount: float
 
 
+def mean_values(memory: BayesGreedyMemory, belief: Belief, state: int, tol: float) -> np.ndarray:
+    """Return Q̄(state, ·), float64 [A]."""
+    q = np.empty(belief.n_actions)
+    belief.run(solve_mean, memory.workspace, memory.discount, tol, state, q)
+    return q
+
+
 @saveable
 @dataclass(frozen=True, kw_only=True)
 class BayesGreedy(Planner):
@@ -93,27 +100,18 @@ class BayesGreedy(Planner):
     (1, 10.0)
     """
 
-    tol: float = 1e-4
-
-    def __post_init__(self) -> None:
-        _checks.real(self.tol, "tol", low=0.0, open_low=True)
+    tol: float = positive(1e-4)
 
     def start(self, belief: Belief, discount: float) -> BayesGreedyMemory:
         return BayesGreedyMemory(workspace_for(belief), discount)
 
     def act(self, memory: BayesGreedyMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        return greedy(self._values(memory, belief, state))
+        return greedy(mean_values(memory, belief, state, self.tol))
 
     def plan(self, memory: BayesGreedyMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        values = self._values(memory, belief, state)
+        values = mean_values(memory, belief, state, self.tol)
         best = greedy(values)
-        return Plan(best, float(values[best]), action_candidates(values))
-
-    def _values(self, memory: BayesGreedyMemory, belief: Belief, state: int) -> np.ndarray:
-        """Return Q̄(state, ·), float64 [A]."""
-        q = np.empty(belief.n_actions)
-        belief.run(solve_mean, memory.workspace, memory.discount, self.tol, state, q)
-        return q
+        return Plan(best, float(values[best]), exact_candidates(values))
 
 
 @saveable
@@ -148,38 +146,32 @@ class EpsilonGreedy(Planner):
     1
     """
 
-    epsilon: float = 0.1
-    decay: float = 0.05
-    tol: float = 1e-4
-
-    def __post_init__(self) -> None:
-        _checks.real(self.epsilon, "epsilon", low=0.0, high=1.0)
-        _checks.real(self.decay, "decay", low=0.0)
-        _checks.real(self.tol, "tol", low=0.0, open_low=True)
+    epsilon: float = real(0.1, low=0.0, high=1.0)
+    decay: float = real(0.05, low=0.0)
+    tol: float = positive(1e-4)
 
     def start(self, belief: Belief, discount: float) -> EpsilonGreedyMemory:
         visits = np.zeros((belief.n_states, belief.n_actions), np.int64)
-        return EpsilonGreedyMemory(BayesGreedy(tol=self.tol).start(belief, discount), visits)
+        return EpsilonGreedyMemory(BayesGreedyMemory(workspace_for(belief), discount), visits)
 
     def act(self, memory: EpsilonGreedyMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         chosen = exploring_action(belief.space.allowed, state, self._epsilon(memory, state), rng)
         if chosen != GREEDY:
             return int(chosen)
-        return BayesGreedy(tol=self.tol).act(memory.greedy, belief, state, rng)
+        return greedy(mean_values(memory.greedy, belief, state, self.tol))
 
     def plan(self, memory: EpsilonGreedyMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         epsilon = self._epsilon(memory, state)
         chosen = exploring_action(belief.space.allowed, state, epsilon, rng)
         exploring = chosen != GREEDY
         greedy_memory = copy.deepcopy(memory.greedy) if exploring else memory.greedy
-        usual = BayesGreedy(tol=self.tol).plan(greedy_memory, belief, state, rng)
-        action = int(chosen) if exploring else usual.action
-        candidates = tuple(
-            Candidate(c.action, c.value, count=int(memory.visits[state, c.action])) for c in usual.candidates
-        )
-        value = next(c.value for c in candidates if c.action == action)
-        details = {"epsilon": epsilon, "explored": exploring, "greedy_action": usual.action}
-        return Plan(action, value, candidates, details=details)
+        values = mean_values(greedy_memory, belief, state, self.tol)
+        usual = greedy(values)
+        action = int(chosen) if exploring else usual
+        actions = np.flatnonzero(~np.isnan(values))
+        weighed = candidates(actions, values[actions], counts=memory.visits[state, actions])
+        details = {"epsilon": epsilon, "explored": exploring, "greedy_action": usual}
+        return Plan(action, float(values[action]), weighed, details=details)
 
     def learn(self, memory: EpsilonGreedyMemory, belief: Belief, seen: Transition) -> None:
         memory.visits[seen.s, seen.a] += 1

@@ -56,16 +56,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bamdp import _checks
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.random import gamma, normal
+from bamdp._parameters import one_of, positive, real
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
-from bamdp.planners.base import Candidate, Plan, Planner, Transition
+from bamdp.planners.base import Plan, Planner, Transition, candidates
 from bamdp.planners.random_play import best_action_of
 
 SELECTION = ("vpi", "sampling")
@@ -229,6 +229,10 @@ class BayesianQMemory:
     visits: np.ndarray  # int64 [S, A]
     discount: float
 
+    def parameters(self, s: int, a: Any) -> list[np.ndarray]:
+        """Return μ0, λ, α and β of a pair, or of several actions."""
+        return [x[s, a] for x in (self.mu0, self.lam, self.alpha, self.beta)]
+
 
 @saveable
 @dataclass(frozen=True, kw_only=True)
@@ -266,24 +270,13 @@ class BayesianQLearning(Planner):
     uses_prior: ClassVar[bool] = False
     one_discount: ClassVar[str] = "its values are learned under one discount"
 
-    selection: str = "vpi"
-    update: str = "mixture"
-    mu0: float | None = None
-    lam: float = 1.0
-    alpha: float = 2.0
-    spread: float = 0.3
-    beta: float | None = None
-
-    def __post_init__(self) -> None:
-        _checks.one_of(self.selection, "selection", SELECTION)
-        _checks.one_of(self.update, "update", UPDATE)
-        if self.mu0 is not None:
-            _checks.real(self.mu0, "mu0")
-        _checks.real(self.lam, "lam", low=0.0, open_low=True)
-        _checks.real(self.alpha, "alpha", low=1.0, open_low=True)
-        _checks.real(self.spread, "spread", low=0.0, open_low=True)
-        if self.beta is not None:
-            _checks.real(self.beta, "beta", low=0.0, open_low=True)
+    selection: str = one_of("vpi", SELECTION)
+    update: str = one_of("mixture", UPDATE)
+    mu0: float | None = real(None)
+    lam: float = positive(1.0)
+    alpha: float = real(2.0, low=1.0, open_low=True)
+    spread: float = positive(0.3)
+    beta: float | None = positive(None)
 
     def prior(self, belief: Belief, discount: float) -> ReturnPosterior:
         """Return what is believed about every pair before data."""
@@ -311,14 +304,12 @@ class BayesianQLearning(Planner):
     def plan(self, memory: BayesianQMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action, actions, scores = self._decide(memory, belief, state, rng)
         posterior = [pair_posterior(memory, state, int(a)) for a in actions]
-        candidates = tuple(
-            Candidate(int(a), p.mu0, math.sqrt(p.variance), int(memory.visits[state, a]))
-            for a, p in zip(actions, posterior)
-        )
+        spreads = [math.sqrt(p.variance) for p in posterior]
+        weighed = candidates(actions, memory.mu0[state, actions], spreads, memory.visits[state, actions])
         name = "sampled" if self.selection == "sampling" else "vpi"
         shown = scores if self.selection == "sampling" else scores - [p.mu0 for p in posterior]
         details = {name: tuple(shown.tolist()), "normal_gamma": tuple(tuple(p) for p in posterior)}
-        return Plan(action, float(memory.mu0[state, action]), candidates, details=details)
+        return Plan(action, float(memory.mu0[state, action]), weighed, details=details)
 
     def learn(self, memory: BayesianQMemory, belief: Belief, seen: Transition) -> None:
         s, a, r, s2, _ = seen
@@ -336,9 +327,7 @@ class BayesianQLearning(Planner):
     ) -> tuple[int, np.ndarray, np.ndarray]:
         """Return the action, the actions that exist, and the score of each: the highest wins."""
         actions = np.flatnonzero(belief.space.allowed[state])
-        mu0, lam, alpha, beta = (
-            x[state, actions] for x in (memory.mu0, memory.lam, memory.alpha, memory.beta)
-        )
+        mu0, lam, alpha, beta = memory.parameters(state, actions)
         if self.selection == "sampling":
             scores = np.empty(len(actions))
             sample_means(mu0, lam, alpha, beta, rng, scores)
@@ -350,6 +339,4 @@ class BayesianQLearning(Planner):
 
 def pair_posterior(memory: BayesianQMemory, s: int, a: int) -> ReturnPosterior:
     """Return the posterior of one pair."""
-    return ReturnPosterior(
-        float(memory.mu0[s, a]), float(memory.lam[s, a]), float(memory.alpha[s, a]), float(memory.beta[s, a])
-    )
+    return ReturnPosterior(*map(float, memory.parameters(s, a)))

@@ -43,15 +43,16 @@ optimization", ICML 2005.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from bamdp import _checks
+from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import inner, kernel, primitive
 from bamdp._kernels.random import below
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import improve
+from bamdp._parameters import one_of, positive, whole
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
@@ -81,30 +82,25 @@ class OutcomeTreeParams(NamedTuple):
 class OutcomeTree(NamedTuple):
     """Decision nodes in the order in which they were made, root first. All arrays are written to."""
 
-    state: np.ndarray  # int64 [nodes]
-    parent: np.ndarray  # int64 [nodes]
-    action: np.ndarray  # int64 [nodes]: the parent's action that led here
-    reward: np.ndarray  # float64 [nodes]: received on the way
-    times: np.ndarray  # int64 [nodes]: draws of this outcome
-    sibling: np.ndarray  # int64 [nodes]: the next child of the same outcome node, or NO_NODE
-    value: np.ndarray  # float64 [nodes]: of the leaf, after back_up of the node
-    child: np.ndarray  # int64 [nodes, A]: first child by each action, or NO_NODE
-    draws: np.ndarray  # int64 [nodes, A]: draws from each outcome node
-    total: np.ndarray  # float64 [nodes, A]: sum of returns over the draws, for back_up
-    squares: np.ndarray  # float64 [A]: sum of squared returns at the root
-    size: np.ndarray  # int64 [2]: nodes made, greatest depth of one
+    state: Annotated[np.ndarray, "int64 [M]"]
+    parent: Annotated[np.ndarray, "int64 [M]"]
+    action: Annotated[np.ndarray, "int64 [M]"]  # the parent's action that led here
+    reward: Annotated[np.ndarray, "float64 [M]"]  # received on the way
+    times: Annotated[np.ndarray, "int64 [M]"]  # draws of this outcome
+    sibling: Annotated[np.ndarray, "int64 [M]"]  # the next child of the same outcome node, or NO_NODE
+    value: Annotated[np.ndarray, "float64 [M]"]  # of the leaf, after back_up of the node
+    child: Annotated[np.ndarray, "int64 [M, A]"]  # first child by each action, or NO_NODE
+    draws: Annotated[np.ndarray, "int64 [M, A]"]  # draws from each outcome node
+    total: Annotated[np.ndarray, "float64 [M, A]"]  # sum of returns over the draws, for back_up
+    squares: Annotated[np.ndarray, "float64 [A]"]  # sum of squared returns at the root
+    size: Annotated[np.ndarray, "int64 [2]"]  # nodes made, greatest depth of one
 
 
 @kernel
 def grow_outcomes(belief, workspace, params, tree, s, rng):
     """Grow the tree from state ``s`` and back it up; returns DONE or NO_ROOM, the belief as it was."""
-    T, R, space, rows, solver = (
-        belief.transitions,
-        belief.rewards,
-        belief.space,
-        workspace.rows,
-        workspace.solver,
-    )
+    T, R, space = belief.transitions, belief.rewards, belief.space
+    rows, solver = workspace.rows, workspace.solver
     n_actions = space.allowed.shape[1]
     tree.size[0] = 0
     tree.size[1] = 0
@@ -270,30 +266,14 @@ class BayesianSparseSampling(Planner):
     True
     """
 
-    n_trajectories: int = 64
-    depth: int = 10
-    width: int = 8
-    leaf: str = "mean"
-    tol: float = 1e-3
-
-    def __post_init__(self) -> None:
-        for name in ("n_trajectories", "depth", "width"):
-            _checks.integer(getattr(self, name), name)
-        _checks.one_of(self.leaf, "leaf", OUTCOME_LEAVES)
-        _checks.real(self.tol, "tol", low=0.0, open_low=True)
+    n_trajectories: int = whole(64)
+    depth: int = whole(10)
+    width: int = whole(8)
+    leaf: str = one_of("mean", OUTCOME_LEAVES)
+    tol: float = positive(1e-3)
 
     def start(self, belief: Belief, discount: float) -> OutcomeTreeMemory:
-        nodes, A = self.n_trajectories + 1, belief.n_actions
-        tree = OutcomeTree(
-            **{name: np.zeros(nodes, np.int64) for name in ("state", "parent", "action", "times", "sibling")},
-            reward=np.zeros(nodes),
-            value=np.zeros(nodes),
-            child=np.zeros((nodes, A), np.int64),
-            draws=np.zeros((nodes, A), np.int64),
-            total=np.zeros((nodes, A)),
-            squares=np.zeros(A),
-            size=np.zeros(2, np.int64),
-        )
+        tree = zeros(OutcomeTree, M=self.n_trajectories + 1, A=belief.n_actions)
         leaf = OUTCOME_LEAVES.index(self.leaf)
         params = OutcomeTreeParams(
             discount, float(self.tol), self.depth, self.width, self.n_trajectories, leaf
@@ -339,16 +319,9 @@ def _view(tree: OutcomeTree, plan: Plan) -> Tree:
         parent, a = int(tree.parent[node]), int(tree.action[node])
         if node != ROOT:
             n, r = int(tree.times[node]), float(tree.reward[node])
-            place[node] = builder.hyper_state(
-                choices[parent, a],
-                int(tree.state[node]),
-                path=(int(tree.state[node]),),
-                gains=(r,),
-                reward=r,
-                share=n / int(tree.draws[parent, a]),
-                value=float(tree.value[node]),
-                count=n,
-            )
+            share, value = n / int(tree.draws[parent, a]), float(tree.value[node])
+            s2 = int(tree.state[node])
+            place[node] = builder.step(choices[parent, a], s2, r, share=share, value=value, count=n)
         for b in np.flatnonzero(tree.draws[node]).tolist():
             n = int(tree.draws[node, b])
             spread = spreads[b] if node == ROOT else float("nan")

@@ -30,7 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from bamdp import _checks
+from bamdp._parameters import positive, real
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
@@ -71,12 +71,8 @@ class BEB(BonusPlanner):
     {0: 1.0, 1: 0.6666666666666666}
     """
 
-    bonus: float = 1.0
-    tol: float = 1e-4
-
-    def __post_init__(self) -> None:
-        _checks.real(self.bonus, "bonus", low=0.0)
-        _checks.real(self.tol, "tol", low=0.0, open_low=True)
+    bonus: float = real(1.0, low=0.0)
+    tol: float = positive(1e-4)
 
     def rule(self) -> BEBRule:
         return BEBRule(float(self.bonus))

@@ -41,26 +41,28 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from bamdp import _checks
+from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.random import below, next_word
 from bamdp._kernels.streams import branch, open_stream
+from bamdp._parameters import one_of, whole
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import push_step, undo_steps
 from bamdp.beliefs.verbs import DONE, NO_ROOM
-from bamdp.planners.base import Candidate, Plan, Planner
+from bamdp.planners.base import Plan, Planner, candidates
+from bamdp.planners.random_play import any_best
 from bamdp.planners.shared.history_tree import NO_NODE, ROOT
 
 BFS3_LEAVES = ("upper", "zero")
 FIRST_NODES = 1024  # room to begin with
 NO_ACTION, NO_SUCCESSOR = -1, -1
-TREE_NODES, TREE_EDGES, ALL_NODES, TRAJECTORIES = 0, 1, 2, 3  # entries of BFS3Tree.used
+TREE_NODES, TREE_EDGES, ALL_NODES, TRAJECTORIES = range(4)  # in BFS3Tree.used: of this tree, of all trees
 
 
 # --- trees ----------------------------------------------------------------------------------------------------
@@ -70,26 +72,26 @@ TREE_NODES, TREE_EDGES, ALL_NODES, TRAJECTORIES = 0, 1, 2, 3  # entries of BFS3T
 class BFS3Tree(NamedTuple):
     """The tree below one successor of the root, and what the root has found; all are written to."""
 
-    stream: np.ndarray  # uint64 [M]: what the node's draws are seeded by
-    begin: np.ndarray  # int64 [M, A]: first edge of a pair, or NO_SUCCESSOR
-    size: np.ndarray  # int64 [M, A]: how many edges, distinct successors, it has
-    upper: np.ndarray  # float64 [M, A]: U(s, a); -inf for actions that do not exist
-    lower: np.ndarray  # float64 [M, A]: L(s, a)
-    child: np.ndarray  # int64 [E]: node of the successor, or NO_NODE
-    next: np.ndarray  # int64 [E]: its state
-    reward: np.ndarray  # float64 [E]: the reward on the way
-    draws: np.ndarray  # float64 [E]: how many of the C draws
-    edge_upper: np.ndarray  # float64 [E]: U of the successor
-    edge_lower: np.ndarray  # float64 [E]: L
-    path: np.ndarray  # int64 [D, 3]: node, action, edge
-    used: np.ndarray  # int64 [4]: nodes and edges of this tree, nodes of all trees, trajectories of all trees
-    scratch: np.ndarray  # uint64 [4]: the generator of a node's draws
-    ties: np.ndarray  # uint64 [4]: the generator that breaks ties in this tree
-    root_next: np.ndarray  # int64 [A, C]: successors of the root
-    root_reward: np.ndarray  # float64 [A, C]
-    root_stream: np.ndarray  # uint64 [A, C]
-    root_upper: np.ndarray  # float64 [A, C]: r + γ U
-    root_lower: np.ndarray  # float64 [A, C]
+    stream: Annotated[np.ndarray, "uint64 [M]"]  # what the node's draws are seeded by
+    begin: Annotated[np.ndarray, "int64 [M, A]"]  # first edge of a pair, or NO_SUCCESSOR
+    size: Annotated[np.ndarray, "int64 [M, A]"]  # how many edges, distinct successors, it has
+    upper: Annotated[np.ndarray, "float64 [M, A]"]  # U(s, a); -inf for actions that do not exist
+    lower: Annotated[np.ndarray, "float64 [M, A]"]  # L(s, a)
+    child: Annotated[np.ndarray, "int64 [E]"]  # node of the successor, or NO_NODE
+    next: Annotated[np.ndarray, "int64 [E]"]  # its state
+    reward: Annotated[np.ndarray, "float64 [E]"]  # the reward on the way
+    draws: Annotated[np.ndarray, "float64 [E]"]  # how many of the C draws
+    edge_upper: Annotated[np.ndarray, "float64 [E]"]  # U of the successor
+    edge_lower: Annotated[np.ndarray, "float64 [E]"]  # L
+    path: Annotated[np.ndarray, "int64 [D, 3]"]  # node, action, edge
+    used: Annotated[np.ndarray, "int64 [4]"]  # TREE_NODES and TREE_EDGES, ALL_NODES and TRAJECTORIES
+    scratch: Annotated[np.ndarray, "uint64 [4]"]  # the generator of a node's draws
+    ties: Annotated[np.ndarray, "uint64 [4]"]  # the generator that breaks ties in this tree
+    root_next: Annotated[np.ndarray, "int64 [A, C]"]  # successors of the root
+    root_reward: Annotated[np.ndarray, "float64 [A, C]"]
+    root_stream: Annotated[np.ndarray, "uint64 [A, C]"]
+    root_upper: Annotated[np.ndarray, "float64 [A, C]"]  # r + γ U
+    root_lower: Annotated[np.ndarray, "float64 [A, C]"]
 
 
 @saveable
@@ -107,33 +109,6 @@ class BFS3Params(NamedTuple):
     certain: bool  # rewards are known
 
 
-def new_bfs3_tree(n_actions: int, C: int, depth: int, n_nodes: int, n_edges: int) -> BFS3Tree:
-    """Return room for a tree of so many nodes and edges."""
-    pairs, edges, root = (n_nodes, n_actions), max(n_edges, C), (n_actions, C)
-    return BFS3Tree(
-        stream=np.zeros(n_nodes, np.uint64),
-        begin=np.zeros(pairs, np.int64),
-        size=np.zeros(pairs, np.int64),
-        upper=np.zeros(pairs),
-        lower=np.zeros(pairs),
-        child=np.zeros(edges, np.int64),
-        next=np.zeros(edges, np.int64),
-        reward=np.zeros(edges),
-        draws=np.zeros(edges),
-        edge_upper=np.zeros(edges),
-        edge_lower=np.zeros(edges),
-        path=np.zeros((depth, 3), np.int64),
-        used=np.zeros(4, np.int64),
-        scratch=np.zeros(4, np.uint64),
-        ties=np.zeros(4, np.uint64),
-        root_next=np.zeros(root, np.int64),
-        root_reward=np.zeros(root),
-        root_stream=np.zeros(root, np.uint64),
-        root_upper=np.zeros(root),
-        root_lower=np.zeros(root),
-    )
-
-
 @primitive
 def first_undrawn(tree, space, node, s):
     """Return a pair of the node whose successors have not been drawn, or NO_ACTION."""
@@ -141,20 +116,6 @@ def first_undrawn(tree, space, node, s):
         if space.allowed[s, a] and tree.begin[node, a] == NO_SUCCESSOR:
             return a
     return NO_ACTION
-
-
-@primitive
-def optimistic_action(tree, node):
-    """Return argmax_a U(s, a), ties at random."""
-    most, action, ties = -np.inf, 0, 1
-    for a in range(tree.upper.shape[1]):
-        if tree.upper[node, a] > most:
-            most, action, ties = tree.upper[node, a], a, 1
-        elif tree.upper[node, a] == most and most > -np.inf:
-            ties += 1
-            if below(tree.ties, ties) == 0:
-                action = a
-    return action
 
 
 @primitive
@@ -350,7 +311,7 @@ def descend(belief, params, tree, s, stream):
         a = NO_ACTION if params.by_action else first_undrawn(tree, belief.space, node, s)
         all_drawn = a == NO_ACTION
         if all_drawn:
-            a = optimistic_action(tree, node)
+            a = any_best(tree.upper[node], tree.ties)
         row = s * n_actions + a
         if tree.begin[node, a] == NO_SUCCESSOR:
             if all_drawn and level + 1 == params.depth:
@@ -378,25 +339,6 @@ def descend(belief, params, tree, s, stream):
         node = tree.child[edge]
 
 
-@kernel
-def best_root_action(tree, space, s, rng):
-    """Return the root action with the largest mean of r + γ U, ties at random."""
-    C = tree.root_upper.shape[1]
-    most, action, ties = -np.inf, 0, 1
-    for a in range(space.allowed.shape[1]):
-        if space.allowed[s, a]:
-            value = 0.0
-            for c in range(C):
-                value += tree.root_upper[a, c]
-            if value > most:
-                most, action, ties = value, a, 1
-            elif value == most:
-                ties += 1
-                if below(rng, ties) == 0:
-                    action = a
-    return action
-
-
 @saveable
 @dataclass
 class BFS3Memory:
@@ -406,17 +348,12 @@ class BFS3Memory:
     discount: float
     reward_range: tuple[float, float]
 
-    @property
-    def tree(self) -> BFS3Tree:
-        """The tree below the last successor of the root, and what the root has found."""
-        return self.arrays
-
     def grow(self) -> None:
         """Make room for twice as many nodes and edges."""
         tree = self.arrays
         n_actions, C = tree.root_upper.shape
         nodes, edges = 2 * len(tree.stream), 2 * len(tree.next)
-        self.arrays = new_bfs3_tree(n_actions, C, len(tree.path), nodes, edges)
+        self.arrays = zeros(BFS3Tree, A=n_actions, C=C, D=len(tree.path), M=nodes, E=edges)
 
 
 @saveable
@@ -442,15 +379,10 @@ class BFS3(Planner):
     10
     """
 
-    n_successors: int = 10
-    n_trajectories: int = 10
-    depth: int = 16
-    leaf: str = "upper"
-
-    def __post_init__(self) -> None:
-        for name in ("n_successors", "n_trajectories", "depth"):
-            _checks.integer(getattr(self, name), name)
-        _checks.one_of(self.leaf, "leaf", BFS3_LEAVES)
+    n_successors: int = whole(10)
+    n_trajectories: int = whole(10)
+    depth: int = whole(16)
+    leaf: str = one_of("upper", BFS3_LEAVES)
 
     def start(self, belief: Belief, discount: float) -> BFS3Memory:
         low, high = belief.rewards.reward_range
@@ -461,32 +393,32 @@ class BFS3(Planner):
                 "without bounds, such as BAMCP"
             )
         nodes = min(self.n_trajectories * self.depth, FIRST_NODES)
-        tree = new_bfs3_tree(
-            belief.n_actions, self.n_successors, self.depth, nodes, nodes * self.n_successors
-        )
+        C = self.n_successors
+        tree = zeros(BFS3Tree, A=belief.n_actions, C=C, D=self.depth, M=nodes, E=nodes * C)
         return BFS3Memory(tree, discount, (float(low), float(high)))
 
     def act(self, memory: BFS3Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
         params = self._params(memory, belief)
         belief.run(bound_actions, memory, params, state, depth=self.depth + 1, rng=rng)
-        return int(best_root_action(memory.tree, belief.space, state, rng))
+        totals = np.add.accumulate(memory.arrays.root_upper, axis=1)[:, -1]  # added up one by one
+        return int(any_best(np.where(belief.space.allowed[state], totals, np.nan), rng))
 
     def plan(self, memory: BFS3Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)
-        tree, params = memory.tree, self._params(memory, belief)
+        tree, params = memory.arrays, self._params(memory, belief)
         upper, lower = tree.root_upper.mean(axis=1), tree.root_lower.mean(axis=1)
         if self.leaf == "upper":  # what lies beyond may be as bad as V_min
             lower -= params.discount**self.depth * (params.high - params.low)
         spread = np.full(belief.n_actions, np.nan)
         if self.n_successors > 1:
             spread = tree.root_upper.std(axis=1, ddof=1)
-        actions = np.flatnonzero(belief.space.allowed[state]).tolist()
+        actions = np.flatnonzero(belief.space.allowed[state])
         return Plan(
             action,
             float(upper[action]),
-            tuple(Candidate(a, float(upper[a]), float(spread[a]), self.n_successors) for a in actions),
+            candidates(actions, upper[actions], spread[actions], self.n_successors),
             details={
-                "lower": {a: float(lower[a]) for a in actions},
+                "lower": {a: float(lower[a]) for a in actions.tolist()},
                 "nodes": int(tree.used[ALL_NODES]),
                 "trajectories": int(tree.used[TRAJECTORIES]),
                 "depth": self.depth,
@@ -497,7 +429,7 @@ class BFS3(Planner):
         from bamdp.planners.views.histories import view_bounds
 
         plan = self.plan(memory, belief, state, rng)
-        tree = view_bounds(memory.tree, self._params(memory, belief), belief, state, plan)
+        tree = view_bounds(memory.arrays, self._params(memory, belief), belief, state, plan)
         return replace(plan, tree=tree)
 
     def _params(self, memory: BFS3Memory, belief: Belief) -> BFS3Params:

@@ -32,21 +32,22 @@ Reference: Araya-López, Thomas & Buffet, "Near-optimal BRL using optimistic loc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from bamdp import _checks
+from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import inner, kernel, primitive
 from bamdp._kernels.rows import is_listed
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import action_values
+from bamdp._parameters import positive, real
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import skip_row
 from bamdp.beliefs.verbs import NO_ROOM
-from bamdp.planners.base import Plan, Planner, action_candidates
+from bamdp.planners.base import Plan, Planner, exact_candidates
 from bamdp.planners.shared.bonus import require_counts
 from bamdp.planners.shared.workspace import Workspace, workspace_for
 
@@ -65,11 +66,11 @@ class BOLTParams(NamedTuple):
 class Hopes(NamedTuple):
     """What each pair hopes for."""
 
-    target: np.ndarray  # int32 [S*A]: s*
-    weight: np.ndarray  # float64 [S*A]: η / (c + η)
-    expected: np.ndarray  # float64 [S*A]: r̄(s, a) without hope
-    one: np.ndarray  # int32 [1]: room for a row with one outcome
-    certain: np.ndarray  # float64 [1]: its probability
+    target: Annotated[np.ndarray, "int32 [R]"]  # s* of each of the R = S·A rows
+    weight: Annotated[np.ndarray, "float64 [R]"]  # η / (c + η)
+    expected: Annotated[np.ndarray, "float64 [R]"]  # r̄(s, a) without hope
+    one: Annotated[np.ndarray, "int32 [1]"]  # room for a row with one outcome
+    certain: Annotated[np.ndarray, "float64 [1]"]  # its probability
 
 
 @primitive
@@ -196,23 +197,12 @@ class BOLT(Planner):
     BOLT(eta=2.0, tol=0.0001)
     """
 
-    eta: float = 1.0
-    tol: float = 1e-4
-
-    def __post_init__(self) -> None:
-        _checks.real(self.eta, "eta", low=0.0)
-        _checks.real(self.tol, "tol", low=0.0, open_low=True)
+    eta: float = real(1.0, low=0.0)
+    tol: float = positive(1e-4)
 
     def start(self, belief: Belief, discount: float) -> BOLTMemory:
         require_counts(belief, "BOLT")
-        n_rows = belief.n_states * belief.n_actions
-        hopes = Hopes(
-            target=np.zeros(n_rows, np.int32),
-            weight=np.zeros(n_rows),
-            expected=np.zeros(n_rows),
-            one=np.zeros(1, np.int32),
-            certain=np.ones(1),
-        )
+        hopes = zeros(Hopes, R=belief.n_states * belief.n_actions, certain=np.ones(1))
         by_next_state = bool(belief.rewards.by_next_state)
         params = BOLTParams(float(self.eta), by_next_state, discount, float(self.tol))
         return BOLTMemory(workspace_for(belief), params, hopes, np.zeros(belief.n_actions))
@@ -222,13 +212,8 @@ class BOLT(Planner):
 
     def plan(self, memory: BOLTMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)
-        candidates = action_candidates(memory.q)
-        first = state * belief.n_actions
-        hopes = {
-            c.action: {
-                "state": int(memory.hopes.target[first + c.action]),
-                "weight": float(memory.hopes.weight[first + c.action]),
-            }
-            for c in candidates
-        }
+        candidates = exact_candidates(memory.q)
+        row = {c.action: state * belief.n_actions + c.action for c in candidates}
+        target, weight = memory.hopes.target, memory.hopes.weight
+        hopes = {a: {"state": int(target[i]), "weight": float(weight[i])} for a, i in row.items()}
         return Plan(action, float(memory.q[action]), candidates, details={"hopes": hopes})

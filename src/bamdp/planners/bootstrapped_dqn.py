@@ -40,16 +40,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
 from bamdp import _checks
+from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.random import below, next_word, normal, uniform
+from bamdp._parameters import positive, real, whole
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
-from bamdp.planners.base import Candidate, Plan, Planner, Transition
+from bamdp.planners.base import Plan, Planner, Transition, candidates
 from bamdp.planners.random_play import best_action_of
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # Adam's usual ones
@@ -191,11 +193,11 @@ def adam_rows(w, m, v, g, place, c):
 class Replay:
     """The last C transitions, number i in slot i mod C."""
 
-    index: np.ndarray  # int64 [C, 3]: s, a, s'
-    reward: np.ndarray  # float32 [C]
-    goes_on: np.ndarray  # float32 [C]: 0 where an end was reached, else 1
-    mask: np.ndarray  # float32 [C, N]; [C, 0] where all are 1
-    noise: np.ndarray  # float32 [C, N]; [C, 0] where there is none
+    index: Annotated[np.ndarray, "int64 [C, 3]"]  # s, a, s'
+    reward: Annotated[np.ndarray, "float32 [C]"]
+    goes_on: Annotated[np.ndarray, "float32 [C]"]  # 0 where an end was reached, else 1
+    mask: Annotated[np.ndarray, "float32 [C, N]"]  # a column for each network, none where all are 1
+    noise: Annotated[np.ndarray, "float32 [C, Z]"]  # the same, none where there is no noise
     n_seen: int = 0
 
     def add(self, seen: Transition, ends: bool) -> None:
@@ -235,12 +237,6 @@ class DQNMemory:
     n_learned: int = 0
     new_head: bool = True  # an episode begins: draw the network that plays it
     learner: DQNLearner | None = None
-
-
-@kernel
-def _words(rng, out):
-    for i in range(out.shape[0]):
-        out[i] = next_word(rng)
 
 
 @kernel
@@ -323,36 +319,26 @@ class BootstrappedDQN(Planner):
     uses_prior: ClassVar[bool] = False
     one_discount: ClassVar[str] = "its values are learned under one discount"
 
-    n_networks: int = 20
-    n_hidden: int = 50
-    prior_scale: float = 5.0
-    learning_rate: float = 1e-3
-    batch_size: int = 128
-    replay_size: int = 10_000
+    n_networks: int = whole(20)
+    n_hidden: int = whole(50)
+    prior_scale: float = real(5.0, low=0.0)
+    learning_rate: float = positive(1e-3)
+    batch_size: int = whole(128)
+    replay_size: int = whole(10_000)
     min_replay: int = 128
-    train_period: int = 1
-    target_period: int = 4
-    mask_probability: float = 1.0
-    noise_scale: float = 0.0
+    train_period: int = whole(1)
+    target_period: int = whole(4)
+    mask_probability: float = real(1.0, low=0.0, high=1.0, open_low=True)
+    noise_scale: float = real(0.0, low=0.0)
 
     def __post_init__(self) -> None:
-        for name in ("n_networks", "n_hidden", "batch_size", "replay_size", "train_period", "target_period"):
-            _checks.integer(getattr(self, name), name)
+        super().__post_init__()
         _checks.integer(self.min_replay, "min_replay", high=self.replay_size)
-        _checks.real(self.prior_scale, "prior_scale", low=0.0)
-        _checks.real(self.learning_rate, "learning_rate", low=0.0, open_low=True)
-        _checks.real(self.mask_probability, "mask_probability", low=0.0, high=1.0, open_low=True)
-        _checks.real(self.noise_scale, "noise_scale", low=0.0)
 
     def start(self, belief: Belief, discount: float) -> DQNMemory:
-        C, N = self.replay_size, self.n_networks
-        replay = Replay(
-            index=np.zeros((C, 3), np.int64),
-            reward=np.zeros(C, np.float32),
-            goes_on=np.zeros(C, np.float32),
-            mask=np.zeros((C, N if self.mask_probability < 1.0 else 0), np.float32),
-            noise=np.zeros((C, N if self.noise_scale > 0.0 else 0), np.float32),
-        )
+        N = self.n_networks
+        n_masks, n_noises = N if self.mask_probability < 1.0 else 0, N if self.noise_scale > 0.0 else 0
+        replay = zeros(Replay, C=self.replay_size, N=n_masks, Z=n_noises)
         return DQNMemory(replay, discount, n_inputs=int((~belief.space.terminal).sum()))
 
     def act(self, memory: DQNMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
@@ -363,12 +349,10 @@ class BootstrappedDQN(Planner):
         action = int(best_action_of(q, belief.space.allowed, state, rng))
         learner = _born(memory)
         spread = (forward(learner.now, np.array([state]))[2][:, 0] + learner.prior[:, state]).std(axis=0)
-        candidates = tuple(
-            Candidate(int(a), float(q[a]), float(spread[a]), self.n_networks)
-            for a in np.flatnonzero(belief.space.allowed[state])
-        )
+        actions = np.flatnonzero(belief.space.allowed[state])
+        weighed = candidates(actions, q[actions], spread[actions], self.n_networks)
         details = {"network": learner.head_index, "training_steps": learner.n_steps}
-        return Plan(action, float(q[action]), candidates, details=details)
+        return Plan(action, float(q[action]), weighed, details=details)
 
     def learn(self, memory: DQNMemory, belief: Belief, seen: Transition) -> None:
         memory.replay.add(seen, ends=bool(belief.space.terminal[seen.s2]))
@@ -382,12 +366,9 @@ class BootstrappedDQN(Planner):
             memory.learner = self._new_learner(memory, belief, rng)
         learner = memory.learner
         if memory.new_head:
-            self._catch_up(
-                memory, belief, rng, memory.replay.n_seen - 1
-            )  # all but the end of the last episode
-            slot = np.empty(1, np.int64)
-            _draw_slots(rng, self.n_networks, slot)
-            learner.head_index = int(slot[0])
+            # learn from all but the end of the last episode
+            self._catch_up(memory, belief, rng, memory.replay.n_seen - 1)
+            learner.head_index = int(below(rng, self.n_networks))
             learner.head = copy_networks(learner.now, slice(learner.head_index, learner.head_index + 1))
             memory.new_head = False
         self._catch_up(memory, belief, rng, memory.replay.n_seen)
@@ -395,9 +376,7 @@ class BootstrappedDQN(Planner):
 
     def _new_learner(self, memory: DQNMemory, belief: Belief, rng: np.ndarray) -> DQNLearner:
         """Make all networks, drawn with a stream that begins where ``rng`` is."""
-        words = np.empty(4, np.uint64)
-        _words(rng, words)
-        random = np.random.default_rng(words)
+        random = np.random.default_rng([int(next_word(rng)) for _ in range(4)])
         S, A = belief.n_states, belief.n_actions
         shape = (self.n_networks, S, A, self.n_hidden, memory.n_inputs)
         now, prior, target, target_prior = (draw_networks(*shape, random) for _ in range(4))

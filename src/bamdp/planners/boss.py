@@ -65,15 +65,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from bamdp import _checks
+from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.rows import Rows, Space
 from bamdp._kernels.solve import Solver, solve
 from bamdp._kernels.sweeps import action_values
+from bamdp._parameters import positive, real, whole
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
@@ -161,29 +162,21 @@ class MergedModels:
         workspace.grow()
         self.arrays = self.arrays._replace(rows=workspace.rows, solver=workspace.solver)
 
-    def resample(self, belief: Belief, tol: float, rng: np.ndarray) -> None:
-        """Draw K new models, solved together."""
-        belief.run(draw_and_solve, self, self.discount, tol, rng=rng)
-
-    def action(self, state: int) -> int:
-        """Return the action of the solution in ``state``, whichever model knows it best."""
-        return int(self.arrays.solver.policy[state]) % self.n_actions
-
     def plan(self, state: int, details: Mapping[str, Any]) -> Plan:
         """Return the decision in ``state`` with its evidence: each action at its best, and how the models differ."""
         n_actions, solver = self.n_actions, self.arrays.solver
         q = np.empty(self.n_models * n_actions)
         action_values(self.arrays.rows, self.arrays.space, self.discount, solver.values, state, q)
-        candidates = []
+        weighed = []
         for a in range(n_actions):
             values = q[a::n_actions]
             values = values[~np.isnan(values)]
             if len(values):
                 spread = float(values.std(ddof=1)) if len(values) > 1 else float("nan")
-                candidates.append(Candidate(a, float(values.max()), spread, len(values)))
+                weighed.append(Candidate(a, float(values.max()), spread, len(values)))
         choice = int(solver.policy[state])
         details = {"model": choice // n_actions, **details}
-        return Plan(choice % n_actions, float(solver.values[state]), tuple(candidates), details=details)
+        return Plan(choice % n_actions, float(solver.values[state]), tuple(weighed), details=details)
 
 
 def new_merged(belief: Belief, n_models: int, discount: float) -> MergedModels:
@@ -193,6 +186,42 @@ def new_merged(belief: Belief, n_models: int, discount: float) -> MergedModels:
     space = Space(terminal=np.zeros(S, bool), allowed=np.zeros((S, A * n_models), bool))
     number = np.full(S * A, n_models, np.int64)
     return MergedModels(MergedArrays(workspace.rows, workspace.solver, space, number), discount)
+
+
+class MergedPlanner(Planner):
+    """A planner that acts by the solution of merged models until a new draw is due."""
+
+    tol: float
+
+    def act(self, memory: Any, belief: Belief, state: int, rng: np.ndarray) -> int:
+        models = memory.models
+        if memory.due:
+            self._before_draw(memory, belief)
+            belief.run(draw_and_solve, models, models.discount, self.tol, rng=rng)
+            memory.due = False
+            memory.n_draws += 1
+        return int(models.arrays.solver.policy[state]) % models.n_actions
+
+    def plan(self, memory: Any, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        drawn = memory.due
+        self.act(memory, belief, state, rng)
+        details = {"drawn_now": drawn, "n_draws": memory.n_draws, **self._details(memory)}
+        return memory.models.plan(state, details)
+
+    def respace(self, memory: Any, belief: Belief) -> None:
+        memory.due = True
+
+    def _before_draw(self, memory: Any, belief: Belief) -> None:
+        """Take note of what models are about to be drawn from."""
+
+    def _details(self, memory: Any) -> dict[str, Any]:
+        """Return what else a plan tells."""
+        return {}
+
+    @staticmethod
+    def _is_new_end(memory: Any, belief: Belief, seen: Transition) -> bool:
+        """Return whether a state has turned out to be terminal since the last draw."""
+        return bool(belief.space.terminal[seen.s2] and not memory.models.arrays.space.terminal[seen.s2])
 
 
 # --- BOSS -----------------------------------------------------------------------------------------------------
@@ -211,7 +240,7 @@ class BOSSMemory:
 
 @saveable
 @dataclass(frozen=True, kw_only=True)
-class BOSS(Planner):
+class BOSS(MergedPlanner):
     """Best of sampled set.
 
     Parameters
@@ -229,14 +258,9 @@ class BOSS(Planner):
     BOSS(n_models=3, known_after=10, tol=0.0001)
     """
 
-    n_models: int = 5
-    known_after: int = 10
-    tol: float = 1e-4
-
-    def __post_init__(self) -> None:
-        _checks.integer(self.n_models, "n_models")
-        _checks.integer(self.known_after, "known_after")
-        _checks.real(self.tol, "tol", low=0.0, open_low=True)
+    n_models: int = whole(5)
+    known_after: int = whole(10)
+    tol: float = positive(1e-4)
 
     def start(self, belief: Belief, discount: float) -> BOSSMemory:
         return BOSSMemory(
@@ -244,28 +268,10 @@ class BOSS(Planner):
             visits=np.zeros(belief.n_states * belief.n_actions, np.int64),
         )
 
-    def act(self, memory: BOSSMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        if memory.due:
-            memory.models.resample(belief, self.tol, rng)
-            memory.due = False
-            memory.n_draws += 1
-        return memory.models.action(state)
-
-    def plan(self, memory: BOSSMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        drawn = memory.due
-        self.act(memory, belief, state, rng)
-        return memory.models.plan(state, {"drawn_now": drawn, "n_draws": memory.n_draws})
-
     def learn(self, memory: BOSSMemory, belief: Belief, seen: Transition) -> None:
         row = seen.s * belief.n_actions + seen.a
         memory.visits[row] += 1
-        if memory.visits[row] == self.known_after:
-            memory.due = True
-        if belief.space.terminal[seen.s2] and not memory.models.arrays.space.terminal[seen.s2]:
-            memory.due = True
-
-    def respace(self, memory: BOSSMemory, belief: Belief) -> None:
-        memory.due = True
+        memory.due |= bool(memory.visits[row] == self.known_after) or self._is_new_end(memory, belief, seen)
 
 
 # --- SBOSS ----------------------------------------------------------------------------------------------------
@@ -275,28 +281,19 @@ class BOSS(Planner):
 class Snapshot(NamedTuple):
     """Means and standard deviations of all rows at the last draw, and room to write a row of now."""
 
-    span: np.ndarray  # int64 [S*A, 2]
-    index: np.ndarray  # type: ignore[assignment]  # int32 [room]: outcomes listed one by one
-    mean: np.ndarray  # float64 [room]
-    spread: np.ndarray  # float64 [room]
-    rest: np.ndarray  # float64 [S*A, 2]: mean and standard deviation of each other outcome
-    reward: np.ndarray  # float64 [S*A, 2]: mean and standard deviation of the expected reward
-    now_index: np.ndarray  # int32 [room]
-    now: np.ndarray  # float64 [room]
+    span: Annotated[np.ndarray, "int64 [R, 2]"]  # of each of the R = S·A rows
+    index: Annotated[np.ndarray, "int32 [E]"]  # type: ignore[assignment]  # outcomes listed one by one
+    mean: Annotated[np.ndarray, "float64 [E]"]
+    spread: Annotated[np.ndarray, "float64 [E]"]
+    rest: Annotated[np.ndarray, "float64 [R, 2]"]  # mean and standard deviation of each other outcome
+    reward: Annotated[np.ndarray, "float64 [R, 2]"]  # mean and standard deviation of the expected reward
+    now_index: Annotated[np.ndarray, "int32 [E]"]
+    now: Annotated[np.ndarray, "float64 [E]"]
 
 
 def new_snapshot(n_rows: int, room: int) -> Snapshot:
     """Return a snapshot in which nothing is noted yet."""
-    return Snapshot(
-        span=np.zeros((n_rows, 2), np.int64),
-        index=np.zeros(room, np.int32),
-        mean=np.zeros(room),
-        spread=np.zeros(room),
-        rest=np.zeros((n_rows, 2)),
-        reward=np.zeros((n_rows, 2)),
-        now_index=np.zeros(room, np.int32),
-        now=np.zeros(room),
-    )
+    return zeros(Snapshot, R=n_rows, E=room)
 
 
 @saveable
@@ -415,7 +412,7 @@ class SBOSSMemory:
 
 @saveable
 @dataclass(frozen=True, kw_only=True)
-class SBOSS(Planner):
+class SBOSS(MergedPlanner):
     """BOSS with smarter sampling.
 
     Parameters
@@ -435,17 +432,10 @@ class SBOSS(Planner):
     SBOSS(n_models=8, delta=3.0, epsilon=None, tol=0.0001)
     """
 
-    n_models: int = 2
-    delta: float = 3.0
-    epsilon: float | None = None
-    tol: float = 1e-4
-
-    def __post_init__(self) -> None:
-        _checks.integer(self.n_models, "n_models")
-        _checks.real(self.delta, "delta", low=0.0)
-        if self.epsilon is not None:
-            _checks.real(self.epsilon, "epsilon", low=0.0, open_low=True)
-        _checks.real(self.tol, "tol", low=0.0, open_low=True)
+    n_models: int = whole(2)
+    delta: float = real(3.0, low=0.0)
+    epsilon: float | None = positive(None)
+    tol: float = positive(1e-4)
 
     def start(self, belief: Belief, discount: float) -> SBOSSMemory:
         n_rows = belief.n_states * belief.n_actions
@@ -453,20 +443,6 @@ class SBOSS(Planner):
             models=new_merged(belief, self.n_models, discount),
             then=SnapshotRoom(new_snapshot(n_rows, 4 * n_rows + belief.n_states)),
         )
-
-    def act(self, memory: SBOSSMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        if memory.due:
-            self._take_snapshot(memory, belief)
-            memory.models.resample(belief, self.tol, rng)
-            memory.due = False
-            memory.n_draws += 1
-        return memory.models.action(state)
-
-    def plan(self, memory: SBOSSMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        drawn = memory.due
-        self.act(memory, belief, state, rng)
-        details = {"drawn_now": drawn, "n_draws": memory.n_draws, "movement": memory.movement}
-        return memory.models.plan(state, details)
 
     def learn(self, memory: SBOSSMemory, belief: Belief, seen: Transition) -> None:
         if memory.due:
@@ -476,13 +452,12 @@ class SBOSS(Planner):
         memory.movement = belief.call(
             movement, belief.movement_arrays, memory.then.arrays, row, learned_rewards
         )
-        ended = belief.space.terminal[seen.s2] and not memory.models.arrays.space.terminal[seen.s2]
-        memory.due = bool(ended) or memory.movement >= self.delta
+        memory.due = self._is_new_end(memory, belief, seen) or memory.movement >= self.delta
 
-    def respace(self, memory: SBOSSMemory, belief: Belief) -> None:
-        memory.due = True
+    def _details(self, memory: SBOSSMemory) -> dict[str, Any]:
+        return {"movement": memory.movement}
 
-    def _take_snapshot(self, memory: SBOSSMemory, belief: Belief) -> None:
+    def _before_draw(self, memory: SBOSSMemory, belief: Belief) -> None:
         epsilon = 0.0 if self.epsilon is None else float(self.epsilon)
         number, measured = memory.models.arrays.number, belief.movement_arrays
         belief.run(take_snapshot, memory.then, epsilon, self.n_models, number, arrays=measured)

@@ -27,17 +27,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from bamdp import _checks
+from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import generic, kernel, primitive
+from bamdp._parameters import one_of, positive, whole
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import sample_model, simulate_step, undo_steps
 from bamdp.beliefs.verbs import DONE, NO_ROOM
-from bamdp.generators import GENERATORS, Generator, generate
+from bamdp.generators import Generator, generate, generator_parameter, make_generator
 from bamdp.generators.builtin import RMAX
 from bamdp.generators.lazy import (
     ROWS,
@@ -50,15 +51,9 @@ from bamdp.generators.lazy import (
     lazy_action,
     lazy_workspace_for,
 )
-from bamdp.planners.base import Candidate, Plan, Planner, Transition
+from bamdp.planners.base import Plan, Planner, Transition, candidates
 from bamdp.planners.shared.leaves import DSS_LEAVES, ModelLeaf, ZeroLeaf, leaf_value
-from bamdp.planners.shared.workspace import (
-    LeafWorkspaceArrays,
-    Workspace,
-    WorkspaceArrays,
-    leaf_workspace_for,
-    workspace_for,
-)
+from bamdp.planners.shared.workspace import Workspace, leaf_workspace_for, workspace_for
 from bamdp.planners.sparse_sampling import (
     BEST_Q,
     Q_SUM,
@@ -87,17 +82,15 @@ class DSSParams(NamedTuple):
 class DSSTree(NamedTuple):
     """The stack, one entry per stage, and what is found at the root."""
 
-    policy: (
-        np.ndarray
-    )  # int32 [H, S]: the policy being tried; [H, 0] where models are drawn as they are looked at
-    state: np.ndarray  # int64 [H]: s of the node
-    trial: np.ndarray  # int64 [H, 2]: which policy, which sample of it
-    length: np.ndarray  # int64 [H]: steps pushed by the sample at hand
-    sums: np.ndarray  # float64 [H, 4]: see :mod:`bamdp.planners.sparse_sampling`
-    action: np.ndarray  # int32 [N]: first action of each root policy
-    value: np.ndarray  # float64 [N]: its Q
-    spread: np.ndarray  # float64 [N]: standard deviation of its M samples
-    best: np.ndarray  # int32 [S]: the best root policy, UNKNOWN where its model was not looked at
+    policy: Annotated[np.ndarray, "int32 [H, W]"]  # being tried; W is S, or 0 if models are drawn in part
+    state: Annotated[np.ndarray, "int64 [H]"]  # s of the node
+    trial: Annotated[np.ndarray, "int64 [H, 2]"]  # which policy, which sample of it
+    length: Annotated[np.ndarray, "int64 [H]"]  # steps pushed by the sample at hand
+    sums: Annotated[np.ndarray, "float64 [H, 4]"]  # see :mod:`bamdp.planners.sparse_sampling`
+    action: Annotated[np.ndarray, "int32 [N]"]  # first action of each root policy
+    value: Annotated[np.ndarray, "float64 [N]"]  # its Q
+    spread: Annotated[np.ndarray, "float64 [N]"]  # standard deviation of its M samples
+    best: Annotated[np.ndarray, "int32 [S]"]  # best root policy, UNKNOWN where its model was not looked at
 
 
 # The policies that are tried: of a model that is drawn whole, or of one that is drawn where it is looked at. Which it
@@ -119,8 +112,7 @@ def keep_policy(workspace, belief, params, tree, rng):
     """Keep the root's policy in ``tree.best``, UNKNOWN where its model was not looked at."""
 
 
-@draw_policy.register(WorkspaceArrays)
-@draw_policy.register(LeafWorkspaceArrays)
+@draw_policy.register(object)
 def _draw_whole(workspace, belief, params, tree, h, rng):
     rows, solver = workspace.rows, workspace.solver
     if sample_model(belief, rows, rng) == NO_ROOM:
@@ -131,14 +123,12 @@ def _draw_whole(workspace, belief, params, tree, h, rng):
     return DONE
 
 
-@policy_action.register(WorkspaceArrays)
-@policy_action.register(LeafWorkspaceArrays)
+@policy_action.register(object)
 def _look_up(workspace, belief, params, tree, h, s, rng):
     return tree.policy[np.uint64(h), np.uint64(s)]
 
 
-@keep_policy.register(WorkspaceArrays)
-@keep_policy.register(LeafWorkspaceArrays)
+@keep_policy.register(object)
 def _copy_whole(workspace, belief, params, tree, rng):
     for t in range(tree.best.shape[0]):
         tree.best[t] = tree.policy[0, t]
@@ -347,31 +337,18 @@ class DSS(Planner):
     18
     """
 
-    n_policies: int = 4
-    n_samples: int = 4
-    n_steps: int = 20
-    n_stages: int = 1
-    generator: Any = "pi"
-    leaf: str = "zero"
-    leaf_samples: int = 2
-    leaf_tol: float = 1e-3
-    replan_every: int = 1
-
-    def __post_init__(self) -> None:
-        for name in ("n_policies", "n_samples", "n_steps", "n_stages", "leaf_samples", "replan_every"):
-            _checks.integer(getattr(self, name), name)
-        _checks.one_of(self.leaf, "leaf", DSS_LEAVES)
-        _checks.real(self.leaf_tol, "leaf_tol", low=0.0, open_low=True)
-        if isinstance(self.generator, str):
-            _checks.one_of(self.generator, "generator", GENERATORS)
-        elif not isinstance(self.generator, Generator) and not callable(self.generator):
-            raise TypeError(
-                f"generator must be one of {', '.join(GENERATORS)}, a Generator such as RTDP(depth=50), or a "
-                f"function (mdp, discount) -> policy; got {self.generator!r}"
-            )
+    n_policies: int = whole(4)
+    n_samples: int = whole(4)
+    n_steps: int = whole(20)
+    n_stages: int = whole(1)
+    generator: Any = generator_parameter("pi", or_function=True)  # noqa: RUF009
+    leaf: str = one_of("zero", DSS_LEAVES)
+    leaf_samples: int = whole(2)
+    leaf_tol: float = positive(1e-3)
+    replan_every: int = whole(1)
 
     def start(self, belief: Belief, discount: float) -> DSSMemory:
-        generator = GENERATORS[self.generator]() if isinstance(self.generator, str) else self.generator
+        generator = make_generator(self.generator)
         leaf: ZeroLeaf | ModelLeaf = ZeroLeaf()
         if self.leaf != "zero":
             leaf = ModelLeaf(DSS_LEAVES.index(self.leaf), self.leaf_samples, float(self.leaf_tol))
@@ -383,29 +360,19 @@ class DSS(Planner):
             workspace = lazy_workspace_for(belief, H, discount)
         else:
             workspace = workspace_for(belief)
-        lazy = isinstance(workspace, LazyWorkspace)
-        return DSSMemory(
-            workspace=workspace,
-            params=DSSParams(
-                generator=generator.state() if isinstance(generator, Generator) else None,
-                leaf=leaf,
-                discount=discount,
-                n_policies=N,
-                n_samples=self.n_samples,
-                n_steps=self.n_steps,
-            ),
-            tree=DSSTree(
-                policy=np.zeros((H, 0 if lazy else S), np.int32),
-                state=np.zeros(H, np.int64),
-                trial=np.zeros((H, 2), np.int64),
-                length=np.zeros(H, np.int64),
-                sums=np.zeros((H, 4)),
-                action=np.zeros(N, np.int32),
-                value=np.zeros(N),
-                spread=np.zeros(N),
-                best=np.full(S, UNKNOWN if lazy else 0, np.int32),
-            ),
+        params = DSSParams(
+            generator=generator.state() if isinstance(generator, Generator) else None,
+            leaf=leaf,
+            discount=discount,
+            n_policies=N,
+            n_samples=self.n_samples,
+            n_steps=self.n_steps,
         )
+        lazy = isinstance(workspace, LazyWorkspace)
+        tree = zeros(DSSTree, H=H, N=N, S=S, W=0 if lazy else S)
+        if lazy:
+            tree.best[:] = UNKNOWN
+        return DSSMemory(workspace, params, tree)
 
     def act(self, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         if not self._follows(memory, state):
@@ -429,13 +396,9 @@ class DSS(Planner):
         following = self._follows(memory, state)
         action = self.act(memory, belief, state, rng)
         tree = memory.tree
-        candidates = tuple(
-            Candidate(int(a), float(q), float(d), self.n_samples)
-            for a, q, d in zip(tree.action, tree.value, tree.spread)
-        )
-        return Plan(
-            action, float(tree.value.max()), candidates, details={"followed_from_last_plan": following}
-        )
+        weighed = candidates(tree.action, tree.value, tree.spread, self.n_samples)
+        details = {"followed_from_last_plan": following}
+        return Plan(action, float(tree.value.max()), weighed, details=details)
 
     def explain(self, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         if self._follows(memory, state):  # the last plan is still followed: there was no search

@@ -25,20 +25,21 @@ outside the kernel, and the walk begins again with all finished hyper-states at 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from bamdp import _checks
+from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.streams import GOLDEN, finalise, plus, times
+from bamdp._parameters import whole
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import undo_steps
 from bamdp.beliefs.verbs import DONE, NO_ROOM
-from bamdp.planners.base import Plan, Planner, action_candidates, greedy
+from bamdp.planners.base import Plan, Planner, exact_candidates, greedy
 from bamdp.planners.shared.tree_search import MANY_OUTCOMES
 
 FIRST_SLOTS = 1 << 12  # of the first table
@@ -52,26 +53,24 @@ STORED, MERGED, MOST_STORED, FULL = range(4)  # entries of ValueTable.size
 class FHTSStack(NamedTuple):
     """The branch at hand, one entry per level, and the root's result. All arrays are written to."""
 
-    state: np.ndarray  # int64 [H]: s of the node
-    word: np.ndarray  # uint64 [H, 2]: the fingerprint of what was pushed since the root
-    at: np.ndarray  # int64 [H, 4]: action, next state in its list, length of the list, reward outcome
-    sums: np.ndarray  # float64 [H, 3]: Q of the action so far, best Q, γ times probability of the child
-    next: np.ndarray  # int32 [H, S]: next states of the action
-    prob: np.ndarray  # float64 [H, S]: their predictive probabilities
-    entry: np.ndarray  # int32 [room] scratch for one row: next states
-    share: np.ndarray  # float64 [room] scratch for one row: probabilities
-    value: np.ndarray  # float64 [A]: Q at the root, NaN where an action does not exist
+    state: Annotated[np.ndarray, "int64 [H]"]  # s of the node
+    word: Annotated[np.ndarray, "uint64 [H, 2]"]  # the fingerprint of what was pushed since the root
+    at: Annotated[np.ndarray, "int64 [H, 4]"]  # action, next state in its list, end of that, reward outcome
+    sums: Annotated[np.ndarray, "float64 [H, 3]"]  # Q of the action so far, best Q, γ·p of the child
+    next: Annotated[np.ndarray, "int32 [H, S]"]  # next states of the action
+    prob: Annotated[np.ndarray, "float64 [H, S]"]  # their predictive probabilities
+    entry: Annotated[np.ndarray, "int32 [E]"]  # scratch for one row: next states
+    share: Annotated[np.ndarray, "float64 [E]"]  # scratch for one row: probabilities
+    value: Annotated[np.ndarray, "float64 [A]"]  # Q at the root, NaN where an action does not exist
 
 
 class ValueTable(NamedTuple):
     """Values of finished hyper-states: open addressing, linear probing, at most half full."""
 
-    word: np.ndarray  # uint64 [slots, 2], slots a power of two
-    value: np.ndarray  # float64 [slots]
-    used: np.ndarray  # bool [slots]
-    size: (
-        np.ndarray
-    )  # int64 [4]: hyper-states kept, visits that found one, most that may be kept, whether it was full
+    word: Annotated[np.ndarray, "uint64 [L, 2]"]  # L, the number of slots, is a power of two
+    value: Annotated[np.ndarray, "float64 [L]"]
+    used: Annotated[np.ndarray, "bool [L]"]
+    size: Annotated[np.ndarray, "int64 [4]"]  # STORED, MERGED (visits that found one), MOST_STORED, FULL
 
 
 @primitive
@@ -238,28 +237,13 @@ def _list_children(stack, space, h, end, background):
 
 def new_stack(belief: Belief, horizon: int, room: int) -> FHTSStack:
     """Return a stack for so many steps, with ``room`` for the entries of one row."""
-    S, A, H = belief.n_states, belief.n_actions, horizon
-    return FHTSStack(
-        state=np.zeros(H, np.int64),
-        word=np.zeros((H, 2), np.uint64),
-        at=np.zeros((H, 4), np.int64),
-        sums=np.zeros((H, 3)),
-        next=np.zeros((H, S), np.int32),
-        prob=np.zeros((H, S)),
-        entry=np.zeros(room, np.int32),
-        share=np.zeros(room),
-        value=np.full(A, np.nan),
-    )
+    value = np.full(belief.n_actions, np.nan)
+    return zeros(FHTSStack, H=horizon, S=belief.n_states, E=room, value=value)
 
 
 def new_table(slots: int, limit: int) -> ValueTable:
     """Return an empty table for up to ``limit`` values; ``slots`` must be a power of two."""
-    return ValueTable(
-        word=np.zeros((slots, 2), np.uint64),
-        value=np.zeros(slots),
-        used=np.zeros(slots, bool),
-        size=np.array([0, 0, min(slots // 2, limit), 0], np.int64),
-    )
+    return zeros(ValueTable, L=slots, size=np.array([0, 0, min(slots // 2, limit), 0], np.int64))
 
 
 @saveable
@@ -322,12 +306,9 @@ class FHTS(Planner):
     (1.4975, 15)
     """
 
-    horizon: int = 3
-    max_hyper_states: int = field(default=4_000_000, kw_only=True)
-
-    def __post_init__(self) -> None:
-        _checks.integer(self.horizon, "horizon")
-        _checks.integer(self.max_hyper_states, "max_hyper_states")
+    horizon: int = whole(3)
+    _: KW_ONLY
+    max_hyper_states: int = whole(4_000_000)
 
     def start(self, belief: Belief, discount: float) -> FHTSMemory:
         if not 1 <= (belief.rewards.n_outcomes or 0) <= MANY_OUTCOMES:
@@ -354,7 +335,7 @@ class FHTS(Planner):
     def _plan(self, values: np.ndarray, table: ValueTable) -> Plan:
         best = greedy(values)
         details = {"hyper_states": int(table.size[STORED]) + 1, "merged": int(table.size[MERGED])}
-        return Plan(best, float(values[best]), action_candidates(values), details=details)
+        return Plan(best, float(values[best]), exact_candidates(values), details=details)
 
     def _search(self, memory: FHTSMemory, belief: Belief, state: int) -> tuple[np.ndarray, ValueTable]:
         """Return the root's Q [A], and the values of all hyper-states below."""

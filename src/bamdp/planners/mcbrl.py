@@ -44,17 +44,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from bamdp import _checks
 from bamdp._kernels.jit import inner, kernel
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import average, row_value
+from bamdp._parameters import one_of, positive, whole
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import empty_rows
-from bamdp.planners.base import Candidate, Plan, Planner, Transition
+from bamdp.planners.base import Plan, candidates
 from bamdp.planners.boss import MergedModels, draw_models, new_merged
 from bamdp.planners.shared.workspace import lacks_rows
-from bamdp.planners.thompson import check_resample, draw_is_due
+from bamdp.planners.thompson import Redrawing, draw_is_due, resampling
 
 MCBRL_POLICIES = ("upper", "lower")
 
@@ -141,7 +141,7 @@ class MCBRLMemory:
 
 @saveable
 @dataclass(frozen=True, kw_only=True)
-class MCBRL(Planner):
+class MCBRL(Redrawing):
     """Monte Carlo Bayesian reinforcement learning.
 
     Parameters
@@ -164,16 +164,10 @@ class MCBRL(Planner):
 
     result_version: ClassVar[int] = 3
 
-    n_models: int = 8
-    policy: str = "upper"
-    resample: str | int = "step"
-    tol: float = 1e-4
-
-    def __post_init__(self) -> None:
-        _checks.integer(self.n_models, "n_models")
-        _checks.one_of(self.policy, "policy", MCBRL_POLICIES)
-        check_resample(self.resample)
-        _checks.real(self.tol, "tol", low=0.0, open_low=True)
+    n_models: int = whole(8)
+    policy: str = one_of("upper", MCBRL_POLICIES)
+    resample: str | int = resampling("step")
+    tol: float = positive(1e-4)
 
     def start(self, belief: Belief, discount: float) -> MCBRLMemory:
         S, A = belief.n_states, belief.n_actions
@@ -195,16 +189,9 @@ class MCBRL(Planner):
     def plan(self, memory: MCBRLMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)
         actions = np.flatnonzero(belief.space.allowed[state])
-        many = self.n_models > 1
-        candidates = tuple(
-            Candidate(
-                int(a),
-                float(memory.q[:, state, a].mean()),
-                float(memory.q[:, state, a].std(ddof=1)) if many else float("nan"),
-                self.n_models,
-            )
-            for a in actions
-        )
+        values = [memory.q[:, state, a] for a in actions]
+        means = [of_action.mean() for of_action in values]
+        spreads = [of_action.std(ddof=1) if self.n_models > 1 else np.nan for of_action in values]
         bounds = {}
         warm = memory.models.arrays.solver.values.copy()
         for name in MCBRL_POLICIES:
@@ -212,19 +199,16 @@ class MCBRL(Planner):
             if name != self.policy:
                 q = np.zeros_like(memory.q)
                 self.bound(memory, belief, name, q)
-            values = q[:, state, actions]
-            best = values.max(axis=1).mean() if name == "upper" else values.mean(axis=0).max()
+            of_models = q[:, state, actions]
+            best = of_models.max(axis=1).mean() if name == "upper" else of_models.mean(axis=0).max()
             bounds[name] = float(best)
         memory.models.arrays.solver.values[:] = warm
-        value = next(c.value for c in candidates if c.action == action)
-        return Plan(action, value, candidates, details={**bounds, "age_of_draw": memory.age})
-
-    def learn(self, memory: MCBRLMemory, belief: Belief, seen: Transition) -> None:
-        if seen.terminated:
-            memory.age = -1
-
-    def begin(self, memory: MCBRLMemory, belief: Belief, state: int) -> None:
-        memory.age = -1
+        return Plan(
+            action,
+            float(memory.q[:, state, action].mean()),
+            candidates(actions, means, spreads, self.n_models),
+            details={**bounds, "age_of_draw": memory.age},
+        )
 
     def respace(self, memory: MCBRLMemory, belief: Belief) -> None:
         greedy_policy(memory.q, belief.space, memory.policy)

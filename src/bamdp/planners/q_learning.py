@@ -29,10 +29,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from bamdp import _checks
+from bamdp._parameters import real
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
-from bamdp.planners.base import Candidate, Plan, Planner, Transition
+from bamdp.planners.base import Plan, Planner, Transition, candidates
 from bamdp.planners.random_play import GREEDY, best_action_of, exploring_action
 
 
@@ -77,18 +77,11 @@ class QLearning(Planner):
     uses_prior: ClassVar[bool] = False
     one_discount: ClassVar[str] = "its values are learned under one discount"
 
-    learning_rate: float = 0.2
-    power: float = 0.0
-    epsilon: float = 0.1
-    decay: float = 0.05
-    initial: float = 0.0
-
-    def __post_init__(self) -> None:
-        _checks.real(self.learning_rate, "learning_rate", low=0.0, high=1.0, open_low=True)
-        _checks.real(self.power, "power", low=0.0, high=1.0)
-        _checks.real(self.epsilon, "epsilon", low=0.0, high=1.0)
-        _checks.real(self.decay, "decay", low=0.0)
-        _checks.real(self.initial, "initial")
+    learning_rate: float = real(0.2, low=0.0, high=1.0, open_low=True)
+    power: float = real(0.0, low=0.0, high=1.0)
+    epsilon: float = real(0.1, low=0.0, high=1.0)
+    decay: float = real(0.05, low=0.0)
+    initial: float = real(0.0)
 
     def start(self, belief: Belief, discount: float) -> QLearningMemory:
         shape = (belief.n_states, belief.n_actions)
@@ -105,9 +98,9 @@ class QLearning(Planner):
         action = self.act(memory, belief, state, rng)
         q, visits = memory.q[state], memory.visits[state]
         actions = np.flatnonzero(belief.space.allowed[state])
-        candidates = tuple(Candidate(int(a), float(q[a]), count=int(visits[a])) for a in actions)
         details = {"epsilon": self._epsilon(memory, state), "greedy": bool(q[action] == q[actions].max())}
-        return Plan(action, float(q[action]), candidates, details=details)
+        weighed = candidates(actions, q[actions], counts=visits[actions])
+        return Plan(action, float(q[action]), weighed, details=details)
 
     def learn(self, memory: QLearningMemory, belief: Belief, seen: Transition) -> None:
         s, a, r, s2, _ = seen

@@ -11,11 +11,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from bamdp._kernels.jit import kernel
+from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.random import below, uniform
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
-from bamdp.planners.base import Candidate, Plan, Planner
+from bamdp.planners.base import Plan, Planner, candidates
 
 GREEDY = -1  # what exploring_action returns when it leaves the choice to the greedy rule
 
@@ -67,6 +67,23 @@ def best_action_of(scores, allowed, s, rng):
     return action
 
 
+@primitive
+def any_best(scores, rng):
+    """Return the place of the highest score, equals drawn at random as they come; NaN and −∞ are no choice.
+
+    ``scores`` is [A]. A random number is used for each score that equals the highest before it.
+    """
+    best, place, ties = -np.inf, 0, 1
+    for i in range(scores.shape[0]):
+        if scores[i] > best:
+            best, place, ties = scores[i], i, 1
+        elif scores[i] == best and best > -np.inf:
+            ties += 1
+            if below(rng, ties) == 0:
+                place = i
+    return place
+
+
 @saveable
 @dataclass(frozen=True)
 class Random(Planner):
@@ -91,4 +108,4 @@ class Random(Planner):
     def plan(self, memory: None, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)
         actions = np.flatnonzero(belief.space.allowed[state])
-        return Plan(action, float("nan"), tuple(Candidate(int(a), float("nan")) for a in actions))
+        return Plan(action, float("nan"), candidates(actions, float("nan")))

@@ -38,12 +38,13 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from bamdp import _checks
 from bamdp._kernels.jit import inner, kernel
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import average, row_value
+from bamdp._parameters import flag, positive, whole
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
+from bamdp.beliefs.kernels import skip_row
 from bamdp.beliefs.transitions.counts import (
     COUNT,
     NEXT,
@@ -57,7 +58,7 @@ from bamdp.beliefs.transitions.counts import (
     with_count_room,
 )
 from bamdp.beliefs.verbs import NO_ROOM
-from bamdp.planners.base import Candidate, Plan, Planner, Transition, greedy
+from bamdp.planners.base import Plan, Planner, Transition, candidates, greedy
 from bamdp.planners.shared.workspace import Workspace, workspace_for
 
 
@@ -94,18 +95,15 @@ def optimistic_model(space, rows, model):
     for s in range(n_states):
         for a in range(n_actions):
             row = s * n_actions + a
-            exists = space.allowed[s, a] and not space.terminal[s]
-            size = counts.rows[row, SIZE] if counts.rows[row, TOTAL] >= model.known_after else 1
-            rows.span[row, 0] = at
-            rows.span[row, 1] = at
-            rows.background[row] = 0.0
-            rows.reward[row] = 0.0
-            if not exists:
+            skip_row(rows, row, at)
+            if space.terminal[s] or not space.allowed[s, a]:
                 continue
+            total = counts.rows[row, TOTAL]
+            known = total >= model.known_after
+            size = counts.rows[row, SIZE] if known else 1
             if at + size > rows.index.shape[0]:
                 return NO_ROOM
-            total = counts.rows[row, TOTAL]
-            if total >= model.known_after:
+            if known:
                 start = counts.rows[row, START]
                 for i in range(size):
                     rows.index[at + i] = counts.pool[start + i, NEXT]
@@ -184,15 +182,9 @@ class RMax(Planner):
 
     uses_prior: ClassVar[bool] = False
 
-    known_after: int = 2
-    refine: bool = False
-    tol: float = 1e-4
-
-    def __post_init__(self) -> None:
-        _checks.integer(self.known_after, "known_after")
-        if not isinstance(self.refine, bool):
-            raise TypeError(f"refine must be True or False, got {self.refine!r}")
-        _checks.real(self.tol, "tol", low=0.0, open_low=True)
+    known_after: int = whole(2)
+    refine: bool = flag(False)
+    tol: float = positive(1e-4)
 
     def start(self, belief: Belief, discount: float) -> RMaxMemory:
         r_max = belief.rewards.reward_range[1]
@@ -217,19 +209,16 @@ class RMax(Planner):
     def plan(self, memory: RMaxMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         q = self._values(memory, belief, state)
         tries = memory.model.counts.rows[:, TOTAL].reshape(belief.n_states, -1)
-        candidates = tuple(
-            Candidate(a, float(q[a]), count=int(tries[state, a]))
-            for a in range(belief.n_actions)
-            if not np.isnan(q[a])
-        )
+        actions = np.flatnonzero(~np.isnan(q))
+        weighed = candidates(actions, q[actions], counts=tries[state, actions])
         best = greedy(q)
         details = {
-            "known": tuple(c.action for c in candidates if c.count >= self.known_after),
+            "known": tuple(c.action for c in weighed if c.count >= self.known_after),
             "known_pairs": int((tries >= self.known_after).sum()),
             "optimistic_value": memory.model.value,
             "solved": memory.solved,
         }
-        return Plan(best, float(q[best]), candidates, details=details)
+        return Plan(best, float(q[best]), weighed, details=details)
 
     def learn(self, memory: RMaxMemory, belief: Belief, seen: Transition) -> None:
         row = seen.s * belief.n_actions + seen.a

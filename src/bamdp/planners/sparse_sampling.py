@@ -25,17 +25,18 @@ decision processes", Machine Learning 49 (2002).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from bamdp import _checks
+from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import kernel, primitive
+from bamdp._parameters import whole
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import simulate_step, undo_steps
-from bamdp.planners.base import Candidate, Plan, Planner, greedy
-from bamdp.planners.views.tree import NO_NODE, TreeBuilder
+from bamdp.planners.base import Plan, Planner, candidates, greedy
+from bamdp.planners.views.tree import NO_NODE, TreeBuilder, mean_and_spread
 
 # columns of float64 [levels, 4]: of the sample at hand its reward so far; sums of returns and of their squares; best Q
 SAMPLE_RETURN, Q_SUM, Q_SQUARES, BEST_Q = range(4)
@@ -45,11 +46,11 @@ SAMPLE_RETURN, Q_SUM, Q_SQUARES, BEST_Q = range(4)
 class SparseSamplingTree(NamedTuple):
     """The stack, one entry per level, and what is found at the root. All arrays are written to."""
 
-    state: np.ndarray  # int64 [depth]: s of the node
-    trial: np.ndarray  # int64 [depth, 2]: which action, which draw of it
-    sums: np.ndarray  # float64 [depth, 4]: the columns SAMPLE_RETURN .. BEST_Q
-    value: np.ndarray  # float64 [A]: Q at the root, NaN where an action does not exist
-    spread: np.ndarray  # float64 [A]: standard deviation of the C returns behind it
+    state: Annotated[np.ndarray, "int64 [D]"]  # s of the node
+    trial: Annotated[np.ndarray, "int64 [D, 2]"]  # which action, which draw of it
+    sums: Annotated[np.ndarray, "float64 [D, 4]"]  # the columns SAMPLE_RETURN .. BEST_Q
+    value: Annotated[np.ndarray, "float64 [A]"]  # Q at the root, NaN where an action does not exist
+    spread: Annotated[np.ndarray, "float64 [A]"]  # standard deviation of the C returns behind it
 
 
 # Statistics of samples on the stack of a depth-first search, which DSS shares
@@ -176,23 +177,11 @@ class SparseSampling(Planner):
     2
     """
 
-    width: int = 4
-    depth: int = 3
-
-    def __post_init__(self) -> None:
-        _checks.integer(self.width, "width")
-        _checks.integer(self.depth, "depth")
+    width: int = whole(4)
+    depth: int = whole(3)
 
     def start(self, belief: Belief, discount: float) -> SparseSamplingMemory:
-        A, depth = belief.n_actions, self.depth
-        tree = SparseSamplingTree(
-            state=np.zeros(depth, np.int64),
-            trial=np.zeros((depth, 2), np.int64),
-            sums=np.zeros((depth, 4)),
-            value=np.zeros(A),
-            spread=np.zeros(A),
-        )
-        return SparseSamplingMemory(tree, discount)
+        return SparseSamplingMemory(zeros(SparseSamplingTree, D=self.depth, A=belief.n_actions), discount)
 
     def act(self, memory: SparseSamplingMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         belief.reserve(self.depth)
@@ -202,12 +191,9 @@ class SparseSampling(Planner):
     def plan(self, memory: SparseSamplingMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)
         tree = memory.tree
-        candidates = tuple(
-            Candidate(a, float(q), float(d), self.width)
-            for a, (q, d) in enumerate(zip(tree.value, tree.spread))
-            if not np.isnan(q)
-        )
-        return Plan(action, float(tree.value[action]), candidates)
+        actions = np.flatnonzero(~np.isnan(tree.value))
+        weighed = candidates(actions, tree.value[actions], tree.spread[actions], self.width)
+        return Plan(action, float(tree.value[action]), weighed)
 
     def explain(self, memory: SparseSamplingMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         begin = rng.copy()
@@ -215,9 +201,7 @@ class SparseSampling(Planner):
         builder = TreeBuilder()
         root = builder.hyper_state(NO_NODE, state, count=1)
         _Walk(self, memory.discount, belief, begin, builder).value(state, 0, root)
-        at_root = [i for i, parent in enumerate(builder.columns["parent"]) if parent == root]
-        chosen = next(i for i in at_root if builder.columns["action"][i] == plan.action)
-        return replace(plan, tree=builder.finish(chosen))
+        return replace(plan, tree=builder.finish(builder.at_root(plan.action)))
 
 
 @dataclass
@@ -242,17 +226,12 @@ class _Walk:
         """Return Q(ω, a) from C draws."""
         width, arrays = self.planner.width, self.belief.arrays
         choice = self.builder.choice(node, a, count=width)
-        total = squares = 0.0
+        returns = []
         for _ in range(width):
             s2, r = simulate_step(arrays, state * self.belief.n_actions + a, self.rng)
-            child = self.builder.hyper_state(
-                choice, int(s2), path=(int(s2),), gains=(r,), reward=r, share=1.0 / width, count=1
-            )
-            q = float(r) + self.discount * self.value(int(s2), h + 1, child)
+            child = self.builder.step(choice, int(s2), r, share=1.0 / width, count=1)
+            returns.append(float(r) + self.discount * self.value(int(s2), h + 1, child))
             undo_steps(arrays, 1)
-            total += q
-            squares += q * q
-        mean = total / width
-        variance = max(0.0, squares / width - mean * mean) * width / (width - 1) if width > 1 else np.nan
-        self.builder.set(choice, value=mean, spread=float(np.sqrt(variance)))
+        mean, spread = mean_and_spread(returns)
+        self.builder.set(choice, value=mean, spread=spread)
         return mean

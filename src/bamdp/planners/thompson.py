@@ -8,17 +8,18 @@ for a geometric time of mean 1/(1−γ), commits. DSS with one policy (N = 1) is
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from bamdp import _checks
 from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.random import uniform
+from bamdp._parameters import positive, whole
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import sample_model
 from bamdp.beliefs.verbs import NO_ROOM
-from bamdp.generators import PI, generate
+from bamdp.generators.builtin import PIState, generate
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
 from bamdp.planners.shared.workspace import Workspace, lacks_rows, workspace_for
 
@@ -31,12 +32,9 @@ def solve_again(space, generator, discount, workspace, s, rng):
     generate(generator, workspace.rows, space, discount, s, workspace.solver, rng)
 
 
-def check_resample(resample: str | int) -> None:
-    """Refuse what does not say when to draw anew."""
-    if isinstance(resample, str):
-        _checks.one_of(resample, "resample", RESAMPLE)
-    else:
-        _checks.integer(resample, "resample")
+def resampling(default: str | int) -> Any:
+    """Return a parameter that says when to draw anew: a name, or a number of steps."""
+    return whole(default, names=RESAMPLE)
 
 
 def draw_is_due(resample: str | int, age: int, discount: float, rng: np.ndarray) -> bool:
@@ -60,6 +58,17 @@ def sample_policy(belief, workspace, generator, discount, s, rng):
     return end
 
 
+class Redrawing(Planner):
+    """A planner that draws models anew where an episode ends or begins, by the ``age`` in its memory."""
+
+    def learn(self, memory: Any, belief: Belief, seen: Transition) -> None:
+        if seen.terminated:
+            memory.age = -1
+
+    def begin(self, memory: Any, belief: Belief, state: int) -> None:
+        memory.age = -1
+
+
 @saveable
 @dataclass
 class ThompsonMemory:
@@ -73,7 +82,7 @@ class ThompsonMemory:
 
 @saveable
 @dataclass(frozen=True, kw_only=True)
-class ThompsonSampling(Planner):
+class ThompsonSampling(Redrawing):
     """Thompson sampling (PSRL).
 
     Parameters
@@ -85,18 +94,14 @@ class ThompsonSampling(Planner):
         Accuracy of the solution, as in :class:`~bamdp.generators.PI`.
     """
 
-    resample: str | int = "step"
-    tol: float = 1e-4
-
-    def __post_init__(self) -> None:
-        check_resample(self.resample)
-        PI(tol=self.tol)
+    resample: str | int = resampling("step")
+    tol: float = positive(1e-4)
 
     def start(self, belief: Belief, discount: float) -> ThompsonMemory:
         return ThompsonMemory(workspace_for(belief), discount)
 
     def act(self, memory: ThompsonMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        generator = PI(tol=self.tol).state()
+        generator = PIState(float(self.tol))
         workspace, discount = memory.workspace, memory.discount
         if draw_is_due(self.resample, memory.age, discount, rng):
             belief.run(sample_policy, workspace, generator, discount, state, rng=rng)
@@ -111,13 +116,6 @@ class ThompsonSampling(Planner):
         action = self.act(memory, belief, state, rng)
         value = float(memory.workspace.solver.values[state])
         return Plan(action, value, (Candidate(action, value, count=1),), details={"age_of_draw": memory.age})
-
-    def learn(self, memory: ThompsonMemory, belief: Belief, seen: Transition) -> None:
-        if seen.terminated:
-            memory.age = -1
-
-    def begin(self, memory: ThompsonMemory, belief: Belief, state: int) -> None:
-        memory.age = -1
 
     def respace(self, memory: ThompsonMemory, belief: Belief) -> None:
         memory.stale = True

@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bamdp import _checks
+from bamdp._parameters import positive, real
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.planners.shared.bonus import BonusPlanner, bonus
@@ -77,14 +77,9 @@ class VBRB(BonusPlanner):
     VBRB(beta_r=1.0, beta_p=2.0, tol=0.0001)
     """
 
-    beta_r: float = 1.0
-    beta_p: float = 0.5
-    tol: float = 1e-4
-
-    def __post_init__(self) -> None:
-        _checks.real(self.beta_r, "beta_r", low=0.0)
-        _checks.real(self.beta_p, "beta_p", low=0.0)
-        _checks.real(self.tol, "tol", low=0.0, open_low=True)
+    beta_r: float = real(1.0, low=0.0)
+    beta_p: float = real(0.5, low=0.0)
+    tol: float = positive(1e-4)
 
     def rule(self) -> VBRBRule:
         return VBRBRule(float(self.beta_r), float(self.beta_p))

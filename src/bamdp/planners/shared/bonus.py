@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,13 +25,11 @@ from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import action_values
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
+from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import skip_row
 from bamdp.beliefs.verbs import NO_ROOM
-from bamdp.planners.base import Plan, Planner, Transition, action_candidates
+from bamdp.planners.base import Plan, Planner, Transition, exact_candidates
 from bamdp.planners.shared.workspace import Workspace, workspace_for
-
-if TYPE_CHECKING:
-    from bamdp.beliefs.belief import Belief
 
 EVERY_ROW, NO_ROW = -1, -2  # instead of the one row that a transition has changed
 
@@ -90,18 +88,26 @@ def refresh_model(belief, rows, variance, model, changed):
 
 
 @primitive
-def _write_row(belief, rows, variance, model, row, at):
-    """Write a row's entries to ``at:end``, its background, reward and bonus to their places; return the end."""
+def write_mean_row(rule, belief, rows, variance, row, at):
+    """Write a row's entries to ``at:end`` and its background; return (end or NO_ROOM, expected reward, bonus)."""
     end, background = verbs.mean_row(belief.transitions, row, rows.index, rows.prob, at)
     if end == NO_ROOM:
-        return end
-    more = bonus(model.rule, belief, row, rows, variance, at, end, background)
+        return np.int64(NO_ROOM), 0.0, 0.0
+    more = bonus(rule, belief, row, rows, variance, at, end, background)
     if np.isnan(more):
-        return NO_ROOM
+        return np.int64(NO_ROOM), 0.0, 0.0
     expected = verbs.expected_reward(belief.rewards, row, rows.index, rows.prob, at, end, background)
     rows.background[row] = background
-    rows.reward[row] = expected + more
-    model.extra[row] = more
+    return np.int64(end), expected, more
+
+
+@primitive
+def _write_row(belief, rows, variance, model, row, at):
+    """Write a row's entries to ``at:end``, its background, reward and bonus to their places; return the end."""
+    end, expected, more = write_mean_row(model.rule, belief, rows, variance, row, at)
+    if end != NO_ROOM:
+        rows.reward[row] = expected + more
+        model.extra[row] = more
     return end
 
 
@@ -186,7 +192,7 @@ class BonusPlanner(Planner):
     def plan(self, memory: BonusMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)
         first = state * belief.n_actions
-        candidates = action_candidates(memory.model.q)
+        candidates = exact_candidates(memory.model.q)
         bonuses = {c.action: float(memory.model.extra[first + c.action]) for c in candidates}
         return Plan(action, float(memory.model.q[action]), candidates, details={"bonus": bonuses})
 

@@ -12,10 +12,11 @@ samples from the very belief that has now come true. They were cut off one step 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.random import below
 from bamdp._serial import saveable
@@ -30,16 +31,16 @@ TREE_BYTES = 64_000_000  # that a tree may take
 class HistoryTree(NamedTuple):
     """Nodes in the order of their making, so that a parent stands before its children; all are written to."""
 
-    key: np.ndarray  # int64 [M]: (parent·A + action)·S + state, NO_KEY for the root
-    reward: np.ndarray  # float64 [M]: the reward on the way in, where it is part of the history
-    visits: np.ndarray  # int64 [M]: N(h)
-    tries: np.ndarray  # int64 [M, A]: N(h, a)
-    value: np.ndarray  # float64 [M, A]: Q(h, a)
-    table: np.ndarray  # int32 [2^k]: nodes by the hash of their key, or NO_NODE
-    used: np.ndarray  # int64 [2]: how many nodes there are, how many simulations are still to be done
-    path: np.ndarray  # int64 [D, 2]: node and action of each step in the tree
-    gain: np.ndarray  # float64 [D]: the rewards of these steps
-    returns: np.ndarray  # float64 [A, 3]: number, sum and sum of squares of the root's returns in this search
+    key: Annotated[np.ndarray, "int64 [M]"]  # (parent·A + action)·S + state, NO_KEY for the root
+    reward: Annotated[np.ndarray, "float64 [M]"]  # the reward on the way in, where it is part of the history
+    visits: Annotated[np.ndarray, "int64 [M]"]  # N(h)
+    tries: Annotated[np.ndarray, "int64 [M, A]"]  # N(h, a)
+    value: Annotated[np.ndarray, "float64 [M, A]"]  # Q(h, a)
+    table: Annotated[np.ndarray, "int32 [T]"]  # nodes by the hash of their key, or NO_NODE; T is a power of 2
+    used: Annotated[np.ndarray, "int64 [2]"]  # NODES that there are, SIMULATIONS_LEFT to be done
+    path: Annotated[np.ndarray, "int64 [D, 2]"]  # node and action of each step in the tree
+    gain: Annotated[np.ndarray, "float64 [D]"]  # the rewards of these steps
+    returns: Annotated[np.ndarray, "float64 [A, 3]"]  # of this search's at the root: number, sum, of squares
 
 
 # --- choosing and backing up ---------------------------------------------------------------------------------
@@ -94,22 +95,6 @@ def back_up_return(tree, inside, value, discount):
             tree.returns[a, 0] += 1.0
             tree.returns[a, 1] += value
             tree.returns[a, 2] += value * value
-
-
-@kernel
-def greedy_action(tree, rng):
-    """Return the root action with the highest mean return, of those that were tried; ties at random."""
-    best, action, ties = -np.inf, 0, 1
-    for a in range(tree.tries.shape[1]):
-        if tree.tries[ROOT, a] == 0:
-            continue
-        if tree.value[ROOT, a] > best:
-            best, action, ties = tree.value[ROOT, a], a, 1
-        elif tree.value[ROOT, a] == best:
-            ties += 1
-            if below(rng, ties) == 0:
-                action = a
-    return action
 
 
 # --- nodes --------------------------------------------------------------------------------------------------
@@ -205,18 +190,8 @@ def reroot(tree, space, a, s, r, by_reward, moved):
 
 def new_history_tree(n_actions: int, n_nodes: int, depth: int) -> HistoryTree:
     """Return room for so many nodes; there is a root."""
-    tree = HistoryTree(
-        key=np.zeros(n_nodes, np.int64),
-        reward=np.zeros(n_nodes),
-        visits=np.zeros(n_nodes, np.int64),
-        tries=np.zeros((n_nodes, n_actions), np.int64),
-        value=np.zeros((n_nodes, n_actions)),
-        table=np.zeros(1 << max(2, (2 * n_nodes - 1).bit_length()), np.int32),
-        used=np.zeros(2, np.int64),
-        path=np.zeros((depth, 2), np.int64),
-        gain=np.zeros(depth),
-        returns=np.zeros((n_actions, 3)),
-    )
+    slots = 1 << max(2, (2 * n_nodes - 1).bit_length())
+    tree = zeros(HistoryTree, M=n_nodes, A=n_actions, D=depth, T=slots)
     plant_root(tree)
     return tree
 

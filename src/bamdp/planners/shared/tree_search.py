@@ -34,15 +34,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bamdp import _checks
 from bamdp._kernels.jit import generic, kernel, primitive
 from bamdp._kernels.random import uniform
 from bamdp._kernels.rows import Space
+from bamdp._parameters import flag, positive, real, whole
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.verbs import DONE, NO_ROOM
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
+from bamdp.planners.random_play import any_best
 from bamdp.planners.shared.history_tree import (
     NO_NODE,
     NODES,
@@ -51,7 +52,6 @@ from bamdp.planners.shared.history_tree import (
     HistoryTree,
     back_up_return,
     child_node,
-    greedy_action,
     new_history_tree,
     plant_root,
     rehash,
@@ -288,29 +288,14 @@ class TreeSearchMemory:
 class TreeSearch(Planner):
     """Hyper-parameters that BAMCP and BAUCT share; :class:`~bamdp.planners.bamcp.BAMCP` explains them."""
 
-    n_simulations: int = 1000
-    time_limit: float | None = None
-    depth: int | str = "auto"
-    exploration: float = 3.0
-    epsilon: float = 0.5
-    learning_rate: float = 0.2
-    learn_from_simulations: bool = False
-    reuse_tree: bool = False
-
-    def __post_init__(self) -> None:
-        _checks.integer(self.n_simulations, "n_simulations")
-        if self.time_limit is not None:
-            _checks.real(self.time_limit, "time_limit", low=0.0, open_low=True)
-        if isinstance(self.depth, str):
-            _checks.one_of(self.depth, "depth", ("auto",))
-        else:
-            _checks.integer(self.depth, "depth")
-        _checks.real(self.exploration, "exploration", low=0.0)
-        _checks.real(self.epsilon, "epsilon", low=0.0, high=1.0)
-        _checks.real(self.learning_rate, "learning_rate", low=0.0, high=1.0)
-        for name in ("learn_from_simulations", "reuse_tree"):
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
+    n_simulations: int = whole(1000)
+    time_limit: float | None = positive(None)
+    depth: int | str = whole("auto", names=["auto"])
+    exploration: float = real(3.0, low=0.0)
+    epsilon: float = real(0.5, low=0.0, high=1.0)
+    learning_rate: float = real(0.2, low=0.0, high=1.0)
+    learn_from_simulations: bool = flag(False)
+    reuse_tree: bool = flag(False)
 
     @abstractmethod
     def _world(self, belief: Belief, depth: int) -> Any:
@@ -333,13 +318,11 @@ class TreeSearch(Planner):
         )
 
     def act(self, memory: TreeSearchMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        self._search(memory, belief, state, rng)
-        return int(greedy_action(memory.tree, rng))
+        return self._search(memory, belief, state, rng)[0]
 
     def plan(self, memory: TreeSearchMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        done = self._search(memory, belief, state, rng)
+        action, done = self._search(memory, belief, state, rng)
         tree = memory.tree
-        action = int(greedy_action(tree, rng))
         actions = np.flatnonzero(belief.space.allowed[state]).tolist()
         return Plan(
             action,
@@ -353,26 +336,25 @@ class TreeSearch(Planner):
         from bamdp.planners.views.histories import view_histories
 
         plan = self.plan(memory, belief, state, rng)
-        return replace(plan, tree=view_histories(memory, belief, state, plan.action))
+        return replace(plan, tree=view_histories(memory, belief, state, plan))
 
-    def _search(self, memory: TreeSearchMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        """Grow the tree from ``state``; returns the number of simulations."""
+    def _search(
+        self, memory: TreeSearchMemory, belief: Belief, state: int, rng: np.ndarray
+    ) -> tuple[int, int]:
+        """Grow the tree from ``state``; returns the action with the highest mean return, and the simulations."""
         if memory.root_state != state:
             plant_root(memory.tree)
         memory.root_state = state if self.reuse_tree else -1
         memory.tree.returns[:] = 0.0
-        if self.time_limit is None:
-            self._simulate(memory, belief, state, rng, self.n_simulations)
-            return self.n_simulations
         start = time.perf_counter()
-        done, batch = 0, FIRST_BATCH
-        while True:
+        done, batch = 0, self.n_simulations if self.time_limit is None else FIRST_BATCH
+        while batch > 0:
             self._simulate(memory, belief, state, rng, batch)
             done += batch
-            spent = time.perf_counter() - start
-            if spent >= self.time_limit:
-                return done
-            batch = max(1, min(2 * batch, int(0.5 * done / spent * (self.time_limit - spent))))
+            spent, limit = time.perf_counter() - start, self.time_limit or 0.0
+            batch = max(1, min(2 * batch, int(0.5 * done / spent * (limit - spent)))) if spent < limit else 0
+        tree = memory.tree
+        return int(any_best(np.where(tree.tries[ROOT] > 0, tree.value[ROOT], np.nan), rng)), done
 
     def _simulate(
         self, memory: TreeSearchMemory, belief: Belief, state: int, rng: np.ndarray, n: int

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from bamdp._kernels.rows import Rows, Space
 from bamdp._kernels.solve import Solver, new_solver
 from bamdp._serial import saveable
+from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import empty_rows
-
-if TYPE_CHECKING:
-    from bamdp.beliefs.belief import Belief
 
 ENTRIES_PER_ROW = 8  # room to begin with; it grows when a model does not fit
 
@@ -53,10 +51,16 @@ class Workspace:
     def grow(self) -> None:
         """Make four times the room; the warm starts stay."""
         room = 4 * len(self.rows.index)
-        fresh = new_solver(len(self.solver.values), room)
-        scratch = {"index": fresh.index, "prob": fresh.prob, "sums": fresh.sums}
-        solvers = [solver._replace(**scratch) for solver in self.arrays[1:]]
+        solver = with_scratch(self.solver, room)
+        scratch = {"index": solver.index, "prob": solver.prob, "sums": solver.sums}  # of all solvers
+        solvers = [old._replace(**scratch) for old in self.arrays[1:]]
         self.arrays = type(self.arrays)(empty_rows(len(self.rows.reward), room), *solvers)
+
+
+def with_scratch(solver: Solver, room: int) -> Solver:
+    """Return the same solver with scratch for policies of ``room`` entries."""
+    fresh = new_solver(len(solver.values), room)
+    return solver._replace(index=fresh.index, prob=fresh.prob, sums=fresh.sums)
 
 
 def new_workspace(n_states: int, n_rows: int) -> Workspace:

@@ -20,14 +20,8 @@ def race_tree(plan: Plan, race: RaceArrays, params: RaceParams, state: int) -> T
     kept = min(int(race.number[MODELS]), len(race.path))
     choices = []
     for c, candidate in enumerate(plan.candidates):
-        choice = builder.choice(
-            root,
-            candidate.action,
-            policy=race.policy[c].copy(),
-            value=candidate.value,
-            spread=candidate.spread,
-            count=candidate.count,
-        )
+        known = {"value": candidate.value, "spread": candidate.spread, "count": candidate.count}
+        choice = builder.choice(root, candidate.action, policy=race.policy[c].copy(), **known)
         choices.append(choice)
         n = min(kept, candidate.count)
         for m in range(n):
@@ -35,4 +29,4 @@ def race_tree(plan: Plan, race: RaceArrays, params: RaceParams, state: int) -> T
             rewards = [math.nan] * len(path)
             end = int(path[-1]) if len(path) else state
             builder.hyper_state(choice, end, path=path.tolist(), gains=rewards, count=1, share=1.0 / n)
-    return builder.finish(choices[int(race.number[LEADER])], total=builder.total)
+    return builder.finish(choices[int(race.number[LEADER])])

@@ -31,7 +31,7 @@ from bamdp.planners.dss import (
     policy_action,
 )
 from bamdp.planners.shared.leaves import value_leaf
-from bamdp.planners.views.tree import NO_NODE, Tree, TreeBuilder
+from bamdp.planners.views.tree import MAX_NODES, NO_NODE, ROOT, Tree, TreeBuilder, mean_and_spread
 
 
 @kernel
@@ -68,40 +68,41 @@ class NoRoom(Exception):
     """A model did not fit: the search must begin again with more room."""
 
 
-def search_in_python(planner: DSS, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray) -> None:
-    """Fill the root arrays of ``memory.tree`` as the compiled search does."""
-    _search(planner, memory, belief, state, rng, keep_tree=False)
+def _fits(status: int) -> int:
+    """Return what a kernel has returned, if it had room."""
+    if status == NO_ROOM:
+        raise NoRoom
+    return int(status)
 
 
-def search_with_tree(planner: DSS, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray) -> Tree:
-    """Search in the same way, and return the tree as well."""
-    builder = _search(planner, memory, belief, state, rng, keep_tree=True)
-    assert builder is not None
-    best = int(np.argmax(memory.tree.value))  # choices at the root were added one after the other
-    at_root = [i for i, parent in enumerate(builder.columns["parent"]) if parent == 0]
-    return builder.finish(at_root[best])
-
-
-def _search(
-    planner: DSS, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray, *, keep_tree: bool
-) -> TreeBuilder | None:
-    builders: list[TreeBuilder | None] = []
+def search_in_python(
+    planner: DSS, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray, most: int = 0
+) -> TreeBuilder:
+    """Fill the root arrays of ``memory.tree`` as the compiled search does; return its nodes, ``most`` of them kept."""
+    builder = TreeBuilder(limit=most)
 
     def attempt(arrays: Any, workspace: Any, rng: np.ndarray) -> int:
         """Do one search, as :meth:`Belief.run` calls a kernel."""
-        builder = TreeBuilder() if keep_tree else None
-        builders.append(builder)
+        nonlocal builder
+        builder = TreeBuilder(limit=most)
         last_discount = float(power(memory.params.discount, planner.n_steps))
         search = _Search(planner, memory, belief, rng, builder, last_discount)
-        root = NO_NODE if builder is None else builder.hyper_state(NO_NODE, state, count=1)
         try:
-            search.value(state, 0, root)
+            search.value(state, 0, builder.hyper_state(NO_NODE, state, count=1))
         except NoRoom:
             return NO_ROOM
         return DONE
 
     belief.run(attempt, memory.workspace, depth=planner.n_steps * planner.n_stages, rng=rng)
-    return builders[-1]
+    return builder
+
+
+def search_with_tree(planner: DSS, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray) -> Tree:
+    """Search in the same way, and return the tree as well."""
+    builder = search_in_python(planner, memory, belief, state, rng, MAX_NODES)
+    best = int(np.argmax(memory.tree.value))  # choices at the root were added one after the other
+    at_root = [i for i, parent in enumerate(builder.columns["parent"]) if parent == ROOT]
+    return builder.finish(at_root[best])
 
 
 @dataclass
@@ -112,7 +113,7 @@ class _Search:
     memory: DSSMemory
     belief: Belief
     rng: np.ndarray
-    builder: TreeBuilder | None
+    builder: TreeBuilder
     last_discount: float  # γ^K
 
     def value(self, state: int, h: int, node: int) -> float:
@@ -129,27 +130,16 @@ class _Search:
                 if h == 0:
                     self._note_at_root(i, state, q, spread, better=q > best)
                 best = max(best, q)
-        if self.builder is not None:
-            self.builder.set(node, value=best)
+        self.builder.set(node, value=best)
         return best
 
     def _try(self, state: int, h: int, node: int) -> tuple[float, float]:
         """Q(ω, π) from M samples, and their standard deviation."""
-        M = self.planner.n_samples
-        choice = NO_NODE
-        if self.builder is not None:
-            policy = self._whole(h)
-            choice = self.builder.choice(node, self._action(state, h), policy=policy, count=M)
-        total = squares = 0.0
-        for _ in range(M):
-            q = self._sample(state, h, choice)
-            total += q
-            squares += q * q
-        mean = total / M
-        spread = math.sqrt(max(0.0, squares / M - mean * mean) * M / (M - 1)) if M > 1 else math.nan
-        if self.builder is not None:
-            self.builder.set(choice, value=mean, spread=spread)
-            policy[:] = self._whole(h)  # with the states that the samples came to
+        M, policy = self.planner.n_samples, self._whole(h)
+        choice = self.builder.choice(node, self._action(state, h), policy=policy, count=M)
+        mean, spread = mean_and_spread([self._sample(state, h, choice) for _ in range(M)])
+        self.builder.set(choice, value=mean, spread=spread)
+        policy[:] = self._whole(h)  # with the states that the samples came to
         return mean, spread
 
     def _sample(self, state: int, h: int, choice: int) -> float:
@@ -157,20 +147,10 @@ class _Search:
         K, belief = self.planner.n_steps, self.belief
         path, gain = np.empty(K, np.int64), np.empty(K)
         total, steps = roll_out(belief.arrays, *self._bundles, h, state, path, gain, self.rng)
-        if steps == NO_ROOM:
-            raise NoRoom
-        end = int(path[steps - 1])
-        node = NO_NODE
-        if self.builder is not None:
-            node = self.builder.hyper_state(
-                choice,
-                end,
-                path=path[:steps],  # type: ignore[arg-type]
-                gains=gain[:steps],  # type: ignore[arg-type]
-                reward=total,
-                share=1.0 / self.planner.n_samples,
-                count=1,
-            )
+        end, share = int(path[_fits(steps) - 1]), 1.0 / self.planner.n_samples
+        path, gain = path[:steps], gain[:steps]
+        known = {"reward": total, "share": share, "count": 1}
+        node = self.builder.hyper_state(choice, end, path=path, gains=gain, **known)
         try:
             value = self.value(end, h + 1, node)
         finally:
@@ -189,16 +169,13 @@ class _Search:
         if params.generator is None:
             mdp = self.belief.sample(self.rng)
             tree.policy[h] = _checked(self.planner.generator, mdp, params.discount)
-        elif call_draw_policy(workspace, self.belief.arrays, params, tree, h, self.rng) == NO_ROOM:
-            raise NoRoom
+        else:
+            _fits(call_draw_policy(workspace, self.belief.arrays, params, tree, h, self.rng))
 
     def _action(self, state: int, h: int) -> int:
         """Return the action of stage ``h``'s policy."""
         workspace, params, tree = self._bundles
-        action = int(call_policy_action(workspace, self.belief.arrays, params, tree, h, state, self.rng))
-        if action == NO_ROOM:
-            raise NoRoom
-        return action
+        return _fits(call_policy_action(workspace, self.belief.arrays, params, tree, h, state, self.rng))
 
     def _whole(self, h: int) -> np.ndarray:
         """Return the policy of stage ``h`` in all states, as far as it is known."""
@@ -212,11 +189,9 @@ class _Search:
 
     def _leaf(self, state: int) -> float:
         params, workspace = self.memory.params, self.memory.workspace.arrays
-        status, value = value_leaf(
-            params.leaf, self.belief.arrays, workspace, params.discount, state, self.rng
-        )
-        if status == NO_ROOM:
-            raise NoRoom
+        bundles = params.leaf, self.belief.arrays, workspace
+        status, value = value_leaf(*bundles, params.discount, state, self.rng)
+        _fits(status)
         return float(value)
 
     def _note_at_root(self, i: int, state: int, q: float, spread: float, *, better: bool) -> None:

@@ -16,6 +16,7 @@ the same random numbers, so that acting is not slowed down by a nanosecond.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,8 +30,12 @@ from bamdp.planners.shared.history_tree import NO_NODE, ROOT
 HYPER_STATE, CHOICE = 0, 1  # kinds of nodes
 MAX_NODES = 200_000  # of a tree that is built node by node; those beyond are counted, not kept
 
-_INTEGERS = ("kind", "parent", "depth", "state", "action", "policy", "count")
-_NUMBERS = ("reward", "share", "value", "spread", "lower")
+_COLUMNS = {
+    "kind": np.int8,
+    **dict.fromkeys(("parent", "depth", "state", "action", "policy"), np.int32),
+    "count": np.int64,
+    **dict.fromkeys(("reward", "share", "value", "spread", "lower"), np.float64),
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,20 +119,23 @@ class TreeBuilder:
 
     limit: int = MAX_NODES
     total: int = 0
-    columns: dict[str, list[float]] = field(default_factory=lambda: {n: [] for n in _INTEGERS + _NUMBERS})
+    columns: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in _COLUMNS})
     paths: list[Any] = field(default_factory=list)
     gains: list[Any] = field(default_factory=list)
     policies: list[NDArray[np.int32]] = field(default_factory=list)
 
-    def hyper_state(
-        self, parent: int, state: int, *, path: Sequence[int] = (), gains: Sequence[float] = (), **rest: float
-    ) -> int:
+    def hyper_state(self, parent: int, state: int, *, path: Any = (), gains: Any = (), **rest: float) -> int:
         """Add what a choice led to (or the root: parent NO_NODE); returns the node, NO_NODE if it is not kept."""
         depth, action = 0, NO_NODE
         if parent != NO_NODE:
             depth = int(self.columns["depth"][parent]) + len(path)
             action = int(self.columns["action"][parent])
-        return self._add(parent, HYPER_STATE, depth, state, action, NO_NODE, path, gains, rest)
+        rest |= {"kind": HYPER_STATE, "parent": parent, "depth": depth, "state": state, "action": action}
+        return self._add(path, gains, rest)
+
+    def step(self, parent: int, state: int, reward: float, **rest: float) -> int:
+        """Add what a choice led to after a single step."""
+        return self.hyper_state(parent, state, path=(state,), gains=(reward,), reward=reward, **rest)
 
     def choice(
         self, parent: int, action: int, *, policy: NDArray[np.int32] | None = None, **rest: float
@@ -139,35 +147,16 @@ class TreeBuilder:
             if policy is not None:
                 row = len(self.policies)
                 self.policies.append(policy)
-        return self._add(parent, CHOICE, depth, state, action, row, (), (), rest)
+        rest |= {"kind": CHOICE, "parent": parent, "depth": depth, "state": state, "action": action}
+        return self._add((), (), {**rest, "policy": row})
 
-    def _add(
-        self,
-        parent: int,
-        kind: int,
-        depth: int,
-        state: int,
-        action: int,
-        policy: int,
-        path: Sequence[int],
-        gains: Sequence[float],
-        rest: dict[str, float],
-    ) -> int:
+    def _add(self, path: Any, gains: Any, given: dict[str, float]) -> int:
         self.total += 1
-        node = len(self.paths)
+        node, parent = len(self.paths), given["parent"]
         beyond = node >= self.limit and parent != ROOT  # what was there to choose from is always kept
         if beyond or (parent == NO_NODE and node > 0):
             return NO_NODE
-        given = {
-            "kind": kind,
-            "parent": parent,
-            "depth": depth,
-            "state": state,
-            "action": action,
-            "policy": policy,
-            "count": 0,
-            **rest,
-        }
+        given = {"policy": NO_NODE, "count": 0, **given}
         for name, column in self.columns.items():
             column.append(given.get(name, np.nan))
         self.paths.append(path)
@@ -180,51 +169,36 @@ class TreeBuilder:
             for name, value in values.items():
                 self.columns[name][node] = value
 
-    def finish(self, root_choice: int, total: int | None = None) -> Tree:
+    def at_root(self, action: int) -> int:
+        """Return the choice of an action at the root."""
+        return list(zip(self.columns["parent"], self.columns["action"])).index((ROOT, action))
+
+    def finish(self, root_choice: int) -> Tree:
         """Return the tree; ``root_choice`` is what the search settled for (choices below the root go by value)."""
         begin = np.zeros(len(self.paths) + 1, np.int64)
         np.cumsum([len(path) for path in self.paths], out=begin[1:])
-        return make_tree(
-            {name: np.array(column) for name, column in self.columns.items()},
-            root_choice,
+        columns: dict[str, Any] = {
+            name: np.array(self.columns[name], dtype) for name, dtype in _COLUMNS.items()
+        }
+        return Tree(
+            chosen=_chosen(columns["parent"], columns["kind"], columns["value"], root_choice),
             path_begin=begin,
             path=_joined(self.paths, np.int32),
             path_reward=_joined(self.gains, np.float64),
-            policies=np.array(self.policies, np.int32) if self.policies else None,
-            total=self.total if total is None else total,
+            policies=np.array(self.policies, np.int32) if self.policies else np.zeros((0, 0), np.int32),
+            total=self.total,
+            **columns,
         )
 
 
-def make_tree(
-    columns: dict[str, NDArray[Any]],
-    root_choice: int,
-    *,
-    path_begin: NDArray[np.int64],
-    path: NDArray[np.int32],
-    path_reward: NDArray[np.float64],
-    policies: NDArray[np.int32] | None = None,
-    total: int | None = None,
-) -> Tree:
-    """Make a tree from its columns (those left out do not apply) and the paths into its nodes."""
-    n = len(columns["kind"])
-    full: dict[str, Any] = {
-        name: columns.get(name, np.full(n, NO_NODE)).astype(np.int32) for name in _INTEGERS
-    }
-    numbers: dict[str, Any] = {
-        name: columns.get(name, np.full(n, np.nan)).astype(np.float64) for name in _NUMBERS
-    }
-    return Tree(
-        kind=full.pop("kind").astype(np.int8),
-        count=columns.get("count", np.zeros(n)).astype(np.int64),
-        chosen=_chosen(full["parent"], columns["kind"], numbers["value"], root_choice),
-        path_begin=path_begin,
-        path=path,
-        path_reward=path_reward,
-        policies=np.zeros((0, 0), np.int32) if policies is None else policies,
-        total=n if total is None else total,
-        **{name: full[name] for name in ("parent", "depth", "state", "action", "policy")},
-        **numbers,
-    )
+def mean_and_spread(returns: Sequence[float]) -> tuple[float, float]:
+    """Return the mean of sampled returns and their standard deviation, in the very steps of the compiled searches."""
+    n, total, squares = len(returns), 0.0, 0.0
+    for q in returns:
+        total += q
+        squares += q * q
+    mean = total / n
+    return mean, math.sqrt(max(0.0, squares / n - mean * mean) * n / (n - 1)) if n > 1 else math.nan
 
 
 def _joined(parts: Sequence[Any], dtype: Any) -> NDArray[Any]:

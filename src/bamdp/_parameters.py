@@ -1,0 +1,68 @@
+"""Parameters that are checked when a planner or a generator is made: each field says what it may be.
+
+    n_models: int = whole(5)
+    tol: float = positive(1e-4)
+    leaf: str = one_of("zero", LEAVES)
+
+are fields of a dataclass with those defaults, whose ``__post_init__`` calls :func:`check_parameters`. A field whose
+default is None may also be None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import field, fields
+from functools import partial
+from typing import Any
+
+from bamdp import _checks
+
+
+def parameter(default: Any, check: Callable[..., Any], **limits: Any) -> Any:
+    """A parameter that ``check(value, name, **limits)`` is called for."""
+    return field(default=default, metadata={"check": partial(check, **limits)})
+
+
+def whole(default: int | str | None, *, low: int = 1, names: Iterable[str] = ()) -> Any:
+    """A whole number of at least ``low``, or one of ``names``."""
+    return parameter(default, _check_whole, low=low, names=names)
+
+
+def _check_whole(value: Any, name: str, low: int, names: Iterable[str]) -> None:
+    if names and isinstance(value, str):
+        _checks.one_of(value, name, names)
+    else:
+        _checks.integer(value, name, low=low)
+
+
+def real(default: float | None, **limits: Any) -> Any:
+    """A finite number within the limits that :func:`bamdp._checks.real` takes."""
+    return parameter(default, _checks.real, **limits)
+
+
+def positive(default: float | None) -> Any:
+    """A number above 0."""
+    return real(default, low=0.0, open_low=True)
+
+
+def one_of(default: str, choices: Iterable[str]) -> Any:
+    """One of several names."""
+    return parameter(default, _checks.one_of, choices=choices)
+
+
+def flag(default: bool) -> Any:
+    """True or False."""
+    return parameter(default, _check_flag)
+
+
+def _check_flag(value: Any, name: str) -> None:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+
+
+def check_parameters(owner: Any) -> None:
+    """Refuse an instance of a dataclass in which a field is not what it may be."""
+    for part in fields(owner):
+        value, check = getattr(owner, part.name), part.metadata.get("check")
+        if check is not None and not (value is None and part.default is None):
+            check(value, part.name)
