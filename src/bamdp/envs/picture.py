@@ -27,7 +27,6 @@ from bamdp.envs.drawing import (
     figure,
     group,
     is_dark,
-    rasterize,
     shade,
     shape,
     text_element,
@@ -521,6 +520,8 @@ def world_image(
     env: Environment, layout: Layout, policy: NDArray[np.int64] | None, values: NDArray[np.float64] | None
 ) -> NDArray[np.uint8]:
     """Return the picture of an environment as it is now as an image; see `Environment.render`."""
+    from bamdp.envs.image import rasterize  # Matplotlib is needed for images only
+
     rewards = env.mdp.expected_rewards
     world = {
         **env.layout(),
