@@ -10,7 +10,7 @@ import numpy as np
 
 from bamdp import _checks
 from bamdp.envs.environment import Environment, bernoulli
-from bamdp.envs.layout import Layout, line_layout
+from bamdp.envs.layout import Layout, graph_layout, line_layout
 from bamdp.mdp.model import FiniteMDP
 
 DOUBLE_LOOP_TEXT = """\
@@ -172,17 +172,8 @@ def double_loop_layout() -> Layout:
     right = np.column_stack([radius - radius * np.cos(turn), -radius * np.sin(turn)])
     left = right * (-1, 1)
     positions = np.vstack([[0.0, 0.0], left, right])
-    positions -= positions.min(axis=0)
-    width, height = positions.max(axis=0) + 1
     # the edge from 0 to 5 keeps to the outside of the one that comes back
-    return Layout(
-        "graph",
-        float(width),
-        float(height),
-        positions,
-        bends={(0, 5): 0.0, (5, 0): 0.3},
-        text=DOUBLE_LOOP_TEXT,
-    )
+    return graph_layout(positions, bends={(0, 5): 0.0, (5, 0): 0.3}, text=DOUBLE_LOOP_TEXT)
 
 
 def river_swim(n_states: int = 6) -> Environment:
@@ -247,7 +238,7 @@ def river_swim(n_states: int = 6) -> Environment:
         FiniteMDP(transitions, rewards, action_labels=("left", "right")),
         horizon=1000,
         time_limit=0.25,
-        layout=line_layout(n_states, bends={}, text="◀─▶".join(f"({i})" for i in range(n_states))),
+        layout=line_layout(n_states, text="◀─▶".join(f"({i})" for i in range(n_states))),
         parameters={"n_states": n_states},
     )
 

@@ -177,7 +177,7 @@ def family_gc(world: int | None = None) -> Environment:
     counts[np.arange(5), :, np.minimum(np.arange(5) + 1, 4)] = 1.0
     rewards = np.zeros((5, 3, 5))
     rewards[:, :, 0], rewards[:, :, 4] = 2.0, 10.0
-    return _dirichlet_family("family_gc", counts, rewards, world, line_layout(5, bends={}, text=""))
+    return _dirichlet_family("family_gc", counts, rewards, world, line_layout(5))
 
 
 def family_gdl(world: int | None = None) -> Environment:
