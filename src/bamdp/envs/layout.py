@@ -135,7 +135,7 @@ class Layout:
         return 0.25 if has_reverse or self._blocked(source, target) else 0.0
 
     def _blocked(self, source: int, target: int) -> bool:
-        """Return whether some node lies on the straight line between two others; of many nodes, it is not looked for."""
+        """Return whether some node lies on the straight line between two others; among many none is looked for."""
         if len(self.positions) > MAX_NODES_TO_LOOK_AT:
             return False
         p, q = self.positions[source], self.positions[target]
@@ -214,7 +214,7 @@ def _grid_text(
     for s in shown_states(world, env.state):
         if s in place:
             move = None if policy is None else world_move(world, s, policy[s])
-            signs[place[s]] = _FREE if move is None else _ARROWS[tuple(move)]
+            signs[place[s]] = _FREE if move is None else _ARROWS[int(move[0]), int(move[1])]
             numbers[place[s]] = "" if values is None else f"{values[s]:.2f}"
     for mark in layout.marks:
         taken = mark.kind == "flag" and world["layers"][env.state] & mark.bit
