@@ -375,13 +375,13 @@ def _random_play(
 ) -> NDArray[np.float64]:
     """Return what random play shows of each coordinate, [T, n]."""
     env.action_space.seed(seed)
-    seen = [env.reset(seed=seed)[0]]
+    seen = [_coordinates(parts, env.reset(seed=seed)[0])]
     for _ in range(steps):
         observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
-        seen.append(observation)
+        seen.append(_coordinates(parts, observation))
         if terminated or truncated:
-            seen.append(env.reset()[0])
-    return np.array([_coordinates(parts, observation) for observation in seen], float)
+            seen.append(_coordinates(parts, env.reset()[0]))
+    return np.array(seen, float)
 
 
 def _per_coordinate(values: Any, name: str, keys: Sequence[tuple[Any, ...]]) -> list[Any]:
