@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,9 +46,16 @@ def rasterize(drawing: Element, styles: Styles) -> NDArray[np.uint8]:
     upright = Affine2D().scale(1.0, -1.0).translate(0.0, high)  # y is up on the canvas
     painter.paint(element("rect", x=0, y=0, width=wide, height=high, style="fill:paper"), upright)
     placed = Affine2D().translate(-left, -top).scale(scale).translate(IMAGE_MARGIN, IMAGE_MARGIN)
-    for part in drawing.inside:
-        painter.paint(part, placed + upright)
+    painter.paint(drawing, placed + upright)
     return np.asarray(painter.canvas.buffer_rgba())[:, :, :3].copy()
+
+
+def read_styles(sheet: str) -> Styles:
+    """Return the looks by selector of a style sheet that has plain rules, with its colours written out."""
+    return {
+        selector.strip(): _inline_style(looks)
+        for selector, looks in re.findall(r"([^{}]+)\{([^}]*)\}", sheet)
+    }
 
 
 class _Painter:
@@ -79,7 +87,7 @@ class _Painter:
         if placement is not None:
             turned = Affine2D().rotate_deg(placement.angle or 0.0)
             transform = turned.translate(placement.x, placement.y) + transform
-        if part.name != "g":
+        if part.name not in ("g", "svg"):
             self._paint_shape(part, style, transform, opacity)
             return
         for child in part.inside:
@@ -117,7 +125,7 @@ def _colour(value: Any) -> tuple[float, float, float] | None:
 
 
 def _inline_style(text: str | None) -> dict[str, str]:
-    return dict(pair.split(":") for pair in text.split(";")) if text else {}
+    return dict(re.findall(r"([\w-]+):([^;]+)", text)) if text else {}
 
 
 def _outline(part: Element, style: Mapping[str, Any]) -> Outline:

@@ -10,14 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bamdp.envs.drawing import (
-    LIGHT_COLOURS,
-    N_ACTION_COLOURS,
     Element,
     Path,
     Placement,
@@ -30,6 +29,7 @@ from bamdp.envs.drawing import (
     shade,
     shape,
     text_element,
+    with_colours,
 )
 from bamdp.envs.layout import Layout, shown_states, world_move
 
@@ -49,52 +49,10 @@ STAR = [
     (r * math.sin(math.pi * i / 5), -r * math.cos(math.pi * i / 5)) for i, r in enumerate([19.0, 8.5] * 5)
 ]
 
-# How the classes look, by CSS selector below .world; colours are names of the palette. Later entries win.
-WORLD_STYLES: dict[str, dict[str, Any]] = {
-    ".frame": {"fill": "line"},
-    ".cell": {"fill": "cell", "stroke": "none"},
-    ".wall": {"fill": "wall"},
-    ".slot": {"fill": "faint"},
-    ".truth": {"stroke": "ink", "stroke-width": 3, "stroke-linecap": "round"},
-    ".arrow": {"fill": "ink", "opacity": 0.62},
-    ".arrow.light": {"fill": "card", "opacity": 0.85},
-    ".goal": {"fill": "goal"},
-    ".star": {"fill": "#ffffff", "stroke": "#ffffff", "stroke-width": 2, "stroke-linejoin": "round"},
-    ".start": {"fill": "none", "stroke": "muted", "stroke-width": 3, "opacity": 0.55},
-    ".pole": {"stroke": "ink", "stroke-width": 3, "stroke-linecap": "round"},
-    ".cloth": {"fill": "flag"},
-    ".door": {"fill": "wood"},
-    ".panels": {"fill": "ink", "opacity": 0.2},
-    ".knob": {"fill": "flag"},
-    ".agent .shadow": {"fill": "#000000", "opacity": 0.18},
-    ".agent .rim": {"fill": "#ffffff"},
-    ".agent .body": {"fill": "agent"},
-    ".agent .heading": {"fill": "#ffffff"},
-    ".node": {"stroke": "wall", "stroke-width": 3},
-    ".node.pays": {"stroke": "goal", "stroke-width": 4.5},
-    ".ends": {"fill": "none", "stroke": "wall", "stroke-width": 2},
-    ".name": {"fill": "ink", "font-weight": 600, "font-size": "14px"},
-    ".name.light": {"fill": "#ffffff"},
-    ".edge .line": {"fill": "none", "stroke": "muted", "stroke-width": 2.4},
-    ".edge .tip": {"fill": "muted"},
-    ".best": {"fill": "none", "stroke": "ink", "stroke-width": 2.4},
-}
-for _action in map(action_class, range(N_ACTION_COLOURS)):
-    WORLD_STYLES[f".edge.{_action} .line"] = {"stroke": _action}
-    WORLD_STYLES[f".edge.{_action} .tip"] = {"fill": _action}
-    WORLD_STYLES[f".fill.{_action}"] = {"fill": _action}
-    WORLD_STYLES[f".node.{_action}"] = {"stroke": _action}
-
 
 def world_css() -> str:
-    """Return the style sheet of the picture."""
-    rules = []
-    for selector, style in WORLD_STYLES.items():
-        pairs = (
-            f"{key}:{f'var(--{value})' if value in LIGHT_COLOURS else value};" for key, value in style.items()
-        )
-        rules.append(f".world {selector}{{{''.join(pairs)}}}\n")
-    return "".join(rules)
+    """Return the style sheet of the picture, with the colours of the palette as variables."""
+    return resources.files("bamdp.envs").joinpath("world.css").read_text("utf-8")
 
 
 @dataclass(frozen=True)
@@ -489,7 +447,7 @@ def world_image(
     env: Environment, layout: Layout, policy: NDArray[np.int64] | None, values: NDArray[np.float64] | None
 ) -> NDArray[np.uint8]:
     """Return the picture of an environment as it is now as an image; see `Environment.render`."""
-    from bamdp.envs.image import rasterize  # Matplotlib is needed for images only
+    from bamdp.envs.image import rasterize, read_styles  # Matplotlib is needed for images only
 
     rewards = env.mdp.expected_rewards
     world = {
@@ -514,7 +472,7 @@ def world_image(
         elif policy is not None:
             heading = move_angle(world_move(world, env.state, int(policy[env.state])))
             paint = replace(paint, heading=heading)
-    return rasterize(draw_world(world, paint).figure, WORLD_STYLES)
+    return rasterize(draw_world(world, paint).figure, read_styles(with_colours(world_css())))
 
 
 def _image_edges(

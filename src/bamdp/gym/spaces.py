@@ -180,26 +180,22 @@ def number_observations(
 ) -> Numbering:
     """Return a numbering of the observations of a space, or of what ``function`` makes of them."""
     form = form_of(space) if function is None else None
-    if max_states is not None:
-        if function is None and _has_real_numbers(space):
-            raise ValueError(_not_finite(str(space)))
-        return Numbering(None, _checks.integer(max_states, "max_states"))
-    if form is not None and form_size(form) <= MAX_ELEMENTS:
+    if max_states is None and form is not None and form_size(form) <= MAX_ELEMENTS:
         return Numbering(form, form_size(form))
-    if form is not None:
-        raise ValueError(
-            f"there are {form_size(form)} observations in {space}; say max_states=..., how many of them will appear at "
-            f"most, and they are numbered as they come: {MAX_STATES_CALL}"
-        )
+    if function is None and _has_real_numbers(space):
+        raise ValueError(_not_finite(str(space)))
+    if max_states is not None:
+        return Numbering(None, _checks.integer(max_states, "max_states"))
     if function is not None:
         raise ValueError(
             "with observation=... say max_states=..., how many different observations it may return"
         )
-    if _has_real_numbers(space):
-        raise ValueError(_not_finite(str(space)))
+    why, which = f"{space} is not numbered ahead of time", "different observations"
+    if form is not None:
+        why, which = f"there are {form_size(form)} observations in {space}", "of them"
     raise ValueError(
-        f"{space} is not numbered ahead of time; say max_states=..., how many different observations will appear at "
-        f"most, and they are numbered as they come: {MAX_STATES_CALL}"
+        f"{why}; say max_states=..., how many {which} will appear at most, and they are numbered as they come: "
+        f"{MAX_STATES_CALL}"
     )
 
 

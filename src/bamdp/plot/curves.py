@@ -21,7 +21,6 @@ from bamdp.runs import Batch
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LABELLED_HEIGHT = 2.8  # inches of axes in a figure of the usual size
 LAST_EPISODES = 10  # that a return is the mean of
 SHORT = 0.7  # share of the axis at which a line may end and still be labelled at the edge
 PLANNER_HEIGHT = 0.34  # inches of a planner in a comparison
@@ -233,12 +232,9 @@ def _name_lines(axes: Axes, labels: Mapping[str, Any]) -> None:
             axes.annotate(label, (x, y), color=colour, fontsize=style.LABEL_SIZE, **look)
         else:
             ends.append((label, y, colour))
-    style.label_ends(axes, ends, axes.get_position().height * _figure_height(axes))
-
-
-def _figure_height(axes: Axes) -> float:
     figure = axes.get_figure(root=True)
-    return LABELLED_HEIGHT if figure is None else float(figure.get_figheight())
+    assert figure is not None
+    style.label_ends(axes, ends, axes.get_position().height * figure.get_figheight())
 
 
 def _runs_note(groups: Mapping[str, Sequence[Any] | NDArray[np.float64]]) -> str:

@@ -160,7 +160,8 @@ def _draw_map(
             axes.set_axis_off()
             ends = None if numbers is None else shown_value_range(world.layout(), world.state, numbers)
         else:
-            ends = _table(axes, world, actions if numbers is None else numbers, actions, cells, colours)
+            shown: Any = actions if numbers is None else numbers
+            ends = _table(axes, world, shown, actions, cells, colours)
         if ends is not None and numbers is not None:
             _colour_bar(axes, colours, *ends, label, lying=_is_low(cells))
         axes.set_title(title)
