@@ -143,7 +143,7 @@ class BsuiteAgent:
         return _serial.load(path, BsuiteAgent)
 
 
-_serial.saveable(BsuiteAgent, take=lambda agent: vars(agent), make=lambda parts: BsuiteAgent(**parts))
+_serial.saveable(BsuiteAgent, take=vars, make=lambda parts: BsuiteAgent(**parts))
 
 
 def load(bsuite_id: str) -> Any:

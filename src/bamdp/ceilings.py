@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bamdp import _checks
 from bamdp.envs.environment import Environment
-from bamdp.envs.families import Family
 from bamdp.mdp.average import gain
 from bamdp.mdp.model import FiniteMDP, check_start
 from bamdp.mdp.solution import chain_of, q_table
@@ -56,15 +56,13 @@ def ceilings(
     discount = _checks.discount(discount)
     T = env.horizon if steps is None else _checks.integer(steps, "steps")
     parts = [(weight, _model_ceilings(mdp, _start(env), discount, T)) for weight, mdp in _worlds(env, seeds)]
-    gains = [(weight, part.gain) for weight, part in parts]
-    return Ceilings(
-        value=sum(weight * part.value for weight, part in parts),
-        gain=None if any(g is None for _, g in gains) else sum(w * g for w, g in gains if g is not None),
-        optimum=sum(weight * part.optimum for weight, part in parts),
-        discounted=sum(weight * part.discounted for weight, part in parts),
-        random=sum(weight * part.random for weight, part in parts),
-        discount=discount,
-    )
+
+    def mean(name: str) -> Any:
+        values = [getattr(part, name) for _, part in parts]
+        return None if None in values else sum(weight * value for (weight, _), value in zip(parts, values))
+
+    names = ("value", "gain", "optimum", "discounted", "random")
+    return Ceilings(**{name: mean(name) for name in names}, discount=discount)
 
 
 def optimal_total(env: Environment, steps: int, seeds: Sequence[np.random.SeedSequence] = ()) -> float:
@@ -81,25 +79,14 @@ def expected_total(mdp: FiniteMDP, start: Any, steps: int, policy: Any = None) -
     values = np.zeros(mdp.n_states)
     for _ in range(steps):
         values = q_table(model, 1.0, values).max(axis=1)
-        values[mdp.terminal] = values[start] if np.ndim(start) == 0 else values @ start
-    return float(values[start] if np.ndim(start) == 0 else values @ start)
-
-
-def _worlds(env: Environment, seeds: Sequence[np.random.SeedSequence]) -> list[tuple[float, FiniteMDP]]:
-    """Return the worlds with their weights: as often as resets with these seeds draw them, or as they may be."""
-    worlds = list(env.reference_worlds)
-    if not seeds or len(worlds) == 1:
-        return worlds
-    if isinstance(env, Family):
-        return [(1.0 / len(seeds), env.drawn_model(seed)) for seed in seeds]
-    drawn = np.bincount([env.drawn_world(seed) for seed in seeds], minlength=len(worlds))
-    return [(count / len(seeds), mdp) for count, (_, mdp) in zip(drawn.tolist(), worlds) if count]
+        values[mdp.terminal] = _at_start(values, start)
+    return _at_start(values, start)
 
 
 def _model_ceilings(mdp: FiniteMDP, start: Any, discount: float, steps: int) -> Ceilings:
     best = policy_iteration(mdp, discount)
     return Ceilings(
-        value=float(best.values[start] if np.ndim(start) == 0 else best.values @ start),
+        value=_at_start(best.values, start),
         gain=optimal_gain(mdp),
         optimum=expected_total(mdp, start, steps),
         discounted=expected_total(mdp, start, steps, best.policy),
@@ -123,3 +110,13 @@ def optimal_gain(mdp: FiniteMDP) -> float | None:
 
 def _start(env: Environment) -> Any:
     return env.start if env.start_probabilities is None else env.start_probabilities
+
+
+def _at_start(values: NDArray[np.float64], start: Any) -> float:
+    """Return the value of a start state, or the mean over start probabilities ``[S]``."""
+    return float(values[start] if np.ndim(start) == 0 else values @ start)
+
+
+def _worlds(env: Environment, seeds: Sequence[np.random.SeedSequence]) -> Sequence[tuple[float, FiniteMDP]]:
+    """Return the worlds with their weights: as often as runs with these seeds draw them, or as they may be."""
+    return env.drawn_worlds(seeds) if seeds else env.reference_worlds

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from bamdp.envs import drawing, from_mdp, list_envs, make_env
-from bamdp.envs.drawing import Path, Placement, element, figure, group, rasterize, shape, text_element
+from bamdp.envs.drawing import Path, Placement, element, figure, group, shape, text_element
+from bamdp.envs.image import rasterize
 from bamdp.mdp import FiniteMDP
 
 WORLDS = [info.name for info in list_envs()] + [

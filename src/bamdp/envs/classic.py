@@ -10,7 +10,7 @@ import numpy as np
 
 from bamdp import _checks
 from bamdp.envs.environment import Environment, bernoulli
-from bamdp.envs.layout import Layout, line_layout
+from bamdp.envs.layout import Layout, graph_layout, line_layout
 from bamdp.mdp.model import FiniteMDP
 
 DOUBLE_LOOP_TEXT = """\
@@ -101,7 +101,6 @@ def chain(
     return Environment(
         "chain",
         mdp,
-        horizon=1000,
         time_limit=0.25,
         layout=_chain_layout(n_states),
         parameters={"rewards": rewards, "n_states": n_states, "slip": slip},
@@ -162,7 +161,7 @@ def double_loop() -> Environment:
     rewards = np.zeros((9, 2))
     rewards[4], rewards[8] = 1.0, 2.0
     mdp = FiniteMDP(transitions, rewards, action_labels=("left", "right"))
-    return Environment("double_loop", mdp, horizon=1000, time_limit=0.25, layout=double_loop_layout())
+    return Environment("double_loop", mdp, time_limit=0.25, layout=double_loop_layout())
 
 
 def double_loop_layout() -> Layout:
@@ -172,17 +171,8 @@ def double_loop_layout() -> Layout:
     right = np.column_stack([radius - radius * np.cos(turn), -radius * np.sin(turn)])
     left = right * (-1, 1)
     positions = np.vstack([[0.0, 0.0], left, right])
-    positions -= positions.min(axis=0)
-    width, height = positions.max(axis=0) + 1
     # the edge from 0 to 5 keeps to the outside of the one that comes back
-    return Layout(
-        "graph",
-        float(width),
-        float(height),
-        positions,
-        bends={(0, 5): 0.0, (5, 0): 0.3},
-        text=DOUBLE_LOOP_TEXT,
-    )
+    return graph_layout(positions, bends={(0, 5): 0.0, (5, 0): 0.3}, text=DOUBLE_LOOP_TEXT)
 
 
 def river_swim(n_states: int = 6) -> Environment:
@@ -245,9 +235,8 @@ def river_swim(n_states: int = 6) -> Environment:
     return Environment(
         "river_swim",
         FiniteMDP(transitions, rewards, action_labels=("left", "right")),
-        horizon=1000,
         time_limit=0.25,
-        layout=line_layout(n_states, bends={}, text="◀─▶".join(f"({i})" for i in range(n_states))),
+        layout=line_layout(n_states, text="◀─▶".join(f"({i})" for i in range(n_states))),
         parameters={"n_states": n_states},
     )
 
@@ -310,7 +299,6 @@ def bandit(means: Sequence[float] = (0.3, 0.5, 0.7)) -> Environment:
     return Environment(
         "bandit",
         mdp,
-        horizon=1000,
         time_limit=0.25,
         layout=Layout("arms", n_arms, 3, np.array([[(n_arms - 1) / 2, 2.0]])),
         parameters={"means": chances},

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from bamdp import _checks
 from bamdp.envs.environment import Environment, StepResult, bernoulli
@@ -76,8 +77,7 @@ def _noisy_reward(noise: Any, mdp: FiniteMDP) -> Callable[[float, float], float]
             raise ValueError("Bernoulli rewards have means from 0 to 1; the model has others")
         return bernoulli
     if callable(noise):
-        quantile: Callable[[float, float], float] = noise
-        return quantile
+        return noise
     if isinstance(noise, str):
         raise ValueError(f"noise must be a standard deviation, 'bernoulli' or a function, got {noise!r}")
     deviation = _checks.real(noise, "noise", low=0.0)
@@ -129,28 +129,27 @@ def _check_file_fits(path: str | Path) -> None:
         _checks.memory(3 * size, f"the model in {path}")  # the arrays, and the model's own
 
 
+@dataclass(eq=False, repr=False)
 class FunctionWorld:
     """A world whose steps are computed by a function; :func:`from_function` makes one."""
 
-    worlds: tuple[Any, ...] = ()  # nothing is known of the model
-    stochastic_rewards = True
-    truncated = False
+    function: Callable[[int, int, np.random.Generator], StepResult]
+    n_states: int
+    n_actions: int
+    start: int | Callable[[np.random.Generator], int]
+    horizon: int
+    name: str
 
-    def __init__(
-        self,
-        step: Callable[[int, int, np.random.Generator], StepResult],
-        n_states: int,
-        n_actions: int,
-        start: int | Callable[[np.random.Generator], int] = 0,
-        horizon: int = 1000,
-        name: str = "function",
-    ) -> None:
-        self._step, self._start = step, start
-        self.n_states = _checks.integer(n_states, "n_states")
-        self.n_actions = _checks.integer(n_actions, "n_actions")
-        self.horizon = _checks.integer(horizon, "horizon")
-        self.name = str(name)
-        self.state = 0 if callable(start) else _checks.index(start, "start", self.n_states)
+    worlds: ClassVar[tuple[Any, ...]] = ()  # nothing is known of the model
+    allowed: ClassVar[None] = None  # all actions exist everywhere
+    stochastic_rewards: ClassVar[bool] = True
+    truncated: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        for name in ("n_states", "n_actions", "horizon"):
+            setattr(self, name, _checks.integer(getattr(self, name), name))
+        self.name = str(self.name)
+        self.state = 0 if callable(self.start) else _checks.index(self.start, "start", self.n_states)
         self.terminated = True  # until the first reset
         self._rng: np.random.Generator | None = None
 
@@ -162,16 +161,11 @@ class FunctionWorld:
         """Empty, since nothing is known beforehand."""
         return {}
 
-    @property
-    def allowed(self) -> NDArray[np.bool_] | None:
-        """None, since all actions exist everywhere."""
-        return None
-
     def reset(self, *, seed: int | np.random.SeedSequence | None = None) -> int:
         """Begin an episode; with a seed, begin the stream of random numbers anew."""
         if seed is not None or self._rng is None:
             self._rng = np.random.default_rng(seed)
-        first = self._start(self._rng) if callable(self._start) else self._start
+        first = self.start(self._rng) if callable(self.start) else self.start
         self.state = _checks.index(first, "start state", self.n_states)
         self.terminated = False
         return self.state
@@ -180,7 +174,7 @@ class FunctionWorld:
         """Take an action; return (next state, reward, whether the episode has ended)."""
         if self.terminated or self._rng is None:
             raise RuntimeError(f"{self.name} has terminated or not begun; call reset() first")
-        after, reward, terminated = self._step(self.state, action, self._rng)
+        after, reward, terminated = self.function(self.state, action, self._rng)
         self.state = _checks.index(after, "next state", self.n_states)
         self.terminated = bool(terminated)
         return self.state, _checks.real(reward, "reward"), self.terminated

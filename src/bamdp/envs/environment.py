@@ -12,7 +12,7 @@ takes about a microsecond.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _BLOCK = 512  # uniforms are drawn this many at a time; the stream does not depend on it
 
 StepResult = tuple[int, float, bool]  # next state, reward, whether the episode has ended
+PerState = ArrayLike | None  # an array [S]
 OutcomeRow = tuple[list[float], list[StepResult]]
 
 
@@ -105,6 +106,10 @@ class Environment:
         Whether a terminal state was reached, so that only `reset` is possible.
     last_action : int or None
         The last action since `reset`.
+    law : Prior or None
+        What the world of a run is drawn from, in a family of worlds; None where there is one world, or a few.
+    allowed, truncated
+        Always None and False: it is known beforehand which actions exist, and episodes are never cut off.
 
     Examples
     --------
@@ -117,6 +122,10 @@ class Environment:
     >>> env.step(1)
     (5, 0.0, False)
     """
+
+    law: Prior | None = None
+    allowed: NDArray[np.bool_] | None = None
+    truncated = False
 
     def __init__(
         self,
@@ -144,7 +153,6 @@ class Environment:
         self.parameters = dict(parameters or {})
         self.state = self.start
         self.terminated = False
-        self.truncated = False  # episodes are never truncated here
         self.last_action: int | None = None
         self._draw_reward = draw_reward
         self._rng: np.random.Generator | None = None
@@ -175,11 +183,6 @@ class Environment:
         return {"terminal": self.mdp.terminal, "action_mask": self.mdp.action_mask}
 
     @property
-    def allowed(self) -> NDArray[np.bool_] | None:
-        """None, since it is known beforehand which actions exist."""
-        return None
-
-    @property
     def stochastic_rewards(self) -> bool:
         """Whether rewards are drawn, so that `rewards` are only their means."""
         return self._draw_reward is not None
@@ -194,19 +197,14 @@ class Environment:
         """The models that may be the true one of a run, with their probabilities: for most environments one."""
         return ((1.0, self.mdp),)
 
-    def drawn_world(self, seed: int | np.random.SeedSequence) -> int:
-        """The number in `worlds` of the model that a run with this seed has."""
-        return 0
+    def drawn_worlds(self, seeds: Sequence[np.random.SeedSequence]) -> tuple[tuple[float, FiniteMDP], ...]:
+        """Return the models that runs with these seeds have, each with the share of the runs that have it."""
+        return self.worlds
 
     @property
     def reference_worlds(self) -> tuple[tuple[float, FiniteMDP], ...]:
         """The models, with weights, over which reference values are averaged: `worlds`, or of a family drawn ones."""
         return self.worlds
-
-    @property
-    def law(self) -> Prior | None:
-        """What the world of a run is drawn from, in a family of worlds; None where there is one world, or a few."""
-        return None
 
     def reset(self, *, seed: int | np.random.SeedSequence | None = None) -> int:
         """Go to the start state and return it.
@@ -283,8 +281,6 @@ class Environment:
             raise RuntimeError(
                 f"{self.name} has terminated in state {self.state}; call reset() to begin again"
             )
-        if self._rng is None:
-            raise RuntimeError(f"{self.name} has not been reset; call reset(seed=...) before the first step")
         s = self.state
         if not self.mdp.action_mask[s, action]:
             choices = np.flatnonzero(self.mdp.action_mask[s]).tolist()
@@ -297,8 +293,7 @@ class Environment:
         ]
         total = float(chances[possible].sum())
         cumulative = [c / total for c in accumulate(chances[possible].tolist())][:-1]
-        row = cumulative, outcomes
-        self._rows[s * self.n_actions + action] = row
+        self._rows[s * self.n_actions + action] = row = cumulative, outcomes
         return row
 
     def layout(self) -> dict[str, Any]:
@@ -338,24 +333,20 @@ class Environment:
 
     @overload
     def render(
-        self, mode: Literal["ansi"] = ..., *, policy: ArrayLike | None = ..., values: ArrayLike | None = ...
+        self, mode: Literal["ansi"] = ..., *, policy: PerState = ..., values: PerState = ...
     ) -> str: ...
 
     @overload
     def render(
-        self,
-        mode: Literal["rgb", "rgb_array"],
-        *,
-        policy: ArrayLike | None = ...,
-        values: ArrayLike | None = ...,
+        self, mode: Literal["rgb", "rgb_array"], *, policy: PerState = ..., values: PerState = ...
     ) -> NDArray[np.uint8]: ...
 
     def render(
         self,
         mode: Literal["ansi", "rgb", "rgb_array"] = "ansi",
         *,
-        policy: ArrayLike | None = None,
-        values: ArrayLike | None = None,
+        policy: PerState = None,
+        values: PerState = None,
     ) -> str | NDArray[np.uint8]:
         """Draw the world as it is now.
 
@@ -379,8 +370,8 @@ class Environment:
         from bamdp.envs.picture import world_image  # drawings are not needed to take steps
 
         _checks.one_of(mode, "render mode", ("ansi", "rgb", "rgb_array"))
-        actions = None if policy is None else self._per_state(policy, "policy", np.int64)
-        numbers = None if values is None else self._per_state(values, "values", np.float64)
+        actions = self._per_state(policy, "policy", np.int64)
+        numbers = self._per_state(values, "values", np.float64)
         if actions is not None and not ((actions >= 0) & (actions < self.n_actions)).all():
             raise ValueError(f"policy must hold actions in 0..{self.n_actions - 1}")
         if numbers is not None and not np.isfinite(numbers).all():
@@ -388,8 +379,10 @@ class Environment:
         draw = world_text if mode == "ansi" else world_image
         return draw(self, self._layout, actions, numbers)
 
-    def _per_state(self, values: ArrayLike, name: str, dtype: type) -> NDArray[Any]:
+    def _per_state(self, values: PerState, name: str, dtype: type) -> NDArray[Any] | None:
         """Return an array [S] of whole or real numbers, or raise an error that calls it ``name``."""
+        if values is None:
+            return None
         array = np.asarray(values)
         if array.shape != (self.n_states,):
             raise ValueError(f"{name} must have shape [S] = ({self.n_states},), got {array.shape}")

@@ -12,7 +12,7 @@ either of our priors; they can also be had one by one (`random_mdp`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,6 +24,7 @@ from bamdp.beliefs.transitions.dirichlet import Dirichlet
 from bamdp.beliefs.transitions.sparse import SparseDirichlet
 from bamdp.envs.classic import double_loop_layout
 from bamdp.envs.environment import Environment
+from bamdp.envs.grids import cell_neighbours
 from bamdp.envs.layout import Layout, Mark, grid_layout, line_layout
 from bamdp.mdp.model import FiniteMDP
 
@@ -79,21 +80,14 @@ class Family(Environment):
         parameters: Mapping[str, Any],
     ) -> None:
         self.world = None if world is None else _checks.integer(world, "world", low=0)
-        self._law, self._draw_rows, self._family_layout = law, rows, layout
-        self._known_rewards = known_rewards
+        self.law, self._draw_rows, self._known_rewards = law, rows, known_rewards
         super().__init__(
             name,
             self.numbered(0 if world is None else world),
             horizon=FAMILY_HORIZON,
-            time_limit=1.0,
             layout=layout,
             parameters=parameters,
         )
-
-    @property
-    def law(self) -> Prior | None:
-        """See `Environment.law`: the distribution of the worlds."""
-        return self._law
 
     @property
     def reference_worlds(self) -> tuple[tuple[float, FiniteMDP], ...]:
@@ -111,8 +105,14 @@ class Family(Environment):
         """Go to the start state and return it; see `Environment.reset`. A world is drawn first."""
         state = super().reset(seed=seed)
         if self.world is None:
-            self._become(self._seeded(self._uniform()), self._family_layout)
+            self._become(self._seeded(self._uniform()), self._layout)
         return state
+
+    def drawn_worlds(self, seeds: Sequence[np.random.SeedSequence]) -> tuple[tuple[float, FiniteMDP], ...]:
+        """See `Environment.drawn_worlds`: every run has a world of its own, unless one was asked for."""
+        if self.world is not None:
+            return self.worlds
+        return tuple((1.0 / len(seeds), self.drawn_model(seed)) for seed in seeds)
 
     def drawn_model(self, seed: int | np.random.SeedSequence) -> FiniteMDP:
         """Return the model that a run with this seed has."""
@@ -177,7 +177,7 @@ def family_gc(world: int | None = None) -> Environment:
     counts[np.arange(5), :, np.minimum(np.arange(5) + 1, 4)] = 1.0
     rewards = np.zeros((5, 3, 5))
     rewards[:, :, 0], rewards[:, :, 4] = 2.0, 10.0
-    return _dirichlet_family("family_gc", counts, rewards, world, line_layout(5, bends={}, text=""))
+    return _dirichlet_family("family_gc", counts, rewards, world, line_layout(5))
 
 
 def family_gdl(world: int | None = None) -> Environment:
@@ -284,17 +284,13 @@ def family_grid(size: int = 5, world: int | None = None) -> Environment:
     size = _checks.integer(size, "size", low=2)
     n = size * size
     _checks.memory(2 * 8 * 4 * n**2, f"a family of grids of {size} by {size} cells")
-    counts, rewards = np.zeros((n, 4, n)), np.zeros((n, 4, n))
-    for s in range(n):
-        for a, (dx, dy) in enumerate(((-1, 0), (1, 0), (0, -1), (0, 1))):
-            x, y = s % size + dx, s // size + dy
-            ahead = y * size + x if 0 <= x < size and 0 <= y < size else s
-            enters = ahead == n - 1 and s != n - 1
-            counts[s, a, s] = 1.0
-            counts[s, a, 0 if enters else ahead] = 1.0
-            if enters:
-                rewards[s, a, 0] = 10.0
     cells = [(s % size, s // size) for s in range(n)]
+    ahead = cell_neighbours(cells)[:, [3, 1, 0, 2]]  # left, right, up, down
+    s, a = np.arange(n)[:, None], np.arange(4)
+    enters = (ahead == n - 1) & (s != n - 1)
+    counts, rewards = np.zeros((n, 4, n)), np.zeros((n, 4, n))
+    counts[s, a, s] = counts[s, a, np.where(enters, 0, ahead)] = 1.0
+    rewards[:, :, 0] = 10.0 * enters
     layout = grid_layout(size, size, cells, marks=(Mark("start", *cells[0]), Mark("goal", *cells[-1])))
     return _dirichlet_family("family_grid", counts, rewards, world, layout, {"size": size})
 
@@ -360,60 +356,46 @@ def random_mdp(
     >>> env.mdp.row(0, 0)
     (array([1]), array([1.]))
     """
-    rows = RandomRows(n_states, n_actions, prior, alpha, beta)
+    parameters = _random_parameters(n_states, n_actions, prior, alpha, beta)
     model_seed = _checks.integer(model_seed, "model_seed", low=0)
     rng = np.random.default_rng(model_seed)
-    mdp = FiniteMDP(rows(rng), rng.random((n_states, n_actions)))
-    parameters = {**rows.parameters, "model_seed": model_seed}
-    return Environment("random_mdp", mdp, horizon=1000, time_limit=1.0, parameters=parameters)
+    mdp = FiniteMDP(_random_rows(rng, **parameters), rng.random((n_states, n_actions)))
+    return Environment("random_mdp", mdp, parameters={**parameters, "model_seed": model_seed})
 
 
-class RandomRows:
-    """Draws the transitions of a random model, from the parameters of `random_mdp`, which it checks."""
+def _random_parameters(
+    n_states: int, n_actions: int, prior: str, alpha: float, beta: float
+) -> dict[str, Any]:
+    """Return the parameters of a random model, checked; it must fit into memory."""
+    n_states = _checks.integer(n_states, "n_states")
+    n_actions = _checks.integer(n_actions, "n_actions")
+    _checks.one_of(prior, "prior of random_mdp", ("sparse", "flat"))
+    alpha = _checks.real(alpha, "alpha", low=0.0, open_low=True)
+    beta = _checks.real(beta, "beta")
+    what = f"a random model of {n_states} states and {n_actions} actions"
+    _checks.memory(ROW_BYTES * n_states * n_actions, what)
+    sizes = np.arange(1, n_states + 1)
+    outcomes = float(n_states if prior == "flat" else _size_probabilities(n_states, beta) @ sizes)
+    _checks.memory((ROW_BYTES + ENTRY_BYTES * outcomes) * n_states * n_actions, what)
+    return {"n_states": n_states, "n_actions": n_actions, "prior": prior, "alpha": alpha, "beta": beta}
 
-    def __init__(self, n_states: int, n_actions: int, prior: str, alpha: float, beta: float) -> None:
-        n_states = _checks.integer(n_states, "n_states")
-        n_actions = _checks.integer(n_actions, "n_actions")
-        _checks.one_of(prior, "prior of random_mdp", ("sparse", "flat"))
-        alpha = _checks.real(alpha, "alpha", low=0.0, open_low=True)
-        beta = _checks.real(beta, "beta")
-        what = f"a random model of {n_states} states and {n_actions} actions"
-        _checks.memory(ROW_BYTES * n_states * n_actions, what)
-        sizes = np.arange(1, n_states + 1)
-        outcomes = float(n_states if prior == "flat" else _size_probabilities(n_states, beta) @ sizes)
-        _checks.memory((ROW_BYTES + ENTRY_BYTES * outcomes) * n_states * n_actions, what)
-        self.parameters: dict[str, Any] = {
-            "n_states": n_states,
-            "n_actions": n_actions,
-            "prior": prior,
-            "alpha": alpha,
-            "beta": beta,
-        }
 
-    def __call__(self, rng: np.random.Generator) -> list[sparse.csr_matrix]:
-        """Draw the matrices of all actions."""
-        from scipy import sparse
+def _random_rows(
+    rng: np.random.Generator, n_states: int, n_actions: int, prior: str, alpha: float, beta: float
+) -> sparse.csr_matrix:
+    """Draw the transitions of a random model, a row for each pair of state and action."""
+    from scipy import sparse
 
-        n_states, n_actions, prior, alpha, beta = self.parameters.values()
-        if prior == "flat":
-            sizes = np.full((n_states, n_actions), n_states)
-        else:
-            chances = _size_probabilities(n_states, beta)
-            sizes = 1 + rng.choice(n_states, size=(n_states, n_actions), p=chances)
-        entries: list[tuple[list[NDArray], list[NDArray], list[NDArray]]]
-        entries = [([], [], []) for _ in range(n_actions)]
-        for s in range(n_states):
-            for a in range(n_actions):
-                k = int(sizes[s, a])
-                chance, source, target = entries[a]
-                chance.append(rng.dirichlet(np.full(k, alpha)))
-                source.append(np.full(k, s))
-                target.append(np.sort(rng.choice(n_states, size=k, replace=False)))
-        shape = n_states, n_states
-        return [
-            sparse.csr_matrix((np.concatenate(p), (np.concatenate(i), np.concatenate(j))), shape=shape)
-            for p, i, j in entries
-        ]
+    sizes = np.full(n_states * n_actions, n_states)
+    if prior == "sparse":
+        sizes = 1 + rng.choice(n_states, size=len(sizes), p=_size_probabilities(n_states, beta))
+    chances, targets = [], []
+    for size in sizes.tolist():
+        chances.append(rng.dirichlet(np.full(size, alpha)))
+        targets.append(np.sort(rng.choice(n_states, size=size, replace=False)))
+    begins = np.concatenate([[0], np.cumsum(sizes)])
+    entries = np.concatenate(chances), np.concatenate(targets), begins
+    return sparse.csr_matrix(entries, shape=(len(sizes), n_states))
 
 
 def _size_probabilities(n_states: int, beta: float) -> NDArray[np.float64]:
@@ -477,11 +459,11 @@ def family_random(
     >>> [env.reset(seed=seed) or env.mdp.row(0, 0)[0].tolist() for seed in (1, 2, 3)]
     [[0, 2, 3], [2], [1]]
     """
-    rows = RandomRows(n_states, n_actions, prior, alpha, beta)
+    parameters = _random_parameters(n_states, n_actions, prior, alpha, beta)
     rewards = np.random.default_rng(_REWARD_SEED).random((n_states, n_actions))
     law = Dirichlet(alpha=alpha) if prior == "flat" else SparseDirichlet(alpha=alpha, beta=beta)
-    parameters = {**rows.parameters, "world": world}
-    return Family("family_random", rows, rewards, law, world=world, parameters=parameters)
+    rows = partial(_random_rows, **parameters)
+    return Family("family_random", rows, rewards, law, world=world, parameters={**parameters, "world": world})
 
 
 def _dirichlet_rows(counts: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:

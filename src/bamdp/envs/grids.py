@@ -6,6 +6,7 @@ with a door, which is open or closed, has one bit to learn, and asks whether to 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -36,7 +37,9 @@ DOOR_MAP = np.array(
         [4, 6, 11, 16],
     ]
 )  # the state of each cell, rows from the top; -1 a wall
+DOOR_CELLS = [(int(x), int(y)) for s in range(17) for y, x in np.argwhere(s == DOOR_MAP)]  # by state
 DOOR, DOOR_GOAL = 6, 16  # states of it
+DOORS = ("open", "closed")
 
 
 def grid(size: int = 5, slip: float = 0.2) -> Environment:
@@ -116,30 +119,36 @@ def _grid(name: str, size: int, slip: float, parameters: dict[str, object]) -> E
     size = _checks.integer(size, "size", low=2)
     slip = _checks.real(slip, "slip", low=0.0, high=1.0)
     _checks.memory(2000 * size * size, f"a grid of {size} by {size} cells")
-    states = np.arange(size * size)
-    x, y = states // size, states % size
-    goal, last = size * size - 1, size - 1
-    neighbours = np.column_stack(
-        [
-            x * size + np.minimum(y + 1, last),
-            np.minimum(x + 1, last) * size + y,
-            x * size + np.maximum(y - 1, 0),
-            np.maximum(x - 1, 0) * size + y,
-        ]
-    )
+    goal = size * size - 1
+    places = [divmod(s, size) for s in range(size * size)]
+    cells = [(x, size - 1 - y) for x, y in places]
+    neighbours = cell_neighbours(cells)
     neighbours[goal] = 0
     rewards = np.zeros((size * size, 4))
     rewards[goal] = 1.0
-    cells = list(zip(x.tolist(), (last - y).tolist()))
-    labels = [f"({i}, {j})" for i, j in zip(x.tolist(), y.tolist())]
+    labels = [str(place) for place in places]
     marks = (Mark("start", *cells[0]), Mark("goal", *cells[goal]))
     return Environment(
         name,
         FiniteMDP(slippery_moves(neighbours, slip), rewards, state_labels=labels, action_labels=DIRECTIONS),
         horizon=200 * size,
-        time_limit=1.0,
         layout=grid_layout(size, size, cells, marks=marks),
         parameters=parameters,
+    )
+
+
+def cell_neighbours(cells: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
+    """Return the number of the cell that lies up, right, down and left of each cell (x, y), or its own without one.
+
+    Examples
+    --------
+    >>> cell_neighbours([(0, 0), (1, 0)])
+    array([[0, 1, 0, 0],
+           [1, 1, 1, 0]])
+    """
+    number = {cell: s for s, cell in enumerate(cells)}
+    return np.array(
+        [[number.get((x + dx, y + dy), s) for dx, dy in GRID_MOVES] for s, (x, y) in enumerate(cells)]
     )
 
 
@@ -239,21 +248,17 @@ def maze() -> Environment:
     cells = [(x, y) for x, y in places if rows[y][x] != "X"]
     flags = {place: 1 << i for i, place in enumerate((x, y) for x, y in places if rows[y][x] == "$")}
     goal = next((x, y) for x, y in places if rows[y][x] == "G")
-    number = {cell: i for i, cell in enumerate(cells)}
-    neighbours = np.zeros((len(cells) * 8, 4), np.int64)  # zeros: from the goal to the start without flags
-    for cell in (c for c in cells if c != goal):
-        for direction, (dx, dy) in enumerate(GRID_MOVES):
-            ahead = (cell[0] + dx, cell[1] + dy)
-            ahead = ahead if ahead in number else cell
-            held = np.arange(8)
-            neighbours[8 * number[cell] + held, direction] = 8 * number[ahead] + (held | flags.get(ahead, 0))
-    rewards = np.zeros((len(neighbours), 4))
-    rewards[8 * number[goal] + np.arange(8)] = [[held.bit_count()] for held in range(8)]
+    flag = np.array([flags.get(cell, 0) for cell in cells])
+    ahead, held = cell_neighbours(cells)[:, None], np.arange(8)
+    neighbours = 8 * ahead + (held[:, None] | flag[ahead])  # [cell, flags, direction]
+    neighbours[cells.index(goal)] = 0  # to the start without flags
+    rewards = np.zeros((len(cells), 8, 4))
+    rewards[cells.index(goal)] = [[n.bit_count()] for n in range(8)]
     return Environment(
         "maze",
         FiniteMDP(
-            slippery_moves(neighbours, MAZE_SLIP),
-            rewards,
+            slippery_moves(neighbours.reshape(-1, 4), MAZE_SLIP),
+            rewards.reshape(-1, 4),
             state_labels=[f"{cell}, {_holding(held)}" for cell in cells for held in range(8)],
             action_labels=DIRECTIONS,
         ),
@@ -263,13 +268,13 @@ def maze() -> Environment:
             width,
             height,
             np.repeat(cells, 8, axis=0).tolist(),
-            walls=[place for place in places if place not in number],
+            walls=[place for place in places if place not in cells],
             marks=(
                 Mark("start", *cells[0]),
                 Mark("goal", *goal),
                 *(Mark("flag", *place, bit=bit) for place, bit in flags.items()),
             ),
-            layers=np.tile(np.arange(8), len(cells)),
+            layers=np.tile(held, len(cells)),
         ),
     )
 
@@ -349,19 +354,18 @@ def maze_door_models() -> tuple[FiniteMDP, FiniteMDP]:
     >>> open_door.row(4, 1)[0].tolist(), closed_door.row(4, 1)[0].tolist()
     ([3, 4, 6], [3, 4])
     """
-    return _door_model("open"), _door_model("closed")
+    return _door_model(DOORS[0]), _door_model(DOORS[1])
 
 
 class MazeDoor(Environment):
     """The environment of `maze_door`, which tells how its ``door`` is in the present run."""
 
     def __init__(self, door: str = "random") -> None:
-        _checks.one_of(door, "door", ("open", "closed", "random"))
+        _checks.one_of(door, "door", (*DOORS, "random"))
         self.door = "closed" if door == "closed" else "open"
         super().__init__(
             "maze_door",
             _door_model(self.door),
-            horizon=1000,
             time_limit=0.25,
             layout=_door_layout(self.door),
             parameters={"door": door},
@@ -374,13 +378,15 @@ class MazeDoor(Environment):
             return super().worlds
         return tuple((0.5, model) for model in maze_door_models())
 
-    def drawn_world(self, seed: int | np.random.SeedSequence) -> int:
-        """See `Environment.drawn_world`: 0 for an open door and 1 for a closed one, if it is drawn."""
+    def drawn_worlds(self, seeds: Sequence[np.random.SeedSequence]) -> tuple[tuple[float, FiniteMDP], ...]:
+        """See `Environment.drawn_worlds`: at most two, if the door is drawn."""
         if self.parameters["door"] != "random":
-            return 0
-        other = MazeDoor("random")
-        other.reset(seed=seed)
-        return ("open", "closed").index(other.door)
+            return super().drawn_worlds(seeds)
+        twin, doors = MazeDoor(), []
+        for seed in seeds:
+            twin.reset(seed=seed)
+            doors.append(twin.door)
+        return tuple((doors.count(door) / len(doors), _door_model(door)) for door in DOORS if door in doors)
 
     def reset(self, *, seed: int | np.random.SeedSequence | None = None) -> int:
         """Go to the start state and return it; see `Environment.reset`. A random door is drawn first."""
@@ -394,35 +400,21 @@ class MazeDoor(Environment):
 
 
 def _door_model(door: str) -> FiniteMDP:
-    height, width = DOOR_MAP.shape
-    neighbours = np.zeros((17, 4), np.int64)  # zeros: from the goal to the start
-    for (y, x), s in np.ndenumerate(DOOR_MAP):
-        for direction, (dx, dy) in enumerate(GRID_MOVES):
-            inside = 0 <= x + dx < width and 0 <= y + dy < height
-            ahead = DOOR_MAP[y + dy, x + dx] if inside else -1
-            blocked = ahead < 0 or (ahead == DOOR and door == "closed")
-            if s >= 0 and s != DOOR_GOAL:
-                neighbours[s, direction] = s if blocked else ahead
+    neighbours = cell_neighbours(DOOR_CELLS)
+    if door == "closed":
+        neighbours = np.where(neighbours == DOOR, np.arange(17)[:, None], neighbours)
+    neighbours[DOOR_GOAL] = 0  # to the start
     rewards = np.zeros((17, 4))
     rewards[DOOR_GOAL] = 1.0
-    labels = [str(cell) for cell in _door_cells()]
+    labels = [str(cell) for cell in DOOR_CELLS]
     return FiniteMDP(
         slippery_moves(neighbours, MAZE_SLIP), rewards, state_labels=labels, action_labels=DIRECTIONS
     )
 
 
 def _door_layout(door: str) -> Layout:
-    cells = _door_cells()
-    marks = (
-        Mark("start", *cells[0]),
-        Mark("goal", *cells[DOOR_GOAL]),
-        Mark(f"door_{door}", *cells[DOOR]),
-    )
+    kinds = {0: "start", DOOR_GOAL: "goal", DOOR: f"door_{door}"}
+    marks = [Mark(kind, *DOOR_CELLS[s]) for s, kind in kinds.items()]
     walls = [(int(x), int(y)) for y, x in np.argwhere(DOOR_MAP < 0)]
-    return grid_layout(DOOR_MAP.shape[1], DOOR_MAP.shape[0], cells, walls=walls, marks=marks)
-
-
-def _door_cells() -> list[tuple[int, int]]:
-    """The place (x, y) of every state."""
-    order = np.argsort(DOOR_MAP.ravel())[(DOOR_MAP < 0).sum() :]
-    return [(int(i) % DOOR_MAP.shape[1], int(i) // DOOR_MAP.shape[1]) for i in order]
+    height, width = DOOR_MAP.shape
+    return grid_layout(width, height, DOOR_CELLS, walls=walls, marks=marks)

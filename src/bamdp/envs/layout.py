@@ -9,7 +9,6 @@ their *layer*: a picture shows the layer of the present state.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
 DIRECTIONS = ("up", "right", "down", "left")  # the actions of a grid, and where each aims
 GRID_MOVES = ((0, -1), (1, 0), (0, 1), (-1, 0))
+MAX_NODES_TO_LOOK_AT = 64  # for one between the ends of every edge
 MAX_EDGES = 20_000  # more edges than this are not listed: no drawing of them can be read
 _SIGNS = {"start": "S", "goal": "G", "flag": "⚑", "door_open": "/", "door_closed": "▒"}
 _ARROWS = {(0, -1): "↑", (1, 0): "→", (0, 1): "↓", (-1, 0): "←", (1, 1): "↘", (-1, 1): "↙"}
@@ -43,24 +43,6 @@ class Mark:
     x: float
     y: float
     bit: int = 0
-
-
-@dataclass(frozen=True)
-class Edge:
-    """What leads from one state to another: a probability for each action, and how far the line bends."""
-
-    source: int
-    target: int
-    probabilities: tuple[float, ...]
-    bend: float  # the control point's distance to the right of the chord, in chords
-
-    @property
-    def action(self) -> int | None:
-        """The action that this edge is typical of; None where all actions are alike."""
-        high = max(self.probabilities)
-        if high - min(self.probabilities) < 1e-9:
-            return None
-        return self.probabilities.index(high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,23 +87,6 @@ class Layout:
     bends: Mapping[tuple[int, int], float] = field(default_factory=dict)
     text: str = ""
 
-    def move(self, state: int, action: int) -> Point | None:
-        """Return where an action aims in a state; None where nothing is known of it."""
-        if self.state_moves is not None:
-            dx, dy = self.state_moves[state, action].tolist()
-            return dx, dy
-        return self.moves[action] if self.moves else None
-
-    def layer(self, state: int) -> int:
-        """Return the layer of a state."""
-        return 0 if self.layers is None else int(self.layers[state])
-
-    def shown(self, state: int) -> NDArray[np.int64]:
-        """Return the states that a picture shows while the agent is in ``state``: those of its layer."""
-        if self.layers is None:
-            return np.arange(len(self.positions))
-        return np.flatnonzero(self.layers == self.layers[state])
-
     def data(self, mdp: FiniteMDP | None, start: int) -> dict[str, Any]:
         """Return everything as lists, numbers and strings, ready for JSON; a model that is not known has no edges."""
         return {
@@ -136,17 +101,16 @@ class Layout:
             "named": self.named,
             "walls": [list(wall) for wall in self.walls],
             "marks": [dict(vars(m)) for m in self.marks],
-            "edges": [
-                {**vars(e), "probabilities": list(e.probabilities)}
-                for e in (self.edges(mdp) if mdp is not None and self.kind == "graph" else [])
-            ],
+            "edges": self.edges(mdp) if mdp is not None and self.kind == "graph" else [],
         }
 
-    def edges(self, mdp: FiniteMDP, sources: Sequence[int] | None = None) -> list[Edge]:
+    def edges(self, mdp: FiniteMDP, sources: Sequence[int] | None = None) -> list[dict[str, Any]]:
         """Return the edges out of ``sources`` (all states, unless there are too many edges to be read: then none).
 
-        An edge is straight unless another one runs the other way or a node lies between its ends; then it
-        bends to its right by a quarter of its length, so that there and back do not cover each other.
+        An edge has a ``source``, a ``target``, the ``probabilities`` of the actions, and a ``bend``: the control
+        point's distance to the right of the chord, in chords. It is straight unless another one runs the other way or
+        a node lies between its ends; then it bends to its right by a quarter of its length, so that there and back do
+        not cover each other.
         """
         if sources is None:
             if mdp.n_states * mdp.n_actions > MAX_EDGES:
@@ -160,20 +124,20 @@ class Layout:
                         edges.setdefault((s, t), [0.0] * mdp.n_actions)[a] = p
         if len(edges) > MAX_EDGES:
             return []
-        crowded = len(self.positions) > 64  # too many nodes to look for one between the ends of every edge
         return [
-            Edge(s, t, tuple(ps), self._bend(s, t, (t, s) in edges, crowded)) for (s, t), ps in edges.items()
+            {"source": s, "target": t, "probabilities": ps, "bend": self._bend(s, t, (t, s) in edges)}
+            for (s, t), ps in edges.items()
         ]
 
-    def _bend(self, source: int, target: int, has_reverse: bool, crowded: bool) -> float:
-        if (source, target) in self.bends:
-            return self.bends[source, target]
-        if source == target:
-            return 0.0
-        return 0.25 if has_reverse or (not crowded and self._blocked(source, target)) else 0.0
+    def _bend(self, source: int, target: int, has_reverse: bool) -> float:
+        if source == target or (source, target) in self.bends:
+            return self.bends.get((source, target), 0.0)
+        return 0.25 if has_reverse or self._blocked(source, target) else 0.0
 
     def _blocked(self, source: int, target: int) -> bool:
-        """Return whether some node lies on the straight line between two others."""
+        """Return whether some node lies on the straight line between two others; among many none is looked for."""
+        if len(self.positions) > MAX_NODES_TO_LOOK_AT:
+            return False
         p, q = self.positions[source], self.positions[target]
         chord = q - p
         along = (self.positions - p) @ chord / (chord @ chord)
@@ -183,32 +147,21 @@ class Layout:
         return bool(between.any())
 
 
-def grid_layout(
-    width: int,
-    height: int,
-    cells: Sequence[tuple[int, int]],
-    *,
-    walls: Sequence[tuple[int, int]] = (),
-    marks: Sequence[Mark] = (),
-    layers: NDArray[np.int64] | None = None,
-) -> Layout:
+def grid_layout(width: int, height: int, cells: Sequence[tuple[int, int]], **parts: Any) -> Layout:
     """Return a grid on which the actions are up, right, down, left; ``cells`` gives the place of every state."""
-    return Layout(
-        "grid",
-        width,
-        height,
-        np.asarray(cells, float).reshape(-1, 2),
-        moves=GRID_MOVES,
-        walls=tuple(walls),
-        marks=tuple(marks),
-        layers=layers,
-    )
+    return Layout("grid", width, height, np.array(cells, float), moves=GRID_MOVES, **parts)
 
 
-def line_layout(n_states: int, *, bends: Mapping[tuple[int, int], float], text: str) -> Layout:
+def graph_layout(positions: NDArray[np.float64], **parts: Any) -> Layout:
+    """Return a layout of nodes at some positions, moved so that none is negative."""
+    positions = positions - positions.min(axis=0)
+    width, height = positions.max(axis=0) + 1
+    return Layout("graph", width, height, positions, **parts)
+
+
+def line_layout(n_states: int, **parts: Any) -> Layout:
     """Return a layout of nodes in a row."""
-    positions = np.column_stack([np.arange(n_states), np.zeros(n_states)]).astype(float)
-    return Layout("graph", n_states, 1, positions, bends=bends, text=text)
+    return graph_layout(np.column_stack([np.arange(n_states), np.zeros(n_states)]), **parts)
 
 
 def circle_layout(n_states: int) -> Layout:
@@ -221,10 +174,18 @@ def circle_layout(n_states: int) -> Layout:
     else:
         angle = i * math.pi * (3 - math.sqrt(5))
         reach = 0.62 * np.sqrt(i + 0.5)
-    positions = np.column_stack([reach * np.cos(angle), reach * np.sin(angle)])
-    positions -= positions.min(axis=0)
-    width, height = positions.max(axis=0) + 1
-    return Layout("graph", float(width), float(height), positions)
+    return graph_layout(np.column_stack([reach * np.cos(angle), reach * np.sin(angle)]))
+
+
+def shown_states(world: Mapping[str, Any], state: int) -> list[int]:
+    """Return the states that a picture shows while the agent is in ``state``: those with the same flags."""
+    return [s for s, layer in enumerate(world["layers"]) if layer == world["layers"][state]]
+
+
+def world_move(world: Mapping[str, Any], state: int, action: int) -> Sequence[float] | None:
+    """Return where an action aims in a state; None where nothing is known of it."""
+    moves = world["state_moves"][state] if world.get("state_moves") else world["moves"]
+    return moves[action] if moves else None
 
 
 def world_text(
@@ -233,12 +194,10 @@ def world_text(
     """Return the world as text, whose first line names the present state; see `Environment.render`."""
     label = env.state_label(env.state)
     title = f"{env.name} · state {env.state}" + ("" if label == str(env.state) else f": {label}")
-    if layout.kind == "grid":
-        body = _grid_text(env, layout, policy, values)
-    elif layout.kind == "arms":
+    if layout.kind == "arms":
         body = _arms_text(env, policy)
     else:
-        body = _graph_text(env, layout, policy, values)
+        body = (_grid_text if layout.kind == "grid" else _graph_text)(env, layout, policy, values)
     return f"{title}{' (terminated)' if env.terminated else ''}\n\n{body}"
 
 
@@ -246,31 +205,32 @@ def _grid_text(
     env: Environment, layout: Layout, policy: NDArray[np.int64] | None, values: NDArray[np.float64] | None
 ) -> str:
     """Draw cells in a frame: the agent, else what is special there, else the policy's arrow; values beside."""
+    world = layout.data(None, env.start)
     width, height = int(layout.width), int(layout.height)
-    signs = [[_WALL] * width for _ in range(height)]
-    numbers = [[""] * width for _ in range(height)]
-    for s in layout.shown(env.state).tolist():
-        x, y = map(int, layout.positions[s])
-        if y >= height:  # an end may lie where nothing is drawn
-            continue
-        move = None if policy is None else layout.move(s, int(policy[s]))
-        signs[y][x] = _FREE if move is None else _ARROWS[int(move[0]), int(move[1])]
-        numbers[y][x] = "" if values is None else f"{values[s]:.2f}"
-    flags = layout.layer(env.state)
+    # an end may lie below, where nothing is drawn
+    place = {s: (int(x), int(y)) for s, (x, y) in enumerate(world["positions"]) if y < height}
+    signs = dict.fromkeys(np.ndindex(width, height), _WALL)
+    numbers = dict.fromkeys(signs, "")
+    for s in shown_states(world, env.state):
+        if s in place:
+            move = None if policy is None else world_move(world, s, policy[s])
+            signs[place[s]] = _FREE if move is None else _ARROWS[int(move[0]), int(move[1])]
+            numbers[place[s]] = "" if values is None else f"{values[s]:.2f}"
     for mark in layout.marks:
-        taken = mark.kind == "flag" and flags & mark.bit
+        taken = mark.kind == "flag" and world["layers"][env.state] & mark.bit
         if not taken and not (mark.kind == "start" and policy is not None):
-            signs[int(mark.y)][int(mark.x)] = _SIGNS[mark.kind]
-    x, y = map(int, layout.positions[env.state])
-    if y < height:
-        signs[y][x] = _AGENT
-    gap = max(len(number) for line in numbers for number in line)
+            signs[int(mark.x), int(mark.y)] = _SIGNS[mark.kind]
+    if env.state in place:
+        signs[place[env.state]] = _AGENT
+    gap = max(map(len, numbers.values()))
     side = gap + 1 if gap else 0
 
-    def cell(sign: str, number: str) -> str:
-        return _WALL * (3 + side) if sign == _WALL else f" {sign} " + (f"{number:>{gap}} " if side else "")
+    def cell(x: int, y: int) -> str:
+        if signs[x, y] == _WALL:
+            return _WALL * (3 + side)
+        return f" {signs[x, y]} " + (f"{numbers[x, y]:>{gap}} " if side else "")
 
-    rows = ["│" + "".join(map(cell, *line)) + "│" for line in zip(signs, numbers)]
+    rows = ["│" + "".join(cell(x, y) for x in range(width)) + "│" for y in range(height)]
     bar = "─" * (width * (3 + side))
     return "\n".join([f"┌{bar}┐", *rows, f"└{bar}┘"])
 
@@ -279,9 +239,8 @@ def _graph_text(
     env: Environment, layout: Layout, policy: NDArray[np.int64] | None, values: NDArray[np.float64] | None
 ) -> str:
     """Draw the layout's text, or list what each action may lead to; then a table of values and policy."""
-    here = f"({env.state})"
     if layout.text:
-        picture = re.sub(re.escape(here), f"[{env.state}]", layout.text)
+        picture = layout.text.replace(f"({env.state})", f"[{env.state}]")
     else:
         picture = "\n".join(_outcomes(env, a) for a in range(env.n_actions))
     if policy is None and values is None:

@@ -10,14 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bamdp.envs.drawing import (
-    LIGHT_COLOURS,
-    N_ACTION_COLOURS,
     Element,
     Path,
     Placement,
@@ -27,12 +26,12 @@ from bamdp.envs.drawing import (
     figure,
     group,
     is_dark,
-    rasterize,
     shade,
     shape,
     text_element,
+    with_colours,
 )
-from bamdp.envs.layout import Layout
+from bamdp.envs.layout import Layout, shown_states, world_move
 
 if TYPE_CHECKING:
     from bamdp.envs.environment import Environment
@@ -44,57 +43,16 @@ MIN_STATES_TO_CUT = 16  # of a colour scale that may leave out the highest value
 MIN_SCALE = 0.01  # of a value: a scale that spans less would show rounding
 MAX_LABEL_LENGTH = 4  # characters that fit into a node
 MAX_NODES_WITH_EDGES = 24  # the edges of a larger graph could not be told apart
+TILE = {"width": CELL_SIZE - 3, "height": CELL_SIZE - 3, "rx": 6.0}  # of a cell
 ARROW = [(-9.0, -4.2), (1.0, -4.2), (1.0, -9.5), (12.0, 0.0), (1.0, 9.5), (1.0, 4.2), (-9.0, 4.2)]
 STAR = [
     (r * math.sin(math.pi * i / 5), -r * math.cos(math.pi * i / 5)) for i, r in enumerate([19.0, 8.5] * 5)
 ]
 
-# How the classes look, by CSS selector below .world; colours are names of the palette. Later entries win.
-WORLD_STYLES: dict[str, dict[str, Any]] = {
-    ".frame": {"fill": "line"},
-    ".cell": {"fill": "cell", "stroke": "none"},
-    ".wall": {"fill": "wall"},
-    ".slot": {"fill": "faint"},
-    ".truth": {"stroke": "ink", "stroke-width": 3, "stroke-linecap": "round"},
-    ".arrow": {"fill": "ink", "opacity": 0.62},
-    ".arrow.light": {"fill": "card", "opacity": 0.85},
-    ".goal": {"fill": "goal"},
-    ".star": {"fill": "#ffffff", "stroke": "#ffffff", "stroke-width": 2, "stroke-linejoin": "round"},
-    ".start": {"fill": "none", "stroke": "muted", "stroke-width": 3, "opacity": 0.55},
-    ".pole": {"stroke": "ink", "stroke-width": 3, "stroke-linecap": "round"},
-    ".cloth": {"fill": "flag"},
-    ".door": {"fill": "wood"},
-    ".panels": {"fill": "ink", "opacity": 0.2},
-    ".knob": {"fill": "flag"},
-    ".agent .shadow": {"fill": "#000000", "opacity": 0.18},
-    ".agent .rim": {"fill": "#ffffff"},
-    ".agent .body": {"fill": "agent"},
-    ".agent .heading": {"fill": "#ffffff"},
-    ".node": {"stroke": "wall", "stroke-width": 3},
-    ".node.pays": {"stroke": "goal", "stroke-width": 4.5},
-    ".ends": {"fill": "none", "stroke": "wall", "stroke-width": 2},
-    ".name": {"fill": "ink", "font-weight": 600, "font-size": "14px"},
-    ".name.light": {"fill": "#ffffff"},
-    ".edge .line": {"fill": "none", "stroke": "muted", "stroke-width": 2.4},
-    ".edge .tip": {"fill": "muted"},
-    ".best": {"fill": "none", "stroke": "ink", "stroke-width": 2.4},
-}
-for _action in map(action_class, range(N_ACTION_COLOURS)):
-    WORLD_STYLES[f".edge.{_action} .line"] = {"stroke": _action}
-    WORLD_STYLES[f".edge.{_action} .tip"] = {"fill": _action}
-    WORLD_STYLES[f".fill.{_action}"] = {"fill": _action}
-    WORLD_STYLES[f".node.{_action}"] = {"stroke": _action}
-
 
 def world_css() -> str:
-    """Return the style sheet of the picture."""
-    rules = []
-    for selector, style in WORLD_STYLES.items():
-        pairs = (
-            f"{key}:{f'var(--{value})' if value in LIGHT_COLOURS else value};" for key, value in style.items()
-        )
-        rules.append(f".world {selector}{{{''.join(pairs)}}}\n")
-    return "".join(rules)
+    """Return the style sheet of the picture, with the colours of the palette as variables."""
+    return resources.files("bamdp.envs").joinpath("world.css").read_text("utf-8")
 
 
 @dataclass(frozen=True)
@@ -157,8 +115,12 @@ def world_places(world: Mapping[str, Any]) -> tuple[list[Point], list[int]]:
     positions = [tuple(p) for p in world["positions"]]
     places = list(dict.fromkeys(positions))
     number = {p: i for i, p in enumerate(places)}
-    centres = [((x + 0.5) * CELL_SIZE, (y + 0.5) * CELL_SIZE) for x, y in places]
-    return centres, [number[p] for p in positions]
+    return [_centre(x, y) for x, y in places], [number[p] for p in positions]
+
+
+def _centre(x: float, y: float) -> Point:
+    """Return the middle of a cell."""
+    return (x + 0.5) * CELL_SIZE, (y + 0.5) * CELL_SIZE
 
 
 def _at(values: Sequence[Any], i: int) -> Any:
@@ -196,35 +158,29 @@ def _moving_parts(paint: WorldPaint, radius: float) -> list[Element]:
 def _draw_grid(
     world: Mapping[str, Any], centres: Sequence[Point], place: Sequence[int], paint: WorldPaint
 ) -> Element:
-    width, height = world["width"] * CELL_SIZE, world["height"] * CELL_SIZE
     edge = 6.0
-    size = width + 2 * edge, height + 2 * edge
-    cells = [_tile(x, y, "cell", i, _at(paint.fills, i)) for i, (x, y) in enumerate(centres)]
-    walls = [_tile((x + 0.5) * CELL_SIZE, (y + 0.5) * CELL_SIZE, "wall") for x, y in world["walls"]]
-    marks = [_mark(mark, paint) for mark in world["marks"]]
-    aims = world["moves"] or world.get("state_moves")
-    arrows = [_policy_arrow(x, y, i, paint) for i, (x, y) in enumerate(centres)] if aims else []
-    names = _cell_names(world, centres, place, paint) if world.get("named") else []
+    size = world["width"] * CELL_SIZE + 2 * edge, world["height"] * CELL_SIZE + 2 * edge
+    cells = [_tile(*at, class_="cell", data_place=i, style=_fill(paint, i)) for i, at in enumerate(centres)]
+    walls = [_tile(*_centre(x, y), class_="wall") for x, y in world["walls"]]
+    names, arrows = [], []
+    for i, (x, y) in enumerate(centres):
+        if world.get("named"):  # above the policy's arrow
+            names.append(_name(world, x, y - 18, i, place.index(i), paint))
+        if world["moves"] or world.get("state_moves"):
+            arrows.append(_policy_arrow(x, y, i, paint))
     return figure(
         size,
         element("rect", class_="frame", x=-edge, y=-edge, width=size[0], height=size[1], rx=10.0),
         group(*cells, class_="cells"),
         *walls,
         *names,
-        group(*marks, class_="marks"),
+        group(*(_mark(mark, paint) for mark in world["marks"]), class_="marks"),
         group(*arrows, class_="arrows"),
         *_moving_parts(paint, 0.27 * CELL_SIZE),
         corner=(-edge, -edge),
         label=f"The world {world['name']}",
         class_="scene world",
     )
-
-
-def _cell_names(
-    world: Mapping[str, Any], centres: Sequence[Point], place: Sequence[int], paint: WorldPaint
-) -> list[Element]:
-    """Draw the labels of the states into their cells, above the policy's arrows."""
-    return [_name(world, x, y - 18, i, place.index(i), paint) for i, (x, y) in enumerate(centres)]
 
 
 def _name(world: Mapping[str, Any], x: float, y: float, place: int, state: int, paint: WorldPaint) -> Element:
@@ -239,10 +195,15 @@ def _on_fill(class_: str, place: int, paint: WorldPaint) -> str:
     return f"{class_} light" if fill and is_dark(fill) else class_
 
 
-def _tile(x: float, y: float, class_: str, place: int | None = None, fill: str | None = None) -> Element:
-    side = CELL_SIZE - 3
-    box = {"x": x - side / 2, "y": y - side / 2, "width": side, "height": side, "rx": 6.0}
-    return element("rect", class_=class_, data_place=place, style=fill and f"fill:{fill}", **box)
+def _fill(paint: WorldPaint, place: int) -> str | None:
+    """Return the style of a place with its own colour; None where nothing is painted."""
+    fill = _at(paint.fills, place)
+    return fill and f"fill:{fill}"
+
+
+def _tile(x: float, y: float, **attributes: Any) -> Element:
+    corner = {"x": x - TILE["width"] / 2, "y": y - TILE["height"] / 2}
+    return element("rect", **attributes, **corner, **TILE)
 
 
 def _policy_arrow(x: float, y: float, place: int, paint: WorldPaint) -> Element:
@@ -259,27 +220,12 @@ def _policy_arrow(x: float, y: float, place: int, paint: WorldPaint) -> Element:
 def _mark(mark: Mapping[str, Any], paint: WorldPaint) -> Element:
     """Draw what is special about a cell; a flag makes room for a policy's arrow, and is faint if it is carried."""
     kind, bit = mark["kind"], mark.get("bit") or None
-    tile = {"x": -30.5, "y": -30.5, "width": 61.0, "height": 61.0, "rx": 6.0}
-    if kind == "start":
-        inside = [element("circle", class_="start", r=19.0)]
-    elif kind == "goal":
-        inside = [element("rect", class_="goal", **tile), shape(STAR, class_="star")]
-    elif kind == "flag":
+    if kind == "flag":
         inside = _flag(0.6, -15.0, -17.0) if paint.angles else _flag(1.0)
-    elif kind == "door_closed":
-        leaves = (_box(-21, -22, -3, 22), _box(3, -22, 21, 22))
-        inside = [
-            element("rect", class_="door", **tile),
-            element("path", class_="panels", d=Path(leaves)),
-            element("circle", class_="knob", r=3.2),
-        ]
-    elif kind == "door_open":
-        leaf = ((-29.0, -27.0), (-14.0, -20.0), (-14.0, 24.0), (-29.0, 28.0))
-        inside = [element("path", class_="door", d=Path((leaf, _box(25, -27, 29, 28))))]
-    else:  # a kind that a later world may bring: something is there
-        inside = [element("circle", class_="start", r=10.0)]
-    at = Placement((mark["x"] + 0.5) * CELL_SIZE, (mark["y"] + 0.5) * CELL_SIZE)
+    else:  # a later world may bring another kind: something is there
+        inside = MARKS.get(kind, [element("circle", class_="start", r=10.0)])
     faint = 0.2 if bit and paint.held & bit else None
+    at = Placement(*_centre(mark["x"], mark["y"]))
     return group(*inside, class_=f"mark {kind}", data_bit=bit, transform=at, opacity=faint)
 
 
@@ -293,6 +239,20 @@ def _flag(scale: float, x: float = 0.0, y: float = 0.0) -> list[Element]:
 
 def _box(left: float, top: float, right: float, bottom: float) -> tuple[Point, ...]:
     return (left, top), (right, top), (right, bottom), (left, bottom)
+
+
+_ON_MARK = {"x": -TILE["width"] / 2, "y": -TILE["height"] / 2, **TILE}
+_OPEN_LEAF = ((-29.0, -27.0), (-14.0, -20.0), (-14.0, 24.0), (-29.0, 28.0))
+MARKS = {
+    "start": [element("circle", class_="start", r=19.0)],
+    "goal": [element("rect", class_="goal", **_ON_MARK), shape(STAR, class_="star")],
+    "door_closed": [
+        element("rect", class_="door", **_ON_MARK),
+        element("path", class_="panels", d=Path((_box(-21, -22, -3, 22), _box(3, -22, 21, 22)))),
+        element("circle", class_="knob", r=3.2),
+    ],
+    "door_open": [element("path", class_="door", d=Path((_OPEN_LEAF, _box(25, -27, 29, 28))))],
+}
 
 
 # --- graphs ---------------------------------------------------------------------------------------------------
@@ -310,7 +270,10 @@ def _draw_graph(
     nodes: list[Element] = []
     for i, (x, y) in enumerate(centres):
         state = place.index(i)
-        nodes.append(_node(x, y, i, paint))
+        action = _at(paint.rims, i)
+        rim = f" {action_class(action)}" if action is not None else " pays" if _at(paint.pays, i) else ""
+        circle = {"cx": x, "cy": y, "r": NODE_RADIUS, "style": _fill(paint, i)}
+        nodes.append(element("circle", class_=f"cell node{rim}", data_place=i, **circle))
         if state in world["terminal"]:
             nodes.append(element("circle", class_="ends", cx=x, cy=y, r=0.72 * NODE_RADIUS))
         nodes.append(_name(world, x, y, i, state, paint))
@@ -340,15 +303,6 @@ def edges_to_draw(world: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 def node_label(label: str, state: int) -> str:
     """Return what fits into a node: the state's label if it is short, else its number."""
     return label if len(label) <= MAX_LABEL_LENGTH else str(state)
-
-
-def _node(x: float, y: float, place: int, paint: WorldPaint) -> Element:
-    fill, action = _at(paint.fills, place), _at(paint.rims, place)
-    rim = f" {action_class(action)}" if action is not None else " pays" if _at(paint.pays, place) else ""
-    style = fill and f"fill:{fill}"
-    return element(
-        "circle", class_=f"cell node{rim}", data_place=place, cx=x, cy=y, r=NODE_RADIUS, style=style
-    )
 
 
 def _edge_curve(
@@ -384,15 +338,11 @@ def _edge(edge: Mapping[str, Any], points: NDArray[np.float64]) -> Element:
     tip = [(x1 + 7 * ux, y1 + 7 * uy), (x1 - 4.5 * uy, y1 + 4.5 * ux), (x1 + 4.5 * uy, y1 - 4.5 * ux)]
     some = points[np.linspace(0, len(points) - 1, 24).round().astype(int)]
     return group(
-        shape(_points(some), closed=False, class_="line"),
-        shape(_points(tip), class_="tip"),
+        shape(some, closed=False, class_="line"),
+        shape(tip, class_="tip"),
         class_=f"edge{colour}",
         opacity=round((0.25 + 0.75 * max(chances)) * edge.get("emphasis", 1.0), 2),
     )
-
-
-def _points(rows: Any) -> list[Point]:
-    return [(float(x), float(y)) for x, y in rows]
 
 
 # --- bandits --------------------------------------------------------------------------------------------------
@@ -408,25 +358,15 @@ def _draw_arms(
         believed = _at(paint.arm_heights, a)
         height = ARM_HEIGHT * min(max(believed or 0.0, 0.0), 1.0)
         column = {"x": x - 22, "width": 44.0, "rx": 8.0}
+        slot = {"y": CELL_SIZE, "height": ARM_HEIGHT, **column}
+        filled = {"y": CELL_SIZE + ARM_HEIGHT - height, "height": height, **column}
+        number = "" if believed is None else f"{believed:.2f}"
         parts += [
-            element("rect", class_="slot", y=CELL_SIZE, height=ARM_HEIGHT, **column),
-            element(
-                "rect",
-                class_=f"fill {action_class(a)}",
-                data_arm=a,
-                y=CELL_SIZE + ARM_HEIGHT - height,
-                height=height,
-                **column,
-            ),
+            element("rect", class_="slot", **slot),
+            element("rect", class_=f"fill {action_class(a)}", data_arm=a, **filled),
             shape([(x - 30, tick), (x + 30, tick)], closed=False, class_="truth"),
             text_element(x, CELL_SIZE + ARM_HEIGHT + 26, world["action_labels"][a], class_="name"),
-            text_element(
-                x,
-                CELL_SIZE - 10,
-                "" if believed is None else f"{believed:.2f}",
-                class_="name believed",
-                data_arm=a,
-            ),
+            text_element(x, CELL_SIZE - 10, number, class_="name believed", data_arm=a),
         ]
     if paint.best_arm is not None:
         x, y = centres[paint.best_arm + 1][0], CELL_SIZE + ARM_HEIGHT + 9
@@ -461,7 +401,6 @@ def paint_states(
         A number and an action for each state.
     """
     centres, place = world_places(world)
-    layer = world["layers"][state]
     state_at = {place[s]: s for s in shown_states(world, state)}
     states = [state_at.get(i) for i in range(len(centres))]
     fills: list[str] = []
@@ -473,20 +412,14 @@ def paint_states(
         shown = [low if s is None else values[s] for s in states]
         fills = [shade("value", 0.0 if value is None else (value - low) / span) for value in shown]
     if policy is not None and (world["moves"] or world.get("state_moves")):
-        solid = {(m["x"], m["y"]) for m in world["marks"] if m["kind"] in ("goal", "door_closed")}
-        positions = [None if s is None else tuple(world["positions"][s]) for s in states]
+        solid = {_centre(m["x"], m["y"]) for m in world["marks"] if m["kind"] in ("goal", "door_closed")}
         angles = [
-            None if s is None or position in solid else move_angle(world_move(world, s, int(policy[s])))
-            for s, position in zip(states, positions)
+            None if s is None or centre in solid else move_angle(world_move(world, s, int(policy[s])))
+            for s, centre in zip(states, centres)
         ]
     elif policy is not None:
         rims = [0 if s is None else int(policy[s]) for s in states]
-    return WorldPaint(fills, angles, rims, agent=centres[place[state]], held=layer)
-
-
-def shown_states(world: Mapping[str, Any], state: int) -> list[int]:
-    """Return the states that are drawn while the agent is in ``state``: those with the same flags."""
-    return [s for s, layer in enumerate(world["layers"]) if layer == world["layers"][state]]
+    return WorldPaint(fills, angles, rims, agent=centres[place[state]], held=world["layers"][state])
 
 
 def shown_value_range(
@@ -505,22 +438,17 @@ def shown_value_range(
     return low, usual if crowded and usual - low > MIN_SCALE * (abs(usual) + abs(low)) else high
 
 
-def world_move(world: Mapping[str, Any], state: int, action: int) -> Sequence[float]:
-    """Return where an action aims in a state, on a grid."""
-    by_state = world.get("state_moves")
-    move: Sequence[float] = by_state[state][action] if by_state else world["moves"][action]
-    return move
-
-
-def move_angle(move: Sequence[float]) -> float:
+def move_angle(move: Sequence[float] | None) -> float | None:
     """Return the direction of a move (dx, dy) in degrees."""
-    return math.degrees(math.atan2(move[1], move[0]))
+    return None if move is None else math.degrees(math.atan2(move[1], move[0]))
 
 
 def world_image(
     env: Environment, layout: Layout, policy: NDArray[np.int64] | None, values: NDArray[np.float64] | None
 ) -> NDArray[np.uint8]:
     """Return the picture of an environment as it is now as an image; see `Environment.render`."""
+    from bamdp.envs.image import rasterize, read_styles  # Matplotlib is needed for images only
+
     rewards = env.mdp.expected_rewards
     world = {
         **env.layout(),
@@ -542,9 +470,9 @@ def world_image(
             pays = (rewards.max(axis=1) >= rewards.max() - 1e-12).tolist()
             paint = replace(paint, agent_label=label, pays=pays)
         elif policy is not None:
-            move = layout.move(env.state, int(policy[env.state]))
-            paint = replace(paint, heading=None if move is None else move_angle(move))
-    return rasterize(draw_world(world, paint).figure, WORLD_STYLES)
+            heading = move_angle(world_move(world, env.state, int(policy[env.state])))
+            paint = replace(paint, heading=heading)
+    return rasterize(draw_world(world, paint).figure, read_styles(with_colours(world_css())))
 
 
 def _image_edges(
@@ -552,7 +480,7 @@ def _image_edges(
 ) -> list[dict[str, Any]]:
     """Return the edges that are drawn: of a large graph those of the present state; what a policy avoids, faint."""
     if len(layout.positions) > MAX_NODES_WITH_EDGES:
-        edges = [vars(edge) for edge in layout.edges(env.mdp, [env.state])]
+        edges = layout.edges(env.mdp, [env.state])
     if policy is None:
         return edges
     return [

@@ -59,7 +59,8 @@ def list_envs() -> InfoList:
     grid5 {}
     """
     return InfoList(
-        Info(name, _first_line(factory), _defaults(factory)) for name, factory in _FACTORIES.items()
+        Info(name, (inspect.getdoc(factory) or "").partition("\n")[0], _defaults(factory))
+        for name, factory in _FACTORIES.items()
     )
 
 
@@ -92,27 +93,23 @@ def make_env(name: str, **parameters: Any) -> Environment:
     """
     if not isinstance(name, str):
         raise TypeError(f"an environment is made by its name, got {_shown(name)}")
-    name = _joined_name(name)
-    head, _, tail = name.partition(":")
-    if head.strip() == "file":
-        _check_names("file", from_file, parameters, skip=1)
+    kind, tail, name = _read_name(name)
+    if kind == "file":
+        _check_names("file", list(_defaults(from_file))[1:], parameters)
         return from_file(tail, **parameters)
-    known = head.strip().lower().replace("-", "_")
-    if known == "gym":
+    if kind == "gym":
         raise ValueError(
             f"the model of {name!r} is not known, and it is needed here; Gymnasium's environments are for run, "
             "compare, tune, lab, studio and explain, and in Python for bamdp.make_world and bamdp.GymAgent"
         )
-    if known not in _FACTORIES:
-        _check_gymnasium_id(name)
-        known = _checks.one_of(known, "environment", [*_FACTORIES, "file:PATH"])
-    factory = _FACTORIES[known]
+    _check_known(kind, name)
+    factory = _FACTORIES[kind]
     written = {key: read_value(text) for key, text in parse_spec(name).parameters.items()}
     twice = sorted(set(written) & set(parameters))
     if twice:
         raise ValueError(f"{twice[0]} is given twice, in {name!r} and as a parameter; drop one")
     written.update(parameters)
-    _check_names(known, factory, written)
+    _check_names(kind, list(_defaults(factory)), written)
     return factory(**written)
 
 
@@ -144,17 +141,14 @@ def make_world(env: Any, **parameters: Any) -> World:
     GymWorld('CartPole-v1', 271 states with the end, 2 actions)
     """
     if isinstance(env, str):
-        env = _joined_name(env)
-        head, _, tail = env.partition(":")
-        if head.strip().lower() == "gym":
+        kind, tail, name = _read_name(env)
+        if kind == "gym":
             from bamdp.gym.world import from_gym  # Gymnasium is imported only where it is used
 
             return from_gym(tail, **parameters)
-        kind = head.strip().lower().replace("-", "_")
-        if head and kind not in (*_FACTORIES, "file"):
-            _check_gymnasium_id(env)
-            _checks.one_of(kind, "environment", [*_FACTORIES, "file:PATH", "gym:ID"])
-        return make_env(env, **parameters)
+        if kind:
+            _check_known(kind, name, "gym:ID")
+        return make_env(name, **parameters)
     if is_gymnasium(env):
         from bamdp.gym.world import wrap_gym
 
@@ -198,13 +192,16 @@ def is_gymnasium(env: Any) -> bool:
     return not isinstance(env, type) and hasattr(env, "observation_space") and hasattr(env, "action_space")
 
 
-def _check_gymnasium_id(name: str) -> None:
-    """Say how a Gymnasium environment is written, if this looks like the id of one."""
-    if re.search(r"-v\d+(:|$)", name.strip()):
+def _check_known(kind: str, name: str, *others: str) -> None:
+    """Refuse an environment that is not known, and say how one of Gymnasium is written if it looks like that."""
+    if kind in _FACTORIES or kind == "file":
+        return
+    written = name.strip()
+    if re.search(r"-v\d+(:|$)", written):
         raise ValueError(
-            f"{name!r} looks like an environment of Gymnasium; write gym:{name.strip()}, or give "
-            f"gymnasium.make({name.strip()!r})"
+            f"{name!r} looks like an environment of Gymnasium; write gym:{written}, or give gymnasium.make({written!r})"
         )
+    _checks.one_of(kind, "environment", [*_FACTORIES, "file:PATH", *others])
 
 
 def _shown(env: Any) -> str:
@@ -218,16 +215,16 @@ def _shown(env: Any) -> str:
     return repr(env)
 
 
-def _joined_name(name: str) -> str:
-    """Return ``family:gdl`` as the one name that it is, ``family_gdl``; other names as they are."""
+def _read_name(name: str) -> tuple[str, str, str]:
+    """Return the kind of an environment, what follows the colon, and the name, in which ``family:gdl`` is one word."""
     head, colon, tail = name.partition(":")
-    return f"family_{tail.strip()}" if colon and head.strip().lower() == "family" else name
+    if colon and head.strip().lower() == "family":
+        name = f"family_{tail.strip()}"
+        head, _, tail = name.partition(":")
+    return head.strip().lower().replace("-", "_"), tail, name
 
 
-def _check_names(
-    name: str, factory: Callable[..., Environment], parameters: dict[str, Any], skip: int = 0
-) -> None:
-    known = list(_defaults(factory))[skip:]
+def _check_names(name: str, known: list[str], parameters: dict[str, Any]) -> None:
     for key in parameters:
         if not known:
             raise ValueError(f"{name} takes no parameters, got {key!r}")
@@ -236,7 +233,3 @@ def _check_names(
 
 def _defaults(factory: Callable[..., Environment]) -> dict[str, Any]:
     return {p.name: p.default for p in inspect.signature(factory).parameters.values()}
-
-
-def _first_line(factory: Callable[..., Environment]) -> str:
-    return (inspect.getdoc(factory) or "").partition("\n")[0]

@@ -113,9 +113,5 @@ def register_all() -> list[str]:
     for info in list_envs():
         ids.append(gym_id(info.name))
         if ids[-1] not in gymnasium.registry:
-            gymnasium.register(
-                ids[-1],
-                entry_point="bamdp.gym.env:GymEnv",
-                kwargs={"env": info.name},
-            )
+            gymnasium.register(ids[-1], entry_point="bamdp.gym.env:GymEnv", kwargs={"env": info.name})
     return ids

@@ -27,7 +27,6 @@ from bamdp.gym import spaces
 from bamdp.gym.env import longest_episode
 from bamdp.gym.world import DEFAULT_HORIZON, GymWorld, from_gym, gymnasium_seed, single_spaces
 from bamdp.planners.base import Planner
-from bamdp.registry import make_planner
 
 
 class GymAgent:
@@ -95,17 +94,14 @@ class GymAgent:
         if isinstance(env, str):
             env = from_gym(env.removeprefix("gym:")).env
         world = GymWorld(env, max_states=max_states, observation=observation, action_mask=action_mask)
-        made = make_planner(planner)
-        agent = Agent(
-            made,
-            prior=made.default_prior if prior is None else prior,
+        agent = Agent.for_env(
+            world,
+            planner,
+            prior=prior,
             rewards=rewards,
-            n_states=world.n_states,
-            n_actions=world.n_actions,
             discount=discount,
             objective=objective,
             seed=seed,
-            **world.knowledge,
         )
         return cls(agent, world)
 
@@ -254,11 +250,7 @@ def _stop_after(episodes: int) -> Callable[[Agent, Any, Step], bool]:
     return listen
 
 
-_serial.saveable(
-    GymAgent,
-    take=lambda player: vars(player),
-    make=lambda parts: GymAgent(**parts),
-)
+_serial.saveable(GymAgent, take=vars, make=lambda parts: GymAgent(**parts))
 
 
 class PartInteraction(Interaction):
@@ -282,11 +274,9 @@ class PartInteraction(Interaction):
 
     def run(self) -> Run:
         """Return the steps of this part as a run."""
-        types = (None, np.int64, np.int64, float, None, bool, bool, float)
-        columns = zip(zip(*self.steps) if self.steps else [()] * len(types), types)
-        states, actions, rewards, terminated, truncated, seconds = (
-            np.array(column, dtype) for column, dtype in columns if dtype is not None
-        )
+        dtypes = (None, np.int64, np.int64, float, None, bool, bool, float)
+        columns = zip(*self.steps) if self.steps else [()] * len(dtypes)
+        _, states, actions, rewards, _, terminated, truncated, seconds = map(np.array, columns, dtypes)
         return Run(states, actions, rewards, terminated, seconds, truncated)
 
 
@@ -298,7 +288,7 @@ def play_vector(
     mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
     parts = [PartInteraction(agent, world) for _ in range(env.num_envs)]
     observations, infos = env.reset(seed=gymnasium_seed(seed))
-    for i, first in enumerate(_split(env, observations)):
+    for i, first in enumerate(iterate(env.observation_space, observations)):
         parts[i].begin(first, _part_info(infos, i))
     done = 0
     while done < steps:
@@ -307,7 +297,7 @@ def play_vector(
         *results, infos = env.step(_join(env, world, actions))
         resets = np.zeros(len(parts), bool)
         # each part learns what it has seen, and begins again where its episode is over
-        outcomes = zip(_split(env, results[0]), *results[1:])
+        outcomes = zip(iterate(env.observation_space, results[0]), *results[1:])
         for i, (observation, reward, terminated, truncated) in enumerate(outcomes):
             part, info = parts[i], _part_info(infos, i)
             if part.resets_itself:
@@ -331,15 +321,10 @@ def play_vector(
                 done = steps
         if mode is AutoresetMode.DISABLED and resets.any() and done < steps:
             observations, infos = env.reset(options={"reset_mask": resets})
-            for i, first in enumerate(_split(env, observations)):
+            for i, first in enumerate(iterate(env.observation_space, observations)):
                 if resets[i]:
                     parts[i].begin(first, _part_info(infos, i))
     return tuple(part.run() for part in parts)
-
-
-def _split(env: Any, observations: Any) -> list[Any]:
-    """Return the observations of the parts, one by one."""
-    return list(iterate(env.observation_space, observations))
 
 
 def _join(env: Any, world: GymWorld, actions: list[int]) -> Any:

@@ -14,6 +14,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial, reduce
+from operator import getitem
 from typing import Any
 
 import gymnasium
@@ -25,6 +27,7 @@ from bamdp import _checks, _serial
 MAX_ELEMENTS = 20_000  # of a space that is numbered ahead of time
 MAX_STATES_CALL = "bamdp.make_world(env, max_states=500), on the command line gym:ID:max_states=500"
 Form = tuple[Any, ...]
+NESTED = ("tuple", "dict")  # forms of several forms
 UNIFORM, QUANTILES = EDGES = ("uniform", "quantiles")
 TRIAL_STEPS = 2000  # of random play, to see which observations there are
 MAX_BOUND = 1e6  # a larger bound of a space says as little as none
@@ -65,14 +68,10 @@ def part_sizes(form: Form) -> tuple[int, ...]:
     >>> part_sizes(("dict", ("a", "b"), (("discrete", 7, 0), ("binary", (2,)))))
     (7, 4)
     """
+    if form[0] in NESTED:
+        return tuple(form_size(part) for part in form[-1])
     if form[0] == "discrete":
         return (int(form[1]),)
-    if form[0] in ("tuple", "dict"):
-        return tuple(form_size(part) for part in form[-1])
-    return _sizes(form)
-
-
-def _sizes(form: Form) -> tuple[int, ...]:
     return form[2] if form[0] == "multi" else (2,) * math.prod(form[1])
 
 
@@ -80,31 +79,30 @@ def number_of(form: Form, value: Any) -> int:
     """Return the number of an element; raise ValueError if ``value`` is not an element of the form."""
     if form[0] == "discrete":
         return _digit(value, form[1], form[2])
-    if form[0] in ("tuple", "dict"):
-        return _number_of_parts(form, value)
-    array = np.asarray(value)
-    if array.shape != form[1]:
-        raise ValueError(f"{value!r} should have shape {form[1]}")
-    sizes = _sizes(form)
-    firsts = form[3] if form[0] == "multi" else (0,) * len(sizes)
+    sizes = part_sizes(form)
+    if form[0] in NESTED:
+        digits = [number_of(part, item) for part, item in zip(form[-1], _items(form, value))]
+    else:
+        array = np.asarray(value)
+        if array.shape != form[1]:
+            raise ValueError(f"{value!r} should have shape {form[1]}")
+        firsts = form[3] if form[0] == "multi" else (0,) * len(sizes)
+        digits = [_digit(*each) for each in zip(array.ravel().tolist(), sizes, firsts)]
     total = 0
-    for digit, base, first in zip(array.ravel().tolist(), sizes, firsts):
-        total = total * base + _digit(digit, base, first)
+    for digit, base in zip(digits, sizes):
+        total = total * base + digit
     return total
 
 
-def _number_of_parts(form: Form, value: Any) -> int:
-    parts = form[-1]
+def _items(form: Form, value: Any) -> Sequence[Any]:
+    """Return the parts of an element of a nested form."""
     if form[0] == "dict":
         if not isinstance(value, dict) or set(value) != set(form[1]):
             raise ValueError(f"{value!r} should be a dict with the keys {form[1]}")
-        value = [value[name] for name in form[1]]
-    if not isinstance(value, (tuple, list)) or len(value) != len(parts):
-        raise ValueError(f"{value!r} should have {len(parts)} parts")
-    total = 0
-    for part, item in zip(parts, value):
-        total = total * form_size(part) + number_of(part, item)
-    return total
+        return [value[name] for name in form[1]]
+    if not isinstance(value, (tuple, list)) or len(value) != len(form[-1]):
+        raise ValueError(f"{value!r} should have {len(form[-1])} parts")
+    return value
 
 
 def _digit(value: Any, base: int, first: int) -> int:
@@ -119,20 +117,13 @@ def form_element(form: Form, number: int) -> Any:
     """Return the element with a number, in the type that Gymnasium uses for the space."""
     if form[0] == "discrete":
         return number + form[2]
-    if form[0] in ("tuple", "dict"):
-        items: list[Any] = []
-        for part in reversed(form[-1]):
-            number, digit = divmod(number, form_size(part))
-            items.append(form_element(part, digit))
-        items.reverse()
-        return tuple(items) if form[0] == "tuple" else dict(zip(form[1], items))
-    sizes = _sizes(form)
-    digits = np.zeros(len(sizes), np.int64)
-    for i in range(len(sizes) - 1, -1, -1):
-        number, digits[i] = divmod(number, sizes[i])
+    digits = [int(digit) for digit in np.unravel_index(number, part_sizes(form))]
+    if form[0] in NESTED:
+        items = tuple(form_element(part, digit) for part, digit in zip(form[-1], digits))
+        return items if form[0] == "tuple" else dict(zip(form[1], items))
     if form[0] == "binary":
-        return digits.astype(np.int8).reshape(form[1])
-    return (digits + np.array(form[3], np.int64)).reshape(form[1])
+        return np.array(digits, np.int8).reshape(form[1])
+    return (np.array(digits, np.int64) + np.array(form[3], np.int64)).reshape(form[1])
 
 
 @dataclass
@@ -189,26 +180,22 @@ def number_observations(
 ) -> Numbering:
     """Return a numbering of the observations of a space, or of what ``function`` makes of them."""
     form = form_of(space) if function is None else None
-    if max_states is not None:
-        if function is None and _has_real_numbers(space):
-            raise ValueError(_not_finite(str(space)))
-        return Numbering(None, _checks.integer(max_states, "max_states"))
-    if form is not None and form_size(form) <= MAX_ELEMENTS:
+    if max_states is None and form is not None and form_size(form) <= MAX_ELEMENTS:
         return Numbering(form, form_size(form))
-    if form is not None:
-        raise ValueError(
-            f"there are {form_size(form)} observations in {space}; say max_states=..., how many of them will appear at "
-            f"most, and they are numbered as they come: {MAX_STATES_CALL}"
-        )
+    if function is None and _has_real_numbers(space):
+        raise ValueError(_not_finite(str(space)))
+    if max_states is not None:
+        return Numbering(None, _checks.integer(max_states, "max_states"))
     if function is not None:
         raise ValueError(
             "with observation=... say max_states=..., how many different observations it may return"
         )
-    if _has_real_numbers(space):
-        raise ValueError(_not_finite(str(space)))
+    why, which = f"{space} is not numbered ahead of time", "different observations"
+    if form is not None:
+        why, which = f"there are {form_size(form)} observations in {space}", "of them"
     raise ValueError(
-        f"{space} is not numbered ahead of time; say max_states=..., how many different observations will appear at "
-        f"most, and they are numbered as they come: {MAX_STATES_CALL}"
+        f"{why}; say max_states=..., how many {which} will appear at most, and they are numbered as they come: "
+        f"{MAX_STATES_CALL}"
     )
 
 
@@ -314,14 +301,14 @@ class Discretize(gymnasium.ObservationWrapper[Any, Any, Any], gymnasium.utils.Re
         _checks.one_of(edges, "edges", EDGES)
         wanted = iter(_per_coordinate(bins, "bins", keys))
         ranges = iter(_per_coordinate(bounds, "bounds", keys))
-        trial = _Trial(env, self.parts, _checks.integer(steps, "steps"), seed)
+        seen = cache(partial(_random_play, env, self.parts, _checks.integer(steps, "steps"), seed))
         found: list[NDArray[np.float64]] = []
         for part in self.parts:
             if part.form is not None:
                 found.append(np.arange(0.5, form_size(part.form) - 1))
                 continue
             for limits in zip(part.space.low.flat, part.space.high.flat):
-                found.append(_inner_edges(len(found), next(wanted), next(ranges), edges, limits, trial))
+                found.append(_inner_edges(len(found), next(wanted), next(ranges), edges, limits, seen))
         self.edges = tuple(found)
         self.sizes = tuple(len(inner) + 1 for inner in self.edges)
         self.observation_space = gymnasium.spaces.Discrete(math.prod(self.sizes))
@@ -374,37 +361,23 @@ def _coordinates(parts: Sequence[_Part], observation: Any) -> NDArray[np.float64
     """Return an observation as an array: the numbers of its boxes, and the number of each finite part."""
     found: list[Any] = []
     for part in parts:
-        value = observation
-        for key in part.path:
-            value = value[key]
+        value = reduce(getitem, part.path, observation)
         found.append(np.ravel(value) if part.form is None else [number_of(part.form, value)])
     return np.concatenate(found)
 
 
-class _Trial:
-    """What random play shows, when somebody asks for it."""
-
-    def __init__(self, env: gymnasium.Env[Any, Any], parts: Sequence[_Part], steps: int, seed: int) -> None:
-        self.env, self.parts, self.steps, self.seed = env, parts, steps, seed
-        self.seen: NDArray[np.float64] | None = None  # [T, n]
-
-    def coordinate(self, i: int) -> NDArray[np.float64]:
-        """Return the values of one coordinate."""
-        if self.seen is None:
-            self.seen = self._play()
-        return self.seen[:, i]
-
-    def _play(self) -> NDArray[np.float64]:
-        self.env.action_space.seed(self.seed)
-        observation, _ = self.env.reset(seed=self.seed)
-        seen = [_coordinates(self.parts, observation)]
-        for _ in range(self.steps):
-            observation, _, terminated, truncated, _ = self.env.step(self.env.action_space.sample())
-            seen.append(_coordinates(self.parts, observation))
-            if terminated or truncated:
-                observation, _ = self.env.reset()
-                seen.append(_coordinates(self.parts, observation))
-        return np.array(seen, float)
+def _random_play(
+    env: gymnasium.Env[Any, Any], parts: Sequence[_Part], steps: int, seed: int
+) -> NDArray[np.float64]:
+    """Return what random play shows of each coordinate, [T, n]."""
+    env.action_space.seed(seed)
+    seen = [_coordinates(parts, env.reset(seed=seed)[0])]
+    for _ in range(steps):
+        observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
+        seen.append(_coordinates(parts, observation))
+        if terminated or truncated:
+            seen.append(_coordinates(parts, env.reset()[0]))
+    return np.array(seen, float)
 
 
 def _per_coordinate(values: Any, name: str, keys: Sequence[tuple[Any, ...]]) -> list[Any]:
@@ -431,9 +404,9 @@ def _per_coordinate(values: Any, name: str, keys: Sequence[tuple[Any, ...]]) -> 
 
 
 def _inner_edges(
-    i: int, wanted: Any, bounds: Any, edges: str, space: tuple[float, float], trial: _Trial
+    i: int, wanted: Any, bounds: Any, edges: str, space: tuple[float, float], play: Callable[[], NDArray[Any]]
 ) -> NDArray[np.float64]:
-    """Return the inner edges of one coordinate."""
+    """Return the inner edges of one coordinate; random play shows its values, where they are needed."""
     if isinstance(wanted, (Sequence, np.ndarray)):
         inner = np.asarray(wanted, float)
         if inner.ndim != 1 or not np.isfinite(inner).all() or (np.diff(inner) <= 0).any():
@@ -443,11 +416,11 @@ def _inner_edges(
     if size == 1:
         return np.zeros(0)
     if edges == QUANTILES:
-        inner = np.unique(np.quantile(trial.coordinate(i), np.arange(1, size) / size))
+        inner = np.unique(np.quantile(play()[:, i], np.arange(1, size) / size))
         return np.asarray(inner, float)
     low, high = (float(end) for end in (space if bounds is None else bounds))
     if bounds is None and not max(abs(low), abs(high)) < MAX_BOUND:
-        low, high = trial.coordinate(i).min(), trial.coordinate(i).max()
+        low, high = play()[:, i].min(), play()[:, i].max()
     if not low < high:
         raise ValueError(
             f"the bounds of coordinate {i} are {low:g} and {high:g}; the first must be the smaller"

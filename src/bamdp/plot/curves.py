@@ -21,7 +21,6 @@ from bamdp.runs import Batch
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LABELLED_HEIGHT = 2.8  # inches of axes in a figure of the usual size
 LAST_EPISODES = 10  # that a return is the mean of
 SHORT = 0.7  # share of the axis at which a line may end and still be labelled at the edge
 PLANNER_HEIGHT = 0.34  # inches of a planner in a comparison
@@ -141,15 +140,9 @@ def comparison(results: Any, *, optimum: Any = None, title: str = "", ax: Axes |
         axes.grid(False, axis="y")
         if optimum is not None:
             axes.axvline(optimum, color=style.TEXT_COLOUR, linewidth=0.9, linestyle=(0, (4, 3)))
-            axes.annotate(
-                OPTIMUM_LABEL,
-                (optimum, 0.02),
-                xycoords=("data", "axes fraction"),
-                xytext=(-3, 0),
-                textcoords="offset points",
-                ha="right",
-                fontsize=7.5,
-            )
+            look: dict[str, Any] = {"xytext": (-3, 0), "textcoords": "offset points", "ha": "right"}
+            at = ("data", "axes fraction")
+            axes.annotate(OPTIMUM_LABEL, (optimum, 0.02), xycoords=at, fontsize=7.5, **look)
         runs = style.runs_range(len(values) for values in totals.values())
         style.add_title(axes, title, f"{runs}, 95% intervals of the mean")
     return axes
@@ -184,19 +177,19 @@ def _rewards(part: Any, label: str) -> NDArray[np.float64]:
     except (ValueError, TypeError):
         array = np.zeros(0)
     if array.ndim != 2 or not array.size:
-        named = f" of {label!r}" if label else ""
-        raise TypeError(
-            f"the runs{named} must be a Run, a list of runs, a Batch or rewards [R, T]; got {part!r}"
-        )
+        raise _not_runs(part, label, "a list of runs, a Batch or rewards [R, T]")
     return array
 
 
 def _runs(part: Any, label: str) -> list[Run]:
     runs = [part] if isinstance(part, Run) else list(getattr(part, "runs", part))
     if not runs or not all(isinstance(run, Run) for run in runs):
-        named = f" of {label!r}" if label else ""
-        raise TypeError(f"the runs{named} must be a Run, a list of runs or a Batch; got {part!r}")
+        raise _not_runs(part, label, "a list of runs or a Batch")
     return runs
+
+
+def _not_runs(part: Any, label: str, ways: str) -> TypeError:
+    return TypeError(f"the runs{f' of {label!r}' if label else ''} must be a Run, {ways}; got {part!r}")
 
 
 def _totals(results: Any) -> dict[str, NDArray[np.float64]]:
@@ -239,12 +232,9 @@ def _name_lines(axes: Axes, labels: Mapping[str, Any]) -> None:
             axes.annotate(label, (x, y), color=colour, fontsize=style.LABEL_SIZE, **look)
         else:
             ends.append((label, y, colour))
-    style.label_ends(axes, ends, axes.get_position().height * _figure_height(axes))
-
-
-def _figure_height(axes: Axes) -> float:
     figure = axes.get_figure(root=True)
-    return LABELLED_HEIGHT if figure is None else float(figure.get_figheight())
+    assert figure is not None
+    style.label_ends(axes, ends, axes.get_position().height * figure.get_figheight())
 
 
 def _runs_note(groups: Mapping[str, Sequence[Any] | NDArray[np.float64]]) -> str:
@@ -254,13 +244,5 @@ def _runs_note(groups: Mapping[str, Sequence[Any] | NDArray[np.float64]]) -> str
 
 def _interval(axes: Axes, mean: Estimate, row: int, look: style.Look) -> None:
     arms = None if np.isnan(mean.low) else [[mean.value - mean.low], [mean.high - mean.value]]
-    axes.errorbar(
-        mean.value,
-        row,
-        xerr=arms,
-        fmt=look.marker,
-        color=look.colour,
-        markersize=6,
-        elinewidth=1.4,
-        capsize=3,
-    )
+    size: dict[str, Any] = {"markersize": 6, "elinewidth": 1.4, "capsize": 3}
+    axes.errorbar(mean.value, row, xerr=arms, fmt=look.marker, color=look.colour, **size)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from bamdp import _checks
 from bamdp.agent import Agent, Run
 from bamdp.beliefs.belief import Belief
-from bamdp.envs.drawing import RAMPS, shade
+from bamdp.envs.drawing import shade
 from bamdp.envs.environment import Environment
 from bamdp.envs.picture import shown_value_range
 from bamdp.envs.registry import make_world
@@ -75,22 +75,9 @@ def value_map(
         Axes to draw on; by default those of a new figure.
     """
     world = make_world(env)
-    numbers = _values(values, world)
-    actions = None if policy is None else _policy(policy, world)
-    ramp = "visits" if label == "visits" else "value"
-    own = world if isinstance(world, Environment) and world.layout()["kind"] != "arms" else None
-    cells = (1, 1) if own is not None else _table_shape(world, shape)
-    with drawing_axes(ax, _size(cells), grid=False) as axes:
-        if own is not None:
-            low, high = shown_value_range(own.layout(), own.state, numbers)
-            axes.imshow(own.render("rgb", values=numbers, policy=actions))
-            ramp = "value"  # the world's own colours
-            axes.set_axis_off()
-        else:
-            low, high = _table(axes, world, numbers, actions, cells, _colours(ramp))
-        _colour_bar(axes, _colours(ramp), low, high, label, lying=_is_low(cells))
-        axes.set_title(title)
-    return axes
+    numbers = _one_per_state(values, "values", float, world)
+    actions = _one_per_state(policy, "policy", np.int64, world)
+    return _draw_map(world, numbers, actions, shape, label, title, ax)
 
 
 def policy(
@@ -108,18 +95,10 @@ def policy(
         As in :func:`value_map`.
     """
     world = make_world(env)
-    actions = _policy(policy, world)
-    if isinstance(policy, (Agent, Solution)):
-        return value_map(world, policy, policy=actions, shape=shape, title=title, ax=ax)
-    cells = (1, 1) if isinstance(world, Environment) else _table_shape(world, shape)
-    with drawing_axes(ax, _size(cells), grid=False) as axes:
-        if isinstance(world, Environment):
-            axes.imshow(world.render("rgb", policy=actions))
-            axes.set_axis_off()
-        else:
-            _table(axes, world, actions.astype(float), actions, cells, _colours("value"))
-        axes.set_title(title)
-    return axes
+    known = policy if isinstance(policy, (Agent, Solution)) else None
+    numbers = _one_per_state(known, "values", float, world)
+    actions = _one_per_state(policy, "policy", np.int64, world)
+    return _draw_map(world, numbers, actions, shape, "value", title, ax)
 
 
 def visits(
@@ -144,16 +123,10 @@ def visits(
 # What is given
 
 
-def _values(values: Any, world: Any) -> NDArray[np.float64]:
-    return _one_per_state(values, "values", float, world)
-
-
-def _policy(policy: Any, world: Any) -> NDArray[np.int64]:
-    return _one_per_state(policy, "policy", np.int64, world)
-
-
 def _one_per_state(given: Any, name: str, dtype: Any, world: Any) -> Any:
-    """Return what is given as an array [S]; of an agent or a solution, what it has under this name."""
+    """Return what is given as an array [S]; of an agent or a solution, what it has under this name; None of None."""
+    if given is None:
+        return None
     if isinstance(given, Agent):  # by the mean of its belief
         given = policy_iteration(given.belief.mean(), given.discount)
     array = np.asarray(getattr(given, name) if isinstance(given, Solution) else given, dtype)
@@ -166,6 +139,33 @@ def _one_per_state(given: Any, name: str, dtype: Any, world: Any) -> Any:
 
 
 # What is drawn
+
+
+def _draw_map(
+    world: Any,
+    numbers: NDArray[np.float64] | None,
+    actions: NDArray[np.int64] | None,
+    shape: tuple[int, int] | None,
+    label: str,
+    title: str,
+    ax: Axes | None,
+) -> Axes:
+    """Draw a number or an action for every state, or both: on the world's own drawing, else on a table."""
+    own = isinstance(world, Environment) and (numbers is None or world.layout()["kind"] != "arms")
+    cells = (1, 1) if own else _table_shape(world, shape)
+    colours = _colours("visits" if label == "visits" and not own else "value")
+    with drawing_axes(ax, _size(cells), grid=False) as axes:
+        if own:
+            axes.imshow(world.render("rgb", values=numbers, policy=actions))
+            axes.set_axis_off()
+            ends = None if numbers is None else shown_value_range(world.layout(), world.state, numbers)
+        else:
+            shown: Any = actions if numbers is None else numbers
+            ends = _table(axes, world, shown, actions, cells, colours)
+        if ends is not None and numbers is not None:
+            _colour_bar(axes, colours, *ends, label, lying=_is_low(cells))
+        axes.set_title(title)
+    return axes
 
 
 def _is_low(cells: tuple[int, int]) -> bool:
@@ -182,7 +182,6 @@ def _size(cells: tuple[int, int]) -> tuple[float, float]:
 def _colours(ramp: str) -> ListedColormap:
     from matplotlib.colors import ListedColormap
 
-    assert ramp in RAMPS
     return ListedColormap([shade(ramp, place) for place in np.linspace(0.0, 1.0, 128)])
 
 
@@ -204,13 +203,13 @@ def _colour_bar(
 def _table(
     axes: Axes,
     world: Any,
-    numbers: NDArray[np.float64],
+    numbers: NDArray[Any],
     actions: NDArray[np.int64] | None,
     shape: tuple[int, int],
     colours: ListedColormap,
 ) -> tuple[float, float]:
     """Draw states row by row; return the range of the numbers. The end of an episode is left out."""
-    shown, (rows, columns) = numbers[: _n_shown(world)], shape
+    shown, (rows, columns) = np.asarray(numbers[: _n_shown(world)], float), shape
     cells = np.full(rows * columns, np.nan)
     cells[: len(shown)] = shown
     low, high = float(shown.min()), float(shown.max())

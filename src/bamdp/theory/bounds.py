@@ -55,7 +55,7 @@ from typing import Any
 import numpy as np
 
 from bamdp import _checks
-from bamdp.lab.figures.style import COLOURS, STYLE
+from bamdp.lab.figures.style import COLOURS, new_figure
 
 MAX_STAGE_STEPS = 1_000_000
 MAX_STAGES = 10_000
@@ -490,19 +490,15 @@ def trade_off(
     note
         Small print above the panels, such as the parameters.
     """
-    import matplotlib
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     target = Path(path)
     K = k_grid(n_steps)
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(4.2 * len(bounds), 3.5), layout="constrained")
-        FigureCanvasAgg(figure)
-        panels = figure.subplots(1, len(bounds), sharey=True, squeeze=False)[0]
+    with new_figure(len(bounds), (4.2, 3.5), columns=len(bounds)) as (figure, panels):
         for axes, (title, bound) in zip(panels, bounds.items()):
             _draw_bounds(axes, K, [bound(k) for k in K], n_steps)
             axes.set_title(title)
+            if axes is not panels[0]:
+                axes.sharey(panels[0])
+                axes.tick_params(labelleft=False)
         panels[0].set_ylabel("loss")
         handles = dict(pair for axes in panels for pair in zip(*reversed(axes.get_legend_handles_labels())))
         figure.legend(handles.values(), handles.keys(), frameon=False, loc="outside lower center", ncols=6)
