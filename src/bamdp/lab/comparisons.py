@@ -78,7 +78,7 @@ def compare_samples(samples: Sequence[Sample]) -> tuple[Comparison, ...]:
 
 def best_label(samples: Sequence[Sample]) -> str | None:
     """Return the label of the sample with the highest mean; None if none has finished a run."""
-    means = {name: s.totals.mean() for name, s in zip(sample_labels(samples), samples) if s.runs}
+    means = {name: s.mean_total for name, s in zip(sample_labels(samples), samples) if s.runs}
     return max(means, key=means.__getitem__) if means else None
 
 
@@ -254,17 +254,22 @@ class Group:
 
 
 @lru_cache(maxsize=4)
-def groups(results: Results, phase: str = EVALUATE, algorithm: str | None = None) -> tuple[Group, ...]:
-    """Return the groups of a phase, by environment in the study's order, the longest horizon first."""
+def groups(results: Results) -> tuple[Group, ...]:
+    """Return the groups of the evaluation, by environment in the study's order, the longest horizon first."""
     listed = []
     for environment in results.environments:
-        samples = results.select(phase, environment, algorithm)
+        samples = results.select(EVALUATE, environment)
         horizons = sorted({sample.horizon for sample in samples}, reverse=True)
         for horizon in horizons:
             members = tuple(sample for sample in samples if sample.horizon == horizon)
             known = results.ceilings_of(members[0])
             listed.append(Group(environment, horizon, members, known, len(horizons) == 1))
     return tuple(listed)
+
+
+def groups_in(results: Results, environment: str) -> list[Group]:
+    """Return the groups of one environment."""
+    return [group for group in groups(results) if group.environment == environment]
 
 
 def file_stem(words: str) -> str:

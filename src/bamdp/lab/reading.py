@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -446,6 +447,12 @@ def paper_study(name: str, *, quick: bool = False) -> Study:
     base = tomllib.loads(_source(f"{folder}/{keys.pop('base')}"))
     tuning = {**base.get("tuning", {}), **keys.pop("tuning", {})}
     return make_study({**base, **keys, "tuning": tuning}, quick=quick, source=source, path=Path(name))
+
+
+@cache
+def paper_cells(name: str) -> Mapping[tuple[str, str], StudyCell]:
+    """Return the cells of a study that ships with the package, by the labels of environment and algorithm."""
+    return {(cell.environment.label, cell.algorithm): cell for cell in paper_study(name).cells}
 
 
 def _source(name: str) -> str:

@@ -18,11 +18,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bamdp.lab import tables
 from bamdp.lab.figures import FIGURE_FORMATS, Picture, Pictures, save_figure, style
 from bamdp.lab.results import EVALUATE, TUNE, Provenance, Results, comparable_results, samples_by_algorithm
-from bamdp.lab.tables import ResultTable
-from bamdp.lab.tables.table import html_templates
+from bamdp.lab.tables import evaluation, tuning
+from bamdp.lab.tables.table import ResultTable, html_templates, write_table
 
 TABLE_FORMATS = ("md", "csv", "tex")
 COLUMN_WIDTH = 500.0  # points; wider figures take the page's whole width
@@ -145,11 +144,11 @@ class _ReportWriter:
         for number, environment in enumerate(results.environments):
             yield Section(f"environment-{number}", environment, tuple(self.environment(environment)))
         yield Section("tuning", "Tuning", tuple(self.tuning()) if results.select(TUNE) else ())
-        troubles = tables.troubles(results)
+        troubles = tuning.troubles(results)
         none_failed = Block("paragraphs", ["No run failed, and no configuration was excluded."])
         trouble_block = self.table(troubles) if troubles.rows else none_failed
         yield Section("troubles", "Failed and excluded", (trouble_block,))
-        setup = [tables.environments(results)] + ([tables.parameters(results)] if evaluated else [])
+        setup = [tuning.environments(results)] + ([tuning.parameters(results)] if evaluated else [])
         facts = Block("facts", provenance.facts)
         yield Section("setup", "What was run", (*map(self.table, setup), facts))
         yield Section("reproduce", "How to get it again", tuple(self.reproduce()))
@@ -157,28 +156,28 @@ class _ReportWriter:
 
     def overview(self) -> Iterator[Block]:
         results = self.comparable
-        overall = tables.overall(results)
-        yield self.table(tables.matrix(results))
-        yield from map(self.table, tables.unfinished(self.results))
+        overall = evaluation.overall(results)
+        yield self.table(evaluation.matrix(results))
+        yield from map(self.table, evaluation.unfinished(self.results))
         if overall:
             yield self.table(overall)
-        yield self.table(tables.times(results))
-        self.table_files(tables.all_pairs(results))  # a file only
+        yield self.table(evaluation.times(results))
+        self.table_files(evaluation.all_pairs(results))  # a file only
         yield from self.gallery(self.pictures.overview())
 
     def environment(self, environment: str) -> Iterator[Block]:
-        yield from map(self.table, tables.summaries(self.comparable, environment))
-        yield from map(self.table, tables.episodes(self.comparable, environment))
-        yield from map(self.table, tables.against_best(self.comparable, environment))
+        yield from map(self.table, evaluation.summaries(self.comparable, environment))
+        yield from map(self.table, evaluation.episodes(self.comparable, environment))
+        yield from map(self.table, evaluation.against_best(self.comparable, environment))
         yield from self.gallery(self.pictures.environment(environment))
 
     def tuning(self) -> Iterator[Block]:
         results = self.results
-        yield self.table(tables.choices(results))
+        yield self.table(tuning.choices(results))
         for environment in results.environments:
             algorithms = samples_by_algorithm(results.select(TUNE, environment))
             if algorithms:
-                tried = [tables.tried_configurations(results, environment, name) for name in algorithms]
+                tried = [tuning.tried_configurations(results, environment, name) for name in algorithms]
                 inner = [*self.gallery(self.pictures.tuning(environment)), *map(self.table, tried)]
                 yield Block("folded", {"summary": f"{environment}: every configuration", "blocks": inner})
 
@@ -194,7 +193,7 @@ class _ReportWriter:
 
     def table_files(self, table: ResultTable) -> list[Path]:
         """Write a table in every format; return the paths."""
-        paths = tables.write_table(table, self.folder / "tables", self.table_formats)
+        paths = write_table(table, self.folder / "tables", self.table_formats)
         self.written += paths
         return paths
 

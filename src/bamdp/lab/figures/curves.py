@@ -193,8 +193,7 @@ def mean_lines(
     ends = []
     for name, curve in curves.items():
         look, mean = looks[name], curve.mean(axis=0)
-        axes.plot(steps, mean, color=look.colour, linestyle=look.line, linewidth=1.4, label=name, zorder=3)
-        axes.fill_between(steps, *band(curve), color=look.colour, alpha=0.18, linewidth=0)
+        style.draw_line(axes, steps, mean, band(curve), look, label=name)
         ends.append((name, float(mean[-1]), look.colour))
     return ends
 

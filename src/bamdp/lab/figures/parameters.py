@@ -208,18 +208,8 @@ def _ablation_line(
     x = np.array([places[value] for value in present])
     totals = [_mean_over_configurations(_samples_with(samples, {parameter: value})) for value in present]
     mean = np.array([array.mean() for array in totals])
-    low, high = np.array([np.concatenate(band(array[:, None])) for array in totals]).T
-    axes.plot(
-        x,
-        mean,
-        color=look.colour,
-        linestyle=look.line,
-        marker=look.marker,
-        markersize=4,
-        linewidth=1.4,
-        zorder=3,
-    )
-    axes.fill_between(x, low, high, color=look.colour, alpha=0.18, linewidth=0)
+    ends = np.array([np.concatenate(band(array[:, None])) for array in totals]).T
+    style.draw_line(axes, x, mean, ends, look, marker=look.marker, markersize=4)
     return samples[0].algorithm, float(mean[-1]), look.colour
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bamdp.lab.results import Sample
 
@@ -137,6 +137,12 @@ def save_figure(figure: Figure, stem: str | Path, formats: Iterable[str] = FIGUR
         for ending, path in paths.items():
             figure.savefig(path, format=ending, dpi=200, facecolor=PAPER_COLOUR, metadata=dates.get(ending))
     return list(paths.values())
+
+
+def draw_line(axes: Axes, x: ArrayLike, mean: ArrayLike, interval: Any, look: Look, **options: Any) -> None:
+    """Draw a line in a look and its band, both ends of which are given."""
+    axes.plot(x, mean, color=look.colour, linestyle=look.line, linewidth=1.4, **{"zorder": 3, **options})
+    axes.fill_between(x, *interval, color=look.colour, alpha=0.18, linewidth=0)
 
 
 def add_title(axes: Axes, words: str, note: str = "") -> None:
