@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import sqlite3
@@ -93,11 +94,9 @@ def evaluated_run():
     """The identity of run 1 of random."""
     with Store("s.sqlite") as store:
         cell = study().cells[0]
-        (run,) = (
-            r.id
-            for r in store.all_records()
-            if r.replicate == 1 and store.setting(r.setting)["planner"]["class"] == "Random"
-        )
+        facts = {name: json.loads(text) for name, text in store.select("SELECT id, facts FROM settings")}
+        records = [r for r in store.all_records() if facts[r.setting]["planner"]["class"] == "Random"]
+        (run,) = (r.id for r in records if r.replicate == 1)
     assert cell.algorithm == "random"
     return run
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import platform
 import sqlite3
@@ -56,7 +57,8 @@ def test_a_run_is_kept_once_with_all_that_belongs_to_it(tmp_path):
         (record,) = store.all_records()
         assert (record.id, record.total, record.replicate, record.status) == (UNITS[0].id, 2.5, 0, "done")
         assert store.traces([record.id]).tolist() == [[2.5, 0.0, 0.0, 0.0]]
-        assert store.setting(record.setting)["steps"] == 4
+        ((facts,),) = store.select("SELECT facts FROM settings WHERE id = ?", [record.setting])
+        assert json.loads(facts)["steps"] == 4
         assert store.machines([record.id]) == [{"machine": "none"}]
 
 

@@ -82,25 +82,6 @@ class Block:
     files: tuple[Path, ...] = ()  # to link to, relative to the page
 
 
-@dataclass(frozen=True)
-class InlineFigure:
-    """A figure that is drawn into the page."""
-
-    stem: str
-    caption: str
-    svg: str
-    wide: bool
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of the page with a heading."""
-
-    id: str
-    heading: str
-    blocks: tuple[Block, ...]
-
-
 class _ReportWriter:
     """Builds the page section by section, and writes the files of tables and figures as it goes."""
 
@@ -115,13 +96,16 @@ class _ReportWriter:
         self.written: list[Path] = []
 
     def write(self) -> list[Path]:
-        sections = [section for section in self.sections() if section.blocks]
+        sections = [section for section in self.sections() if section[-1]]
         path = self.folder / "index.html"
         path.parent.mkdir(parents=True, exist_ok=True)
         self.remove_stale(path)
+        runs = sum(sample.runs for sample in self.results.samples)
+        n_algorithms, n_environments = len(self.results.algorithms), len(self.results.environments)
+        summary = f"{n_algorithms} algorithms, {n_environments} environments, {runs} runs."
         page = html_templates().get_template("report.html")
         path.write_text(
-            page.render(results=self.results, sections=sections, summary=self.summary()), encoding="utf-8"
+            page.render(results=self.results, sections=sections, summary=summary), encoding="utf-8"
         )
         return [path, *self.written]
 
@@ -132,27 +116,21 @@ class _ReportWriter:
             for path in linked - set(self.written):
                 path.unlink(missing_ok=True)
 
-    def summary(self) -> str:
-        runs = sum(sample.runs for sample in self.results.samples)
-        n_algorithms, n_environments = len(self.results.algorithms), len(self.results.environments)
-        return f"{n_algorithms} algorithms, {n_environments} environments, {runs} runs."
-
-    def sections(self) -> Iterator[Section]:
-        results, provenance = self.results, self.provenance
+    def sections(self) -> Iterator[tuple[str, str, list[Block]]]:
+        """Yield the parts of the page: its id, its heading, and its blocks."""
+        results = self.results
         evaluated = bool(results.select(EVALUATE))
-        yield Section("results", "Results", tuple(self.overview()) if evaluated else ())
+        yield "results", "Results", list(self.overview()) if evaluated else []
         for number, environment in enumerate(results.environments):
-            yield Section(f"environment-{number}", environment, tuple(self.environment(environment)))
-        yield Section("tuning", "Tuning", tuple(self.tuning()) if results.select(TUNE) else ())
+            yield f"environment-{number}", environment, list(self.environment(environment))
+        yield "tuning", "Tuning", list(self.tuning()) if results.select(TUNE) else []
         troubles = tuning.troubles(results)
         none_failed = Block("paragraphs", ["No run failed, and no configuration was excluded."])
-        trouble_block = self.table(troubles) if troubles.rows else none_failed
-        yield Section("troubles", "Failed and excluded", (trouble_block,))
+        yield "troubles", "Failed and excluded", [self.table(troubles) if troubles.rows else none_failed]
         setup = [tuning.environments(results)] + ([tuning.parameters(results)] if evaluated else [])
-        facts = Block("facts", provenance.facts)
-        yield Section("setup", "What was run", (*map(self.table, setup), facts))
-        yield Section("reproduce", "How to get it again", tuple(self.reproduce()))
-        yield Section("reading", "How to read it", (Block("paragraphs", HOW_TO_READ),))
+        yield "setup", "What was run", [*map(self.table, setup), Block("facts", self.provenance.facts)]
+        yield "reproduce", "How to get it again", list(self.reproduce())
+        yield "reading", "How to read it", [Block("paragraphs", HOW_TO_READ)]
 
     def overview(self) -> Iterator[Block]:
         results = self.comparable
@@ -215,8 +193,8 @@ class _ReportWriter:
         self.written += paths
         width = float(re.search(r'viewBox="0 0 ([\d.]+)', svg)[1])  # type: ignore[index]
         inline = inline_svg(svg, picture.stem, picture.caption)
-        figure = InlineFigure(picture.stem, picture.caption, inline, width > COLUMN_WIDTH)
-        return Block("picture", figure, self.relative(paths))
+        content = {"picture": picture, "svg": inline, "wide": width > COLUMN_WIDTH}
+        return Block("picture", content, self.relative(paths))
 
     def relative(self, paths: Iterable[Path]) -> tuple[Path, ...]:
         return tuple(path.relative_to(self.folder) for path in paths)

@@ -155,15 +155,8 @@ def add_title(axes: Axes, words: str, note: str = "") -> None:
 def add_level_line(axes: Axes, height: float, words: str) -> None:
     """Add a horizontal line, such as the optimum, with its name on it and room for that."""
     axes.axhline(height, color=TEXT_COLOUR, linewidth=0.9, linestyle=(0, (4, 3)), zorder=2)
-    axes.annotate(
-        words,
-        (0.01, height),
-        xycoords=("axes fraction", "data"),
-        xytext=(0, 2.5),
-        textcoords="offset points",
-        fontsize=7.5,
-        color=TEXT_COLOUR,
-    )
+    look: dict[str, Any] = {"color": TEXT_COLOUR, "fontsize": 7.5, "textcoords": "offset points"}
+    axes.annotate(words, (0.01, height), xycoords=("axes fraction", "data"), xytext=(0, 2.5), **look)
     low, high = axes.get_ylim()
     axes.set_ylim(top=max(high, height + 0.09 * (height - low)))
 
@@ -180,13 +173,8 @@ def add_legend_below(figure: Figure, panels: Sequence[Axes], words: str = "") ->
     for axes in panels:
         for handle, label in zip(*axes.get_legend_handles_labels()):
             handles.setdefault(str(label), handle)
-    legend = figure.legend(
-        list(handles.values()),
-        list(handles),
-        loc="outside lower center",
-        ncols=min(6, len(handles)),
-        title=words,
-    )
+    place: dict[str, Any] = {"loc": "outside lower center", "ncols": min(6, len(handles))}
+    legend = figure.legend(list(handles.values()), list(handles), title=words, **place)
     legend.get_title().set(color=WARNING_COLOUR, fontsize=7.5)
 
 

@@ -318,10 +318,10 @@ def _draw_sweep(axes: Axes, points: Sequence[SweepPoint], sweep: str, look: styl
         return
     line = replace(look, line="none") if sweep == "trade" else look
     times = [point.sample.mean_ms for point in points]
-    options = {"linewidth": 1.2, "elinewidth": 0.8, "label": TIME_SWEEPS[sweep], "zorder": 3}
+    options: dict[str, Any] = {"linewidth": 1.2, "elinewidth": 0.8, "label": TIME_SWEEPS[sweep], "zorder": 3}
     _draw_points(axes, times, points, 1.0, line, **options)
     stroke = [withStroke(linewidth=1.6, foreground=style.PAPER_COLOUR)]
-    text = {"fontsize": 6.5, "color": look.colour, "zorder": 5, "path_effects": stroke}
+    text: dict[str, Any] = {"fontsize": 6.5, "color": look.colour, "zorder": 5, "path_effects": stroke}
     for point in points:
         if not point.is_base:  # the base is in nearly all sweeps, and has its ring
             place = point.sample.mean_ms, point.sample.mean_total
@@ -334,12 +334,17 @@ def _draw_points(
     """Draw the mean totals in some unit, with their standard errors."""
     means = [point.sample.mean_total / unit for point in points]
     errors = [np.nan_to_num(standard_error(point.sample.totals)) / unit for point in points]
-    shape = {"linestyle": look.line, "marker": look.marker, "markersize": 4}
+    shape: dict[str, Any] = {"linestyle": look.line, "marker": look.marker, "markersize": 4}
     axes.errorbar(x, means, yerr=errors, color=look.colour, **shape, **options)
 
 
 def _mark_base(axes: Axes, points: Sequence[SweepPoint]) -> None:
-    ring = {"markersize": 12, "markerfacecolor": "none", "markeredgecolor": style.TEXT_COLOUR, "zorder": 4}
+    ring: dict[str, Any] = {
+        "markersize": 12,
+        "markerfacecolor": "none",
+        "markeredgecolor": style.TEXT_COLOUR,
+        "zorder": 4,
+    }
     for sample in [point.sample for point in points if point.is_base][:1]:
         axes.plot(sample.mean_ms, sample.mean_total, "o", label="Appendix C", linestyle="none", **ring)
 

@@ -9,7 +9,7 @@ that; but the environment's random numbers are determined by study, environment 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -193,5 +193,10 @@ def _draw_curve(axes: Axes, sample: Sample) -> None:
     paper = _paper_total(sample)
     if paper is not None:
         face = look.colour if look.line == "-" else style.PAPER_COLOUR
-        diamond = {"color": look.colour, "markerfacecolor": face, "markersize": 5, "clip_on": False}
+        diamond: dict[str, Any] = {
+            "color": look.colour,
+            "markerfacecolor": face,
+            "markersize": 5,
+            "clip_on": False,
+        }
         axes.plot([sample.horizon], [paper], look.marker, **diamond)

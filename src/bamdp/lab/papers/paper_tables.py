@@ -130,6 +130,7 @@ def beside_table1(results: Results) -> list[ResultTable]:
     title = "Total reward, mean ± standard error, beside the paper's Table 1"
     rows = []
     for sample in _in_table1(results):
+        mean, error = paper_entry("table1", sample.algorithm, sample.environment)
         verdict = paper_verdict(sample)
         assert verdict is not None
         row: list[Entry] = [
@@ -138,7 +139,7 @@ def beside_table1(results: Results) -> list[ResultTable]:
             sample.runs,
             mean_cell(sample.totals, 2),
             interval_cell(summarise(sample.totals).mean, 2),
-            mean_error_cell(*paper_entry("table1", sample.algorithm, sample.environment), 2),
+            mean_error_cell(mean, error, 2),
             number_cell(verdict.difference, f"{verdict.difference:+.2f}"),
             number_cell(verdict.errors, f"{verdict.errors:+.1f}"),
             verdict.word,

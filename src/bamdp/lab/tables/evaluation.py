@@ -309,9 +309,9 @@ def against_best(results: Results, environment: str) -> list[ResultTable]:
         best = group.best
         if best is not None and len(group.named) > 1 and group.returns is None:
             pairs = [_with_first(pair, best) for pair in group.compared if best in (pair.first, pair.second)]
-            pairs.sort(key=lambda pair, ranked=group.ranked: ranked.index(pair.second))
+            of_rival = {pair.second: pair for pair in pairs}
+            rows = [_pair_row(of_rival[name], group) for name in group.ranked if name in of_rival]
             title = f"{group.label}: {best} less each of the others"
-            rows = [_pair_row(pair, group) for pair in pairs]
             name = f"compared_{group.stem}"
             made.append(
                 make_table(name, title, PAIR_HEADER, rows, [TEST_NOTE], PAIR_ALIGN, warning=results.warning)

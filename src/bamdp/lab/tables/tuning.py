@@ -92,7 +92,7 @@ def parameters(results: Results) -> ResultTable:
 
 def environments(results: Results) -> ResultTable:
     """Return the environments with their reference values."""
-    rows = []
+    rows: list[tuple[Entry, ...]] = []
     for name in results.environments:
         runs = max((sample.runs for sample in results.select(EVALUATE, name)), default=0)
         known = results.ceilings.get(name)
@@ -114,7 +114,7 @@ def environments(results: Results) -> ResultTable:
 
 def troubles(results: Results) -> ResultTable:
     """Return every configuration with runs that failed, or that was excluded, and why."""
-    rows = []
+    rows: list[tuple[Entry, ...]] = []
     for sample in results.samples:
         errors = Counter(re.sub(r"^run \d+: ", "", line) for line in sample.failures)
         reasons = [sample.excluded, *(f"{count} × {line}" for line, count in errors.items())]
