@@ -318,8 +318,8 @@ def _draw_sweep(axes: Axes, points: Sequence[SweepPoint], sweep: str, look: styl
         return
     line = replace(look, line="none") if sweep == "trade" else look
     times = [point.sample.mean_ms for point in points]
-    options: dict[str, Any] = {"linewidth": 1.2, "elinewidth": 0.8, "label": TIME_SWEEPS[sweep], "zorder": 3}
-    _draw_points(axes, times, points, 1.0, line, **options)
+    label = TIME_SWEEPS[sweep]
+    _draw_points(axes, times, points, 1.0, line, linewidth=1.2, elinewidth=0.8, label=label, zorder=3)
     stroke = [withStroke(linewidth=1.6, foreground=style.PAPER_COLOUR)]
     text: dict[str, Any] = {"fontsize": 6.5, "color": look.colour, "zorder": 5, "path_effects": stroke}
     for point in points:
@@ -339,14 +339,10 @@ def _draw_points(
 
 
 def _mark_base(axes: Axes, points: Sequence[SweepPoint]) -> None:
-    ring: dict[str, Any] = {
-        "markersize": 12,
-        "markerfacecolor": "none",
-        "markeredgecolor": style.TEXT_COLOUR,
-        "zorder": 4,
-    }
+    ring: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": style.TEXT_COLOUR, "zorder": 4}
+    ring |= {"linestyle": "none", "markersize": 12, "label": "Appendix C"}
     for sample in [point.sample for point in points if point.is_base][:1]:
-        axes.plot(sample.mean_ms, sample.mean_total, "o", label="Appendix C", linestyle="none", **ring)
+        axes.plot(sample.mean_ms, sample.mean_total, "o", **ring)
 
 
 def _belief_figure(results: Results, sweeps: Sequence[str]) -> Figure:

@@ -187,16 +187,10 @@ def _draw_curve(axes: Axes, sample: Sample) -> None:
     shown = np.unique(np.linspace(0, counts.shape[1] - 1, CURVE_POINTS).astype(int))
     steps = (shown + 1) * (sample.horizon // counts.shape[1])
     curves, look = counts[:, shown].astype(float), AGENT_LOOKS[sample.algorithm]
-    style.draw_line(
-        axes, steps, curves.mean(axis=0), band(curves), look, label=AGENTS[sample.algorithm], zorder=2
-    )
+    label, mean = AGENTS[sample.algorithm], curves.mean(axis=0)
+    style.draw_line(axes, steps, mean, band(curves), look, label=label, zorder=2)
     paper = _paper_total(sample)
     if paper is not None:
         face = look.colour if look.line == "-" else style.PAPER_COLOUR
-        diamond: dict[str, Any] = {
-            "color": look.colour,
-            "markerfacecolor": face,
-            "markersize": 5,
-            "clip_on": False,
-        }
-        axes.plot([sample.horizon], [paper], look.marker, **diamond)
+        diamond: dict[str, Any] = {"markerfacecolor": face, "markersize": 5, "clip_on": False}
+        axes.plot([sample.horizon], [paper], look.marker, color=look.colour, **diamond)
