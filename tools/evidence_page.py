@@ -31,7 +31,7 @@ from bamdp.lab.figures.curves import log_time_axis
 from bamdp.lab.papers import paper_study
 from bamdp.lab.papers.deep_sea import COUNT_NOTE, total_bad_episodes
 from bamdp.lab.results import EVALUATE, TUNE, Results, Sample
-from bamdp.lab.statistics import estimate, normalised_totals, standard_error
+from bamdp.lab.statistics import estimate, rescaled, standard_error
 from bamdp.lab.study import Study, cached_world, without_draw
 from bamdp.lab.tables.evaluation import matrix, overall, unfinished
 from bamdp.lab.tables.table import (
@@ -230,7 +230,8 @@ def within_time(found: Mapping[str, Found]) -> dict[str, dict[str, list[float]]]
 def _normalised(values: Sequence[float], env: str, horizon: int) -> list[float]:
     world = cached_world(env)
     assert isinstance(world, Environment)
-    return normalised_totals(values, ceilings(world, FAMILY_DISCOUNT, horizon)).tolist()
+    known = ceilings(world, FAMILY_DISCOUNT, horizon)
+    return rescaled(values, known.random, known.optimum).tolist()
 
 
 def time_table(scores: Mapping[str, Mapping[str, Sequence[float]]]) -> ResultTable:

@@ -9,14 +9,7 @@ import numpy as np
 
 from bamdp.lab.comparisons import EXACT_RUNS, NARROW, Comparison, Group, groups, groups_in
 from bamdp.lab.results import EVALUATE, OPTIMUM_LABEL, TUNE, EpisodeSummary, Results, Sample, sample_labels
-from bamdp.lab.statistics import (
-    Estimate,
-    normalised,
-    normalised_totals,
-    pooled_iqm,
-    share_of_optimum,
-    standard_error,
-)
+from bamdp.lab.statistics import pooled_iqm, rescaled, standard_error
 from bamdp.lab.tables.table import (
     Entry,
     ResultTable,
@@ -192,7 +185,8 @@ def _overall_row(name: str, columns: list[Group], everywhere: list[str]) -> tupl
     covered = number_cell(count, f"{count} of {len(columns)}")
     if name not in everywhere:
         return name, None, None, None, covered
-    scores = [normalised_totals(g.named[name].totals, g.ceilings) for g in columns if g.ceilings]
+    known = [(g.named[name].totals, g.ceilings) for g in columns if g.ceilings]
+    scores = [rescaled(totals, ceilings.random, ceilings.optimum) for totals, ceilings in known]
     mean = float(np.mean([part.mean() for part in scores]))
     ranks = [[n for n in group.ranked if n in everywhere].index(name) + 1 for group in columns]
     iqm = value_interval_cell(pooled_iqm(scores), 3)
@@ -221,7 +215,7 @@ def _summary(results: Results, group: Group) -> ResultTable:
     rows = [_summary_row(results, group, name, shown) for name in ranked]
     for label, field in REFERENCES.items() if group.ceilings else ():
         value = getattr(group.ceilings, field)
-        scores = _score_cells(Estimate(value, np.nan, np.nan), group)
+        scores = _score_cells(value, group)
         rows.append((label, None, number_cell(value, f"{value:.{shown}f}"), None, None, *scores, None))
     few = any(1 < sample.runs < FEW_RUNS for sample in group.samples)
     scored = ("of optimum", "normalised") if group.ceilings else ()
@@ -251,7 +245,7 @@ def _summary_row(results: Results, group: Group, name: str, shown: int) -> tuple
         _reward_cell(results, group, name, shown),
         interval_cell(summary.mean, shown),
         value_interval_cell(summary.iqm, shown),
-        *_score_cells(summary.mean, group),
+        *_score_cells(summary.mean.value, group),
         sample.mean_ms,
     )
 
@@ -260,11 +254,12 @@ def _failed(sample: Sample) -> str:
     return f" ({len(sample.failures)} failed)" if sample.failures else ""
 
 
-def _score_cells(total: Estimate, group: Group) -> tuple[TableCell, ...]:
+def _score_cells(total: float, group: Group) -> tuple[TableCell, ...]:
     """Return a total as a share of the optimum, and normalised; nothing where the model is not known."""
     if not group.ceilings:
         return ()
-    share, score = share_of_optimum(total, group.ceilings).value, normalised(total, group.ceilings).value
+    optimum, random = group.ceilings.optimum, group.ceilings.random
+    share, score = float(rescaled(total, 0.0, optimum)), float(rescaled(total, random, optimum))
     return number_cell(share, f"{100 * share:.1f}%"), number_cell(score, f"{score:.3f}")
 
 
