@@ -167,7 +167,7 @@ def _source(store: Store) -> str:
     records = store.all_records()
     machines = {
         f"{m['processor']}, {m['cores']} cores, Python {m['python']}, NumPy {m['numpy']}, Numba {m['numba']}"
-        for m in store.machines(record.id for record in records)
+        for m in store.machine_of(record.id for record in records).values()
     }
     versions = ", ".join(sorted({record.version for record in records}))
     return f"bamdp {versions}; {'; '.join(sorted(machines))}."

@@ -59,7 +59,7 @@ def test_a_run_is_kept_once_with_all_that_belongs_to_it(tmp_path):
         assert store.traces([record.id]).tolist() == [[2.5, 0.0, 0.0, 0.0]]
         ((facts,),) = store.select("SELECT facts FROM settings WHERE id = ?", [record.setting])
         assert json.loads(facts)["steps"] == 4
-        assert store.machines([record.id]) == [{"machine": "none"}]
+        assert store.machine_of([record.id]) == {record.id: {"machine": "none"}}
 
 
 def test_readers_are_not_locked_out_while_somebody_writes(tmp_path):

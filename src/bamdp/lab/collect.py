@@ -107,7 +107,7 @@ def collect_provenance(study: Study, store: Store, commands: Sequence[str] = ())
     ids = [unit.id for _, unit in study_units(study)]
     records = store.records(ids).values()
     machines = {f"{m['processor']}, {m['cores']} cores, {m['system']}, Python {m['python']}, NumPy {m['numpy']}, "
-                f"Numba {m['numba']}" for m in store.machines(ids)}  # fmt: skip
+                f"Numba {m['numba']}" for m in store.machine_of(ids).values()}  # fmt: skip
     facts = {
         "bamdp": ", ".join(sorted({record.version for record in records})),
         "machine": "; ".join(sorted(machines)),

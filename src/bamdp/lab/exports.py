@@ -34,7 +34,7 @@ from typing import Any
 from bamdp import _checks
 from bamdp.lab.choosing import CellSchedule, planned_runs, study_units
 from bamdp.lab.results import TUNE
-from bamdp.lab.store import RECORD_FIELDS, UNKNOWN_MACHINE, Store, is_plausible
+from bamdp.lab.store import RECORD_FIELDS, Store, is_plausible
 from bamdp.lab.study import Study
 from bamdp.lab.units import FINISHED, RUN_STATUSES, Unit, canonical_json, decode_trace, digest, run_identity
 
@@ -103,12 +103,11 @@ def _entries(
     settings = {units[run].setting_id: units[run].facts for run in records}
     for setting in sorted(settings):
         yield {"setting": setting, "facts": settings[setting]}
-    machine_of = store.machine_numbers(records)
-    known = store.machine_facts()
-    machines = {number: known.get(number, UNKNOWN_MACHINE) for number in set(machine_of.values())}
-    names = {number: digest(facts) for number, facts in machines.items()}
-    for name, facts in sorted({names[number]: facts for number, facts in machines.items()}.items()):
-        yield {"machine": name, "facts": facts}
+    machine_of = store.machine_of(records)
+    names = {run: digest(facts) for run, facts in machine_of.items()}
+    machines = {names[run]: facts for run, facts in machine_of.items()}
+    for name in sorted(machines):
+        yield {"machine": name, "facts": machines[name]}
     for cell in sorted(set(cells)):
         for number, facts in sorted(store.decisions(cell).items()):
             yield {"decision": cell, "round": number, "facts": facts}
@@ -120,7 +119,7 @@ def _entries(
             "run": run,
             "of": values.pop("setting"),
             **values,
-            "on": names[machine_of[run]],
+            "on": names[run],
             "rewards": None if trace is None else base64.b64encode(trace).decode(),
         }
 

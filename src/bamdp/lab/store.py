@@ -225,21 +225,12 @@ class Store:
         runs = tuple(decode_trace(trace) for trace in self.encoded_traces(ids).values())
         return EpisodeSummary(runs) if any(len(run.ends) for run in runs) else None
 
-    def machines(self, ids: Iterable[str]) -> list[Mapping[str, Any]]:
-        """Return the facts of the machines that these runs were done on."""
-        known = self.machine_facts()
-        numbers = set(self.machine_numbers(ids).values())
-        facts = [known.get(number, UNKNOWN_MACHINE) for number in sorted(numbers)]
-        return [one for number, one in enumerate(facts) if one not in facts[:number]]
-
-    def machine_numbers(self, ids: Iterable[str]) -> dict[str, int]:
-        """Return the number of the machine that each of these runs was done on."""
-        return dict(self.select_ids("SELECT id, machine FROM runs WHERE id IN", ids))
-
-    def machine_facts(self) -> dict[int, Mapping[str, Any]]:
-        """Return the facts of all machines by their numbers; damaged ones are left out."""
-        rows = self.select("SELECT id, facts, checksum FROM machines ORDER BY id")
-        return {row[0]: json.loads(row[1]) for row in rows if _agrees(row)}
+    def machine_of(self, ids: Iterable[str]) -> dict[str, Mapping[str, Any]]:
+        """Return the facts of the machine that each of these runs was done on; unknown ones of a damaged machine."""
+        rows = self.select("SELECT id, facts, checksum FROM machines")
+        known = {row[0]: json.loads(row[1]) for row in rows if _agrees(row)}
+        numbers = self.select_ids("SELECT id, machine FROM runs WHERE id IN", ids)
+        return {run: known.get(number, UNKNOWN_MACHINE) for run, number in numbers}
 
     def _sound_runs(self, ids: Iterable[str] | None = None) -> Iterator[Any]:
         """Yield the rows of these runs, or of all, that agree with their checksums, and remember which do not."""

@@ -106,23 +106,23 @@ class SweepPoint:
 @lru_cache(maxsize=8)
 def sweep_points(results: Results, environment: str) -> tuple[SweepPoint, ...]:
     """Return the complete configurations of an environment, sweep by sweep, each in the order of its values."""
-    samples = [s for s in results.select(EVALUATE, environment) if s.complete and s.runs]
+    evaluated = [s for s in results.select(EVALUATE, environment) if s.complete and s.runs]
+    samples = [(s, full_configuration(s.configuration)) for s in evaluated]
     home = base_configuration(environment)
-    base = next((s for s in samples if full_configuration(s.configuration) == home), None)
+    base = next((s for s, whole in samples if whole == home), None)
     # Sweeps share configurations, each of which is tested once.
-    distinct = {repr(full_configuration(s.configuration)): s for s in samples}
-    others = {key: s for key, s in distinct.items() if full_configuration(s.configuration) != home}
+    others = {repr(whole): s for s, whole in samples if whole != home}
     gaps = {key: differences(s, base) for key, s in others.items()} if base is not None else {}
     adjusted = dict(zip(gaps, holm([sign_flip_p(gap, len(gaps)) for gap in gaps.values()])))
     points = []
-    for sample in samples:
-        key = repr(full_configuration(sample.configuration))
+    for sample, whole in samples:
+        key = repr(whole)
         points.append(
             SweepPoint(
                 sample.algorithm,
                 sample,
                 swept_value(sample.algorithm, sample.configuration),
-                full_configuration(sample.configuration) == home,
+                whole == home,
                 estimate(np.mean, gaps[key]) if key in gaps else Estimate(np.nan, np.nan, np.nan),
                 bool(key in gaps and adjusted[key] <= SIGNIFICANCE_LEVEL),
             )
