@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from reproduction_page import _folded, _join, fill
-from searches import best_within, over_searches, pooled, searches
+from searches import best_within, over_searches, pooled, searches, without_draw
 
 from bamdp.ceilings import ceilings
 from bamdp.envs import Environment
@@ -32,7 +32,7 @@ from bamdp.lab.papers import paper_study
 from bamdp.lab.papers.deep_sea import COUNT_NOTE, total_bad_episodes
 from bamdp.lab.results import EVALUATE, TUNE, Results, Sample
 from bamdp.lab.statistics import estimate, rescaled, standard_error
-from bamdp.lab.study import Study, cached_world, without_draw
+from bamdp.lab.study import Study, cached_world
 from bamdp.lab.tables.evaluation import matrix, overall, unfinished
 from bamdp.lab.tables.table import (
     Entry,

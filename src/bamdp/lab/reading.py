@@ -28,7 +28,6 @@ from bamdp.lab.study import (
     StudyCell,
     StudyEnvironment,
     Tuning,
-    draw_label,
     list_configurations,
     merge_parameters,
     positive_optimum,
@@ -56,6 +55,7 @@ TUNING_KEYS = ("method", "runs", "configurations", "budget", "keep", "screening"
 QUICK_CUTS = {"runs": 3, "steps": 200, "tuning_runs": 2, "configurations": 4, "budget": 20.0}  # at most
 TUNING_CUTS = {"runs": "tuning_runs", "screening": "steps"}  # keys of tuning that have another name there
 QUICK_DRAWS = 2
+DRAW_MARK = "#"  # between an algorithm's label and the number of its draw of configurations
 SHARED_DEFAULTS: dict[str, Any] = {"prior": DEFAULT_PRIOR, "discount": 0.95}
 DEFAULT_RUNS = 10
 DEFAULT_LIMIT = 1.0  # seconds per step in worlds that name none
@@ -131,7 +131,7 @@ class _StudyReader:
         cells = []
         for label, table in _labelled_tables(data, "algorithms").items():
             for draw in range(draws):
-                name = label if draws == 1 else draw_label(label, draw)
+                name = label if draws == 1 else f"{label}{DRAW_MARK}{draw + 1}"
                 cells += self.read_algorithm(label, table, draw, name)
         if self.tuning is not None and self.tuning.across:
             _check_across(cells)
