@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from reproduction_page import _folded, _join, fill
-from searches import best_within, over_searches, pooled, searches
+from searches import best_within, over_searches, pooled, searches, without_draw
 
 from bamdp.ceilings import ceilings
 from bamdp.envs import Environment
@@ -31,15 +31,17 @@ from bamdp.lab.figures.curves import log_time_axis
 from bamdp.lab.papers import paper_study
 from bamdp.lab.papers.deep_sea import COUNT_NOTE, total_bad_episodes
 from bamdp.lab.results import EVALUATE, TUNE, Results, Sample
-from bamdp.lab.statistics import estimate, normalised_totals, standard_error
-from bamdp.lab.study import Study, cached_world, without_draw
-from bamdp.lab.tables import ResultTable, TableCell, matrix, overall, to_markdown, unfinished
+from bamdp.lab.statistics import estimate, rescaled, standard_error
+from bamdp.lab.study import Study, cached_world
+from bamdp.lab.tables.evaluation import matrix, overall, unfinished
 from bamdp.lab.tables.table import (
-    NO_VALUE,
+    Entry,
+    ResultTable,
     decimals,
+    make_table,
     mean_cell,
     number_cell,
-    text_cell,
+    to_markdown,
     value_interval_cell,
 )
 
@@ -99,19 +101,17 @@ def _family_table(results: Results, family: str, what: str) -> ResultTable:
     means = {name: float(v.mean()) for name, v in values.items()}
     best = max(means, key=means.__getitem__, default=None)
     shown = decimals([standard_error(v) for v in values.values()])
-    rows = [_family_row(base, values, best, shown) for base in bases]
-    rows.sort(key=lambda row: -max(cell.value for cell in row[1:4] if cell.value is not None))
     title = "total reward" if what == "total" else "return discounted by 0.95"
     note = "Bold: the highest mean. Differences are paired: the same worlds, with the bootstrap 95% interval."
     header = ("algorithm", "correct prior", "flat", "wrong", "correct − flat", "correct − wrong")
-    return ResultTable(
+    table = make_table(
         f"family_{family}_{what}",
         f"{family}: {title} in 250 steps, mean ± standard error over {_worlds(values)} worlds",
         header,
-        tuple(rows),
-        "lrrrrr",
-        (note,),
+        [_family_row(base, values, best, shown) for base in bases],
+        [note],
     )
+    return table.sorted_by(lambda row: -max(cell.value for cell in row[1:4] if cell.value is not None))
 
 
 def _worlds(values: Mapping[str, NDArray[np.float64]]) -> str:
@@ -121,26 +121,18 @@ def _worlds(values: Mapping[str, NDArray[np.float64]]) -> str:
 
 def _family_row(
     base: str, values: Mapping[str, NDArray[np.float64]], best: str | None, shown: int
-) -> tuple[TableCell, ...]:
+) -> tuple[Entry, ...]:
     names = [f"{base}-{prior}" for prior in PRIORS]
     if not any(name in values for name in names):  # one without a prior
-        return (text_cell(base), _value_cell(base, values, best, shown), *4 * [text_cell(NO_VALUE)])
-    cells = [_value_cell(name, values, best, shown) for name in names]
+        return base, mean_cell(values[base], shown, base == best), *4 * [None]
+    cells = [mean_cell(values.get(name, ()), shown, name == best) for name in names]
     gains = [_gain_cell(values, names[0], name, shown) for name in names[1:]]
-    return (text_cell(base), *cells, *gains)
+    return base, *cells, *gains
 
 
-def _value_cell(
-    name: str, values: Mapping[str, NDArray[np.float64]], best: str | None, shown: int
-) -> TableCell:
-    if name not in values:
-        return text_cell(NO_VALUE)
-    return mean_cell(float(values[name].mean()), standard_error(values[name]), shown, name == best)
-
-
-def _gain_cell(values: Mapping[str, NDArray[np.float64]], first: str, second: str, shown: int) -> TableCell:
+def _gain_cell(values: Mapping[str, NDArray[np.float64]], first: str, second: str, shown: int) -> Entry:
     if first not in values or second not in values:
-        return text_cell(NO_VALUE)
+        return None
     return value_interval_cell(estimate(np.mean, values[first] - values[second]), shown)
 
 
@@ -159,12 +151,10 @@ def search_table(found: Found) -> ResultTable:
         "all in the space; too slow: those of them that were stopped."
     )
     header = ("environment", "algorithm", "searches", "total, 95% interval", "means", "seen", "too slow")
-    return ResultTable("searches", "What the searches found", header, tuple(rows), "llrrlrr", (note,))
+    return make_table("searches", "What the searches found", header, rows, [note], "llrrlrr")
 
 
-def _search_row(
-    found: Found, environment: str, algorithm: str, done: Sequence[Sample]
-) -> tuple[TableCell, ...]:
+def _search_row(found: Found, environment: str, algorithm: str, done: Sequence[Sample]) -> tuple[Entry, ...]:
     cells = [
         cell
         for cell in found.study.cells
@@ -176,17 +166,11 @@ def _search_row(
         for sample in found.results.select(TUNE, environment)
         if without_draw(sample.algorithm) == algorithm and sample.excluded
     }
-    means = [float(sample.totals.mean()) for sample in done]
     shown = decimals([standard_error(sample.totals) for sample in done])
-    return (
-        text_cell(environment),
-        text_cell(algorithm),
-        number_cell(len(done), str(len(done))),
-        value_interval_cell(over_searches(done), shown),
-        text_cell(", ".join(f"{mean:.{shown}f}" for mean in means)),
-        text_cell(f"{len(distinct)} of {cells[0].space_size}"),
-        number_cell(len(slow), str(len(slow))),
-    )
+    means = ", ".join(f"{sample.mean_total:.{shown}f}" for sample in done)
+    seen = f"{len(distinct)} of {cells[0].space_size}"
+    total = value_interval_cell(over_searches(done), shown)
+    return environment, algorithm, len(done), total, means, seen, len(slow)
 
 
 # Deep sea with the same chances
@@ -198,23 +182,20 @@ def sea_table(found: Found) -> ResultTable:
     samples = {(s.environment, s.algorithm): s for s in results.select(EVALUATE) if s.complete}
     rows = []
     for algorithm in dict.fromkeys(name for _, name in samples):
-        cells = []
+        cells: list[Entry] = []
         for environment in results.environments:
             sample = samples.get((environment, algorithm))
-            cells += [text_cell(NO_VALUE)] * 2 if sample is None else _sea_cells(sample)
-        rows.append((text_cell(algorithm), *cells))
-    rows.sort(key=lambda row: math.inf if row[1].value is None else row[1].value)
+            cells += [None, None] if sample is None else _sea_cells(sample)
+        rows.append((algorithm, *cells))
     header = ("algorithm", *(word for name in results.environments for word in (name, "chosen")))
     title = "Bad episodes of 1000, mean ± standard error"
-    return ResultTable(
-        "seas", title, header, tuple(rows), "l" + "rl" * len(results.environments), (COUNT_NOTE,)
-    )
+    table = make_table("seas", title, header, rows, [COUNT_NOTE], "l" + "rl" * len(results.environments))
+    return table.sorted_by(lambda row: math.inf if row[1].value is None else row[1].value)
 
 
-def _sea_cells(sample: Sample) -> list[TableCell]:
-    bad = total_bad_episodes(sample, SEAS)
+def _sea_cells(sample: Sample) -> list[Entry]:
     chosen = ", ".join(f"{name}={value}" for name, value in sample.configuration.items())
-    return [mean_cell(float(bad.mean()), standard_error(bad), 1), text_cell(chosen)]
+    return [mean_cell(total_bad_episodes(sample, SEAS), 1), chosen]
 
 
 # Reward within a time
@@ -249,7 +230,8 @@ def within_time(found: Mapping[str, Found]) -> dict[str, dict[str, list[float]]]
 def _normalised(values: Sequence[float], env: str, horizon: int) -> list[float]:
     world = cached_world(env)
     assert isinstance(world, Environment)
-    return normalised_totals(values, ceilings(world, FAMILY_DISCOUNT, horizon)).tolist()
+    known = ceilings(world, FAMILY_DISCOUNT, horizon)
+    return rescaled(values, known.random, known.optimum).tolist()
 
 
 def time_table(scores: Mapping[str, Mapping[str, Sequence[float]]]) -> ResultTable:
@@ -262,9 +244,7 @@ def time_table(scores: Mapping[str, Mapping[str, Sequence[float]]]) -> ResultTab
         table = np.array([scores[environment][algorithm] for environment in common])[:, columns]
         whole = np.isfinite(table).all(axis=0)
         means = [float(table[:, i].mean()) if whole[i] else math.nan for i in range(len(columns))]
-        cells = [number_cell(m, f"{m:.3f}") if math.isfinite(m) else text_cell(NO_VALUE) for m in means]
-        rows.append((text_cell(algorithm), *cells))
-    rows.sort(key=lambda row: -max((c.value for c in row[1:] if c.value is not None), default=-1.0))
+        rows.append((algorithm, *(number_cell(mean, f"{mean:.3f}") for mean in means)))
     header = ("algorithm", *(_time_word(TIMES[i]) for i in columns))
     note = (
         f"Mean over {', '.join(common)} of the normalised score (0 random play, 1 optimum) of the best configuration "
@@ -272,7 +252,8 @@ def time_table(scores: Mapping[str, Mapping[str, Sequence[float]]]) -> ResultTab
         "where some environment has no configuration that quick."
     )
     title = f"What one gets within a time per step, over {len(common)} environments"
-    return ResultTable("within_time", title, header, tuple(rows), "l" + "r" * len(columns), (note,))
+    table = make_table("within_time", title, header, rows, [note])
+    return table.sorted_by(lambda row: -max((c.value for c in row[1:] if c.value is not None), default=-1.0))
 
 
 def _time_word(ms: float) -> str:

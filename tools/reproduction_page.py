@@ -39,7 +39,7 @@ from bamdp.lab.papers.paper_tables import (
     beside_table1,
     beside_table2,
     of_paper_length,
-    paper_reward,
+    paper_entry,
     paper_steps,
     paper_verdict,
     speedup,
@@ -47,20 +47,27 @@ from bamdp.lab.papers.paper_tables import (
 from bamdp.lab.results import EVALUATE, TUNE, Results, Sample, complete_results, merge_results
 from bamdp.lab.statistics import standard_error, summarise
 from bamdp.lab.store import Store
-from bamdp.lab.tables import (
-    ResultTable,
-    TableCell,
+from bamdp.lab.tables.evaluation import (
+    ABOUT_EQUAL,
+    NOT_DECIDED,
     against_best,
-    choices,
     matrix,
     overall,
     summaries,
-    to_markdown,
-    tuning_times,
     unfinished,
 )
-from bamdp.lab.tables.evaluation import ABOUT_EQUAL, NOT_DECIDED
-from bamdp.lab.tables.table import NO_VALUE, decimals, mean_cell, number_cell, text_cell, value_interval_cell
+from bamdp.lab.tables.table import (
+    Entry,
+    ResultTable,
+    TableCell,
+    decimals,
+    make_table,
+    mean_cell,
+    number_cell,
+    to_markdown,
+    value_interval_cell,
+)
+from bamdp.lab.tables.tuning import choices
 from bamdp.settings import Setting
 
 STUDIES = tuple(
@@ -160,7 +167,7 @@ def _source(store: Store) -> str:
     records = store.all_records()
     machines = {
         f"{m['processor']}, {m['cores']} cores, Python {m['python']}, NumPy {m['numpy']}, Numba {m['numba']}"
-        for m in store.machines(record.id for record in records)
+        for m in store.machine_of(record.id for record in records).values()
     }
     versions = ", ".join(sorted({record.version for record in records}))
     return f"bamdp {versions}; {'; '.join(sorted(machines))}."
@@ -180,9 +187,9 @@ def run_counts(evidence: Evidence) -> ResultTable:
             distinct.setdefault(key, set()).update(s.replicates.tolist())
         runs = sum(map(len, distinct.values()))
         cells = number_cell(done, f"{done} of {len(found.cells)}")
-        rows.append((text_cell(name), cells, number_cell(runs, str(runs))))
+        rows.append((name, cells, runs))
     header = ("study", "complete cells", "runs")
-    return ResultTable("state", "What has been run", header, tuple(rows), "lrr", (evidence.source,))
+    return make_table("state", "What has been run", header, rows, [evidence.source])
 
 
 def _finished(found: Results, environment: str, algorithm: str) -> bool:
@@ -196,23 +203,17 @@ def reward_targets(fair: Results) -> ResultTable:
     rows = []
     for environment, target in REWARD_TARGETS.items():
         samples = [_sample_of(fair, environment, name) for name in DSS]
-        best = max((s for s in samples if s), key=lambda s: float(s.totals.mean()), default=None)
+        best = max((s for s in samples if s), key=lambda s: s.mean_total, default=None)
         cells = [_mean_interval(sample, sample is best) for sample in samples]
-        word = NO_VALUE if best is None else _target_word(best, target)
-        rows.append((text_cell(environment), number_cell(target, f"≥ {target:g}"), *cells, text_cell(word)))
+        word = None if best is None else _target_word(best, target)
+        rows.append((environment, number_cell(target, f"≥ {target:g}"), *cells, word))
     note = (
         "The verdict is by the mean of the better of the two forms, in bold; both were tuned alike. Narrowly: the "
         "interval contains the target."
     )
     title = "Total reward of DSS with the configurations that tuning chose, mean [95% interval]"
-    return ResultTable(
-        "reward_targets",
-        title,
-        ("environment", "target", *DSS, "verdict"),
-        tuple(rows),
-        "lrrrl",
-        (note,),
-    )
+    header = ("environment", "target", *DSS, "verdict")
+    return make_table("reward_targets", title, header, rows, [note], "lrrrl")
 
 
 def _target_word(sample: Sample, target: float) -> str:
@@ -221,9 +222,9 @@ def _target_word(sample: Sample, target: float) -> str:
     return f"{word}, narrowly" if mean.low < target <= mean.high else word
 
 
-def _mean_interval(sample: Sample | None, bold: bool) -> TableCell:
+def _mean_interval(sample: Sample | None, bold: bool) -> TableCell | None:
     if sample is None:
-        return text_cell(NO_VALUE)
+        return None
     return value_interval_cell(summarise(sample.totals).mean, decimals([standard_error(sample.totals)]), bold)
 
 
@@ -236,13 +237,13 @@ def speed_targets(published: Results) -> ResultTable:
         cells = [
             number_cell(ratios.get(e, math.nan), f"{ratios.get(e, math.nan):.1f}") for e in REWARD_TARGETS
         ]
-        rows.append((text_cell(name), *cells, text_cell("met" if all(met) else "missed")))
+        rows.append((name, *cells, "met" if all(met) else "missed"))
     title = (
         "Times faster per step than the paper's Table 2, with Appendix C's parameters "
         f"(target: {SPEEDUP_TARGET:g} everywhere)"
     )
     header = ("algorithm", *REWARD_TARGETS, "verdict")
-    return ResultTable("speed_targets", title, header, tuple(rows), "l" + "r" * len(REWARD_TARGETS) + "l")
+    return make_table("speed_targets", title, header, rows, align="l" + "r" * len(REWARD_TARGETS) + "l")
 
 
 def rival_table(fair: Results) -> ResultTable:
@@ -260,15 +261,7 @@ def rival_table(fair: Results) -> ResultTable:
         word = "ahead" if gain.value > 0 else "behind"
         if not pair.distinguishable:
             word = ABOUT_EQUAL if group.narrow(pair) else NOT_DECIDED
-        rows.append(
-            (
-                text_cell(group.label),
-                text_cell(dss),
-                text_cell(rival),
-                value_interval_cell(gain, shown),
-                text_cell(word),
-            )
-        )
+        rows.append((group.label, dss, rival, value_interval_cell(gain, shown), word))
     note = (
         "Paired on common random numbers, with the bootstrap 95% interval of that pair. Verdict: sign-flip test, "
         "Holm's correction over all pairs of the environment, 5%; where it does not reject, about equal if the "
@@ -276,7 +269,7 @@ def rival_table(fair: Results) -> ResultTable:
     )
     header = ("environment", "DSS", "rival", "DSS − rival", "verdict")
     title = "The better form of DSS against the best of the paper's rivals, both tuned"
-    return ResultTable("rivals", title, header, tuple(rows), "lllrl", (note,))
+    return make_table("rivals", title, header, rows, [note], "lllrl")
 
 
 def prior_counts(evidence: Evidence) -> ResultTable:
@@ -287,10 +280,8 @@ def prior_counts(evidence: Evidence) -> ResultTable:
     for algorithm, by_prior in found.items():
         shares = {prior: _agreeing(samples) for prior, samples in by_prior.items()}
         best = max(shares.values(), key=lambda share: (share[0], -share[1]))
-        cells = [
-            _share_cell(shares[p], shares[p] == best) if p in shares else text_cell(NO_VALUE) for p in priors
-        ]
-        rows.append((text_cell(algorithm), *cells))
+        cells = [_share_cell(shares[p], shares[p] == best) if p in shares else None for p in priors]
+        rows.append((algorithm, *cells))
     note = (
         "Entries that agree (Welch's test at 5%), of those that were run with this prior: Appendix C's parameters, the "
         "paper's steps. Fewer runs agree more easily. β = 2 is the prior that the text states, with the rivals' "
@@ -298,7 +289,7 @@ def prior_counts(evidence: Evidence) -> ResultTable:
     )
     header = ("algorithm", *(name for _, name in priors))
     title = "Entries of the paper's Table 1 that agree, by prior"
-    return ResultTable("prior_counts", title, header, tuple(rows), "l" + "r" * len(priors), (note,))
+    return make_table("prior_counts", title, header, rows, [note])
 
 
 def _entries(evidence: Evidence) -> dict[str, dict[tuple[float, str], list[Sample]]]:
@@ -326,29 +317,27 @@ def _agreeing(samples: Sequence[Sample]) -> tuple[int, int]:
 
 
 def _share_cell(share: tuple[int, int], bold: bool) -> TableCell:
-    return replace(text_cell(f"{share[0]} of {share[1]}"), bold=bold)
+    return TableCell(f"{share[0]} of {share[1]}", bold=bold)
 
 
 def choice_gains(published: Results, fair: Results) -> ResultTable:
     """Return what each algorithm gains by choosing prior, discount and parameters instead of Appendix C's."""
     names = [name for name in published.algorithms if name in fair.algorithms]
-    rows = [(text_cell(name), *(_gain(published, fair, e, name) for e in REWARD_TARGETS)) for name in names]
-    return ResultTable(
+    return make_table(
         "choice_gains",
         "Mean total reward with Appendix C's parameters → with what tuning chose",
         ("algorithm", *REWARD_TARGETS),
-        tuple(rows),
-        "l" + "r" * len(REWARD_TARGETS),
-        ("SBOSS and BFS3 have the flat prior on the left, as their published rows have.",),
+        [(name, *(_gain(published, fair, e, name) for e in REWARD_TARGETS)) for name in names],
+        ["SBOSS and BFS3 have the flat prior on the left, as their published rows have."],
     )
 
 
-def _gain(published: Results, fair: Results, environment: str, algorithm: str) -> TableCell:
+def _gain(published: Results, fair: Results, environment: str, algorithm: str) -> TableCell | None:
     before, after = (_sample_of(found, environment, algorithm) for found in (published, fair))
     if before is None or after is None:
-        return text_cell(NO_VALUE)
+        return None
     shown = decimals([standard_error(before.totals), standard_error(after.totals)])
-    first, second = float(before.totals.mean()), float(after.totals.mean())
+    first, second = before.mean_total, after.mean_total
     return number_cell(second - first, f"{first:.{shown}f} → {second:.{shown}f}")
 
 
@@ -367,16 +356,32 @@ def prior_table(tuned: Results) -> ResultTable:
     pairs = [(environment, algorithm) for environment in tuned.environments for algorithm in DSS]
     tried = [samples for pair in pairs if (samples := _shortest_runs(tuned.select(TUNE, *pair)))]
     priors = sorted({_prior(sample) for samples in tried for sample in samples})
-    return ResultTable(
+    return make_table(
         "priors",
         "DSS with each prior, mean total reward over all configurations with it that tuning tried",
         ("environment", "algorithm", "steps", *(name for _, name in priors), "paper"),
-        tuple(_prior_row(samples, priors) for samples in tried),
-        "llr" + "r" * (len(priors) + 1),
-        (
+        [_prior_row(samples, priors) for samples in tried],
+        [
             "Each configuration counts once, with the mean of its tuning runs; ± is the standard error over "
             "configurations. Bold: the highest mean of the row.",
-        ),
+        ],
+        "llr" + "r" * (len(priors) + 1),
+    )
+
+
+def tuning_times(results: Results) -> ResultTable:
+    """Return the processor minutes that each algorithm took to choose in each environment."""
+    rows = []
+    for name in results.algorithms:
+        samples = [results.select(TUNE, environment, name) for environment in results.environments]
+        minutes = [sum(float(s.cpu_seconds.sum()) for s in part) / 60.0 for part in samples]
+        rows.append((name, *(spent or None for spent in minutes)))
+    return make_table(
+        "tuning_times",
+        "Processor minutes of tuning",
+        ("algorithm", *results.environments),
+        rows,
+        ["Of runs that came to their end; those that were stopped for their time are not in it."],
     )
 
 
@@ -393,25 +398,18 @@ def _prior(sample: Sample) -> tuple[float, str]:
     return (-math.inf, name) if beta is None else (beta, f"{name}, β = {beta:g}")
 
 
-def _prior_row(samples: Sequence[Sample], priors: Sequence[tuple[float, str]]) -> tuple[TableCell, ...]:
-    means = [np.array([s.totals.mean() for s in samples if _prior(s) == prior]) for prior in priors]
-    errors = [standard_error(values) for values in means]
-    shown = decimals(errors)
+def _prior_row(samples: Sequence[Sample], priors: Sequence[tuple[float, str]]) -> tuple[Entry, ...]:
+    means = [np.array([s.mean_total for s in samples if _prior(s) == prior]) for prior in priors]
+    shown = decimals(standard_error(values) for values in means)
     best = max(values.mean() for values in means if len(values))
-    cells = [
-        mean_cell(float(values.mean()), error, shown, bool(values.mean() == best))
-        if len(values)
-        else text_cell(NO_VALUE)
-        for values, error in zip(means, errors)
-    ]
+    cells = [mean_cell(values, shown, len(values) > 0 and bool(values.mean() == best)) for values in means]
     first = samples[0]
-    entry = paper_reward(first.algorithm, first.environment)
-    comparable = entry is not None and paper_steps(first.environment) == first.horizon
-    paper = (
-        number_cell(entry[0], f"{entry[0]:g}") if entry is not None and comparable else text_cell(NO_VALUE)
-    )
-    steps = number_cell(first.horizon, str(first.horizon))
-    return text_cell(first.environment), text_cell(first.algorithm), steps, *cells, paper
+    entry = paper_entry("table1", first.algorithm, first.environment)
+    if entry is None or paper_steps(first.environment) != first.horizon:
+        paper = None
+    else:
+        paper = number_cell(entry[0], f"{entry[0]:g}")
+    return first.environment, first.algorithm, first.horizon, *cells, paper
 
 
 # Parts of the pages

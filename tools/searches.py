@@ -23,11 +23,22 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from bamdp.lab.reading import DRAW_MARK
 from bamdp.lab.results import EVALUATE, Results, Sample, samples_by_algorithm
 from bamdp.lab.statistics import CONFIDENCE_LEVEL, Estimate
-from bamdp.lab.study import without_draw
 
 LEAST_RUNS = 4  # of a configuration that is scored on runs other than those it is chosen by
+
+
+def without_draw(label: str) -> str:
+    """Return the algorithm's own label, whichever draw of its configurations this is.
+
+    Examples
+    --------
+    >>> without_draw("dss-pi#2"), without_draw("thompson")
+    ('dss-pi', 'thompson')
+    """
+    return label.partition(DRAW_MARK)[0]
 
 
 def searches(results: Results, environment: str) -> dict[str, list[Sample]]:

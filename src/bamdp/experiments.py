@@ -23,7 +23,6 @@ from bamdp._progress import growing_bar
 from bamdp.agent import Agent, new_frame
 from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.envs.registry import new_world
-from bamdp.lab import tables
 from bamdp.lab.collect import collect_results
 from bamdp.lab.comparisons import Group, groups
 from bamdp.lab.figures import looks
@@ -34,7 +33,9 @@ from bamdp.lab.results import EVALUATE, TUNE, Results, Sample, comparable_result
 from bamdp.lab.runner import run_study
 from bamdp.lab.store import Store
 from bamdp.lab.study import Study, planner_parameters, prior_spec
-from bamdp.lab.tables import ResultTable, to_html, to_text
+from bamdp.lab.tables import evaluation
+from bamdp.lab.tables.table import ResultTable, to_html, to_text
+from bamdp.lab.tables.tuning import tried_configurations
 from bamdp.planners.base import Planner
 from bamdp.plot.curves import learning_curve, returns
 from bamdp.registry import DEFAULT_PRIOR, describe_prior, make_planner, make_prior, make_rewards, planner_spec
@@ -84,9 +85,9 @@ class ComparisonResult(ExperimentResult):
     def tables(self) -> tuple[ResultTable, ...]:
         """A summary of every planner, its episodes where there are any, and its difference to the best."""
         complete, label = comparable_results(self.results), self.environment
-        pairs = tables.against_best(complete, label) if len(self.study.cells) > 1 else ()
-        summaries, episodes = tables.summaries(complete, label), tables.episodes(complete, label)
-        return (*summaries, *episodes, *tables.unfinished(self.results), *pairs)
+        pairs = evaluation.against_best(complete, label) if len(self.study.cells) > 1 else ()
+        summaries, episodes = evaluation.summaries(complete, label), evaluation.episodes(complete, label)
+        return (*summaries, *episodes, *evaluation.unfinished(self.results), *pairs)
 
     @property
     def totals(self) -> dict[str, NDArray[np.float64]]:
@@ -151,8 +152,8 @@ class TuningResult(ExperimentResult):
     def tables(self) -> tuple[ResultTable, ...]:
         """The configurations, the best ones first, and the evaluation of the chosen one if there was any."""
         algorithm = self.study.cells[0].algorithm
-        tried = tables.tried_configurations(self.results, self.environment, algorithm).first_rows(MOST_ROWS)
-        return (tried, *(tables.summaries(self.results, self.environment) if self.study.runs else ()))
+        tried = tried_configurations(self.results, self.environment, algorithm).first_rows(MOST_ROWS)
+        return (tried, *(evaluation.summaries(self.results, self.environment) if self.study.runs else ()))
 
     @property
     def chosen(self) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def test_configurations_of_an_ablation_are_compared_to_appendix_c_on_common_luck
         ("gamma", "0.9"): False,
     }
     found = next(p for p in held if (p.sweep, p.label) == ("N", "8"))
-    assert (found.minus_base.value, found.ms_per_step) == (pytest.approx(5.0), 8.0)
+    assert (found.minus_base.value, found.sample.mean_ms) == (pytest.approx(5.0), 8.0)
 
 
 def test_trends_compare_what_the_study_names_and_wait_for_it(tmp_path):

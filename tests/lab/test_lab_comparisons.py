@@ -15,16 +15,23 @@ from bamdp.ceilings import Ceilings
 from bamdp.lab.comparisons import (
     EXACT_RUNS,
     Group,
-    best_label,
     compare_samples,
     differences,
     holm,
     least_p,
-    not_distinguishable,
     sign_flip_p,
 )
 
 probabilities = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=5)
+
+
+def group_of(samples):
+    return Group("chain", 1000, tuple(samples), Ceilings(1.0, None, 1.0, 1.0, 0.0, 0.95), alone=True)
+
+
+def not_distinguishable(group):
+    """The best, and those that the test does not tell from it."""
+    return group.near_best | group.undecided
 
 
 def scipys(d, resamples=np.inf):
@@ -74,7 +81,7 @@ def test_many_pairs_do_not_hide_what_many_runs_show():
     samples = [
         sample(rng.normal(0.0, 1.0, 30) + (9.0 if i == 0 else 0.0), algorithm=f"a{i}") for i in range(46)
     ]
-    assert not_distinguishable(samples, compare_samples(samples)) == {"a0"}
+    assert not_distinguishable(group_of(samples)) == {"a0"}
 
 
 def test_equal_totals_are_no_evidence_and_no_common_run_is_no_test():
@@ -138,7 +145,7 @@ def test_the_truly_best_is_among_those_not_distinguishable_from_the_best():
     """Two that differ by a fifth of the noise, and one far behind, which is always found out."""
     rng = np.random.default_rng(7)
     fields = [field(rng, [10.0, 9.8, 5.0]) for _ in range(100)]
-    marked = [not_distinguishable(samples, compare_samples(samples)) for samples in fields]
+    marked = [not_distinguishable(group_of(samples)) for samples in fields]
     assert np.mean(["a0" in names for names in marked]) >= 0.95
     assert not any("a2" in names for names in marked)
 
@@ -156,8 +163,8 @@ def test_without_common_replicates_nothing_is_claimed():
     (found,) = compare_samples([a, b])
     assert found.runs == 0
     assert not found.distinguishable
-    assert best_label([a, b]) == "b"
-    assert not_distinguishable([a, b], [found]) == {"b"}
+    assert group_of([a, b]).best == "b"
+    assert not_distinguishable(group_of([a, b])) == {"b"}
 
 
 def test_runs_of_different_length_are_not_compared():
@@ -169,7 +176,7 @@ def test_configurations_of_one_algorithm_are_told_apart_by_what_differs():
     a, b = (sample([x], configuration={"n_steps": k, "discount": 0.95}) for x, k in ((1.0, 5), (2.0, 10)))
     (found,) = compare_samples([a, b])
     assert (found.first, found.second) == ("a (n_steps=5)", "a (n_steps=10)")
-    assert best_label([a, b]) == "a (n_steps=10)"
+    assert group_of([a, b]).best == "a (n_steps=10)"
 
 
 def test_a_noisy_row_is_undecided_and_a_quiet_one_about_equal():
@@ -187,7 +194,8 @@ def test_a_noisy_row_is_undecided_and_a_quiet_one_about_equal():
     assert best in ("best", "equal")
     assert group.near_best == {"best", "equal"}
     assert group.undecided == {"noisy"}
-    assert group.near_best | group.undecided == not_distinguishable(samples, group.compared)
+    pairs = [{c.first, c.second} for c in group.compared if not c.distinguishable]
+    assert not_distinguishable(group) == {best}.union(*(pair for pair in pairs if best in pair))
     tight = Group("chain", 1000, samples, Ceilings(1.0, None, 1.0, 1.0, 0.0, 0.95), alone=True)
     assert tight.undecided == {"best", "equal", "noisy"} - {
         best

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import sqlite3
@@ -93,11 +94,9 @@ def evaluated_run():
     """The identity of run 1 of random."""
     with Store("s.sqlite") as store:
         cell = study().cells[0]
-        (run,) = (
-            r.id
-            for r in store.all_records()
-            if r.replicate == 1 and store.setting(r.setting)["planner"]["class"] == "Random"
-        )
+        facts = {name: json.loads(text) for name, text in store.select("SELECT id, facts FROM settings")}
+        records = [r for r in store.all_records() if facts[r.setting]["planner"]["class"] == "Random"]
+        (run,) = (r.id for r in records if r.replicate == 1)
     assert cell.algorithm == "random"
     return run
 
@@ -226,7 +225,7 @@ def test_damaged_descriptions_of_settings_and_machines_cost_no_run(folder, capsy
     with Store("s.sqlite") as store, Store("copy.sqlite") as copy:
         assert not store.check().settings
         assert import_runs(copy, "s.runs.xz").new == N_RUNS
-        assert copy.machines(contents(copy))[0]["processor"] == "unknown"
+        assert {facts["processor"] for facts in copy.machine_of(contents(copy)).values()} == {"unknown"}
 
 
 def test_an_older_file_gets_checksums_and_what_cannot_be_true_counts_as_damaged(folder):

@@ -23,16 +23,14 @@ from bamdp.lab.exports import export_runs, open_exports
 from bamdp.lab.papers import TARGETS, paper_tables, study_parts
 from bamdp.lab.papers.paper_tables import (
     beside_table2,
-    paper_reward,
-    paper_seconds,
-    paper_seconds_above,
+    paper_entry,
     paper_verdict,
     speedup,
 )
 from bamdp.lab.reading import make_study
 from bamdp.lab.results import Results, comparable_results, complete_results, merge_results
 from bamdp.lab.store import Store
-from bamdp.lab.tables import matrix, unfinished
+from bamdp.lab.tables.evaluation import matrix, unfinished
 
 ENVIRONMENTS = {"chain": (1000, 0.25), "double_loop": (1000, 0.25), "grid5": (1000, 1.0), "grid10": (2000, 1.0),
                 "maze": (20000, 1.5)}  # fmt: skip
@@ -186,8 +184,9 @@ def test_the_papers_numbers_are_all_there():
     assert {a: set(row) for a, row in paper["table1"].items()} == {a: set(ENVIRONMENTS) for a in APPENDIX_C}
     assert paper["table1"]["dss-pi"]["maze"] == [944.99, 19.36]
     assert paper["table2"]["sboss"]["maze"] == 3695.5
-    assert (paper_seconds("bfs3", "grid10"), paper_seconds_above("bfs3", "grid10")) == (None, 2000.0)
-    assert paper_seconds_above("bfs3", "grid5") is None
+    assert paper_entry("table2", "bfs3", "grid10") is None
+    assert paper_entry("table2_above", "bfs3", "grid10") == 2000.0
+    assert paper_entry("table2_above", "bfs3", "grid5") is None
     assert {e: steps for e, (steps, _) in ENVIRONMENTS.items()} == paper["steps"]
 
 
@@ -245,7 +244,7 @@ def test_a_verdict_is_by_welchs_test(totals, word):
 
 def test_what_the_paper_does_not_have_has_no_verdict():
     assert paper_verdict(sampled([1.0, 2.0], algorithm="thompson")) is None
-    assert paper_reward("dss-pi", "river_swim") is None
+    assert paper_entry("table1", "dss-pi", "river_swim") is None
 
 
 def test_times_stand_beside_table_2_with_their_ratio():

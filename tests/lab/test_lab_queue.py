@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
 
@@ -43,7 +44,8 @@ def test_a_death_is_not_held_against_those_that_were_there_by_chance(tmp_path):
                 queue.finish(unit, WorkerDied(begun=True) if died else outcome())
         (failed,) = [record for record in store.all_records() if record.status == FAILED]
         assert "died 3 times" in failed.error
-        assert {store.setting(failed.setting)["planner"]["class"], failed.replicate} == {"Random", 1}
+        ((facts,),) = store.select("SELECT facts FROM settings WHERE id = ?", [failed.setting])
+        assert {json.loads(facts)["planner"]["class"], failed.replicate} == {"Random", 1}
         assert sorted(tried.values())[-2:] == [2, 4]  # the neighbour once more, the bad one three times alone
         assert len(store.all_records()) == len(tried)
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from lab_samples import CEILINGS, sample
 from scipy import stats
 
-from bamdp.ceilings import Ceilings
 from bamdp.lab import comparisons, results, statistics
 from bamdp.lab.statistics import Estimate, band, estimate, iqm, pooled_iqm, standard_error, summarise
 
@@ -140,18 +139,19 @@ def test_a_band_of_one_run_is_nothing_and_of_equal_runs_a_line():
 
 
 def test_scores_on_the_scales_of_an_environment():
-    ceiling = Ceilings(value=1.0, gain=None, optimum=100.0, discounted=90.0, random=20.0, discount=0.95)
-    found = Estimate(60.0, 56.0, 64.0)
-    assert statistics.share_of_optimum(found, ceiling) == Estimate(0.60, 0.56, 0.64)
-    assert statistics.normalised(found, ceiling) == Estimate(0.5, 0.45, 0.55)
-    assert statistics.normalised_totals([20.0, 100.0], ceiling).tolist() == [0.0, 1.0]
+    assert statistics.rescaled([60.0, 56.0, 64.0], 0.0, 100.0).tolist() == [
+        0.60,
+        0.56,
+        0.64,
+    ]  # of the optimum
+    assert statistics.rescaled([60.0, 56.0, 64.0], 20.0, 100.0).tolist() == [0.5, 0.45, 0.55]  # normalised
+    assert statistics.rescaled([20.0, 100.0], 20.0, 100.0).tolist() == [0.0, 1.0]
 
 
-@pytest.mark.parametrize("scale", [statistics.share_of_optimum, statistics.normalised])
-def test_there_is_no_score_where_there_is_no_scale(scale):
-    nothing = Ceilings(value=0.0, gain=None, optimum=-5.0, discounted=-5.0, random=-5.0, discount=0.95)
-    for ceiling in (None, nothing):
-        assert np.isnan(scale(Estimate(1.0, 0.0, 2.0), ceiling).value)
+@pytest.mark.parametrize("zero", [0.0, -5.0])
+def test_there_is_no_score_where_there_is_no_scale(zero):
+    assert np.isnan(statistics.rescaled(1.0, zero, -5.0))
+    assert np.isnan(statistics.rescaled(np.nan, zero, 5.0))
 
 
 def test_environments_weigh_the_same_however_many_runs_they_have():

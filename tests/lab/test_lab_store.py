@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import platform
 import sqlite3
@@ -56,8 +57,9 @@ def test_a_run_is_kept_once_with_all_that_belongs_to_it(tmp_path):
         (record,) = store.all_records()
         assert (record.id, record.total, record.replicate, record.status) == (UNITS[0].id, 2.5, 0, "done")
         assert store.traces([record.id]).tolist() == [[2.5, 0.0, 0.0, 0.0]]
-        assert store.setting(record.setting)["steps"] == 4
-        assert store.machines([record.id]) == [{"machine": "none"}]
+        ((facts,),) = store.select("SELECT facts FROM settings WHERE id = ?", [record.setting])
+        assert json.loads(facts)["steps"] == 4
+        assert store.machine_of([record.id]) == {record.id: {"machine": "none"}}
 
 
 def test_readers_are_not_locked_out_while_somebody_writes(tmp_path):

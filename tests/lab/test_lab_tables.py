@@ -14,9 +14,10 @@ import pytest
 from lab_samples import CEILINGS, learner, sample, study
 from rich.console import Console
 
-from bamdp.lab import comparisons, tables
+from bamdp.lab import comparisons
 from bamdp.lab.results import Results
-from bamdp.lab.tables import ResultTable, TableCell, table
+from bamdp.lab.tables import evaluation, table, tuning
+from bamdp.lab.tables.table import ResultTable, TableCell
 
 
 @pytest.fixture(scope="module")
@@ -30,31 +31,31 @@ def test_examples(module):
 
 
 def read_csv(made):
-    return list(csv.DictReader(io.StringIO(tables.to_csv(made))))
+    return list(csv.DictReader(io.StringIO(table.to_csv(made))))
 
 
 def printed(made, width=200):
     console = Console(width=width, file=io.StringIO(), color_system=None)
-    console.print(tables.to_rich(made))
+    console.print(table.to_rich(made))
     return console.file.getvalue()
 
 
 def everything(results):
     yield from (
-        tables.matrix(results),
-        tables.times(results),
-        tables.overall(results),
-        tables.all_pairs(results),
+        evaluation.matrix(results),
+        evaluation.times(results),
+        evaluation.overall(results),
+        evaluation.all_pairs(results),
     )
-    yield from (tables.choices(results), tables.parameters(results), tables.troubles(results))
+    yield from (tuning.choices(results), tuning.parameters(results), tuning.troubles(results))
     for environment in results.environments:
-        yield from tables.summaries(results, environment)
-        yield from tables.against_best(results, environment)
-    yield tables.tried_configurations(results, "grid5", "dss-pi")
+        yield from evaluation.summaries(results, environment)
+        yield from evaluation.against_best(results, environment)
+    yield tuning.tried_configurations(results, "grid5", "dss-pi")
 
 
 def test_the_matrix_holds_means_and_standard_errors(results):
-    rows = {row["algorithm"]: row for row in read_csv(tables.matrix(results))}
+    rows = {row["algorithm"]: row for row in read_csv(evaluation.matrix(results))}
     for s in results.select("evaluate", "chain"):
         assert float(rows[s.algorithm]["chain"]) == s.totals.mean()
         expected = s.totals.std(ddof=1) / np.sqrt(s.runs)
@@ -63,70 +64,74 @@ def test_the_matrix_holds_means_and_standard_errors(results):
 
 
 def test_the_best_is_bold_and_those_not_distinguishable_are_marked(results):
-    rows = {row[0].text: row for row in tables.matrix(results).rows}
+    rows = {row[0].text: row for row in evaluation.matrix(results).rows}
     bold = {name for name, row in rows.items() if row[2].bold}
     near = {name for name, row in rows.items() if row[2].text.endswith("≈")}
     assert (bold, near) == ({"dss-pi"}, {"dss-rtdp"})
 
 
 def test_failed_runs_are_said_in_every_table_they_belong_to(results):
-    for made in (tables.matrix(results), *tables.summaries(results, "grid5"), tables.times(results)):
+    for made in (
+        evaluation.matrix(results),
+        *evaluation.summaries(results, "grid5"),
+        evaluation.times(results),
+    ):
         assert "grid5, bamcp: 3 of 20 runs failed (run 0: MemoryError" in " ".join(made.notes)
-    assert "17 (3 failed)" in printed(tables.summaries(results, "grid5")[0])
-    assert "20 × ValueError: no such row" in printed(tables.troubles(results))
-    last = next(row for row in tables.matrix(results).rows if row[0].text == "sboss")
+    assert "17 (3 failed)" in printed(evaluation.summaries(results, "grid5")[0])
+    assert "20 × ValueError: no such row" in printed(tuning.troubles(results))
+    last = next(row for row in evaluation.matrix(results).rows if row[0].text == "sboss")
     assert last[3] == TableCell("all 20 failed")
-    assert [row["failed"] for row in read_csv(tables.troubles(results)) if row["phase"] == "evaluate"] == [
+    assert [row["failed"] for row in read_csv(tuning.troubles(results)) if row["phase"] == "evaluate"] == [
         "3",
         "20",
     ]
 
 
 def test_exclusions_are_said(results):
-    assert "over the limit of 1000" in printed(tables.tried_configurations(results, "grid5", "dss-pi"))
+    assert "over the limit of 1000" in printed(tuning.tried_configurations(results, "grid5", "dss-pi"))
     tuned = [replace(s, excluded="too slow", chosen=False) for s in results.select("tune", "chain", "dss-pi")]
     kept = [s for s in results.samples if (s.environment, s.algorithm) != ("chain", "dss-pi")]
     held = Results("t", (*tuned, *kept), CEILINGS)
-    row = next(row for row in tables.matrix(held).rows if row[0].text == "dss-pi")
+    row = next(row for row in evaluation.matrix(held).rows if row[0].text == "dss-pi")
     assert row[1] == TableCell("excluded")
-    assert "none: all that were left were excluded" in printed(tables.choices(held))
+    assert "none: all that were left were excluded" in printed(tuning.choices(held))
     waiting = {("chain", "dss-pi"): "not complete"}
-    assert "none yet" in printed(tables.choices(replace(held, waiting=waiting)))
+    assert "none yet" in printed(tuning.choices(replace(held, waiting=waiting)))
 
 
 def test_quick_results_are_marked_in_every_table_and_form():
     for made in everything(study(quick=True)):
         assert "Quick run" in printed(made)
-        assert all("not results" in form(made) for form in tables.TABLE_WRITERS.values()), made.name
+        assert all("not results" in form(made) for form in table.TABLE_WRITERS.values()), made.name
 
 
 def test_runs_of_different_length_are_in_different_columns_and_tables():
     long, short = learner("chain", "dss-pi"), learner("chain", "thompson", horizon=300)
     held = Results("t", (long, short), CEILINGS)
-    matrix = tables.matrix(held)
+    matrix = evaluation.matrix(held)
     assert matrix.header == ("algorithm", "chain, T=1000", "chain, T=300")
     assert [cell.text for cell in matrix.rows[0][2:]] == ["–"]
     assert [cell.text for cell in matrix.rows[1][1:2]] == ["–"]
     assert matrix.rows[2][2].text == "–"  # no optimum over 300 steps is known
-    assert [made.name for made in tables.summaries(held, "chain")] == [
+    assert [made.name for made in evaluation.summaries(held, "chain")] == [
         "summary_chain_T1000",
         "summary_chain_T300",
     ]
-    assert not tables.all_pairs(held).rows
-    assert tables.overall(held) is None
+    assert not evaluation.all_pairs(held).rows
+    assert evaluation.overall(held) is None
 
 
 def test_too_few_runs_to_tell_anything_apart_is_said():
     few = Results("t", (sample([1.0, 2.0, 3.0]), sample([7.0, 8.0, 9.0], algorithm="b")), CEILINGS)
-    assert "too few common runs" in " ".join(tables.matrix(few).notes)
-    assert "too narrow" in " ".join(tables.summaries(few, "chain")[0].notes)
+    assert "too few common runs" in " ".join(evaluation.matrix(few).notes)
+    assert "too narrow" in " ".join(evaluation.summaries(few, "chain")[0].notes)
     many = Results("t", (sample(np.arange(12.0)), sample(np.arange(12.0) + 5, algorithm="b")), CEILINGS)
-    assert "too few common runs" not in " ".join(tables.matrix(many).notes)
-    assert "too narrow" not in " ".join(tables.summaries(many, "chain")[0].notes)
+    assert "too few common runs" not in " ".join(evaluation.matrix(many).notes)
+    assert "too narrow" not in " ".join(evaluation.summaries(many, "chain")[0].notes)
 
 
 def test_an_algorithm_that_misses_an_environment_gets_no_overall_score(results):
-    rows = {row[0].text: row for row in tables.overall(results).rows}
+    rows = {row[0].text: row for row in evaluation.overall(results).rows}
     assert (rows["sboss"][1].text, rows["sboss"][4].text) == ("–", "2 of 3")
     assert 0.0 < rows["dss-pi"][1].value < 1.0
     ranked = [float(row[3].text) for row in rows.values() if row[1].value is not None]
@@ -145,20 +150,20 @@ def test_a_score_of_zero_stands_above_none_and_below_any_positive_one():
         *played("good", 0.5),
         *played("bad", -0.5),
     ]
-    made = tables.overall(Results("t", tuple(held), CEILINGS))
+    made = evaluation.overall(Results("t", tuple(held), CEILINGS))
     assert [row[0].text for row in made.rows] == ["good", "lazy", "bad", "absent"]
     assert made.rows[0][1].value == pytest.approx(0.5)
 
 
 def test_the_best_is_compared_with_each_of_the_others_from_its_side(results):
-    (made,) = tables.against_best(results, "grid5")
+    (made,) = evaluation.against_best(results, "grid5")
     assert {row[0].text for row in made.rows} == {"dss-pi"}
     assert all(row[3].value > 0.0 for row in made.rows)
-    assert len(tables.all_pairs(results).rows) == 3 * 10
+    assert len(evaluation.all_pairs(results).rows) == 3 * 10
 
 
 def test_the_chosen_configuration_stands_first_with_what_was_the_same(results):
-    made = tables.tried_configurations(results, "grid5", "dss-pi")
+    made = tuning.tried_configurations(results, "grid5", "dss-pi")
     assert made.header[:3] == ("n_policies", "n_steps", "prior.beta")
     assert [cell.text for cell in made.rows[0][:3]] == ["8", "50", "6"]
     assert "The same in all: prior=sparse." in made.notes
@@ -166,11 +171,11 @@ def test_the_chosen_configuration_stands_first_with_what_was_the_same(results):
 
 def test_means_over_different_steps_in_tuning_come_with_a_caution(results):
     caution = "not comparable"
-    assert caution not in " ".join(tables.tried_configurations(results, "grid5", "dss-pi").notes)
+    assert caution not in " ".join(tuning.tried_configurations(results, "grid5", "dss-pi").notes)
     tuned = [
         sample([k], phase="tune", horizon=steps, configuration={"k": k}) for k, steps in ((1, 100), (2, 1000))
     ]
-    made = tables.tried_configurations(Results("t", tuple(tuned), {}), "chain", "a")
+    made = tuning.tried_configurations(Results("t", tuple(tuned), {}), "chain", "a")
     assert caution in " ".join(made.notes)
     assert [row[1].text for row in made.rows] == ["1000", "100"]
 
@@ -178,10 +183,10 @@ def test_means_over_different_steps_in_tuning_come_with_a_caution(results):
 def test_studies_without_runs_or_with_one_run_make_tables():
     for totals in ([], [3.0]):
         held = Results("t", (sample(totals), sample(totals, algorithm="b")), {})
-        for made in (tables.matrix(held), *tables.summaries(held, "chain"), tables.times(held)):
+        for made in (evaluation.matrix(held), *evaluation.summaries(held, "chain"), evaluation.times(held)):
             assert len(made.rows) == 2
-            assert all(form(made) for form in tables.TABLE_WRITERS.values())
-    assert tables.matrix(Results("empty", (), {})).rows == ()
+            assert all(form(made) for form in table.TABLE_WRITERS.values())
+    assert evaluation.matrix(Results("empty", (), {})).rows == ()
 
 
 NASTY = ResultTable(
@@ -195,7 +200,7 @@ NASTY = ResultTable(
 
 
 def test_latex_has_no_special_character_left_and_balanced_braces():
-    made = tables.to_latex(NASTY)
+    made = table.to_latex(NASTY)
     assert r"50\% of \$x\_1\$ \& \textless{}b\textgreater{}" in made
     assert r"*x* \textbackslash{} \textasciicircum{}\textasciitilde{}\#\{\}" in made
     assert r"$-$1 $\pm$ 2 $\approx$ -- $\pi$" in made
@@ -206,21 +211,21 @@ def test_latex_has_no_special_character_left_and_balanced_braces():
 
 def test_html_is_well_formed_and_escaped(results):
     for made in (NASTY, *everything(results)):
-        tree = ElementTree.fromstring(tables.to_html(made))
+        tree = ElementTree.fromstring(table.to_html(made))
         assert len(tree.findall(".//tbody/tr")) == len(made.rows)
         assert tree.find("figcaption").text == made.title
 
 
 def test_markdown_cells_cannot_break_the_grid(results):
     for made in (NASTY, *everything(results)):
-        grid = [line for line in tables.to_markdown(made).splitlines() if line.startswith("|")]
+        grid = [line for line in table.to_markdown(made).splitlines() if line.startswith("|")]
         assert len(grid) == len(made.rows) + 2
         assert {len(re.findall(r"(?<!\\)\|", line)) for line in grid} == {len(made.header) + 1}
 
 
 def test_csv_has_as_many_fields_in_every_line_and_distinct_names(results):
     for made in (NASTY, *everything(results)):
-        lines = list(csv.reader(io.StringIO(tables.to_csv(made))))
+        lines = list(csv.reader(io.StringIO(table.to_csv(made))))
         assert len({len(line) for line in lines}) == 1
         assert len(set(lines[0])) == len(lines[0])
 
@@ -248,19 +253,10 @@ def test_configurations_with_runs_of_two_lengths_are_counted_once():
         ]
     ]
     held = Results("t", tuple(tuned), {})
-    assert tables.tried_configurations(held, "chain", "a").title == "chain, a: 3 configurations"
-    made = tables.choices(held)
+    assert tuning.tried_configurations(held, "chain", "a").title == "chain, a: 3 configurations"
+    made = tuning.choices(held)
     assert [cell.text for cell in made.rows[0][2:5]] == ["3", "1", "n=1"]
     assert not any("drawing them towards" in note for note in made.notes)
     more = sample([1.0] * 5, phase="tune", horizon=100, configuration={"n": 4})
-    uneven = tables.choices(Results("t", (*tuned, more), {}))
+    uneven = tuning.choices(Results("t", (*tuned, more), {}))
     assert any("drawing them towards the common one" in note for note in uneven.notes)
-
-
-def test_minutes_of_tuning_are_summed_over_configurations():
-    tune = lambda name, seconds: sample(
-        [1.0, 2.0], "grid5", name, phase="tune", cpu_seconds=np.full(2, seconds), configuration={"x": seconds}
-    )
-    samples = (tune("beb", 30.0), tune("beb", 60.0), sample([1.0], "grid5", "random"))
-    made = tables.tuning_times(Results("t", samples))
-    assert [[cell.text for cell in row] for row in made.rows] == [["beb", "3.00"], ["random", "–"]]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from bamdp.lab.units import decode_episodes, decode_rewards, encode_trace
+from bamdp.lab.units import decode_trace, encode_trace
 
 
 def bits(rewards):
@@ -17,7 +17,7 @@ def bits(rewards):
 
 @given(hnp.arrays(np.float64, st.integers(0, 60), elements=st.floats(width=64)))
 def test_every_trace_comes_back_to_the_bit(rewards):
-    assert np.array_equal(bits(decode_rewards(encode_trace(rewards))), bits(rewards))
+    assert np.array_equal(bits(decode_trace(encode_trace(rewards)).rewards), bits(rewards))
 
 
 @given(
@@ -27,9 +27,9 @@ def test_every_trace_comes_back_to_the_bit(rewards):
 def test_episodes_come_back_beside_the_rewards(rewards, episodes):
     ends = sorted(episodes)
     trace = encode_trace(rewards, ends, [episodes[t] for t in ends])
-    assert np.array_equal(bits(decode_rewards(trace)), bits(rewards))
-    found_ends, terminated = decode_episodes(trace)
-    assert dict(zip(found_ends.tolist(), terminated.tolist())) == episodes
+    assert np.array_equal(bits(decode_trace(trace).rewards), bits(rewards))
+    run = decode_trace(trace)
+    assert dict(zip(run.ends.tolist(), run.terminated[run.ends].tolist())) == episodes
     assert (trace == encode_trace(rewards)) is not bool(
         episodes
     )  # worlds without episodes have their old bytes
@@ -39,12 +39,12 @@ def test_episodes_come_back_beside_the_rewards(rewards, episodes):
 def test_any_number_of_distinct_values_comes_back(n_values):
     rewards = np.random.default_rng(0).integers(0, n_values, 200_000) / 7.0
     rewards[:n_values] = np.arange(n_values) / 7.0
-    assert np.array_equal(bits(decode_rewards(encode_trace(rewards))), bits(rewards))
+    assert np.array_equal(bits(decode_trace(encode_trace(rewards)).rewards), bits(rewards))
 
 
 def test_signs_of_zero_and_nan_are_kept():
     rewards = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 5e-324] * 3)
-    assert np.array_equal(bits(decode_rewards(encode_trace(rewards))), bits(rewards))
+    assert np.array_equal(bits(decode_trace(encode_trace(rewards)).rewards), bits(rewards))
 
 
 def test_a_trace_of_few_values_is_small():
@@ -54,4 +54,4 @@ def test_a_trace_of_few_values_is_small():
 
 def test_what_comes_back_may_be_written_to():
     for rewards in (np.zeros(10), np.random.default_rng(0).normal(size=10)):
-        decode_rewards(encode_trace(rewards))[0] = 1.0
+        decode_trace(encode_trace(rewards)).rewards[0] = 1.0

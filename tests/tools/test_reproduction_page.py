@@ -226,3 +226,12 @@ def test_runs_that_sweeps_share_are_counted_once():
     table = reproduction_page.run_counts(Evidence({"dss2020/ablation": found}, "a machine"))
     assert texts(table) == [["dss2020/ablation", "1 of 2", "3"]]
     assert table.notes == ("a machine",)
+
+
+def test_minutes_of_tuning_are_summed_over_configurations():
+    tune = lambda name, seconds: sample(
+        [1.0, 2.0], "grid5", name, phase="tune", cpu_seconds=np.full(2, seconds), configuration={"x": seconds}
+    )
+    samples = (tune("beb", 30.0), tune("beb", 60.0), sample([1.0], "grid5", "random"))
+    made = reproduction_page.tuning_times(Results("t", samples))
+    assert [[cell.text for cell in row] for row in made.rows] == [["beb", "3.00"], ["random", "–"]]

@@ -156,10 +156,10 @@ def print_status(arguments: argparse.Namespace) -> int:
 
 def report_study(arguments: argparse.Namespace) -> int:
     """Write tables, figures and a page."""
-    from bamdp.lab import report, tables
+    from bamdp.lab import report
     from bamdp.lab.collect import collect_provenance, collect_results
     from bamdp.lab.results import EVALUATE, comparable_results
-    from bamdp.lab.tables import unfinished
+    from bamdp.lab.tables.evaluation import matrix, unfinished
 
     quick = " --quick" if arguments.quick else ""
     commands = [f"bamdp lab run {arguments.study}{quick}", f"bamdp lab report {arguments.study}{quick}"]
@@ -173,7 +173,7 @@ def report_study(arguments: argparse.Namespace) -> int:
         folder = _path_for(study, arguments.output, "-report")
         provenance = collect_provenance(study, store, commands)
         page = report.write_report(collected, folder, provenance=provenance)[0]
-    evaluated = [tables.matrix(comparable_results(collected))] if collected.select(EVALUATE) else []
+    evaluated = [matrix(comparable_results(collected))] if collected.select(EVALUATE) else []
     studies.show([*evaluated, *unfinished(collected)])
     studies.tell_notes(collected)
     console.note(f"report: {page}")

@@ -187,7 +187,7 @@ def _write_files(
     """Write the figures and, with --output, all tables and a report of each study."""
     from bamdp.lab.figures import save_figure
     from bamdp.lab.report import TABLE_FORMATS, write_report
-    from bamdp.lab.tables import write_table
+    from bamdp.lab.tables.table import write_table
 
     folder = FIGURE_FOLDER if arguments.output is None else Path(arguments.output)
     for name, target in targets.items():

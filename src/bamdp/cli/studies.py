@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bamdp.lab.results import Results, Sample
     from bamdp.lab.store import Store
     from bamdp.lab.study import Study
-    from bamdp.lab.tables import ResultTable
+    from bamdp.lab.tables.table import ResultTable
 
 FOLDER = Path(".bamdp")  # of stores that belong to no study's file
 
@@ -109,7 +109,7 @@ def run_and_collect(study: Study, arguments: argparse.Namespace) -> Iterator[Res
 
 def show(tables: Iterable[ResultTable]) -> None:
     """Print tables on standard output; a note under several of them is printed once."""
-    from bamdp.lab.tables import to_rich, without_repeated_notes
+    from bamdp.lab.tables.table import to_rich, without_repeated_notes
 
     for number, table in enumerate(without_repeated_notes(tables)):
         if number:

@@ -368,30 +368,27 @@ class PlannedRuns:
     units: tuple[Unit, ...]
 
 
-def planned_runs(study: Study, cell: StudyCell, schedule: CellSchedule | None = None) -> list[PlannedRuns]:
-    """Return all runs that the study could need in a cell, whatever tuning decides; with a schedule, has decided."""
-    planned = []
+def planned_runs(cell: StudyCell, schedule: CellSchedule | None = None) -> list[PlannedRuns]:
+    """Return all runs that a study could need in a cell, whatever tuning decides; with a schedule, has decided."""
     tuned = cell.tuning if len(cell.configurations) > 1 else None
-    steps = cell.environment.steps
+    horizons = sorted({cell.horizon(short=True), cell.horizon(short=False)})
+    tuning = [] if tuned is None else [(TUNE, steps, range(tuned.runs)) for steps in horizons]
+    evaluated: Collection[int | None] = range(len(cell.configurations))
+    if schedule is not None and (schedule.study.tuning is not None or schedule.chosen is not None):
+        evaluated = [schedule.chosen]  # the store may have runs of others, from another study
+    planned = []
     for number, configuration in enumerate(cell.configurations):
-        kinds = [(EVALUATE, steps, cell.replicates)]
-        if tuned is not None:
-            kinds.insert(0, (TUNE, steps, range(tuned.runs)))
-            if tuned.screening is not None and tuned.screening < steps:
-                kinds.insert(0, (TUNE, tuned.screening, range(tuned.runs)))
-        for phase, horizon, replicates in kinds:
-            if phase == EVALUATE and schedule is not None and not _is_evaluated(schedule, number):
-                continue
-            setting = cell.setting(configuration, horizon)
-            units = units_of(setting, phase, replicates, cell.environment.limit)
-            planned.append(PlannedRuns(number, phase, horizon, tuple(units)))
+        evaluation = [(EVALUATE, cell.environment.steps, cell.replicates)] if number in evaluated else []
+        for phase, steps, replicates in [*tuning, *evaluation]:
+            units = units_of(cell.setting(configuration, steps), phase, replicates, cell.environment.limit)
+            planned.append(PlannedRuns(number, phase, steps, tuple(units)))
     return planned
 
 
 def study_units(study: Study) -> Iterator[tuple[StudyCell, Unit]]:
     """Yield every run that a study may need, whatever tuning decides, with its cell."""
     for cell in study.cells:
-        for planned in planned_runs(study, cell):
+        for planned in planned_runs(cell):
             for unit in planned.units:
                 yield cell, unit
 
@@ -414,8 +411,3 @@ def damage_lines(units: Iterable[tuple[StudyCell, Unit]], remedy: str) -> list[s
         f"{label}: damaged in the store: run {', '.join(map(str, replicates))} of {phase}; {remedy}"
         for (label, phase), replicates in numbers.items()
     ]
-
-
-def _is_evaluated(schedule: CellSchedule, number: int) -> bool:
-    """Return whether the study evaluates a configuration; the store may have runs of it from another study."""
-    return schedule.chosen == number or (schedule.chosen is None and schedule.study.tuning is None)

@@ -39,7 +39,11 @@ class Cluster(Pool):
 
     def __init__(self, address: str, progress: Progress | None = None) -> None:
         super().__init__(progress)
-        distributed = _distributed()
+        try:
+            import distributed
+        except ImportError:
+            command = _checks.install_command("cluster")
+            raise ValueError(f"a cluster needs Dask; install it with: {command}") from None
         if not re.fullmatch(r"([a-z]+://)?[^/\s]+:\d+", address):
             raise ValueError(
                 f"{address!r} is not the address of a scheduler; write for instance tcp://127.0.0.1:8786"
@@ -127,13 +131,3 @@ def _remote(work: Work, item: Any, version: str) -> tuple[Any, int]:
         steps += n
 
     return work(item, count), steps
-
-
-def _distributed() -> Any:
-    try:
-        import distributed
-    except ImportError:
-        raise ValueError(
-            f"a cluster needs Dask; install it with: {_checks.install_command('cluster')}"
-        ) from None
-    return distributed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -20,7 +20,7 @@ from bamdp.lab.choosing import (
     planned_runs,
     study_units,
 )
-from bamdp.lab.results import EVALUATE, TUNE, EpisodeSummary, Provenance, Results, Sample
+from bamdp.lab.results import EVALUATE, TUNE, Provenance, Results, Sample
 from bamdp.lab.store import RunRecord, Store
 from bamdp.lab.study import Study, StudyCell, StudyEnvironment
 from bamdp.lab.units import FAILED, FINISHED, OVER_LIMIT, Unit, seeds_of
@@ -54,9 +54,8 @@ def _cell_damage(cell: StudyCell, schedule: CellSchedule, planned: Sequence[Plan
     missing = [(cell, unit) for runs in planned for unit in runs.units if unit.id in store.damaged]
     lines = damage_lines(missing, LEFT_OUT)
     if store.damaged_decisions and schedule.key in store.damaged_decisions:
-        lines.append(
-            f"{cell.label}: damaged in the store: a decision of tuning; it is made again from the runs"
-        )
+        remedy = "it is made again from the runs"
+        lines.append(f"{cell.label}: damaged in the store: a decision of tuning; {remedy}")
     return lines
 
 
@@ -67,24 +66,19 @@ def collect_results(study: Study, store: Store) -> Results:
     store.find_misnamed()
     for cell in study.cells:
         schedule, missing = replay_schedule(study, cell, store)
-        planned = planned_runs(study, cell, schedule)
+        planned = planned_runs(cell, schedule)
         records = store.records(unit.id for runs in planned for unit in runs.units)
         samples += [sample for runs in planned if (sample := _make_sample(schedule, runs, records, store))]
         notes += _cell_damage(cell, schedule, planned)
         if schedule.decided and schedule.chosen is None and len(cell.configurations) > 1 and study.tuning:
-            subject = (
-                "every configuration is" if _all_excluded(schedule) else "all that came to the last round are"
-            )
+            everything = _all_excluded(schedule)
+            subject = "every configuration is" if everything else "all that came to the last round are"
             notes.append(f"{cell.label}: {subject} excluded, so nothing was chosen or evaluated.")
         if missing or not schedule.decided:
             line = f"{cell.label}: not complete, {len(missing)} or more runs are missing."
             waiting[cell.environment.label, cell.algorithm] = line
-    known = {}
-    for env in study.environments:
-        discount = _first_discount(study, env.label)
-        values = _known_ceilings(env.env, discount, env.steps, *_runs_of(study, env))
-        if values is not None:
-            known[env.label] = values
+    values = {env.label: _ceilings_of(study, env) for env in study.environments}
+    known = {label: one for label, one in values.items() if one is not None}
     horizons = {env.label: env.steps for env in study.environments}
     cells = tuple((cell.environment.label, cell.algorithm) for cell in study.cells if cell.environment.runs)
     return Results(study.title, tuple(samples), known, study.quick, tuple(notes), horizons, cells, waiting)
@@ -113,7 +107,7 @@ def collect_provenance(study: Study, store: Store, commands: Sequence[str] = ())
     ids = [unit.id for _, unit in study_units(study)]
     records = store.records(ids).values()
     machines = {f"{m['processor']}, {m['cores']} cores, {m['system']}, Python {m['python']}, NumPy {m['numpy']}, "
-                f"Numba {m['numba']}" for m in store.machines(ids)}  # fmt: skip
+                f"Numba {m['numba']}" for m in store.machine_of(ids).values()}  # fmt: skip
     facts = {
         "bamdp": ", ".join(sorted({record.version for record in records})),
         "machine": "; ".join(sorted(machines)),
@@ -130,7 +124,7 @@ def collect_provenance(study: Study, store: Store, commands: Sequence[str] = ())
 
 def _cell_status(study: Study, cell: StudyCell, store: Store, claimed: set[str]) -> CellStatus:
     schedule, missing = replay_schedule(study, cell, store)
-    planned = planned_runs(study, cell, schedule)
+    planned = planned_runs(cell, schedule)
     records = store.records(unit.id for runs in planned for unit in runs.units).values()
     running = sum(unit.id in claimed for unit in missing)
     steps = sum(unit.setting.steps for unit in missing)
@@ -191,8 +185,8 @@ def _make_sample(
         totals=np.array([record.total for record in done], float),
         ms_per_step=np.array([record.ms_per_step for record in done], float),
         cpu_seconds=np.array([record.cpu_seconds for record in done], float),
-        traces=partial(_read_traces, store, [record.id for record in done]),
-        episodes=partial(_read_episodes, store, [record.id for record in done]),
+        traces=partial(_read_again, Store.traces, store, [record.id for record in done]),
+        episodes=partial(_read_again, Store.episodes, store, [record.id for record in done]),
         failures=tuple(f"run {r.replicate}: {r.error}" for r in stored if r.status != FINISHED),
         chosen=planned.number == schedule.chosen,
         asked=cell.environment.runs if evaluated else 0,
@@ -200,28 +194,23 @@ def _make_sample(
     )
 
 
-def _read_traces(store: Store, ids: list[str]) -> np.ndarray:
+def _read_again(read: Callable[[Store, list[str]], Any], store: Store, ids: list[str]) -> Any:
     # a report may be drawn after the store was closed; its pages were checked when it was opened
     with Store(store.path, create=False, check_pages=False) as again:
-        return again.traces(ids)
+        return read(again, ids)
 
 
-def _read_episodes(store: Store, ids: list[str]) -> EpisodeSummary | None:
-    with Store(store.path, create=False, check_pages=False) as again:
-        return again.episodes(ids)
+def _ceilings_of(study: Study, environment: StudyEnvironment) -> Ceilings | None:
+    """Return the reference values beside an environment's runs; None where no model is known.
 
-
-def _first_discount(study: Study, label: str) -> float:
-    """Return the first discount of an environment's first configuration, for the line of the discounted optimum."""
-    cell = next(cell for cell in study.cells if cell.environment.label == label)
-    return cell.setting(cell.configurations[0]).first_discount
-
-
-def _runs_of(study: Study, environment: StudyEnvironment) -> tuple[int, str, int]:
-    """Return the seed, phase and number of the runs that reference values are set beside."""
-    if environment.runs or study.tuning is None:
-        return study.seed, EVALUATE, environment.runs
-    return study.seed, TUNE, study.tuning.runs
+    The discounted optimum is for the first discount of the environment's first configuration.
+    """
+    cell = next(cell for cell in study.cells if cell.environment == environment)
+    discount = cell.setting(cell.configurations[0]).first_discount
+    phase, runs = EVALUATE, environment.runs
+    if not runs and study.tuning is not None:
+        phase, runs = TUNE, study.tuning.runs
+    return _known_ceilings(environment.env, discount, environment.steps, study.seed, phase, runs)
 
 
 @lru_cache(maxsize=64)

@@ -76,21 +76,6 @@ def compare_samples(samples: Sequence[Sample]) -> tuple[Comparison, ...]:
     return tuple(replace(one, adjusted=float(p)) for one, p in zip(compared, adjusted))
 
 
-def best_label(samples: Sequence[Sample]) -> str | None:
-    """Return the label of the sample with the highest mean; None if none has finished a run."""
-    means = {name: s.totals.mean() for name, s in zip(sample_labels(samples), samples) if s.runs}
-    return max(means, key=means.__getitem__) if means else None
-
-
-def not_distinguishable(samples: Sequence[Sample], compared: Sequence[Comparison]) -> frozenset[str]:
-    """Return the labels of the best and of those that :func:`compare_samples` could not tell from it."""
-    winner = best_label(samples)
-    if winner is None:
-        return frozenset()
-    rivals = [c for c in compared if winner in (c.first, c.second) and not c.distinguishable and c.runs]
-    return frozenset({winner}.union(*({c.first, c.second} for c in rivals)))
-
-
 def differences(first: Sample, second: Sample) -> FloatArray:
     """Return the totals of the first less those of the second on common replicates, in their order."""
     _, i, j = np.intersect1d(first.replicates, second.replicates, return_indices=True)
@@ -186,27 +171,29 @@ class Group:
 
     @cached_property
     def best(self) -> str | None:
-        """The label with the highest mean."""
-        return best_label(self.samples)
+        """The label with the highest mean; None if none has finished a run."""
+        means = {name: sample.mean_total for name, sample in self.named.items() if sample.runs}
+        return max(means, key=means.__getitem__) if means else None
 
     @cached_property
     def near_best(self) -> frozenset[str]:
         """The best, and those that are about equal to it: a difference that mattered would have been seen."""
-        return self._not_told_apart - self.undecided
+        about_equal = frozenset(self._not_told_apart) - self.undecided
+        return about_equal if self.best is None else about_equal | {self.best}
 
     @cached_property
     def undecided(self) -> frozenset[str]:
         """Those that cannot be told from the best, although they may well be worse: too few runs, or too noisy ones."""
-        wide = [
-            pair for pair in self.compared if self.best in (pair.first, pair.second) and not self.narrow(pair)
-        ]
-        return self._not_told_apart & {
-            pair.second if pair.first == self.best else pair.first for pair in wide
-        }
+        return frozenset(name for name, pair in self._not_told_apart.items() if not self.narrow(pair))
 
     @cached_property
-    def _not_told_apart(self) -> frozenset[str]:
-        return not_distinguishable(self.samples, self.compared)
+    def _not_told_apart(self) -> dict[str, Comparison]:
+        """The comparisons of others with the best that do not distinguish them, by the label of the other."""
+        return {
+            pair.second if pair.first == self.best else pair.first: pair
+            for pair in self.compared
+            if self.best in (pair.first, pair.second) and pair.runs and not pair.distinguishable
+        }
 
     @property
     def scale(self) -> float:
@@ -254,17 +241,22 @@ class Group:
 
 
 @lru_cache(maxsize=4)
-def groups(results: Results, phase: str = EVALUATE, algorithm: str | None = None) -> tuple[Group, ...]:
-    """Return the groups of a phase, by environment in the study's order, the longest horizon first."""
+def groups(results: Results) -> tuple[Group, ...]:
+    """Return the groups of the evaluation, by environment in the study's order, the longest horizon first."""
     listed = []
     for environment in results.environments:
-        samples = results.select(phase, environment, algorithm)
+        samples = results.select(EVALUATE, environment)
         horizons = sorted({sample.horizon for sample in samples}, reverse=True)
         for horizon in horizons:
             members = tuple(sample for sample in samples if sample.horizon == horizon)
             known = results.ceilings_of(members[0])
             listed.append(Group(environment, horizon, members, known, len(horizons) == 1))
     return tuple(listed)
+
+
+def groups_in(results: Results, environment: str) -> list[Group]:
+    """Return the groups of one environment."""
+    return [group for group in groups(results) if group.environment == environment]
 
 
 def file_stem(words: str) -> str:

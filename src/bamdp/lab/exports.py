@@ -34,9 +34,9 @@ from typing import Any
 from bamdp import _checks
 from bamdp.lab.choosing import CellSchedule, planned_runs, study_units
 from bamdp.lab.results import TUNE
-from bamdp.lab.store import RECORD_FIELDS, UNKNOWN_MACHINE, Store
+from bamdp.lab.store import RECORD_FIELDS, Store, is_plausible
 from bamdp.lab.study import Study
-from bamdp.lab.units import FINISHED, RUN_STATUSES, Unit, canonical_json, decode_rewards, digest, run_identity
+from bamdp.lab.units import FINISHED, RUN_STATUSES, Unit, canonical_json, decode_trace, digest, run_identity
 
 FILE_KIND, FILE_VERSION = "bamdp runs", 3
 READABLE_VERSIONS = (2, 3)  # traces of 2 do not tell of episodes
@@ -103,12 +103,11 @@ def _entries(
     settings = {units[run].setting_id: units[run].facts for run in records}
     for setting in sorted(settings):
         yield {"setting": setting, "facts": settings[setting]}
-    machine_of = store.machine_numbers(records)
-    known = store.machine_facts()
-    machines = {number: known.get(number, UNKNOWN_MACHINE) for number in set(machine_of.values())}
-    names = {number: digest(facts) for number, facts in machines.items()}
-    for name, facts in sorted({names[number]: facts for number, facts in machines.items()}.items()):
-        yield {"machine": name, "facts": facts}
+    machine_of = store.machine_of(records)
+    names = {run: digest(facts) for run, facts in machine_of.items()}
+    machines = {names[run]: facts for run, facts in machine_of.items()}
+    for name in sorted(machines):
+        yield {"machine": name, "facts": machines[name]}
     for cell in sorted(set(cells)):
         for number, facts in sorted(store.decisions(cell).items()):
             yield {"decision": cell, "round": number, "facts": facts}
@@ -120,7 +119,7 @@ def _entries(
             "run": run,
             "of": values.pop("setting"),
             **values,
-            "on": names[machine_of[run]],
+            "on": names[run],
             "rewards": None if trace is None else base64.b64encode(trace).decode(),
         }
 
@@ -181,19 +180,13 @@ def _is_sound(entry: Any, facts: Mapping[str, Any]) -> bool:
 def _is_sound_run(entry: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
     name = run_identity(entry["of"], entry["phase"], entry["replicate"])
     complete = {"run", "of", "on", "rewards", *RECORD_FIELDS} - {"id", "setting"} <= set(entry)
-    if (
-        not complete
-        or entry["run"] != name
-        or entry["of"] not in facts
-        or entry["on"] not in facts
-        or entry["status"] not in RUN_STATUSES
-    ):
+    known = entry["of"] in facts and entry["on"] in facts and entry["status"] in RUN_STATUSES
+    if not complete or not known or entry["run"] != name:
         return False
     thin = entry["rewards"] is None and entry["phase"] == TUNE
     if entry["status"] != FINISHED or thin:
         return True
-    rewards = decode_rewards(base64.b64decode(entry["rewards"]))
-    return len(rewards) == entry["steps"] and float(rewards.sum()) == entry["total"]
+    return is_plausible(FINISHED, entry["steps"], entry["total"], base64.b64decode(entry["rewards"]))
 
 
 def _json_line(entry: Mapping[str, Any]) -> str:
@@ -288,7 +281,7 @@ def _run_rows(study: Study, store: Store) -> Iterator[dict[str, Any]]:
     store.find_misnamed()
     for cell in study.cells:
         labels = {"environment": cell.environment.label, "algorithm": cell.algorithm}
-        for planned in planned_runs(study, cell):
+        for planned in planned_runs(cell):
             records = store.records(unit.id for unit in planned.units)
             parameters = {f"parameter.{k}": v for k, v in cell.configurations[planned.number].items()}
             for unit in planned.units:
@@ -301,7 +294,7 @@ def _row_rewards(store: Store, row: dict[str, Any]) -> list[float] | None:
     """Return the rewards of each step; None of a run that was not finished, or came from a thin file."""
     run = row["id"]
     encoded = store.encoded_traces([run]).get(run) if row["status"] == FINISHED else None
-    return None if encoded is None else decode_rewards(encoded).tolist()
+    return None if encoded is None else decode_trace(encoded).rewards.tolist()
 
 
 def _column_names(rows: list[dict[str, Any]]) -> list[str]:

@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,6 @@ from bamdp.lab.study import (
     StudyCell,
     StudyEnvironment,
     Tuning,
-    draw_label,
     list_configurations,
     merge_parameters,
     positive_optimum,
@@ -53,7 +53,9 @@ ENVIRONMENT_KEYS = ("env", "steps", "limit", "runs", "budget", "screening", "rew
 ALGORITHM_KEYS = ("planner", "environments", "at")  # of an algorithm's table that are not parameters
 TUNING_KEYS = ("method", "runs", "configurations", "budget", "keep", "screening", "across", "draws")
 QUICK_CUTS = {"runs": 3, "steps": 200, "tuning_runs": 2, "configurations": 4, "budget": 20.0}  # at most
+TUNING_CUTS = {"runs": "tuning_runs", "screening": "steps"}  # keys of tuning that have another name there
 QUICK_DRAWS = 2
+DRAW_MARK = "#"  # between an algorithm's label and the number of its draw of configurations
 SHARED_DEFAULTS: dict[str, Any] = {"prior": DEFAULT_PRIOR, "discount": 0.95}
 DEFAULT_RUNS = 10
 DEFAULT_LIMIT = 1.0  # seconds per step in worlds that name none
@@ -126,14 +128,11 @@ class _StudyReader:
         self.tuning = self.read_tuning()
         self.environments = [self.read_environment(*entry) for entry in self.environment_tables.items()]
         draws = self.read_draws()
-        cells = [
-            cell
-            for label, table in _labelled_tables(data, "algorithms").items()
-            for draw in range(draws)
-            for cell in self.read_algorithm(
-                label, table, draw, label if draws == 1 else draw_label(label, draw)
-            )
-        ]
+        cells = []
+        for label, table in _labelled_tables(data, "algorithms").items():
+            for draw in range(draws):
+                name = label if draws == 1 else f"{label}{DRAW_MARK}{draw + 1}"
+                cells += self.read_algorithm(label, table, draw, name)
         if self.tuning is not None and self.tuning.across:
             _check_across(cells)
         runs = _checks.integer(data.get("runs", DEFAULT_RUNS), "runs", low=0)
@@ -165,12 +164,14 @@ class _StudyReader:
             _check_keys(table, TUNING_KEYS, "key")
             table = {key: value for key, value in table.items() if key != "draws"}
             Tuning(**table)  # checks the values before they are cut
-            names = {"runs": "tuning_runs", "configurations": "configurations", "budget": "budget"}
-            names["screening"] = "steps"
-            values = {key: self.cut(names[key], v) if key in names else v for key, v in table.items()}
+            values = self.cut_tuning(table)
             if self.quick:
                 values.setdefault("configurations", self.cuts["configurations"])
             return Tuning(**values)
+
+    def cut_tuning(self, table: TomlTable) -> dict[str, Any]:
+        """Return values of tuning, cut down for a quick study."""
+        return {key: self.cut(TUNING_CUTS.get(key, key), value) for key, value in table.items()}
 
     def read_draws(self) -> int:
         """Return how many searches each algorithm has, every one among configurations that it draws by itself."""
@@ -191,8 +192,7 @@ class _StudyReader:
             if self.tuning is None:
                 raise ValueError(f"{next(iter(values))} is about tuning; add a [tuning] table")
             replace(self.tuning, **values)  # checks the values before they are cut
-            names = {"budget": "budget", "screening": "steps"}
-            return replace(self.tuning, **{key: self.cut(names[key], v) for key, v in values.items()})
+            return replace(self.tuning, **self.cut_tuning(values))
 
     # Environments
 
@@ -208,9 +208,8 @@ class _StudyReader:
             rewards = values.get("rewards")
             named = isinstance(rewards, str) and rewards.strip()
             if rewards is not None and not isinstance(rewards, RewardModel) and not named:
-                raise ValueError(
-                    f'rewards must be the name of a reward model, such as "normal", got {rewards!r}'
-                )
+                what = 'the name of a reward model, such as "normal"'
+                raise ValueError(f"rewards must be {what}, got {rewards!r}")
             return StudyEnvironment(
                 label,
                 spec,
@@ -283,14 +282,14 @@ def _read_planner(label: str, table: TomlTable) -> tuple[str, dict[str, str]]:
     """Return the planner's name and the parameters that are written with it."""
     head, written = parse_spec(str(table.get("planner", label)))
     name = head.lower().replace("_", "-")
-    if name not in PLANNERS and "planner" not in table:
-        try:
-            _checks.one_of(name, "planner", PLANNERS)
-        except ValueError as error:
-            raise ValueError(
-                f"{label!r} is not a planner's name ({error}); say planner = ... to use a label of your own"
-            ) from None
-    planner = _checks.one_of(name, "planner", PLANNERS)
+    try:
+        planner = _checks.one_of(name, "planner", PLANNERS)
+    except ValueError as error:
+        if "planner" in table:
+            raise
+        raise ValueError(
+            f"{label!r} is not a planner's name ({error}); say planner = ... to use a label of your own"
+        ) from None
     twice = [key for key in written if key in _parameters_of(table)]
     if twice:
         raise ValueError(f"{twice[0]} is given twice, in planner and by itself; drop one")
@@ -300,7 +299,7 @@ def _read_planner(label: str, table: TomlTable) -> tuple[str, dict[str, str]]:
 def _read_local_tables(table: TomlTable, labels: list[str]) -> TomlTable:
     """Return the tables ``[algorithms.LABEL.at.ENVIRONMENT]``, by environment."""
     tables = table.get("at", {})
-    if not isinstance(tables, dict) or not all(isinstance(value, dict) for value in tables.values()):
+    if not _is_table_of_tables(tables):
         raise ValueError("at must have a table for each environment, such as [algorithms.dss-pi.at.maze]")
     _check_keys(tables, labels, "environment in 'at'")
     for label, local in tables.items():
@@ -411,15 +410,15 @@ def _labelled_tables(data: TomlTable, name: str) -> dict[str, TomlTable]:
         if twice is not None:
             raise ValueError(f"{name}: {twice!r} is given twice; drop one")
         tables = {label: {} for label in tables}
-    if (
-        not isinstance(tables, dict)
-        or not tables
-        or not all(isinstance(table, dict) for table in tables.values())
-    ):
+    if not tables or not _is_table_of_tables(tables):
         raise ValueError(
             f'{name} are missing; write for instance {name} = ["..."] or a table [{name}.NAME] for each'
         )
     return tables
+
+
+def _is_table_of_tables(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(table, dict) for table in value.values())
 
 
 def _flatten(table: TomlTable) -> dict[str, Any]:
@@ -446,6 +445,12 @@ def paper_study(name: str, *, quick: bool = False) -> Study:
     base = tomllib.loads(_source(f"{folder}/{keys.pop('base')}"))
     tuning = {**base.get("tuning", {}), **keys.pop("tuning", {})}
     return make_study({**base, **keys, "tuning": tuning}, quick=quick, source=source, path=Path(name))
+
+
+@cache
+def paper_cells(name: str) -> Mapping[tuple[str, str], StudyCell]:
+    """Return the cells of a study that ships with the package, by the labels of environment and algorithm."""
+    return {(cell.environment.label, cell.algorithm): cell for cell in paper_study(name).cells}
 
 
 def _source(name: str) -> str:

@@ -18,11 +18,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bamdp.lab import tables
 from bamdp.lab.figures import FIGURE_FORMATS, Picture, Pictures, save_figure, style
 from bamdp.lab.results import EVALUATE, TUNE, Provenance, Results, comparable_results, samples_by_algorithm
-from bamdp.lab.tables import ResultTable
-from bamdp.lab.tables.table import html_templates
+from bamdp.lab.tables import evaluation, tuning
+from bamdp.lab.tables.table import ResultTable, html_templates, write_table
 
 TABLE_FORMATS = ("md", "csv", "tex")
 COLUMN_WIDTH = 500.0  # points; wider figures take the page's whole width
@@ -83,25 +82,6 @@ class Block:
     files: tuple[Path, ...] = ()  # to link to, relative to the page
 
 
-@dataclass(frozen=True)
-class InlineFigure:
-    """A figure that is drawn into the page."""
-
-    stem: str
-    caption: str
-    svg: str
-    wide: bool
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of the page with a heading."""
-
-    id: str
-    heading: str
-    blocks: tuple[Block, ...]
-
-
 class _ReportWriter:
     """Builds the page section by section, and writes the files of tables and figures as it goes."""
 
@@ -116,13 +96,16 @@ class _ReportWriter:
         self.written: list[Path] = []
 
     def write(self) -> list[Path]:
-        sections = [section for section in self.sections() if section.blocks]
+        sections = [section for section in self.sections() if section[-1]]
         path = self.folder / "index.html"
         path.parent.mkdir(parents=True, exist_ok=True)
         self.remove_stale(path)
+        runs = sum(sample.runs for sample in self.results.samples)
+        n_algorithms, n_environments = len(self.results.algorithms), len(self.results.environments)
+        summary = f"{n_algorithms} algorithms, {n_environments} environments, {runs} runs."
         page = html_templates().get_template("report.html")
         path.write_text(
-            page.render(results=self.results, sections=sections, summary=self.summary()), encoding="utf-8"
+            page.render(results=self.results, sections=sections, summary=summary), encoding="utf-8"
         )
         return [path, *self.written]
 
@@ -133,52 +116,46 @@ class _ReportWriter:
             for path in linked - set(self.written):
                 path.unlink(missing_ok=True)
 
-    def summary(self) -> str:
-        runs = sum(sample.runs for sample in self.results.samples)
-        n_algorithms, n_environments = len(self.results.algorithms), len(self.results.environments)
-        return f"{n_algorithms} algorithms, {n_environments} environments, {runs} runs."
-
-    def sections(self) -> Iterator[Section]:
-        results, provenance = self.results, self.provenance
+    def sections(self) -> Iterator[tuple[str, str, list[Block]]]:
+        """Yield the parts of the page: its id, its heading, and its blocks."""
+        results = self.results
         evaluated = bool(results.select(EVALUATE))
-        yield Section("results", "Results", tuple(self.overview()) if evaluated else ())
+        yield "results", "Results", list(self.overview()) if evaluated else []
         for number, environment in enumerate(results.environments):
-            yield Section(f"environment-{number}", environment, tuple(self.environment(environment)))
-        yield Section("tuning", "Tuning", tuple(self.tuning()) if results.select(TUNE) else ())
-        troubles = tables.troubles(results)
+            yield f"environment-{number}", environment, list(self.environment(environment))
+        yield "tuning", "Tuning", list(self.tuning()) if results.select(TUNE) else []
+        troubles = tuning.troubles(results)
         none_failed = Block("paragraphs", ["No run failed, and no configuration was excluded."])
-        trouble_block = self.table(troubles) if troubles.rows else none_failed
-        yield Section("troubles", "Failed and excluded", (trouble_block,))
-        setup = [tables.environments(results)] + ([tables.parameters(results)] if evaluated else [])
-        facts = Block("facts", provenance.facts)
-        yield Section("setup", "What was run", (*map(self.table, setup), facts))
-        yield Section("reproduce", "How to get it again", tuple(self.reproduce()))
-        yield Section("reading", "How to read it", (Block("paragraphs", HOW_TO_READ),))
+        yield "troubles", "Failed and excluded", [self.table(troubles) if troubles.rows else none_failed]
+        setup = [tuning.environments(results)] + ([tuning.parameters(results)] if evaluated else [])
+        yield "setup", "What was run", [*map(self.table, setup), Block("facts", self.provenance.facts)]
+        yield "reproduce", "How to get it again", list(self.reproduce())
+        yield "reading", "How to read it", [Block("paragraphs", HOW_TO_READ)]
 
     def overview(self) -> Iterator[Block]:
         results = self.comparable
-        overall = tables.overall(results)
-        yield self.table(tables.matrix(results))
-        yield from map(self.table, tables.unfinished(self.results))
+        overall = evaluation.overall(results)
+        yield self.table(evaluation.matrix(results))
+        yield from map(self.table, evaluation.unfinished(self.results))
         if overall:
             yield self.table(overall)
-        yield self.table(tables.times(results))
-        self.table_files(tables.all_pairs(results))  # a file only
+        yield self.table(evaluation.times(results))
+        self.table_files(evaluation.all_pairs(results))  # a file only
         yield from self.gallery(self.pictures.overview())
 
     def environment(self, environment: str) -> Iterator[Block]:
-        yield from map(self.table, tables.summaries(self.comparable, environment))
-        yield from map(self.table, tables.episodes(self.comparable, environment))
-        yield from map(self.table, tables.against_best(self.comparable, environment))
+        yield from map(self.table, evaluation.summaries(self.comparable, environment))
+        yield from map(self.table, evaluation.episodes(self.comparable, environment))
+        yield from map(self.table, evaluation.against_best(self.comparable, environment))
         yield from self.gallery(self.pictures.environment(environment))
 
     def tuning(self) -> Iterator[Block]:
         results = self.results
-        yield self.table(tables.choices(results))
+        yield self.table(tuning.choices(results))
         for environment in results.environments:
             algorithms = samples_by_algorithm(results.select(TUNE, environment))
             if algorithms:
-                tried = [tables.tried_configurations(results, environment, name) for name in algorithms]
+                tried = [tuning.tried_configurations(results, environment, name) for name in algorithms]
                 inner = [*self.gallery(self.pictures.tuning(environment)), *map(self.table, tried)]
                 yield Block("folded", {"summary": f"{environment}: every configuration", "blocks": inner})
 
@@ -194,7 +171,7 @@ class _ReportWriter:
 
     def table_files(self, table: ResultTable) -> list[Path]:
         """Write a table in every format; return the paths."""
-        paths = tables.write_table(table, self.folder / "tables", self.table_formats)
+        paths = write_table(table, self.folder / "tables", self.table_formats)
         self.written += paths
         return paths
 
@@ -216,8 +193,8 @@ class _ReportWriter:
         self.written += paths
         width = float(re.search(r'viewBox="0 0 ([\d.]+)', svg)[1])  # type: ignore[index]
         inline = inline_svg(svg, picture.stem, picture.caption)
-        figure = InlineFigure(picture.stem, picture.caption, inline, width > COLUMN_WIDTH)
-        return Block("picture", figure, self.relative(paths))
+        content = {"picture": picture, "svg": inline, "wide": width > COLUMN_WIDTH}
+        return Block("picture", content, self.relative(paths))
 
     def relative(self, paths: Iterable[Path]) -> tuple[Path, ...]:
         return tuple(path.relative_to(self.folder) for path in paths)

@@ -115,6 +115,16 @@ class Sample:
         return len(self.totals)
 
     @property
+    def mean_total(self) -> float:
+        """The mean total reward; NaN without runs."""
+        return float(self.totals.mean()) if self.runs else np.nan
+
+    @property
+    def mean_ms(self) -> float:
+        """The mean processor time per step in milliseconds; NaN without runs."""
+        return float(self.ms_per_step.mean()) if self.runs else np.nan
+
+    @property
     def complete(self) -> bool:
         """Whether as many runs have finished as the environment asks for."""
         return self.runs >= max(self.asked, 1)

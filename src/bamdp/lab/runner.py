@@ -108,9 +108,8 @@ def mend_store(study: Study, store: Store, tell: Callable[[str], object]) -> lis
     for line in damage_lines(lost, "done again"):
         tell(line)
     if damage.decisions:
-        tell(
-            f"damaged in the store: {damage.decisions} decisions of tuning; they are made again from the runs"
-        )
+        what = f"{damage.decisions} decisions of tuning"
+        tell(f"damaged in the store: {what}; they are made again from the runs")
     if damage.settings:
         facts = {unit.setting_id: unit.facts for _, unit in study_units(study)}
         with store.transaction():
@@ -122,7 +121,7 @@ def mend_store(study: Study, store: Store, tell: Callable[[str], object]) -> lis
 def forget_failed(study: Study, store: Store) -> None:
     """Delete all runs of a study that are not finished from the store, and the decisions of their cells."""
     for cell in study.cells:
-        records = store.records(unit.id for planned in planned_runs(study, cell) for unit in planned.units)
+        records = store.records(unit.id for planned in planned_runs(cell) for unit in planned.units)
         bad = [record.id for record in records.values() if record.status != FINISHED]
         if bad:
             store.forget(bad)
@@ -209,9 +208,7 @@ class RunQueue:
                 self.suspects.append(unit.id)
                 return
             error = f"the process that ran it died {MAX_DEATHS} times (killed, or out of memory)"
-            outcome = RunOutcome(
-                FAILED, error=error, limit=unit.limit, machine=machine_facts(), version=bamdp.__version__
-            )
+            outcome = _outcome(unit, FAILED, error=error)
         if isinstance(outcome, Exception):
             raise outcome
         if outcome.status == OVER_LIMIT and unit.limit < self.needed[unit.id].limit:
@@ -307,16 +304,11 @@ def hopeless_seconds(unit: Unit) -> float | None:
 
 def execute_unit(unit: Unit, tick: Progress) -> RunOutcome:
     """Run a unit and return its outcome; an error of the planner is an outcome, too."""
-    common: dict[str, Any] = {
-        "limit": unit.limit,
-        "machine": machine_facts(),
-        "version": bamdp.__version__,
-    }
     seconds = hopeless_seconds(unit)
     if seconds is not None:
         tick(unit.setting.steps)
-        error_line = f"over the limit of {unit.limit:g} s/step: not begun, about {seconds:.2g} s/step"
-        return RunOutcome(OVER_LIMIT, error=error_line, **common)
+        words = f"over the limit of {unit.limit:g} s/step: not begun, about {seconds:.2g} s/step"
+        return _outcome(unit, OVER_LIMIT, error=words)
     watch = _TimeLimit(unit.limit, unit.setting.steps)
     reported = 0
 
@@ -332,7 +324,7 @@ def execute_unit(unit: Unit, tick: Progress) -> RunOutcome:
     except Exception as error:
         notes = getattr(error, "__notes__", ())  # how far it came
         line = " ".join(" ".join([f"{type(error).__name__}: {error}", *notes]).split())
-        return RunOutcome(FAILED, error=line, **common)
+        return _outcome(unit, FAILED, error=line)
     finally:
         tick(unit.setting.steps - reported)  # steps that will never be taken count as done
     measured: dict[str, Any] = {
@@ -342,13 +334,19 @@ def execute_unit(unit: Unit, tick: Progress) -> RunOutcome:
         "cpu_seconds": run.seconds,
     }
     if watch.exceeded:
-        error_line = (
+        words = (
             f"over the limit of {unit.limit:g} s/step: stopped after {len(run.rewards)} of {unit.setting.steps} steps "
             f"at {run.ms_per_step / 1e3:.3g} s/step"
         )
-        return RunOutcome(OVER_LIMIT, error=error_line, **measured, **common)
+        return _outcome(unit, OVER_LIMIT, error=words, **measured)
     trace = encode_trace(run.rewards, run.ends, run.terminated[run.ends])
-    return RunOutcome(FINISHED, trace=trace, reproducible=reproducible, **measured, **common)
+    return _outcome(unit, FINISHED, trace=trace, reproducible=reproducible, **measured)
+
+
+def _outcome(unit: Unit, status: str, **facts: Any) -> RunOutcome:
+    """Return the outcome of a run on this machine, with this version."""
+    machine, version = machine_facts(), bamdp.__version__
+    return RunOutcome(status, limit=unit.limit, machine=machine, version=version, **facts)
 
 
 class _TimeLimit:

@@ -24,8 +24,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from bamdp.ceilings import Ceilings
-
 CONFIDENCE_LEVEL = 0.95
 RESAMPLES = 9_999
 FEWER_RESAMPLES = 1_999  # for bands and pools, where more would take seconds
@@ -42,11 +40,6 @@ class Estimate:
     value: float
     low: float
     high: float
-
-    def rescaled(self, zero: float, one: float) -> Estimate:
-        """Return it on a scale on which ``zero`` becomes 0 and ``one`` becomes 1; NaN if there is no such scale."""
-        width = one - zero if one > zero else np.nan
-        return Estimate(*((x - zero) / width for x in (self.value, self.low, self.high)))
 
 
 @dataclass(frozen=True)
@@ -168,21 +161,18 @@ def band(curves: ArrayLike) -> tuple[FloatArray, FloatArray]:
     return centre + low, centre + high
 
 
-def share_of_optimum(figure: Estimate, ceilings: Ceilings | None) -> Estimate:
-    """Return an estimate as a share of the known-model optimum; NaN if that is unknown or not positive."""
-    return figure.rescaled(0.0, np.nan if ceilings is None else ceilings.optimum)
+def rescaled(values: ArrayLike, zero: float, one: float) -> FloatArray:
+    """Return values on a scale on which ``zero`` becomes 0 and ``one`` becomes 1; NaN if there is no such scale.
 
+    From 0 to the optimum they are shares of it, from the total of random play to the optimum normalised scores.
 
-def normalised(figure: Estimate, ceilings: Ceilings | None) -> Estimate:
-    """Return an estimate on the scale on which random play is 0 and the known-model optimum 1."""
-    if ceilings is None:
-        return figure.rescaled(np.nan, np.nan)
-    return figure.rescaled(ceilings.random, ceilings.optimum)
-
-
-def normalised_totals(totals: ArrayLike, ceilings: Ceilings) -> FloatArray:
-    """Return the normalised score of each of many totals."""
-    return (np.asarray(totals, float) - ceilings.random) / (ceilings.optimum - ceilings.random)
+    Examples
+    --------
+    >>> rescaled([20.0, 60.0, 100.0], zero=20.0, one=100.0)
+    array([0. , 0.5, 1. ])
+    """
+    width = one - zero if one > zero else np.nan
+    return np.asarray((np.asarray(values, float) - zero) / width)
 
 
 def _bootstrap_interval(

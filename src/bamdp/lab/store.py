@@ -25,7 +25,7 @@ import struct
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,10 +42,9 @@ from bamdp.lab.units import (
     RunOutcome,
     Unit,
     canonical_json,
-    decode_rewards,
+    decode_trace,
     digest,
     run_identity,
-    traced_run,
 )
 
 WRITER_TIMEOUT = 60.0  # seconds to wait for another writer
@@ -194,11 +193,8 @@ class Store:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Commit everything inside or nothing, while nobody else writes."""
-        try:
-            with _plain_transaction(self.connection, "IMMEDIATE"):
-                yield
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # such as a full disk, or a damaged file
-            raise _store_error(self.path, error) from None
+        with _explained(self.path), _plain_transaction(self.connection, "IMMEDIATE"):
+            yield
 
     # Reading
 
@@ -214,46 +210,27 @@ class Store:
     def traces(self, ids: Sequence[str]) -> NDArray[np.float64]:
         """Return the rewards [R, T] of these runs, which must be finished and of one length."""
         encoded = self.encoded_traces(ids)
-        return np.array([decode_rewards(encoded[run]) for run in ids]) if ids else np.empty((0, 0))
+        return np.array([decode_trace(encoded[run]).rewards for run in ids]) if ids else np.empty((0, 0))
 
     def encoded_traces(self, ids: Sequence[str]) -> dict[str, bytes]:
         """Return the traces, as they are stored, of those of the runs that have one; the runs must be sound."""
         encoded = {row[0]: row[-2] for row in self._sound_runs(ids) if row[-2] is not None}
-        lost = self.damaged.intersection(ids)
+        lost = len(self.damaged.intersection(ids))
         if lost:
-            raise OSError(
-                None, f"{len(lost)} runs were damaged while they were read; try again", str(self.path)
-            )
+            raise OSError(None, f"{lost} runs were damaged while they were read; try again", str(self.path))
         return encoded
 
     def episodes(self, ids: Sequence[str]) -> EpisodeSummary | None:
         """Return the episodes of those of the runs that have a trace; None if none was completed."""
-        runs = tuple(traced_run(trace) for trace in self.encoded_traces(ids).values())
+        runs = tuple(decode_trace(trace) for trace in self.encoded_traces(ids).values())
         return EpisodeSummary(runs) if any(len(run.ends) for run in runs) else None
 
-    def setting(self, setting_id: str) -> Mapping[str, Any]:
-        """Return the facts of a setting."""
-        row = self.connection.execute("SELECT facts FROM settings WHERE id = ?", (setting_id,)).fetchone()
-        if row is None or not _is_sound_setting(setting_id, row[0]):
-            raise _damage_error(self.path, f"the facts of setting {setting_id} are lost")
-        facts: Mapping[str, Any] = json.loads(row[0])
-        return facts
-
-    def machines(self, ids: Iterable[str]) -> list[Mapping[str, Any]]:
-        """Return the facts of the machines that these runs were done on."""
-        known = self.machine_facts()
-        numbers = set(self.machine_numbers(ids).values())
-        facts = [known.get(number, UNKNOWN_MACHINE) for number in sorted(numbers)]
-        return [one for number, one in enumerate(facts) if one not in facts[:number]]
-
-    def machine_numbers(self, ids: Iterable[str]) -> dict[str, int]:
-        """Return the number of the machine that each of these runs was done on."""
-        return dict(self.select_ids("SELECT id, machine FROM runs WHERE id IN", ids))
-
-    def machine_facts(self) -> dict[int, Mapping[str, Any]]:
-        """Return the facts of all machines by their numbers; damaged ones are left out."""
-        rows = self.select("SELECT id, facts, checksum FROM machines ORDER BY id")
-        return {row[0]: json.loads(row[1]) for row in rows if _agrees(row)}
+    def machine_of(self, ids: Iterable[str]) -> dict[str, Mapping[str, Any]]:
+        """Return the facts of the machine that each of these runs was done on; unknown ones of a damaged machine."""
+        rows = self.select("SELECT id, facts, checksum FROM machines")
+        known = {row[0]: json.loads(row[1]) for row in rows if _agrees(row)}
+        numbers = self.select_ids("SELECT id, machine FROM runs WHERE id IN", ids)
+        return {run: known.get(number, UNKNOWN_MACHINE) for run, number in numbers}
 
     def _sound_runs(self, ids: Iterable[str] | None = None) -> Iterator[Any]:
         """Yield the rows of these runs, or of all, that agree with their checksums, and remember which do not."""
@@ -320,11 +297,11 @@ class Store:
         """Return the rows of a query; texts that are damaged so that they are none any more are read all the same."""
         try:
             return self.connection.execute(query, parameters).fetchall()
+        except UnicodeDecodeError as error:  # in a message that quotes damage
+            raise _store_error(self.path, error) from None
         except sqlite3.OperationalError as error:
             if "decode" not in str(error):
                 raise
-        except UnicodeDecodeError as error:  # in a message that quotes damage
-            raise _store_error(self.path, error) from None
         self.connection.text_factory = lambda text: text.decode(errors="replace")  # the checksum will tell
         return self.connection.execute(query, parameters).fetchall()
 
@@ -431,20 +408,25 @@ class Store:
 
 def connect(path: Path, check_pages: bool = True) -> sqlite3.Connection:
     """Return a connection to a store's file, migrated to the present version; a damaged file is refused."""
-    try:
+    with _explained(path), ExitStack() as stack:
         connection = sqlite3.connect(path, timeout=WRITER_TIMEOUT, isolation_level=None)
-    except sqlite3.OperationalError as error:
-        raise _store_error(path, error) from None
-    connection.create_function("row_checksum", -1, row_checksum)
-    connection.create_function("is_plausible", 4, is_plausible)
-    try:
+        stack.callback(connection.close)
+        connection.create_function("row_checksum", -1, row_checksum)
+        connection.create_function("is_plausible", 4, is_plausible)
         _prepare(connection, path)
         if check_pages and path.stat().st_size <= CHECKED_BYTES:
             _page_errors(connection, "quick_check", path)
-    except BaseException:
-        connection.close()
-        raise
+        stack.pop_all()  # it stays open
     return connection
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Say what an error of SQLite, such as a full disk or a damaged file, means for the store and what can be done."""
+    try:
+        yield
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter in a message that quotes damage
+        raise _store_error(path, error) from None
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
@@ -458,11 +440,8 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
             return
         except sqlite3.OperationalError as error:
             if "locked" not in str(error) or time.monotonic() > end:
-                raise _store_error(path, error) from None
+                raise
             time.sleep(0.02)
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            # the latter in a message that quotes damage
-            raise _store_error(path, error) from None
 
 
 def _migrate(connection: sqlite3.Connection, name: str) -> None:
@@ -510,10 +489,8 @@ def _schema_version(connection: sqlite3.Connection, name: str) -> int:
 
 def _page_errors(connection: sqlite3.Connection, check: str, path: Path) -> tuple[str, ...]:
     """Return what SQLite's check says of indices; anything else is damage that nothing can be read behind."""
-    try:
+    with _explained(path):
         lines = [str(line) for (line,) in connection.execute(f"PRAGMA {check}")]
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        raise _store_error(path, error) from None
     of_indices = tuple(line for line in lines if "index" in line)
     others = [line for line in lines if line != "ok" and line not in of_indices]
     if others:
@@ -523,9 +500,8 @@ def _page_errors(connection: sqlite3.Connection, check: str, path: Path) -> tupl
 
 def _store_error(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> OSError:
     text = str(error)
-    if not isinstance(error, sqlite3.OperationalError) or text.startswith(
-        ("no such", "malformed", "duplicate")
-    ):
+    damaged = text.startswith(("no such", "malformed", "duplicate"))
+    if damaged or not isinstance(error, sqlite3.OperationalError):
         return _damage_error(path, text)
     hints = {
         "locked": f" by another program for more than {WRITER_TIMEOUT:.0f} seconds; end that, or try again later",
@@ -565,7 +541,7 @@ def is_plausible(status: str, steps: int, total: float, trace: bytes | None) -> 
     if status != FINISHED or trace is None:
         return True
     try:
-        rewards = decode_rewards(trace)
+        rewards = decode_trace(trace).rewards
     except (ValueError, IndexError, TypeError, struct.error, zlib.error):
         return False
     return len(rewards) == steps and float(rewards.sum()) == total
@@ -586,10 +562,8 @@ def _is_sound_setting(name: Any, facts: Any) -> bool:
 def _possible_identities(row: Sequence[Any]) -> set[str]:
     """Return the identity of a damaged run: the one that it has, and the one that it should have."""
     name, setting, phase, replicate = row[:4]
-    return {
-        str(name),
-        run_identity(str(setting), str(phase), replicate if isinstance(replicate, int) else -1),
-    }
+    number = replicate if isinstance(replicate, int) else -1
+    return {str(name), run_identity(str(setting), str(phase), number)}
 
 
 def _record(row: Sequence[Any]) -> RunRecord:

@@ -61,7 +61,6 @@ MAX_LISTED = 100_000  # configurations that are listed one by one
 GRID_SEARCH = "grid"
 TUNING_METHODS = (GRID_SEARCH, "halving")
 MAX_BUDGET_SHARES = 2.0  # even shares of the budget that a configuration's first run may take
-DRAW_MARK = "#"  # between an algorithm's label and the number of its draw of configurations
 
 
 def list_configurations(
@@ -243,22 +242,6 @@ def _positions(total: int, count: int | None, seed: Sequence[int]) -> Iterator[i
     if total <= MAX_LISTED:
         return (int(position) for position in rng.permutation(total))
     return (int(rng.integers(total)) for _ in range(100 * count))
-
-
-def draw_label(algorithm: str, draw: int) -> str:
-    """Return the label of an algorithm's draw of configurations, counted from 0, as tables show it."""
-    return f"{algorithm}{DRAW_MARK}{draw + 1}"
-
-
-def without_draw(label: str) -> str:
-    """Return the algorithm's own label, whichever draw of its configurations this is.
-
-    Examples
-    --------
-    >>> draw_label("dss-pi", 1), without_draw("dss-pi#2"), without_draw("thompson")
-    ('dss-pi#2', 'dss-pi', 'thompson')
-    """
-    return label.partition(DRAW_MARK)[0]
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from bamdp.agent import Run
 from bamdp.beliefs.rewards.known import KnownRewards
@@ -214,10 +214,9 @@ def encode_trace(rewards: ArrayLike, ends: ArrayLike = (), terminated: ArrayLike
     >>> len(encode_trace(np.zeros(20_000))) < 100
     True
     >>> trace = encode_trace([0.0, 0.2, 1.0, 0.2], ends=[0, 2], terminated=[False, True])
-    >>> decode_rewards(trace)
-    array([0. , 0.2, 1. , 0.2])
-    >>> decode_episodes(trace)
-    (array([0, 2]), array([False,  True]))
+    >>> run = decode_trace(trace)
+    >>> run.rewards, run.ends, run.terminated[run.ends]
+    (array([0. , 0.2, 1. , 0.2]), array([0, 2]), array([False,  True]))
     """
     array = np.ascontiguousarray(rewards, "<f8")
     distinct, indices = np.unique(array.view("<u8"), return_inverse=True)  # by their bits: -0.0 and NaN, too
@@ -236,38 +235,23 @@ def encode_trace(rewards: ArrayLike, ends: ArrayLike = (), terminated: ArrayLike
     return zlib.compress(head + episodes + distinct.astype("<u8").tobytes() + coded)
 
 
-def decode_rewards(data: bytes) -> NDArray[np.float64]:
-    """Return the rewards [T] from the bytes that :func:`encode_trace` has made."""
-    plain, width, n_distinct, n_episodes = _open_trace(data)
-    start = TRACE_HEAD.size + (TRACE_COUNT.size + 5 * n_episodes if n_episodes else 0)
-    if width == TRACE_RAW:
-        return np.frombuffer(plain, "<f8", offset=start).astype(float)
-    distinct = np.frombuffer(plain, "<f8", count=n_distinct, offset=start)
-    indices = np.frombuffer(plain, f"<u{width}", offset=start + 8 * n_distinct)
-    return distinct[indices].astype(float)
-
-
-def decode_episodes(data: bytes) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the last step of each episode, and whether it ended there; none where none was recorded."""
-    plain, _, _, n_episodes = _open_trace(data)
-    start = TRACE_HEAD.size + TRACE_COUNT.size
-    ends = np.frombuffer(plain, "<u4", n_episodes, start) if n_episodes else np.empty(0)
-    terminated = np.frombuffer(plain, np.uint8, n_episodes, start + 4 * n_episodes) if n_episodes else ends
-    return ends.astype(np.int64), terminated.astype(bool)
-
-
-def _open_trace(data: bytes) -> tuple[bytes, int, int, int]:
-    """Return what is compressed, the bytes of an index, and the numbers of distinct rewards and of episodes."""
-    plain = zlib.decompress(data)
-    kind, n_distinct = TRACE_HEAD.unpack_from(plain)
-    if kind < TRACE_EPISODES:
-        return plain, kind, n_distinct, 0
-    return plain, kind - TRACE_EPISODES, n_distinct, TRACE_COUNT.unpack_from(plain, TRACE_HEAD.size)[0]
-
-
-def traced_run(data: bytes) -> Run:
+def decode_trace(data: bytes) -> Run:
     """Return a run as far as its trace tells: rewards and episodes, but not states, actions and times."""
-    rewards, (ends, terminated) = decode_rewards(data), decode_episodes(data)
+    plain = zlib.decompress(data)
+    (width, n_distinct), place = TRACE_HEAD.unpack_from(plain), TRACE_HEAD.size
+    ends, terminated = np.empty(0, np.int64), np.empty(0, bool)
+    if width >= TRACE_EPISODES:
+        width -= TRACE_EPISODES
+        (n_episodes,) = TRACE_COUNT.unpack_from(plain, place)
+        place += TRACE_COUNT.size
+        ends = np.frombuffer(plain, "<u4", n_episodes, place).astype(np.int64)
+        terminated = np.frombuffer(plain, np.uint8, n_episodes, place + 4 * n_episodes).astype(bool)
+        place += 5 * n_episodes
+    if width == TRACE_RAW:
+        rewards = np.frombuffer(plain, "<f8", offset=place).astype(float)
+    else:
+        distinct = np.frombuffer(plain, "<f8", count=n_distinct, offset=place)
+        rewards = distinct[np.frombuffer(plain, f"<u{width}", offset=place + 8 * n_distinct)].astype(float)
     ended, cut = np.zeros(len(rewards), bool), np.zeros(len(rewards), bool)
     ended[ends], cut[ends] = terminated, ~terminated
     nothing = np.empty(0, np.int64)

@@ -5,46 +5,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from bamdp.lab.comparisons import Group, file_stem, groups
-from bamdp.lab.figures.curves import (
-    learning_curves,
-    pareto,
-    regret_curves,
-    reward_against_time,
-    reward_figure,
-    trailing_mean,
-)
+from bamdp.lab.comparisons import Group, file_stem, groups, groups_in
+from bamdp.lab.figures.curves import learning_curves, regret_curves, reward_against_time, reward_figure
 from bamdp.lab.figures.parameters import ablation_curves, heat_maps, same_horizon
-from bamdp.lab.figures.style import COLOURS, FIGURE_FORMATS, STYLE, Look, looks, save_figure
+from bamdp.lab.figures.style import COLOURS, FIGURE_FORMATS, STYLE, looks, save_figure
 from bamdp.lab.results import TUNE, Results, Sample, differing_parameters, samples_by_algorithm
-from bamdp.lab.tables.evaluation import incomplete_notes
+from bamdp.lab.tables.evaluation import incomplete_note
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "BANDS_CAPTION",
     "COLOURS",
     "FIGURE_FORMATS",
-    "MOVING_AVERAGE_CAPTION",
     "STYLE",
-    "Look",
     "Picture",
     "Pictures",
-    "ablation_curves",
-    "heat_maps",
-    "learning_curves",
     "looks",
-    "pareto",
-    "regret_curves",
-    "reward_against_time",
     "reward_figure",
     "save_figure",
-    "trailing_mean",
 ]
 
 BANDS_CAPTION = "Lines are means over runs, bands pointwise 95% bootstrap intervals of the mean."
@@ -73,36 +57,44 @@ class Pictures:
 
     def overview(self) -> Iterator[Picture]:
         """Yield the figure of all environments side by side."""
-        shown = [group for group in groups(self.results) if _has_any_runs(group)]
+        shown = [group for group in groups(self.results) if group.leading]
         if len(shown) > 1:
-            caption = " ".join([MOVING_AVERAGE_CAPTION, BANDS_CAPTION, *incomplete_notes(shown)])
-            yield Picture("learning", caption, lambda: self._learning(shown))
+            yield self.learning("learning", MOVING_AVERAGE_CAPTION, shown)
+
+    def learning(self, stem: str, words: str, shown: Sequence[Group]) -> Picture:
+        """Return the learning curves of groups side by side, and what is to be said of them."""
+        caption = " ".join(filter(None, [words, BANDS_CAPTION, incomplete_note(shown)]))
+        return Picture(stem, caption, lambda: learning_curves(shown, self.looks, warning=self.warning))
 
     def environment(self, environment: str) -> Iterator[Picture]:
         """Yield learning curves, regret and reward against time, for each horizon of an environment."""
-        for group in groups(self.results):
-            if group.environment == environment and _has_any_runs(group):
+        for group in groups_in(self.results, environment):
+            if group.leading:
                 yield from self._group(group)
 
     def tuning(self, environment: str) -> Iterator[Picture]:
         """Yield maps of pairs of parameters for each algorithm, and curves of each parameter."""
         tuned = self.results.select(TUNE, environment)
-        for samples in samples_by_algorithm(tuned).values():
+        for algorithm, samples in samples_by_algorithm(tuned).items():
             tried = same_horizon(samples)
             if len(differing_parameters(tried)) > 1:
-                yield self._heat_map(tried)
+                yield Picture(
+                    file_stem(f"map_{environment}_{algorithm}"),
+                    f"{environment}, {algorithm}: mean total reward in tuning over pairs of parameters; where others "
+                    "vary, too, the mean over their values, as written above each map. ★ the chosen configuration, × "
+                    "where all were excluded.",
+                    partial(heat_maps, tried, warning=self.warning),
+                )
         yield from self._ablations(tuned, f"tuning_{file_stem(environment)}", None)
 
     def _group(self, group: Group) -> Iterator[Picture]:
-        bands = " ".join([BANDS_CAPTION, *incomplete_notes([group])])
-        yield Picture(
-            f"learning_{group.stem}",
-            f"{group.label}: {MOVING_AVERAGE_CAPTION[0].lower()}{MOVING_AVERAGE_CAPTION[1:]} {bands}",
-            lambda: self._learning([group]),
-        )
-        if group.ceilings:
-            long_run = group.ceilings.gain is not None
+        what = f"{group.label}: {MOVING_AVERAGE_CAPTION[0].lower()}{MOVING_AVERAGE_CAPTION[1:]}"
+        yield self.learning(f"learning_{group.stem}", what, [group])
+        known = group.ceilings
+        if known:
+            long_run = known.gain is not None
             against = "the optimal average reward per step" if long_run else "the optimum over the horizon"
+            bands = f"{BANDS_CAPTION} {incomplete_note([group])}".strip()
             yield Picture(
                 f"regret_{group.stem}",
                 f"{group.label}: regret against the optimum of the known model ({against}); lower is better. {bands}",
@@ -116,20 +108,7 @@ class Pictures:
                 group, self.looks, tried=self.results.select(TUNE), warning=self.warning
             ),
         )
-        optimum = group.ceilings.optimum if group.ceilings else None
-        yield from self._ablations(group.samples, f"ablation_{group.stem}", optimum)
-
-    def _learning(self, shown: list[Group]) -> Figure:
-        return learning_curves(shown, self.looks, warning=self.warning)
-
-    def _heat_map(self, tried: tuple[Sample, ...]) -> Picture:
-        where = f"{tried[0].environment}, {tried[0].algorithm}"
-        return Picture(
-            file_stem(f"map_{tried[0].environment}_{tried[0].algorithm}"),
-            f"{where}: mean total reward in tuning over pairs of parameters; where others vary, too, the mean over "
-            "their values, as written above each map. ★ the chosen configuration, × where all were excluded.",
-            lambda: heat_maps(tried, warning=self.warning),
-        )
+        yield from self._ablations(group.samples, f"ablation_{group.stem}", known.optimum if known else None)
 
     def _ablations(self, samples: tuple[Sample, ...], stem: str, optimum: float | None) -> Iterator[Picture]:
         """Yield a figure for each parameter that some algorithm varies."""
@@ -142,11 +121,5 @@ class Pictures:
                 f"{stem}_{file_stem(name)}",
                 f"{samples[0].environment}: total reward over {name}, with 95% bootstrap bands; where other "
                 "parameters vary, too, the mean over their values.",
-                lambda varied=varied, name=name: ablation_curves(  # type: ignore[misc]
-                    varied, name, self.looks, optimum=optimum, warning=self.warning
-                ),
+                partial(ablation_curves, varied, name, self.looks, optimum=optimum, warning=self.warning),
             )
-
-
-def _has_any_runs(group: Group) -> bool:
-    return any(sample.runs for sample in group.samples)

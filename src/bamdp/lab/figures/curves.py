@@ -69,9 +69,10 @@ def learning_curves(
         w = window or default_window(group.horizon)
         steps = style.log_spaced_steps(group.horizon, first=max(1, w // 20))
         curves = {name: trailing_mean(s.traces(), w, steps) for name, s in group.leading.items()}
-        return draw_learning(
-            axes, steps, curves, style.sample_looks(group.leading, looks), w, best_per_step(group)
-        )
+        ends = mean_lines(axes, steps, curves, style.sample_looks(group.leading, looks))
+        from_zero = all((curve >= 0.0).all() for curve in curves.values())
+        _learning_axes(axes, steps, w, best_per_step(group), from_zero)
+        return ends
 
     return _panels(groups, panel, warning)
 
@@ -138,20 +139,6 @@ def regret_curves(groups: Sequence[Group], looks: Mapping[str, style.Look], *, w
     return _panels(groups, panel, warning)
 
 
-def draw_learning(
-    axes: Axes,
-    steps: NDArray[np.int64],
-    curves: Mapping[str, NDArray[np.float64]],
-    looks: Mapping[str, style.Look],
-    window: int,
-    optimum: float | None,
-) -> LineEnds:
-    """Draw smoothed curves [R, P] at ``steps`` [P] on a log axis; return where the lines end."""
-    ends = mean_lines(axes, steps, curves, looks)
-    _learning_axes(axes, steps, window, optimum, all((curve >= 0.0).all() for curve in curves.values()))
-    return ends
-
-
 def _learning_axes(
     axes: Axes, steps: NDArray[np.int64], window: int, optimum: float | None, from_zero: bool
 ) -> None:
@@ -193,8 +180,7 @@ def mean_lines(
     ends = []
     for name, curve in curves.items():
         look, mean = looks[name], curve.mean(axis=0)
-        axes.plot(steps, mean, color=look.colour, linestyle=look.line, linewidth=1.4, label=name, zorder=3)
-        axes.fill_between(steps, *band(curve), color=look.colour, alpha=0.18, linewidth=0)
+        style.draw_line(axes, steps, mean, band(curve), look, label=name)
         ends.append((name, float(mean[-1]), look.colour))
     return ends
 
@@ -251,22 +237,17 @@ def reward_against_time(
         front = pareto([t.value for t in times.values()], [r.value for r in rewards.values()])
         for name, on_front in zip(shown, front):
             _point(axes, times[name], rewards[name], point_looks[name], on_front)
-        steps = _front(
-            axes, [(times[n].value, rewards[n].value) for n, on_front in zip(shown, front) if on_front]
-        )
+        points = {name: (times[name].value, rewards[name].value) for name in shown}
+        steps = _front(axes, [points[name] for name, on_front in zip(shown, front) if on_front])
         if group.ceilings:
             style.add_level_line(axes, group.ceilings.optimum, OPTIMUM_LABEL)
         log_time_axis(axes)
         axes.set(xlabel="processor time per step, ms (log)", ylabel=f"total reward, {group.horizon} steps")
         axes.margins(x=0.12, y=0.12)
-        style.add_title(
-            axes, group.label, f"{style.runs_range(s.runs for s in shown.values())}; {TRADEOFF_NOTE}{dots}"
-        )
+        runs = style.runs_range(sample.runs for sample in shown.values())
+        style.add_title(axes, group.label, f"{runs}; {TRADEOFF_NOTE}{dots}")
         style.add_warning(figure, warning)
-        named = [
-            (w, times[n].value, rewards[n].value, point_looks[n].colour)
-            for n, w in _labels(group, shown).items()
-        ]
+        named = [(words, *points[n], point_looks[n].colour) for n, words in _labels(group, shown).items()]
         bars = [bar for name in shown for bar in _bars(times[name], rewards[name])]
         style.label_points(figure, axes, named, bars + steps)
     return figure
@@ -280,20 +261,20 @@ def _labels(group: Group, shown: Mapping[str, Sample]) -> dict[str, str]:
 
 
 def _point(axes: Axes, time: Estimate, reward: Estimate, look: style.Look, on_front: bool) -> None:
-    axes.errorbar(
-        time.value,
-        reward.value,
-        xerr=_error_arms(time),
-        yerr=_error_arms(reward),
-        fmt=look.marker,
-        color=look.colour,
-        markerfacecolor=look.colour if on_front else style.PAPER_COLOUR,
-        markersize=6,
-        markeredgewidth=1.3,
-        elinewidth=1.1,
-        capsize=2,
-        zorder=4,
-    )
+    arms: dict[str, Any] = {
+        "xerr": _error_arms(time),
+        "yerr": _error_arms(reward),
+        "elinewidth": 1.1,
+        "capsize": 2,
+    }
+    face = look.colour if on_front else style.PAPER_COLOUR
+    marker: dict[str, Any] = {
+        "fmt": look.marker,
+        "markerfacecolor": face,
+        "markersize": 6,
+        "markeredgewidth": 1.3,
+    }
+    axes.errorbar(time.value, reward.value, color=look.colour, zorder=4, **arms, **marker)
 
 
 def _bars(time: Estimate, reward: Estimate) -> list[style.DataBox]:
@@ -312,11 +293,9 @@ def _error_arms(estimate: Estimate) -> list[list[float]] | None:
 
 def _front(axes: Axes, points: list[tuple[float, float]]) -> list[style.DataBox]:
     """Draw the front; return where its steps are."""
-    front = sorted(points)
-    x, y = [x for x, _ in front], [y for _, y in front]
-    axes.plot(
-        x, y, color=style.GREY_COLOUR, linewidth=1.0, linestyle=(0, (2, 2)), drawstyle="steps-post", zorder=2
-    )
+    x, y = zip(*sorted(points))
+    dotted: dict[str, Any] = {"linewidth": 1.0, "linestyle": (0, (2, 2)), "drawstyle": "steps-post"}
+    axes.plot(x, y, color=style.GREY_COLOUR, zorder=2, **dotted)
     return [(left, right, height, height) for left, right, height in zip(x, x[1:], y)]
 
 
@@ -325,8 +304,13 @@ def _dots(axes: Axes, group: Group, tried: Sequence[Sample], looks: Mapping[str,
     where = (group.environment, group.horizon)
     shown = [sample for sample in tried if (sample.environment, sample.horizon) == where and sample.runs]
     for sample in shown:
-        x, y = sample.ms_per_step.mean(), sample.totals.mean()
-        axes.plot(x, y, ".", color=looks[sample.algorithm].colour, alpha=0.35, markersize=4, zorder=1)
+        dot: dict[str, Any] = {
+            "color": looks[sample.algorithm].colour,
+            "alpha": 0.35,
+            "markersize": 4,
+            "zorder": 1,
+        }
+        axes.plot(sample.mean_ms, sample.mean_total, ".", **dot)
     return ", dots: tried in tuning" if shown else ""
 
 

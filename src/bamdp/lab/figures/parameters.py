@@ -129,12 +129,12 @@ def draw_ablation(
     """Draw the curves of one parameter on axes, with labels beside them and a title."""
     shown = [sample for sample in same_horizon(samples) if parameter in sample.configuration]
     values = values_of(shown, parameter)
-    places = (
-        np.array(values, float) if all(_is_number(v) for v in values) else np.arange(len(values), dtype=float)
-    )
-    ends = []
-    for algorithm, members in samples_by_algorithm(shown).items():
-        ends.append(_ablation_line(axes, members, parameter, dict(zip(values, places)), looks[algorithm]))
+    numbers = all(_is_number(value) for value in values)
+    places = np.array(values if numbers else range(len(values)), float)
+    ends = [
+        _ablation_line(axes, members, parameter, dict(zip(values, places)), looks[algorithm])
+        for algorithm, members in samples_by_algorithm(shown).items()
+    ]
     _value_axis(axes, values, places)
     if optimum is not None:
         style.add_level_line(axes, optimum, OPTIMUM_LABEL)
@@ -155,7 +155,7 @@ def _mean_grid(samples: Sequence[Sample], rows: str, columns: str) -> NDArray[np
     for i, j in np.ndindex(grid.shape):
         matching = _samples_with(samples, {rows: down[i], columns: across[j]})
         if matching:
-            grid[i, j] = np.mean([sample.totals.mean() for sample in matching])
+            grid[i, j] = np.mean([sample.mean_total for sample in matching])
     return grid
 
 
@@ -208,18 +208,8 @@ def _ablation_line(
     x = np.array([places[value] for value in present])
     totals = [_mean_over_configurations(_samples_with(samples, {parameter: value})) for value in present]
     mean = np.array([array.mean() for array in totals])
-    low, high = np.array([np.concatenate(band(array[:, None])) for array in totals]).T
-    axes.plot(
-        x,
-        mean,
-        color=look.colour,
-        linestyle=look.line,
-        marker=look.marker,
-        markersize=4,
-        linewidth=1.4,
-        zorder=3,
-    )
-    axes.fill_between(x, low, high, color=look.colour, alpha=0.18, linewidth=0)
+    ends = np.array([np.concatenate(band(array[:, None])) for array in totals]).T
+    style.draw_line(axes, x, mean, ends, look, marker=look.marker, markersize=4)
     return samples[0].algorithm, float(mean[-1]), look.colour
 
 
@@ -227,7 +217,7 @@ def _mean_over_configurations(samples: Sequence[Sample]) -> NDArray[np.float64]:
     """Return a total for each replicate that all samples have (common random numbers); of one sample its totals."""
     common = reduce(np.intersect1d, (sample.replicates for sample in samples))
     if not len(common):
-        return np.array([np.mean([sample.totals.mean() for sample in samples])])
+        return np.array([np.mean([sample.mean_total for sample in samples])])
     rows = [np.intersect1d(sample.replicates, common, return_indices=True)[1] for sample in samples]
     return np.mean([sample.totals[places] for sample, places in zip(samples, rows)], axis=0)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bamdp.lab.results import Sample
 
@@ -139,6 +139,12 @@ def save_figure(figure: Figure, stem: str | Path, formats: Iterable[str] = FIGUR
     return list(paths.values())
 
 
+def draw_line(axes: Axes, x: ArrayLike, mean: ArrayLike, interval: Any, look: Look, **options: Any) -> None:
+    """Draw a line in a look and its band, both ends of which are given."""
+    axes.plot(x, mean, color=look.colour, linestyle=look.line, linewidth=1.4, **{"zorder": 3, **options})
+    axes.fill_between(x, *interval, color=look.colour, alpha=0.18, linewidth=0)
+
+
 def add_title(axes: Axes, words: str, note: str = "") -> None:
     """Add a title and, smaller under it, a note such as the number of runs."""
     axes.set_title(words, pad=17.0 if note else 6.0)
@@ -149,15 +155,8 @@ def add_title(axes: Axes, words: str, note: str = "") -> None:
 def add_level_line(axes: Axes, height: float, words: str) -> None:
     """Add a horizontal line, such as the optimum, with its name on it and room for that."""
     axes.axhline(height, color=TEXT_COLOUR, linewidth=0.9, linestyle=(0, (4, 3)), zorder=2)
-    axes.annotate(
-        words,
-        (0.01, height),
-        xycoords=("axes fraction", "data"),
-        xytext=(0, 2.5),
-        textcoords="offset points",
-        fontsize=7.5,
-        color=TEXT_COLOUR,
-    )
+    look: dict[str, Any] = {"color": TEXT_COLOUR, "fontsize": 7.5, "textcoords": "offset points"}
+    axes.annotate(words, (0.01, height), xycoords=("axes fraction", "data"), xytext=(0, 2.5), **look)
     low, high = axes.get_ylim()
     axes.set_ylim(top=max(high, height + 0.09 * (height - low)))
 
@@ -174,13 +173,8 @@ def add_legend_below(figure: Figure, panels: Sequence[Axes], words: str = "") ->
     for axes in panels:
         for handle, label in zip(*axes.get_legend_handles_labels()):
             handles.setdefault(str(label), handle)
-    legend = figure.legend(
-        list(handles.values()),
-        list(handles),
-        loc="outside lower center",
-        ncols=min(6, len(handles)),
-        title=words,
-    )
+    place: dict[str, Any] = {"loc": "outside lower center", "ncols": min(6, len(handles))}
+    legend = figure.legend(list(handles.values()), list(handles), title=words, **place)
     legend.get_title().set(color=WARNING_COLOUR, fontsize=7.5)
 
 

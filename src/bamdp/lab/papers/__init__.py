@@ -12,14 +12,16 @@ from typing import NamedTuple
 
 from bamdp import _checks
 from bamdp.lab.comparisons import groups
-from bamdp.lab.figures import BANDS_CAPTION, MOVING_AVERAGE_CAPTION, Picture, learning_curves, looks
+from bamdp.lab.figures import MOVING_AVERAGE_CAPTION, Picture, Pictures
 from bamdp.lab.papers.ablation import ablation_pictures, ablation_tables, trend_tables
 from bamdp.lab.papers.deep_sea import deep_sea_pictures, deep_sea_tables
 from bamdp.lab.papers.paper_tables import beside_table1, beside_table2
 from bamdp.lab.reading import STUDIES, paper_study
-from bamdp.lab.results import Results, complete_results
+from bamdp.lab.results import TUNE, Results, complete_results
 from bamdp.lab.study import Study
-from bamdp.lab.tables import ResultTable, choices, matrix, overall, times, unfinished
+from bamdp.lab.tables.evaluation import matrix, overall, times, unfinished
+from bamdp.lab.tables.table import ResultTable
+from bamdp.lab.tables.tuning import choices
 
 __all__ = ["FAIR", "PUBLISHED", "STUDIES", "TARGETS", "WAYS", "Target", "paper_study", "study_parts"]
 
@@ -40,15 +42,9 @@ class Target:
 
 def _table1(results: Results) -> list[ResultTable]:
     done = complete_results(results)
-    tuned = [choices(results)] if any(sample.phase == "tune" for sample in results.samples) else []
     score = overall(done)
-    return [
-        matrix(done),
-        *([score] if score else []),
-        *beside_table1(done),
-        *unfinished(results),
-        *tuned,
-    ]
+    tuned = [choices(results)] if results.select(TUNE) else []
+    return [matrix(done), *([score] if score else []), *beside_table1(done), *unfinished(results), *tuned]
 
 
 def _table2(results: Results) -> list[ResultTable]:
@@ -57,14 +53,10 @@ def _table2(results: Results) -> list[ResultTable]:
 
 
 def _figure2(results: Results) -> list[Picture]:
-    shown = [
-        group for group in groups(complete_results(results)) if any(sample.runs for sample in group.samples)
-    ]
+    shown = [group for group in groups(complete_results(results)) if group.leading]
     # others come last
     shown.sort(key=lambda group: (*FIGURE2_PANELS, group.environment).index(group.environment))
-    by_algorithm = looks(results.algorithms)
-    draw = lambda: learning_curves(shown, by_algorithm, warning=results.warning)
-    return [Picture("figure2", f"{MOVING_AVERAGE_CAPTION} {BANDS_CAPTION}", draw)] if shown else []
+    return [Pictures(results).learning("figure2", MOVING_AVERAGE_CAPTION, shown)] if shown else []
 
 
 def _figure3(results: Results) -> list[ResultTable]:

@@ -13,8 +13,8 @@ look worse. The ends are taken from the study, not from what has been run so far
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,20 +22,17 @@ import numpy as np
 from bamdp.lab.comparisons import SIGNIFICANCE_LEVEL, differences, file_stem, holm, sign_flip_p
 from bamdp.lab.figures import Picture, style
 from bamdp.lab.figures.curves import log_time_axis
-from bamdp.lab.reading import paper_study
+from bamdp.lab.reading import paper_cells
 from bamdp.lab.results import EVALUATE, Results, Sample
 from bamdp.lab.statistics import Estimate, estimate, standard_error
-from bamdp.lab.study import Study
 from bamdp.lab.tables.table import (
-    NO_VALUE,
+    Entry,
     ResultTable,
-    TableCell,
     decimals,
+    make_table,
     mean_cell,
-    number_cell,
     parameters_text,
     rules_between,
-    text_cell,
     value_interval_cell,
 )
 
@@ -101,16 +98,6 @@ class SweepPoint:
     different: bool
 
     @property
-    def mean(self) -> float:
-        """Mean total reward."""
-        return float(self.sample.totals.mean())
-
-    @property
-    def ms_per_step(self) -> float:
-        """Mean processor time per step in milliseconds."""
-        return float(self.sample.ms_per_step.mean())
-
-    @property
     def label(self) -> str:
         """The value as short text."""
         return f"{self.value:g}" if isinstance(self.value, int | float) else str(self.value)
@@ -119,23 +106,23 @@ class SweepPoint:
 @lru_cache(maxsize=8)
 def sweep_points(results: Results, environment: str) -> tuple[SweepPoint, ...]:
     """Return the complete configurations of an environment, sweep by sweep, each in the order of its values."""
-    samples = [s for s in results.select(EVALUATE, environment) if s.complete and s.runs]
+    evaluated = [s for s in results.select(EVALUATE, environment) if s.complete and s.runs]
+    samples = [(s, full_configuration(s.configuration)) for s in evaluated]
     home = base_configuration(environment)
-    base = next((s for s in samples if full_configuration(s.configuration) == home), None)
+    base = next((s for s, whole in samples if whole == home), None)
     # Sweeps share configurations, each of which is tested once.
-    distinct = {repr(full_configuration(s.configuration)): s for s in samples}
-    others = {key: s for key, s in distinct.items() if full_configuration(s.configuration) != home}
+    others = {repr(whole): s for s, whole in samples if whole != home}
     gaps = {key: differences(s, base) for key, s in others.items()} if base is not None else {}
     adjusted = dict(zip(gaps, holm([sign_flip_p(gap, len(gaps)) for gap in gaps.values()])))
     points = []
-    for sample in samples:
-        key = repr(full_configuration(sample.configuration))
+    for sample, whole in samples:
+        key = repr(whole)
         points.append(
             SweepPoint(
                 sample.algorithm,
                 sample,
                 swept_value(sample.algorithm, sample.configuration),
-                full_configuration(sample.configuration) == home,
+                whole == home,
                 estimate(np.mean, gaps[key]) if key in gaps else Estimate(np.nan, np.nan, np.nan),
                 bool(key in gaps and adjusted[key] <= SIGNIFICANCE_LEVEL),
             )
@@ -143,15 +130,9 @@ def sweep_points(results: Results, environment: str) -> tuple[SweepPoint, ...]:
     return tuple(points)
 
 
-@cache
 def base_configuration(environment: str) -> Mapping[str, Any]:
     """Return Appendix C's configuration of DSS-PI."""
-    cell = next(
-        cell
-        for cell in paper_study("dss2020/published").cells
-        if cell.algorithm == "dss-pi" and cell.environment.label == environment
-    )
-    return full_configuration(cell.configurations[0])
+    return full_configuration(paper_cells("dss2020/published")[environment, "dss-pi"].configurations[0])
 
 
 def full_configuration(configuration: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,29 +146,6 @@ def swept_value(sweep: str, configuration: Mapping[str, Any]) -> Any:
     if sweep in SWEPT_PARAMETERS:
         return whole.get(SWEPT_PARAMETERS[sweep])
     return "(" + ",".join(str(whole[key]) for key in SHAPE_PARAMETERS) + ")"
-
-
-def planned_values(sweep: str, environment: str) -> list[Any]:
-    """Return all values that the study has in a sweep, in increasing order; none if it has no such sweep."""
-    return sorted(swept_value(sweep, configuration) for configuration in _planned(sweep, environment))
-
-
-def contains_base(sweep: str, environment: str) -> bool:
-    """Return whether the study's sweep contains Appendix C's configuration."""
-    home = base_configuration(environment)
-    return any(full_configuration(configuration) == home for configuration in _planned(sweep, environment))
-
-
-@cache
-def _planned(sweep: str, environment: str) -> tuple[Mapping[str, Any], ...]:
-    cells = _ablation_study().cells
-    matching = (c.configurations for c in cells if (c.algorithm, c.environment.label) == (sweep, environment))
-    return next(matching, ())
-
-
-@cache
-def _ablation_study() -> Study:
-    return paper_study("dss2020/ablation")
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,88 +191,84 @@ def sweep_trends(results: Results) -> list[Trend]:
 
 def _halves(results: Results, environment: str) -> Iterator[tuple[str, SweepPoint, SweepPoint]]:
     """Iterate over the halves of all sweeps: which half, its lower end, its upper end."""
+    base = base_configuration(environment)
     for sweep in ORDERED_SWEEPS:
-        planned = planned_values(sweep, environment)
-        if len(planned) < 2:
+        cell = paper_cells("dss2020/ablation").get((environment, sweep))
+        planned = [] if cell is None else [full_configuration(one) for one in cell.configurations]
+        values = sorted(swept_value(sweep, configuration) for configuration in planned)
+        if len(values) < 2:
             continue
-        run = {point.value: point for point in sweep_points(results, environment) if point.sweep == sweep}
-        home = swept_value(sweep, base_configuration(environment))
-        middle = home if contains_base(sweep, environment) else planned[len(planned) // 2]
-        for half, low, high in ((UP_TO, planned[0], middle), (BEYOND, middle, planned[-1])):
+        run = {point.value: point for point in _points_of(results, environment, sweep)}
+        middle = swept_value(sweep, base) if base in planned else values[len(values) // 2]
+        for half, low, high in ((UP_TO, values[0], middle), (BEYOND, middle, values[-1])):
             if low != high and {low, high} <= set(run):
                 yield half, run[low], run[high]
 
 
 def ablation_tables(results: Results) -> list[ResultTable]:
     """Return a table of all configurations for each environment."""
-    return [_configurations_table(results, environment) for environment in results.environments]
+    made = []
+    for environment in results.environments:
+        points = sweep_points(results, environment)
+        shown = decimals(standard_error(point.sample.totals) for point in points)
+        made.append(
+            make_table(
+                f"ablation_{file_stem(environment)}",
+                f"{environment}, {results.horizon(environment)} steps: DSS around Appendix C's values",
+                (
+                    "sweep",
+                    "value",
+                    "runs",
+                    "total reward",
+                    "ms/step",
+                    "difference to Appendix C",
+                    "different",
+                ),
+                [_configuration_row(point, shown) for point in points],
+                (f"Appendix C: {parameters_text(base_configuration(environment))}.", BASE_NOTE),
+                "llrrrrl",
+                rules_between([point.sweep for point in points]),
+                results.warning,
+            )
+        )
+    return made
 
 
-def _configurations_table(results: Results, environment: str) -> ResultTable:
-    points = sweep_points(results, environment)
-    shown = decimals(standard_error(point.sample.totals) for point in points)
-    return ResultTable(
-        f"ablation_{file_stem(environment)}",
-        f"{environment}, {results.horizon(environment)} steps: DSS around Appendix C's values",
-        ("sweep", "value", "runs", "total reward", "ms/step", "difference to Appendix C", "different"),
-        tuple(_configuration_row(point, shown) for point in points),
-        "llrrrrl",
-        (f"Appendix C: {parameters_text(base_configuration(environment))}.", BASE_NOTE),
-        rules_between([point.sweep for point in points]),
-        results.warning,
-    )
-
-
-def _configuration_row(point: SweepPoint, shown: int) -> tuple[TableCell, ...]:
+def _configuration_row(point: SweepPoint, shown: int) -> tuple[Entry, ...]:
     sample = point.sample
+    total = mean_cell(sample.totals, shown, point.is_base)
+    difference: Entry = value_interval_cell(point.minus_base, shown)
+    if point.is_base:
+        difference = "Appendix C"
     word = ("better" if point.minus_base.value > 0 else "worse") if point.different else ""
-    return (
-        text_cell(point.sweep),
-        text_cell(point.label),
-        number_cell(sample.runs, str(sample.runs)),
-        mean_cell(point.mean, standard_error(sample.totals), shown, point.is_base),
-        number_cell(point.ms_per_step),
-        text_cell("Appendix C" if point.is_base else NO_VALUE)
-        if np.isnan(point.minus_base.value)
-        else value_interval_cell(point.minus_base, shown),
-        text_cell(word),
-    )
+    return point.sweep, point.label, sample.runs, total, sample.mean_ms, difference, word
 
 
 def trend_tables(results: Results) -> list[ResultTable]:
     """Return a table of the trends, if there are any."""
-    rows = tuple(
+    rows = [
         (
-            text_cell(trend.environment),
-            text_cell(trend.sweep),
-            text_cell(trend.half),
-            text_cell(f"{trend.high} less {trend.low}"),
-            value_interval_cell(trend.difference, 2),
-            text_cell(trend.word),
+            t.environment,
+            t.sweep,
+            t.half,
+            f"{t.high} less {t.low}",
+            value_interval_cell(t.difference, 2),
+            t.word,
         )
-        for trend in sweep_trends(results)
+        for t in sweep_trends(results)
+    ]
+    title = (
+        "Does more of it pay, up to Appendix C's value (of sweeps without it: the middle one), and beyond?"
     )
-    table = ResultTable(
-        "trends",
-        "Does more of it pay, up to Appendix C's value (of sweeps without it: the middle one), and beyond?",
-        ("environment", "sweep", "range", "compared", "difference of totals", "verdict"),
-        rows,
-        "lllrrl",
-        (TREND_NOTE,),
-        (),
-        results.warning,
-    )
+    header = ("environment", "sweep", "range", "compared", "difference of totals", "verdict")
+    table = make_table("trends", title, header, rows, [TREND_NOTE], "lllrrl", warning=results.warning)
     return [table] if rows else []
 
 
 def ablation_pictures(results: Results) -> list[Picture]:
     """Return the ablation's figures for which there are runs."""
-    timed = [e for e in results.environments if _any_points(results, e, TIME_SWEEPS)]
-    beliefs = [
-        sweep
-        for sweep in BELIEF_SWEEPS
-        if any(_any_points(results, environment, (sweep,)) for environment in results.environments)
-    ]
+    timed = [e for e in results.environments if any(_points_of(results, e, s) for s in TIME_SWEEPS)]
+    beliefs = [s for s in BELIEF_SWEEPS if any(_points_of(results, e, s) for e in results.environments)]
     pictures = []
     if timed:
         caption = (
@@ -362,47 +316,33 @@ def _draw_sweep(axes: Axes, points: Sequence[SweepPoint], sweep: str, look: styl
 
     if not points:
         return
-    axes.errorbar(
-        [point.ms_per_step for point in points],
-        [point.mean for point in points],
-        yerr=[np.nan_to_num(standard_error(point.sample.totals)) for point in points],
-        color=look.colour,
-        linestyle="none" if sweep == "trade" else look.line,
-        marker=look.marker,
-        markersize=4,
-        linewidth=1.2,
-        elinewidth=0.8,
-        label=TIME_SWEEPS[sweep],
-        zorder=3,
-    )
+    line = replace(look, line="none") if sweep == "trade" else look
+    times = [point.sample.mean_ms for point in points]
+    label = TIME_SWEEPS[sweep]
+    _draw_points(axes, times, points, 1.0, line, linewidth=1.2, elinewidth=0.8, label=label, zorder=3)
+    stroke = [withStroke(linewidth=1.6, foreground=style.PAPER_COLOUR)]
+    text: dict[str, Any] = {"fontsize": 6.5, "color": look.colour, "zorder": 5, "path_effects": stroke}
     for point in points:
         if not point.is_base:  # the base is in nearly all sweeps, and has its ring
-            axes.annotate(
-                point.label,
-                (point.ms_per_step, point.mean),
-                xytext=(3, 3),
-                textcoords="offset points",
-                fontsize=6.5,
-                color=look.colour,
-                zorder=5,
-                path_effects=[withStroke(linewidth=1.6, foreground=style.PAPER_COLOUR)],
-            )
+            place = point.sample.mean_ms, point.sample.mean_total
+            axes.annotate(point.label, place, xytext=(3, 3), textcoords="offset points", **text)
+
+
+def _draw_points(
+    axes: Axes, x: list[float], points: Sequence[SweepPoint], unit: float, look: style.Look, **options: Any
+) -> None:
+    """Draw the mean totals in some unit, with their standard errors."""
+    means = [point.sample.mean_total / unit for point in points]
+    errors = [np.nan_to_num(standard_error(point.sample.totals)) / unit for point in points]
+    shape: dict[str, Any] = {"linestyle": look.line, "marker": look.marker, "markersize": 4}
+    axes.errorbar(x, means, yerr=errors, color=look.colour, **shape, **options)
 
 
 def _mark_base(axes: Axes, points: Sequence[SweepPoint]) -> None:
-    base = next((point for point in points if point.is_base), None)
-    if base is not None:
-        axes.plot(
-            base.ms_per_step,
-            base.mean,
-            "o",
-            markersize=12,
-            markerfacecolor="none",
-            markeredgecolor=style.TEXT_COLOUR,
-            zorder=4,
-            label="Appendix C",
-            linestyle="none",
-        )
+    ring: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": style.TEXT_COLOUR, "zorder": 4}
+    ring |= {"linestyle": "none", "markersize": 12, "label": "Appendix C"}
+    for sample in [point.sample for point in points if point.is_base][:1]:
+        axes.plot(sample.mean_ms, sample.mean_total, "o", **ring)
 
 
 def _belief_figure(results: Results, sweeps: Sequence[str]) -> Figure:
@@ -410,24 +350,11 @@ def _belief_figure(results: Results, sweeps: Sequence[str]) -> Figure:
     looks = style.looks(results.environments)
     with style.new_figure(len(sweeps), (4.6, 3.4)) as (figure, panels):
         for axes, sweep in zip(panels, sweeps):
-            for environment in results.environments:
+            for environment, look in looks.items():
                 known, points = results.ceilings.get(environment), _points_of(results, environment, sweep)
-                if known is None or not points:
-                    continue
-                look = looks[environment]
-                axes.errorbar(
-                    [float(point.value) for point in points],
-                    [point.mean / known.optimum for point in points],
-                    yerr=[
-                        np.nan_to_num(standard_error(point.sample.totals)) / known.optimum for point in points
-                    ],
-                    color=look.colour,
-                    linestyle=look.line,
-                    marker=look.marker,
-                    markersize=4,
-                    linewidth=1.3,
-                    label=environment,
-                )
+                if known is not None and points:
+                    values = [float(point.value) for point in points]
+                    _draw_points(axes, values, points, known.optimum, look, linewidth=1.3, label=environment)
             if sweep in LOGARITHMIC_SWEEPS:
                 log_time_axis(axes)
             axes.set(xlabel=BELIEF_SWEEPS[sweep], ylabel="share of the optimum")
@@ -438,7 +365,3 @@ def _belief_figure(results: Results, sweeps: Sequence[str]) -> Figure:
 
 def _points_of(results: Results, environment: str, sweep: str) -> list[SweepPoint]:
     return [point for point in sweep_points(results, environment) if point.sweep == sweep]
-
-
-def _any_points(results: Results, environment: str, sweeps: Sequence[str] | Mapping[str, str]) -> bool:
-    return any(point.sweep in sweeps for point in sweep_points(results, environment))

@@ -8,8 +8,8 @@ that; but the environment's random numbers are determined by study, environment 
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,19 +17,16 @@ from numpy.typing import NDArray
 from bamdp.envs.deep_sea import DeepSea
 from bamdp.envs.registry import make_env
 from bamdp.lab.figures import Picture, style
-from bamdp.lab.papers.paper_tables import paper_numbers
-from bamdp.lab.reading import paper_study
+from bamdp.lab.papers.paper_tables import paper_entry
+from bamdp.lab.reading import paper_cells
 from bamdp.lab.results import EVALUATE, Results, Sample
-from bamdp.lab.statistics import band, standard_error, summarise
-from bamdp.lab.study import StudyCell
+from bamdp.lab.statistics import band, summarise
 from bamdp.lab.tables.table import (
-    NO_VALUE,
+    Entry,
     ResultTable,
-    TableCell,
+    make_table,
     mean_cell,
-    number_cell,
     rules_between,
-    text_cell,
     value_interval_cell,
 )
 from bamdp.lab.units import environment_seed, setting_facts
@@ -48,8 +45,13 @@ AGENTS = {
     "psrl-flat": "Thompson (PSRL), flat prior",
     "dss-flat": "DSS-PI, flat prior",
 }
-AGENT_COLOURS = dict(zip(AGENTS, (0, 0, 1, 2, 3, 1, 0)))  # agents of one planner share a colour of the style
-LINE_STYLES = {"psrl-flat": (0, (4, 1.5)), "dss-flat": (0, (4, 1.5)), "dss-steps": (0, (1, 1))}
+# agents of one planner share a colour of the style
+AGENT_LOOKS = {
+    name: style.Look(style.COLOURS[colour], line, "D")
+    for name, colour, line in zip(
+        AGENTS, (0, 0, 1, 2, 3, 1, 0), ("-", (0, (1, 1)), "-", "-", "-", (0, (4, 1.5)), (0, (4, 1.5)))
+    )
+}
 CURVE_POINTS = 240
 FIGURE_CAPTION = (
     "Total bad episodes against time. Lines are means over runs, bands pointwise 95% bootstrap intervals of the mean; "
@@ -91,7 +93,9 @@ def bad_episodes(
 @lru_cache(maxsize=64)
 def cumulative_bad_episodes(sample: Sample, study: str = FIGURE3) -> NDArray[np.int64]:
     """Return the total number of bad episodes after each episode, [runs, episodes], of runs of a shipped study."""
-    cell = _study_cell(study, sample.environment, sample.algorithm)
+    cell = paper_cells(study)[
+        sample.environment, sample.algorithm
+    ]  # the same in a quick run, but for its steps
     env = make_env(cell.environment.env)
     assert isinstance(env, DeepSea)
     facts = setting_facts(cell.setting(cell.configurations[0]))
@@ -102,15 +106,6 @@ def cumulative_bad_episodes(sample: Sample, study: str = FIGURE3) -> NDArray[np.
     return np.cumsum(bad, axis=1, dtype=np.int64)
 
 
-@cache
-def _study_cell(study: str, environment: str, algorithm: str) -> StudyCell:
-    """Return a cell of a study; its environment and seed are the same in a quick run."""
-    cells = paper_study(study).cells
-    return next(
-        cell for cell in cells if (cell.environment.label, cell.algorithm) == (environment, algorithm)
-    )
-
-
 def total_bad_episodes(sample: Sample, study: str = FIGURE3) -> NDArray[np.int64]:
     """Return the number of bad episodes of each run of a shipped study."""
     return cumulative_bad_episodes(sample, study)[:, -1]
@@ -119,70 +114,49 @@ def total_bad_episodes(sample: Sample, study: str = FIGURE3) -> NDArray[np.int64
 def deep_sea_tables(results: Results) -> list[ResultTable]:
     """Return the total bad episodes as a matrix of agents and environments, and in detail."""
     samples = {(s.environment, s.algorithm): s for s in results.select(EVALUATE) if s.runs}
-    return [_matrix(results, samples), _detail(results, samples)] if samples else []
-
-
-def _matrix(results: Results, samples: dict[tuple[str, str], Sample]) -> ResultTable:
+    if not samples:
+        return []
     environments = list(dict.fromkeys(environment for environment, _ in samples))
-    rows = []
-    for algorithm in (name for name in AGENTS if any(name == other for _, other in samples)):
-        cells = [_mean_cell(samples.get((environment, algorithm))) for environment in environments]
-        rows.append((text_cell(algorithm), text_cell(AGENTS[algorithm]), *cells))
-    runs = [sample.runs for sample in samples.values()]
-    return ResultTable(
-        "bad_episodes",
-        "Total bad episodes, mean ± standard error",
-        ("algorithm", "agent", *environments),
-        tuple(rows),
-        "ll" + "r" * len(environments),
-        (COUNT_NOTE, f"{style.runs_range(runs)} per cell."),
-        (),
-        results.warning,
-    )
+    present = [name for name in AGENTS if any(name == other for _, other in samples)]
+    matrix: list[list[Entry]] = [[name, AGENTS[name]] for name in present]
+    for row, name in zip(matrix, present):
+        found = [samples.get((environment, name)) for environment in environments]
+        row += [None if sample is None else mean_cell(total_bad_episodes(sample), 1) for sample in found]
+    return [
+        make_table(
+            "bad_episodes",
+            "Total bad episodes, mean ± standard error",
+            ("algorithm", "agent", *environments),
+            matrix,
+            (COUNT_NOTE, f"{style.runs_range(sample.runs for sample in samples.values())} per cell."),
+            "ll" + "r" * len(environments),
+            warning=results.warning,
+        ),
+        make_table(
+            "bad_episodes_detail",
+            "Total bad episodes beside the paper's Figure 3, mean [95% interval]",
+            ("environment", "algorithm", "runs", "episodes", "bad episodes", "range", "paper", "ms/step"),
+            [_detail_row(sample) for sample in samples.values()],
+            (COUNT_NOTE, "The paper's numbers are where its curves end, read off its plot."),
+            "llrrrrrr",
+            rules_between([environment for environment, _ in samples]),
+            results.warning,
+        ),
+    ]
 
 
-def _mean_cell(sample: Sample | None) -> TableCell:
-    if sample is None:
-        return text_cell(NO_VALUE)
-    totals = total_bad_episodes(sample)
-    return mean_cell(float(totals.mean()), standard_error(totals), 1)
+def _detail_row(sample: Sample) -> tuple[Entry, ...]:
+    counts, totals = cumulative_bad_episodes(sample), total_bad_episodes(sample)
+    mean = value_interval_cell(summarise(totals).mean, 1)
+    numbers = sample.runs, counts.shape[1], mean, f"{totals.min()} to {totals.max()}"
+    return sample.environment, sample.algorithm, *numbers, _paper_total(sample), sample.mean_ms
 
 
-def _detail(results: Results, samples: dict[tuple[str, str], Sample]) -> ResultTable:
-    rows = []
-    for (environment, algorithm), sample in samples.items():
-        counts = cumulative_bad_episodes(sample)
-        totals = counts[:, -1]
-        paper = _paper_total(environment, algorithm, sample)
-        rows.append(
-            (
-                text_cell(environment),
-                text_cell(algorithm),
-                number_cell(sample.runs, str(sample.runs)),
-                number_cell(counts.shape[1], str(counts.shape[1])),
-                value_interval_cell(summarise(totals).mean, 1),
-                text_cell(f"{totals.min()} to {totals.max()}"),
-                text_cell(NO_VALUE) if paper is None else number_cell(paper, str(paper)),
-                number_cell(float(sample.ms_per_step.mean())),
-            )
-        )
-    return ResultTable(
-        "bad_episodes_detail",
-        "Total bad episodes beside the paper's Figure 3, mean [95% interval]",
-        ("environment", "algorithm", "runs", "episodes", "bad episodes", "range", "paper", "ms/step"),
-        tuple(rows),
-        "llrrrrrr",
-        (COUNT_NOTE, "The paper's numbers are where its curves end, read off its plot."),
-        rules_between([environment for environment, _ in samples]),
-        results.warning,
-    )
-
-
-def _paper_total(environment: str, algorithm: str, sample: Sample) -> int | None:
+def _paper_total(sample: Sample) -> int | None:
     """Return where the paper's curve ends; None if it has none, or if the runs have another length."""
-    total = paper_numbers()["figure3"].get(algorithm, {}).get(environment)
-    whole = sample.horizon == _study_cell(FIGURE3, environment, algorithm).environment.steps
-    return int(total) if total is not None and whole else None
+    total = paper_entry("figure3", sample.algorithm, sample.environment)
+    steps = paper_cells(FIGURE3)[sample.environment, sample.algorithm].environment.steps
+    return int(total) if total is not None and sample.horizon == steps else None
 
 
 def deep_sea_pictures(results: Results) -> list[Picture]:
@@ -212,21 +186,11 @@ def _draw_curve(axes: Axes, sample: Sample) -> None:
     counts = cumulative_bad_episodes(sample)
     shown = np.unique(np.linspace(0, counts.shape[1] - 1, CURVE_POINTS).astype(int))
     steps = (shown + 1) * (sample.horizon // counts.shape[1])
-    colour = style.COLOURS[AGENT_COLOURS[sample.algorithm]]
-    line = LINE_STYLES.get(sample.algorithm, "-")
-    curves = counts[:, shown].astype(float)
-    axes.plot(
-        steps,
-        curves.mean(axis=0),
-        color=colour,
-        linestyle=line,
-        linewidth=1.4,
-        label=AGENTS[sample.algorithm],
-    )
-    axes.fill_between(steps, *band(curves), color=colour, alpha=0.18, linewidth=0)
-    paper = _paper_total(sample.environment, sample.algorithm, sample)
+    curves, look = counts[:, shown].astype(float), AGENT_LOOKS[sample.algorithm]
+    label, mean = AGENTS[sample.algorithm], curves.mean(axis=0)
+    style.draw_line(axes, steps, mean, band(curves), look, label=label, zorder=2)
+    paper = _paper_total(sample)
     if paper is not None:
-        face = style.PAPER_COLOUR if sample.algorithm in LINE_STYLES else colour
-        axes.plot(
-            [sample.horizon], [paper], "D", color=colour, markerfacecolor=face, markersize=5, clip_on=False
-        )
+        face = look.colour if look.line == "-" else style.PAPER_COLOUR
+        diamond: dict[str, Any] = {"markerfacecolor": face, "markersize": 5, "clip_on": False}
+        axes.plot([sample.horizon], [paper], look.marker, color=look.colour, **diamond)

@@ -9,30 +9,26 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-import numpy as np
-
 from bamdp.lab.results import EVALUATE, TUNE, Results, Sample
 from bamdp.lab.statistics import standard_error, summarise
 from bamdp.lab.tables.table import (
-    NO_VALUE,
+    Entry,
     ResultTable,
-    TableCell,
     decimals_of,
     interval_cell,
+    make_table,
     mean_cell,
+    mean_error_cell,
     number_cell,
     rules_between,
     significant,
-    text_cell,
 )
-
-TableRow = tuple[TableCell, ...]
 
 PAPER_RUNS = 100  # behind each of the paper's means
 SIGNIFICANCE = 0.05
@@ -55,22 +51,13 @@ def paper_numbers() -> Mapping[str, Any]:
     return tomllib.loads(source)
 
 
-def paper_reward(algorithm: str, environment: str) -> tuple[float, float] | None:
-    """Return mean and standard error of a total reward in Table 1, or None if it has no such entry."""
-    entry = paper_numbers()["table1"].get(algorithm, {}).get(environment)
-    return None if entry is None else (float(entry[0]), float(entry[1]))
+def paper_entry(table: str, algorithm: str, environment: str) -> Any:
+    """Return an entry of one of the paper's tables, or None if it has no such entry.
 
-
-def paper_seconds(algorithm: str, environment: str) -> float | None:
-    """Return the processor seconds per episode in Table 2, or None if it has no such number."""
-    entry = paper_numbers()["table2"].get(algorithm, {}).get(environment)
-    return None if entry is None else float(entry)
-
-
-def paper_seconds_above(algorithm: str, environment: str) -> float | None:
-    """Return the lower bound on the processor seconds where Table 2 prints only that, else None."""
-    entry = paper_numbers()["table2_above"].get(algorithm, {}).get(environment)
-    return None if entry is None else float(entry)
+    In ``table1`` it is the mean and the standard error of a total reward, in ``table2`` the processor seconds per
+    episode, in ``table2_above`` the lower bound on them where only that is printed.
+    """
+    return paper_numbers()[table].get(algorithm, {}).get(environment)
 
 
 def paper_steps(environment: str) -> int | None:
@@ -100,11 +87,11 @@ def paper_verdict(sample: Sample) -> Verdict | None:
     >>> paper_verdict(ours).word
     'agrees'
     """
-    entry = paper_reward(sample.algorithm, sample.environment)
+    entry = paper_entry("table1", sample.algorithm, sample.environment)
     if entry is None or not sample.runs:
         return None
     paper_mean, paper_error = entry
-    difference, error = float(sample.totals.mean()) - paper_mean, standard_error(sample.totals)
+    difference, error = sample.mean_total - paper_mean, standard_error(sample.totals)
     both = math.hypot(error, paper_error)
     if not both > 0.0:
         return Verdict(difference, math.nan, math.nan, NO_VERDICT)
@@ -124,10 +111,10 @@ def _welch(difference: float, error: float, runs: int, paper_error: float) -> fl
 
 def speedup(sample: Sample) -> float:
     """Return the paper's time per step over ours; NaN if the paper has none, or if the runs have another length."""
-    seconds = paper_seconds(sample.algorithm, sample.environment)
+    seconds = paper_entry("table2", sample.algorithm, sample.environment)
     if seconds is None or not sample.runs or sample.horizon != paper_steps(sample.environment):
-        return float("nan")
-    return 1e3 * seconds / sample.horizon / float(sample.ms_per_step.mean())
+        return math.nan
+    return float(1e3 * seconds / sample.horizon / sample.mean_ms)
 
 
 def of_paper_length(results: Results) -> Iterator[Sample]:
@@ -139,84 +126,65 @@ def of_paper_length(results: Results) -> Iterator[Sample]:
 
 def beside_table1(results: Results) -> list[ResultTable]:
     """Return a table of our total rewards beside the paper's Table 1; none without runs of the paper's length."""
-    header = (
-        "environment",
-        "algorithm",
-        "runs",
-        "here",
-        "95% interval",
-        "paper",
-        "difference",
-        "in standard errors",
-        "verdict",
-    )
+    header = ("runs", "here", "95% interval", "paper", "difference", "in standard errors", "verdict")
     title = "Total reward, mean ± standard error, beside the paper's Table 1"
-    return _beside(results, _reward_row, "beside_the_paper", title, header, "llrrrrrrl", VERDICT_NOTE)
+    rows = []
+    for sample in _in_table1(results):
+        mean, error = paper_entry("table1", sample.algorithm, sample.environment)
+        verdict = paper_verdict(sample)
+        assert verdict is not None
+        row: list[Entry] = [
+            sample.environment,
+            sample.algorithm,
+            sample.runs,
+            mean_cell(sample.totals, 2),
+            interval_cell(summarise(sample.totals).mean, 2),
+            mean_error_cell(mean, error, 2),
+            number_cell(verdict.difference, f"{verdict.difference:+.2f}"),
+            number_cell(verdict.errors, f"{verdict.errors:+.1f}"),
+            verdict.word,
+        ]
+        rows.append(row)
+    return _beside(results, "beside_the_paper", title, header, rows, "llrrrrrrl", VERDICT_NOTE)
 
 
 def beside_table2(results: Results) -> list[ResultTable]:
     """Return a table of our processor times beside the paper's Table 2; none without runs of the paper's length."""
-    header = (
-        "environment",
-        "algorithm",
-        "s/episode",
-        "ms/step",
-        "paper, s/episode",
-        "paper, ms/step",
-        "times faster",
-    )
+    header = ("s/episode", "ms/step", "paper, s/episode", "paper, ms/step", "times faster")
     title = "Processor time beside the paper's Table 2"
-    return _beside(results, _time_row, "times_beside_the_paper", title, header, "llrrrrr", HARDWARE_NOTE)
+    rows = []
+    for sample in _in_table1(results):
+        paper = paper_entry("table2", sample.algorithm, sample.environment)
+        above = paper_entry("table2_above", sample.algorithm, sample.environment)
+        seconds, ratio = sample.cpu_seconds, speedup(sample)
+        row: list[Entry] = [
+            sample.environment,
+            sample.algorithm,
+            mean_cell(seconds, decimals_of(significant(float(seconds.mean())))),
+            sample.mean_ms,
+            above and f"> {above:g}" if paper is None else number_cell(float(paper), f"{paper:g}"),
+            None if paper is None else 1e3 * paper / sample.horizon,
+            number_cell(ratio, f"{ratio:.1f}"),
+        ]
+        rows.append(row)
+    return _beside(results, "times_beside_the_paper", title, header, rows, "llrrrrr", HARDWARE_NOTE)
+
+
+def _in_table1(results: Results) -> list[Sample]:
+    return [s for s in of_paper_length(results) if paper_entry("table1", s.algorithm, s.environment)]
 
 
 def _beside(
     results: Results,
-    make_row: Callable[[Sample], TableRow | None],
     name: str,
     title: str,
-    header: tuple[str, ...],
+    header: Sequence[str],
+    rows: list[list[Entry]],
     align: str,
     note: str,
 ) -> list[ResultTable]:
-    """Return a table with a row for each sample that the paper has, too; none if there is no such sample."""
-    rows = tuple(row for sample in of_paper_length(results) if (row := make_row(sample)) is not None)
-    notes = (note, TUNED_NOTE) if results.select(TUNE) else (note,)
-    rules = rules_between([row[0].text for row in rows])  # between environments
-    return [ResultTable(name, title, header, rows, align, notes, rules, results.warning)] if rows else []
-
-
-def _reward_row(sample: Sample) -> TableRow | None:
-    entry, verdict = paper_reward(sample.algorithm, sample.environment), paper_verdict(sample)
-    if entry is None or verdict is None:
-        return None
-    return (
-        text_cell(sample.environment),
-        text_cell(sample.algorithm),
-        number_cell(sample.runs, str(sample.runs)),
-        mean_cell(float(sample.totals.mean()), standard_error(sample.totals), 2),
-        interval_cell(summarise(sample.totals).mean, 2),
-        mean_cell(*entry, 2),
-        number_cell(verdict.difference, f"{verdict.difference:+.2f}"),
-        number_cell(verdict.errors, f"{verdict.errors:+.1f}"),
-        text_cell(verdict.word),
-    )
-
-
-def _time_row(sample: Sample) -> TableRow | None:
-    if paper_reward(sample.algorithm, sample.environment) is None:
-        return None
-    paper = paper_seconds(sample.algorithm, sample.environment)
-    above = paper_seconds_above(sample.algorithm, sample.environment)
-    seconds, error = float(sample.cpu_seconds.mean()), standard_error(sample.cpu_seconds)
-    ratio = speedup(sample)
-    return (
-        text_cell(sample.environment),
-        text_cell(sample.algorithm),
-        mean_cell(seconds, error, decimals_of(significant(seconds))),
-        number_cell(float(sample.ms_per_step.mean())),
-        text_cell(NO_VALUE if above is None else f"> {above:g}")
-        if paper is None
-        else number_cell(paper, f"{paper:g}"),
-        text_cell(NO_VALUE) if paper is None else number_cell(1e3 * paper / sample.horizon),
-        number_cell(ratio, f"{ratio:.1f}") if np.isfinite(ratio) else text_cell(NO_VALUE),
-    )
+    """Return a table of the samples that the paper has, too; none if there is no such sample."""
+    notes = (note, TUNED_NOTE if results.select(TUNE) else "")
+    header = ("environment", "algorithm", *header)
+    rules = rules_between([str(row[0]) for row in rows])  # between environments
+    return [make_table(name, title, header, rows, notes, align, rules, results.warning)] if rows else []

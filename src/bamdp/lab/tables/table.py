@@ -16,7 +16,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bamdp.lab.statistics import Estimate
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bamdp.lab.statistics import Estimate, standard_error
 
 if TYPE_CHECKING:
     from jinja2 import Environment as TemplateEnvironment
@@ -27,31 +30,20 @@ TEXT_WIDTH = 120  # of tables that are no terminal's
 ERROR, LOW, HIGH = "standard error", "low", "high"  # names of the CSV columns of a cell's further numbers
 BOLD_NOTE, STAR_NOTE = "Bold: ", "*: "  # how notes refer to bold cells, and where nothing can be bold
 ALIGNMENTS = {"l": "left", "r": "right"}
+LATEX_MATHS = (
+    r"\pm \approx - \times \le \ge \to \cdot \alpha \beta \gamma \delta \varepsilon \eta \pi".split()
+)
 LATEX_CHARACTERS = {
     "\\": r"\textbackslash{}",
     **{character: "\\" + character for character in "&%$#_{}"},
+    **{character: f"${name}$" for character, name in zip("±≈−×≤≥→·αβγδεηπ", LATEX_MATHS)},
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
-    "±": r"$\pm$",
-    "≈": r"$\approx$",
-    "−": "$-$",
-    "×": r"$\times$",
-    "≤": r"$\le$",
-    "≥": r"$\ge$",
-    "→": r"$\to$",
-    "·": r"$\cdot$",
     "–": "--",
     "—": "---",
     "…": r"\ldots{}",
-    "α": r"$\alpha$",
-    "β": r"$\beta$",
-    "γ": r"$\gamma$",
-    "δ": r"$\delta$",
-    "ε": r"$\varepsilon$",
-    "η": r"$\eta$",
-    "π": r"$\pi$",
 }
 
 
@@ -67,6 +59,9 @@ class TableCell:
     def value(self) -> float | None:
         """The number to sort by."""
         return self.numbers[0][1] if self.numbers else None
+
+
+Entry = TableCell | str | float | None  # what :func:`as_cell` makes a cell of
 
 
 @dataclass(frozen=True)
@@ -87,6 +82,10 @@ class ResultTable:
         if len(widths) != 1:
             raise ValueError(f"table {self.name!r} has rows, header or alignment of different widths")
 
+    def sorted_by(self, key: Callable[[tuple[TableCell, ...]], float]) -> ResultTable:
+        """Return the table with its rows in the order of a key."""
+        return replace(self, rows=tuple(sorted(self.rows, key=key)))
+
     def first_rows(self, most: int) -> ResultTable:
         """Return the table with so many rows at most, and a note on those that are left out."""
         if len(self.rows) <= most:
@@ -100,12 +99,37 @@ def rules_between(labels: Sequence[str]) -> tuple[int, ...]:
     return tuple(i for i in range(1, len(labels)) if labels[i] != labels[i - 1])
 
 
+def make_table(
+    name: str,
+    title: str,
+    header: Sequence[str],
+    rows: Iterable[Sequence[Entry]],
+    notes: Iterable[str] = (),
+    align: str = "",
+    rules: Sequence[int] = (),
+    warning: str = "",
+) -> ResultTable:
+    """Return a table of entries, each a cell or what :func:`as_cell` makes one of; empty notes are left out.
+
+    Without ``align``, the first column is on the left and the others are on the right.
+    """
+    cells = tuple(tuple(map(as_cell, row)) for row in rows)
+    align = align or "l" + "r" * (len(header) - 1)
+    return ResultTable(
+        name, title, tuple(header), cells, align, tuple(filter(None, notes)), tuple(rules), warning
+    )
+
+
 # Cells
 
 
-def text_cell(words: Any) -> TableCell:
-    """Return a cell with a text."""
-    return TableCell(str(words))
+def as_cell(entry: Entry) -> TableCell:
+    """Return the cell of a text, of a count, or of a number with three significant digits; of None or NaN a dash."""
+    if isinstance(entry, TableCell):
+        return entry
+    if entry is None or isinstance(entry, str):
+        return TableCell(NO_VALUE if entry is None else entry)
+    return number_cell(entry, str(entry) if isinstance(entry, int) else None)
 
 
 def number_cell(value: float, words: str | None = None, bold: bool = False) -> TableCell:
@@ -116,17 +140,24 @@ def number_cell(value: float, words: str | None = None, bold: bool = False) -> T
     return TableCell(significant(value) if words is None else words, (("", exact),), bold)
 
 
-def count_cell(count: int) -> TableCell:
-    """Return a cell with a whole number."""
-    return number_cell(count, str(count))
+def mean_cell(values: ArrayLike, shown: int | None = None, bold: bool = False) -> TableCell:
+    """Return a cell with the mean of values [R] ± its standard error, with so many decimals or as many as tell."""
+    array = np.asarray(values)
+    error = standard_error(array)
+    return mean_error_cell(
+        float(array.mean()) if len(array) else math.nan,
+        error,
+        decimals([error]) if shown is None else shown,
+        bold,
+    )
 
 
-def mean_cell(mean: float, error: float, decimals: int, bold: bool = False, mark: str = "") -> TableCell:
+def mean_error_cell(mean: float, error: float, shown: int, bold: bool = False, mark: str = "") -> TableCell:
     """Return a cell with a mean ± standard error; of a single run the mean alone."""
     if math.isnan(mean):
         return TableCell(NO_VALUE)
-    around = "" if math.isnan(error) else f" ± {error:.{decimals}f}"
-    return TableCell(f"{mean:.{decimals}f}{around}{mark}", (("", float(mean)), (ERROR, float(error))), bold)
+    around = "" if math.isnan(error) else f" ± {error:.{shown}f}"
+    return TableCell(f"{mean:.{shown}f}{around}{mark}", (("", float(mean)), (ERROR, float(error))), bold)
 
 
 def interval_cell(estimate: Estimate, decimals: int) -> TableCell:
