@@ -39,15 +39,16 @@ TERMS = {
     "truncation": "truncation: nothing is seen beyond",
     "sampling": "sampling: candidates are few and compared by samples",
 }
+NUMBER = {"type": float, "help": "default: %(default)s"}  # of --discount, which is no word here
 BAR = 30  # columns of the longest bar
 
 
 def solve_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``bamdp solve``."""
-    options.add_env(parser)
-    options.add_discount(parser)
-    options.add_steps(parser, help="for the totals (default: the environment's)")
-    options.add_json(parser)
+    options.add(parser, "env", help="name, name:key=value,... or file:model.npz")
+    options.add(parser, "--discount", **NUMBER)
+    options.add(parser, "--steps", help="for the totals (default: the environment's)")
+    options.add(parser, "--json")
 
 
 def solve_command(arguments: argparse.Namespace) -> int:
@@ -103,7 +104,7 @@ def theory_arguments(parser: argparse.ArgumentParser) -> None:
     add = partial(options.add_option, parser)
     for name, (default, help) in SIZES.items():
         add(f"--{name.replace('_', '-')}", int, "N", f"{help} (default: {default})", default)
-    options.add_discount(parser)
+    options.add(parser, "--discount", **NUMBER)
     add("--delta", float, "δ", "default: 0.05", 0.05)
     add("--epsilon0", float, "ε₀", "how much the belief changes in a stage (default: 0)")
     add("--c", float, "C", "how much models disagree (default: 0)")
@@ -111,11 +112,11 @@ def theory_arguments(parser: argparse.ArgumentParser) -> None:
     add("--n-actions", int, "N", "for sparse sampling's tree (default: 2)")
     add("--env", str, "ENV", "estimate ε₀ and C of a belief about this environment")
     add("--after", int, "T", "steps learned before that (default: 0)", 0)
-    options.add_belief(parser)
+    options.add(parser, "--prior", "--rewards")
     add("--pairs", int, "N", "of models, for C (default: 200)", 200)
     add("--episodes", int, "N", "for ε₀ (default: 10)", 10)
-    options.add_seed(parser, help="of the estimates")
-    options.add_json(parser)
+    options.add(parser, "--seed", help="of the estimates (default: %(default)s)")
+    options.add(parser, "--json")
     add("--output", str, "PATH", "draw the trade-off in K (png, svg or pdf)")
 
 
