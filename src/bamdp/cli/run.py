@@ -6,7 +6,7 @@ import argparse
 import math
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -87,28 +87,24 @@ def print_batches(batches: Mapping[str, Batch], optimum: float | None, more: str
     runs = "1 run" if n_runs == 1 else f"{n_runs} runs (mean ± s.e.)"
     title = f"{setting.env}, {setting.steps} steps, {runs}, prior {describe_prior(setting.prior)}{more}"
     with_episodes = any(len(batch.episode_returns) for batch in batches.values())
-    columns = ["planner", "total reward"]
-    columns += ["episodes per run", "return", "success"] if with_episodes else []
-    columns += ["share of optimum"] if optimum is not None else []
-    columns.append("ms/step")
-    rows: list[Sequence[str]] = []
+    rows = []
     for name, batch in batches.items():
-        error = batch.standard_error
-        row = [name, f"{batch.mean:.2f}" + (f" ± {error:.2f}" if math.isfinite(error) else "")]
+        error = f" ± {batch.standard_error:.2f}" if math.isfinite(batch.standard_error) else ""
+        row = {"planner": name, "total reward": f"{batch.mean:.2f}{error}"}
         if with_episodes:
             n = len(batch.episode_returns)
-            mean = f"{batch.episode_returns.mean():.3f}" if n else "–"
-            row += [f"{n / len(batch.runs):.1f}", mean, _percent(batch.success)]
-        row += [_percent(_share_of_optimum(batch, optimum))] if optimum is not None else []
-        rows.append((*row, f"{batch.ms_per_step:.3f}"))
+            row["episodes per run"] = f"{n / len(batch.runs):.1f}"
+            row["return"] = f"{batch.episode_returns.mean():.3f}" if n else "–"
+            row["success"] = _percent(batch.success)
+        if optimum is not None:
+            row["share of optimum"] = _percent(_share_of_optimum(batch, optimum))
+        rows.append({**row, "ms/step": f"{batch.ms_per_step:.3f}"})
+    columns = list(rows[0])
     if optimum is not None:
-        last = {
-            "planner": "optimum (known model)",
-            "total reward": f"{optimum:.2f}",
-            "share of optimum": "100.0 %",
-        }
-        rows.append([last.get(column, "") for column in columns])
-    console.print_table(columns, rows, title, numbers=columns[1:])
+        best = {"total reward": f"{optimum:.2f}", "share of optimum": "100.0 %"}
+        rows.append({"planner": "optimum (known model)", **best})
+    cells = [[row.get(column, "") for column in columns] for row in rows]
+    console.print_table(columns, cells, title, numbers=columns[1:])
 
 
 def _as_json(planner: str, batch: Batch, optimum: float | None) -> dict[str, Any]:
@@ -120,11 +116,8 @@ def _as_json(planner: str, batch: Batch, optimum: float | None) -> dict[str, Any
         "parameters": describe_planner(setting.planner),
         "prior": describe_prior(setting.prior),
         "rewards": describe_rewards(setting.rewards),
-        "objective": setting.objective,
-        "discount": setting.discount,
-        "steps": setting.steps,
         "runs": len(batch.runs),
-        "seed": setting.seed,
+        **{name: getattr(setting, name) for name in ("objective", "discount", "steps", "seed")},
         "total_reward": {
             "mean": batch.mean,
             "se": error if math.isfinite(error) else None,

@@ -125,7 +125,7 @@ export class World {
 
   agentAt(frame) {
     const { centres, place } = this.world.scene;
-    if (this.world.kind === "arms") return centres[frame.last ? frame.last.action + 1 : 0];
+    if (this.world.kind === "arms") return centres[frame.last_action === null ? 0 : frame.last_action + 1];
     return centres[place[frame.state]];
   }
 
