@@ -41,7 +41,7 @@ from bamdp.studio.why import Decision, draw_contrast
 
 STATIC_FILES = Path(__file__).with_name("static")
 TEMPLATES = Path(__file__).with_name("templates")
-PAGE_SCRIPTS = ("tip.js", "world.js", "why.js", "file.js")
+PAGE_SCRIPTS = ("dom.js", "tip.js", "world.js", "why.js", "file.js")
 PAGE_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 EXPLANATION_FORMATS = (".html", ".svg")
 PICTURE_WIDTH = 1360.0
@@ -100,7 +100,9 @@ def as_html(run: Playback, planner: str) -> str:
         policy=PAGE_POLICY,
         version=bamdp.__version__,
         style=drawing.palette_css() + world_css() + _static("scene.css") + _static("studio.css"),
-        script="\n".join(re.sub(r"^export ", "", _static(name), flags=re.M) for name in PAGE_SCRIPTS),
+        script="\n".join(
+            re.sub(r"^(export |import .*\n)", "", _static(name), flags=re.M) for name in PAGE_SCRIPTS
+        ),
         data=data,
     )
 

@@ -258,12 +258,9 @@ def _number(request: Request, name: str) -> int:
 
 def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(Refused)
-    async def refused(request: Request, error: Refused) -> Response:
-        return refusal(error.status, str(error), error.field)
-
     @app.exception_handler(FieldError)
-    async def bad_field(request: Request, error: FieldError) -> Response:
-        return refusal(422, str(error), error.field)
+    async def refused(request: Request, error: Refused | FieldError) -> Response:
+        return refusal(getattr(error, "status", 422), str(error), error.field)
 
     @app.exception_handler(HTTPException)
     async def not_served(request: Request, error: HTTPException) -> Response:

@@ -112,7 +112,11 @@ def limit_memory(memory: float) -> None:
 
 
 class WorkerGone(Exception):
-    """The worker process has ended, or had to be ended."""
+    """The worker process has ended, or has to be; ``field`` is what in the form was the reason, if any."""
+
+    def __init__(self, message: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class WorkerLine:
@@ -293,9 +297,9 @@ class Session:
 
     async def _run(self) -> None:
         try:
-            ready = await self._open()
+            await self._open()
             due = 0.0
-            while ready and not self.closed:
+            while not self.closed:
                 if self._questions:
                     await self._answer()
                 elif self.goal is not None:
@@ -312,23 +316,19 @@ class Session:
             message = str(error) if expected else f"something went wrong in the studio: {error!r}"
             self.playing, self.goal = False, None
             await self._line.end()
-            self._tell("status", {"phase": "failed", "error": message})
+            self._tell(
+                "status", {"phase": "failed", "error": message, "field": getattr(error, "field", None)}
+            )
             self._refuse_questions(message)
 
-    async def _open(self) -> bool:
-        """Start the worker and build the stage; False where what was asked for cannot be built."""
+    async def _open(self) -> None:
+        """Start the worker and build the stage."""
         self._tell("status", {"phase": "opening"})
         await self._line.start()
-        kind, answer = await self._request(OPEN_LIMIT, "open", self.choice)
-        if kind != "done":
-            await self._line.end()
-            self._tell("status", {"phase": "failed", **answer})
-            self._refuse_questions(answer["error"])
-            return False
+        answer = await self._work("open", self.choice, limit=OPEN_LIMIT)
         self._tell("opened", {"worlds": answer["worlds"], "choice": self.choice.data()})
         self._take_frames(answer)
         self._tell("status", {"phase": "ready"})
-        return True
 
     async def _answer(self) -> None:
         question, answer = self._questions[0]  # it stays there, to be refused if the worker ends meanwhile
@@ -371,11 +371,11 @@ class Session:
 
     # --- the worker -------------------------------------------------------------------------------------------
 
-    async def _work(self, *request: Any) -> Any:
+    async def _work(self, *request: Any, limit: float | None = None) -> Any:
         """Send a request that must succeed for the session to go on, and return the answer."""
-        kind, data = await self._request(self.limits.seconds, *request)
+        kind, data = await self._request(limit or self.limits.seconds, *request)
         if kind != "done":
-            raise WorkerGone(data["error"])
+            raise WorkerGone(data["error"], data.get("field"))
         return data
 
     async def _request(self, limit: float, *request: Any) -> tuple[str, Any]:
