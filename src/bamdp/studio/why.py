@@ -58,10 +58,7 @@ class Decision:
         plan, tree = self.plan, self.tree
         data: dict[str, Any] = {
             "t": self.t,
-            "state": self.state,
             "action": plan.action,
-            "label": self.name(plan.action),
-            "value": rounded_number(plan.value),
             "sentence": self.sentence(),
             "candidates": self.candidates(),
             "policies": isinstance(self.planner, DSS),
@@ -170,8 +167,6 @@ class Decision:
             "kind": "choice" if choice else "hyper-state",
             "action": int(tree.action[node]),
             "label": self.looks.action_label(int(tree.action[node]), int(tree.state[node])) if choice else "",
-            "state": int(tree.state[node]),
-            "depth": int(tree.depth[node]),
             "value": rounded_number(float(tree.value[node])),
             "count": int(tree.count[node]),
             "chosen": bool(tree.chosen[node]),
