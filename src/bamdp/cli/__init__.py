@@ -9,7 +9,8 @@ in one line and status 1; Ctrl-C in status 130. With BAMDP_DEBUG set, errors kee
 
 Why argparse, and not Typer: options such as ``--set a=1 b=2`` and ``--grid k=1,2 j=3`` take several values, which
 Typer does not have; and our messages (one line, with the nearest name suggested) would have to be put in place of its
-own all the same. Of the code here only the declarations of arguments would change, and get hardly any shorter.
+own all the same. The declarations of arguments are less than a fifth of the code here, most of it a table of help texts
+(``options.py``), which Typer needs just as well.
 """
 
 from __future__ import annotations

@@ -22,6 +22,11 @@ def note(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def remark(text: str) -> None:
+    """Print what a reader should know on standard error."""
+    note(f"note: {text}")
+
+
 def print_json(value: Any) -> None:
     """Print JSON on standard output; numbers that are not finite must have become null before."""
     print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bamdp.cli import console, options, studies
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bamdp.lab.store import Store
     from bamdp.lab.study import Study
 
+OF_STUDY = ("study", "--store")
 EXPORT_ENDINGS = {"runs": ".runs.xz", "csv": ".csv", "parquet": ".parquet"}  # by format
 
 
@@ -28,46 +29,25 @@ def lab_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(
         dest="lab_command", metavar="COMMAND", title="commands", parser_class=type(parser)
     )
-
-    def add_command(
-        name: str, run_command: Callable[[argparse.Namespace], int], help: str
-    ) -> argparse.ArgumentParser:
+    parsers = {}
+    for name, (run_command, help, names) in COMMANDS.items():
         command = commands.add_parser(name, help=help, description=help, allow_abbrev=False)
         command.set_defaults(run_command=run_command, parser=command)
-        command.add_argument("study", metavar="STUDY", help="the study's file, or the name of one that ships")
-        options.add_store(command)
-        return command
-
-    help = "Write a study's file to begin with, with comments on everything that can stand in it."
-    new = commands.add_parser("new", help=help, description=help, allow_abbrev=False)
-    new.set_defaults(run_command=write_template, parser=new)
-    new.add_argument("file", metavar="FILE", nargs="?", default="study.toml", help="default: study.toml")
-    run = add_command("run", run_missing, "Run what a study needs and its store does not have yet.")
-    options.add_study_running(run)
-    options.add_quick(run)
-    status = add_command(
-        "status",
-        print_status,
-        "What is done, running, missing and failed, and how long the rest will take.",
+        options.add(command, *names)
+        parsers[name] = command
+    default = "study.toml"
+    parsers["new"].add_argument(
+        "file", metavar="FILE", nargs="?", default=default, help=f"default: {default}"
     )
-    options.add_quick(status)
-    options.add_json(status)
-    report = add_command("report", report_study, "Tables, figures and a page that opens offline.")
-    report.add_argument("--output", metavar="FOLDER", help="default: STUDY-report")
-    options.add_quick(report)
-    check = add_command("check", check_study, "Check every page of the store and every run in it.")
-    options.add_quick(check)
-    export = add_command("export", export_study, "Write the runs to a portable file, CSV or Parquet.")
-    export.add_argument(
-        "--format", choices=EXPORT_ENDINGS, default="runs", help="default: runs, which import reads"
-    )
+    options.add_study_running(parsers["run"])
+    parsers["report"].add_argument("--output", metavar="FOLDER", help="default: STUDY-report")
+    export = parsers["export"]
+    help = "default: runs, which import reads"
+    export.add_argument("--format", choices=EXPORT_ENDINGS, default="runs", help=help)
     export.add_argument("--output", metavar="PATH", help="default: beside the study")
-    export.add_argument(
-        "--thin", action="store_true", help="without the rewards of tuning runs step by step: much smaller"
-    )
-    options.add_quick(export)
-    import_ = add_command("import", import_study, "Take in the runs that export has written.")
-    import_.add_argument("file", metavar="FILE", nargs="?", help="default: STUDY.runs.xz")
+    help = "without the rewards of tuning runs step by step: much smaller"
+    export.add_argument("--thin", action="store_true", help=help)
+    parsers["import"].add_argument("file", metavar="FILE", nargs="?", help="default: STUDY.runs.xz")
 
 
 def lab_command(arguments: argparse.Namespace) -> int:
@@ -105,11 +85,11 @@ def run_missing(arguments: argparse.Namespace) -> int:
     console.note(f"{done} runs are done, {failed} failed or were stopped; they are in {store.path}")
     for cell in cells:
         if cell.chosen.startswith("none"):
-            console.note(f"note: {cell.cell.label}: every configuration is excluded, see `bamdp lab report`")
+            console.remark(f"{cell.cell.label}: every configuration is excluded, see `bamdp lab report`")
     broken = [cell for cell in cells if cell.errors]
     for cell in broken:
         count = "a run" if len(cell.errors) == 1 else f"{len(cell.errors)} runs"
-        console.note(f"note: {cell.cell.label}: {count} failed: {cell.errors[0]}")
+        console.remark(f"{cell.cell.label}: {count} failed: {cell.errors[0]}")
     if broken:
         console.note("with --retry-failed the same command runs them again")
     return 1 if broken else 0
@@ -123,9 +103,20 @@ def print_status(arguments: argparse.Namespace) -> int:
         cells = study_status(study, store)
     for cell in cells:
         for line in cell.damaged:
-            studies.tell_damage(line)
+            console.remark(line)
     if arguments.json:
-        console.print_json({"title": study.title, "cells": [_status_json(cell) for cell in cells]})
+        counts = ("done", "running", "missing", "failed", "damaged", "complete", "undecided")
+        rows_json = [
+            {
+                "environment": cell.cell.environment.label,
+                "algorithm": cell.cell.algorithm,
+                **{name: getattr(cell, name) for name in counts},
+                "cpu_seconds_left": cell.seconds,
+                "chosen": cell.chosen,
+            }
+            for cell in cells
+        ]
+        console.print_json({"title": study.title, "cells": rows_json})
         return 0
     rows = [
         (
@@ -174,8 +165,7 @@ def report_study(arguments: argparse.Namespace) -> int:
         provenance = collect_provenance(study, store, commands)
         page = report.write_report(collected, folder, provenance=provenance)[0]
     evaluated = [matrix(comparable_results(collected))] if collected.select(EVALUATE) else []
-    studies.show([*evaluated, *unfinished(collected)])
-    studies.tell_notes(collected)
+    studies.show([*evaluated, *unfinished(collected)], collected)
     console.note(f"report: {page}")
     return 0
 
@@ -190,7 +180,7 @@ def check_study(arguments: argparse.Namespace) -> int:
         units = damaged_units(study, damage.runs)
         count = len(store.all_records())
     for line in damage_lines(units, LEFT_OUT):
-        studies.tell_damage(line)
+        console.remark(line)
     strange = len(damage.runs - {unit.id for _, unit in units})
     others = {
         "identities of runs, which this study does not know": strange,
@@ -201,7 +191,7 @@ def check_study(arguments: argparse.Namespace) -> int:
     }
     for what, number in others.items():
         if number:
-            studies.tell_damage(f"damaged in the store: {number} {what}")
+            console.remark(f"damaged in the store: {number} {what}")
     console.note(
         f"{store.path}: {count} runs are sound" + ("" if damage == Damage() else ", others are damaged")
     )
@@ -225,7 +215,7 @@ def export_study(arguments: argparse.Namespace) -> int:
         path = _path_for(study, arguments.output, EXPORT_ENDINGS[arguments.format])
         count = writers[arguments.format](study, store, path, **options)
         for line in damage_lines(damaged_units(study, store.damaged), LEFT_OUT):
-            studies.tell_damage(line)
+            console.remark(line)
     console.note(f"{count} runs: {path} ({path.stat().st_size / 1e3:.0f} kB)")
     return 0
 
@@ -243,7 +233,7 @@ def import_study(arguments: argparse.Namespace) -> int:
             "has this one been changed?"
         )
     if taken.other:
-        console.note(f"note: {taken.other} were there with other rewards (another machine?); those were kept")
+        console.remark(f"{taken.other} were there with other rewards (another machine?); those were kept")
     return 0
 
 
@@ -272,22 +262,6 @@ def _path_for(study: Study, path: str | None, ending: str) -> Path:
     return Path("-".join(study.path.parts) + ending)
 
 
-def _status_json(cell: CellStatus) -> dict[str, Any]:
-    return {
-        "environment": cell.cell.environment.label,
-        "algorithm": cell.cell.algorithm,
-        "done": cell.done,
-        "running": cell.running,
-        "missing": cell.missing,
-        "failed": cell.failed,
-        "damaged": list(cell.damaged),
-        "complete": cell.complete,
-        "undecided": cell.undecided,
-        "cpu_seconds_left": cell.seconds,
-        "chosen": cell.chosen,
-    }
-
-
 def _time_left(cell: CellStatus, more: str) -> str:
     if cell.complete:
         return "done" if cell.done else "failed"
@@ -300,3 +274,22 @@ def _duration(seconds: float) -> str:
     if seconds < 5400:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h"
+
+
+COMMANDS = {  # the function, the help, and the arguments that other commands have as well
+    "new": (
+        write_template,
+        "Write a study's file to begin with, with comments on everything that can stand in it.",
+        (),
+    ),
+    "run": (run_missing, "Run what a study needs and its store does not have yet.", (*OF_STUDY, "--quick")),
+    "status": (
+        print_status,
+        "What is done, running, missing and failed, and how long the rest will take.",
+        (*OF_STUDY, "--quick", "--json"),
+    ),
+    "report": (report_study, "Tables, figures and a page that opens offline.", (*OF_STUDY, "--quick")),
+    "check": (check_study, "Check every page of the store and every run in it.", (*OF_STUDY, "--quick")),
+    "export": (export_study, "Write the runs to a portable file, CSV or Parquet.", (*OF_STUDY, "--quick")),
+    "import": (import_study, "Take in the runs that export has written.", OF_STUDY),
+}

@@ -63,7 +63,7 @@ complete -o default -F _bamdp bamdp
 def list_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``bamdp list``."""
     parser.add_argument("what", metavar="WHAT", nargs="?", choices=LISTS, help=" | ".join(LISTS))
-    options.add_json(parser)
+    options.add(parser, "--json")
 
 
 def list_command(arguments: argparse.Namespace) -> int:

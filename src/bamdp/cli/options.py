@@ -1,4 +1,4 @@
-"""Arguments that several commands have, and the reading of ``key=value`` after an option."""
+"""Arguments that several commands have, and the reading of what was written after them."""
 
 from __future__ import annotations
 
@@ -10,69 +10,21 @@ from typing import Any
 from bamdp._checks import AUTO, HORIZON
 from bamdp._specs import split_assignment
 from bamdp.cli import console
+from bamdp.envs.environment import World
 from bamdp.registry import DEFAULT_PLANNER, DEFAULT_PRIOR, LEARNED_REWARDS, make_planner
+from bamdp.settings import Setting, make_setting
 
 Parser = argparse.ArgumentParser
+AGENT = ("--prior", "--rewards", "--objective", "--discount")  # what determines an agent beside its planner
+RUN_VALUES = ("prior", "rewards", "objective", "discount", "seed")  # of a run, as the functions call them
 
 
-def add_option(
-    parser: Parser, name: str, kind: Callable[[str], Any], metavar: str, help: str, default: Any = None
-) -> None:
-    """Add an option with one value, which ``kind`` makes of the text."""
-    parser.add_argument(name, type=kind, metavar=metavar, help=help, default=default)
+def _one_value(kind: Callable[[str], Any], metavar: str, help: str, default: Any = None) -> dict[str, Any]:
+    return {"type": kind, "metavar": metavar, "help": help, "default": default}
 
 
-def add_env(parser: Parser, default: str | None = None, gym: bool = False) -> None:
-    """Add the environment argument; with ``gym`` its help names Gymnasium's environments, too."""
-    forms = "name, name:key=value,..."
-    forms += ", file:model.npz or gym:ID" if gym else " or file:model.npz"
-    _add_name(parser, "env", forms, default)
-
-
-def add_planner(parser: Parser, default: str | None = None) -> None:
-    """Add the planner argument."""
-    _add_name(parser, "planner", "name, see `bamdp list planners`", default)
-
-
-def _add_name(parser: Parser, name: str, help: str, default: str | None) -> None:
-    if default is None:
-        parser.add_argument(name, metavar=name.upper(), help=help)
-    else:
-        help = f"{help} (default: {default})"
-        parser.add_argument(name, metavar=name.upper(), nargs="?", default=default, help=help)
-
-
-def add_set(parser: Parser) -> None:
-    """Add --set, the planner's parameters."""
-    help = "parameters of the planner, such as n_steps=100 or generator.depth=50"
-    parser.add_argument("--set", metavar="KEY=VALUE", nargs="+", action="extend", default=[], help=help)
-
-
-def add_agent(parser: Parser, of_planner: bool = False) -> None:
-    """Add the options that determine an agent beside its planner: --prior, --rewards, --objective, --discount.
-
-    With ``of_planner`` prior and discount are by default those that the planner was made for.
-    """
-    add_belief(parser, of_planner)
-    add_objective(parser)
-    add_planning_discount(parser, of_planner)
-
-
-def add_belief(parser: Parser, of_planner: bool = False) -> None:
-    """Add --prior and --rewards, the agent's belief before the first step."""
-    help = "name:key=value,...; several joined by +, as in 3*flat+sparse, are a mixture"
-    own = f"; {DEFAULT_PLANNER}: {make_planner(DEFAULT_PLANNER).default_prior}" * of_planner
-    help += f" (default: {DEFAULT_PRIOR}{own})"
-    add_option(parser, "--prior", str, "SPEC", help, None if of_planner else DEFAULT_PRIOR)
-    help = f"known, or learned: {', '.join(LEARNED_REWARDS)}, with parameters as in normal:mu0=1; default: known "
-    help += "where they are certain, beta where they are drawn, normal in gym: worlds"
-    add_option(parser, "--rewards", str, "MODEL", help)
-
-
-def add_objective(parser: Parser) -> None:
-    """Add --objective, what follows the end of an episode."""
-    help = "what follows the end of an episode: nothing (episode, the default) or the next one (lifetime)"
-    add_option(parser, "--objective", str, "WHAT", help, "episode")
+def _flag(help: str) -> dict[str, Any]:
+    return {"action": "store_true", "help": help}
 
 
 def number_or_horizon(text: str) -> float | str:
@@ -87,39 +39,110 @@ def number_or_horizon(text: str) -> float | str:
         ) from None
 
 
-def add_planning_discount(parser: Parser, of_planner: bool = False) -> None:
-    """Add --discount as an agent takes it: a number, horizon or auto."""
-    own = f"; {DEFAULT_PLANNER}: auto" * of_planner
-    help = f"for planning (default: 0.95{own}); horizon plans for the total of the steps that are left, "
-    help += "auto no further ahead than there are data to learn from"
-    add_option(parser, "--discount", number_or_horizon, "γ", help, None if of_planner else 0.95)
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "env": {"metavar": "ENV", "help": "name, name:key=value,..., file:model.npz or gym:ID"},
+    "planner": {"metavar": "PLANNER", "help": "name, see `bamdp list planners`"},
+    "study": {"metavar": "STUDY", "help": "the study's file, or the name of one that ships"},
+    "--set": {
+        "metavar": "KEY=VALUE",
+        "nargs": "+",
+        "action": "extend",
+        "default": [],
+        "help": "parameters of the planner, such as n_steps=100 or generator.depth=50",
+    },
+    "--prior": _one_value(
+        str,
+        "SPEC",
+        "name:key=value,...; several joined by +, as in 3*flat+sparse, are a mixture (default: %(default)s)",
+        DEFAULT_PRIOR,
+    ),
+    "--rewards": _one_value(
+        str,
+        "MODEL",
+        f"known, or learned: {', '.join(LEARNED_REWARDS)}, with parameters as in normal:mu0=1; default: known where "
+        "they are certain, beta where they are drawn, normal in gym: worlds",
+    ),
+    "--objective": _one_value(
+        str,
+        "WHAT",
+        "what follows the end of an episode: nothing (episode, the default) or the next one (lifetime)",
+        "episode",
+    ),
+    "--discount": _one_value(
+        number_or_horizon,
+        "γ",
+        "for planning (default: %(default)s); horizon plans for the total of the steps that are left, auto no further "
+        "ahead than there are data to learn from",
+        0.95,
+    ),
+    "--steps": _one_value(int, "T", "steps of a run (default: the environment's)"),
+    "--runs": _one_value(int, "N", "replicates (default: %(default)s)", 10),
+    "--seed": _one_value(int, "N", "same seed, same results (default: %(default)s)", 0),
+    "--bins": _one_value(
+        str,
+        "N,N",
+        "gym: worlds whose observations are not whole numbers: bins of each coordinate, as in 3,3,6,5, or one number "
+        "for all; quantiles:8 for bins that random play visits equally often",
+    ),
+    "--figure": _one_value(str, "FILE", "draw the learning curves as FILE, a .png, .svg or .pdf"),
+    "--jobs": _one_value(int, "N", "processes; results do not depend on it (default: %(default)s)", 1),
+    "--progress": {
+        "action": argparse.BooleanOptionalAction,
+        "help": "a progress bar on standard error (default: if that is a terminal)",
+    },
+    "--json": _flag("print JSON instead of tables"),
+    "--quick": _flag("few runs and short ones, marked as such"),
+    "--cluster": _one_value(str, "ADDRESS", "of a Dask scheduler, such as tcp://127.0.0.1:8786"),
+    "--retry-failed": _flag("do runs again that have failed or were stopped"),
+    "--store": _one_value(
+        str,
+        "PATH",
+        "file of the runs (default: beside the study's file, or .bamdp/runs.sqlite in the working directory)",
+    ),
+}
 
 
-def add_discount(parser: Parser) -> None:
-    """Add --discount, a number."""
-    add_option(parser, "--discount", float, "γ", "default: 0.95", 0.95)
+def add(parser: Parser, *names: str, shown: Any = "%(default)s", **changes: Any) -> None:
+    """Add arguments of the table, with changes to what it says; a positional one with a default may be left out.
+
+    The help names the default, or what is ``shown`` in its place.
+    """
+    for name in names:
+        parts = {**ARGUMENTS[name], **changes}
+        if "default" in changes and not name.startswith("-"):
+            parts.update(nargs="?", help=f"{parts['help']} (default: %(default)s)")
+        parts["help"] = parts["help"].replace("%(default)s", str(shown))
+        parser.add_argument(name, **parts)
 
 
-def add_steps(parser: Parser, help: str = "steps of a run (default: the environment's)") -> None:
-    """Add --steps, the length of a run."""
-    add_option(parser, "--steps", int, "T", help)
+def add_option(
+    parser: Parser, name: str, kind: Callable[[str], Any], metavar: str, help: str, default: Any = None
+) -> None:
+    """Add a command's own option with one value, which ``kind`` makes of the text."""
+    parser.add_argument(name, **_one_value(kind, metavar, help, default))
 
 
-def add_runs(parser: Parser, default: int = 10, help: str = "replicates") -> None:
-    """Add --runs, the number of replicates."""
-    add_option(parser, "--runs", int, "N", f"{help} (default: {default})", default)
+def add_agent_of_planner(parser: Parser) -> None:
+    """Add the options of an agent, with prior and discount by default those that the planner was made for."""
+    planner = make_planner(DEFAULT_PLANNER)
+    own = {"--prior": planner.default_prior, "--discount": planner.default_discount}
+    for name in AGENT:
+        if name in own:
+            both = f"{ARGUMENTS[name]['default']}; {DEFAULT_PLANNER}: {own[name]}"
+            add(parser, name, default=None, shown=both)
+        else:
+            add(parser, name)
 
 
-def add_seed(parser: Parser, help: str = "same seed, same results") -> None:
-    """Add --seed."""
-    add_option(parser, "--seed", int, "N", f"{help} (default: 0)", 0)
+def add_study_running(parser: Parser) -> None:
+    """Add how the runs of a study are run; without --jobs there is one process, or what --cluster has."""
+    add(parser, "--jobs", default=None, shown=1)
+    add(parser, "--progress", "--cluster", "--retry-failed")
 
 
-def add_bins(parser: Parser) -> None:
-    """Add --bins, which discretises the observations of a Gymnasium environment."""
-    help = "gym: worlds whose observations are not whole numbers: bins of each coordinate, as in 3,3,6,5, or one "
-    help += "number for all; quantiles:8 for bins that random play visits equally often"
-    add_option(parser, "--bins", str, "N,N", help)
+def values(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """Return some of the arguments by name."""
+    return {name: getattr(arguments, name) for name in names}
 
 
 def environment_text(arguments: argparse.Namespace) -> str:
@@ -131,9 +154,16 @@ def environment_text(arguments: argparse.Namespace) -> str:
     return with_bins(arguments.env, arguments.bins)
 
 
-def add_figure(parser: Parser) -> None:
-    """Add --figure, the file of a picture of the learning curves."""
-    add_option(parser, "--figure", str, "FILE", "draw the learning curves as FILE, a .png, .svg or .pdf")
+def read_setting(arguments: argparse.Namespace, world: World, steps: int | None) -> Setting:
+    """Make the setting of a command with an environment, a planner, --set and the options of an agent."""
+    return make_setting(
+        environment_text(arguments),
+        arguments.planner,
+        parameters=read_assignments(arguments.set),
+        steps=steps,
+        world=world,
+        **values(arguments, *RUN_VALUES),
+    )
 
 
 def figure_path(arguments: argparse.Namespace) -> Path | None:
@@ -151,49 +181,8 @@ def draw_figure(path: Path, draw: Callable[..., Any]) -> None:
     console.note(f"figure: {path}")
 
 
-def add_jobs(parser: Parser, default: int | None = 1) -> None:
-    """Add --jobs and --progress."""
-    help = f"processes; results do not depend on it (default: {default or 1})"
-    add_option(parser, "--jobs", int, "N", help, default)
-    parser.add_argument(
-        "--progress",
-        action=argparse.BooleanOptionalAction,
-        help="a progress bar on standard error (default: if that is a terminal)",
-    )
-
-
-def add_json(parser: Parser) -> None:
-    """Add --json."""
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
-
-
-def add_study_running(parser: Parser) -> None:
-    """Add how the runs of a study are run: --jobs, --cluster, --retry-failed, --progress."""
-    add_jobs(parser, None)
-    add_option(parser, "--cluster", str, "ADDRESS", "of a Dask scheduler, such as tcp://127.0.0.1:8786")
-    parser.add_argument(
-        "--retry-failed", action="store_true", help="do runs again that have failed or were stopped"
-    )
-
-
-def add_store(parser: Parser) -> None:
-    """Add --store, the file in which runs are kept."""
-    help = (
-        "file of the runs (default: beside the study's file, or .bamdp/runs.sqlite in the working directory)"
-    )
-    add_option(parser, "--store", str, "PATH", help)
-
-
-def add_quick(parser: Parser) -> None:
-    """Add --quick."""
-    parser.add_argument("--quick", action="store_true", help="few runs and short ones, marked as such")
-
-
 def read_assignments(
-    texts: Sequence[str],
-    option: str = "--set",
-    form: str = "key=value",
-    example: str = "--set n_steps=100",
+    texts: Sequence[str], option: str = "--set", form: str = "key=value", example: str = "--set n_steps=100"
 ) -> dict[str, str]:
     """Read the ``key=value`` texts of an option; messages show the form and the example."""
     assignments: dict[str, str] = {}
@@ -206,15 +195,3 @@ def read_assignments(
             raise ValueError(f"{option} gives {key} twice; drop one")
         assignments[key] = value
     return assignments
-
-
-def setting_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the keyword arguments of :func:`bamdp.settings.make_setting` that come from a command's options."""
-    return {
-        "parameters": read_assignments(arguments.set),
-        "prior": arguments.prior,
-        "rewards": arguments.rewards,
-        "discount": arguments.discount,
-        "objective": arguments.objective,
-        "seed": arguments.seed,
-    }

@@ -11,14 +11,13 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bamdp import _checks
 from bamdp.cli import console, options, studies
 
 if TYPE_CHECKING:
     from bamdp.lab.papers import StudyParts, Target
-    from bamdp.lab.results import Provenance, Results
     from bamdp.lab.store import Store
     from bamdp.lab.study import Study
 
@@ -41,39 +40,66 @@ CHOOSING_OPTIONS = {
 def reproduce_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``bamdp reproduce``."""
     parser.epilog = "Example: bamdp reproduce table1 table2 figure2 --quick --jobs 2"
-    parser.add_argument(
-        "targets", metavar="TARGET", nargs="+", help="table1, table2, figure2, figure3, ablation"
-    )
-    parser.add_argument(
-        "--as",
-        dest="way",
-        metavar="WAY",
-        help="published (Appendix C's parameters) or fair (every algorithm tuned alike; default: published)",
-    )
+    help = "table1, table2, figure2, figure3, ablation"
+    parser.add_argument("targets", metavar="TARGET", nargs="+", help=help)
+    help = "published (Appendix C's parameters) or fair (every algorithm tuned alike; default: published)"
+    parser.add_argument("--as", dest="way", metavar="WAY", help=help)
     parser.add_argument("--environments", nargs="+", metavar="NAME", help="only these")
     parser.add_argument("--algorithms", nargs="+", metavar="NAME", help="only these")
-    parser.add_argument(
-        "--output",
-        metavar="FOLDER",
-        help="also write tables, figures and reports (figures without it: out/reproduction)",
-    )
-    parser.add_argument(
-        "--from",
-        dest="exports",
-        nargs="+",
-        metavar="PATH",
-        help="of exported files or folders with them, such as results/dss2020; nothing is run",
-    )
-    options.add_quick(parser)
+    help = "also write tables, figures and reports (figures without it: out/reproduction)"
+    parser.add_argument("--output", metavar="FOLDER", help=help)
+    help = "of exported files or folders with them, such as results/dss2020; nothing is run"
+    parser.add_argument("--from", dest="exports", nargs="+", metavar="PATH", help=help)
+    options.add(parser, "--quick")
     options.add_study_running(parser)
-    options.add_store(parser)
-    options.add_json(parser)
+    options.add(parser, "--store", "--json")
 
 
 def reproduce_command(arguments: argparse.Namespace) -> int:
-    """Run the command."""
+    """Run or read the studies that the targets need, and show and write what was asked for."""
+    from bamdp.lab.collect import collect_provenance, collect_results
+    from bamdp.lab.figures import save_figure
+    from bamdp.lab.report import TABLE_FORMATS, write_report
+    from bamdp.lab.results import merge_results
+    from bamdp.lab.tables.table import write_table
+
     targets = _targets(arguments)
-    _reproduce(targets, _parts_of(targets, arguments), arguments)
+    by_target = _parts_of(targets, arguments)
+    needed = {name: study for parts in by_target.values() for name, study in parts.studies.items()}
+    for name in dict.fromkeys(name for parts in by_target.values() for name in parts.left_out):
+        console.remark(f"{name} chooses for all environments together, so it is left out")
+    with _stores(needed, arguments) as stores:
+        with console.compiling():
+            by_study = {name: collect_results(study, stores[name]) for name, study in needed.items()}
+        merged = {
+            name: merge_results([by_study[study] for study in parts.studies])
+            for name, parts in by_target.items()
+        }
+        tables = {name: list(target.tables(merged[name])) for name, target in targets.items()}
+        if arguments.json:
+            console.print_json(
+                {
+                    "quick": any(results.quick for results in by_study.values()),
+                    "targets": {name: [studies.table_json(t) for t in made] for name, made in tables.items()},
+                    "studies": {name: studies.results_json(results) for name, results in by_study.items()},
+                }
+            )
+        else:  # targets may have a table in common, which is printed once
+            studies.show(dict.fromkeys(t for made in tables.values() for t in made), *merged.values())
+        folder = FIGURE_FOLDER if arguments.output is None else Path(arguments.output)
+        for name, target in targets.items():
+            for picture in target.pictures(merged[name]):
+                paths = save_figure(picture.draw(), folder / picture.stem, IMAGE_FORMATS)
+                console.note(f"{name}: {', '.join(map(str, paths))}")
+        if arguments.output is not None:
+            for name, made in tables.items():
+                for table in made:
+                    write_table(table, folder / name, TABLE_FORMATS)
+            for name, results in by_study.items():
+                if results.samples:
+                    source = collect_provenance(needed[name], stores[name], [_command_line(arguments)])
+                    page = write_report(results, folder / name, provenance=source)[0]
+                    console.note(f"report: {page}")
     return 0
 
 
@@ -109,34 +135,6 @@ def _parts_of(targets: dict[str, Target], arguments: argparse.Namespace) -> dict
     return by_target
 
 
-def _reproduce(
-    targets: dict[str, Target], by_target: dict[str, StudyParts], arguments: argparse.Namespace
-) -> None:
-    """Run or read the studies that the targets need, and show and write what was asked for."""
-    from bamdp.lab.collect import collect_provenance, collect_results
-    from bamdp.lab.results import merge_results
-
-    needed = {name: study for parts in by_target.values() for name, study in parts.studies.items()}
-    for name in dict.fromkeys(name for parts in by_target.values() for name in parts.left_out):
-        console.note(f"note: {name} chooses for all environments together, so it is left out")
-    with _stores(needed, arguments) as stores:
-        with console.compiling():
-            by_study = {name: collect_results(study, stores[name]) for name, study in needed.items()}
-        sources = {
-            name: collect_provenance(study, stores[name], [_command_line(arguments)])
-            for name, study in needed.items()
-        }
-        merged_results = {
-            name: merge_results([by_study[study] for study in parts.studies])
-            for name, parts in by_target.items()
-        }
-        if arguments.json:
-            console.print_json(_json(targets, merged_results, by_study))
-        else:
-            _show(targets, merged_results)
-        _write_files(targets, merged_results, by_study, sources, arguments)
-
-
 @contextmanager
 def _stores(needed: dict[str, Study], arguments: argparse.Namespace) -> Iterator[dict[str, Store]]:
     """Open a store for each study: with the runs of exported files, or with those that are there or made now."""
@@ -152,57 +150,6 @@ def _stores(needed: dict[str, Study], arguments: argparse.Namespace) -> Iterator
         for study in needed.values():
             studies.run(study, store, arguments)
         yield dict.fromkeys(needed, store)
-
-
-def _show(targets: dict[str, Target], merged_results: dict[str, Results]) -> None:
-    """Print the tables on standard output; targets may have one in common, which is printed once."""
-
-    tables = [table for name, target in targets.items() for table in target.tables(merged_results[name])]
-    studies.show(dict.fromkeys(tables))
-    for line in dict.fromkeys(line for results in merged_results.values() for line in results.remarks):
-        console.note(f"note: {line}")
-
-
-def _json(
-    targets: dict[str, Target], merged_results: dict[str, Results], by_study: dict[str, Results]
-) -> dict[str, Any]:
-    """Return the tables of each target, and all results of each study."""
-    return {
-        "quick": any(results.quick for results in by_study.values()),
-        "targets": {
-            name: [studies.table_json(table) for table in target.tables(merged_results[name])]
-            for name, target in targets.items()
-        },
-        "studies": {name: studies.results_json(results) for name, results in by_study.items()},
-    }
-
-
-def _write_files(
-    targets: dict[str, Target],
-    merged_results: dict[str, Results],
-    by_study: dict[str, Results],
-    sources: dict[str, Provenance],
-    arguments: argparse.Namespace,
-) -> None:
-    """Write the figures and, with --output, all tables and a report of each study."""
-    from bamdp.lab.figures import save_figure
-    from bamdp.lab.report import TABLE_FORMATS, write_report
-    from bamdp.lab.tables.table import write_table
-
-    folder = FIGURE_FOLDER if arguments.output is None else Path(arguments.output)
-    for name, target in targets.items():
-        for picture in target.pictures(merged_results[name]):
-            paths = save_figure(picture.draw(), folder / picture.stem, IMAGE_FORMATS)
-            console.note(f"{name}: {', '.join(map(str, paths))}")
-        if arguments.output is None:
-            continue
-        for table in target.tables(merged_results[name]):
-            write_table(table, folder / name, TABLE_FORMATS)
-    if arguments.output is not None:
-        for study, results in by_study.items():
-            if results.samples:
-                page = write_report(results, folder / study, provenance=sources[study])[0]
-                console.note(f"report: {page}")
 
 
 def _command_line(arguments: argparse.Namespace) -> str:

@@ -6,7 +6,7 @@ import argparse
 import math
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -32,6 +32,7 @@ DEMO_PLANNERS = {
     "DSS-RTDP": f"dss-rtdp:{PAPER},generator.depth=15",
     "Thompson sampling": "thompson",
 }
+DEMO_PRIOR = "sparse:alpha=0.2,beta=6"
 
 
 def run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,17 +40,11 @@ def run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "Example: bamdp run grid10 dss-pi --set n_steps=100 n_stages=2 --prior sparse:beta=6 --jobs 2"
     )
-    options.add_env(parser, gym=True)
-    options.add_planner(parser, default=DEFAULT_PLANNER)
-    options.add_set(parser)
-    options.add_agent(parser, of_planner=True)
-    options.add_steps(parser)
-    options.add_runs(parser)
-    options.add_seed(parser)
-    options.add_jobs(parser)
-    options.add_bins(parser)
-    options.add_figure(parser)
-    options.add_json(parser)
+    options.add(parser, "env")
+    options.add(parser, "planner", default=DEFAULT_PLANNER)
+    options.add(parser, "--set")
+    options.add_agent_of_planner(parser)
+    options.add(parser, "--steps", "--runs", "--seed", "--jobs", "--progress", "--bins", "--figure", "--json")
 
 
 def run_command(arguments: argparse.Namespace) -> int:
@@ -57,21 +52,12 @@ def run_command(arguments: argparse.Namespace) -> int:
     from bamdp.ceilings import optimal_total
 
     figure = options.figure_path(arguments)
-    text = options.environment_text(arguments)
-    env = bamdp.make_world(text)
-    setting = make_setting(
-        text,
-        arguments.planner,
-        steps=arguments.steps,
-        world=env,
-        **options.setting_arguments(arguments),
-    )
+    env = bamdp.make_world(options.environment_text(arguments))
+    setting = options.read_setting(arguments, env, arguments.steps)
     check_size(setting, arguments.runs, arguments.jobs)
     tell_waiting(setting, env, arguments.planner, arguments.runs)
     with console.compiling():
-        batch = run_with_progress(
-            setting, arguments.runs, arguments.jobs, arguments.planner, arguments.progress
-        )
+        batch = run_with_progress(setting, arguments, arguments.planner)
         drawn = [seeds(setting.seed, replicate)[0] for replicate in range(arguments.runs)]
         optimum = optimal_total(env, setting.steps, drawn) if isinstance(env, bamdp.Environment) else None
     if figure is not None:
@@ -83,12 +69,12 @@ def run_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def run_with_progress(setting: Setting, runs: int, jobs: int, label: str, shown: bool | None) -> Batch:
+def run_with_progress(setting: Setting, arguments: argparse.Namespace, label: str) -> Batch:
     """Run replicates under a progress bar with a label; compiling comes before it."""
-    check_size(setting, runs, jobs)
+    check_size(setting, arguments.runs, arguments.jobs)
     warm_up(setting)
-    with console.progress_bar(runs * setting.steps, label, shown) as progress:
-        return run_setting(setting, runs, jobs, progress)
+    with console.progress_bar(arguments.runs * setting.steps, label, arguments.progress) as progress:
+        return run_setting(setting, arguments.runs, arguments.jobs, progress)
 
 
 def print_batches(batches: Mapping[str, Batch], optimum: float | None, more: str = "") -> None:
@@ -101,28 +87,24 @@ def print_batches(batches: Mapping[str, Batch], optimum: float | None, more: str
     runs = "1 run" if n_runs == 1 else f"{n_runs} runs (mean ± s.e.)"
     title = f"{setting.env}, {setting.steps} steps, {runs}, prior {describe_prior(setting.prior)}{more}"
     with_episodes = any(len(batch.episode_returns) for batch in batches.values())
-    columns = ["planner", "total reward"]
-    columns += ["episodes per run", "return", "success"] if with_episodes else []
-    columns += ["share of optimum"] if optimum is not None else []
-    columns.append("ms/step")
-    rows: list[Sequence[str]] = []
+    rows = []
     for name, batch in batches.items():
-        error = batch.standard_error
-        row = [name, f"{batch.mean:.2f}" + (f" ± {error:.2f}" if math.isfinite(error) else "")]
+        error = f" ± {batch.standard_error:.2f}" if math.isfinite(batch.standard_error) else ""
+        row = {"planner": name, "total reward": f"{batch.mean:.2f}{error}"}
         if with_episodes:
             n = len(batch.episode_returns)
-            mean = f"{batch.episode_returns.mean():.3f}" if n else "–"
-            row += [f"{n / len(batch.runs):.1f}", mean, _percent(batch.success)]
-        row += [_percent(_share_of_optimum(batch, optimum))] if optimum is not None else []
-        rows.append((*row, f"{batch.ms_per_step:.3f}"))
+            row["episodes per run"] = f"{n / len(batch.runs):.1f}"
+            row["return"] = f"{batch.episode_returns.mean():.3f}" if n else "–"
+            row["success"] = _percent(batch.success)
+        if optimum is not None:
+            row["share of optimum"] = _percent(_share_of_optimum(batch, optimum))
+        rows.append({**row, "ms/step": f"{batch.ms_per_step:.3f}"})
+    columns = list(rows[0])
     if optimum is not None:
-        last = {
-            "planner": "optimum (known model)",
-            "total reward": f"{optimum:.2f}",
-            "share of optimum": "100.0 %",
-        }
-        rows.append([last.get(column, "") for column in columns])
-    console.print_table(columns, rows, title, numbers=columns[1:])
+        best = {"total reward": f"{optimum:.2f}", "share of optimum": "100.0 %"}
+        rows.append({"planner": "optimum (known model)", **best})
+    cells = [[row.get(column, "") for column in columns] for row in rows]
+    console.print_table(columns, cells, title, numbers=columns[1:])
 
 
 def _as_json(planner: str, batch: Batch, optimum: float | None) -> dict[str, Any]:
@@ -134,11 +116,8 @@ def _as_json(planner: str, batch: Batch, optimum: float | None) -> dict[str, Any
         "parameters": describe_planner(setting.planner),
         "prior": describe_prior(setting.prior),
         "rewards": describe_rewards(setting.rewards),
-        "objective": setting.objective,
-        "discount": setting.discount,
-        "steps": setting.steps,
         "runs": len(batch.runs),
-        "seed": setting.seed,
+        **{name: getattr(setting, name) for name in ("objective", "discount", "steps", "seed")},
         "total_reward": {
             "mean": batch.mean,
             "se": error if math.isfinite(error) else None,
@@ -175,10 +154,11 @@ def _share_of_optimum(batch: Batch, optimum: float | None) -> float | None:
 
 def demo_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``bamdp demo``."""
-    options.add_runs(parser, 50)
-    options.add_seed(parser)
-    options.add_jobs(parser, min(2, os.cpu_count() or 1))
-    help = "of the picture (default: learning-curve.png)"
+    options.add(parser, "--runs", default=50)
+    options.add(parser, "--seed")
+    options.add(parser, "--jobs", default=min(2, os.cpu_count() or 1))
+    options.add(parser, "--progress")
+    help = "of the picture (default: %(default)s)"
     options.add_option(parser, "--output", str, "PATH", help, "learning-curve.png")
 
 
@@ -193,12 +173,8 @@ def demo_command(arguments: argparse.Namespace) -> int:
     batches = {}
     with console.compiling():
         for name, planner in DEMO_PLANNERS.items():
-            setting = make_setting(
-                env.name, planner, prior="sparse:alpha=0.2,beta=6", seed=arguments.seed, world=env
-            )
-            batches[name] = run_with_progress(
-                setting, arguments.runs, arguments.jobs, f"{name:<18}", arguments.progress
-            )
+            setting = make_setting(env.name, planner, prior=DEMO_PRIOR, seed=arguments.seed, world=env)
+            batches[name] = run_with_progress(setting, arguments, f"{name:<18}")
         optimum, best = optimal_total(env, env.horizon), bamdp.gain(env.mdp).gain
     print_batches(batches, optimum, f", discount {setting.discount}")
     figure = figures.reward_figure(
@@ -216,7 +192,7 @@ def demo_command(arguments: argparse.Namespace) -> int:
 def warmup_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``bamdp warmup``."""
     parser.add_argument("planners", metavar="PLANNER", nargs="*", help="default: all")
-    options.add_belief(parser)
+    options.add(parser, "--prior", "--rewards")
 
 
 def warmup_command(arguments: argparse.Namespace) -> int:

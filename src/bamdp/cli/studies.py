@@ -21,6 +21,7 @@ from bamdp import _checks
 from bamdp._specs import parse_spec, split_commas
 from bamdp.cli import console, options
 from bamdp.cli.waiting import tell_waiting_for_study
+from bamdp.registry import DEFAULT_PRIOR
 
 if TYPE_CHECKING:
     from bamdp.lab.results import Results, Sample
@@ -38,11 +39,6 @@ def load_named_study(name: str, quick: bool = False) -> Study:
     if not Path(name).exists() and not name.endswith(".toml"):
         return paper_study(_checks.one_of(name, "study", [*STUDIES, "PATH.toml"]), quick=quick)
     return load_study(name, quick=quick)
-
-
-def study_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the keyword arguments of :func:`bamdp.experiments.environment_study` that come from options."""
-    return {name: getattr(arguments, name) for name in ("steps", "rewards", "discount", "objective", "seed")}
 
 
 def store_path(study: Study, path: str | None) -> Path:
@@ -68,7 +64,7 @@ def run(study: Study, store: Store, arguments: argparse.Namespace) -> None:
             "--jobs and --cluster exclude each other: the cluster decides how many processes there are"
         )
     jobs = 1 if arguments.jobs is None else _checks.integer(arguments.jobs, "jobs")
-    run_all = partial(run_study, study, store, retry_failed=arguments.retry_failed, tell=tell_damage)
+    run_all = partial(run_study, study, store, retry_failed=arguments.retry_failed, tell=console.remark)
     try:
         with console.compiling(), console.terminal_bar(study.title, arguments.progress) as (steps, more):
             if not arguments.cluster:
@@ -81,11 +77,6 @@ def run(study: Study, store: Store, arguments: argparse.Namespace) -> None:
     except KeyboardInterrupt:
         message = f"stopped; what is done is kept in {store.path}: resume with the same command"
         raise KeyboardInterrupt(message) from None
-
-
-def tell_damage(line: str) -> None:
-    """Print a line on what is damaged in a store on standard error."""
-    console.note(f"note: {line}")
 
 
 @contextmanager
@@ -107,20 +98,16 @@ def run_and_collect(study: Study, arguments: argparse.Namespace) -> Iterator[Res
         yield collected
 
 
-def show(tables: Iterable[ResultTable]) -> None:
-    """Print tables on standard output; a note under several of them is printed once."""
+def show(tables: Iterable[ResultTable], *results: Results) -> None:
+    """Print tables on standard output, and what a reader of them must know on standard error; each note once."""
     from bamdp.lab.tables.table import to_rich, without_repeated_notes
 
     for number, table in enumerate(without_repeated_notes(tables)):
         if number:
             print()
         console.print_rich(to_rich(table, sys.stdout.isatty()))
-
-
-def tell_notes(results: Results) -> None:
-    """Print what a reader of the tables must know on standard error."""
-    for line in results.remarks:
-        console.note(f"note: {line}")
+    for line in dict.fromkeys(line for found in results for line in found.remarks):
+        console.remark(line)
 
 
 def _episodes_json(sample: Sample) -> dict[str, Any] | None:
@@ -183,17 +170,11 @@ def results_json(results: Results) -> dict[str, Any]:
 def compare_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``bamdp compare``."""
     parser.epilog = "Example: bamdp compare grid5 dss-pi:n_steps=25 thompson bamcp --runs 30 --jobs 2"
-    options.add_env(parser, gym=True)
-    options.add_steps(parser)
+    options.add(parser, "env", "--steps")
     parser.add_argument("planners", metavar="PLANNER", nargs="+", help="name or name:key=value,...")
-    options.add_agent(parser)
-    options.add_seed(parser)
-    options.add_runs(parser)
+    options.add(parser, *options.AGENT, "--seed", "--runs")
     options.add_study_running(parser)
-    options.add_store(parser)
-    options.add_bins(parser)
-    options.add_figure(parser)
-    options.add_json(parser)
+    options.add(parser, "--store", "--bins", "--figure", "--json")
 
 
 def compare_command(arguments: argparse.Namespace) -> int:
@@ -204,9 +185,7 @@ def compare_command(arguments: argparse.Namespace) -> int:
     study = comparison_study(
         options.environment_text(arguments),
         arguments.planners,
-        runs=arguments.runs,
-        prior=arguments.prior,
-        **study_arguments(arguments),
+        **options.values(arguments, "runs", "steps", *options.RUN_VALUES),
     )
     with run_and_collect(study, arguments) as results:
         if figure is not None:
@@ -214,8 +193,7 @@ def compare_command(arguments: argparse.Namespace) -> int:
         if arguments.json:
             console.print_json(results_json(results))
             return 0
-        show(ComparisonResult(study, results).tables)
-        tell_notes(results)
+        show(ComparisonResult(study, results).tables, results)
     return 0
 
 
@@ -224,35 +202,24 @@ def tune_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "Example: bamdp tune grid10 dss-pi --grid n_policies=2,4 prior.beta=2,4,8 discount=.95,.99"
     )
-    options.add_env(parser, gym=True)
-    options.add_steps(parser)
-    parser.add_argument("planner", metavar="PLANNER", help="name or name:key=value,...")
-    parser.add_argument(
-        "--grid",
-        metavar="KEY=A,B",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="values to choose from: of the planner's parameters, prior, prior.beta, discount",
-    )
+    options.add(parser, "env", "--steps")
+    options.add(parser, "planner", help="name or name:key=value,...")
+    help = "values to choose from: of the planner's parameters, prior, prior.beta, discount"
+    parser.add_argument("--grid", metavar="KEY=A,B", nargs="+", action="extend", default=[], help=help)
     help = "grid, all of it; or halving, which is successive halving (default: grid)"
     options.add_option(parser, "--method", str, "NAME", help, "grid")
-    options.add_runs(parser, help="tuning runs, at most")
-    help = "draw so many of the grid (default: all)"
-    options.add_option(parser, "--configurations", int, "N", help)
+    options.add(parser, "--runs", help="tuning runs, at most (default: %(default)s)")
+    options.add_option(parser, "--configurations", int, "N", "draw so many of the grid (default: all)")
     help = "halving: processor seconds; what needs more than two even shares of it for a run is excluded"
     options.add_option(parser, "--budget", float, "S", help)
-    help = "halving: steps of a run before the last round"
-    options.add_option(parser, "--screening", int, "T", help)
+    options.add_option(parser, "--screening", int, "T", "halving: steps of a run before the last round")
     help = "runs of the chosen configuration, with other seeds (default: 0)"
     options.add_option(parser, "--evaluate", int, "N", help, 0)
-    options.add_agent(parser)
-    parser.set_defaults(prior=None)  # the default is not fixed if its parameters are to be chosen
-    options.add_seed(parser)
+    # the default is not fixed if its parameters are to be chosen
+    options.add(parser, "--prior", default=None, shown=DEFAULT_PRIOR)
+    options.add(parser, *options.AGENT[1:], "--seed")
     options.add_study_running(parser)
-    options.add_store(parser)
-    options.add_bins(parser)
-    options.add_json(parser)
+    options.add(parser, "--store", "--bins", "--json")
 
 
 def tune_command(arguments: argparse.Namespace) -> int:
@@ -260,23 +227,19 @@ def tune_command(arguments: argparse.Namespace) -> int:
     from bamdp.experiments import TuningResult, tuning_study
 
     written = options.read_assignments(arguments.grid, "--grid", "key=value,value", "n_steps=25,50")
-    tuning_options = ("method", "runs", "configurations", "budget", "screening")
     study = tuning_study(
         options.environment_text(arguments),
         arguments.planner,
         {key: split_commas(values) for key, values in written.items()},
-        evaluate=arguments.evaluate,
-        prior=arguments.prior,
-        tuning={name: getattr(arguments, name) for name in tuning_options},
-        **study_arguments(arguments),
+        tuning=options.values(arguments, "method", "runs", "configurations", "budget", "screening"),
+        **options.values(arguments, "evaluate", "steps", *options.RUN_VALUES),
     )
     with run_and_collect(study, arguments) as results:
         chosen = next((dict(sample.configuration) for sample in results.samples if sample.chosen), None)
         if arguments.json:
             console.print_json({**results_json(results), "chosen": chosen})
             return 0
-        show(TuningResult(study, results).tables)
-        tell_notes(results)
+        show(TuningResult(study, results).tables, results)
         if chosen is not None:
             console.note(f"chosen: {_run_command_line(arguments, chosen)}")
     return 0

@@ -10,34 +10,32 @@ from bamdp._specs import parse_spec
 from bamdp.cli import console, options
 from bamdp.cli.waiting import tell_waiting
 from bamdp.registry import DEFAULT_PLANNER
-from bamdp.settings import make_setting
 from bamdp.studio.settings import Limits
 
 PLAYED_STEP_BYTES = 500  # about what playback keeps of a step
+LIMITS = {  # fields of Limits: the option, the metavar and the help
+    "seconds": ("--limit", "SECONDS", "for a single decision"),
+    "memory": ("--memory", "GB", "that each tab's process may have"),
+    "sessions": ("--max-sessions", "N", "tabs at a time, each with a process"),
+    "states": ("--max-states", "N", "of an environment"),
+    "actions": ("--max-actions", "N", "of an environment"),
+    "work": ("--max-work", "N", "simulated steps of a single decision"),
+}
 
 
 def studio_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``bamdp studio``."""
     parser.epilog = "Example: bamdp studio grid10 dss-pi --set n_steps=50 --prior sparse:beta=6"
-    options.add_env(parser, default="grid10", gym=True)
-    options.add_planner(parser, default="dss-pi")
-    options.add_set(parser)
-    options.add_agent(parser)
-    options.add_seed(parser)
-    options.add_bins(parser)
+    options.add(parser, "env", default="grid10")
+    options.add(parser, "planner", default="dss-pi")
+    options.add(parser, "--set", *options.AGENT, "--seed", "--bins")
     help = "where to listen (default: 127.0.0.1, this machine only)"
     options.add_option(parser, "--host", str, "ADDRESS", help, "127.0.0.1")
     options.add_option(parser, "--port", int, "N", "default: the first free one from 8137 on")
-    usual = Limits()
-    for name, kind, metavar, help, value in (
-        ("--limit", float, "SECONDS", "for a single decision", usual.seconds),
-        ("--memory", float, "GB", "that each tab's process may have", usual.memory),
-        ("--max-sessions", int, "N", "tabs at a time, each with a process", usual.sessions),
-        ("--max-states", int, "N", "of an environment", usual.states),
-        ("--max-actions", int, "N", "of an environment", usual.actions),
-        ("--max-work", float, "N", "simulated steps of a single decision", usual.work),
-    ):
-        options.add_option(parser, name, kind, metavar, f"{help} (default: {value:g})", value)
+    for field, (flag, metavar, help) in LIMITS.items():
+        usual = getattr(Limits(), field)
+        help = f"{help} (default: {usual:g})"
+        parser.add_argument(flag, dest=field, type=type(usual), metavar=metavar, help=help, default=usual)
     parser.add_argument("--open", action="store_true", help="open the page in the web browser")
 
 
@@ -55,21 +53,10 @@ def studio_command(arguments: argparse.Namespace) -> int:
     choice = Choice(
         env=env,
         planners=(str(planner),),  # as the page's form shows it
-        prior=arguments.prior,
-        rewards=arguments.rewards,
-        discount=arguments.discount,
-        objective=arguments.objective,
-        seed=arguments.seed,
         files=frozenset({env}),
+        **options.values(arguments, *options.RUN_VALUES),
     )
-    limits = Limits(
-        sessions=arguments.max_sessions,
-        states=arguments.max_states,
-        actions=arguments.max_actions,
-        work=arguments.max_work,
-        memory=arguments.memory,
-        seconds=arguments.limit,
-    )
+    limits = Limits(**options.values(arguments, *LIMITS))
     choice.settings(limits)  # an error is told here, before anything is served
     port = None if arguments.port is None else _checks.integer(arguments.port, "port", low=0, high=65535)
     try:
@@ -100,14 +87,13 @@ def studio_command(arguments: argparse.Namespace) -> int:
 def explain_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``bamdp explain``."""
     parser.epilog = "Example: bamdp explain grid10 dss-pi --step 40 --prior sparse:beta=6 --out why.html"
-    options.add_env(parser, gym=True)
-    options.add_planner(parser, default=DEFAULT_PLANNER)
+    options.add(parser, "env")
+    options.add(parser, "planner", default=DEFAULT_PLANNER)
     options.add_option(parser, "--step", int, "T", "which decision (default: 0, the first)", 0)
     options.add_option(parser, "--out", str, "PATH", ".html or .svg (default: why.html)", "why.html")
-    options.add_set(parser)
-    options.add_agent(parser, of_planner=True)
-    options.add_seed(parser)
-    options.add_bins(parser)
+    options.add(parser, "--set")
+    options.add_agent_of_planner(parser)
+    options.add(parser, "--seed", "--bins")
 
 
 def explain_command(arguments: argparse.Namespace) -> int:
@@ -118,15 +104,8 @@ def explain_command(arguments: argparse.Namespace) -> int:
     target = check_format(arguments.out)
     step = _checks.integer(arguments.step, "step", low=0, high=_checks.LARGEST_INTEGER - 1)
     _checks.memory(PLAYED_STEP_BYTES * step, f"a run of {step} steps that can be played back")
-    text = options.environment_text(arguments)
-    env = bamdp.make_world(text)
-    setting = make_setting(
-        text,
-        arguments.planner,
-        steps=max(step + 1, env.horizon),
-        world=env,
-        **options.setting_arguments(arguments),
-    )
+    env = bamdp.make_world(options.environment_text(arguments))
+    setting = options.read_setting(arguments, env, max(step + 1, env.horizon))
     tell_waiting(setting, env, arguments.planner, steps=step + 1)
     run = Playback(setting)
     with console.compiling():

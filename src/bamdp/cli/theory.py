@@ -9,9 +9,10 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import bamdp
 from bamdp import _checks, theory
@@ -39,15 +40,16 @@ TERMS = {
     "truncation": "truncation: nothing is seen beyond",
     "sampling": "sampling: candidates are few and compared by samples",
 }
+NUMBER = {"type": float, "help": "default: %(default)s"}  # of --discount, which is no word here
 BAR = 30  # columns of the longest bar
 
 
 def solve_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``bamdp solve``."""
-    options.add_env(parser)
-    options.add_discount(parser)
-    options.add_steps(parser, help="for the totals (default: the environment's)")
-    options.add_json(parser)
+    options.add(parser, "env", help="name, name:key=value,... or file:model.npz")
+    options.add(parser, "--discount", **NUMBER)
+    options.add(parser, "--steps", help="for the totals (default: the environment's)")
+    options.add(parser, "--json")
 
 
 def solve_command(arguments: argparse.Namespace) -> int:
@@ -94,16 +96,13 @@ def solve_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
-Computed = TypeVar("Computed")
-
-
 def theory_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``bamdp theory``."""
     parser.epilog = "Example: bamdp theory --n-policies 4 --n-samples 4 --n-steps 18 --discount 0.95"
     add = partial(options.add_option, parser)
     for name, (default, help) in SIZES.items():
         add(f"--{name.replace('_', '-')}", int, "N", f"{help} (default: {default})", default)
-    options.add_discount(parser)
+    options.add(parser, "--discount", **NUMBER)
     add("--delta", float, "δ", "default: 0.05", 0.05)
     add("--epsilon0", float, "ε₀", "how much the belief changes in a stage (default: 0)")
     add("--c", float, "C", "how much models disagree (default: 0)")
@@ -111,11 +110,11 @@ def theory_arguments(parser: argparse.ArgumentParser) -> None:
     add("--n-actions", int, "N", "for sparse sampling's tree (default: 2)")
     add("--env", str, "ENV", "estimate ε₀ and C of a belief about this environment")
     add("--after", int, "T", "steps learned before that (default: 0)", 0)
-    options.add_belief(parser)
+    options.add(parser, "--prior", "--rewards")
     add("--pairs", int, "N", "of models, for C (default: 200)", 200)
     add("--episodes", int, "N", "for ε₀ (default: 10)", 10)
-    options.add_seed(parser, help="of the estimates")
-    options.add_json(parser)
+    options.add(parser, "--seed", help="of the estimates (default: %(default)s)")
+    options.add(parser, "--json")
     add("--output", str, "PATH", "draw the trade-off in K (png, svg or pdf)")
 
 
@@ -129,10 +128,8 @@ def theory_command(arguments: argparse.Namespace) -> int:
     else:
         _print_tables(parameters)
     if output is not None:
-        panels = {
-            "Theorem 1, as printed": partial(parameters.bound, "printed"),
-            "mended": partial(parameters.bound, "mended"),
-        }
+        titles = {"Theorem 1, as printed": "printed", "mended": "mended"}
+        panels = {title: partial(parameters.bound, which) for title, which in titles.items()}
         trade_off(output, panels, parameters.sizes["n_steps"], note=str(parameters))
         console.note(f"trade-off in K: {output}")
     return 0
@@ -168,15 +165,15 @@ class BoundParameters:
 
     def tree_sizes(self) -> dict[str, int | None]:
         """Return the sizes of the trees of DSS and sparse sampling; None for what is too large to compute."""
-        dss = _unless_too_large(partial(theory.dss_calls, **self.sizes))
         counts: dict[str, int | None] = {}
-        if dss is not None:
+        calls = sparse_calls = None
+        with suppress(ValueError):
+            dss = theory.dss_calls(**self.sizes)
             counts = {"DSS, decision nodes": dss.nodes, "DSS, models drawn and solved": dss.policies}
-        counts["DSS, calls to the generative model"] = None if dss is None else dss.calls
-        counts["sparse sampling, calls"] = _unless_too_large(
-            partial(theory.sparse_sampling_calls, self.n_actions, self.sizes["n_samples"], self.depth)
-        )
-        return counts
+            calls = dss.calls
+        with suppress(ValueError):
+            sparse_calls = theory.sparse_sampling_calls(self.n_actions, self.sizes["n_samples"], self.depth)
+        return {**counts, "DSS, calls to the generative model": calls, "sparse sampling, calls": sparse_calls}
 
     def __str__(self) -> str:
         N, M, K, H = self.sizes.values()
@@ -185,13 +182,6 @@ class BoundParameters:
             f"N={N} policies, M={M} samples, K={K} steps, H={H} stages, γ={self.discount:g}, δ={d:g}, "
             f"ε₀={e:.3g}, C={c:.3g}"
         )
-
-
-def _unless_too_large(compute: Callable[[], Computed]) -> Computed | None:
-    try:
-        return compute()
-    except ValueError:
-        return None
 
 
 def _read_parameters(arguments: argparse.Namespace) -> BoundParameters:
@@ -212,16 +202,8 @@ def _estimate(arguments: argparse.Namespace, n_steps: int, discount: float) -> d
     """Estimate ε₀ and C of the belief that a Thompson sampling agent has after some steps."""
     after = _checks.integer(arguments.after, "after", low=0)
     env = bamdp.make_env(arguments.env)
-    setting = make_setting(
-        arguments.env,
-        "thompson",
-        prior=arguments.prior,
-        rewards=arguments.rewards,
-        discount=discount,
-        steps=max(1, after),
-        seed=arguments.seed,
-        world=env,
-    )
+    values = options.values(arguments, "prior", "rewards", "discount", "seed")
+    setting = make_setting(arguments.env, "thompson", steps=max(1, after), world=env, **values)
     agent = new_agent(setting, env, setting.seed)
     bamdp.simulate(agent, env, after, seed=setting.seed)
     state = env.reset(seed=setting.seed)
@@ -230,8 +212,7 @@ def _estimate(arguments: argparse.Namespace, n_steps: int, discount: float) -> d
     drift = theory.estimate_epsilon0(
         agent.belief, state, discount, n_steps=n_steps, episodes=arguments.episodes, rng=setting.seed
     )
-    n_actions = float(env.n_actions)
-    return {"epsilon0": drift.epsilon0, "c": c.mean, "reward_range": span, "n_actions": n_actions}
+    return {"epsilon0": drift.epsilon0, "c": c.mean, "reward_range": span, "n_actions": float(env.n_actions)}
 
 
 # --- output -------------------------------------------------------------------------------------------------------
@@ -262,16 +243,15 @@ def _print_trade_off(parameters: BoundParameters) -> None:
     """Print a row for each of some K, with a bar for the mended bound."""
     K = parameters.sizes["n_steps"]
     shown = sorted({k for k in (1, 2, 5, 10, 20, 50, 100, 200, 500) if k <= max(20, 4 * K)} | {K})
-    printed = {k: parameters.bound("printed", k) for k in shown}
-    mended = {k: parameters.bound("mended", k) for k in shown}
-    longest = max(bound.total for bound in mended.values())
+    bounds = {k: [parameters.bound(which, k) for which in BOUNDS] for k in shown}
+    longest = max(mended.total for _, mended in bounds.values())
     rows = []
-    for k in shown:
-        bar = "█" * round(BAR * mended[k].total / longest) + (" vacuous" if mended[k].vacuous else "")
+    for k, (printed, mended) in bounds.items():
+        bar = "█" * round(BAR * mended.total / longest) + (" vacuous" if mended.vacuous else "")
         name = f"{k} *" if k == K else str(k)
-        rows.append((name, f"{printed[k].total:.4g}", f"{mended[k].total:.4g}", bar))
+        rows.append((name, f"{printed.total:.4g}", f"{mended.total:.4g}", bar))
     columns = ("K", "as printed", "mended", "mended bound")
-    title = f"\nThe trade-off in K (* as asked; more than {mended[K].range:.4g} cannot be lost)"
+    title = f"\nThe trade-off in K (* as asked; more than {bounds[K][1].range:.4g} cannot be lost)"
     console.print_table(columns, rows, title, numbers=columns[1:3])
 
 

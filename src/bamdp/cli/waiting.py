@@ -75,7 +75,7 @@ def _tell(what: str, step: float, n_steps: int) -> None:
     if step <= LONG_STEP and step * n_steps <= LONG_WORK:
         return
     whole = f", and all {n_steps} of them about {_in_words(step * n_steps)}" if n_steps > 1 else ""
-    console.note(f"note: {what} takes about {_in_words(step)}{whole}; Ctrl-C ends it")
+    console.remark(f"{what} takes about {_in_words(step)}{whole}; Ctrl-C ends it")
 
 
 def _in_words(seconds: float) -> str:

@@ -30,10 +30,10 @@ from bamdp.envs.picture import (
     WorldPaint,
     draw_world,
     paint_states,
-    shown_value_range,
     world_css,
     world_places,
 )
+from bamdp.planners import DSS
 from bamdp.registry import describe_planner, describe_prior, make_planner
 from bamdp.studio.playback import Playback
 from bamdp.studio.view import Watcher, describe_world
@@ -41,7 +41,7 @@ from bamdp.studio.why import Decision, draw_contrast
 
 STATIC_FILES = Path(__file__).with_name("static")
 TEMPLATES = Path(__file__).with_name("templates")
-PAGE_SCRIPTS = ("tip.js", "world.js", "why.js", "file.js")
+PAGE_SCRIPTS = ("dom.js", "tip.js", "world.js", "why.js", "file.js")
 PAGE_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 EXPLANATION_FORMATS = (".html", ".svg")
 PICTURE_WIDTH = 1360.0
@@ -49,9 +49,8 @@ WORLD_SIDE = 400.0  # of the world in the picture
 LEAP = 65.0  # pixels: a longer step leads to no neighbour
 
 
-def write_explanation(path: str | Path, run: Playback, planner: str) -> None:
+def write_explanation(target: Path, run: Playback, planner: str) -> None:
     """Write the decision that is due at the present step of a run; the ending decides the format."""
-    target = check_format(path)
     make = as_html if target.suffix == ".html" else as_svg
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(make(run, planner), encoding="utf-8")
@@ -101,7 +100,9 @@ def as_html(run: Playback, planner: str) -> str:
         policy=PAGE_POLICY,
         version=bamdp.__version__,
         style=drawing.palette_css() + world_css() + _static("scene.css") + _static("studio.css"),
-        script="\n".join(re.sub(r"^export ", "", _static(name), flags=re.M) for name in PAGE_SCRIPTS),
+        script="\n".join(
+            re.sub(r"^(export |import .*\n)", "", _static(name), flags=re.M) for name in PAGE_SCRIPTS
+        ),
         data=data,
     )
 
@@ -116,7 +117,7 @@ def _static(name: str) -> str:
 def as_svg(run: Playback, planner: str) -> str:
     """Return a picture with world and tree side by side, and the candidates below the world."""
     decision = Decision(run)
-    why = decision.data()
+    sentence = decision.sentence()
     world = describe_world(run.env, run.setting.first_discount, run.end)
     frame = Watcher(run, world).frame()
     scene = draw_world(world, _paint(run, frame, world, decision)).figure
@@ -126,29 +127,29 @@ def as_svg(run: Playback, planner: str) -> str:
     parts = [
         element("rect", class_="back", x=0, y=0, width=PICTURE_WIDTH, height="100%"),
         text_element(28, 38, f"Why {decision.name(decision.plan.action)}?", class_="headline"),
-        text_element(28, 62, why["sentence"], class_="said"),
+        text_element(28, 62, sentence, class_="said"),
         text_element(28, 82, run_facts(run, planner), class_="facts"),
         scene.placed(28, top, wide * scale, high * scale),
     ]
     under = top + high * scale
     if world["kind"] != "arms":
-        parts.append(_legend(shown_value_range(world, run.state, frame["value"]), 28, under + 14))
+        parts.append(_legend(frame["scale"]["value"], 28, under + 14))
         under += 28
-    table, bottom = _table(why["candidates"], 28, under + 30)
+    table, bottom = _table(decision.candidates(), 28, under + 30)
     parts.append(table)
-    if why["tree"]:
-        tree, _ = decision.draw_tree()
+    if decision.tree is not None:
+        tree, shown = decision.draw_tree()
         tree_wide, tree_high = tree.size
         left = 28 + WORLD_SIDE + 36
         tall = tree_high * (PICTURE_WIDTH - left - 20) / tree_wide
         parts.append(tree.placed(left, top - 8, PICTURE_WIDTH - left - 20, tall))
-        shown, every = why["tree"]["shown"], max(why["tree"]["kept"], why["tree"]["total"])
-        if shown < every:
+        every = max(len(decision.tree), decision.tree.total)
+        if len(shown) < every:
             tall += 14
-            words = f"{shown:,} of {every:,} nodes are drawn, the weightiest first."
+            words = f"{len(shown):,} of {every:,} nodes are drawn, the weightiest first."
             parts.append(text_element(left, top + tall, words, class_="facts"))
-        if (counts := decision.contrast()) is not None and decision.plan.tree is not None:
-            panel = draw_contrast(counts, decision.plan.tree)
+        if (counts := decision.contrast()) is not None:
+            panel = draw_contrast(counts, decision.tree)
             parts.append(panel.placed(left, top + tall + 16, *panel.size))
             tall += 16 + panel.size[1]
         bottom = max(bottom, top + tall)
@@ -157,7 +158,7 @@ def as_svg(run: Playback, planner: str) -> str:
         (PICTURE_WIDTH, bottom + 24),
         element("style", Markup(style)),
         *parts,
-        label=why["sentence"],
+        label=sentence,
         width=PICTURE_WIDTH,
         height=bottom + 24,
         class_="scene",
@@ -169,8 +170,8 @@ def _paint(run: Playback, frame: dict[str, Any], world: dict[str, Any], decision
     """Return the world at this step: believed values and policy, the agent, and the rollouts of what was chosen."""
     centres, place = world_places(world)
     if world["kind"] == "arms":
-        last = 0 if frame["last"] is None else frame["last"]["action"] + 1
-        return WorldPaint(agent=centres[last], arm_heights=[row["reward"] for row in frame["expects"]])
+        arm = 0 if frame["last_action"] is None else frame["last_action"] + 1
+        return WorldPaint(agent=centres[arm], arm_heights=[row["reward"] for row in frame["expects"]])
     rollouts = _rollouts(decision, [centres[i] for i in place], world["kind"])
     return replace(paint_states(world, run.state, frame["value"], frame["policy"]), rollouts=rollouts)
 
@@ -179,12 +180,10 @@ def _legend(ends: tuple[float, float], left: float, top: float) -> Element:
     """Draw what the colours of the world mean."""
     first, last = f"believed value {_short(ends[0])}", _short(ends[1])
     start, steps, wide = left + 7.0 * len(first), 24, 5.0
-    parts = [
-        element(
-            "rect", x=start + i * wide, y=top - 9, width=wide + 0.5, height=10, fill=shade("value", i / 23)
-        )
-        for i in range(steps)
-    ]
+    parts = []
+    for i in range(steps):
+        box = {"x": start + i * wide, "y": top - 9, "width": wide + 0.5, "height": 10}
+        parts.append(element("rect", **box, fill=shade("value", i / (steps - 1))))
     parts.append(text_element(left, top, first, class_="facts"))
     parts.append(text_element(start + steps * wide + 8, top, last, class_="facts"))
     return group(*parts, class_="legend")
@@ -193,7 +192,7 @@ def _legend(ends: tuple[float, float], left: float, top: float) -> Element:
 def _rollouts(decision: Decision, centre: list[Point], kind: str) -> list[Element]:
     """Draw the rollouts of what was chosen; ``centre`` has the place of each state."""
     node = next((c["node"] for c in decision.candidates() if c["chosen"]), None)
-    if node is None or not decision.data()["policies"]:
+    if node is None or not isinstance(decision.planner, DSS):
         return []
     brief = decision.brief(node)
     colour = action_class(brief["action"])
@@ -214,23 +213,22 @@ def _rollouts(decision: Decision, centre: list[Point], kind: str) -> list[Elemen
 
 def _table(candidates: list[dict[str, Any]], left: float, top: float) -> tuple[Element, float]:
     """Draw the table of the candidates; return it and the y where it ends."""
-    heads = (("choice", 0, "start"), ("value", 190, "end"), ("spread", 280, "end"), ("count", 360, "end"))
-    parts = [
-        text_element(left + x, top, name, class_="head", text_anchor=anchor) for name, x, anchor in heads
-    ]
+    parts: list[Element] = []
+
+    def line(y: float, words: tuple[str, ...], indent: float, classes: str) -> None:
+        parts.append(text_element(left + indent, y, words[0], class_=classes, text_anchor="start"))
+        for x, cell in zip((190, 280, 360), words[1:]):
+            parts.append(text_element(left + x, y, cell, class_=classes, text_anchor="end"))
+
+    line(top, ("choice", "value", "spread", "count"), 0, "head")
     y = top
     for row in candidates[:20]:
         y += 22
-        strong = "row chosen" if row["chosen"] else "row"
         box = {"x": left, "y": y - 11, "width": 12, "height": 12, "rx": 3}
         parts.append(element("rect", class_=f"fill {action_class(row['action'])}", **box))
-        parts.append(text_element(left + 20, y, row["label"], class_=strong, text_anchor="start"))
         spread = "exact" if row["exact"] else _short(row["spread"])
-        cells = (_short(row["value"]), spread, str(row["count"] or "–"))
-        parts += [
-            text_element(left + x, y, cell, class_=strong, text_anchor="end")
-            for cell, (_, x, _) in zip(cells, heads[1:])
-        ]
+        words = (row["label"], _short(row["value"]), spread, str(row["count"] or "–"))
+        line(y, words, 20, "row chosen" if row["chosen"] else "row")
     return group(*parts, class_="table"), y + 10
 
 

@@ -20,7 +20,7 @@ from bamdp import _checks
 from bamdp.agent import Agent, Step, WorldInteraction
 from bamdp.envs.picture import draw_world
 from bamdp.runs import new_agent, seeds
-from bamdp.settings import FieldError, Setting
+from bamdp.settings import FieldError, Setting, in_field
 from bamdp.studio.view import Appearance, Watcher, expectations, watched_world
 from bamdp.studio.why import Decision
 
@@ -39,8 +39,6 @@ class Playback(WorldInteraction):
         All steps that were ever done: after going back, those ahead too.
     visits : array [S, A]
         How often each action was taken in each state until t.
-    step_seconds : float
-        Wall-clock seconds that the last step took; NaN before the first.
     looks : Appearance
         How the world looks.
 
@@ -63,7 +61,6 @@ class Playback(WorldInteraction):
         super().__init__(new_agent(setting, env, agent_seed), env, self._env_seed)
         self.steps: list[Step] = []
         self.visits: NDArray[np.int64] = np.zeros((env.n_states, env.n_actions), np.int64)
-        self.step_seconds = math.nan
         self._copies: dict[int, Agent] = {0: self.agent.copy()}
         self._spacing = COPY_SPACING
         self._since_copy = 0.0
@@ -115,12 +112,11 @@ class Playback(WorldInteraction):
         begin = time.perf_counter()
         is_new = self.t == len(self.steps)
         step = self.step(None if is_new else self.steps[self.t].action)
-        self.step_seconds = time.perf_counter() - begin
+        self._since_copy += time.perf_counter() - begin
         if is_new:
             self.steps.append(step)
         self.visits[step.state, step.action] += 1
         self.proceed()
-        self._since_copy += self.step_seconds
         if self.t not in self._copies and (self.t % self._spacing == 0 or self._since_copy > SLOW_SECONDS):
             self._keep_copy()
 
@@ -166,7 +162,6 @@ class Stage:
         self.runs = [Playback(setting) for setting in settings]
         self.watchers = [Watcher(run) for run in self.runs]
         self.decisions: dict[int, Decision] = {}
-        self.lead = self.runs[0]
 
     def worlds(self) -> list[dict[str, Any]]:
         """Return what does not change, of each run."""
@@ -186,13 +181,16 @@ class Stage:
             moved = [run.advance() for run in self.runs if run.t == least]
             if not all(moved) or time.perf_counter() - begin >= seconds:
                 break
-        return {"frames": self.frames(), "at_end": self.lead.t == self.lead.end}
+        return self._seen()
 
     def approach(self, t: int, seconds: float) -> dict[str, Any]:
         """Go towards a recorded step; return the frames and whether it is reached."""
         self.decisions.clear()
         there = [run.approach(t, seconds / len(self.runs)) for run in self.runs]
-        return {"frames": self.frames(), "there": all(there), "at_end": self.lead.t == self.lead.end}
+        return {**self._seen(), "there": all(there)}
+
+    def _seen(self) -> dict[str, Any]:
+        return {"frames": self.frames(), "at_end": self.runs[0].t == self.runs[0].end}
 
     def explain(self, lane: int) -> dict[str, Any]:
         """Return why the next action is chosen, of one run."""
@@ -205,24 +203,18 @@ class Stage:
     def node(self, lane: int, t: int, node: int) -> dict[str, Any]:
         """Return the details of a node of the tree that was last explained."""
         decision = self.decisions.get(lane)
-        if decision is None or decision.t != t or decision.plan.tree is None:
+        if decision is None or decision.t != t or decision.tree is None:
             raise FieldError("node", "this tree is no longer there: the run has moved on")
-        if node >= len(decision.plan.tree):
-            raise FieldError("node", f"node must be in 0..{len(decision.plan.tree) - 1}, got {node}")
-        return decision.detail(node)
+        with in_field("node"):
+            return decision.detail(node)
 
     def state(self, lane: int, state: int) -> dict[str, Any]:
         """Return what is expected in any state."""
         run = self._run(lane)
-        if not 0 <= state < run.env.n_states:
-            raise FieldError("state", f"state must be in 0..{run.env.n_states - 1}, got {state}")
-        return {
-            "state": state,
-            "label": run.looks.state_label(state),
-            "expects": expectations(run, state),
-        }
+        with in_field("state"):
+            _checks.index(state, "state", run.env.n_states)
+        return {"expects": expectations(run, state)}
 
     def _run(self, lane: int) -> Playback:
-        if not 0 <= lane < len(self.runs):
-            raise FieldError("lane", f"lane must be in 0..{len(self.runs) - 1}, got {lane}")
-        return self.runs[lane]
+        with in_field("lane"):
+            return self.runs[_checks.index(lane, "lane", len(self.runs))]

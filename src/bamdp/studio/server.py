@@ -13,7 +13,7 @@ import ipaddress
 import json
 import socket
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Container
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -57,10 +57,7 @@ SECURITY_HEADERS = {
 
 
 def make_app(
-    first: Choice | None = None,
-    *,
-    host: str = "127.0.0.1",
-    limits: Limits | None = None,
+    first: Choice | None = None, *, host: str = "127.0.0.1", limits: Limits | None = None
 ) -> FastAPI:
     """Make the application. ``first`` is what a tab opens with that asks for nothing else."""
     sessions = Sessions(limits or Limits())
@@ -90,9 +87,7 @@ def make_app(
         known = {path.name: path for path in STATIC_FILES.iterdir()}
         if name not in known:
             raise Refused(404, f"there is no {name!r}")
-        return FileResponse(
-            known[name], media_type=MEDIA_TYPES.get(known[name].suffix, "application/octet-stream")
-        )
+        return FileResponse(known[name], media_type=MEDIA_TYPES[known[name].suffix])
 
     @app.get("/api/catalogue")
     async def catalogue() -> Response:
@@ -158,13 +153,7 @@ def _catalogue(opening: Choice) -> dict[str, Any]:
         "rewards": list(REWARDS),
         "default_prior": DEFAULT_PRIOR,
         "first_step": FIRST_STEP,
-        "first": {
-            **{
-                name: getattr(opening, name)
-                for name in ("env", "prior", "rewards", "discount", "objective", "seed", "steps")
-            },
-            "planners": list(opening.planners),
-        },
+        "first": opening.data(),
     }
 
 
@@ -269,12 +258,9 @@ def _number(request: Request, name: str) -> int:
 
 def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(Refused)
-    async def refused(request: Request, error: Refused) -> Response:
-        return refusal(error.status, str(error), error.field)
-
     @app.exception_handler(FieldError)
-    async def bad_field(request: Request, error: FieldError) -> Response:
-        return refusal(422, str(error), error.field)
+    async def refused(request: Request, error: Refused | FieldError) -> Response:
+        return refusal(getattr(error, "status", 422), str(error), error.field)
 
     @app.exception_handler(HTTPException)
     async def not_served(request: Request, error: HTTPException) -> Response:
@@ -329,11 +315,11 @@ def _readable(text: str) -> str:
     return short.encode("utf-8", "backslashreplace").decode()
 
 
-def check_origin(headers: Any, names: Iterable[str], *, any_address: bool) -> None:
+def check_origin(headers: Any, names: Container[str], *, any_address: bool) -> None:
     """Refuse names that are not this machine's, and pages that are not ours."""
     host = headers.get("host", "")
     name = _host_name(host)
-    if name not in set(names) and not (any_address and _is_address(name)):
+    if name not in names and not (any_address and _is_address(name)):
         raise Refused(403, f"this server does not answer to the name {name!r}; use its address")
     origin = headers.get("origin")
     foreign = origin is not None and origin.partition("://")[2] != host

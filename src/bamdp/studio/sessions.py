@@ -35,6 +35,7 @@ from bamdp.settings import FieldError
 from bamdp.studio.playback import Stage
 from bamdp.studio.settings import BYTES_PER_GB, Choice, Limits
 
+SESSION_ENDED = "this session has ended; start again"
 WORKER_LOST = (
     "the process of this session has ended, perhaps for want of memory, of which it may have {memory:g} GB; start "
     "again with something smaller, or start the studio with a larger --memory"
@@ -44,7 +45,6 @@ OUT_OF_MEMORY = (
     "something smaller, or start the studio with a larger --memory"
 )
 
-Note = Callable[[str], None]
 MAX_QUESTIONS = 8  # of one session that wait for an answer
 SLICE_SECONDS = 0.1  # of work between two looks at what is asked for
 OPEN_LIMIT = 300.0  # seconds to open, compiling included
@@ -54,13 +54,12 @@ IDLE_LIMIT = 3600.0  # seconds without a command before a session ends, tab or n
 LIVE_SPEED = 2.0  # steps per second up to which every decision is explained on the way
 
 
-def open_stage(choice: Choice, limits: Limits, note: Note) -> tuple[Stage, dict[str, Any]]:
+def open_stage(choice: Choice, limits: Limits) -> tuple[Stage, dict[str, Any]]:
     """Build everything, and plan once with a copy, so that compiling is over when the stage opens."""
     stage = Stage(choice.settings(limits))
-    with on_first_compile(lambda: note("compiling")):
-        opened = {"worlds": stage.worlds(), "frames": stage.frames()}
-        for run in stage.runs:
-            run.agent.copy().plan(run.state)
+    opened = {"worlds": stage.worlds(), "frames": stage.frames()}
+    for run in stage.runs:
+        run.agent.copy().plan(run.state)
     return stage, opened
 
 
@@ -68,22 +67,17 @@ def serve_requests(pipe: Any, limits: Limits) -> None:
     """Answer the requests that come through a pipe until it is closed, or the memory is used up."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends us
     limit_memory(limits.memory)
-    stage: Stage | None = None
-
-    def note(text: str) -> None:
-        pipe.send(("note", text))
-
+    stage: Any = None
     while True:
         try:
             verb, *arguments = pipe.recv()
         except (EOFError, OSError):
             return
         try:
-            if verb == "open":
-                stage, answer = open_stage(arguments[0], limits, note)
-            else:
-                assert stage is not None
-                with on_first_compile(lambda: note("compiling")):
+            with on_first_compile(lambda: pipe.send(("note", "compiling"))):
+                if verb == "open":
+                    stage, answer = open_stage(arguments[0], limits)
+                else:
                     answer = getattr(stage, verb)(*arguments)
             pipe.send(("done", answer))
         except FieldError as error:
@@ -118,7 +112,11 @@ def limit_memory(memory: float) -> None:
 
 
 class WorkerGone(Exception):
-    """The worker process has ended, or had to be ended."""
+    """The worker process has ended, or has to be; ``field`` is what in the form was the reason, if any."""
+
+    def __init__(self, message: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class WorkerLine:
@@ -140,7 +138,7 @@ class WorkerLine:
         context = multiprocessing.get_context("spawn")
         with self._starting:
             if self._ended:
-                raise WorkerGone("this session has ended; start again")
+                raise WorkerGone(SESSION_ENDED)
             self._pipe, far = context.Pipe()
             self._process = context.Process(target=serve_requests, args=(far, self._limits), daemon=True)
             self._process.start()
@@ -231,25 +229,25 @@ class Session:
     def command(self, verb: str, value: Any = None) -> None:
         """Take a command; what comes of it is told by events."""
         self.commanded = time.monotonic()
-        if verb == "play":
-            self.playing, self.goal = not self._at_end, None
-        elif verb == "pause":
-            self.playing, self.goal = False, self._t if self._apart else None
-        elif verb == "step":
-            self.playing, self.goal = False, (self._t if self.goal is None else self.goal) + 1
-        elif verb == "back":
-            self.playing, self.goal = False, max((self._t if self.goal is None else self.goal) - 1, 0)
-        elif verb == "goto":
-            self.playing, self.goal = False, int(value)
-        elif verb == "speed":
+        if verb == "speed":
             self.speed = math.inf if value is None else float(value)
+        else:
+            there = self._t if self.goal is None else self.goal
+            goals = {
+                "play": None,
+                "pause": self._t if self._apart else None,
+                "step": there + 1,
+                "back": max(there - 1, 0),
+                "goto": value,
+            }
+            self.playing, self.goal = verb == "play" and not self._at_end, goals[verb]
         self._tell_frame()
         self.wake.set()
 
     async def ask(self, *question: Any) -> Any:
         """Ask the worker something between two slices of its work, and return its answer."""
         if self.closed or self.latest.get("status", {}).get("phase") == "failed":
-            raise Refused(410, "this session has ended; start again")
+            raise Refused(410, SESSION_ENDED)
         if len(self._questions) >= MAX_QUESTIONS:
             raise Refused(429, "too many questions at once; wait for an answer")
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -292,16 +290,16 @@ class Session:
             with suppress(asyncio.CancelledError, Exception):
                 await self._task
         await self._line.end()
-        self._refuse_questions("this session has ended; start again")
+        self._refuse_questions(SESSION_ENDED)
         self.changed.set()
 
     # --- the task ---------------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
         try:
-            ready = await self._open()
+            await self._open()
             due = 0.0
-            while ready and not self.closed:
+            while not self.closed:
                 if self._questions:
                     await self._answer()
                 elif self.goal is not None:
@@ -309,34 +307,28 @@ class Session:
                 elif self.playing and (wait := due - time.monotonic()) <= 0:
                     due = time.monotonic() + 1 / self.speed
                     await self._play()
-                elif self._should_explain():
+                elif self._explained != self._t and (not self.playing or self.speed <= LIVE_SPEED):
                     await self._explain()
-                elif self.playing:
-                    await self._rest(wait)
                 else:
-                    await self._rest(None)
+                    await self._rest(wait if self.playing else None)
         except Exception as error:  # whatever it is, the tab must hear of it
             expected = isinstance(error, WorkerGone)
             message = str(error) if expected else f"something went wrong in the studio: {error!r}"
             self.playing, self.goal = False, None
             await self._line.end()
-            self._tell("status", {"phase": "failed", "error": message})
+            self._tell(
+                "status", {"phase": "failed", "error": message, "field": getattr(error, "field", None)}
+            )
             self._refuse_questions(message)
 
-    async def _open(self) -> bool:
-        """Start the worker and build the stage; False where what was asked for cannot be built."""
+    async def _open(self) -> None:
+        """Start the worker and build the stage."""
         self._tell("status", {"phase": "opening"})
         await self._line.start()
-        kind, answer = await self._request(OPEN_LIMIT, "open", self.choice)
-        if kind != "done":
-            await self._line.end()
-            self._tell("status", {"phase": "failed", **answer})
-            self._refuse_questions(answer["error"])
-            return False
-        self._tell("opened", {"worlds": answer["worlds"], "choice": _described(self.choice)})
+        answer = await self._work("open", self.choice, limit=OPEN_LIMIT)
+        self._tell("opened", {"worlds": answer["worlds"], "choice": self.choice.data()})
         self._take_frames(answer)
         self._tell("status", {"phase": "ready"})
-        return True
 
     async def _answer(self) -> None:
         question, answer = self._questions[0]  # it stays there, to be refused if the worker ends meanwhile
@@ -362,14 +354,9 @@ class Session:
         self._take_frames(answer)
 
     async def _play(self) -> None:
-        fast = math.isinf(self.speed)
-        answer = await self._work("advance", 1_000_000 if fast else 1, SLICE_SECONDS)
+        answer = await self._work("advance", 1_000_000 if math.isinf(self.speed) else 1, SLICE_SECONDS)
         self.playing = self.playing and not answer["at_end"]
         self._take_frames(answer)
-
-    def _should_explain(self) -> bool:
-        calm = not self.playing or self.speed <= LIVE_SPEED
-        return calm and self._explained != self._t
 
     async def _explain(self) -> None:
         at = self._t
@@ -384,22 +371,19 @@ class Session:
 
     # --- the worker -------------------------------------------------------------------------------------------
 
-    async def _work(self, *request: Any) -> Any:
+    async def _work(self, *request: Any, limit: float | None = None) -> Any:
         """Send a request that must succeed for the session to go on, and return the answer."""
-        kind, data = await self._request(self.limits.seconds, *request)
+        kind, data = await self._request(limit or self.limits.seconds, *request)
         if kind != "done":
-            raise WorkerGone(data["error"])
+            raise WorkerGone(data["error"], data.get("field"))
         return data
 
     async def _request(self, limit: float, *request: Any) -> tuple[str, Any]:
-        noted: list[str] = []
-
-        def note(text: str) -> None:
-            noted.append(text)
-            self._tell("status", {"phase": text})
-
-        answer = await self._line.request(limit, OPEN_LIMIT, request, note)
-        if noted:
+        before = self.latest.get("status")
+        answer = await self._line.request(
+            limit, OPEN_LIMIT, request, lambda text: self._tell("status", {"phase": text})
+        )
+        if self.latest.get("status") is not before:
             self._tell("status", {"phase": "ready"})
         return answer
 
@@ -431,11 +415,6 @@ class Session:
         self.changed.set()
 
 
-def _described(choice: Choice) -> dict[str, Any]:
-    names = ("env", "prior", "rewards", "discount", "objective", "seed")
-    return {**{name: getattr(choice, name) for name in names}, "planners": list(choice.planners)}
-
-
 class Sessions:
     """All sessions that are open, up to a number, until they expire."""
 
@@ -447,14 +426,11 @@ class Sessions:
         """Open one, if it is not too large; a session that no tab listens to makes room if there is none."""
         choice.check_beforehand(self.limits)
         while len(self.open) >= self.limits.sessions:  # another may have come in while one was ended
-            left = [s for s in self.open.values() if not s.attached]
+            left = [session for session in self.open.values() if not session.attached]
             if not left:
-                raise Refused(
-                    503,
-                    f"{self.limits.sessions} tabs are open already; close one, or start the studio with a larger "
-                    "--max-sessions",
-                )
-            await self.end(min(left, key=lambda s: s.seen).id)
+                message = f"{self.limits.sessions} tabs are open already; close one, or start the studio with a larger "
+                raise Refused(503, message + "--max-sessions")
+            await self.end(min(left, key=lambda session: session.seen).id)
         session = Session(choice, self.limits)
         self.open[session.id] = session
         session.start()

@@ -120,6 +120,12 @@ def _count(number: float) -> str:
 
 # --- environments -------------------------------------------------------------------------------------------------
 
+
+def _random_size(p: Mapping[str, Any]) -> Size:
+    rows = p["n_states"] * p["n_actions"]
+    return Size(p["n_states"], p["n_actions"], rows * (p["n_states"] if p["prior"] == "flat" else 1))
+
+
 # By name, from the parameters: states, actions, listed transitions. What is not here is small.
 SIZES: dict[str, Callable[[Mapping[str, Any]], Size]] = {
     "chain": lambda p: Size(p["n_states"], 2, 4 * p["n_states"]),
@@ -127,15 +133,10 @@ SIZES: dict[str, Callable[[Mapping[str, Any]], Size]] = {
     "grid": lambda p: Size(p["size"] ** 2, 4, 12 * p["size"] ** 2),
     "deep_sea": lambda p: Size(p["size"] ** 2 + 1, 2, 2 * p["size"] ** 2),
     "deep_sea_stochastic": lambda p: Size(p["size"] ** 2 + 1, 2, 3 * p["size"] ** 2),
-    "random_mdp": lambda p: _random_size(p),
+    "random_mdp": _random_size,
     "family_grid": lambda p: Size(p["size"] ** 2, 4, 8 * p["size"] ** 2),
-    "family_random": lambda p: _random_size(p),
+    "family_random": _random_size,
 }
-
-
-def _random_size(p: Mapping[str, Any]) -> Size:
-    rows = p["n_states"] * p["n_actions"]
-    return Size(p["n_states"], p["n_actions"], rows * (p["n_states"] if p["prior"] == "flat" else 1))
 
 
 def expected_size(env: str) -> Size | None:
@@ -176,78 +177,67 @@ def decision_work(planner: Planner, size: Size, discount: float) -> float:
     >>> decision_work(SparseSampling(width=4, depth=3), Size(5, 2, 0), 0.95)
     584.0
     """
-    pairs = float(size.states * size.actions)
-    if isinstance(planner, DSS):
-        rollouts = _tree(planner.n_policies, planner.n_samples, planner.n_stages)
-        generator = planner.generator
-        if isinstance(generator, str):
-            generator = GENERATORS[generator]()
-        trials = _product(*(getattr(generator, name, 0) for name in ("depth", "n_trials")))
-        leaves = 0 if planner.leaf == "zero" else planner.leaf_samples
-        touched = min(pairs, trials * size.actions) if _is_lazy(planner, generator, size) else pairs
-        per_policy = touched + trials
-        return rollouts * (_product(planner.n_steps) + per_policy + leaves * pairs)
-    if isinstance(planner, FHTS):
-        tree = _tree(size.states, size.actions, planner.horizon)
-        return min(tree, _product(planner.max_hyper_states))
-    if isinstance(planner, SparseSampling):
-        return _tree(planner.width, size.actions, planner.depth)
-    if isinstance(planner, AdaptiveDSS):
-        budget = planner.budget(size.states, size.actions)
-        n_trials = 1 if planner.time_limit is not None else budget
-        trial = _product(planner.n_stages, planner.n_steps) + _product(planner.n_stages + 1, pairs)
-        return _product(n_trials, trial) + _product(1 + planner.n_bonuses + planner.n_policies, pairs)
-    if isinstance(planner, BayesianSparseSampling):
-        return _product(planner.n_trajectories, planner.depth) + _product(planner.n_trajectories, pairs)
-    if isinstance(planner, BFS3):
-        return _product(planner.n_trajectories, planner.depth, planner.n_successors, size.actions)
-    if isinstance(planner, TreeSearch):
-        depth = auto_depth(discount) if isinstance(planner.depth, str) else planner.depth
-        return _product(1 if planner.time_limit is not None else planner.n_simulations, depth)
-    if isinstance(planner, (BOSS, SBOSS, MCBRL)):
-        return _product(planner.n_models, pairs)
-    if isinstance(planner, BootstrappedDQN):
-        # the numbers that a decision multiplies are many, but quick
-        return _product(planner.n_networks, planner.batch_size, planner.n_hidden)
-    return pairs
-
-
-def _is_lazy(planner: DSS, generator: Any, size: Size) -> bool:
-    """Return whether models are drawn only where they are looked at."""
-    return size.states > WHOLE_MODELS and planner.leaf == "zero" and getattr(generator, "lazy", False)
+    S, A = size.states, size.actions
+    pairs = S * A
+    match planner:
+        case DSS():
+            generator = planner.generator
+            if isinstance(generator, str):
+                generator = GENERATORS[generator]()
+            trials = getattr(generator, "depth", 0) * getattr(generator, "n_trials", 0)
+            leaves = 0 if planner.leaf == "zero" else planner.leaf_samples
+            # whether models are drawn only where they are looked at
+            lazy = S > WHOLE_MODELS and planner.leaf == "zero" and getattr(generator, "lazy", False)
+            per_policy = (min(pairs, trials * A) if lazy else pairs) + trials
+            rollouts = _tree(planner.n_policies * planner.n_samples, planner.n_stages)
+            return rollouts * (planner.n_steps + per_policy + leaves * pairs)
+        case FHTS():
+            return min(_tree(pairs, planner.horizon), planner.max_hyper_states)
+        case SparseSampling():
+            return _tree(planner.width * A, planner.depth)
+        case AdaptiveDSS():
+            n_trials = 1 if planner.time_limit is not None else planner.budget(S, A)
+            trial = planner.n_stages * planner.n_steps + (planner.n_stages + 1) * pairs
+            return n_trials * trial + (1 + planner.n_bonuses + planner.n_policies) * pairs
+        case BayesianSparseSampling():
+            return planner.n_trajectories * (planner.depth + pairs)
+        case BFS3():
+            return planner.n_trajectories * planner.depth * planner.n_successors * A
+        case TreeSearch():
+            depth = auto_depth(discount) if isinstance(planner.depth, str) else planner.depth
+            return (1 if planner.time_limit is not None else planner.n_simulations) * depth
+        case BOSS() | SBOSS() | MCBRL():
+            return planner.n_models * pairs
+        case BootstrappedDQN():  # the numbers that a decision multiplies are many, but quick
+            return planner.n_networks * planner.batch_size * planner.n_hidden
+        case _:
+            return pairs
 
 
 def planner_bytes(planner: Planner, size: Size) -> float:
     """Return about how many bytes the arrays of a planner take that its parameters make large."""
-    pairs = size.states * size.actions
-    if isinstance(planner, (BOSS, SBOSS, MCBRL)):
-        return _product(48, planner.n_models, pairs)
-    if isinstance(planner, BootstrappedDQN):
-        weights = _product(planner.n_networks, planner.n_hidden, size.states + planner.n_hidden)
-        return 40 * weights + 40 * _product(planner.replay_size)
-    if isinstance(planner, DSS):
-        return _product(4, planner.n_stages, size.states) + _product(24, planner.n_policies)
-    if isinstance(planner, FHTS):
-        return _product(16, planner.horizon, size.states)
-    return 0.0
+    match planner:
+        case BOSS() | SBOSS() | MCBRL():
+            return 48 * planner.n_models * size.states * size.actions
+        case BootstrappedDQN():
+            weights = planner.n_networks * planner.n_hidden * (size.states + planner.n_hidden)
+            return 40 * (weights + planner.replay_size)
+        case DSS():
+            return 4 * planner.n_stages * size.states + 24 * planner.n_policies
+        case FHTS():
+            return 16 * planner.horizon * size.states
+        case _:
+            return 0
 
 
-def _product(*numbers: float) -> float:
-    """Multiply numbers of any size; infinite where the product is beyond what a float holds."""
+def _tree(branching: int, depth: int) -> float:
+    """Return the edges of a tree with so many below each node; infinite where no float holds them."""
+    if branching <= 1:
+        return depth
     try:
-        return math.prod(float(number) for number in numbers)
+        return (float(branching) ** (depth + 1) - branching) / (branching - 1)
     except OverflowError:
         return math.inf
-
-
-def _tree(choices: float, outcomes: float, depth: float) -> float:
-    """Return the edges of a tree in which every node has so many choices, and every choice so many outcomes."""
-    branching, levels = _product(choices, outcomes), _product(depth)
-    if branching <= 1.0:
-        return levels
-    if levels * math.log(branching) > 690.0:
-        return math.inf
-    return (branching ** (levels + 1.0) - branching) / (branching - 1.0)
 
 
 @dataclass(frozen=True)
@@ -273,23 +263,20 @@ class Choice:
         for name in form:
             with in_field(name):
                 _checks.one_of(name, "field", FIELDS)
-        values = dict(form)
-        planners = values.get("planners", ["dss-pi"])
+        values = {"planners": ["dss-pi"], **form}
+        for name in ("rewards", "objective"):
+            if values.get(name) in (None, ""):  # the usual ones
+                values.pop(name, None)
+        planners = values["planners"]
         if not isinstance(planners, list) or not 1 <= len(planners) <= 2:
             raise FieldError("planners", f"planners must be a list of one or two, got {_shown(planners)}")
         values["planners"] = tuple(_check_text(f"planner {i}", spec) for i, spec in enumerate(planners))
         for name in ("env", "prior", "rewards"):
-            if name == "rewards" and values.get(name) in (None, ""):  # the environment's usual ones
-                values[name] = None
-            elif name in values:
+            if name in values:
                 values[name] = _check_text(name, values[name])
-        if values.get("objective") in (None, ""):
-            values["objective"] = "episode"
-        choice = Choice(**values, files=frozenset(files))
-        choice.check_numbers()
-        return choice
+        return Choice(**values, files=frozenset(files))
 
-    def check_numbers(self) -> None:
+    def __post_init__(self) -> None:
         """Refuse what is wrong without regard to an environment: discount, objective, seed, steps."""
         with in_field("discount"):
             _checks.discount(self.discount)
@@ -303,17 +290,26 @@ class Choice:
 
     def check_beforehand(self, limits: Limits) -> None:
         """Refuse what can be told to be wrong, too large or too much work without building anything."""
-        self.check_numbers()
         size = None
+        head = self.env.partition(":")[0].strip()
         with in_field("env"):
-            if self._check_env_name() not in ("file", "gym"):
+            if head not in ("file", "gym"):
+                known = [info.name for info in list_envs()]
+                _checks.one_of(head.lower().replace("-", "_"), "environment", known)
                 size = expected_size(self.env)
+            elif self.env not in self.files:
+                raise ValueError(
+                    "files and Gymnasium's environments can only be opened from the command line: bamdp studio "
+                    "file:model.npz, or bamdp studio gym:FrozenLake-v1"
+                )
             if size is not None:
                 limits.check_size(self.env, size)
+        self._check_planners(limits, size or Size(1, 1, 1))
+
+    def _check_planners(self, limits: Limits, size: Size) -> None:
         for i, spec in enumerate(self.planners):
             with in_field(f"planner {i}"):
-                planner = make_planner(spec)
-                limits.check_planner(spec, planner, size or Size(1, 1, 1), self.discount)
+                limits.check_planner(spec, make_planner(spec), size, self.discount)
 
     def settings(self, limits: Limits | None = None) -> list[Setting]:
         """Return one setting for each planner, after checking everything."""
@@ -324,41 +320,24 @@ class Choice:
             size = Size(env.n_states, env.n_actions, 1)
             limits.check_size(self.env, size)
         steps = min(env.horizon, MOST_STEPS) if self.steps is None else self.steps
-        for i, spec in enumerate(self.planners):
-            with in_field(f"planner {i}"):
-                limits.check_planner(spec, make_planner(spec), size, self.discount)
+        self._check_planners(limits, size)
         return [self._setting(f"planner {i}", spec, env, steps) for i, spec in enumerate(self.planners)]
 
     def _setting(self, name: str, planner: str, env: World, steps: int) -> Setting:
         try:
-            setting = make_setting(
-                self.env,
-                planner,
-                prior=self.prior,
-                rewards=self.rewards,
-                discount=self.discount,
-                objective=self.objective,
-                steps=steps,
-                seed=self.seed,
-                world=env,
-            )
+            values = {
+                key: getattr(self, key) for key in ("prior", "rewards", "discount", "objective", "seed")
+            }
+            setting = make_setting(self.env, planner, steps=steps, world=env, **values)
             with in_field("planner"):
                 new_agent(setting, env)  # the planner may refuse the belief
             return setting
         except FieldError as error:  # the form has several planners
             raise FieldError(name if error.field == "planner" else error.field, str(error)) from error
 
-    def _check_env_name(self) -> str:
-        head = self.env.partition(":")[0].strip()
-        if head in ("file", "gym") and self.env not in self.files:
-            raise ValueError(
-                "files and Gymnasium's environments can only be opened from the command line: bamdp studio "
-                "file:model.npz, or bamdp studio gym:FrozenLake-v1"
-            )
-        if head not in ("file", "gym"):
-            known = [info.name for info in list_envs()]
-            _checks.one_of(head.lower().replace("-", "_"), "environment", known)
-        return head
+    def data(self) -> dict[str, Any]:
+        """Return the form as plain data for JSON."""
+        return {**{name: getattr(self, name) for name in FIELDS}, "planners": list(self.planners)}
 
 
 def _check_text(name: str, value: Any) -> str:

@@ -173,12 +173,9 @@ def _pieces(text: str) -> list[tuple[str, bool]]:
     >>> _pieces("\\x1b[41mS\\x1b[0mFF")
     [('S', True), ('FF', False)]
     """
-    first, *others = re.split(r"\x1b\[([\d;]*)m", text)
-    coded = [
-        (first, False),
-        *((piece, code not in ("", "0")) for code, piece in zip(others[::2], others[1::2])),
-    ]
-    return [(piece, coloured) for piece, coloured in coded if piece]
+    pieces = re.split(r"\x1b\[([\d;]*)m", text)  # a piece, a code, a piece, a code, a piece ...
+    coloured = [code not in ("", "0") for code in ["", *pieces[1::2]]]
+    return [(piece, colour) for piece, colour in zip(pieces[::2], coloured) if piece]
 
 
 def _data_address(pixels: np.ndarray) -> str:
@@ -199,7 +196,6 @@ def describe_world(env: World, discount: float, end: int) -> dict[str, Any]:
         "n_states": env.n_states,
         "n_actions": env.n_actions,
         "end": end,
-        "horizon": env.horizon,
     }
     if not isinstance(env, Environment):
         ends = [env.end] if hasattr(env, "end") else []
@@ -238,23 +234,13 @@ class Watcher:
         entropy = row_entropy(mean)
         solution = value_iteration(mean, run.agent.discount, tol=VALUE_TOLERANCE, initial=self._values)
         self._values = solution.values
-        last = run.last
         truth = self.world["truth"]
         return {
             "t": run.t,
             "known": len(run.steps),  # steps that can be gone back to
             "state": run.state,
             "total": run.total_reward,
-            "ms": None if math.isnan(run.step_seconds) else round(1e3 * run.step_seconds, 3),
-            "last": None
-            if last is None
-            else {
-                "state": last.state,
-                "action": last.action,
-                "reward": last.reward,
-                "next": last.next_state,
-                "end": last.terminated,
-            },
+            "last_action": None if run.last is None else run.last.action,
             "picture": run.looks.picture(),
             "scale": {  # the ends of the colours
                 "value": shown_value_range(self.world, run.state, rounded(solution.values)),

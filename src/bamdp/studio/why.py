@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bamdp import _checks
 from bamdp.beliefs.belief import Belief
 from bamdp.envs.drawing import Element, element, figure, group, shape, text_element
 from bamdp.planners import DSS, FHTS
@@ -46,6 +47,7 @@ class Decision:
         self.discount = run.agent.discount
         self.belief: Belief = run.agent.belief.copy()
         self.plan: Plan = run.agent.plan(run.state, tree=True)
+        self.tree: Any = self.plan.tree  # None where the planner grows none
 
     def name(self, action: int) -> str:
         """Return the label of an action in the present state."""
@@ -53,20 +55,13 @@ class Decision:
 
     def data(self) -> dict[str, Any]:
         """Return everything but the details of single nodes, as plain data for JSON."""
-        plan, tree = self.plan, self.plan.tree
+        plan, tree = self.plan, self.tree
         data: dict[str, Any] = {
             "t": self.t,
-            "state": self.state,
             "action": plan.action,
-            "label": self.name(plan.action),
-            "value": rounded_number(plan.value),
             "sentence": self.sentence(),
             "candidates": self.candidates(),
             "policies": isinstance(self.planner, DSS),
-            "reproducible": plan.reproducible,
-            "details": {
-                key: value for key, value in plan.details.items() if isinstance(value, (bool, int, float))
-            },
             "tree": None,
             "contrast": None,
         }
@@ -87,38 +82,49 @@ class Decision:
     def draw_tree(self, *, narrow: bool = False) -> tuple[Element, list[int]]:
         """Return the drawing of the decision's tree, and the nodes in it."""
         labels = [self.name(a) for a in range(self.belief.n_actions)]
-        return draw_tree(self._tree(), self._returns(), labels, narrow=narrow)
+        return draw_tree(self.tree, self._returns(), labels, narrow=narrow)
 
     def contrast(self) -> TreeContrast | None:
-        """Return the counts of a full tree beside this one; None where there is no other tree."""
-        if self.plan.tree is None or isinstance(self.planner, FHTS):  # whose tree is the full one
+        """Count this tree, and a full one for the same simulated steps; None where there is no other tree."""
+        tree, planner, belief = self.tree, self.planner, self.belief
+        if tree is None or isinstance(planner, FHTS):  # whose tree is the full one
             return None
-        return contrast_with_full_tree(self.planner, self.plan.tree, self.belief)
+        actions = np.flatnonzero(belief.space.allowed[self.state])
+        possible = max(int(np.count_nonzero(belief.predictive(self.state, int(a)) > 0.0)) for a in actions)
+        if belief.rewards.n_outcomes is not None and belief.rewards.n_outcomes <= MAX_REWARD_OUTCOMES:
+            possible *= int(belief.rewards.n_outcomes)
+        budget, hyper_states = len(tree.path), tree.n_hyper_states
+        if not tree.complete and isinstance(planner, DSS):
+            whole = dss_calls(planner.n_policies, planner.n_samples, planner.n_steps, planner.n_stages)
+            budget, hyper_states = whole.calls, whole.nodes + whole.leaves
+        width, budget, deepest = len(actions) * possible, max(budget, 1), int(tree.depth.max())
+        reach = full_reach(width, budget)
+        full = [width**d for d in range(min(MAX_LISTED_DEPTH, max(deepest, 1)) + 1)]
+        return TreeContrast(len(actions), possible, budget, hyper_states, deepest, reach, full)
 
     def candidates(self) -> list[dict[str, Any]]:
         """Return the choices at the root as rows of a table."""
-        tree = self.plan.tree
+        plan, tree = self.plan, self.tree
         nodes = [] if tree is None else tree.children(ROOT).tolist()
-        by_action = {} if tree is None else {int(tree.action[n]): n for n in nodes}
-        lower = self.plan.details.get("lower")  # of each action, or of the whole state
+        by_action = {int(tree.action[node]): node for node in nodes}
+        one_each = len(nodes) == len(plan.candidates)
+        lower = plan.details.get("lower")  # of each action, or of the whole state
         lower = lower if isinstance(lower, Mapping) else {}
         rows = []
-        for i, c in enumerate(self.plan.candidates):
-            node = nodes[i] if len(nodes) == len(self.plan.candidates) else by_action.get(c.action)
-            rows.append(
-                {
-                    "action": c.action,
-                    "label": self.name(c.action),
-                    "value": rounded_number(c.value),
-                    "spread": rounded_number(c.spread),
-                    "exact": c.exact,
-                    "count": c.count,
-                    "node": node,
-                    "chosen": bool(tree.chosen[node]) if tree is not None and node is not None
-                    else c.action == self.plan.action,
-                    "lower": rounded_number(lower.get(c.action, math.nan)),
-                }
-            )  # fmt: skip
+        for i, c in enumerate(plan.candidates):
+            node = nodes[i] if one_each else by_action.get(c.action)
+            row = {
+                "action": c.action,
+                "label": self.name(c.action),
+                "value": rounded_number(c.value),
+                "spread": rounded_number(c.spread),
+                "exact": c.exact,
+                "count": c.count,
+                "node": node,
+                "chosen": c.action == plan.action if node is None else bool(tree.chosen[node]),
+                "lower": rounded_number(lower.get(c.action, math.nan)),
+            }
+            rows.append(row)
         return rows
 
     def sentence(self) -> str:
@@ -155,14 +161,12 @@ class Decision:
 
     def brief(self, node: int) -> dict[str, Any]:
         """Return what is shown when the pointer is over a node, and the paths to it over the world."""
-        tree = self._tree()
+        tree = self.tree
         choice = tree.kind[node] == CHOICE
         facts: dict[str, Any] = {
             "kind": "choice" if choice else "hyper-state",
             "action": int(tree.action[node]),
             "label": self.looks.action_label(int(tree.action[node]), int(tree.state[node])) if choice else "",
-            "state": int(tree.state[node]),
-            "depth": int(tree.depth[node]),
             "value": rounded_number(float(tree.value[node])),
             "count": int(tree.count[node]),
             "chosen": bool(tree.chosen[node]),
@@ -172,15 +176,12 @@ class Decision:
                 facts[name] = rounded_number(float(getattr(tree, name)[node]))
         facts["title"] = self._title(node)
         facts["ways"] = self._paths(node)
-        if choice and tree.policy[node] >= 0:
-            facts["policy"] = tree.policies[tree.policy[node]].tolist()
         return facts
 
     def detail(self, node: int) -> dict[str, Any]:
         """Return what a click on a node adds: the simulated experience on the way, and what the belief learned."""
-        tree = self._tree()
-        if not 0 <= node < len(tree):
-            raise ValueError(f"node must be in 0..{len(tree) - 1}, got {node}")
+        tree = self.tree
+        _checks.index(node, "node", len(tree))
         steps = [] if node == ROOT else tree.history(node)
         kept = [step for step in steps if math.isfinite(step.r)]
         posterior = self.belief.copy()
@@ -196,7 +197,6 @@ class Decision:
             "node": node,
             "steps": len(steps),
             "gained": rounded_number(math.fsum(self.discount**k * step.r for k, step in enumerate(kept))),
-            "log_evidence": rounded_number(posterior.log_evidence - self.belief.log_evidence),
             "changes": changes[:MAX_CHANGES],
             "more_changes": max(len(changes) - MAX_CHANGES, 0),
             "choices": [
@@ -221,7 +221,7 @@ class Decision:
         }
 
     def _title(self, node: int) -> str:
-        tree = self._tree()
+        tree = self.tree
         state = int(tree.state[node])
         where = f"state {self.looks.state_label(state)}"
         if tree.kind[node] == HYPER_STATE:
@@ -232,18 +232,14 @@ class Decision:
 
     def _paths(self, node: int) -> list[list[int]]:
         """Return paths of states over the world: to a hyper-state from the root, of a choice all that come of it."""
-        tree = self._tree()
-        if tree.kind[node] == HYPER_STATE:
-            return [] if node == ROOT else [self._path(node)]
-        return [self._path(int(child)) for child in tree.children(node)[:MAX_CHOICE_PATHS]]
-
-    def _path(self, node: int) -> list[int]:
-        steps = self._tree().history(node)
-        return [self.state, *(step.s2 for step in steps)][:MAX_PATH_STEPS]
+        tree = self.tree
+        ends = tree.children(node)[:MAX_CHOICE_PATHS].tolist() if tree.kind[node] == CHOICE else [node]
+        paths = [[self.state, *(step.s2 for step in tree.history(end))] for end in ends if end != ROOT]
+        return [path[:MAX_PATH_STEPS] for path in paths]
 
     def _returns(self) -> dict[int, list[float]]:
         """Return the returns behind each choice at the root, where its children are samples."""
-        tree, returns = self._tree(), {}
+        tree, returns = self.tree, {}
         if int(tree.count[tree.children(ROOT)].sum()) == 0:  # exact: there are none
             return {}
         for choice in tree.children(ROOT).tolist():
@@ -252,10 +248,6 @@ class Decision:
                 steps = self.planner.n_steps if isinstance(self.planner, DSS) else 1
                 returns[choice] = (tree.reward[below] + self.discount**steps * tree.value[below]).tolist()
         return returns
-
-    def _tree(self) -> Tree:
-        assert self.plan.tree is not None
-        return self.plan.tree
 
 
 def _several(n: int, one: str, many: str) -> str:
@@ -299,30 +291,6 @@ def _steps_in_words(reach: float) -> str:
     return f"only {reach:.0%} of a single step"
 
 
-def contrast_with_full_tree(planner: Planner, tree: Tree, belief: Belief) -> TreeContrast:
-    """Count the nodes of a decision's tree, and of a full tree for the same simulated steps."""
-    state = int(tree.state[ROOT])
-    actions = np.flatnonzero(belief.space.allowed[state])
-    possible = max(int(np.count_nonzero(belief.predictive(state, int(a)) > 0.0)) for a in actions)
-    if belief.rewards.n_outcomes is not None and belief.rewards.n_outcomes <= MAX_REWARD_OUTCOMES:
-        possible *= int(belief.rewards.n_outcomes)
-    budget, hyper_states = len(tree.path), tree.n_hyper_states
-    if not tree.complete and isinstance(planner, DSS):
-        whole = dss_calls(planner.n_policies, planner.n_samples, planner.n_steps, planner.n_stages)
-        budget, hyper_states = whole.calls, whole.nodes + whole.leaves
-    width = len(actions) * possible
-    deepest = int(tree.depth.max())
-    return TreeContrast(
-        actions=len(actions),
-        outcomes=possible,
-        budget=max(budget, 1),
-        hyper_states=hyper_states,
-        depth=deepest,
-        reach=full_reach(width, max(budget, 1)),
-        full=[width**d for d in range(min(MAX_LISTED_DEPTH, max(deepest, 1)) + 1)],
-    )
-
-
 def full_reach(width: int, budget: int) -> float:
     """Return how deep a full tree gets with ``budget`` simulated steps and ``width`` hyper-states below each."""
     reach, layer = 0.0, width
@@ -349,9 +317,9 @@ def draw_contrast(counts: TreeContrast, tree: Tree) -> Element:
     return figure(
         (CONTRAST_WIDTH, axis + 36),
         text_element(PANEL_LEFT, 14, "full tree", class_="title"),
-        group(*_draw_full_tree(counts, x, top), class_="full"),
+        group(*_draw_full_tree(counts, x, top), _draw_now(x, top), class_="full"),
         text_element(PANEL_LEFT, bottom - 10, "this decision's tree", class_="title"),
-        group(*_draw_own_tree(tree, x, bottom), class_="own"),
+        group(*_draw_own_tree(tree, x, bottom), _draw_now(x, bottom), class_="own"),
         *ruler,
         label=counts.words(),
         class_="scene contrast",
@@ -373,7 +341,11 @@ def _draw_full_tree(counts: TreeContrast, x: Any, top: float) -> list[Element]:
         parents = rows
         if len(parents) >= MAX_PANEL_LINES:
             break
-    return [*parts, element("circle", class_="now", cx=x(0), cy=top + PANEL_HEIGHT / 2, r=4.5)]
+    return parts
+
+
+def _draw_now(x: Any, top: float) -> Element:
+    return element("circle", class_="now", cx=x(0), cy=top + PANEL_HEIGHT / 2, r=4.5)
 
 
 def _draw_own_tree(tree: Tree, x: Any, top: float) -> list[Element]:
@@ -381,22 +353,18 @@ def _draw_own_tree(tree: Tree, x: Any, top: float) -> list[Element]:
     hyper = np.flatnonzero(tree.kind == HYPER_STATE)
     if len(hyper) > MAX_PANEL_LINES:  # some of them, and what stands above
         hyper = hyper[np.linspace(0, len(hyper) - 1, MAX_PANEL_LINES).astype(int)]
-        while True:
-            above = tree.parent[tree.parent[hyper[hyper != ROOT]]]
-            more = np.union1d(hyper, above)
-            if len(more) == len(hyper):
-                break
-            hyper = more
+        while not np.isin(above := tree.parent[tree.parent[hyper[hyper != ROOT]]], hyper).all():
+            hyper = np.union1d(hyper, above)
     height: dict[int, float] = {}
     for depth in np.unique(tree.depth[hyper]):
         layer = hyper[tree.depth[hyper] == depth]
         for i, node in enumerate(layer.tolist()):
             height[node] = top + PANEL_HEIGHT * (i + 0.5) / len(layer)
     parts = []
-    for node in hyper[hyper != ROOT].tolist():
+    rest = hyper[hyper != ROOT]
+    for node in rest[np.argsort(tree.chosen[rest], kind="stable")].tolist():  # what is chosen comes last
         above = int(tree.parent[tree.parent[node]])
         start, end = (x(int(tree.depth[above])), height[above]), (x(int(tree.depth[node])), height[node])
         strong = " chosen" if tree.chosen[node] else ""
         parts.append(shape([start, end], closed=False, class_=f"line{strong}"))
-    parts.sort(key=lambda part: "chosen" in part.attributes["class"])
-    return [*parts, element("circle", class_="now", cx=x(0), cy=top + PANEL_HEIGHT / 2, r=4.5)]
+    return parts

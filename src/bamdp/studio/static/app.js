@@ -2,6 +2,7 @@
 
 import * as api from "./api.js";
 import { drawCurve } from "./curve.js";
+import { make } from "./dom.js";
 import { Lane } from "./lane.js";
 import { Setup, fromHash, splitSpec, toHash } from "./setup.js";
 import { tip } from "./tip.js";
@@ -104,7 +105,7 @@ function opened({ worlds, choice }) {
     tip,
   };
   page.lanes = worlds.map((world, i) => new Lane(i, world, choice.planners[i], hooks));
-  const lanes = Object.assign(document.createElement("div"), { className: `lanes n${worlds.length}` });
+  const lanes = make("div", `lanes n${worlds.length}`);
   lanes.append(...page.lanes.map((lane) => lane.element));
   $("stage").replaceChildren(overlayBar(Boolean(worlds[0].truth)), lanes, curveCard());
   placeCurve();
@@ -169,9 +170,9 @@ function thinking(expected) {
 }
 
 function overlayBar(truth) {
-  const bar = Object.assign(document.createElement("div"), { className: "overlays" });
-  const label = document.createElement("label");
-  const box = Object.assign(document.createElement("input"), { type: "checkbox", checked: page.arrows, id: "arrows" });
+  const bar = make("div", "overlays");
+  const label = make("label");
+  const box = Object.assign(make("input"), { type: "checkbox", checked: page.arrows, id: "arrows" });
   box.addEventListener("change", () => setArrows(box.checked));
   label.append(box, " policy");
   bar.append(overlayButtons(setOverlay, truth), label);
@@ -204,7 +205,7 @@ function repaint() {
 }
 
 function curveCard() {
-  const card = Object.assign(document.createElement("section"), { className: "card curve-card" });
+  const card = make("section", "card curve-card");
   card.innerHTML = '<header><h2>Reward so far</h2></header><div id="curve"></div>';
   return card;
 }
@@ -216,7 +217,7 @@ function placeCurve() {
     document.querySelector(".lanes").append(card);
     return;
   }
-  const column = Object.assign(document.createElement("div"), { className: "column" });
+  const column = make("div", "column");
   const { element, expected } = page.lanes[0];
   const world = element.querySelector(".world-card");
   world.before(column);
@@ -229,7 +230,8 @@ function notice(text, kind = "", actions = []) {
   box.className = `notice ${kind}`;
   box.replaceChildren(document.createTextNode(text ?? ""));
   for (const [label, act] of actions) {
-    const button = Object.assign(document.createElement("button"), { type: "button", textContent: label });
+    const button = make("button", "", label);
+    button.type = "button";
     button.addEventListener("click", act);
     box.append(" ", button);
   }

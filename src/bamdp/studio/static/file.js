@@ -11,7 +11,7 @@ function paintFile(overlay = fileOverlay) {
   const [low, high] = OVERLAYS[overlay].legend(...fileView.range(overlay, fileFrame));
   const parts = [["", low], [`ramp ${OVERLAYS[overlay].ramp}`, ""], ["", high]];
   document.getElementById("legend").replaceChildren(
-    ...parts.map(([className, textContent]) => Object.assign(document.createElement("span"), { className, textContent })),
+    ...parts.map(([className, text]) => make("span", className, text)),
   );
 }
 
@@ -26,12 +26,7 @@ const fileReasons = new Why(document.getElementById("why"), fileWorld, {
 });
 fileReasons.render(fileWhy);
 fileView.head(fileWhy.action);
-document.getElementById("world").addEventListener("pointermove", (event) => {
-  const cell = event.target.closest("[data-place]");
-  const about = cell && fileWorld.kind !== "arms" ? fileView.describe(Number(cell.dataset.place)) : null;
-  if (about) tip(event, about.title, about.lines);
-  else tip(null);
-});
+document.getElementById("world").addEventListener("pointermove", (event) => fileView.tell(event, tip));
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") fileReasons.close();
 });

@@ -1,15 +1,9 @@
 // One agent on the stage: its world, what it expects, and why it does what it does.
 
+import { make } from "./dom.js";
 import { OVERLAYS, World, colourClass } from "./world.js";
 import { Why } from "./why.js";
 import { splitSpec } from "./setup.js";
-
-const el = (tag, className, text) => {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  if (text !== undefined) made.textContent = text;
-  return made;
-};
 
 export class Lane {
   // hooks: node(lane, t, node), state(lane, state) → promises; tip(event, title, lines) or tip(null)
@@ -19,40 +13,40 @@ export class Lane {
     this.hooks = hooks;
     this.name = splitSpec(planner)[0];
     this.pinned = null;
-    this.element = el("article", "lane");
+    this.element = make("article", "lane");
     this.element.setAttribute("aria-label", `Agent: ${planner}`);
     this.element.append(this.worldCard(planner), this.expected, this.whyCard());
   }
 
   worldCard(planner) {
-    const card = el("section", "card world-card");
-    const head = el("header", "");
-    const title = el("h2", "");
+    const card = make("section", "card world-card");
+    const head = make("header");
+    const title = make("h2");
     const [name, parameters] = splitSpec(planner);
     const written = Object.entries(parameters).map(([key, value]) => `${key}=${value}`).join(", ");
-    title.append(el("span", `dot lane${this.index}`), document.createTextNode(name), el("span", "written", written));
-    this.score = el("p", "score");
+    title.append(make("span", `dot lane${this.index}`), document.createTextNode(name), make("span", "written", written));
+    this.score = make("p", "score");
     head.append(title, this.score);
-    const holder = el("div", "world-holder");
+    const holder = make("div", "world-holder");
     this.world = new World(holder, this.data);
-    this.own = el("div", "own-picture"); // the picture that the world makes of itself, if it does
-    this.legend = el("div", "legend");
+    this.own = make("div", "own-picture"); // the picture that the world makes of itself, if it does
+    this.legend = make("div", "legend");
     card.append(head, this.own, holder, this.legend);
-    this.expected = el("section", "card expects");
-    holder.addEventListener("pointermove", (event) => this.overCell(event));
+    this.expected = make("section", "card expects");
+    holder.addEventListener("pointermove", (event) => this.world.tell(event, this.hooks.tip));
     holder.addEventListener("pointerleave", () => this.hooks.tip(null));
     holder.addEventListener("click", (event) => this.pick(event));
     return card;
   }
 
   whyCard() {
-    const card = el("section", "card why-card");
-    const head = el("header", "");
-    head.append(el("h2", "", "Why this action?"));
-    this.fresh = el("span", "muted fresh");
+    const card = make("section", "card why-card");
+    const head = make("header");
+    head.append(make("h2", "", "Why this action?"));
+    this.fresh = make("span", "muted fresh");
     head.append(this.fresh);
-    const body = el("div", "why");
-    body.append(el("p", "muted", "Pause, or play slowly, to see what the agent considers."));
+    const body = make("div", "why");
+    body.append(make("p", "muted", "Pause, or play slowly, to see what the agent considers."));
     card.append(head, body);
     this.why = new Why(body, this.data, {
       detail: (node) => this.hooks.node(this.index, this.why.why.t, node),
@@ -94,12 +88,12 @@ export class Lane {
 
   drawOwn(picture) {
     if (picture?.image) {
-      const image = this.own.querySelector("img") ?? el("img", "");
+      const image = this.own.querySelector("img") ?? make("img");
       Object.assign(image, { src: picture.image, alt: `${this.data.name} as it draws itself` });
       this.own.replaceChildren(image);
     } else if (picture?.text) {
-      const text = el("pre", "");
-      text.append(...picture.text.map(([piece, coloured]) => el(coloured ? "mark" : "span", "", piece)));
+      const text = make("pre");
+      text.append(...picture.text.map(([piece, coloured]) => make(coloured ? "mark" : "span", "", piece)));
       this.own.replaceChildren(text);
     } else this.own.replaceChildren();
   }
@@ -107,24 +101,15 @@ export class Lane {
   drawLegend(overlay, range) {
     const { ramp, legend } = OVERLAYS[overlay];
     if (this.data.kind === "arms") {
-      this.legend.replaceChildren(el("span", "", "bars: believed mean reward"), el("span", "", "ticks: truth"));
+      this.legend.replaceChildren(make("span", "", "bars: believed mean reward"), make("span", "", "ticks: truth"));
       return;
     }
     const [low, high] = legend(...range);
-    this.legend.replaceChildren(el("span", "", low), el("span", `ramp ${ramp}`), el("span", "", high));
-  }
-
-  overCell(event) {
-    const cell = event.target.closest("[data-place]");
-    const about = cell && this.data.kind !== "arms" ? this.world.describe(Number(cell.dataset.place)) : null;
-    if (about) this.hooks.tip(event, about.title, about.lines);
-    else this.hooks.tip(null);
+    this.legend.replaceChildren(make("span", "", low), make("span", `ramp ${ramp}`), make("span", "", high));
   }
 
   async pick(event) {
-    const cell = event.target.closest("[data-place]");
-    if (!cell || this.data.kind === "arms") return;
-    const about = this.world.describe(Number(cell.dataset.place));
+    const about = this.world.under(event);
     if (!about) return;
     this.pinned = about.state;
     await this.refreshPinned();
@@ -146,13 +131,13 @@ export class Lane {
   }
 
   drawExpects(state, rows, weights) {
-    const title = el("h3", "", `What it expects in ${this.data.n_states > 1 ? `state ${this.data.state_labels[state]}` : "each arm"}`);
+    const title = make("h3", "", `What it expects in ${this.data.n_states > 1 ? `state ${this.data.state_labels[state]}` : "each arm"}`);
     if (this.pinned !== null) {
-      const back = el("button", "ghost small", "back to the agent");
+      const back = make("button", "ghost small", "back to the agent");
       back.addEventListener("click", () => this.unpin());
       title.append(" ", back);
     }
-    const table = el("table", "");
+    const table = make("table");
     for (const row of rows) table.append(this.expectRow(row));
     const parts = [title, table];
     if (weights) parts.push(this.drawWeights(weights));
@@ -160,17 +145,17 @@ export class Lane {
   }
 
   expectRow(row) {
-    const line = el("tr", "");
-    const name = el("td", "");
-    name.append(el("span", `chip ${colourClass(row.action)}`, row.label));
-    const bar = el("td", "next");
-    const strip = el("div", "strip");
+    const line = make("tr");
+    const name = make("td");
+    name.append(make("span", `chip ${colourClass(row.action)}`, row.label));
+    const bar = make("td", "next");
+    const strip = make("div", "strip");
     if (this.data.n_states === 1) {
       bar.textContent = `mean reward ${row.reward.toFixed(3)}`;
     } else {
       for (const [s, p] of row.next) {
         if (p < 0.02) continue;
-        const piece = el("span", colourClass(row.action), p > 0.14 ? this.data.state_labels[s] : "");
+        const piece = make("span", colourClass(row.action), p > 0.14 ? this.data.state_labels[s] : "");
         piece.style.width = `${100 * p}%`;
         piece.style.opacity = 0.35 + 0.65 * p;
         piece.title = `${this.data.state_labels[s]}: ${(100 * p).toFixed(1)} %`;
@@ -178,20 +163,20 @@ export class Lane {
       }
       bar.append(strip);
     }
-    const bits = el("td", "number muted", this.data.n_states === 1 ? "" : `${row.entropy.toFixed(2)} bits`);
-    line.append(name, bar, bits, el("td", "number muted", `${row.visits}×`));
+    const bits = make("td", "number muted", this.data.n_states === 1 ? "" : `${row.entropy.toFixed(2)} bits`);
+    line.append(name, bar, bits, make("td", "number muted", `${row.visits}×`));
     line.addEventListener("pointerenter", () => this.world.expect(row));
     line.addEventListener("pointerleave", () => this.world.expect(null));
     return line;
   }
 
   drawWeights(weights) {
-    const list = el("ul", "weights");
+    const list = make("ul", "weights");
     for (const { name, weight } of weights) {
-      const item = el("li", "");
-      const bar = el("span", "fill");
+      const item = make("li");
+      const bar = make("span", "fill");
       bar.style.width = `${100 * weight}%`;
-      item.append(bar, el("span", "name", `${name}: ${(100 * weight).toFixed(1)} %`));
+      item.append(bar, make("span", "name", `${name}: ${(100 * weight).toFixed(1)} %`));
       list.append(item);
     }
     return list;

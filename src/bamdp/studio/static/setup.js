@@ -1,11 +1,6 @@
 // What to watch: the quick choices in the bar, and the sheet with every parameter.
 
-const make = (tag, className, text) => {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  if (text !== undefined) made.textContent = text;
-  return made;
-};
+import { make } from "./dom.js";
 
 // Worlds whose text is not "name:key=value": files, and Gymnasium's.
 const whole = (spec) => /^(file|gym):/.test(spec);
@@ -154,12 +149,12 @@ export class Setup {
   }
 
   part(title, field, known, spec) {
-    const element = make("fieldset", "");
+    const element = make("fieldset");
     element.dataset.field = field;
     element.append(make("legend", "", title));
     const plus = spec.includes("+") || whole(spec);
     const [name, given] = plus ? [spec, {}] : splitSpec(spec);
-    const chooser = make("select", "");
+    const chooser = make("select");
     chooser.setAttribute("aria-label", title);
     known.forEach((info) => option(chooser, info.name));
     select(chooser, name);
@@ -192,32 +187,32 @@ export class Setup {
   // A list where the words are all there is, else a field that suggests them.
   control(id, name, fallback, choices, value) {
     if (choices.length && choices.includes(fallback) && (!value || choices.includes(value)) && !choices.includes("…")) {
-      const made = make("select", "");
+      const made = make("select");
       made.name = name;
       option(made, "", fallback);
       choices.filter((word) => word !== fallback).forEach((word) => option(made, word));
       made.value = value === fallback ? "" : value;
       return made;
     }
-    const input = make("input", "");
+    const input = make("input");
     Object.assign(input, { name, placeholder: fallback, value, spellcheck: false });
     const words = choices.filter((word) => word !== "…");
     if (!words.length) return input;
-    const list = make("datalist", "");
+    const list = make("datalist");
     list.id = `words ${id}`.replaceAll(" ", "-");
     words.forEach((word) => option(list, word));
     input.setAttribute("list", list.id);
-    const both = make("span", "");
+    const both = make("span");
     both.append(input, list);
     return both;
   }
 
   common(choice) {
-    const element = make("fieldset", "");
+    const element = make("fieldset");
     element.append(make("legend", "", "Both"));
     if (choice.planners.length < 2) element.querySelector("legend").textContent = "Run";
     const field = (name, text, value) => {
-      const label = make("label", "", text), input = make("input", "");
+      const label = make("label", "", text), input = make("input");
       Object.assign(input, { name, value, inputMode: "decimal" });
       label.dataset.field = name;
       label.append(input);
@@ -226,7 +221,7 @@ export class Setup {
     field("discount", "discount", choice.discount);
     field("seed", "seed", choice.seed);
     const chooser = (name, choices, value) => {
-      const label = make("label", "", name), made = make("select", "");
+      const label = make("label", "", name), made = make("select");
       made.name = name;
       label.dataset.field = name;
       choices.forEach(([word, text]) => option(made, word, text));

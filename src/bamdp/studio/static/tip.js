@@ -1,11 +1,12 @@
 // The small dark box beside the pointer.
 
+import { make } from "./dom.js";
+
 export function tip(event, title, lines) {
   const box = document.getElementById("tip");
   box.hidden = !event;
   if (!event) return;
-  const head = Object.assign(document.createElement("strong"), { textContent: title });
-  box.replaceChildren(head, ...lines.map((line) => Object.assign(document.createElement("div"), { textContent: line })));
+  box.replaceChildren(make("strong", "", title), ...lines.map((line) => make("div", "", line)));
   const from = event.target.getBoundingClientRect();
   const x = event.clientX || from.right, y = event.clientY || from.top;
   const width = box.offsetWidth, height = box.offsetHeight;

@@ -1,11 +1,7 @@
 // Why this action: the sentence, the tree, the candidates, and the node that is looked at.
 
-const whyElement = (tag, className, text) => {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  if (text !== undefined) made.textContent = text;
-  return made;
-};
+import { make } from "./dom.js";
+
 const asNumber = (x, digits = 3) => (x === null || x === undefined ? "–" : Number(x.toPrecision(digits)).toString());
 
 // hooks: detail(node) → promise, show(node's brief or null), tip(event, title, lines) or tip(null)
@@ -21,17 +17,17 @@ export class Why {
     this.why = why;
     this.selected = null;
     if (why.over) {
-      this.holder.replaceChildren(whyElement("p", "muted", "The run is over: there is nothing left to decide."));
+      this.holder.replaceChildren(make("p", "muted", "The run is over: there is nothing left to decide."));
       return;
     }
-    const parts = [whyElement("p", "sentence", why.sentence)];
+    const parts = [make("p", "sentence", why.sentence)];
     if (why.tree) parts.push(this.tree());
-    else parts.push(whyElement("p", "muted", "This planner grows no tree: it decides by the candidates below."));
-    this.inspector = whyElement("section", "inspector");
+    else parts.push(make("p", "muted", "This planner grows no tree: it decides by the candidates below."));
+    this.inspector = make("section", "inspector");
     this.inspector.hidden = true;
     this.inspector.setAttribute("aria-live", "polite");
     parts.push(this.inspector);
-    const lower = whyElement("div", "lower");
+    const lower = make("div", "lower");
     lower.append(this.candidates());
     if (why.contrast) lower.append(this.contrast());
     parts.push(lower);
@@ -48,37 +44,26 @@ export class Why {
   }
 
   tree() {
-    const figure = whyElement("figure", "tree-holder");
+    const figure = make("figure", "tree-holder");
     figure.innerHTML = matchMedia("(max-width: 720px)").matches ? this.why.tree.narrow : this.why.tree.svg;
     const { shown, kept, total } = this.why.tree;
     const all = Math.max(kept, total);
-    const caption = whyElement("figcaption", "muted");
+    const caption = make("figcaption", "muted");
     caption.textContent =
       (shown < all ? `${shown.toLocaleString("en")} of ${all.toLocaleString("en")} nodes are drawn, the weightiest first. ` : "") +
       "Circles are hyper-states, squares are choices in the colour of their action" +
       (this.why.policies ? "; green dots are rewards." : ".");
     figure.append(caption);
-    const find = (event) => event.target.closest("[data-node]")?.dataset.node;
-    figure.addEventListener("pointerover", (event) => {
-      const node = find(event);
-      if (node !== undefined) this.hover(event, node);
+    const on = (kind, act) => figure.addEventListener(kind, (event) => {
+      const node = event.target.closest("[data-node]")?.dataset.node;
+      if (node !== undefined) act(node, event);
     });
-    figure.addEventListener("pointerout", (event) => {
-      if (find(event) !== undefined) this.leave();
-    });
-    figure.addEventListener("focusin", (event) => {
-      const node = find(event);
-      if (node !== undefined) this.hover(event, node);
-    });
-    figure.addEventListener("focusout", () => this.leave());
-    figure.addEventListener("click", (event) => {
-      const node = find(event);
-      if (node !== undefined) this.open(Number(node));
-    });
-    figure.addEventListener("keydown", (event) => {
-      const node = find(event);
-      if (event.key === "Enter" && node !== undefined) this.open(Number(node));
-    });
+    on("pointerover", (node, event) => this.hover(event, node));
+    on("pointerout", () => this.leave());
+    on("focusin", (node, event) => this.hover(event, node));
+    on("focusout", () => this.leave());
+    on("click", (node) => this.open(Number(node)));
+    on("keydown", (node, event) => event.key === "Enter" && this.open(Number(node)));
     for (const group of figure.querySelectorAll(".node")) {
       const brief = this.why.tree.nodes[group.dataset.node];
       group.setAttribute("role", "button");
@@ -141,22 +126,22 @@ export class Why {
   }
 
   inspect(detail) {
-    const close = whyElement("button", "ghost close", "×");
+    const close = make("button", "ghost close", "×");
     close.setAttribute("aria-label", "Close");
     close.addEventListener("click", () => this.close());
     const parts = [close];
-    if (detail.error) parts.push(whyElement("p", "error", detail.error));
+    if (detail.error) parts.push(make("p", "error", detail.error));
     else parts.push(...this.facts(detail));
     this.inspector.replaceChildren(...parts);
     this.inspector.hidden = false;
   }
 
   facts(detail) {
-    const title = whyElement("h3", "", detail.title);
-    const list = whyElement("ul", "facts");
-    for (const line of this.lines(detail)) list.append(whyElement("li", "", line));
+    const title = make("h3", "", detail.title);
+    const list = make("ul", "facts");
+    for (const line of this.lines(detail)) list.append(make("li", "", line));
     if (detail.steps) {
-      list.append(whyElement("li", "", `${detail.steps} simulated steps from now, return ${asNumber(detail.gained)}`));
+      list.append(make("li", "", `${detail.steps} simulated steps from now, return ${asNumber(detail.gained)}`));
     }
     const parts = [title, list];
     if (detail.choices.length && detail.kind !== "choice") parts.push(this.choicesHere(detail.choices));
@@ -165,9 +150,9 @@ export class Why {
   }
 
   choicesHere(choices) {
-    const list = whyElement("ul", "chips");
+    const list = make("ul", "chips");
     for (const choice of choices) {
-      const item = whyElement("li", `chip a${choice.action % 6}${choice.chosen ? " chosen" : ""}`);
+      const item = make("li", `chip a${choice.action % 6}${choice.chosen ? " chosen" : ""}`);
       item.textContent = `${choice.label} ${asNumber(choice.value)}`;
       list.append(item);
     }
@@ -175,29 +160,29 @@ export class Why {
   }
 
   changes(detail) {
-    const table = whyElement("table", "changes");
+    const table = make("table", "changes");
     const head = table.createTHead().insertRow();
-    for (const name of ["after", "seen", "next state: now → then"]) head.append(whyElement("th", "", name));
+    for (const name of ["after", "seen", "next state: now → then"]) head.append(make("th", "", name));
     const body = table.createTBody();
     for (const change of detail.changes) {
       const row = body.insertRow();
-      row.append(whyElement("td", "", `${change.label}, ${change.action_label}`));
-      row.append(whyElement("td", "number", `${change.times}×`));
+      row.append(make("td", "", `${change.label}, ${change.action_label}`));
+      row.append(make("td", "number", `${change.times}×`));
       const next = change.next.map(([s, before, after]) => `${this.world.state_labels[s]}: ${before.toFixed(2)} → ${after.toFixed(2)}`);
-      row.append(whyElement("td", "", next.join("   ")));
+      row.append(make("td", "", next.join("   ")));
     }
     const more = detail.more_changes ? `, and ${detail.more_changes} rows more` : "";
-    return [whyElement("h4", "", `What its belief has learned on the way${more}`), table];
+    return [make("h4", "", `What its belief has learned on the way${more}`), table];
   }
 
   candidates() {
-    const card = whyElement("div", "candidates");
-    card.append(whyElement("h3", "", this.why.policies ? "Candidate policies" : "Candidates"));
-    const table = whyElement("table", "");
+    const card = make("div", "candidates");
+    card.append(make("h3", "", this.why.policies ? "Candidate policies" : "Candidates"));
+    const table = make("table");
     const head = table.createTHead().insertRow();
     const bounds = this.why.candidates.some((c) => c.lower !== null);
     const names = [this.why.policies ? "begins with" : "action", bounds ? "at most" : "value", bounds ? "at least" : "spread", "count", ""];
-    for (const name of names) head.append(whyElement("th", "", name));
+    for (const name of names) head.append(make("th", "", name));
     const body = table.createTBody();
     const finite = this.why.candidates.map((c) => c.value).filter((x) => x !== null);
     const low = Math.min(0, ...finite), high = Math.max(...finite, low + 1e-9);
@@ -213,19 +198,19 @@ export class Why {
   }
 
   candidate(candidate, bounds, low, high) {
-    const row = whyElement("tr", candidate.chosen ? "chosen" : "");
-    const name = whyElement("td", "");
-    name.append(whyElement("span", `chip a${candidate.action % 6}`, candidate.label));
+    const row = make("tr", candidate.chosen ? "chosen" : "");
+    const name = make("td");
+    name.append(make("span", `chip a${candidate.action % 6}`, candidate.label));
     const second = bounds ? candidate.lower : candidate.spread;
-    const bar = whyElement("td", "meter");
-    const fill = whyElement("span", `a${candidate.action % 6}`);
+    const bar = make("td", "meter");
+    const fill = make("span", `a${candidate.action % 6}`);
     fill.style.width = candidate.value === null ? "0" : `${(100 * (candidate.value - low)) / (high - low)}%`;
     bar.append(fill);
     row.append(
       name,
-      whyElement("td", "number", asNumber(candidate.value)),
-      whyElement("td", "number", this.spread(second, bounds, candidate.exact)),
-      whyElement("td", "number", candidate.count ? candidate.count.toLocaleString("en") : "–"),
+      make("td", "number", asNumber(candidate.value)),
+      make("td", "number", this.spread(second, bounds, candidate.exact)),
+      make("td", "number", candidate.count ? candidate.count.toLocaleString("en") : "–"),
       bar,
     );
     if (candidate.node !== null && this.why.tree) {
@@ -246,12 +231,12 @@ export class Why {
 
   contrast() {
     const { svg, words, full } = this.why.contrast;
-    const card = whyElement("div", "contrast-card");
-    card.append(whyElement("h3", "", "Wide or deep?"));
-    const figure = whyElement("figure", "");
+    const card = make("div", "contrast-card");
+    card.append(make("h3", "", "Wide or deep?"));
+    const figure = make("figure");
     figure.innerHTML = svg;
     const counts = full.map((n, d) => `${d}: ${Number(n).toLocaleString("en", { maximumSignificantDigits: 3, notation: Number(n) >= 1e6 ? "compact" : "standard" })}`);
-    figure.append(whyElement("figcaption", "muted", `${words} Hyper-states of the full tree by steps ahead: ${counts.join(", ")}.`));
+    figure.append(make("figcaption", "muted", `${words} Hyper-states of the full tree by steps ahead: ${counts.join(", ")}.`));
     card.append(figure);
     return card;
   }

@@ -1,5 +1,7 @@
 // The world: the server draws it once, this writes into it what is seen at a step.
 
+import { make, makeSvg } from "./dom.js";
+
 export const OVERLAYS = {
   visits: { label: "Visits", ramp: "visits", legend: (low, high) => ["never visited", `${high} times`] },
   entropy: { label: "Unknown", ramp: "entropy", legend: (low, high) => ["knows what follows", `${high.toFixed(1)} bits unknown`] },
@@ -20,12 +22,13 @@ export const joined = (ranges) => [
 ];
 
 export function overlayButtons(choose, truth = true) {
-  const group = Object.assign(document.createElement("div"), { className: "segments" });
+  const group = make("div", "segments");
   group.setAttribute("role", "group");
   group.setAttribute("aria-label", "What the colours of the world show");
   for (const [name, { label }] of Object.entries(OVERLAYS)) {
     if (name === "truth" && !truth) continue;
-    const button = Object.assign(document.createElement("button"), { type: "button", textContent: label });
+    const button = make("button", "", label);
+    button.type = "button";
     button.dataset.overlay = name;
     button.addEventListener("click", () => choose(name));
     group.append(button);
@@ -41,11 +44,6 @@ export function markOverlay(name) {
 
 const N_COLOURS = 6;
 export const colourClass = (action) => `a${action % N_COLOURS}`;
-const svgElement = (name, attributes) => {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  return made;
-};
 
 function stops(ramp) {
   const style = getComputedStyle(document.documentElement);
@@ -125,7 +123,7 @@ export class World {
 
   agentAt(frame) {
     const { centres, place } = this.world.scene;
-    if (this.world.kind === "arms") return centres[frame.last ? frame.last.action + 1 : 0];
+    if (this.world.kind === "arms") return centres[frame.last_action === null ? 0 : frame.last_action + 1];
     return centres[place[frame.state]];
   }
 
@@ -193,7 +191,7 @@ export class World {
       if (p < 0.005) continue;
       const [cx, cy] = this.world.scene.centres[this.world.scene.place[s]];
       const r = 6 + 22 * Math.sqrt(p);
-      group.append(svgElement("circle", { cx, cy, r, class: colourClass(row.action), opacity: 0.35 + 0.65 * p }));
+      group.append(makeSvg("circle", { cx, cy, r, class: colourClass(row.action), opacity: 0.35 + 0.65 * p }));
     }
   }
 
@@ -214,16 +212,27 @@ export class World {
         else near += piece;
       });
       group.append(
-        svgElement("path", { d: far || "M0 0", class: `far ${colourClass(action)}` }),
-        svgElement("path", { d: near || "M0 0", class: "halo" }),
-        svgElement("path", { d: near || "M0 0", class: colourClass(action) }),
+        makeSvg("path", { d: far || "M0 0", class: `far ${colourClass(action)}` }),
+        makeSvg("path", { d: near || "M0 0", class: "halo" }),
+        makeSvg("path", { d: near || "M0 0", class: colourClass(action) }),
       );
       const [x, y] = points.at(-1);
-      group.append(svgElement("circle", { cx: x, cy: y, r: 4.5, class: `end ${colourClass(action)}` }));
+      group.append(makeSvg("circle", { cx: x, cy: y, r: 4.5, class: `end ${colourClass(action)}` }));
     });
   }
 
-  // What is told of the cell under the pointer.
+  // What is told of the cell under the pointer, or nothing.
+  under(event) {
+    const cell = event.target.closest("[data-place]");
+    return cell && this.world.kind !== "arms" ? this.describe(Number(cell.dataset.place)) : null;
+  }
+
+  tell(event, tip) {
+    const about = this.under(event);
+    if (about) tip(event, about.title, about.lines);
+    else tip(null);
+  }
+
   describe(place) {
     const s = this.stateAt(place, this.frame);
     if (s === undefined) return null;
