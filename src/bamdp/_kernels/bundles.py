@@ -18,12 +18,15 @@ T = TypeVar("T")
 
 
 @cache
-def _layout(kind: type) -> dict[str, tuple[str, list[str]]]:
-    """Return of each array that a bundle declares its type, and the names of its axes."""
+def _layout(kind: type) -> dict[str, tuple[np.dtype, list[str | int]]]:
+    """Return of each array that a bundle declares its type, and its axes: the name of a size, or a number."""
     hints = get_type_hints(kind, include_extras=True).items()
     written = {name: hint.__metadata__[0] for name, hint in hints if hasattr(hint, "__metadata__")}
     split = {name: text.rstrip("]").split(" [") for name, text in written.items()}
-    return {name: (dtype, axes.split(", ")) for name, (dtype, axes) in split.items()}
+    return {
+        name: (np.dtype(dtype), [int(axis) if axis.isdigit() else axis for axis in axes.split(", ")])
+        for name, (dtype, axes) in split.items()
+    }
 
 
 def zeros(kind: type[T], **given: Any) -> T:
@@ -36,9 +39,8 @@ def zeros(kind: type[T], **given: Any) -> T:
     **given
         The sizes of all axes that have a name, and the fields that are something else than zeros.
     """
-    made = {
-        name: np.zeros([int(given[axis]) if axis in given else int(axis) for axis in axes], dtype)
-        for name, (dtype, axes) in _layout(kind).items()  # type: ignore[arg-type]
-        if name not in given
-    }
-    return kind(**made, **{name: value for name, value in given.items() if name in kind.__annotations__})
+    made = {name: value for name, value in given.items() if name in kind.__annotations__}
+    for name, (dtype, axes) in _layout(kind).items():  # type: ignore[arg-type]
+        if name not in made:
+            made[name] = np.zeros(tuple(map(given.get, axes, axes)), dtype)  # type: ignore[arg-type]
+    return kind(**made)

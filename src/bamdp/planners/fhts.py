@@ -26,11 +26,10 @@ outside the kernel, and the walk begins again with all finished hyper-states at 
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.streams import GOLDEN, finalise, plus, times
 from bamdp._parameters import whole
@@ -53,24 +52,24 @@ STORED, MERGED, MOST_STORED, FULL = range(4)  # entries of ValueTable.size
 class FHTSStack(NamedTuple):
     """The branch at hand, one entry per level, and the root's result. All arrays are written to."""
 
-    state: Annotated[np.ndarray, "int64 [H]"]  # s of the node
-    word: Annotated[np.ndarray, "uint64 [H, 2]"]  # the fingerprint of what was pushed since the root
-    at: Annotated[np.ndarray, "int64 [H, 4]"]  # action, next state in its list, end of that, reward outcome
-    sums: Annotated[np.ndarray, "float64 [H, 3]"]  # Q of the action so far, best Q, γ·p of the child
-    next: Annotated[np.ndarray, "int32 [H, S]"]  # next states of the action
-    prob: Annotated[np.ndarray, "float64 [H, S]"]  # their predictive probabilities
-    entry: Annotated[np.ndarray, "int32 [E]"]  # scratch for one row: next states
-    share: Annotated[np.ndarray, "float64 [E]"]  # scratch for one row: probabilities
-    value: Annotated[np.ndarray, "float64 [A]"]  # Q at the root, NaN where an action does not exist
+    state: np.ndarray  # int64 [H]: s of the node
+    word: np.ndarray  # uint64 [H, 2]: the fingerprint of what was pushed since the root
+    at: np.ndarray  # int64 [H, 4]: action, next state in its list, end of that, reward outcome
+    sums: np.ndarray  # float64 [H, 3]: Q of the action so far, best Q, γ·p of the child
+    next: np.ndarray  # int32 [H, S]: next states of the action
+    prob: np.ndarray  # float64 [H, S]: their predictive probabilities
+    entry: np.ndarray  # int32 [E]: scratch for one row: next states
+    share: np.ndarray  # float64 [E]: scratch for one row: probabilities
+    value: np.ndarray  # float64 [A]: Q at the root, NaN where an action does not exist
 
 
 class ValueTable(NamedTuple):
     """Values of finished hyper-states: open addressing, linear probing, at most half full."""
 
-    word: Annotated[np.ndarray, "uint64 [L, 2]"]  # L, the number of slots, is a power of two
-    value: Annotated[np.ndarray, "float64 [L]"]
-    used: Annotated[np.ndarray, "bool [L]"]
-    size: Annotated[np.ndarray, "int64 [4]"]  # STORED, MERGED (visits that found one), MOST_STORED, FULL
+    word: np.ndarray  # uint64 [L, 2]: L, the number of slots, is a power of two
+    value: np.ndarray  # float64 [L]
+    used: np.ndarray  # bool [L]
+    size: np.ndarray  # int64 [4]: STORED, MERGED (visits that found one), MOST_STORED, FULL
 
 
 @primitive
@@ -237,13 +236,28 @@ def _list_children(stack, space, h, end, background):
 
 def new_stack(belief: Belief, horizon: int, room: int) -> FHTSStack:
     """Return a stack for so many steps, with ``room`` for the entries of one row."""
-    value = np.full(belief.n_actions, np.nan)
-    return zeros(FHTSStack, H=horizon, S=belief.n_states, E=room, value=value)
+    S, A, H = belief.n_states, belief.n_actions, horizon
+    return FHTSStack(  # written out, since every decision makes one
+        state=np.zeros(H, np.int64),
+        word=np.zeros((H, 2), np.uint64),
+        at=np.zeros((H, 4), np.int64),
+        sums=np.zeros((H, 3)),
+        next=np.zeros((H, S), np.int32),
+        prob=np.zeros((H, S)),
+        entry=np.zeros(room, np.int32),
+        share=np.zeros(room),
+        value=np.full(A, np.nan),
+    )
 
 
 def new_table(slots: int, limit: int) -> ValueTable:
     """Return an empty table for up to ``limit`` values; ``slots`` must be a power of two."""
-    return zeros(ValueTable, L=slots, size=np.array([0, 0, min(slots // 2, limit), 0], np.int64))
+    return ValueTable(
+        word=np.zeros((slots, 2), np.uint64),
+        value=np.zeros(slots),
+        used=np.zeros(slots, bool),
+        size=np.array([0, 0, min(slots // 2, limit), 0], np.int64),
+    )
 
 
 @saveable
