@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from bamdp._kernels.bundles import zeros
-from bamdp._parameters import check_parameters, flag, one_of, positive, real, whole
+from bamdp._parameters import check_parameters, choice, flag, positive_number, real_number, whole_number
 
 
 @dataclass(frozen=True)
 class Owner:
-    n: int = whole(2)
-    steps: int | str = whole("all", names=["all"])
-    tol: float = positive(0.5)
-    share: float | None = real(None, low=0.0, high=1.0)
-    kind: str = one_of("near", ["near", "far"])
+    n: int = whole_number(2)
+    steps: int | str = whole_number("all", names=["all"])
+    tol: float = positive_number(0.5)
+    share: float | None = real_number(None, low=0.0, high=1.0)
+    kind: str = choice("near", ["near", "far"])
     keep: bool = flag(False)
     free: object = None
 

@@ -1,8 +1,8 @@
 """Parameters that are checked when a planner or a generator is made: each field says what it may be.
 
-    n_models: int = whole(5)
-    tol: float = positive(1e-4)
-    leaf: str = one_of("zero", LEAVES)
+    n_models: int = whole_number(5)
+    tol: float = positive_number(1e-4)
+    leaf: str = choice("zero", LEAVES)
 
 are fields of a dataclass with those defaults, whose ``__post_init__`` calls :func:`check_parameters`. A field whose
 default is None may also be None.
@@ -23,7 +23,7 @@ def parameter(default: Any, check: Callable[..., Any], **limits: Any) -> Any:
     return field(default=default, metadata={"check": partial(check, **limits)})
 
 
-def whole(default: int | str | None, *, low: int = 1, names: Iterable[str] = ()) -> Any:
+def whole_number(default: int | str | None, *, low: int = 1, names: Iterable[str] = ()) -> Any:
     """A whole number of at least ``low``, or one of ``names``."""
     return parameter(default, _check_whole, low=low, names=names)
 
@@ -35,17 +35,17 @@ def _check_whole(value: Any, name: str, low: int, names: Iterable[str]) -> None:
         _checks.integer(value, name, low=low)
 
 
-def real(default: float | None, **limits: Any) -> Any:
+def real_number(default: float | None, **limits: Any) -> Any:
     """A finite number within the limits that :func:`bamdp._checks.real` takes."""
     return parameter(default, _checks.real, **limits)
 
 
-def positive(default: float | None) -> Any:
+def positive_number(default: float | None) -> Any:
     """A number above 0."""
-    return real(default, low=0.0, open_low=True)
+    return real_number(default, low=0.0, open_low=True)
 
 
-def one_of(default: str, choices: Iterable[str]) -> Any:
+def choice(default: str, choices: Iterable[str]) -> Any:
     """One of several names."""
     return parameter(default, _checks.one_of, choices=choices)
 

@@ -43,7 +43,7 @@ def printed(made, width=200):
 def everything(results):
     yield from (
         evaluation.matrix(results),
-        evaluation.times(results),
+        evaluation.processor_times(results),
         evaluation.overall(results),
         evaluation.all_pairs(results),
     )
@@ -74,7 +74,7 @@ def test_failed_runs_are_said_in_every_table_they_belong_to(results):
     for made in (
         evaluation.matrix(results),
         *evaluation.summaries(results, "grid5"),
-        evaluation.times(results),
+        evaluation.processor_times(results),
     ):
         assert "grid5, bamcp: 3 of 20 runs failed (run 0: MemoryError" in " ".join(made.notes)
     assert "17 (3 failed)" in printed(evaluation.summaries(results, "grid5")[0])
@@ -183,7 +183,11 @@ def test_means_over_different_steps_in_tuning_come_with_a_caution(results):
 def test_studies_without_runs_or_with_one_run_make_tables():
     for totals in ([], [3.0]):
         held = Results("t", (sample(totals), sample(totals, algorithm="b")), {})
-        for made in (evaluation.matrix(held), *evaluation.summaries(held, "chain"), evaluation.times(held)):
+        for made in (
+            evaluation.matrix(held),
+            *evaluation.summaries(held, "chain"),
+            evaluation.processor_times(held),
+        ):
             assert len(made.rows) == 2
             assert all(form(made) for form in table.TABLE_WRITERS.values())
     assert evaluation.matrix(Results("empty", (), {})).rows == ()

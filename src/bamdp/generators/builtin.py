@@ -12,7 +12,7 @@ import numpy as np
 from bamdp._kernels.jit import generic, inner
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import average, improve
-from bamdp._parameters import check_parameters, one_of, positive, whole
+from bamdp._parameters import check_parameters, choice, positive_number, whole_number
 from bamdp._serial import saveable
 from bamdp.generators.trials import Drawn, TrialTable, run_trials, value_bound
 
@@ -96,7 +96,7 @@ class PI(Generator):
         γ/(1−γ)·tol; the paper uses 1e-4.
     """
 
-    tol: float = positive(1e-4)
+    tol: float = positive_number(1e-4)
 
     def state(self) -> PIState:
         return PIState(float(self.tol))
@@ -107,7 +107,7 @@ class PI(Generator):
 class VI(Generator):
     """Value iteration: Jacobi sweeps until their changes differ by at most ``tol`` (as for :class:`PI`)."""
 
-    tol: float = positive(1e-4)
+    tol: float = positive_number(1e-4)
 
     def state(self) -> VIState:
         return VIState(float(self.tol))
@@ -145,10 +145,10 @@ class RTDP(Generator):
     result_version: ClassVar[int] = 2
     lazy: ClassVar[bool] = True
 
-    depth: int = whole(15)
-    n_trials: int = whole(100)
-    bound: str = one_of("rmax", BOUNDS)
-    tol: float = positive(1e-4)
+    depth: int = whole_number(15)
+    n_trials: int = whole_number(100)
+    bound: str = choice("rmax", BOUNDS)
+    tol: float = positive_number(1e-4)
 
     def state(self) -> RTDPState:
         return RTDPState(int(self.depth), int(self.n_trials), BOUNDS.index(self.bound), float(self.tol))

@@ -139,7 +139,7 @@ class _ReportWriter:
         yield from map(self.table, evaluation.unfinished(self.results))
         if overall:
             yield self.table(overall)
-        yield self.table(evaluation.times(results))
+        yield self.table(evaluation.processor_times(results))
         self.table_files(evaluation.all_pairs(results))  # a file only
         yield from self.gallery(self.pictures.overview())
 

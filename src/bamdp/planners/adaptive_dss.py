@@ -72,7 +72,7 @@ from bamdp._kernels.random import uniform
 from bamdp._kernels.rows import Rows, is_listed
 from bamdp._kernels.solve import FEW_IF_DENSE, Solver, evaluate_solver_policy, new_solver, solve
 from bamdp._kernels.sweeps import average, row_value
-from bamdp._parameters import positive, real, whole
+from bamdp._parameters import positive_number, real_number, whole_number
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
@@ -86,7 +86,7 @@ from bamdp.planners.shared.mean_model import (
     keep_row,
     learn_rows,
     put_row_back,
-    solve_again,
+    solve_changed,
     solves_changes,
     write_mean,
 )
@@ -277,7 +277,7 @@ def follow(belief, space, params, race, c, choice, s, rng):
             else:
                 status = learn_rows(belief, space, params, race, n_fresh)
                 if status != NO_ROOM:
-                    solve_again(belief, space, params, race, race.weight[c], c, race.fresh, n_fresh, h > 1)
+                    solve_changed(belief, space, params, race, race.weight[c], c, race.fresh, n_fresh, h > 1)
                     race.number[MARK] += 1
                     n_fresh = 0
             if status == NO_ROOM:
@@ -318,7 +318,7 @@ def follow(belief, space, params, race, c, choice, s, rng):
     if status != NO_ROOM and not belief.space.terminal[s]:
         status = learn_rows(belief, space, params, race, n_fresh)
         if status != NO_ROOM:
-            solve_again(belief, space, params, race, 0.0, 0, race.passed, n, False)
+            solve_changed(belief, space, params, race, 0.0, 0, race.passed, n, False)
             q += weight * _gain(belief, space, params, race, n, choice, s, rng)
     if params.row_by_row:  # else the next trial or decision writes the whole model
         for i in range(n):
@@ -559,18 +559,18 @@ class AdaptiveDSS(Planner):
     default_prior: ClassVar[str] = "sparse:alpha=0.5,beta=4"
     default_discount: ClassVar[float | str] = "auto"
 
-    n_bonuses: int = whole(4, low=0)
-    largest_bonus: float = positive(3.0)
-    n_policies: int = whole(0, low=0)
+    n_bonuses: int = whole_number(4, low=0)
+    largest_bonus: float = positive_number(3.0)
+    n_policies: int = whole_number(0, low=0)
     generator: Any = generator_parameter("pi")  # noqa: RUF009
-    n_steps: int = whole(8)
-    n_stages: int = whole(4)
-    n_simulations: int | str = whole("auto", names=["auto"])
-    first_models: int = whole(64)
-    confidence: float = real(2.0, low=0.0)
-    time_limit: float | None = positive(None)
-    tol: float = positive(1e-4)
-    trial_tol: float = positive(1e-2)
+    n_steps: int = whole_number(8)
+    n_stages: int = whole_number(4)
+    n_simulations: int | str = whole_number("auto", names=["auto"])
+    first_models: int = whole_number(64)
+    confidence: float = real_number(2.0, low=0.0)
+    time_limit: float | None = positive_number(None)
+    tol: float = positive_number(1e-4)
+    trial_tol: float = positive_number(1e-2)
 
     def budget(self, n_states: int, n_actions: int) -> int:
         """Return the trials per decision at most, in a world of that size."""

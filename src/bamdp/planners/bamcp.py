@@ -53,7 +53,7 @@ import numpy as np
 
 from bamdp._kernels.random import below, uniform
 from bamdp._kernels.rows import Rows
-from bamdp._parameters import one_of
+from bamdp._parameters import choice
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
@@ -156,7 +156,7 @@ class BAMCP(TreeSearch):
     3.0
     """
 
-    root_sampling: str = one_of("auto", ROOT_SAMPLING)
+    root_sampling: str = choice("auto", ROOT_SAMPLING)
 
     def _world(self, belief: Belief, depth: int) -> Any:
         shared = belief.rewards.shares_weights

@@ -43,7 +43,7 @@ import numpy as np
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import action_values
-from bamdp._parameters import positive, real
+from bamdp._parameters import positive_number, real_number
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import mean_model
@@ -100,7 +100,7 @@ class BayesGreedy(Planner):
     (1, 10.0)
     """
 
-    tol: float = positive(1e-4)
+    tol: float = positive_number(1e-4)
 
     def start(self, belief: Belief, discount: float) -> BayesGreedyMemory:
         return BayesGreedyMemory(workspace_for(belief), discount)
@@ -146,9 +146,9 @@ class EpsilonGreedy(Planner):
     1
     """
 
-    epsilon: float = real(0.1, low=0.0, high=1.0)
-    decay: float = real(0.05, low=0.0)
-    tol: float = positive(1e-4)
+    epsilon: float = real_number(0.1, low=0.0, high=1.0)
+    decay: float = real_number(0.05, low=0.0)
+    tol: float = positive_number(1e-4)
 
     def start(self, belief: Belief, discount: float) -> EpsilonGreedyMemory:
         visits = np.zeros((belief.n_states, belief.n_actions), np.int64)

@@ -62,7 +62,7 @@ import numpy as np
 
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.random import gamma, normal
-from bamdp._parameters import one_of, positive, real
+from bamdp._parameters import choice, positive_number, real_number
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import Plan, Planner, Transition, candidates
@@ -270,13 +270,13 @@ class BayesianQLearning(Planner):
     uses_prior: ClassVar[bool] = False
     one_discount: ClassVar[str] = "its values are learned under one discount"
 
-    selection: str = one_of("vpi", SELECTION)
-    update: str = one_of("mixture", UPDATE)
-    mu0: float | None = real(None)
-    lam: float = positive(1.0)
-    alpha: float = real(2.0, low=1.0, open_low=True)
-    spread: float = positive(0.3)
-    beta: float | None = positive(None)
+    selection: str = choice("vpi", SELECTION)
+    update: str = choice("mixture", UPDATE)
+    mu0: float | None = real_number(None)
+    lam: float = positive_number(1.0)
+    alpha: float = real_number(2.0, low=1.0, open_low=True)
+    spread: float = positive_number(0.3)
+    beta: float | None = positive_number(None)
 
     def prior(self, belief: Belief, discount: float) -> ReturnPosterior:
         """Return what is believed about every pair before data."""

@@ -52,7 +52,7 @@ from bamdp._kernels.jit import inner, kernel, primitive
 from bamdp._kernels.random import below
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import improve
-from bamdp._parameters import one_of, positive, whole
+from bamdp._parameters import choice, positive_number, whole_number
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
@@ -266,11 +266,11 @@ class BayesianSparseSampling(Planner):
     True
     """
 
-    n_trajectories: int = whole(64)
-    depth: int = whole(10)
-    width: int = whole(8)
-    leaf: str = one_of("mean", OUTCOME_LEAVES)
-    tol: float = positive(1e-3)
+    n_trajectories: int = whole_number(64)
+    depth: int = whole_number(10)
+    width: int = whole_number(8)
+    leaf: str = choice("mean", OUTCOME_LEAVES)
+    tol: float = positive_number(1e-3)
 
     def start(self, belief: Belief, discount: float) -> OutcomeTreeMemory:
         tree = zeros(OutcomeTree, M=self.n_trajectories + 1, A=belief.n_actions)

@@ -30,7 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from bamdp._parameters import positive, real
+from bamdp._parameters import positive_number, real_number
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
@@ -71,8 +71,8 @@ class BEB(BonusPlanner):
     {0: 1.0, 1: 0.6666666666666666}
     """
 
-    bonus: float = real(1.0, low=0.0)
-    tol: float = positive(1e-4)
+    bonus: float = real_number(1.0, low=0.0)
+    tol: float = positive_number(1e-4)
 
     def rule(self) -> BEBRule:
         return BEBRule(float(self.bonus))

@@ -49,7 +49,7 @@ from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.random import below, next_word
 from bamdp._kernels.streams import branch, open_stream
-from bamdp._parameters import one_of, whole
+from bamdp._parameters import choice, whole_number
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
@@ -379,10 +379,10 @@ class BFS3(Planner):
     10
     """
 
-    n_successors: int = whole(10)
-    n_trajectories: int = whole(10)
-    depth: int = whole(16)
-    leaf: str = one_of("upper", BFS3_LEAVES)
+    n_successors: int = whole_number(10)
+    n_trajectories: int = whole_number(10)
+    depth: int = whole_number(16)
+    leaf: str = choice("upper", BFS3_LEAVES)
 
     def start(self, belief: Belief, discount: float) -> BFS3Memory:
         low, high = belief.rewards.reward_range

@@ -41,7 +41,7 @@ from bamdp._kernels.jit import inner, kernel, primitive
 from bamdp._kernels.rows import is_listed
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import action_values
-from bamdp._parameters import positive, real
+from bamdp._parameters import positive_number, real_number
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
@@ -197,8 +197,8 @@ class BOLT(Planner):
     BOLT(eta=2.0, tol=0.0001)
     """
 
-    eta: float = real(1.0, low=0.0)
-    tol: float = positive(1e-4)
+    eta: float = real_number(1.0, low=0.0)
+    tol: float = positive_number(1e-4)
 
     def start(self, belief: Belief, discount: float) -> BOLTMemory:
         require_counts(belief, "BOLT")

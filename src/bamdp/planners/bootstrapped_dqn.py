@@ -48,7 +48,7 @@ from bamdp import _checks
 from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.random import below, next_word, normal, uniform
-from bamdp._parameters import positive, real, whole
+from bamdp._parameters import positive_number, real_number, whole_number
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import Plan, Planner, Transition, candidates
@@ -319,17 +319,17 @@ class BootstrappedDQN(Planner):
     uses_prior: ClassVar[bool] = False
     one_discount: ClassVar[str] = "its values are learned under one discount"
 
-    n_networks: int = whole(20)
-    n_hidden: int = whole(50)
-    prior_scale: float = real(5.0, low=0.0)
-    learning_rate: float = positive(1e-3)
-    batch_size: int = whole(128)
-    replay_size: int = whole(10_000)
+    n_networks: int = whole_number(20)
+    n_hidden: int = whole_number(50)
+    prior_scale: float = real_number(5.0, low=0.0)
+    learning_rate: float = positive_number(1e-3)
+    batch_size: int = whole_number(128)
+    replay_size: int = whole_number(10_000)
     min_replay: int = 128
-    train_period: int = whole(1)
-    target_period: int = whole(4)
-    mask_probability: float = real(1.0, low=0.0, high=1.0, open_low=True)
-    noise_scale: float = real(0.0, low=0.0)
+    train_period: int = whole_number(1)
+    target_period: int = whole_number(4)
+    mask_probability: float = real_number(1.0, low=0.0, high=1.0, open_low=True)
+    noise_scale: float = real_number(0.0, low=0.0)
 
     def __post_init__(self) -> None:
         super().__post_init__()

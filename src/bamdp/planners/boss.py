@@ -74,7 +74,7 @@ from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.rows import Rows, Space
 from bamdp._kernels.solve import Solver, solve
 from bamdp._kernels.sweeps import action_values
-from bamdp._parameters import positive, real, whole
+from bamdp._parameters import positive_number, real_number, whole_number
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
@@ -258,9 +258,9 @@ class BOSS(MergedPlanner):
     BOSS(n_models=3, known_after=10, tol=0.0001)
     """
 
-    n_models: int = whole(5)
-    known_after: int = whole(10)
-    tol: float = positive(1e-4)
+    n_models: int = whole_number(5)
+    known_after: int = whole_number(10)
+    tol: float = positive_number(1e-4)
 
     def start(self, belief: Belief, discount: float) -> BOSSMemory:
         return BOSSMemory(
@@ -432,10 +432,10 @@ class SBOSS(MergedPlanner):
     SBOSS(n_models=8, delta=3.0, epsilon=None, tol=0.0001)
     """
 
-    n_models: int = whole(2)
-    delta: float = real(3.0, low=0.0)
-    epsilon: float | None = positive(None)
-    tol: float = positive(1e-4)
+    n_models: int = whole_number(2)
+    delta: float = real_number(3.0, low=0.0)
+    epsilon: float | None = positive_number(None)
+    tol: float = positive_number(1e-4)
 
     def start(self, belief: Belief, discount: float) -> SBOSSMemory:
         n_rows = belief.n_states * belief.n_actions

@@ -33,7 +33,7 @@ import numpy as np
 
 from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import generic, kernel, primitive
-from bamdp._parameters import one_of, positive, whole
+from bamdp._parameters import choice, positive_number, whole_number
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import sample_model, simulate_step, undo_steps
@@ -337,15 +337,15 @@ class DSS(Planner):
     18
     """
 
-    n_policies: int = whole(4)
-    n_samples: int = whole(4)
-    n_steps: int = whole(20)
-    n_stages: int = whole(1)
+    n_policies: int = whole_number(4)
+    n_samples: int = whole_number(4)
+    n_steps: int = whole_number(20)
+    n_stages: int = whole_number(1)
     generator: Any = generator_parameter("pi", or_function=True)  # noqa: RUF009
-    leaf: str = one_of("zero", DSS_LEAVES)
-    leaf_samples: int = whole(2)
-    leaf_tol: float = positive(1e-3)
-    replan_every: int = whole(1)
+    leaf: str = choice("zero", DSS_LEAVES)
+    leaf_samples: int = whole_number(2)
+    leaf_tol: float = positive_number(1e-3)
+    replan_every: int = whole_number(1)
 
     def start(self, belief: Belief, discount: float) -> DSSMemory:
         generator = make_generator(self.generator)

@@ -32,7 +32,7 @@ import numpy as np
 
 from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.streams import GOLDEN, finalise, plus, times
-from bamdp._parameters import whole
+from bamdp._parameters import whole_number
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
@@ -320,9 +320,9 @@ class FHTS(Planner):
     (1.4975, 15)
     """
 
-    horizon: int = whole(3)
+    horizon: int = whole_number(3)
     _: KW_ONLY
-    max_hyper_states: int = whole(4_000_000)
+    max_hyper_states: int = whole_number(4_000_000)
 
     def start(self, belief: Belief, discount: float) -> FHTSMemory:
         if not 1 <= (belief.rewards.n_outcomes or 0) <= MANY_OUTCOMES:

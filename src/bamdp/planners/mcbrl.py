@@ -47,7 +47,7 @@ import numpy as np
 from bamdp._kernels.jit import inner, kernel
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import average, row_value
-from bamdp._parameters import one_of, positive, whole
+from bamdp._parameters import choice, positive_number, whole_number
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import empty_rows
@@ -164,10 +164,10 @@ class MCBRL(Redrawing):
 
     result_version: ClassVar[int] = 3
 
-    n_models: int = whole(8)
-    policy: str = one_of("upper", MCBRL_POLICIES)
+    n_models: int = whole_number(8)
+    policy: str = choice("upper", MCBRL_POLICIES)
     resample: str | int = resampling("step")
-    tol: float = positive(1e-4)
+    tol: float = positive_number(1e-4)
 
     def start(self, belief: Belief, discount: float) -> MCBRLMemory:
         S, A = belief.n_states, belief.n_actions

@@ -29,7 +29,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from bamdp._parameters import real
+from bamdp._parameters import real_number
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import Plan, Planner, Transition, candidates
@@ -77,11 +77,11 @@ class QLearning(Planner):
     uses_prior: ClassVar[bool] = False
     one_discount: ClassVar[str] = "its values are learned under one discount"
 
-    learning_rate: float = real(0.2, low=0.0, high=1.0, open_low=True)
-    power: float = real(0.0, low=0.0, high=1.0)
-    epsilon: float = real(0.1, low=0.0, high=1.0)
-    decay: float = real(0.05, low=0.0)
-    initial: float = real(0.0)
+    learning_rate: float = real_number(0.2, low=0.0, high=1.0, open_low=True)
+    power: float = real_number(0.0, low=0.0, high=1.0)
+    epsilon: float = real_number(0.1, low=0.0, high=1.0)
+    decay: float = real_number(0.05, low=0.0)
+    initial: float = real_number(0.0)
 
     def start(self, belief: Belief, discount: float) -> QLearningMemory:
         shape = (belief.n_states, belief.n_actions)

@@ -41,7 +41,7 @@ import numpy as np
 from bamdp._kernels.jit import inner, kernel
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import average, row_value
-from bamdp._parameters import flag, positive, whole
+from bamdp._parameters import flag, positive_number, whole_number
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import skip_row
@@ -182,9 +182,9 @@ class RMax(Planner):
 
     uses_prior: ClassVar[bool] = False
 
-    known_after: int = whole(2)
+    known_after: int = whole_number(2)
     refine: bool = flag(False)
-    tol: float = positive(1e-4)
+    tol: float = positive_number(1e-4)
 
     def start(self, belief: Belief, discount: float) -> RMaxMemory:
         r_max = belief.rewards.reward_range[1]

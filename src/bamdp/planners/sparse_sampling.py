@@ -31,7 +31,7 @@ import numpy as np
 
 from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import kernel, primitive
-from bamdp._parameters import whole
+from bamdp._parameters import whole_number
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import simulate_step, undo_steps
@@ -177,8 +177,8 @@ class SparseSampling(Planner):
     2
     """
 
-    width: int = whole(4)
-    depth: int = whole(3)
+    width: int = whole_number(4)
+    depth: int = whole_number(3)
 
     def start(self, belief: Belief, discount: float) -> SparseSamplingMemory:
         return SparseSamplingMemory(zeros(SparseSamplingTree, D=self.depth, A=belief.n_actions), discount)

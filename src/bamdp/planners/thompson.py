@@ -14,7 +14,7 @@ import numpy as np
 
 from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.random import uniform
-from bamdp._parameters import positive, whole
+from bamdp._parameters import positive_number, whole_number
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import sample_model
@@ -34,7 +34,7 @@ def solve_again(space, generator, discount, workspace, s, rng):
 
 def resampling(default: str | int) -> Any:
     """Return a parameter that says when to draw anew: a name, or a number of steps."""
-    return whole(default, names=RESAMPLE)
+    return whole_number(default, names=RESAMPLE)
 
 
 def draw_is_due(resample: str | int, age: int, discount: float, rng: np.ndarray) -> bool:
@@ -95,7 +95,7 @@ class ThompsonSampling(Redrawing):
     """
 
     resample: str | int = resampling("step")
-    tol: float = positive(1e-4)
+    tol: float = positive_number(1e-4)
 
     def start(self, belief: Belief, discount: float) -> ThompsonMemory:
         return ThompsonMemory(workspace_for(belief), discount)

@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bamdp._parameters import positive, real
+from bamdp._parameters import positive_number, real_number
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.planners.shared.bonus import BonusPlanner, bonus
@@ -77,9 +77,9 @@ class VBRB(BonusPlanner):
     VBRB(beta_r=1.0, beta_p=2.0, tol=0.0001)
     """
 
-    beta_r: float = real(1.0, low=0.0)
-    beta_p: float = real(0.5, low=0.0)
-    tol: float = positive(1e-4)
+    beta_r: float = real_number(1.0, low=0.0)
+    beta_p: float = real_number(0.5, low=0.0)
+    tol: float = positive_number(1e-4)
 
     def rule(self) -> VBRBRule:
         return VBRBRule(float(self.beta_r), float(self.beta_p))

@@ -19,7 +19,7 @@ from bamdp.lab.papers.paper_tables import beside_table1, beside_table2
 from bamdp.lab.reading import STUDIES, paper_study
 from bamdp.lab.results import TUNE, Results, complete_results
 from bamdp.lab.study import Study
-from bamdp.lab.tables.evaluation import matrix, overall, times, unfinished
+from bamdp.lab.tables.evaluation import matrix, overall, processor_times, unfinished
 from bamdp.lab.tables.table import ResultTable
 from bamdp.lab.tables.tuning import choices
 
@@ -49,7 +49,7 @@ def _table1(results: Results) -> list[ResultTable]:
 
 def _table2(results: Results) -> list[ResultTable]:
     done = complete_results(results)
-    return [times(done), *beside_table2(done), *unfinished(results)]
+    return [processor_times(done), *beside_table2(done), *unfinished(results)]
 
 
 def _figure2(results: Results) -> list[Picture]:

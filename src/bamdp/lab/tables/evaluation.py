@@ -95,7 +95,7 @@ def matrix(results: Results) -> ResultTable:
     )
 
 
-def times(results: Results) -> ResultTable:
+def processor_times(results: Results) -> ResultTable:
     """Return the processor seconds of a run, the form of the paper's Table 2, and milliseconds per step."""
     columns = groups(results)
     return make_table(

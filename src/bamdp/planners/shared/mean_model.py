@@ -109,7 +109,7 @@ def solves_changes(belief, params):
 
 
 @inner
-def solve_again(belief, space, params, race, weight, c, changed, n, goes_on):
+def solve_changed(belief, space, params, race, weight, c, changed, n, goes_on):
     """Solve the mean model with the bonus ``weight``·u after ``n`` of its rows have changed.
 
     Since the root's solution of candidate ``c`` or, if that ``goes_on``, since the last solution in this trial.

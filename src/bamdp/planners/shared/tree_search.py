@@ -37,7 +37,7 @@ import numpy as np
 from bamdp._kernels.jit import generic, kernel, primitive
 from bamdp._kernels.random import uniform
 from bamdp._kernels.rows import Space
-from bamdp._parameters import flag, positive, real, whole
+from bamdp._parameters import flag, positive_number, real_number, whole_number
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
@@ -288,12 +288,12 @@ class TreeSearchMemory:
 class TreeSearch(Planner):
     """Hyper-parameters that BAMCP and BAUCT share; :class:`~bamdp.planners.bamcp.BAMCP` explains them."""
 
-    n_simulations: int = whole(1000)
-    time_limit: float | None = positive(None)
-    depth: int | str = whole("auto", names=["auto"])
-    exploration: float = real(3.0, low=0.0)
-    epsilon: float = real(0.5, low=0.0, high=1.0)
-    learning_rate: float = real(0.2, low=0.0, high=1.0)
+    n_simulations: int = whole_number(1000)
+    time_limit: float | None = positive_number(None)
+    depth: int | str = whole_number("auto", names=["auto"])
+    exploration: float = real_number(3.0, low=0.0)
+    epsilon: float = real_number(0.5, low=0.0, high=1.0)
+    learning_rate: float = real_number(0.2, low=0.0, high=1.0)
     learn_from_simulations: bool = flag(False)
     reuse_tree: bool = flag(False)
 
