@@ -2,7 +2,8 @@
 
 Names written as :class:`~bamdp.DSS` are shown as code, by their last part where ~ says so. Parameters that are
 described together, ``leaf_samples, leaf_tol``, become one entry each, since the reader of docstrings would give the
-second the default of the first.
+second the default of the first. A parameter that says what it may be, ``n_models: int = whole_number(5)``, is
+shown with its default, 5.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Any
 
 import griffe
 
+# calls in a class whose first argument is the default
+CHECKED = ("bamdp._parameters.", "bamdp.generators.generator_parameter", "bamdp.planners.thompson.resampling")
 ROLE = re.compile(r":(?:class|func|mod|meth|attr|data):`(~?)([\w.]+)`")
 
 
@@ -31,7 +34,11 @@ def plain(text: str) -> str:
 
 
 class Roles(griffe.Extension):
-    """Rewrites every docstring that is collected."""
+    """Rewrites every docstring that is collected, and the default of every checked parameter."""
+
+    def on_attribute_instance(self, *, attr: griffe.Attribute, **_: Any) -> None:
+        if isinstance(attr.value, griffe.ExprCall) and attr.value.canonical_path.startswith(CHECKED):
+            attr.value = attr.value.arguments[0]
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring is not None:
