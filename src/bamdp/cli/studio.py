@@ -28,7 +28,9 @@ def studio_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "Example: bamdp studio grid10 dss-pi --set n_steps=50 --prior sparse:beta=6"
     options.add(parser, "env", default="grid10")
     options.add(parser, "planner", default="dss-pi")
-    options.add(parser, "--set", *options.AGENT, "--seed", "--bins")
+    options.add(parser, "--set", "--prior", "--rewards", "--objective")
+    options.add(parser, "--discount", type=float, help="for planning, in [0, 1) (default: %(default)s)")
+    options.add(parser, "--seed", "--bins")
     help = "where to listen (default: 127.0.0.1, this machine only)"
     options.add_option(parser, "--host", str, "ADDRESS", help, "127.0.0.1")
     options.add_option(parser, "--port", int, "N", "default: the first free one from 8137 on")
