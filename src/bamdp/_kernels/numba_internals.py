@@ -131,8 +131,8 @@ if AVAILABLE:
     class InnerLibrary(JITCodeLibrary):
         """The code of a function that only kernels call: it is linked into them as it is, and optimised there.
 
-        Compiling takes about half the time, and kernels are no slower, some faster by half: functions are optimised
-        where it is known what they are called with.
+        DSS compiles in about half the time, and no kernel that was measured is slower: functions are optimised where it
+        is known what they are called with.
         """
 
         codegen = NoEnvironments
