@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from lab_fakes import by_number, live_through, number, outcome, queue_of
 
-from bamdp.lab.choosing import n_rounds, shrunk_means
+from bamdp.lab.choosing import n_rounds, shrunk_means, study_units
 from bamdp.lab.collect import collect_results, replay_schedule, study_status
 from bamdp.lab.reading import parse_study
 from bamdp.lab.runner import forget_failed
@@ -64,6 +64,15 @@ def test_the_limit_is_about_the_mean_over_all_runs(store):
     schedule, _ = replay_schedule(study, study.cells[0], store)
     assert schedule.chosen == 4
     assert schedule.excluded == {5: "300 ms/step, over the limit of 250"}
+
+
+def test_what_was_chosen_is_evaluated_on_slower_runs_as_well(store):
+    study = parse_study("limit = 0.1\n" + GRID)
+    done = live_through(study, store, by_number)
+    assert {(unit.phase, unit.limit) for unit in done} == {("tune", 0.1), ("evaluate", 0.2)}
+    assert {(u.phase, u.limit) for _, u in study_units(study)} == {("tune", 0.1), ("evaluate", 0.2)}
+    untuned = parse_study("limit = 0.1\n" + GRID.partition("[tuning]")[0])
+    assert {unit.limit for _, unit in study_units(untuned)} == {0.1}
 
 
 def test_configurations_that_fail_or_are_stopped_are_not_chosen(store):
@@ -166,7 +175,7 @@ def test_a_slow_configuration_cannot_eat_the_budget_of_the_others(store):
     assert cell.tuning_limit == pytest.approx(2 * 40 / (9 * 4))
 
     def result(unit):
-        assert unit.limit == (cell.tuning_limit if unit.phase == "tune" else 100)
+        assert unit.limit == (cell.tuning_limit if unit.phase == "tune" else cell.evaluation_limit)
         if number(unit) == 9:  # the best, if it were not so slow: it is stopped
             return outcome(99.0, status=OVER_LIMIT, ms=9e3, cpu=unit.limit * 4, error="stopped")
         return by_number(unit)

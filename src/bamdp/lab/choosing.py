@@ -87,7 +87,7 @@ class CellSchedule:
     def evaluation(self, number: int) -> list[Unit]:
         """Return the evaluation runs of a configuration."""
         setting = self.cell.setting(self.cell.configurations[number])
-        return units_of(setting, EVALUATE, self.cell.replicates, self.cell.environment.limit)
+        return units_of(setting, EVALUATE, self.cell.replicates, self.cell.evaluation_limit)
 
     def trials(self, number: int, replicates: range, short: bool = False) -> list[Unit]:
         """Return the tuning runs of a configuration, in all cells that choose together."""
@@ -380,7 +380,8 @@ def planned_runs(cell: StudyCell, schedule: CellSchedule | None = None) -> list[
     for number, configuration in enumerate(cell.configurations):
         evaluation = [(EVALUATE, cell.environment.steps, cell.replicates)] if number in evaluated else []
         for phase, steps, replicates in [*tuning, *evaluation]:
-            units = units_of(cell.setting(configuration, steps), phase, replicates, cell.environment.limit)
+            limit = cell.evaluation_limit if phase == EVALUATE else cell.environment.limit
+            units = units_of(cell.setting(configuration, steps), phase, replicates, limit)
             planned.append(PlannedRuns(number, phase, steps, tuple(units)))
     return planned
 

@@ -13,8 +13,9 @@ what was committed:
 
 **Time limit.** A configuration keeps a limit of L seconds per step if its mean processor time per step, of planning and
 learning, compiling excluded, is at most L. A run is stopped as soon as it cannot keep the limit any more, when it has
-used L for each of its T steps; or earlier, if after 20 steps or more the mean is above 2 L. It is then recorded as over
-the limit. A single step is never interrupted.
+used L for each of its T steps; or earlier, if after a tenth of them, and 20 at least, the mean is above 2 L. It is then
+recorded as over the limit. A single step is never interrupted. In the evaluation of what tuning has chosen, L is twice
+the environment's limit.
 """
 
 from __future__ import annotations

@@ -61,6 +61,7 @@ MAX_LISTED = 100_000  # configurations that are listed one by one
 GRID_SEARCH = "grid"
 TUNING_METHODS = (GRID_SEARCH, "halving")
 MAX_BUDGET_SHARES = 2.0  # even shares of the budget that a configuration's first run may take
+EVALUATION_SLACK = 2.0  # times the limit: when a run of what tuning has chosen is stopped
 
 
 def list_configurations(
@@ -328,6 +329,16 @@ class StudyCell:
             return self.environment.limit
         share = budget / (len(self.configurations) * self.horizon(short=True))
         return min(self.environment.limit, MAX_BUDGET_SHARES * share)
+
+    @property
+    def evaluation_limit(self) -> float:
+        """Seconds per step at which a run of the evaluation is stopped: the environment's limit, or twice that.
+
+        Tuning chooses by the mean over runs. What it has chosen is evaluated on all its runs, the slower ones, too, or
+        the evaluation would be of those that happen to be quick.
+        """
+        chosen = self.tuning is not None and len(self.configurations) > 1
+        return self.environment.limit * (EVALUATION_SLACK if chosen else 1.0)
 
     def setting(self, configuration: Configuration, steps: int | None = None) -> Setting:
         """Return the setting of a configuration's runs; the only place in the laboratory that makes one."""
