@@ -108,18 +108,6 @@ def thompson(world):
     return lambda w, Q: sum(x * Q(policy) for x, policy in zip(w, policies) if x > 0)
 
 
-def best_stationary(world):
-    """Combine: the best stationary policy."""
-    policies = list(itertools.product(range(world.A), repeat=world.S))
-    return lambda w, Q: max(Q(policy) for policy in policies)
-
-
-def worst_stationary(world):
-    """Combine: the control of the tests, a planner that does everything wrong."""
-    policies = list(itertools.product(range(world.A), repeat=world.S))
-    return lambda w, Q: min(Q(policy) for policy in policies)
-
-
 def near(seed, n_models, spread, discount):
     """Two states and actions, models that differ by about ``spread`` in every row.
 

@@ -1,13 +1,13 @@
-"""The lemmas against exact values; each test has a control, a planner that is wrong and is found out.
+"""The theorem as printed: counterexamples to its steps, and what it says at the paper's own parameters.
 
-γ ≤ 0.5 and beliefs that are nearly certain are where the bounds say something.
+That the mended bounds hold, and would not with smaller constants, is tested in ``test_theory_power.py``.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from exact_stages import near, one_of_two_arms, thompson, worst_stationary
+from exact_stages import near, one_of_two_arms
 
 import bamdp
 from bamdp.theory import (
@@ -16,32 +16,15 @@ from bamdp.theory import (
     k_rule,
     mended_anytime_error,
     mended_loss_bound,
-    mended_sampling_error,
-    mended_thompson_error,
     printed_anytime_error,
     printed_loss_bound,
     printed_sampling_error,
-    printed_thompson_error,
 )
 
 
 def decayed(changes):
     """The least ε₀ with ε_h ≤ ε₀ / max(h, 1)."""
     return max(change * max(h, 1) for h, change in enumerate(changes))
-
-
-@pytest.mark.parametrize("K", [1, 2])
-@pytest.mark.parametrize("seed", range(4))
-def test_holding_markov_policies_costs_no_more_than_the_mended_lemma_1(seed, K):
-    world = near(seed, n_models=3, spread=0.05, discount=0.5)
-    H = 2
-    epsilon0 = decayed(world.changes(world.prior, 1, K, H))
-    bound = mended_anytime_error(K, 0.5, epsilon0)
-    best = world.bayes_optimal(world.prior, 1, K * H)
-    loss = best - world.best_markov(world.prior, 1, K, H)
-    assert -1e-12 <= loss <= bound < 0.25 * best
-    wrong = best - world.staged(world.prior, 1, K, H, worst_stationary(world))
-    assert wrong > bound
 
 
 def test_lemma_1_as_printed_is_false():
@@ -66,22 +49,6 @@ def test_lemma_1_as_printed_is_false():
         assert loss <= mended_anytime_error(K, 0.5, epsilon0)
 
 
-@pytest.mark.parametrize("K", [4, 6])
-@pytest.mark.parametrize("seed", range(5))
-def test_thompson_sampling_loses_no_more_than_lemma_2(seed, K):
-    world = near(seed, n_models=3, spread=0.03, discount=0.4)
-    C = world.disagreement()
-    best = world.bayes_optimal(world.prior, 1, K)  # of one stage; what is beyond is worth 2 γ^K at most
-    loss = best - world.staged(world.prior, 1, K, 1, thompson(world))
-    tight, loose = mended_thompson_error(K, 0.4, C), printed_thompson_error(K, 0.4, C)
-    assert -1e-12 <= loss <= tight <= loose
-    assert tight < 0.5 * best
-    if len(set(world.optimal_policies())) > 1:
-        assert loss > 0.0  # there was something to lose
-    wrong = best - world.staged(world.prior, 1, K, 1, worst_stationary(world))
-    assert wrong > tight
-
-
 def test_lemma_2_values_a_policy_in_its_own_model_and_so_proves_nothing_about_c():
     # Step (b) of the proof has V of π*_μ' in μ' where Thompson sampling gets V of π*_μ' in μ. The difference that
     # is left, E V*_μ − E V*_μ', is zero by symmetry; the one that is meant is not.
@@ -97,7 +64,7 @@ def test_lemma_2_values_a_policy_in_its_own_model_and_so_proves_nothing_about_c(
     as_written = sum(w[i] * w[j] * (own[i] - own[j]) for i in range(3) for j in range(3))
     as_meant = sum(w[i] * w[j] * (value[i, i] - value[i, j]) for i in range(3) for j in range(3))
     assert abs(as_written) < 1e-12
-    assert 1e-3 < as_meant <= mended_thompson_error(K, 0.5, world.disagreement())
+    assert as_meant > 1e-3
 
 
 def test_theorem_1_as_printed_is_false_for_assumption_2_as_printed():
@@ -137,66 +104,6 @@ def test_theorem_1_as_printed_is_false_when_each_policy_is_tried_once():
     # Many samples of each, and all is well: the term that is missing is the one with M in it.
     few = bayes_loss(lottery(200, 300, rare), 8, runs=20, exact=exact)
     assert few.mean <= mended_loss_bound(200, 300, 10, 0.5, c=expected).total < 0.6
-
-
-@pytest.mark.parametrize(("N", "M", "H"), [(2, 64, 1), (8, 400, 1), (3, 30, 2)])
-def test_sampling_costs_no_more_than_its_term(N, M, H):
-    # Two arms of which one pays with .5 + .1 or .5 − .1: candidates differ by at most .4 and are noisy.
-    K, discount = 4 // H, 0.5
-    models = []
-    for gap in (0.1, -0.1):
-        P = np.zeros((2, 2, 2))
-        P[:, 0] = [0.5 - gap, 0.5 + gap]
-        P[:, 1] = [0.5 + gap, 0.5 - gap]
-        models.append(bamdp.FiniteMDP(P, np.array([0.0, 1.0])))
-    prior = bamdp.FiniteModels(models, [0.7, 0.3])
-    value = {}
-    for planner in (
-        bamdp.DSS(n_policies=N, n_samples=M, n_steps=K, n_stages=H),
-        bamdp.DSS(n_policies=1, n_samples=1, n_steps=K, n_stages=H),  # Thompson: what the term is against
-    ):
-        make = lambda seed, planner=planner: bamdp.Agent(
-            planner, prior=prior, n_states=2, n_actions=2, discount=discount, seed=seed
-        )
-        value[planner.n_policies] = bayes_loss(make, 4, runs=200)
-    term = mended_sampling_error(N, M, discount, K, H)
-    noise = 4 * np.hypot(value[N].standard_error, value[1].standard_error)
-    assert value[N].mean - value[1].mean <= term + noise
-    assert term < (1.0 if H == 1 else 2.0)  # of 2
-
-
-def concentrated(planner):
-    """An agent that is nearly certain of its world of three states."""
-    counts = 3000.0 * np.array([[[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]]] * 3)
-    return lambda seed: bamdp.Agent(
-        planner,
-        prior=bamdp.Dirichlet(alpha=counts),
-        rewards=[0.0, 0.3, 1.0],
-        n_states=3,
-        n_actions=2,
-        discount=0.5,
-        seed=seed,
-    )
-
-
-def test_the_whole_bound_holds_where_it_says_something_and_a_broken_planner_violates_it():
-    N, M, K = 8, 2000, 8
-    planner = bamdp.DSS(n_policies=N, n_samples=M, n_steps=K, replan_every=K)
-    make = concentrated(planner)
-    c = bamdp.theory.estimate_c(make(0).belief, pairs=300, rng=0)
-    bound = mended_loss_bound(N, M, K, 0.5, c=c.mean + 4 * c.standard_error)
-    assert not bound.vacuous
-    exact = {}
-    loss = bayes_loss(make, 6, runs=30, exact=exact)
-    assert loss.mean + 4 * loss.standard_error + 0.5**6 / 0.5 <= bound.total
-    assert bound.total < loss.value
-
-    def worst(mdp, discount):
-        return bamdp.policy_iteration(bamdp.FiniteMDP(mdp.dense(), -mdp.expected_rewards), discount).policy
-
-    broken = bamdp.DSS(n_policies=2, n_samples=2, n_steps=K, replan_every=K, generator=worst)
-    found_out = bayes_loss(concentrated(broken), 6, runs=10, exact=exact)
-    assert found_out.mean > bound.total
 
 
 def test_the_union_bound_is_over_nodes_not_samples():

@@ -53,9 +53,30 @@ def test_losses_agree_with_those_of_the_library():
     assert abs(mine.mean() - other.mean) < noise + 0.004  # what is left beyond 8 steps
 
 
+def test_losses_go_on_when_the_counts_have_run_out():
+    """Random play earns 1/2 a step, so its loss is known; with 4 observations 0.9^4 = 66 % of the weight is left."""
+    name, discount = "two arms, 4 observations", 0.9
+    study.WORLDS[name] = (study.CoinWorld(study.ARMS.rows, 4, bandit=True), discount)
+    try:
+        seeds = np.random.SeedSequence(3).spawn(400)
+        losses = np.array([study.one_loss(name, bamdp.Random(), seed)[0] for seed in seeds])
+        known = study.solved(name).values[0, 0, 0, 0, 0] - 0.5 / (1 - discount)
+    finally:
+        del study.WORLDS[name]
+    noise = 4 * losses.std() / np.sqrt(len(losses))
+    assert abs(losses.mean() - known) < noise + study.NEGLIGIBLE / (1 - discount)
+    assert noise < 0.3 * known  # half of the loss, or less, would be noticed
+
+
 def test_the_worlds_are_solved_deep_enough():
     for row in ROWS:
         assert row["truncation"] < 1e-3 * row["value"]
+
+
+def test_every_planner_is_in_the_data():
+    assert {(r["world"], r["planner"]) for r in ROWS} == {
+        (w, p) for w in study.WORLDS for p in study.PLANNERS
+    }
 
 
 def test_a_row_can_be_made_again():
