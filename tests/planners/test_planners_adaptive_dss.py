@@ -429,3 +429,17 @@ def test_room_makes_no_difference(name, n_policies):
 def test_bad_parameters_are_refused(parameters, message):
     with pytest.raises((ValueError, TypeError), match=message):
         AdaptiveDSS(**parameters)
+
+
+def test_bonuses_without_counts_are_those_of_vbrb_where_rewards_depend_on_the_next_state():
+    """The variance of a row's expected reward is over the row's own entries alone."""
+    rewards = bamdp.BetaBernoulli(by="next")
+    agents = [
+        agent_of(p, finite_prior(), rewards) for p in (AdaptiveDSS(), bamdp.VBRB(beta_r=1.0, beta_p=1.0))
+    ]
+    for agent in agents:
+        for s, a, s2 in itertools.product(range(3), range(2), (0, 1, 1, 2)):
+            agent.observe(s, a, float(s2 == 1), s2)
+        agent.act(0)
+    adaptive, alone = (agent.memory for agent in agents)
+    assert adaptive.race.extra == pytest.approx(alone.model.extra)

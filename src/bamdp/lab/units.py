@@ -166,7 +166,11 @@ def environment_facts(spec: Any) -> dict[str, Any]:
 
 def to_plain_json(value: Any) -> Any:
     """Return parameters as plain JSON, in which different values stay different."""
-    if isinstance(value, (FiniteModels, KnownRewards)):  # they are determined by the environment
+    if isinstance(
+        value, FiniteModels
+    ):  # the models are determined by the environment, and so are known rewards
+        return {"class": type(value).__name__, "result_version": value.result_version}
+    if isinstance(value, KnownRewards):
         return {"class": type(value).__name__}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {f.name: to_plain_json(getattr(value, f.name)) for f in dataclasses.fields(value)}

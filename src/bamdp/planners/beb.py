@@ -45,7 +45,7 @@ class BEBRule(NamedTuple):
 
 
 @bonus.register(BEBRule)
-def _bonus(rule, belief, row, rows, variance, begin, at, background):
+def _bonus(rule, belief, row, rows, variance, begin, end, at, background):
     return rule.weight / (1.0 + verbs.concentration(belief.transitions, row))
 
 

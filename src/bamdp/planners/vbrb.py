@@ -46,14 +46,14 @@ class VBRBRule(NamedTuple):
 
 
 @bonus.register(VBRBRule)
-def _bonus(rule, belief, row, rows, variance, begin, at, background):
-    end, _, rest = verbs.moments_row(belief.transitions, row, rows.index, rows.prob, variance, at)
-    if end == verbs.NO_ROOM:
+def _bonus(rule, belief, row, rows, variance, begin, end, at, background):
+    stop, _, rest = verbs.moments_row(belief.transitions, row, rows.index, rows.prob, variance, at)
+    if stop == verbs.NO_ROOM:
         return np.nan
-    total = (belief.space.terminal.shape[0] - (end - at)) * rest
-    for i in range(at, end):
+    total = (belief.space.terminal.shape[0] - (stop - at)) * rest
+    for i in range(at, stop):
         total += variance[i]
-    of_reward = verbs.reward_variance(belief.rewards, row, rows.index, rows.prob, begin, at, background)
+    of_reward = verbs.reward_variance(belief.rewards, row, rows.index, rows.prob, begin, end, background)
     return rule.beta_r * math.sqrt(of_reward) + rule.beta_p * math.sqrt(total)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -335,6 +335,9 @@ class FiniteModels(Prior):
 
     mdps: Sequence[FiniteMDP]
     weights: Sequence[float] | None = None
+    result_version: ClassVar[int] = (
+        2  # raised if a planner's results with this prior, and no other, have changed
+    )
 
     def __post_init__(self) -> None:
         mdps = tuple(self.mdps) if isinstance(self.mdps, Iterable) else ()

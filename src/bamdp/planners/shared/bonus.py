@@ -46,10 +46,10 @@ class BonusModel(NamedTuple):
 
 
 @generic
-def bonus(rule, belief, row, rows, variance, begin, at, background):
+def bonus(rule, belief, row, rows, variance, begin, end, at, background):
     """Return what ``row`` is paid beyond its expected reward; NaN if the scratch from ``at`` on is too small.
 
-    The mean row stands at ``begin:at`` of ``rows`` (plus background); entries of ``rows`` and of ``variance`` from
+    The mean row stands at ``begin:end`` of ``rows`` (plus background); entries of ``rows`` and of ``variance`` from
     ``at`` on are scratch.
     """
 
@@ -93,7 +93,7 @@ def write_mean_row(rule, belief, rows, variance, row, at):
     end, background = verbs.mean_row(belief.transitions, row, rows.index, rows.prob, at)
     if end == NO_ROOM:
         return np.int64(NO_ROOM), 0.0, 0.0
-    more = bonus(rule, belief, row, rows, variance, at, end, background)
+    more = bonus(rule, belief, row, rows, variance, at, end, end, background)
     if np.isnan(more):
         return np.int64(NO_ROOM), 0.0, 0.0
     expected = verbs.expected_reward(belief.rewards, row, rows.index, rows.prob, at, end, background)

@@ -34,8 +34,8 @@ def write_mean(belief, space, params, race):
             race.reward[row] = rows.reward[row]
             race.extra[row] = 0.0
             if belief.space.allowed[s, a] and not belief.space.terminal[s]:
-                begin = rows.span[row, 0]
-                u = bonus(params.rule, belief, row, rows, space.variance, begin, end, rows.background[row])
+                begin, stop, rest = rows.span[row, 0], rows.span[row, 1], rows.background[row]
+                u = bonus(params.rule, belief, row, rows, space.variance, begin, stop, end, rest)
                 if np.isnan(u):
                     return np.int64(NO_ROOM)
                 race.extra[row] = u
