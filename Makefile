@@ -16,8 +16,8 @@ help:
 	@echo "make bench     speed, as tables and out/bench.json"
 	@echo "make docs      the documentation, as out/site/index.html"
 	@echo "make notebooks the notebooks, run anew with their outputs"
-	@echo "make reproduction  tables and figures of the reproduction in docs and README, from results/dss2020"
-	@echo "make evidence  tables and figures of docs/evidence.md, from results"
+	@echo "make reproduction  tables and figures of the reproduction in docs, from results/dss2020"
+	@echo "make evidence  tables and figures of docs/evidence.md and README, from results"
 	@echo "make lint      style, types and import contracts"
 	@echo "make clean     remove .venv, caches and what was built"
 

@@ -1,8 +1,8 @@
 """Make the tables and figures of the page on evidence from exported runs.
 
-    python tools/evidence_page.py            # writes docs/evidence.md and its figures
+    python tools/evidence_page.py            # writes docs/evidence.md, its figure and the table of README.md
 
-The page has marks, <!-- begin: NAME --> and <!-- end: NAME -->; what is between them is made here, the sentences are
+The pages have marks, <!-- begin: NAME --> and <!-- end: NAME -->; what is between them is made here, the sentences are
 written by people. A study of which nothing has been exported yet has a line in place of its tables.
 """
 
@@ -11,18 +11,18 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from reproduction_page import _folded, _join, fill
-from searches import best_within, over_searches, pooled, searches, without_draw
+from reproduction_page import _folded, _join, fill, run_counts, source_of
+from searches import over_searches, pooled, searches, without_draw
+from time_study import ALL_TIMES, LONGEST_IN, time_study
+from time_study import NAME as TIME
 
-from bamdp.ceilings import ceilings
-from bamdp.envs import Environment
 from bamdp.lab.collect import collect_results
 from bamdp.lab.exports import export_name, open_exports
 from bamdp.lab.figures import looks, save_figure
@@ -32,27 +32,32 @@ from bamdp.lab.papers import paper_study
 from bamdp.lab.papers.deep_sea import COUNT_NOTE, total_bad_episodes
 from bamdp.lab.results import EVALUATE, TUNE, Results, Sample
 from bamdp.lab.statistics import estimate, rescaled, standard_error
-from bamdp.lab.study import Study, cached_world
-from bamdp.lab.tables.evaluation import matrix, overall, unfinished
+from bamdp.lab.study import Study
+from bamdp.lab.tables.evaluation import against_best, matrix, overall, unfinished
 from bamdp.lab.tables.table import (
     Entry,
     ResultTable,
     decimals,
     make_table,
     mean_cell,
-    number_cell,
+    mean_error_cell,
     to_markdown,
     value_interval_cell,
 )
+from bamdp.lab.tables.tuning import choices
 
-PAGE, IMAGES = "docs/evidence.md", "docs/images"
+PAGES, IMAGES = ("docs/evidence.md", "README.md"), "docs/images"
 FAMILIES, SECOND, SINGLE, FIRST = "bbrl2016/families", "dss2020/fair2", "dss2020/single2", "dss2020/fair"
 SEAS = "dss2020/deep-sea"
-STUDIES = (FAMILIES, FIRST, SECOND, SINGLE, SEAS)
+STUDIES = (FAMILIES, FIRST, SECOND, SINGLE, SEAS, TIME)
+FILE_OF = {SINGLE: SECOND}  # whose runs are all among those of the other study
 PRIORS = ("law", "flat", "wrong")
 FAMILY_DISCOUNT = 0.95
-TIMES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # ms per step
-VOID = {FIRST: ("dss-rtdp",)}  # runs of a generator that was wrong
+FAMILY_NOTE = (
+    "Bold: the highest mean. Differences are paired, on the same worlds, with the bootstrap 95% interval; behind the "
+    "first: of the algorithm with the highest mean among those with the correct prior, less this one with it."
+)
+STAGES = (1, 2, 3)
 TIME_FIGURE = "reward-within-time"
 
 
@@ -65,16 +70,25 @@ class Found:
 
 
 @contextmanager
-def read_studies(folder: Path, names: Sequence[str]) -> Iterator[dict[str, Found]]:
-    """Read the studies that have an exported file in ``folder/PAPER``, for the duration of a ``with`` block."""
-    paths = {name: folder / name.partition("/")[0] / export_name(name) for name in names}
-    there = {name: path for name, path in paths.items() if path.exists()}
-    with open_exports(list(there.values())) as exports:
-        found = {}
-        for name in there:
-            study = paper_study(name)
-            found[name] = Found(study, collect_results(study, exports.store_of(name)))
-        yield found
+def read_studies(folder: Path, names: Sequence[str]) -> Iterator[tuple[dict[str, Found], str]]:
+    """Read the studies that have an exported file in ``folder/PAPER``, for the duration of a ``with`` block.
+
+    Yields what was found, and with which versions and on which machines it was run.
+    """
+    files = {name: FILE_OF.get(name, name) for name in names}
+    paths = {file: folder / file.partition("/")[0] / export_name(file) for file in files.values()}
+    with open_exports([path for path in paths.values() if path.exists()]) as exports:
+        found: dict[str, Found] = {}
+        for name, file in files.items():
+            if not paths[file].exists():
+                continue
+            study = (
+                time_study([found[source].results for source in (FIRST, SECOND)])
+                if name == TIME
+                else paper_study(name)
+            )
+            found[name] = Found(study, collect_results(study, exports.store_of(file)))
+        yield found, source_of(exports.together)
 
 
 # Families of worlds
@@ -100,16 +114,23 @@ def _family_table(results: Results, family: str, what: str) -> ResultTable:
     bases = dict.fromkeys(name.rpartition("-")[0] if name.endswith(PRIORS) else name for name in values)
     means = {name: float(v.mean()) for name, v in values.items()}
     best = max(means, key=means.__getitem__, default=None)
+    first = max((n for n in means if n.endswith(PRIORS[0])), key=means.__getitem__, default=None)
     shown = decimals([standard_error(v) for v in values.values()])
     title = "total reward" if what == "total" else "return discounted by 0.95"
-    note = "Bold: the highest mean. Differences are paired: the same worlds, with the bootstrap 95% interval."
-    header = ("algorithm", "correct prior", "flat", "wrong", "correct − flat", "correct − wrong")
+    header = (
+        "algorithm",
+        "correct prior",
+        "flat",
+        "wrong",
+        "behind the first",
+        "correct − flat",
+        "correct − wrong",
+    )
     table = make_table(
         f"family_{family}_{what}",
         f"{family}: {title} in 250 steps, mean ± standard error over {_worlds(values)} worlds",
         header,
-        [_family_row(base, values, best, shown) for base in bases],
-        [note],
+        [_family_row(base, values, best, first, shown) for base in bases],
     )
     return table.sorted_by(lambda row: -max(cell.value for cell in row[1:4] if cell.value is not None))
 
@@ -120,18 +141,21 @@ def _worlds(values: Mapping[str, NDArray[np.float64]]) -> str:
 
 
 def _family_row(
-    base: str, values: Mapping[str, NDArray[np.float64]], best: str | None, shown: int
+    base: str, values: Mapping[str, NDArray[np.float64]], best: str | None, first: str | None, shown: int
 ) -> tuple[Entry, ...]:
     names = [f"{base}-{prior}" for prior in PRIORS]
     if not any(name in values for name in names):  # one without a prior
-        return base, mean_cell(values[base], shown, base == best), *4 * [None]
+        cells: list[Entry] = [mean_cell(values[base], shown, base == best), None, None]
+        return base, *cells, _gain_cell(values, first, base, shown), None, None
     cells = [mean_cell(values.get(name, ()), shown, name == best) for name in names]
     gains = [_gain_cell(values, names[0], name, shown) for name in names[1:]]
-    return base, *cells, *gains
+    return base, *cells, _gain_cell(values, first, names[0], shown), *gains
 
 
-def _gain_cell(values: Mapping[str, NDArray[np.float64]], first: str, second: str, shown: int) -> Entry:
-    if first not in values or second not in values:
+def _gain_cell(
+    values: Mapping[str, NDArray[np.float64]], first: str | None, second: str, shown: int
+) -> Entry:
+    if first == second or first not in values or second not in values:
         return None
     return value_interval_cell(estimate(np.mean, values[first] - values[second]), shown)
 
@@ -173,86 +197,105 @@ def _search_row(found: Found, environment: str, algorithm: str, done: Sequence[S
     return environment, algorithm, len(done), total, means, seen, len(slow)
 
 
+def stage_table(found: Found) -> ResultTable:
+    """Return how many configurations of DSS were too slow, by their number of stages."""
+    rows = []
+    for environment in found.results.environments:
+        for algorithm in ("dss-pi", "dss-rtdp"):
+            tried: dict[str, Sample] = {}
+            for sample in found.results.select(TUNE, environment):
+                if without_draw(sample.algorithm) == algorithm and (sample.runs or sample.excluded):
+                    tried[repr(sample.configuration)] = sample
+            if tried:
+                rows.append((environment, algorithm, *(_stopped(tried.values(), n) for n in STAGES)))
+    header = ("environment", "algorithm", *(f"H = {n}" for n in STAGES))
+    return make_table("stages", "Configurations of DSS that were too slow, of those tried", header, rows)
+
+
+def _stopped(tried: Iterable[Sample], n_stages: int) -> str:
+    of_depth = [sample for sample in tried if sample.configuration["n_stages"] == n_stages]
+    return f"{sum(bool(sample.excluded) for sample in of_depth)} of {len(of_depth)}"
+
+
 # Deep sea with the same chances
 
 
 def sea_table(found: Found) -> ResultTable:
     """Return the bad episodes of every algorithm in both seas, the fewest in the deterministic one first."""
     results = found.results
-    samples = {(s.environment, s.algorithm): s for s in results.select(EVALUATE) if s.complete}
+    bad = {
+        (s.environment, s.algorithm): total_bad_episodes(s, SEAS)
+        for s in results.select(EVALUATE)
+        if s.complete
+    }
     rows = []
-    for algorithm in dict.fromkeys(name for _, name in samples):
+    for algorithm in dict.fromkeys(name for _, name in bad):
         cells: list[Entry] = []
         for environment in results.environments:
-            sample = samples.get((environment, algorithm))
-            cells += [None, None] if sample is None else _sea_cells(sample)
+            here = {name: values for (where, name), values in bad.items() if where == environment}
+            cells += _sea_cells(here, algorithm)
         rows.append((algorithm, *cells))
-    header = ("algorithm", *(word for name in results.environments for word in (name, "chosen")))
+    header = (
+        "algorithm",
+        *(word for name in results.environments for word in (name, "more than the fewest")),
+    )
+    note = "More than the fewest: paired, on the same replicates, with the bootstrap 95% interval."
     title = "Bad episodes of 1000, mean ± standard error"
-    table = make_table("seas", title, header, rows, [COUNT_NOTE], "l" + "rl" * len(results.environments))
+    table = make_table("seas", title, header, rows, [COUNT_NOTE, note])
     return table.sorted_by(lambda row: math.inf if row[1].value is None else row[1].value)
 
 
-def _sea_cells(sample: Sample) -> list[Entry]:
-    chosen = ", ".join(f"{name}={value}" for name, value in sample.configuration.items())
-    return [mean_cell(total_bad_episodes(sample, SEAS), 1), chosen]
+def _sea_cells(bad: Mapping[str, NDArray[np.float64]], algorithm: str) -> list[Entry]:
+    if algorithm not in bad:
+        return [None, None]
+    fewest = min(bad, key=lambda name: float(bad[name].mean()))
+    more = None if algorithm == fewest else estimate(np.mean, bad[algorithm] - bad[fewest])
+    return [mean_cell(bad[algorithm], 1), more and value_interval_cell(more, 1)]
 
 
 # Reward within a time
 
-
-def within_time(found: Mapping[str, Found]) -> dict[str, dict[str, list[float]]]:
-    """Return, by environment and algorithm, the normalised score of the best configuration within each time."""
-    tried: dict[str, dict[str, list[Sample]]] = {}
-    horizons: dict[str, int] = {}
-    for name in (FIRST, SECOND):
-        for environment in found[name].results.environments if name in found else ():
-            runs = [s for s in found[name].results.select(TUNE, environment) if s.runs]
-            horizon = min((s.horizon for s in runs), default=0)  # which all configurations have runs of
-            if horizons.setdefault(environment, horizon) != horizon:
-                continue
-            for sample in runs:
-                algorithm = without_draw(sample.algorithm)
-                if sample.horizon == horizon and algorithm not in VOID.get(name, ()):
-                    tried.setdefault(environment, {}).setdefault(algorithm, []).append(sample)
-    environments = {env.label: env.env for one in found.values() for env in one.study.environments}
-    return {
-        label: {
-            algorithm: _normalised(
-                [best_within(samples, ms) for ms in TIMES], environments[label], horizons[label]
-            )
-            for algorithm, samples in by_algorithm.items()
-        }
-        for label, by_algorithm in tried.items()
-    }
+Scores = Mapping[str, Mapping[str, NDArray[np.float64]]]
 
 
-def _normalised(values: Sequence[float], env: str, horizon: int) -> list[float]:
-    world = cached_world(env)
-    assert isinstance(world, Environment)
-    known = ceilings(world, FAMILY_DISCOUNT, horizon)
-    return rescaled(values, known.random, known.optimum).tolist()
+def within_time(found: Found) -> Scores:
+    """Return, by environment and algorithm, the score of what was chosen within each time: [time, (mean, error)]."""
+    asked = {(cell.environment.label, cell.algorithm): cell.runs for cell in found.study.cells}
+    words = list(ALL_TIMES)
+    scores: dict[str, dict[str, NDArray[np.float64]]] = {}
+    for sample in found.results.select(EVALUATE):
+        known = found.results.ceilings[sample.environment]
+        if sample.runs < asked[sample.environment, sample.algorithm]:
+            continue
+        algorithm, _, word = sample.algorithm.rpartition("-")
+        rows = scores.setdefault(sample.environment, {})
+        row = rows.setdefault(algorithm, np.full((len(words), 2), np.nan))
+        values = rescaled(sample.totals, known.random, known.optimum)
+        row[words.index(word)] = values.mean(), standard_error(values)
+    return scores
 
 
-def time_table(scores: Mapping[str, Mapping[str, Sequence[float]]]) -> ResultTable:
-    """Return the mean of the best score within each time, over the environments in which all algorithms were tried."""
+def time_table(scores: Scores) -> ResultTable:
+    """Return the mean score within each time, over the environments that have all times."""
     algorithms = dict.fromkeys(name for by_algorithm in scores.values() for name in by_algorithm)
-    common = [environment for environment, tried in scores.items() if len(tried) == len(algorithms)]
-    columns = [i for i, ms in enumerate(TIMES) if ms in (0.01, 0.1, 1.0, 10.0, 100.0)]
+    nothing = np.full((len(ALL_TIMES), 2), np.nan)
     rows = []
     for algorithm in algorithms:
-        table = np.array([scores[environment][algorithm] for environment in common])[:, columns]
-        whole = np.isfinite(table).all(axis=0)
-        means = [float(table[:, i].mean()) if whole[i] else math.nan for i in range(len(columns))]
-        rows.append((algorithm, *(number_cell(mean, f"{mean:.3f}") for mean in means)))
-    header = ("algorithm", *(_time_word(TIMES[i]) for i in columns))
+        table = np.array([scores.get(where, {}).get(algorithm, nothing) for where in LONGEST_IN])
+        means = table[:, :, 0].mean(axis=0)
+        errors = np.sqrt((table[:, :, 1] ** 2).sum(axis=0)) / len(LONGEST_IN)
+        cells = [None if math.isnan(m) else mean_error_cell(m, e, 3) for m, e in zip(means, errors)]
+        rows.append((algorithm, *cells))
     note = (
-        f"Mean over {', '.join(common)} of the normalised score (0 random play, 1 optimum) of the best configuration "
-        "that needs at most so long per step, chosen on one half of the tuning runs and scored on the other. Empty "
-        "where some environment has no configuration that quick."
+        f"Mean over {', '.join(LONGEST_IN)} of the normalised score (0 random play, 1 optimum) ± standard error. For "
+        "each time, the configuration that tuning found best among those that took at most so long per step, run on "
+        "other random numbers: 20 runs, 10 of what takes more than 1 ms, 4 at 100 ms, where algorithms have their "
+        "choice for 10 ms with more of their budget. Empty where some environment has none that quick."
     )
-    title = f"What one gets within a time per step, over {len(common)} environments"
-    table = make_table("within_time", title, header, rows, [note])
+    title = "What one gets within a time per step"
+    table = make_table(
+        "within_time", title, ("algorithm", *map(_time_word, ALL_TIMES.values())), rows, [note]
+    )
     return table.sorted_by(lambda row: -max((c.value for c in row[1:] if c.value is not None), default=-1.0))
 
 
@@ -260,17 +303,17 @@ def _time_word(ms: float) -> str:
     return f"{1000 * ms:g} µs" if ms < 1.0 else f"{ms:g} ms"
 
 
-def draw_times(scores: Mapping[str, Mapping[str, Sequence[float]]], folder: Path) -> list[Path]:
-    """Draw the best score against the time per step, a panel for each environment."""
+def draw_times(scores: Scores, folder: Path) -> list[Path]:
+    """Draw the score against the time per step, with standard errors, a panel for each environment."""
     algorithms = dict.fromkeys(name for by_algorithm in scores.values() for name in by_algorithm)
     by_algorithm = looks(algorithms)
     with figure_style.new_figure(len(scores), (4.0, 2.8)) as (figure, panels):
         for axes, (environment, rows) in zip(panels, scores.items()):
-            for algorithm, values in rows.items():
+            for algorithm, row in rows.items():
                 look = by_algorithm[algorithm]
-                axes.plot(
-                    TIMES, values, color=look.colour, linestyle=look.line, marker=look.marker, markersize=3.5,
-                    linewidth=1.2, label=algorithm,
+                axes.errorbar(
+                    list(ALL_TIMES.values()), row[:, 0], row[:, 1], color=look.colour, linestyle=look.line,
+                    marker=look.marker, markersize=3.5, linewidth=1.2, elinewidth=0.7, label=algorithm,
                 )  # fmt: skip
             log_time_axis(axes)
             axes.set(xlabel="at most so many ms per step", ylabel="normalised score", ylim=(-0.02, 1.02))
@@ -282,47 +325,88 @@ def draw_times(scores: Mapping[str, Mapping[str, Sequence[float]]], folder: Path
 # The page
 
 
-def page_parts(
-    found: Mapping[str, Found], scores: Mapping[str, Mapping[str, Sequence[float]]]
-) -> dict[str, str]:
+def page_parts(found: Mapping[str, Found], source: str) -> dict[str, str]:
     """Return the generated parts of the page as Markdown, by name."""
-    parts = {}
-    families = found.get(FAMILIES)
-    parts["families"] = _missing(FAMILIES) if families is None else _join(
-        *(to_markdown(table) for table in family_tables(families, "return")),
-        _folded("Total rewards", family_tables(families, "total")),
-        *map(to_markdown, unfinished(families.results)),
-    )  # fmt: skip
-    second = found.get(SECOND)
-    if second is None:
-        parts["second"] = _missing(SECOND)
-    else:
-        n = 1 + max(cell.draw for cell in second.study.cells)
-        whole = pooled(second.results, n)
-        score = overall(whole) if whole.samples else None
-        parts["second"] = _join(
-            to_markdown(matrix(whole)) if whole.samples else "",
-            to_markdown(score) if score else "",
-            to_markdown(search_table(second)),
-            _folded("What is not finished", unfinished(second.results)),
-        )
-    single = found.get(SINGLE)
-    parts["single"] = _missing(SINGLE) if single is None else _join(
-        to_markdown(matrix(single.results)), *map(to_markdown, unfinished(single.results))
-    )  # fmt: skip
-    seas = found.get(SEAS)
-    parts["seas"] = _missing(SEAS) if seas is None else _join(
-        to_markdown(sea_table(seas)), *map(to_markdown, unfinished(seas.results))
-    )  # fmt: skip
-    figure = (
-        f"![Best normalised score against processor time per step]({Path(IMAGES).name}/{TIME_FIGURE}.png)"
+    here = {name: one.results for name, one in found.items() if name != FIRST}  # that is on another page
+    makers = {
+        "families": (FAMILIES, _families_part),
+        "second": (SECOND, _second_part),
+        "readme": (SECOND, _readme_part),
+        "single": (SINGLE, _single_part),
+        "seas": (SEAS, _seas_part),
+        "time": (TIME, _time_part),
+    }
+    parts = {
+        part: make(found[study]) if study in found else f"*Nothing of `{study}` has been exported yet.*"
+        for part, (study, make) in makers.items()
+    }
+    return {"state": to_markdown(run_counts(here, source)), **parts}
+
+
+def _families_part(found: Found) -> str:
+    return _join(
+        *(to_markdown(table) for table in family_tables(found, "return")),
+        f"- {FAMILY_NOTE}",
+        _folded("Total rewards", family_tables(found, "total")),
+        *map(to_markdown, unfinished(found.results)),
     )
-    parts["time"] = _join(figure, to_markdown(time_table(scores))) if scores else _missing(FIRST)
-    return parts
 
 
-def _missing(name: str) -> str:
-    return f"*Nothing of `{name}` has been exported yet.*"
+def _whole(found: Found) -> Results:
+    """Return the results of the algorithms whose searches are all complete, each search with its runs."""
+    return pooled(found.results, 1 + max(cell.draw for cell in found.study.cells))
+
+
+def _readme_part(found: Found) -> str:
+    whole = _whole(found)
+    return _join(to_markdown(matrix(whole)) if whole.samples else "", _time_figure("docs/"))
+
+
+def _second_part(found: Found) -> str:
+    whole = _whole(found)
+    score = overall(whole) if whole.samples else None
+    left = unfinished(found.results)
+    return _join(
+        to_markdown(matrix(whole)) if whole.samples else "",
+        to_markdown(score) if score else "",
+        _folded("Differences to the best algorithm of each environment", _differences(whole)),
+        _folded("What each search found, and how much of the space it saw", [search_table(found)]),
+        _folded("How many stages there was time for", [stage_table(found)]),
+        _folded("What is not finished", left) if left else "",
+    )
+
+
+def _differences(results: Results) -> list[ResultTable]:
+    return [table for name in results.environments for table in against_best(results, name)]
+
+
+def _single_part(found: Found) -> str:
+    results = found.results
+    first = results.environments[0]  # the choice is the same in all
+    chosen = choices(replace(results, samples=tuple(s for s in results.samples if s.environment == first)))
+    complete = replace(results, samples=tuple(s for s in results.samples if s.complete))
+    return _join(
+        to_markdown(matrix(results)),
+        _folded("Differences to the best algorithm of each environment", _differences(complete)),
+        _folded(f"What was chosen for all, with its total in {first}", [chosen]),
+        *map(to_markdown, unfinished(results)),
+    )
+
+
+def _seas_part(found: Found) -> str:
+    return _join(
+        to_markdown(sea_table(found)),
+        _folded("What was chosen", [choices(found.results)]),
+        *map(to_markdown, unfinished(found.results)),
+    )
+
+
+def _time_part(found: Found) -> str:
+    return _join(_time_figure(""), to_markdown(time_table(within_time(found))))
+
+
+def _time_figure(folder: str) -> str:
+    return f"![Normalised score against processor time per step]({folder}images/{TIME_FIGURE}.png)"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -333,16 +417,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     root = Path(arguments.root)
     try:
-        page = (root / PAGE).read_text(encoding="utf-8")
-        with read_studies(Path(arguments.folder), STUDIES) as found:
-            scores = within_time(found)
-            filled = fill(page, page_parts(found, scores))
-            figures = draw_times(scores, root / IMAGES) if scores else []
+        pages = {path: (root / path).read_text(encoding="utf-8") for path in PAGES}
+        with read_studies(Path(arguments.folder), STUDIES) as (found, source):
+            parts = page_parts(found, source)
+            filled = {path: fill(page, parts) for path, page in pages.items()}
+            figures = draw_times(within_time(found[TIME]), root / IMAGES) if TIME in found else []
     except (OSError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    (root / PAGE).write_text(filled, encoding="utf-8")
-    for written in (PAGE, *figures):
+    for path, page in filled.items():
+        (root / path).write_text(page, encoding="utf-8")
+    for written in (*filled, *figures):
         print(f"written: {written}")
     return 0
 

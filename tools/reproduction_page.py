@@ -1,4 +1,4 @@
-"""Write the generated tables and figures of docs/reproduction.md, docs/deep-sea.md and README.md.
+"""Write the generated tables and figures of docs/reproduction.md and docs/deep-sea.md.
 
     python tools/reproduction_page.py [--from results/dss2020] [--root .]
 
@@ -19,14 +19,12 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from bamdp.lab import units
 from bamdp.lab.collect import collect_results
 from bamdp.lab.comparisons import groups
 from bamdp.lab.exports import export_name, open_exports
@@ -68,19 +66,18 @@ from bamdp.lab.tables.table import (
     value_interval_cell,
 )
 from bamdp.lab.tables.tuning import choices
-from bamdp.settings import Setting
 
 STUDIES = tuple(
     f"dss2020/{name}" for name in ("published", "stated", "fair", "single", "ablation", "figure3")
 )
-BEFORE_CORRECTION = ("dss2020/fair",)  # whose dss-rtdp has not been run again
-PAGES = ("docs/reproduction.md", "docs/deep-sea.md", "README.md")
+PAGES = ("docs/reproduction.md", "docs/deep-sea.md")
 IMAGES = "docs/images"
 MARK = re.compile(r"<!-- (begin|end): ([\w-]+) -->")
 REWARD_TARGETS = {"chain": 370.0, "double_loop": 387.0, "grid5": 79.0, "grid10": 55.0, "maze": 1200.0}
 SPEEDUP_TARGET = 10.0
 DSS = ("dss-pi", "dss-rtdp")
 RIVALS = ("bamcp", "bfs3", "sboss")  # of the paper's Table 1
+COMMON_PRIORS = ((-math.inf, "flat"), (2, "sparse, β = 2"), (8, "sparse, β = 8"))  # that all were run with
 FIGURES = {
     "reproduction-figure2-published": "Moving-average reward of all algorithms with Appendix C's parameters",
     "reproduction-figure2-fair": "Moving-average reward of all algorithms with what tuning chose",
@@ -133,36 +130,11 @@ def read_evidence(folder: Path) -> Iterator[Evidence]:
     """Read all studies from their exported files, for the duration of a ``with`` block."""
     paths = [folder / export_name(study) for study in STUDIES]
     with open_exports(paths) as exports:
-        studies = {}
-        for name in STUDIES:
-            with _named_before_rtdp_was_corrected() if name in BEFORE_CORRECTION else nullcontext():
-                studies[name] = collect_results(paper_study(name), exports.store_of(name))
-        yield Evidence(studies, _source(exports.together))
+        studies = {name: collect_results(paper_study(name), exports.store_of(name)) for name in STUDIES}
+        yield Evidence(studies, source_of(exports.together))
 
 
-@contextmanager
-def _named_before_rtdp_was_corrected() -> Iterator[None]:
-    """Let runs of dss-rtdp be found under the names of version 1, whose values were carried over from model to model.
-
-    Such runs count for no study any more. The page shows them, and says what they are, until they are run again.
-    """
-    current = units.setting_facts
-
-    def first_facts(setting: Setting) -> dict[str, Any]:
-        facts = current(setting)
-        if facts["planner"].pop("part_versions", None):
-            for parameter in ("bound", "tol"):
-                del facts["planner"]["parameters"]["generator"][parameter]
-        return facts
-
-    units.setting_facts = first_facts
-    try:
-        yield
-    finally:
-        units.setting_facts = current
-
-
-def _source(store: Store) -> str:
+def source_of(store: Store) -> str:
     """Return the versions and machines behind the runs."""
     records = store.all_records()
     machines = {
@@ -176,20 +148,21 @@ def _source(store: Store) -> str:
 # Tables that only the page has
 
 
-def run_counts(evidence: Evidence) -> ResultTable:
-    """Return how many cells of each study are complete, and how many different runs it has."""
+def run_counts(studies: Mapping[str, Results], source: str) -> ResultTable:
+    """Return how many cells of each study are complete, how many different runs it has, and what they took."""
     rows = []
-    for name, found in evidence.studies.items():
+    for name, found in studies.items():
         done = sum(_finished(found, *cell) for cell in found.cells)
-        distinct: dict[tuple[object, ...], set[int]] = {}  # sweeps share runs, which count once
+        seconds: dict[tuple[object, ...], float] = {}  # of each run: sweeps share runs, which count once
         for s in found.samples:
             key = (s.environment, s.phase, s.horizon, repr(full_configuration(s.configuration)))
-            distinct.setdefault(key, set()).update(s.replicates.tolist())
-        runs = sum(map(len, distinct.values()))
+            seconds |= {(*key, r): c for r, c in zip(s.replicates.tolist(), s.cpu_seconds.tolist())}
         cells = number_cell(done, f"{done} of {len(found.cells)}")
-        rows.append((name, cells, runs))
-    header = ("study", "complete cells", "runs")
-    return make_table("state", "What has been run", header, rows, [evidence.source])
+        hours = sum(seconds.values()) / 3600.0
+        rows.append((name, cells, len(seconds), number_cell(hours, f"{hours:.1f}")))
+    header = ("study", "complete cells", "runs", "processor hours")
+    note = "Processor time of planning and learning in runs that came to their end."
+    return make_table("state", "What has been run", header, rows, [note, source])
 
 
 def _finished(found: Results, environment: str, algorithm: str) -> bool:
@@ -273,35 +246,51 @@ def rival_table(fair: Results) -> ResultTable:
 
 
 def prior_counts(evidence: Evidence) -> ResultTable:
-    """Return how many entries of Table 1 agree with each prior, which is one rule for all algorithms."""
+    """Return how many entries of Table 1 agree with each prior that all were run with: one rule for all algorithms."""
     found = _entries(evidence)
-    priors = sorted({prior for by_prior in found.values() for prior in by_prior})
     rows = []
     for algorithm, by_prior in found.items():
-        shares = {prior: _agreeing(samples) for prior, samples in by_prior.items()}
-        best = max(shares.values(), key=lambda share: (share[0], -share[1]))
-        cells = [_share_cell(shares[p], shares[p] == best) if p in shares else None for p in priors]
-        rows.append((algorithm, *cells))
+        shares = {prior: _agreeing(by_prior.get(prior, ())) for prior in COMMON_PRIORS}
+        best = max(shares.values())  # of equal ones that with most entries
+        rows.append((algorithm, *(_share_cell(share, share == best) for share in shares.values())))
     note = (
         "Entries that agree (Welch's test at 5%), of those that were run with this prior: Appendix C's parameters, the "
         "paper's steps. Fewer runs agree more easily. β = 2 is the prior that the text states, with the rivals' "
         "default sparsity. Bold: the prior that fits best."
     )
-    header = ("algorithm", *(name for _, name in priors))
+    header = ("algorithm", *(name for _, name in COMMON_PRIORS))
     title = "Entries of the paper's Table 1 that agree, by prior"
     return make_table("prior_counts", title, header, rows, [note])
 
 
+def prior_entries(evidence: Evidence) -> ResultTable:
+    """Return every entry that :func:`prior_counts` counts, and those with other priors, beside the paper's."""
+    rows = []
+    for by_prior in _entries(evidence).values():
+        for (_, prior), samples in sorted(by_prior.items()):
+            for sample in samples:
+                verdict = paper_verdict(sample)
+                entry = paper_entry("table1", sample.algorithm, sample.environment)
+                if verdict is not None and entry is not None:
+                    where = sample.algorithm, sample.environment, prior, sample.runs
+                    rows.append(
+                        (*where, mean_cell(sample.totals), f"{entry[0]:g} ± {entry[1]:g}", verdict.word)
+                    )
+    header = ("algorithm", "environment", "prior", "runs", "here", "paper", "verdict")
+    title = "Total reward with each prior, mean ± standard error, beside the paper's Table 1"
+    return make_table("prior_entries", title, header, rows, align="lllrrrl")
+
+
 def _entries(evidence: Evidence) -> dict[str, dict[tuple[float, str], list[Sample]]]:
     """Return the samples that stand for entries of Table 1, by algorithm and prior; of several that with most runs."""
-    labels = {name: name for name in (*DSS, *RIVALS)}
-    labels |= {"dss-rtdp-flat": "dss-rtdp", "dss-rtdp-6": "dss-rtdp", "bamcp-flat": "bamcp"}
-    labels |= {"beta": "dss-pi", "prior": "dss-pi"}  # sweeps of the ablation
-    entries: dict[str, dict[tuple[float, str], dict[str, Sample]]] = {name: {} for name in (*DSS, *RIVALS)}
+    names = (*DSS, *RIVALS)
+    entries: dict[str, dict[tuple[float, str], dict[str, Sample]]] = {name: {} for name in names}
     for results in (evidence.published, evidence.stated, evidence.ablation):
         for sample in of_paper_length(results):
-            if sample.algorithm in labels:
-                algorithm = labels[sample.algorithm]
+            label = sample.algorithm
+            label = "dss-pi" if label in ("beta", "prior") else label  # sweeps of the ablation
+            algorithm = next((name for name in names if label == name or label.startswith(f"{name}-")), None)
+            if algorithm is not None:
                 known = entries[algorithm].setdefault(_prior(sample), {})
                 if sample.environment not in known or known[sample.environment].runs < sample.runs:
                     known[sample.environment] = replace(sample, algorithm=algorithm)
@@ -424,9 +413,12 @@ def page_parts(evidence: Evidence) -> dict[str, str]:
     best_tables = [table for name in fair.environments for table in against_best(fair, name)]
     sea, sea_detail = deep_sea_tables(evidence.deep_sea)
     return {
-        "state": _join(*map(to_markdown, [run_counts(evidence), *incomplete])),
+        "state": _join(*map(to_markdown, [run_counts(evidence.studies, evidence.source), *incomplete])),
         "targets": _join(to_markdown(reward_targets(fair)), to_markdown(speed_targets(published))),
-        "counts": to_markdown(prior_counts(evidence)),
+        "counts": _join(
+            to_markdown(prior_counts(evidence)),
+            _folded("Every entry, with these priors and others", [prior_entries(evidence)]),
+        ),
         "published": _join(
             *map(to_markdown, beside_table1(published)),
             _folded("All rows, with those that the paper does not have", [matrix(published)]),
@@ -462,12 +454,11 @@ def page_parts(evidence: Evidence) -> dict[str, str]:
             _folded("Intervals, ranges and time, environment by environment", [sea_detail]),
             _notes(evidence.deep_sea),
         ),
-        "readme": _join(to_markdown(matrix(fair)), _figure("reproduction-figure2-fair", "docs/")),
     }
 
 
-def _figure(stem: str, folder: str = "") -> str:
-    return f"![{FIGURES[stem]}]({folder}images/{stem}.png)"
+def _figure(stem: str) -> str:
+    return f"![{FIGURES[stem]}](images/{stem}.png)"
 
 
 def _folded(summary: str, tables: Iterable[ResultTable]) -> str:

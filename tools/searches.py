@@ -1,4 +1,4 @@
-"""What several searches of one algorithm say together, and what it earns within a time per step.
+"""What several searches of one algorithm say together.
 
 **Several searches** (``draws`` of a study). Search d = 1 .. D chooses among configurations of its own and is evaluated
 on R replicates of its own, so its mean m_d varies with what the search happened to draw and with the runs, and the m_d
@@ -8,10 +8,6 @@ are independent. With s² the variance of runs within a search and B that of the
 
 since B is s²/R in expectation where all searches find equally good configurations, and larger where they do not. Its
 interval is Student's, with D − 1 degrees of freedom where B is what counts, and D(R − 1) where it is not.
-
-**Within a time.** Of an algorithm's configurations whose mean processor time per step is at most τ, the best is chosen
-on every second tuning run and scored on the others, then the other way round; the mean of both has no bias from the
-choice (:func:`best_within`). A configuration needs four runs to take part.
 """
 
 from __future__ import annotations
@@ -21,13 +17,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bamdp.lab.reading import DRAW_MARK
 from bamdp.lab.results import EVALUATE, Results, Sample, samples_by_algorithm
 from bamdp.lab.statistics import CONFIDENCE_LEVEL, Estimate
-
-LEAST_RUNS = 4  # of a configuration that is scored on runs other than those it is chosen by
 
 
 def without_draw(label: str) -> str:
@@ -102,29 +95,3 @@ def _joined(found: Sequence[Sample]) -> Sample:
         failures=tuple(failure for one in found for failure in one.failures),
         asked=sum(one.asked for one in found),
     )
-
-
-def best_within(tried: Sequence[Sample], ms: float) -> float:
-    """Return what the best of these configurations earns that need at most so many milliseconds; NaN if none does.
-
-    Examples
-    --------
-    >>> from bamdp.lab.results import Sample
-    >>> def tuned(ms, totals):
-    ...     numbers, values, times = np.arange(len(totals)), np.array(totals), np.full(len(totals), ms)
-    ...     return Sample("chain", "dss-pi", "tune", {}, 9, numbers, values, times, values, lambda: None)
-    >>> tried = [tuned(0.1, [1.0, 1.0, 1.0, 1.0]), tuned(5.0, [9.0, 7.0, 9.0, 7.0])]
-    >>> best_within(tried, 0.01), best_within(tried, 1.0), best_within(tried, 10.0)
-    (nan, 1.0, 8.0)
-    """
-    able = [s for s in tried if s.runs >= LEAST_RUNS and s.ms_per_step.mean() <= ms]
-    if not able:
-        return math.nan
-    halves = np.array([[_mean_of(s, parity) for parity in (0, 1)] for s in able])
-    return float(np.mean([halves[np.argmax(halves[:, chosen]), 1 - chosen] for chosen in (0, 1)]))
-
-
-def _mean_of(sample: Sample, parity: int) -> float:
-    """Return the mean of every second run; NaN counts as minus infinity, so that it is not chosen."""
-    values: NDArray[np.float64] = sample.totals[sample.replicates % 2 == parity]
-    return float(values.mean()) if len(values) else -math.inf

@@ -8,7 +8,7 @@ import evidence_page
 import numpy as np
 import pytest
 from evidence_page import Found
-from lab_samples import sample
+from lab_samples import CEILINGS, sample
 from reproduction_page import fill, marked
 
 from bamdp.lab.reading import parse_study
@@ -20,11 +20,12 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.slow
 def test_the_committed_page_is_what_the_committed_runs_say():
     """If this fails, runs or tables were changed: `make evidence` writes the page again."""
-    page = (ROOT / evidence_page.PAGE).read_text(encoding="utf-8")
-    with evidence_page.read_studies(ROOT / "results", evidence_page.STUDIES) as found:
-        parts = evidence_page.page_parts(found, evidence_page.within_time(found))
-    assert set(marked(page)) == set(parts)
-    assert fill(page, parts) == page
+    pages = [(ROOT / path).read_text(encoding="utf-8") for path in evidence_page.PAGES]
+    with evidence_page.read_studies(ROOT / "results", evidence_page.STUDIES) as (found, source):
+        parts = evidence_page.page_parts(found, source)
+    assert {name for page in pages for name in marked(page)} == set(parts)
+    for page in pages:
+        assert fill(page, parts) == page
 
 
 def evaluated(algorithm, totals, **other):
@@ -42,9 +43,9 @@ def test_a_family_has_a_row_for_each_algorithm_and_paired_differences():
     table = evidence_page._family_table(family_results(), "gdl", "total")
     rows = {row[0].text: [cell.text for cell in row[1:]] for row in table.rows}
     assert list(rows) == ["beb", "rmax"]  # by the best that each has
-    assert rows["rmax"][1:] == ["–"] * 4
+    assert [text for text in rows["rmax"][1:] if text != "–"] == ["3.00 [3.00 to 3.00]"]  # behind beb-law
     gains = [cell.value for cell in table.rows[0][4:]]
-    assert gains == [pytest.approx(1.0), pytest.approx(5.0)]  # the worlds are the same, so they cancel
+    assert gains == [None, pytest.approx(1.0), pytest.approx(5.0)]  # the worlds are the same, so they cancel
     assert "30 worlds" in table.title
 
 
@@ -81,17 +82,64 @@ def test_the_search_table_says_how_much_was_seen():
     assert table.rows[0][3].value == pytest.approx(2.0)
 
 
+def test_too_slow_configurations_are_counted_by_their_stages():
+    tuned = [
+        sample([1.0], algorithm=f"dss-pi#{d}", phase="tune", configuration={"n_stages": h}, excluded=why)
+        for d, h, why in ((1, 1, ""), (1, 2, "too slow"), (2, 2, "too slow"), (2, 3, "too slow"))
+    ]
+    (row,) = evidence_page.stage_table(Found(parse_study(SECOND), Results("t", tuple(tuned), {}))).rows
+    assert [cell.text for cell in row] == [
+        "chain",
+        "dss-pi",
+        "0 of 1",
+        "1 of 1",
+        "1 of 1",
+    ]  # once, if drawn twice
+
+
+TIMED = """
+environments = ["chain"]
+runs = 4
+steps = 1000
+[algorithms.beb-1ms]
+planner = "beb"
+[algorithms.beb-10ms]
+planner = "beb"
+[algorithms.beb-10ms.at.chain]
+runs = 2
+"""
+
+
+def test_scores_within_a_time_are_of_cells_that_have_all_their_runs():
+    known = CEILINGS["chain"]
+    middle = 0.5 * (known.random + known.optimum)
+    samples = (
+        sample(middle + np.array([-1.0, 1.0]), algorithm="beb-10ms"),
+        sample(np.full(3, known.optimum), algorithm="beb-1ms"),  # of four
+    )
+    found = Found(parse_study(TIMED), Results("t", samples, CEILINGS))
+    scores = evidence_page.within_time(found)["chain"]["beb"]
+    assert np.isnan(scores[:3]).all()
+    assert scores[3] == pytest.approx([0.5, 1.0 / (known.optimum - known.random)])
+
+
 def test_the_time_table_has_a_mean_only_where_every_environment_has_a_value():
-    n = len(evidence_page.TIMES)
+    row = np.array([[np.nan, np.nan], [0.4, 0.01], [0.5, 0.02], [0.6, 0.0], [0.7, 0.04]])
     scores = {
-        "chain": {"beb": [0.5] * n, "dss-pi": [np.nan] * 6 + [0.9] * (n - 6)},
-        "grid5": {"beb": [0.7] * n, "dss-pi": [0.7] * n},
-        "deep_sea": {"beb": [0.1] * n},  # not tried by all, so not in the mean
+        "chain": {"beb": row},
+        "double_loop": {"beb": row},
+        "grid5": {"beb": np.where(row == 0.4, np.nan, row)},
     }
     table = evidence_page.time_table(scores)
-    rows = {row[0].text: [cell.text for cell in row[1:]] for row in table.rows}
-    assert rows == {"beb": ["0.600"] * 5, "dss-pi": ["–", "–", "–", "0.800", "0.800"]}
-    assert "over 2 environments" in table.title
+    (cells,) = table.rows
+    assert [cell.text for cell in cells] == [
+        "beb",
+        "–",
+        "–",
+        "0.500 ± 0.012",
+        "0.600 ± 0.000",
+        "0.700 ± 0.023",
+    ]
     assert table.header[1:] == ("10 µs", "100 µs", "1 ms", "10 ms", "100 ms")
 
 
@@ -106,10 +154,13 @@ def test_bad_episodes_of_the_seas_are_counted_and_sorted():
     ]
     study = evidence_page.paper_study(evidence_page.SEAS)
     table = evidence_page.sea_table(Found(study, Results("t", tuple(samples), {})))
-    assert [(row[0].text, row[1].value) for row in table.rows] == [("rmax", 1.0), ("thompson", 3.0)]
+    assert [(row[0].text, row[1].value, row[2].value) for row in table.rows] == [
+        ("rmax", 1.0, None),
+        ("thompson", 3.0, 2.0),  # paired with the fewest
+    ]
 
 
 def test_a_study_without_exported_runs_has_a_line():
-    parts = evidence_page.page_parts({}, {})
-    assert set(parts) == {"families", "second", "seas", "single", "time"}
-    assert all("has been exported yet" in part for part in parts.values())
+    parts = evidence_page.page_parts({}, "a machine")
+    missing = {name for name, part in parts.items() if "has been exported yet" in part}
+    assert missing == {"families", "second", "readme", "seas", "single", "time"} == set(parts) - {"state"}

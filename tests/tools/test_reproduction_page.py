@@ -216,16 +216,37 @@ def test_each_prior_has_the_mean_over_the_configurations_with_it():
 
 
 def test_runs_that_sweeps_share_are_counted_once():
-    same = {"n_policies": 4}
+    same, hours = {"n_policies": 4}, lambda n: np.full(n, 3600.0)
     samples = (
-        sample([1.0, 2.0], "grid5", "N", configuration=same),
-        sample([1.0, 2.0], "grid5", "leaf", configuration={**same, "leaf": "zero"}),  # the planner's default
-        sample([3.0], "grid5", "leaf", configuration={**same, "leaf": "mean"}, asked=2),
+        sample([1.0, 2.0], "grid5", "N", configuration=same, cpu_seconds=hours(2)),
+        sample(
+            [1.0, 2.0], "grid5", "leaf", configuration={**same, "leaf": "zero"}, cpu_seconds=hours(2)
+        ),  # the planner's default
+        sample([3.0], "grid5", "leaf", configuration={**same, "leaf": "mean"}, asked=2, cpu_seconds=hours(1)),
     )
     found = Results("t", samples, cells=(("grid5", "N"), ("grid5", "leaf")))
-    table = reproduction_page.run_counts(Evidence({"dss2020/ablation": found}, "a machine"))
-    assert texts(table) == [["dss2020/ablation", "1 of 2", "3"]]
-    assert table.notes == ("a machine",)
+    table = reproduction_page.run_counts({"dss2020/ablation": found}, "a machine")
+    assert texts(table) == [["dss2020/ablation", "1 of 2", "3", "3.0"]]
+    assert table.notes[-1] == "a machine"
+
+
+def test_an_algorithm_fits_best_with_the_prior_that_most_entries_agree_with():
+    """With β = 8 both agree, with the flat prior one of two, as far as they were run."""
+    published = {"chain": 351.49, "double_loop": 371.11}  # SBOSS in the paper's Table 1
+    of = lambda label, environment, mean, prior: evaluated(environment, label, mean, configuration=prior)
+    flat, sparse = {"prior": "flat"}, {"prior": "sparse", "prior.beta": 8}
+    rows = [of("sboss", e, mean, flat) for e, mean in {"chain": 351.49, "double_loop": 200.0}.items()]
+    rows += [of("sboss-8", e, mean, sparse) for e, mean in published.items()]
+    empty = Results("t", (), CEILINGS)
+    stated = Results("t", tuple(rows), CEILINGS)
+    evidence = Evidence(
+        {"dss2020/published": empty, "dss2020/stated": stated, "dss2020/ablation": empty}, "a machine"
+    )
+    table = reproduction_page.prior_counts(evidence)
+    assert texts(table)[-1] == ["sboss", "1 of 2", "0 of 0", "2 of 2"]
+    assert [cell.bold for cell in table.rows[-1]] == [False, False, False, True]
+    entries = texts(reproduction_page.prior_entries(evidence))
+    assert [row[-1] for row in entries] == ["agrees", "worse", "agrees", "agrees"]
 
 
 def test_minutes_of_tuning_are_summed_over_configurations():
