@@ -30,13 +30,14 @@ def test_each_time_has_the_best_that_keeps_to_it():
     slow = tuned([5.0] * 6, 2.0, n_simulations=1000, depth="auto")
     worse = tuned([0.5] * 6, 8.0, n_simulations=3000, depth=15)
     cells = cells_of(quick, slow, worse)
-    assert list(cells) == [f"bamcp-{word} in chain" for word in ("100us", "1ms", "10ms", "100ms")]
+    assert list(cells) == [f"bamcp-{word} in chain" for word in ("100us", "1ms", "10ms", "100ms", "limit")]
     chosen = {label.split()[0]: (one["n_simulations"], runs) for label, (one, runs) in cells.items()}
     assert chosen == {
         "bamcp-100us": (10, 20),
         "bamcp-1ms": (10, 20),
         "bamcp-10ms": (1000, 10),
         "bamcp-100ms": (20_000, 4),  # what takes 0.4 of that time
+        "bamcp-limit": (50_000, 4),  # and 0.4 of 250 ms
     }
     assert cells["bamcp-10ms in chain"][0]["depth"] == "auto"
     assert cells["bamcp-10ms in chain"][0]["prior.beta"] == 4
@@ -60,6 +61,7 @@ def test_an_algorithm_without_a_budget_has_the_same_runs_in_all_longer_times():
     cells = cells_of(tuned([1.0, 2.0], 0.02, algorithm="beb", bonus=0.5))
     assert len({repr(one) for one in cells.values()}) == 1
     assert "beb-100ms in chain" in cells
+    assert "beb-limit in chain" in cells
 
 
 def test_examples():
