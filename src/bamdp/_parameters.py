@@ -23,7 +23,9 @@ def parameter(default: Any, check: Callable[..., Any], *, help: str = "", **limi
     return field(default=default, metadata={"check": partial(check, **limits), "help": help})
 
 
-def whole_number(default: int | str | None, *, low: int = 1, names: Iterable[str] = (), help: str = "") -> Any:
+def whole_number(
+    default: int | str | None, *, low: int = 1, names: Iterable[str] = (), help: str = ""
+) -> Any:
     """A whole number of at least ``low``, or one of ``names``."""
     return parameter(default, _check_whole, low=low, names=names, help=help)
 
