@@ -66,7 +66,6 @@ PARTS: dict[str, Mapping[str, type]] = {"generator": GENERATORS}  # planners' pa
 LARGEST_SINGLE = 1e12  # of numbers that are kept in 32 bits, with their squares
 DEFAULT_PRIOR = Planner.default_prior
 DEFAULT_PLANNER = "adaptive-dss"
-PAIR_BYTES = 400  # about what an agent keeps of a pair of state and action, before it has seen anything
 
 # What stands between the priors of a mixture: a plus that is followed by a name, with or without a weight. (A number
 # may have a plus in it, too.)
@@ -322,25 +321,8 @@ def check_fits(planner: Planner, env: World) -> None:
 def check_fits_memory(planner: Planner, n_states: int, n_actions: int) -> None:
     """Refuse an agent whose tables would not fit into memory, with the size that they would need."""
     S, A = _checks.integer(n_states, "n_states"), _checks.integer(n_actions, "n_actions")
-    what = f"an agent for {S} states and {A} actions"
-    _checks.memory(PAIR_BYTES * S * A, what)
-    units = {  # about the bytes that a planner takes for one more of each
-        "n_policies": 16,
-        "n_steps": 64,
-        "n_stages": 4 * S + 80,
-        "horizon": 64,
-        "depth": 64,
-        "n_trajectories": 64,
-        "n_successors": 48,
-        "n_models": 32 * S * A,
-        "n_networks": 16 * (S + A) * getattr(planner, "n_hidden", 1),
-        "n_hidden": 16 * (S + A) * getattr(planner, "n_networks", 1),
-        "replay_size": 48,
-    }
-    for name, unit in units.items():
-        size = getattr(planner, name, 0)
-        if isinstance(size, int):  # and not a word such as "auto"
-            _checks.memory(unit * size, f"{what} with {name}={size}")
+    name = type(planner).__name__
+    _checks.memory(planner.cost(S, A, 0.0).bytes, f"an agent for {S} states and {A} actions with {name}")
 
 
 # --- descriptions -------------------------------------------------------------------------------------------------

@@ -10,10 +10,7 @@ import pytest
 
 import bamdp.theory
 
-MODULES = [
-    "bamdp.planning_time",
-    *sorted(f"bamdp.theory.{info.name}" for info in pkgutil.iter_modules(bamdp.theory.__path__)),
-]
+MODULES = sorted(f"bamdp.theory.{info.name}" for info in pkgutil.iter_modules(bamdp.theory.__path__))
 
 
 @pytest.mark.parametrize("name", MODULES)

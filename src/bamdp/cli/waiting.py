@@ -27,7 +27,6 @@ from bamdp._kernels.watching import ANSWER, CLOSE, compiled_watch
 from bamdp.cli import console
 from bamdp.envs.environment import Environment, World
 from bamdp.envs.registry import make_world
-from bamdp.planning_time import planning_seconds
 from bamdp.settings import Setting
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ compiled_once = cache(compiled_watch)
 
 def tell_waiting(setting: Setting, env: World, label: str, runs: int = 1, steps: int | None = None) -> None:
     """Print a note if a step, or all of ``runs`` times ``steps``, will take long."""
-    step = planning_seconds(setting.planner, env.n_states, env.n_actions, setting.first_discount)
+    step = setting.planner.cost(env.n_states, env.n_actions, setting.first_discount).seconds
     _tell(f"a step of {label}", step + LOOP_SECONDS, runs * (setting.steps if steps is None else steps))
 
 
@@ -57,7 +56,7 @@ def tell_waiting_for_study(study: Study) -> None:
         settings = [cell.setting(configuration) for configuration in some]
         slowest = max(
             settings,
-            key=lambda one: planning_seconds(one.planner, env.n_states, env.n_actions, one.first_discount),
+            key=lambda one: one.planner.cost(env.n_states, env.n_actions, one.first_discount).seconds,
         )
         tell_waiting(slowest, env, cell.algorithm, max(1, cell.runs))
 

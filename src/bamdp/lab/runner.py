@@ -48,7 +48,6 @@ from bamdp.lab.units import (
     encode_trace,
     environment_seed,
 )
-from bamdp.planning_time import planning_seconds
 from bamdp.processes import Pool, Progress, WorkerDied, new_pool, stream
 from bamdp.runs import play, warm_up
 from bamdp.settings import Setting, cached_world
@@ -298,7 +297,7 @@ def hopeless_seconds(unit: Unit) -> float | None:
     """
     setting = unit.setting
     world = cached_world(setting.env)
-    seconds = planning_seconds(setting.planner, world.n_states, world.n_actions, setting.first_discount)
+    seconds = setting.planner.cost(world.n_states, world.n_actions, setting.first_discount).seconds
     seconds /= getattr(setting.planner, "replan_every", 1)
     return seconds if seconds > HOPELESS_FACTOR * unit.limit else None
 

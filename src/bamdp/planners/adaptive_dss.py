@@ -79,7 +79,7 @@ from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import empty_rows, sample_model, sample_rows, undo_steps
 from bamdp.beliefs.verbs import DONE, NO_ROOM
 from bamdp.generators import generate, generator_parameter, make_generator
-from bamdp.planners.base import Plan, Planner, candidates
+from bamdp.planners.base import Cost, Plan, Planner, candidates, estimate
 from bamdp.planners.beb import BEBRule
 from bamdp.planners.shared.mean_model import (
     add_bonus,
@@ -100,6 +100,7 @@ OPEN, CLEAR = 1, 2  # whether the candidates left in a race agree on the action
 MAX_PATHS = 64  # models whose trials are kept in a tree to be looked at
 MODELS, TRIALS, LEADER, MARK = range(4)  # places in RaceArrays.number
 NOW, LATELY = range(2)  # places in RaceArrays.stake
+RESOLVING = 0.25  # of the time of a solution, for one in a trial, which starts near its end
 NEGLECTED = 1e-3  # weight after which nothing is followed
 FORGETTING = 0.9  # what is left of a stake in the next race
 
@@ -571,6 +572,12 @@ class AdaptiveDSS(Planner):
     time_limit: float | None = positive_number(None)
     tol: float = positive_number(1e-4)
     trial_tol: float = positive_number(1e-2)
+
+    def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
+        steps = float(self.n_stages) * self.n_steps
+        trials, models = self.budget(n_states, n_actions), RESOLVING * (self.n_stages + 1)
+        cost = estimate(n_states, n_actions, models=trials * models, steps=trials * steps, bytes=64.0 * steps)
+        return cost if self.time_limit is None else cost._replace(seconds=self.time_limit)
 
     def budget(self, n_states: int, n_actions: int) -> int:
         """Return the trials per decision at most, in a world of that size."""

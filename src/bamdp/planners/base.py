@@ -8,6 +8,7 @@ not change the agent. Simulated transitions are pushed on the belief and popped 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -16,6 +17,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from bamdp._parameters import check_parameters
+
+STEP_SECONDS = 25e-9  # of a simulated step
+OUTCOME_STEPS = (
+    120.0  # what a step in a tree of outcomes, whose values are bounded or sampled on the way, counts for
+)
+PAIR_SECONDS = 250e-9  # of drawing and solving a model, for each pair of state and action
+PAIR_BYTES = 400  # what an agent keeps for each pair
 
 if TYPE_CHECKING:
     from bamdp.beliefs.belief import Belief
@@ -139,6 +147,29 @@ def horizon_discount(steps_left: int, reach: int | None) -> float:
     return 1.0 - 1.0 / (steps_left if reach is None else min(steps_left, reach))
 
 
+class Cost(NamedTuple):
+    """About what a planner takes, right within a factor of ten or so: enough to tell a second from a year."""
+
+    seconds: float  # for one decision
+    bytes: float  # of an agent, before it has seen anything
+
+
+def estimate(
+    n_states: int, n_actions: int, *, models: float = 1.0, steps: float = 0.0, bytes: float = 0.0
+) -> Cost:
+    """Return the cost of drawing and solving models and of simulating steps, in addition to an agent's tables."""
+    pairs = float(n_states) * n_actions
+    return Cost(PAIR_SECONDS * models * pairs + STEP_SECONDS * (1.0 + steps), PAIR_BYTES * pairs + bytes)
+
+
+def n_branches(branching: float, depth: int) -> float:
+    """Return b + b² + … + b^depth; infinite where no float holds it."""
+    try:
+        return depth if branching <= 1 else branching * (float(branching) ** depth - 1) / (branching - 1)
+    except OverflowError:
+        return math.inf
+
+
 class Planner(ABC):
     """Hyper-parameters of a planning algorithm.
 
@@ -193,6 +224,10 @@ class Planner(ABC):
                 f"{type(self).__name__} cannot plan for a horizon: {self.one_discount}; give it a discount"
             )
         _replace_discount(memory, discount)
+
+    def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
+        """Return about how long a decision takes and how much memory; by default one model is solved, if any."""
+        return estimate(n_states, n_actions, models=float(self.uses_prior))
 
     def parameters(self) -> dict[str, Any]:
         """Return the hyper-parameters by name."""

@@ -58,7 +58,7 @@ from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import mean_model, sample_model, undo_steps
 from bamdp.beliefs.verbs import DONE, NO_ROOM
-from bamdp.planners.base import Candidate, Plan, Planner
+from bamdp.planners.base import OUTCOME_STEPS, Candidate, Cost, Plan, Planner, estimate
 from bamdp.planners.shared.workspace import Workspace, leaf_workspace_for
 from bamdp.planners.views.tree import NO_NODE, ROOT, Tree, TreeBuilder
 
@@ -271,6 +271,10 @@ class BayesianSparseSampling(Planner):
     width: int = whole_number(8)
     leaf: str = choice("mean", OUTCOME_LEAVES)
     tol: float = positive_number(1e-3)
+
+    def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
+        steps = float(self.n_trajectories) * self.depth
+        return estimate(n_states, n_actions, steps=OUTCOME_STEPS * steps, bytes=64.0 * steps)
 
     def start(self, belief: Belief, discount: float) -> OutcomeTreeMemory:
         tree = zeros(OutcomeTree, M=self.n_trajectories + 1, A=belief.n_actions)

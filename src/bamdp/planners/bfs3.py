@@ -55,7 +55,7 @@ from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import push_step, undo_steps
 from bamdp.beliefs.verbs import DONE, NO_ROOM
-from bamdp.planners.base import Plan, Planner, candidates
+from bamdp.planners.base import OUTCOME_STEPS, Cost, Plan, Planner, candidates, estimate
 from bamdp.planners.random_play import any_best
 from bamdp.planners.shared.history_tree import NO_NODE, ROOT
 
@@ -383,6 +383,12 @@ class BFS3(Planner):
     n_trajectories: int = whole_number(10)
     depth: int = whole_number(16)
     leaf: str = choice("upper", BFS3_LEAVES)
+
+    def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
+        successors = float(self.n_successors) * n_actions  # of the root, each with a tree
+        steps, nodes = self.n_trajectories * self.depth, 24.0 * n_actions + 48.0 * self.n_successors
+        steps_of_all = OUTCOME_STEPS * successors * steps
+        return estimate(n_states, n_actions, models=0.0, steps=steps_of_all, bytes=nodes * steps)
 
     def start(self, belief: Belief, discount: float) -> BFS3Memory:
         low, high = belief.rewards.reward_range

@@ -51,7 +51,7 @@ from bamdp._kernels.random import below, next_word, normal, uniform
 from bamdp._parameters import positive_number, real_number, whole_number
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
-from bamdp.planners.base import Plan, Planner, Transition, candidates
+from bamdp.planners.base import Cost, Plan, Planner, Transition, candidates, estimate
 from bamdp.planners.random_play import best_action_of
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # Adam's usual ones
@@ -334,6 +334,12 @@ class BootstrappedDQN(Planner):
     def __post_init__(self) -> None:
         super().__post_init__()
         _checks.integer(self.min_replay, "min_replay", high=self.replay_size)
+
+    def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
+        weights = float(self.n_networks) * self.n_hidden * (n_states + n_actions + self.n_hidden)
+        steps = float(self.n_networks) * self.batch_size * self.n_hidden / 10  # quick ones
+        tables = 20 * weights + 48.0 * self.replay_size
+        return estimate(n_states, n_actions, models=0.0, steps=steps, bytes=tables)
 
     def start(self, belief: Belief, discount: float) -> DQNMemory:
         N = self.n_networks

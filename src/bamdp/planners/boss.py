@@ -80,7 +80,7 @@ from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import sample_into, skip_row
 from bamdp.beliefs.verbs import NO_ROOM
-from bamdp.planners.base import Candidate, Plan, Planner, Transition
+from bamdp.planners.base import Candidate, Cost, Plan, Planner, Transition, estimate
 from bamdp.planners.shared.workspace import Workspace, WorkspaceArrays, new_workspace
 
 NOT_LISTED = -1
@@ -191,7 +191,12 @@ def new_merged(belief: Belief, n_models: int, discount: float) -> MergedModels:
 class MergedPlanner(Planner):
     """A planner that acts by the solution of merged models until a new draw is due."""
 
+    n_models: int
     tol: float
+
+    def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
+        models = float(self.n_models)
+        return estimate(n_states, n_actions, models=models, bytes=48.0 * models * n_states * n_actions)
 
     def act(self, memory: Any, belief: Belief, state: int, rng: np.ndarray) -> int:
         models = memory.models

@@ -51,7 +51,7 @@ from bamdp.generators.lazy import (
     lazy_action,
     lazy_workspace_for,
 )
-from bamdp.planners.base import Plan, Planner, Transition, candidates
+from bamdp.planners.base import Cost, Plan, Planner, Transition, candidates, estimate, n_branches
 from bamdp.planners.shared.leaves import DSS_LEAVES, ModelLeaf, ZeroLeaf, leaf_value
 from bamdp.planners.shared.workspace import Workspace, leaf_workspace_for, workspace_for
 from bamdp.planners.sparse_sampling import (
@@ -346,6 +346,12 @@ class DSS(Planner):
     leaf_samples: int = whole_number(2)
     leaf_tol: float = positive_number(1e-3)
     replan_every: int = whole_number(1)
+
+    def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
+        calls = self.n_steps * n_branches(self.n_policies * self.n_samples, self.n_stages)
+        models = calls / (self.n_steps * self.n_samples)
+        stack = (4.0 * n_states + 80) * self.n_stages + 64.0 * self.n_steps + 16.0 * self.n_policies
+        return estimate(n_states, n_actions, models=models, steps=calls, bytes=stack)
 
     def start(self, belief: Belief, discount: float) -> DSSMemory:
         generator = make_generator(self.generator)

@@ -38,7 +38,7 @@ from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import undo_steps
 from bamdp.beliefs.verbs import DONE, NO_ROOM
-from bamdp.planners.base import Plan, Planner, exact_candidates, greedy
+from bamdp.planners.base import Cost, Plan, Planner, estimate, exact_candidates, greedy, n_branches
 from bamdp.planners.shared.tree_search import MANY_OUTCOMES
 
 FIRST_SLOTS = 1 << 12  # of the first table
@@ -323,6 +323,12 @@ class FHTS(Planner):
     horizon: int = whole_number(3)
     _: KW_ONLY
     max_hyper_states: int = whole_number(4_000_000)
+
+    def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
+        histories = min(n_branches(float(n_states) * n_actions, self.horizon), self.max_hyper_states)
+        return estimate(
+            n_states, n_actions, models=0.0, steps=histories, bytes=16.0 * self.horizon * n_states
+        )
 
     def start(self, belief: Belief, discount: float) -> FHTSMemory:
         if not 1 <= (belief.rewards.n_outcomes or 0) <= MANY_OUTCOMES:

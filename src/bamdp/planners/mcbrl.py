@@ -51,7 +51,7 @@ from bamdp._parameters import choice, positive_number, whole_number
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import empty_rows
-from bamdp.planners.base import Plan, candidates
+from bamdp.planners.base import Cost, Plan, candidates, estimate
 from bamdp.planners.boss import MergedModels, draw_models, new_merged
 from bamdp.planners.shared.workspace import lacks_rows
 from bamdp.planners.thompson import Redrawing, draw_is_due, resampling
@@ -168,6 +168,10 @@ class MCBRL(Redrawing):
     policy: str = choice("upper", MCBRL_POLICIES)
     resample: str | int = resampling("step")
     tol: float = positive_number(1e-4)
+
+    def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
+        models = float(self.n_models)
+        return estimate(n_states, n_actions, models=models, bytes=48.0 * models * n_states * n_actions)
 
     def start(self, belief: Belief, discount: float) -> MCBRLMemory:
         S, A = belief.n_states, belief.n_actions

@@ -35,7 +35,7 @@ from bamdp._parameters import whole_number
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import simulate_step, undo_steps
-from bamdp.planners.base import Plan, Planner, candidates, greedy
+from bamdp.planners.base import Cost, Plan, Planner, candidates, estimate, greedy, n_branches
 from bamdp.planners.views.tree import NO_NODE, TreeBuilder, mean_and_spread
 
 # columns of float64 [levels, 4]: of the sample at hand its reward so far; sums of returns and of their squares; best Q
@@ -179,6 +179,10 @@ class SparseSampling(Planner):
 
     width: int = whole_number(4)
     depth: int = whole_number(3)
+
+    def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
+        calls = n_branches(n_actions * self.width, self.depth)
+        return estimate(n_states, n_actions, models=0.0, steps=calls, bytes=64.0 * self.depth)
 
     def start(self, belief: Belief, discount: float) -> SparseSamplingMemory:
         return SparseSamplingMemory(zeros(SparseSamplingTree, D=self.depth, A=belief.n_actions), discount)

@@ -21,7 +21,6 @@ from bamdp.envs.drawing import Element, element, figure, group, shape, text_elem
 from bamdp.planners import DSS, FHTS
 from bamdp.planners.base import Plan, Planner
 from bamdp.planners.views.tree import CHOICE, HYPER_STATE, ROOT, Tree
-from bamdp.planning_time import dss_calls
 from bamdp.studio.tree import draw_tree
 from bamdp.studio.view import Appearance, rounded_number
 
@@ -95,8 +94,9 @@ class Decision:
             possible *= int(belief.rewards.n_outcomes)
         budget, hyper_states = len(tree.path), tree.n_hyper_states
         if not tree.complete and isinstance(planner, DSS):
-            whole = dss_calls(planner.n_policies, planner.n_samples, planner.n_steps, planner.n_stages)
-            budget, hyper_states = whole.calls, whole.nodes + whole.leaves
+            b, H = planner.n_policies * planner.n_samples, planner.n_stages
+            hyper_states = sum(b**h for h in range(H + 1))
+            budget = planner.n_steps * (hyper_states - 1)
         width, budget, deepest = len(actions) * possible, max(budget, 1), int(tree.depth.max())
         reach = full_reach(width, budget)
         full = [width**d for d in range(min(MAX_LISTED_DEPTH, max(deepest, 1)) + 1)]

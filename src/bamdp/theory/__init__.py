@@ -4,13 +4,6 @@ Theorem 1 as the paper prints it is :func:`printed_loss_bound`; :func:`mended_lo
 proof on the theory page of the documentation. Both take the same arguments.
 """
 
-from bamdp.planning_time import (
-    Calls,
-    bamcp_calls,
-    dss_calls,
-    fhts_histories,
-    sparse_sampling_calls,
-)
 from bamdp.theory.bounds import (
     Bound,
     KRule,
@@ -25,6 +18,13 @@ from bamdp.theory.bounds import (
     printed_sampling_error,
     printed_thompson_error,
     value_range,
+)
+from bamdp.theory.counts import (
+    Calls,
+    bamcp_calls,
+    dss_calls,
+    fhts_histories,
+    sparse_sampling_calls,
 )
 from bamdp.theory.estimates import (
     Disagreement,

@@ -42,7 +42,7 @@ from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.verbs import DONE, NO_ROOM
-from bamdp.planners.base import Candidate, Plan, Planner, Transition
+from bamdp.planners.base import Candidate, Cost, Plan, Planner, Transition, estimate
 from bamdp.planners.random_play import any_best
 from bamdp.planners.shared.history_tree import (
     NO_NODE,
@@ -300,6 +300,13 @@ class TreeSearch(Planner):
     @abstractmethod
     def _world(self, belief: Belief, depth: int) -> Any:
         """Return what simulations of ``depth`` steps move in."""
+
+    def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
+        depth = auto_depth(discount) if isinstance(self.depth, str) else self.depth
+        cost = estimate(
+            n_states, n_actions, models=0.0, steps=self.n_simulations * float(depth), bytes=64.0 * depth
+        )
+        return cost if self.time_limit is None else cost._replace(seconds=self.time_limit)
 
     def start(self, belief: Belief, discount: float) -> TreeSearchMemory:
         depth = auto_depth(discount) if isinstance(self.depth, str) else self.depth
