@@ -43,11 +43,13 @@ def transition_posterior(**declared: Any) -> Callable[[C], C]:
         ``"all"``).
     counts_transitions
         It counts transitions: the verb ``concentration`` is defined (default: False).
+    learned
+        The fields that change as data come, and that a file keeps (default: all arrays and parts).
 
     What depends on the instance is defined in the class as a property of that name.
     """
     changes = "row" if declared.get("independent_rows", False) else "all"
-    defaults = {"independent_rows": False, "changes": changes, "counts_transitions": False}
+    defaults = {"independent_rows": False, "changes": changes, "counts_transitions": False, "learned": None}
     return _declare(defaults, declared)
 
 
@@ -70,6 +72,8 @@ def reward_posterior(**declared: Any) -> Callable[[C], C]:
         many (default: None). Where it is a number, the verb ``outcome`` is defined.
     reward_range
         (lowest, highest) expected reward of any model (default: unbounded).
+    learned
+        The fields that change as data come, and that a file keeps (default: all arrays and parts).
 
     What depends on the instance is defined in the class as a property of that name.
     """
@@ -80,6 +84,7 @@ def reward_posterior(**declared: Any) -> Callable[[C], C]:
         "shares_weights": False,
         "n_outcomes": None,
         "reward_range": (-math.inf, math.inf),
+        "learned": None,
     }
     return _declare(defaults, declared)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 class RewardModel(ABC):
     """Parameters of a prior over rewards."""
+
+    comes_with_prior: ClassVar[bool] = False  # it is that of the prior's own models (FiniteModels)
 
     @abstractmethod
     def state(self, n_states: int, n_actions: int) -> Any:
@@ -107,7 +109,8 @@ class Prior(ABC):
         A = _checks.integer(n_actions, "n_actions")
         _checks.memory(ROW_BYTES * S * A, f"a belief about {S} states and {A} actions")
         transitions = self.state(S, A)
-        from_prior = self.rewards_of_models(S, A, transitions) if rewards is None else None
+        own = rewards is None or getattr(rewards, "comes_with_prior", False)
+        from_prior = self.rewards_of_models(S, A, transitions) if own else None
         if from_prior is not None:
             model, reward_posterior = from_prior
         else:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -33,6 +33,7 @@ from bamdp.beliefs.arrays import (
 )
 from bamdp.beliefs.episodes import BEGIN_AGAIN, Episodes, new_episodes
 from bamdp.beliefs.kernels import empty_rows, mean_model, sample_model
+from bamdp.beliefs.statistics import belief_statistics, restore
 from bamdp.mdp.model import FiniteMDP
 
 if TYPE_CHECKING:
@@ -453,6 +454,18 @@ class Belief:
         twin.log_evidence = self.log_evidence
         twin.n_observed, twin.n_changes = self.n_observed, self.n_changes
         return twin
+
+    def statistics(self) -> dict[str, NDArray[Any]]:
+        """Return what was learned as named arrays: sufficient statistics, from which :meth:`restore` goes on."""
+        return belief_statistics(self)
+
+    def restore(self, statistics: Mapping[str, NDArray[Any]]) -> None:
+        """Give this belief, made by the same prior and not used before, the statistics of another one.
+
+        Raises ValueError if they are not those of such a belief, which then must not be used.
+        """
+        restore(self, statistics)
+        self._room_until = 0  # arrays have changed: reserve again
 
     def save(self, path: Any) -> None:
         """Write the belief to one ``.npz`` file, without pickle."""

@@ -57,7 +57,7 @@ MOST_VALUES = 10_000
 
 
 @stored_in_cells
-@reward_posterior()
+@reward_posterior(learned=("cells", "values", "known"))
 class ValuesState(NamedTuple):
     """Posterior of finitely many values. A cell's statistics: counts of the V values, of new ones, of all."""
 

@@ -14,7 +14,7 @@ from bamdp.beliefs.arrays import pay_nothing, reward_posterior, with_room
 from bamdp.beliefs.base import RewardModel
 
 
-@reward_posterior(certain=True, n_outcomes=1)
+@reward_posterior(certain=True, n_outcomes=1, learned=())
 class KnownState(NamedTuple):
     """Rewards that are known: ``values[row * row_step + s2 * next_step]``."""
 

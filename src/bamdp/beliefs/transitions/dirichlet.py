@@ -31,7 +31,7 @@ LARGEST_ALPHA = 1e100
 # --- rows with prior counts of their own ----------------------------------------------------------------------
 
 
-@transition_posterior(independent_rows=True, counts_transitions=True)
+@transition_posterior(independent_rows=True, counts_transitions=True, learned=("count",))
 class FullState(NamedTuple):
     """Posterior of Dirichlet rows with their own prior counts; ``count``, ``total``, ``log``, ``top`` change."""
 

@@ -45,7 +45,7 @@ from bamdp.mdp.model import FiniteMDP
 SAME_REWARD = 1e-9
 
 
-@transition_posterior()
+@transition_posterior(learned=("weights",))
 class FiniteState(NamedTuple):
     """The models' rows one after another, and their weights."""
 
@@ -184,7 +184,9 @@ def _shared_weights(T: FiniteState) -> list[Weights]:
 # --- rewards that come with the models and differ between them ------------------------------------------------
 
 
-@reward_posterior(shares_weights=True, independent_rows=False)
+@reward_posterior(
+    shares_weights=True, independent_rows=False, learned=()
+)  # the weights are those of the transitions
 class ModelRewardsState(NamedTuple):
     """``values[m, row * row_step + s2 * next_step]`` is what model m pays."""
 
@@ -214,6 +216,8 @@ class ModelRewardsState(NamedTuple):
 @dataclass(frozen=True)
 class ModelRewards(RewardModel):
     """Rewards are those of the models of :class:`~bamdp.FiniteModels`, and evidence for them."""
+
+    comes_with_prior: ClassVar[bool] = True
 
     def state(self, n_states: int, n_actions: int) -> Any:
         raise TypeError("the rewards of models come with their prior: FiniteModels(...).belief(...)")

@@ -160,7 +160,7 @@ def merge_moments(index, mean, square, at, end, rest, rest_square, sums):
 # --- mixtures -------------------------------------------------------------------------------------------------
 
 
-@transition_posterior()
+@transition_posterior(learned=("weights", "parts"))
 class MixtureState(NamedTuple):
     """Weights and the components' own posteriors."""
 

@@ -63,7 +63,7 @@ CHOICE_BITS = 40  # of the number that the supports of a sampled model depend on
 SMALLEST_WEIGHT = 1e-280  # sizes stay possible, however unlikely they have become
 
 
-@transition_posterior(changes="state", counts_transitions=True)
+@transition_posterior(changes="state", counts_transitions=True, learned=("counts", "seen", "weight"))
 class SharedState(NamedTuple):
     """Arrays of the posterior; the counts, the weights and the scratch fields are written to."""
 

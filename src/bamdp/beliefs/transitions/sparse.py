@@ -60,7 +60,7 @@ TABLE_STATES = 4096  # in worlds of at most so many states
 LOST_IN_ROUNDING = 1e-18  # a share of a sum that rounding loses
 
 
-@transition_posterior(independent_rows=True, counts_transitions=True)
+@transition_posterior(independent_rows=True, counts_transitions=True, learned=("counts",))
 class SparseState(NamedTuple):
     """Arrays of the sparse posterior; the counts and the scratch fields are written to."""
 

@@ -46,7 +46,7 @@ REST = 1e-12  # share of a row that may stay unresolved as background
 STICKS_PAY = 25.0  # sticks are cheaper than one gamma an outcome when u > STICKS_PAY (uα + 1)
 
 
-@transition_posterior(independent_rows=True, counts_transitions=True)
+@transition_posterior(independent_rows=True, counts_transitions=True, learned=("counts",))
 class SymmetricState(NamedTuple):
     """Posterior of symmetric Dirichlet rows; the counts and the scratch are written to."""
 
