@@ -11,8 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bamdp._kernels.jit import primitive
+from bamdp._kernels.jit import inner, primitive
+from bamdp._kernels.random import uniform
 from bamdp._serial import saveable
+
+
+ANYWHERE = -1  # a next state that the background gives: any state, each equally likely
 
 
 @saveable
@@ -41,3 +45,19 @@ def is_listed(index, begin, end, s2):
     for i in range(begin, end):
         listed = listed or index[i] == s2
     return listed
+
+
+@inner
+def draw_next(rows, row, rng):
+    """Draw a next state by the law of a row; ANYWHERE if the background gives it."""
+    u = uniform(rng)
+    begin, end = rows.span[row, 0], rows.span[row, 1]
+    for i in range(np.uint64(begin), np.uint64(end)):
+        u -= rows.prob[i]
+        if u < 0.0:
+            return np.int64(rows.index[i])
+    if rows.background[row] > 0.0:
+        return np.int64(ANYWHERE)
+    while end > begin + 1 and rows.prob[end - 1] == 0.0:  # the sum fell short of 1 by rounding
+        end -= 1
+    return np.int64(rows.index[end - 1])
