@@ -336,9 +336,9 @@ def test_a_generator_that_would_stand_still_is_refused():
 
 
 def test_a_model_too_large_to_draw_is_refused_with_the_cure(monkeypatch):
-    monkeypatch.setattr("bamdp.beliefs.belief.MOST_ENTRIES", 50_000)
+    monkeypatch.setenv("BAMDP_MAX_MEMORY", "400K")
     belief = Dirichlet(alpha=1.0).belief(200, 2)
-    refused(lambda: belief.sample(0), MemoryError, "SparseDirichlet, or a smaller alpha")
+    refused(lambda: belief.sample(0), ValueError, "SparseDirichlet, or with a smaller alpha")
     assert belief.mean().n_states == 200
 
 

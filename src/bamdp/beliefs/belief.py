@@ -32,7 +32,7 @@ from bamdp.beliefs.arrays import (
     with_room,
 )
 from bamdp.beliefs.episodes import BEGIN_AGAIN, Episodes, new_episodes
-from bamdp.beliefs.kernels import empty_rows, mean_model, sample_model
+from bamdp.beliefs.kernels import FULL, empty_rows, mean_model, sample_model
 from bamdp.beliefs.statistics import belief_statistics, restore
 from bamdp.mdp.model import FiniteMDP
 
@@ -41,19 +41,19 @@ if TYPE_CHECKING:
 
 CHUNK = 1024  # observations that observe_many takes at a time
 SPARE = 64  # real observations for which room is made at a time
-MOST_ENTRIES = 1 << 30  # of a sampled model: 12 GB
-GROWTH = 4  # times as large a room may become at once
+ENTRIES_PER_ROW = 8  # of the buffer for a sampled model, at first
+GROWTH = 4  # times as large as before a buffer becomes
 
 
-class Room(Protocol):
-    """Arrays that a kernel writes to, and that can be made larger."""
+class Buffer(Protocol):
+    """Arrays that models are drawn into, and that can be made larger."""
 
     @property
     def arrays(self) -> Any:
         """What the kernel is given."""
 
     def grow(self) -> None:
-        """Make ``arrays`` larger; what does not matter for the result may be lost."""
+        """Make ``arrays`` larger."""
 
 
 class Belief:
@@ -349,13 +349,9 @@ class Belief:
         s = _checks.index(s, "state", self.n_states)
         a = _checks.index(a, "action", self.n_actions)
         row = s * self.n_actions + a
-        room = 64
-        while True:
-            index, prob = np.empty(room, np.int32), np.empty(room)
-            end, background, reward = kernels.predictive_row(self.arrays, row, index, prob)
-            if end != verbs.NO_ROOM:
-                break
-            room *= 4
+        most = verbs.most_entries(self.transitions, self.n_states)
+        index, prob = np.empty(most, np.int32), np.empty(most)
+        end, background, reward = kernels.predictive_row(self.arrays, row, index, prob)
         out = np.full(self.n_states, background / self.n_states)
         out[index[:end]] += prob[:end]
         return out, reward
@@ -378,9 +374,9 @@ class Belief:
 
     def _as_mdp(self, fill: Any, rng: NDArray[np.uint64] | None) -> FiniteMDP:
         """Return a model that the kernel ``fill`` writes, as one that owns its arrays."""
-        room = ModelRoom(self)
-        end = self.run(fill, room, rng=rng)
-        rows = room.arrays
+        buffer = ModelBuffer(self)
+        end = self.run(fill, buffer, rng=rng)
+        rows = buffer.arrays
         rows = rows._replace(index=rows.index[:end].copy(), prob=rows.prob[:end].copy())
         return FiniteMDP.from_rows(rows, copy.deepcopy(self.space))
 
@@ -389,50 +385,48 @@ class Belief:
     def run(
         self,
         kernel: Any,
-        room: Room,
+        buffer: Buffer,
         *args: Any,
         depth: int = 0,
         rng: NDArray[np.uint64] | None = None,
         arrays: BeliefArrays | None = None,
         resumes: bool = False,
     ) -> Any:
-        """Call a kernel with this belief, with as much room as it needs, and return what it returns.
+        """Call a kernel that draws models of this belief, and return what it returns.
 
-        The kernel is called as ``kernel(belief.arrays, room.arrays, *args)``, with ``rng`` last if it is given. If it
-        returns NO_ROOM, which it may do at any time after it has popped what it pushed, the room is made larger, the
-        random state is put back, and the kernel is called again: the result does not depend on the room there was.
+        The kernel is called as ``kernel(belief.arrays, buffer.arrays, *args)``, with ``rng`` last if it is given. If it
+        returns FULL, because a model did not fit (:func:`~bamdp.beliefs.kernels.sample_model`), the buffer grows and
+        the kernel is called again with the same random numbers: the result does not depend on the buffer.
 
         Parameters
         ----------
         kernel
             Compiled code that writes its results to its arguments and returns a number.
-        room
-            The arrays that may turn out to be too small.
+        buffer
+            The arrays that models are drawn into.
         *args
             Whatever else the kernel is given.
         depth
-            How many simulated transitions the kernel pushes at most.
+            The largest number of simulated transitions that the kernel pushes at a time.
         rng
             The random state that the kernel draws from.
         arrays
             Another view of this belief, such as ``movement_arrays``, to give to the kernel.
         resumes
-            The kernel goes on where it stopped, and has put the random state back to there itself.
+            The kernel goes on where it stopped, to where it has put the random state back. Otherwise it begins again,
+            and must have popped what it pushed.
         """
         self.reserve(depth)
         if rng is not None:
             args = (*args, rng)
             before = rng.copy()
-        while True:
-            status = self.call(kernel, arrays or self.arrays, room.arrays, *args)
-            if status != verbs.NO_ROOM:
-                return status
-            _checks.memory(
-                GROWTH * n_bytes(room.arrays), "room for the models or the tree that a planner makes here"
-            )
-            room.grow()
+        while (status := self.call(kernel, arrays or self.arrays, buffer.arrays, *args)) == FULL:
+            what = f"models drawn from {self.prior} (fewer with SparseDirichlet, or with a smaller alpha)"
+            _checks.memory(GROWTH * n_bytes(buffer.arrays), what)
+            buffer.grow()
             if rng is not None and not resumes:
                 rng[:] = before
+        return status
 
     # --- keeping ----------------------------------------------------------------------------------------
 
@@ -477,19 +471,18 @@ class Belief:
         return _serial.load(path, Belief)
 
 
-class ModelRoom:
-    """Room for one model of a belief's size."""
+def model_entries(belief: Belief, n_rows: int) -> int:
+    """Return the entries of a buffer for models of ``n_rows`` rows, at first."""
+    return ENTRIES_PER_ROW * n_rows + int(verbs.most_entries(belief.transitions, belief.n_states))
+
+
+class ModelBuffer:
+    """A buffer for one model of a belief's size."""
 
     def __init__(self, belief: Belief) -> None:
-        self.belief = belief
-        self.arrays = empty_rows(belief.n_states * belief.n_actions, 16 * belief.n_states * belief.n_actions)
+        n_rows = belief.n_states * belief.n_actions
+        self.arrays = empty_rows(n_rows, model_entries(belief, n_rows))
 
     def grow(self) -> None:
-        """Make room for four times as many entries."""
-        entries = len(self.arrays.index)
-        if 4 * entries > MOST_ENTRIES:
-            raise MemoryError(
-                f"a model drawn from {self.belief.prior} has more than {entries} possible transitions; use a "
-                "prior with fewer outcomes per row, such as SparseDirichlet, or a smaller alpha"
-            )
-        self.arrays = empty_rows(len(self.arrays.reward), 4 * entries)
+        """Make it GROWTH times as long."""
+        self.arrays = empty_rows(len(self.arrays.reward), GROWTH * len(self.arrays.index))

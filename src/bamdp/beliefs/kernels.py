@@ -11,6 +11,8 @@ from bamdp._kernels.jit import inner, kernel, primitive
 from bamdp._kernels.rows import Rows
 from bamdp.beliefs import verbs
 
+FULL = -1  # the buffer of a model is too short for its next row: Belief.run makes it larger and calls again
+
 # --- one step ------------------------------------------------------------------------------------------------
 
 
@@ -71,29 +73,33 @@ def undo_steps(belief, n):
 # --- rows and models -----------------------------------------------------------------------------------------
 
 
-def empty_rows(n_rows: int, room: int) -> Rows:
-    """Return rows with ``room`` entries to be filled: none drawn yet."""
+def empty_rows(n_rows: int, capacity: int) -> Rows:
+    """Return rows with ``capacity`` entries to be filled: none drawn yet."""
     return Rows(
         span=np.full((n_rows, 2), -1, np.int64),
-        index=np.empty(room, np.int32),
-        prob=np.empty(room),
+        index=np.empty(capacity, np.int32),
+        prob=np.empty(capacity),
         background=np.zeros(n_rows),
         reward=np.zeros(n_rows),
     )
+
+
+@primitive
+def row_fits(belief, rows, at):
+    """Return whether any row can be written at ``at``."""
+    return at + verbs.most_entries(belief.transitions, belief.space.terminal.shape[0]) <= rows.index.shape[0]
 
 
 @kernel
 def predictive_row(belief, row, index, prob):
     """Write the predictive of a row into ``index`` and ``prob``; return (end, background, expected reward)."""
     end, background = verbs.mean_row(belief.transitions, row, index, prob, 0)
-    if end == verbs.NO_ROOM:
-        return end, 0.0, 0.0
     return end, background, verbs.expected_reward(belief.rewards, row, index, prob, 0, end, background)
 
 
 @kernel
 def sample_model(belief, rows, rng):
-    """Draw a whole model from the posterior into ``rows``; return the used entries, or NO_ROOM."""
+    """Draw a whole model from the posterior into ``rows``; return the used entries, or FULL."""
     choice = verbs.choose(belief.transitions, rng)
     return sample_rows(belief, choice, rows, rng)
 
@@ -113,26 +119,23 @@ def sample_rows(belief, choice, rows, rng):
             if space.terminal[s] or not space.allowed[s, a]:
                 skip_row(rows, row, at)
                 continue
-            end = sample_into(belief, choice, row, rows, row, at, rng)
-            if end == verbs.NO_ROOM:
-                return end
-            at = end
+            if not row_fits(belief, rows, at):
+                return FULL
+            at = sample_into(belief, choice, row, rows, row, at, rng)
     return at
 
 
 @primitive
 def sample_into(belief, choice, pair, rows, row, at, rng):
-    """Draw the row of a pair and its expected reward into ``row`` of ``rows``, at ``at``; return its end or NO_ROOM.
+    """Draw the row of a pair and its expected reward into ``row`` of ``rows``, at ``at``; return its end.
 
-    If ``rng`` is None, it is the mean row.
+    It must fit (:func:`row_fits`). If ``rng`` is None, it is the mean row.
     """
     T, R, index, prob = belief.transitions, belief.rewards, rows.index, rows.prob
     if rng is None:  # decided by its type, when this is compiled
         end, background = verbs.mean_row(T, pair, index, prob, at)
     else:
         end, background = verbs.sample_row(T, choice, pair, index, prob, at, rng)
-    if end == verbs.NO_ROOM:
-        return end
     rows.span[row, 0] = at
     rows.span[row, 1] = end
     rows.background[row] = background
@@ -145,7 +148,7 @@ def sample_into(belief, choice, pair, rows, row, at, rng):
 
 @kernel
 def mean_model(belief, rows):
-    """Write the posterior mean model into ``rows``; return the used entries, or NO_ROOM."""
+    """Write the posterior mean model into ``rows``; return the used entries, or FULL."""
     return sample_rows(belief, 0, rows, None)
 
 

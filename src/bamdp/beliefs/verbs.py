@@ -84,6 +84,16 @@ def sample_row(T, choice, row, index, prob, at, rng):
 
 
 @generic
+def most_entries(T, n_states):
+    """Return how many entries a row takes at most while it is written: callers leave room for so many."""
+
+
+@most_entries.register(object)
+def _one_of_each_state(T, n_states):
+    return n_states + 1
+
+
+@generic
 def mean_row(T, row, index, prob, at):
     """Write the posterior mean of a row (its predictive), and return the same as :func:`sample_row`."""
 

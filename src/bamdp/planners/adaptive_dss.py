@@ -75,7 +75,7 @@ from bamdp._kernels.sweeps import average, row_value
 from bamdp._parameters import positive_number, real_number, whole_number
 from bamdp._serial import saveable
 from bamdp.beliefs import verbs
-from bamdp.beliefs.belief import Belief
+from bamdp.beliefs.belief import Belief, model_entries
 from bamdp.beliefs.kernels import empty_rows, sample_model, sample_rows, undo_steps
 from bamdp.beliefs.verbs import DONE, NO_ROOM
 from bamdp.generators import generate, generator_parameter, make_generator
@@ -90,7 +90,7 @@ from bamdp.planners.shared.mean_model import (
     solves_changes,
     write_mean,
 )
-from bamdp.planners.shared.workspace import ENTRIES_PER_ROW, with_scratch
+from bamdp.planners.shared.workspace import with_scratch
 from bamdp.planners.vbrb import VBRBRule
 
 MOST_TRIALS, FEWEST_TRIALS, TRIALS_TIMES_PAIRS = 2048, 64, 153_600  # of a budget that is not given
@@ -604,7 +604,7 @@ class AdaptiveDSS(Planner):
             redraws=not rewards.certain and not rewards.shares_weights,
         )
         S, A = belief.n_states, belief.n_actions
-        room = ENTRIES_PER_ROW * S * A + S
+        room = model_entries(belief, S * A)
         depth = self.n_steps * self.n_stages
         space = _new_space(new_solver(S, room), S * A, room, depth)
         most = depth * (A if params.by_state else 1)  # rows that a trial passes

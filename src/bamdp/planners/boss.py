@@ -81,7 +81,7 @@ from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import sample_into, skip_row
 from bamdp.beliefs.verbs import NO_ROOM
 from bamdp.planners.base import Candidate, Cost, Plan, Planner, Transition, estimate
-from bamdp.planners.shared.workspace import Workspace, WorkspaceArrays, new_workspace
+from bamdp.planners.shared.workspace import Workspace, WorkspaceArrays, workspace_for
 
 NOT_LISTED = -1
 
@@ -182,7 +182,7 @@ class MergedModels:
 def new_merged(belief: Belief, n_models: int, discount: float) -> MergedModels:
     """Return room for ``n_models`` models of the belief's size."""
     S, A = belief.n_states, belief.n_actions
-    workspace = new_workspace(S, S * A * n_models)
+    workspace = workspace_for(belief, n_models)
     space = Space(terminal=np.zeros(S, bool), allowed=np.zeros((S, A * n_models), bool))
     number = np.full(S * A, n_models, np.int64)
     return MergedModels(MergedArrays(workspace.rows, workspace.solver, space, number), discount)

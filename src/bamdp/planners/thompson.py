@@ -17,8 +17,7 @@ from bamdp._kernels.random import uniform
 from bamdp._parameters import positive_number, whole_number
 from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.kernels import sample_model
-from bamdp.beliefs.verbs import NO_ROOM
+from bamdp.beliefs.kernels import FULL, sample_model
 from bamdp.generators.builtin import PIState, generate
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
 from bamdp.planners.shared.workspace import Workspace, lacks_rows, workspace_for
@@ -48,12 +47,12 @@ def draw_is_due(resample: str | int, age: int, discount: float, rng: np.ndarray)
 
 @kernel
 def sample_policy(belief, workspace, generator, discount, s, rng):
-    """Draw a model and make it a policy, ``workspace.solver.policy``; returns the used entries, or NO_ROOM.
+    """Draw a model and make it a policy, ``workspace.solver.policy``; returns the used entries, or FULL.
 
     ``s`` is the state that the policy will be run from.
     """
     end = sample_model(belief, workspace.rows, rng)
-    if end != NO_ROOM:
+    if end != FULL:
         generate(generator, workspace.rows, belief.space, discount, s, workspace.solver, rng)
     return end
 

@@ -130,6 +130,11 @@ def _sample_row(T, choice, row, index, prob, at, rng):
     return at + end - begin, T.background[choice, row]
 
 
+@verbs.most_entries.register(FiniteState)
+def _most_entries(T, n_states):
+    return T.weights.log.shape[0] * n_states + 1
+
+
 @verbs.mean_row.register(FiniteState)
 def _mean_row(T, row, index, prob, at):
     end = at

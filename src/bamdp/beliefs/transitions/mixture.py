@@ -265,6 +265,14 @@ def _sample_row(T, choice, row, index, prob, at, rng):
     return end, background
 
 
+@verbs.most_entries.register(MixtureState)
+def _most_entries(T, n_states):
+    total = 0
+    for part in literal_unroll(T.parts):
+        total += verbs.most_entries(part, n_states)
+    return total
+
+
 @verbs.mean_row.register(MixtureState)
 def _mean_row(T, row, index, prob, at):
     end = np.int64(at)

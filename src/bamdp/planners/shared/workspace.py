@@ -1,4 +1,4 @@
-"""Room to sample and solve models in, kept by an agent between steps."""
+"""Buffers to sample and solve models in, kept by an agent between steps."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from typing import NamedTuple
 from bamdp._kernels.rows import Rows, Space
 from bamdp._kernels.solve import Solver, new_solver
 from bamdp._serial import saveable
-from bamdp.beliefs.belief import Belief
+from bamdp.beliefs.belief import GROWTH, Belief, model_entries
 from bamdp.beliefs.kernels import empty_rows
-
-ENTRIES_PER_ROW = 8  # room to begin with; it grows when a model does not fit
 
 
 @saveable
@@ -34,7 +32,7 @@ class LeafWorkspaceArrays(NamedTuple):
 @saveable
 @dataclass
 class Workspace:
-    """Room for a model and its solution, which grows if a model does not fit."""
+    """Buffers for a model and its solution, which grow if a model does not fit."""
 
     arrays: WorkspaceArrays | LeafWorkspaceArrays
 
@@ -49,29 +47,25 @@ class Workspace:
         return self.arrays.solver
 
     def grow(self) -> None:
-        """Make four times the room; the warm starts stay."""
-        room = 4 * len(self.rows.index)
-        solver = with_scratch(self.solver, room)
+        """Make the buffer for the model longer; the warm starts stay."""
+        capacity = GROWTH * len(self.rows.index)
+        solver = with_scratch(self.solver, capacity)
         scratch = {"index": solver.index, "prob": solver.prob, "sums": solver.sums}  # of all solvers
         solvers = [old._replace(**scratch) for old in self.arrays[1:]]
-        self.arrays = type(self.arrays)(empty_rows(len(self.rows.reward), room), *solvers)
+        self.arrays = type(self.arrays)(empty_rows(len(self.rows.reward), capacity), *solvers)
 
 
-def with_scratch(solver: Solver, room: int) -> Solver:
-    """Return the same solver with scratch for policies of ``room`` entries."""
-    fresh = new_solver(len(solver.values), room)
+def with_scratch(solver: Solver, capacity: int) -> Solver:
+    """Return the same solver with scratch for policies of ``capacity`` entries."""
+    fresh = new_solver(len(solver.values), capacity)
     return solver._replace(index=fresh.index, prob=fresh.prob, sums=fresh.sums)
 
 
-def new_workspace(n_states: int, n_rows: int) -> Workspace:
-    """Return room for models of ``n_rows`` pairs of states and actions."""
-    room = ENTRIES_PER_ROW * n_rows + n_states
-    return Workspace(WorkspaceArrays(empty_rows(n_rows, room), new_solver(n_states, room)))
-
-
-def workspace_for(belief: Belief) -> Workspace:
-    """Return room for models of the belief's size."""
-    return new_workspace(belief.n_states, belief.n_states * belief.n_actions)
+def workspace_for(belief: Belief, n_models: int = 1) -> Workspace:
+    """Return a workspace for models of the belief's size, or ``n_models`` of them side by side."""
+    n_rows = belief.n_states * belief.n_actions * n_models
+    capacity = model_entries(belief, n_rows)
+    return Workspace(WorkspaceArrays(empty_rows(n_rows, capacity), new_solver(belief.n_states, capacity)))
 
 
 def leaf_workspace_for(belief: Belief) -> Workspace:
