@@ -91,7 +91,6 @@ def _with_room(T: State, depth: int) -> State:
     return T._replace(log=log)
 
 
-@bamdp.saveable
 @dataclass(frozen=True)
 class Deterministic(bamdp.Prior):
     """Every row leads to one unknown state."""

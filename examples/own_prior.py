@@ -11,7 +11,6 @@ import numpy as np
 import bamdp
 
 
-@bamdp.saveable
 @dataclass(frozen=True)
 class Neighbours(bamdp.Prior):
     """Each square leads to itself, to a neighbour on a square grid, or to square 0, with prior count alpha each."""

@@ -7,7 +7,6 @@ planner at work on one belief. :func:`make_env` gives it a world and :func:`simu
 
 from typing import TYPE_CHECKING
 
-from bamdp._serial import saveable
 from bamdp.agent import Agent, Run, Step, simulate
 from bamdp.beliefs import *  # noqa: F403
 from bamdp.beliefs import __all__ as _beliefs
@@ -111,7 +110,6 @@ __all__ = [
     "register_generator",
     "rtdp",
     "run_many",
-    "saveable",
     "simulate",
     "theory",
     "total_reward",

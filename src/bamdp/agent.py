@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bamdp import _checks, _serial
+from bamdp import _checks, _files
 from bamdp._kernels.random import Seed, new_state
 from bamdp._progress import step_bar
 from bamdp.beliefs.base import Prior, RewardModel
@@ -23,7 +23,6 @@ from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.episodes import BEGIN_AGAIN
 from bamdp.envs.environment import World
 from bamdp.envs.registry import make_world
-from bamdp.loading import AGENT_PARTS, restore_agent_parts
 from bamdp.planners.base import Plan, Planner, Transition, auto_reach, horizon_discount
 from bamdp.registry import (
     DEFAULT_PLANNER,
@@ -300,17 +299,42 @@ class Agent:
         """Return an independent agent in the same state, random stream included."""
         with self._alone():
             own = {"belief": self.belief.copy(), "rng": self.rng.copy(), "memory": copy.deepcopy(self.memory)}
-            return _restored(**(_parts(self) | own))
+            parts = {name: part for name, part in vars(self).items() if name != "_thread"}
+            return _restored(**(parts | own))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the agent to one ``.npz`` file; :meth:`load` goes on from it bit for bit."""
+        """Write the agent to one ``.npz`` file: its belief, random stream, and what its planner has learned."""
         with self._alone():
-            _serial.save(path, self)
+            _files.write(path, "an agent", self.content())
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Agent:
         """Read an agent that :meth:`save` wrote."""
-        return _serial.load(path, Agent)
+        return _files.read(path, "an agent", Agent.from_content)
+
+    def content(self) -> dict[str, Any]:
+        """Return what a file says of the agent, plain data and dataclasses."""
+        return {
+            "planner": self.planner,
+            "belief": self.belief.content(),
+            "discount": self.discount,
+            "steps_left": self.steps_left,
+            "reach": self.reach,
+            "rng": self.rng,
+            "learned": self.planner.learned(self.memory),
+        }
+
+    @staticmethod
+    def from_content(content: Mapping[str, Any]) -> Agent:
+        """Return the agent of which :meth:`content` said this."""
+        planner, belief = content["planner"], Belief.from_content(content["belief"])
+        discount, rng = _checks.discount(content["discount"]), content["rng"]
+        if not isinstance(planner, Planner) or rng.shape != (4,) or rng.dtype != np.uint64 or not rng.any():
+            raise ValueError("its planner or its random state is damaged")
+        memory = planner.start(belief, discount)
+        planner.relearn(memory, belief, content["learned"])
+        parts = {name: content[name] for name in ("steps_left", "reach")}
+        return _restored(planner=planner, belief=belief, discount=discount, rng=rng, memory=memory, **parts)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -351,13 +375,6 @@ def _restored(**parts: Any) -> Agent:
     agent = Agent.__new__(Agent)
     agent.__dict__.update(parts)
     return agent
-
-
-def _parts(agent: Agent) -> dict[str, Any]:
-    return {name: getattr(agent, name) for name in AGENT_PARTS}
-
-
-_serial.saveable(Agent, take=_parts, make=lambda parts: _restored(**restore_agent_parts(parts)))
 
 
 class Step(NamedTuple):

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from bamdp import _checks, _serial
+from bamdp import _checks, _files
 from bamdp._kernels.random import Seed
 from bamdp.agent import Agent
 from bamdp.beliefs.base import Prior, RewardModel
@@ -134,16 +134,18 @@ class BsuiteAgent:
         return self.numbering(key)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the agent to one ``.npz`` file; :meth:`load` goes on from it bit for bit."""
-        _serial.save(path, self)
+        """Write the agent to one ``.npz`` file."""
+        content = {"agent": self.agent.content(), "numbering": self.numbering, "begun": self.begun}
+        _files.write(path, "a bsuite agent", content)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> BsuiteAgent:
         """Read an agent that :meth:`save` wrote."""
-        return _serial.load(path, BsuiteAgent)
 
+        def make(content: dict[str, Any]) -> BsuiteAgent:
+            return BsuiteAgent(Agent.from_content(content["agent"]), content["numbering"], content["begun"])
 
-_serial.saveable(BsuiteAgent, take=vars, make=lambda parts: BsuiteAgent(**parts))
+        return _files.read(path, "a bsuite agent", make)
 
 
 def load(bsuite_id: str) -> Any:

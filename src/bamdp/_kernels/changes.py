@@ -16,13 +16,11 @@ import numpy as np
 
 from bamdp._kernels.jit import inner, primitive
 from bamdp._kernels.sweeps import average, best_action
-from bamdp._serial import saveable
 
 NONE = -1  # the end of a list of links
 BEGIN, LENGTH = range(2)  # places in StateQueue.ends
 
 
-@saveable
 class Links(NamedTuple):
     """For each state a list of the states that lead to it."""
 
@@ -33,7 +31,6 @@ class Links(NamedTuple):
     number: np.ndarray  # int64 [1]
 
 
-@saveable
 class StateQueue(NamedTuple):
     """States that wait, each of them once: first in, first out."""
 

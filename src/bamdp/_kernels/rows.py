@@ -13,13 +13,10 @@ import numpy as np
 
 from bamdp._kernels.jit import inner, primitive
 from bamdp._kernels.random import uniform
-from bamdp._serial import saveable
-
 
 ANYWHERE = -1  # a next state that the background gives: any state, each equally likely
 
 
-@saveable
 class Rows(NamedTuple):
     """A model as arrays. A sampled one may be filled row by row: ``span[row, 0] < 0`` means "not drawn yet"."""
 
@@ -30,7 +27,6 @@ class Rows(NamedTuple):
     reward: np.ndarray  # float64 [S*A]: expected reward E[r | s, a]
 
 
-@saveable
 class Space(NamedTuple):
     """What is known about the world in any case."""
 

@@ -25,7 +25,6 @@ import numpy as np
 
 from bamdp._kernels.jit import inner, primitive
 from bamdp._kernels.sweeps import average, policy_sweep
-from bamdp._serial import saveable
 
 EVALUATIONS = 8  # Gauss–Seidel evaluation sweeps a round, at most
 HASTY_ROUNDS, HASTY_EVALUATIONS = 3, 2  # the first policies are not worth more
@@ -42,7 +41,6 @@ TRUSTED = 10  # rounds with extrapolation; a policy that still flips then is lef
 MAX_ROUNDS = 100_000  # a bound that rounding errors alone could reach
 
 
-@saveable
 class Solver(NamedTuple):
     """Workspace of :func:`solve`. ``values`` is the warm start and the result."""
 

@@ -16,12 +16,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from bamdp._kernels.rows import Space
-from bamdp._serial import saveable
 
 C = TypeVar("C", bound=type)
 
 
-@saveable
 class BeliefArrays(NamedTuple):
     """A belief as kernels see it."""
 
@@ -31,7 +29,7 @@ class BeliefArrays(NamedTuple):
 
 
 def transition_posterior(**declared: Any) -> Callable[[C], C]:
-    """Declare what a posterior over transitions can do; the class can then be saved, too.
+    """Declare what a posterior over transitions can do.
 
     Parameters
     ----------
@@ -54,7 +52,7 @@ def transition_posterior(**declared: Any) -> Callable[[C], C]:
 
 
 def reward_posterior(**declared: Any) -> Callable[[C], C]:
-    """Declare what a posterior over rewards can do; the class can then be saved, too.
+    """Declare what a posterior over rewards can do.
 
     Parameters
     ----------
@@ -98,7 +96,6 @@ def _declare(defaults: dict[str, Any], declared: dict[str, Any]) -> Callable[[C]
         for name, value in {**defaults, **declared}.items():
             if name not in vars(cls):
                 setattr(cls, name, value)
-        saveable(cls)
         return cls
 
     return declare

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bamdp import _checks, _serial
+from bamdp import _checks, _files
 from bamdp._kernels.jit import KernelCalls
 from bamdp._kernels.random import as_state
 from bamdp._kernels.rows import Space
@@ -463,12 +463,32 @@ class Belief:
 
     def save(self, path: Any) -> None:
         """Write the belief to one ``.npz`` file, without pickle."""
-        _serial.save(path, self)
+        _files.write(path, "a belief", self.content())
 
     @staticmethod
     def load(path: Any) -> Belief:
         """Read a belief that :meth:`save` wrote."""
-        return _serial.load(path, Belief)
+        return _files.read(path, "a belief", Belief.from_content)
+
+    def content(self) -> dict[str, Any]:
+        """Return what a file says of the belief, plain data and dataclasses."""
+        return {
+            "prior": self.prior,
+            "rewards": None if self.reward_model.comes_with_prior else self.reward_model,
+            "n_states": self.n_states,
+            "n_actions": self.n_actions,
+            "objective": self.episodes.objective,
+            "end": self.episodes.end,
+            "statistics": self.statistics(),
+        }
+
+    @staticmethod
+    def from_content(content: Mapping[str, Any]) -> Belief:
+        """Return the belief of which :meth:`content` said this."""
+        names = ("n_states", "n_actions", "rewards", "objective", "end")
+        belief = content["prior"].belief(**{name: content[name] for name in names})
+        belief.restore(content["statistics"])
+        return belief
 
 
 def model_entries(belief: Belief, n_rows: int) -> int:

@@ -33,13 +33,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamdp import _checks
-from bamdp._serial import saveable
 
 OBJECTIVES = ("episode", "lifetime")
 BEGIN_AGAIN = 0  # the action of an end state
 
 
-@saveable
 @dataclass
 class Episodes:
     """What a belief knows of episodes; the arrays are written to."""

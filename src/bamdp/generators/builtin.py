@@ -13,7 +13,6 @@ from bamdp._kernels.jit import generic, inner
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import average, improve
 from bamdp._parameters import check_parameters, choice, positive_number, whole_number
-from bamdp._serial import saveable
 from bamdp.generators.trials import Drawn, TrialTable, run_trials, value_bound
 
 MAX_SWEEPS = 10_000  # of value iteration
@@ -60,21 +59,18 @@ def register_generator(state: type) -> Callable[[Callable[..., Any]], Callable[.
     return generate.register(state)
 
 
-@saveable
 class PIState(NamedTuple):
     """Parameters of policy iteration."""
 
     tol: float
 
 
-@saveable
 class VIState(NamedTuple):
     """Parameters of value iteration."""
 
     tol: float
 
 
-@saveable
 class RTDPState(NamedTuple):
     """Parameters of real-time dynamic programming."""
 
@@ -84,7 +80,6 @@ class RTDPState(NamedTuple):
     tol: float
 
 
-@saveable
 @dataclass(frozen=True, kw_only=True)
 class PI(Generator):
     """Policy iteration: the optimal policy of the sampled model.
@@ -102,7 +97,6 @@ class PI(Generator):
         return PIState(float(self.tol))
 
 
-@saveable
 @dataclass(frozen=True, kw_only=True)
 class VI(Generator):
     """Value iteration: Jacobi sweeps until their changes differ by at most ``tol`` (as for :class:`PI`)."""
@@ -113,7 +107,6 @@ class VI(Generator):
         return VIState(float(self.tol))
 
 
-@saveable
 @dataclass(frozen=True, kw_only=True)
 class RTDP(Generator):
     """Real-time dynamic programming (Barto, Bradtke & Singh 1995) from the state to be acted in.

@@ -28,7 +28,6 @@ from bamdp._kernels.jit import generic, inner, primitive
 from bamdp._kernels.random import below
 from bamdp._kernels.rows import Rows, Space
 from bamdp._kernels.sweeps import best_action
-from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import BeliefArrays
 from bamdp.beliefs.belief import Belief
@@ -43,7 +42,6 @@ UNKNOWN = -1  # an action that was not asked for
 LARGEST, LATER, MEAN = 0, 1, 2  # in ``bound``
 
 
-@saveable
 class LazyModels(NamedTuple):
     """One model for each stage of a search, as far as it has been looked at."""
 
@@ -79,7 +77,6 @@ class Unfolding(NamedTuple):
     h: int
 
 
-@saveable
 @dataclass
 class LazyWorkspace:
     """Room for lazy models, which grows if what is touched does not fit."""

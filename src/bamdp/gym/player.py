@@ -19,7 +19,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 from numpy.typing import ArrayLike, NDArray
 
-from bamdp import _checks, _serial
+from bamdp import _checks, _files
 from bamdp._kernels.random import Seed
 from bamdp.agent import Agent, Callback, Interaction, Run, Step, simulate
 from bamdp.beliefs.base import Prior, RewardModel
@@ -215,8 +215,9 @@ class GymAgent:
         self.world.env = env
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the agent to one ``.npz`` file; :meth:`load` goes on from it bit for bit."""
-        _serial.save(path, self)
+        """Write the agent to one ``.npz`` file."""
+        content = {"agent": self.agent.content(), "world": self.world.content()}
+        _files.write(path, "a Gymnasium agent", content)
 
     @staticmethod
     def load(
@@ -226,7 +227,11 @@ class GymAgent:
 
         The function ``observation`` is not in the file: give it again.
         """
-        player = _serial.load(path, GymAgent)
+
+        def make(content: dict[str, Any]) -> GymAgent:
+            return GymAgent(Agent.from_content(content["agent"]), GymWorld.from_content(content["world"]))
+
+        player: GymAgent = _files.read(path, "a Gymnasium agent", make)
         if player.world.reworked is not None and player.world.reworked != (observation is not None):
             raise ValueError(
                 "the agent was made with a function for observations; give it again, as observation=..."
@@ -248,9 +253,6 @@ def _stop_after(episodes: int) -> Callable[[Agent, Any, Step], bool]:
         return left > 0
 
     return listen
-
-
-_serial.saveable(GymAgent, take=vars, make=lambda parts: GymAgent(**parts))
 
 
 class PartInteraction(Interaction):

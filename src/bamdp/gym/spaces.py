@@ -22,7 +22,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bamdp import _checks, _serial
+from bamdp import _checks
 
 MAX_ELEMENTS = 20_000  # of a space that is numbered ahead of time
 MAX_STATES_CALL = "bamdp.make_world(env, max_states=500), on the command line gym:ID:max_states=500"
@@ -154,11 +154,8 @@ class Numbering:
         return self.seen[key]
 
 
-_serial.saveable(Numbering)
-
-
 def as_key(observation: Any) -> Hashable:
-    """Return something hashable, and saveable, that stands for an observation."""
+    """Return something hashable that stands for an observation."""
     if isinstance(observation, (np.generic, np.ndarray)):
         if observation.dtype.kind not in "biuSU":
             raise ValueError(_not_finite(f"observations of {observation.dtype}"))

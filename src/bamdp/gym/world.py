@@ -15,7 +15,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from bamdp import _checks, _serial
+from bamdp import _checks
 from bamdp._specs import parse_spec, read_value
 from bamdp.gym import spaces
 from bamdp.gym.spaces import UNIFORM, Discretize
@@ -89,6 +89,18 @@ class GymWorld:
 
     def __repr__(self) -> str:
         return f"GymWorld({self.name!r}, {self.n_states} states with the end, {self.n_actions} actions)"
+
+    def content(self) -> dict[str, Any]:
+        """Return what a file says of the world: nothing of the environment and the function for observations."""
+        return {name: getattr(self, name) for name in SAVED_ATTRIBUTES}
+
+    @classmethod
+    def from_content(cls, content: dict[str, Any]) -> GymWorld:
+        """Return the world of which :meth:`content` said this, as yet without an environment."""
+        world = cls.__new__(cls)
+        vars(world).update(content, env=None, function=None)
+        world._settle()
+        return world
 
     def forget_run(self) -> None:
         """Forget which observations have appeared, so that a copy for another run numbers them anew."""
@@ -193,21 +205,6 @@ class GymWorld:
                 'let it be the largest, with info["action_mask"] where not all of it exists'
             )
         self._space = self.env.action_space
-
-
-_serial.saveable(
-    GymWorld,
-    take=lambda world: {name: getattr(world, name) for name in SAVED_ATTRIBUTES},
-    make=lambda parts: _restored(parts),
-)
-
-
-def _restored(parts: dict[str, Any]) -> GymWorld:
-    """Make a world from what was saved: without the environment and the function for observations."""
-    world = GymWorld.__new__(GymWorld)
-    vars(world).update({"reworked": None} | parts, env=None, function=None)  # None: older files do not tell
-    world._settle()
-    return world
 
 
 def single_spaces(env: Any) -> tuple[Any, Any]:

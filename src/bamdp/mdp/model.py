@@ -37,7 +37,6 @@ import numpy as np
 
 from bamdp import _checks
 from bamdp._kernels.rows import Rows, Space
-from bamdp._serial import saveable
 from bamdp.mdp import build
 
 Start = int | np.ndarray | None
@@ -405,6 +404,3 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-saveable(FiniteMDP, take=FiniteMDP.arrays, make=FiniteMDP.from_arrays)

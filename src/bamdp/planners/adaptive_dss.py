@@ -73,7 +73,6 @@ from bamdp._kernels.rows import Rows, is_listed
 from bamdp._kernels.solve import FEW_IF_DENSE, Solver, evaluate_solver_policy, new_solver, solve
 from bamdp._kernels.sweeps import average, row_value
 from bamdp._parameters import positive_number, real_number, whole_number
-from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief, model_entries
 from bamdp.beliefs.kernels import empty_rows, sample_model, sample_rows, undo_steps
@@ -105,7 +104,6 @@ NEGLECTED = 1e-3  # weight after which nothing is followed
 FORGETTING = 0.9  # what is left of a stake in the next race
 
 
-@saveable
 class RaceSpace(NamedTuple):
     """Room for the models of a race and their solutions."""
 
@@ -118,7 +116,6 @@ class RaceSpace(NamedTuple):
     queue: StateQueue
 
 
-@saveable
 class RaceParams(NamedTuple):
     """What does not change between decisions."""
 
@@ -136,7 +133,6 @@ class RaceParams(NamedTuple):
     redraws: bool  # rewards are learned, and drawn again at the end of a trial
 
 
-@saveable
 class RaceArrays(NamedTuple):
     """The candidates of a decision and what is known of them."""
 
@@ -478,7 +474,6 @@ def _drop_losers(params, race):
 # --- the planner ---------------------------------------------------------------------------------------------
 
 
-@saveable
 @dataclass
 class RaceRoom:
     """Room for the models of a race, which grows if one does not fit."""
@@ -500,7 +495,6 @@ def _new_space(solver: Solver, n_rows: int, room: int, depth: int) -> RaceSpace:
     return RaceSpace(model, mean, other, solver, np.zeros(room), links, queue)
 
 
-@saveable
 @dataclass
 class RaceMemory:
     """What an agent keeps between decisions: room, and the values that the next ones start from."""
@@ -510,7 +504,6 @@ class RaceMemory:
     race: RaceArrays
 
 
-@saveable
 @dataclass(frozen=True, kw_only=True)
 class AdaptiveDSS(Planner):
     """Deep, sparse sampling of strategies, judged by what they earn and by what they find out.
@@ -559,6 +552,8 @@ class AdaptiveDSS(Planner):
     result_version: ClassVar[int] = 4
     default_prior: ClassVar[str] = "sparse:alpha=0.5,beta=4"
     default_discount: ClassVar[float | str] = "auto"
+
+    keeps: ClassVar[tuple[str, ...]] = ("race.values", "race.stake")
 
     n_bonuses: int = whole_number(4, low=0)
     largest_bonus: float = positive_number(3.0)

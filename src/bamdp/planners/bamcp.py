@@ -54,7 +54,6 @@ import numpy as np
 from bamdp._kernels.random import below, uniform
 from bamdp._kernels.rows import Rows
 from bamdp._parameters import choice
-from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import empty_rows
@@ -73,7 +72,6 @@ NOT_YET_DRAWN = -1
 SHARED_CHOICE, N_DRAWN, END = 0, 1, 2  # entries of DrawnRows.now
 
 
-@saveable
 class DrawnRows(NamedTuple):
     """A model of the root's posterior, as far as the simulation has looked at it."""
 
@@ -126,7 +124,6 @@ def _finish(world, belief, n):
         world.rows.span[world.drawn[i], 0] = NOT_YET_DRAWN
 
 
-@saveable
 @dataclass(frozen=True, kw_only=True)
 class BAMCP(TreeSearch):
     """Bayes-adaptive Monte Carlo planning.
@@ -172,7 +169,6 @@ class BAMCP(TreeSearch):
         return Predictive()
 
 
-@saveable
 @dataclass(frozen=True, kw_only=True)
 class BAUCT(TreeSearch):
     """UCT in the belief MDP.

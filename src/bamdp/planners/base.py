@@ -12,6 +12,8 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import reduce
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -170,6 +172,22 @@ def n_branches(branching: float, depth: int) -> float:
         return math.inf
 
 
+def put_array(memory: Any, name: str, array: np.ndarray) -> None:
+    """Write an array of a file into the part of a memory with this dotted name, of the same dtype and shape."""
+    *path, last = name.split(".")
+    owner = reduce(getattr, path, memory)
+    old = getattr(owner, last)
+    like = np.asarray(old)
+    if array.dtype != like.dtype or array.shape != like.shape:
+        raise ValueError(f"{name} is not {like.dtype} {list(like.shape)}, the array that this planner keeps")
+    if array.dtype.kind == "f" and np.isnan(array).any() and not np.isnan(like).any():
+        raise ValueError(f"{name} has entries that are not numbers")
+    if isinstance(old, np.ndarray):
+        old[...] = array
+    else:
+        setattr(owner, last, array.item())
+
+
 class Planner(ABC):
     """Hyper-parameters of a planning algorithm.
 
@@ -184,6 +202,7 @@ class Planner(ABC):
     default_discount: ClassVar[float | str] = (
         0.95  # the same; or "auto" or "horizon", where the steps are known
     )
+    keeps: ClassVar[tuple[str, ...]] = ()  # dotted names of what a memory has learned, which goes into files
     one_discount: ClassVar[str] = ""  # why the discount cannot change between decisions, where that is so
 
     def __post_init__(self) -> None:
@@ -216,6 +235,15 @@ class Planner(ABC):
 
     def respace(self, memory: Any, belief: Belief) -> None:
         """Take note that a state ends episodes or an action does not exist: what was solved may be out of date."""
+
+    def learned(self, memory: Any) -> dict[str, np.ndarray]:
+        """Return what a memory has learned and a file must hold; :meth:`start` makes the rest."""
+        return {name: np.array(attrgetter(name)(memory)) for name in self.keeps}
+
+    def relearn(self, memory: Any, belief: Belief, arrays: Mapping[str, np.ndarray]) -> None:
+        """Write what :meth:`learned` has returned into a memory that :meth:`start` has just made."""
+        for name in self.keeps:
+            put_array(memory, name, arrays[name])
 
     def set_discount(self, memory: Any, discount: float) -> None:
         """Plan with another discount from the next decision on; refused with ``one_discount`` where that is set."""

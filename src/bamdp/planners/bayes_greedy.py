@@ -37,6 +37,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -44,7 +45,6 @@ from bamdp._kernels.jit import kernel
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import action_values
 from bamdp._parameters import positive_number, real_number
-from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import mean_model
 from bamdp.beliefs.verbs import NO_ROOM
@@ -64,7 +64,6 @@ def solve_mean(belief, workspace, discount, tol, s, q):
     return end
 
 
-@saveable
 @dataclass
 class BayesGreedyMemory:
     """The workspace's solver holds the values of the last step."""
@@ -80,7 +79,6 @@ def mean_values(memory: BayesGreedyMemory, belief: Belief, state: int, tol: floa
     return q
 
 
-@saveable
 @dataclass(frozen=True, kw_only=True)
 class BayesGreedy(Planner):
     """Optimal for the posterior mean model, solved anew at every step.
@@ -114,7 +112,6 @@ class BayesGreedy(Planner):
         return Plan(best, float(values[best]), exact_candidates(values))
 
 
-@saveable
 @dataclass
 class EpsilonGreedyMemory:
     """The solver's memory of the greedy rule, and what was decided so far."""
@@ -123,7 +120,6 @@ class EpsilonGreedyMemory:
     visits: np.ndarray  # int64 [S, A]
 
 
-@saveable
 @dataclass(frozen=True, kw_only=True)
 class EpsilonGreedy(Planner):
     """Optimal for the posterior mean model, with ε-greedy exploration.
@@ -145,6 +141,8 @@ class EpsilonGreedy(Planner):
     >>> agent.act(0)
     1
     """
+
+    keeps: ClassVar[tuple[str, ...]] = ("visits",)
 
     epsilon: float = real_number(0.1, low=0.0, high=1.0)
     decay: float = real_number(0.05, low=0.0)

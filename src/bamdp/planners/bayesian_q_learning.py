@@ -63,7 +63,6 @@ import numpy as np
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.random import gamma, normal
 from bamdp._parameters import choice, positive_number, real_number
-from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import Plan, Planner, Transition, candidates
 from bamdp.planners.random_play import best_action_of
@@ -217,7 +216,6 @@ def sample_means(mu0, lam, alpha, beta, rng, out):
         out[a] = mu0[a] + normal(rng) / np.sqrt(lam[a] * tau)
 
 
-@saveable
 @dataclass
 class BayesianQMemory:
     """The posterior of every pair."""
@@ -234,7 +232,6 @@ class BayesianQMemory:
         return [x[s, a] for x in (self.mu0, self.lam, self.alpha, self.beta)]
 
 
-@saveable
 @dataclass(frozen=True, kw_only=True)
 class BayesianQLearning(Planner):
     """Bayesian Q-learning: Normal-Gamma beliefs about returns.
@@ -269,6 +266,8 @@ class BayesianQLearning(Planner):
 
     uses_prior: ClassVar[bool] = False
     one_discount: ClassVar[str] = "its values are learned under one discount"
+
+    keeps: ClassVar[tuple[str, ...]] = ("mu0", "lam", "alpha", "beta", "visits")
 
     selection: str = choice("vpi", SELECTION)
     update: str = choice("mixture", UPDATE)

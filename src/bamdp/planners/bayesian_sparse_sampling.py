@@ -53,7 +53,6 @@ from bamdp._kernels.random import below
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import improve
 from bamdp._parameters import choice, positive_number, whole_number
-from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import mean_model, sample_model, undo_steps
@@ -66,7 +65,6 @@ OUTCOME_LEAVES = ("mean", "horizon")
 BY_MEAN_MODEL = OUTCOME_LEAVES.index("mean")
 
 
-@saveable
 class OutcomeTreeParams(NamedTuple):
     """What does not change between searches."""
 
@@ -78,7 +76,6 @@ class OutcomeTreeParams(NamedTuple):
     leaf: int  # an index of OUTCOME_LEAVES
 
 
-@saveable
 class OutcomeTree(NamedTuple):
     """Decision nodes in the order in which they were made, root first. All arrays are written to."""
 
@@ -226,7 +223,6 @@ def back_up_outcomes(tree, discount):
                 tree.squares[a] += tree.times[node] * q * q
 
 
-@saveable
 @dataclass
 class OutcomeTreeMemory:
     """Room for the tree and for models; the solvers' values warm-start the next."""
@@ -236,7 +232,6 @@ class OutcomeTreeMemory:
     tree: OutcomeTree
 
 
-@saveable
 @dataclass(frozen=True, kw_only=True)
 class BayesianSparseSampling(Planner):
     """A sparse look-ahead tree grown by Thompson sampling.

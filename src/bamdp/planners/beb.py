@@ -31,13 +31,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from bamdp._parameters import positive_number, real_number
-from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.planners.shared.bonus import BonusMemory, BonusPlanner, bonus, require_counts
 
 
-@saveable
 class BEBRule(NamedTuple):
     """The parameter of BEB's bonus: b."""
 
@@ -49,7 +47,6 @@ def _bonus(rule, belief, row, rows, variance, begin, end, at, background):
     return rule.weight / (1.0 + verbs.concentration(belief.transitions, row))
 
 
-@saveable
 @dataclass(frozen=True, kw_only=True)
 class BEB(BonusPlanner):
     """Bayesian exploration bonus.

@@ -50,7 +50,6 @@ from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.random import below, next_word
 from bamdp._kernels.streams import branch, open_stream
 from bamdp._parameters import choice, whole_number
-from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import push_step, undo_steps
@@ -68,7 +67,6 @@ TREE_NODES, TREE_EDGES, ALL_NODES, TRAJECTORIES = range(4)  # in BFS3Tree.used: 
 # --- trees ----------------------------------------------------------------------------------------------------
 
 
-@saveable
 class BFS3Tree(NamedTuple):
     """The tree below one successor of the root, and what the root has found; all are written to."""
 
@@ -94,7 +92,6 @@ class BFS3Tree(NamedTuple):
     root_lower: Annotated[np.ndarray, "float64 [A, C]"]
 
 
-@saveable
 class BFS3Params(NamedTuple):
     """What does not change during a plan."""
 
@@ -339,7 +336,6 @@ def descend(belief, params, tree, s, stream):
         node = tree.child[edge]
 
 
-@saveable
 @dataclass
 class BFS3Memory:
     """Room for the trees, which are grown anew at every step."""
@@ -356,7 +352,6 @@ class BFS3Memory:
         self.arrays = zeros(BFS3Tree, A=n_actions, C=C, D=len(tree.path), M=nodes, E=edges)
 
 
-@saveable
 @dataclass(frozen=True, kw_only=True)
 class BFS3(Planner):
     """Bayesian forward-search sparse sampling.

@@ -42,7 +42,6 @@ from bamdp._kernels.rows import is_listed
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import action_values
 from bamdp._parameters import positive_number, real_number
-from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import skip_row
@@ -52,7 +51,6 @@ from bamdp.planners.shared.bonus import require_counts
 from bamdp.planners.shared.workspace import Workspace, workspace_for
 
 
-@saveable
 class BOLTParams(NamedTuple):
     """What does not change between steps."""
 
@@ -62,7 +60,6 @@ class BOLTParams(NamedTuple):
     tol: float
 
 
-@saveable
 class Hopes(NamedTuple):
     """What each pair hopes for."""
 
@@ -168,7 +165,6 @@ def solve_hopeful(belief, workspace, params, hopes, s, q):
     return action_values(rows, belief.space, discount, solver.values, s, q)
 
 
-@saveable
 @dataclass
 class BOLTMemory:
     """The values and hopes of the last step."""
@@ -179,7 +175,6 @@ class BOLTMemory:
     q: np.ndarray  # float64 [A]: action values of the last step
 
 
-@saveable
 @dataclass(frozen=True, kw_only=True)
 class BOLT(Planner):
     """Bayesian optimistic local transitions.

@@ -39,7 +39,9 @@ Aslanides & Cassirer, "Randomized prior functions for deep reinforcement learnin
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
@@ -49,9 +51,8 @@ from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.random import below, next_word, normal, uniform
 from bamdp._parameters import positive_number, real_number, whole_number
-from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
-from bamdp.planners.base import Cost, Plan, Planner, Transition, candidates, estimate
+from bamdp.planners.base import Cost, Plan, Planner, Transition, candidates, estimate, put_array
 from bamdp.planners.random_play import best_action_of
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # Adam's usual ones
@@ -61,7 +62,6 @@ ABSENT, UNMET = -1, -2  # places of states
 # --- an ensemble of networks ----------------------------------------------------------------------------------
 
 
-@saveable
 class Networks(NamedTuple):
     """Parameters of N networks, or something of the same shape for each (gradients, moments)."""
 
@@ -188,7 +188,6 @@ def adam_rows(w, m, v, g, place, c):
 # --- the planner ----------------------------------------------------------------------------------------------
 
 
-@saveable
 @dataclass
 class Replay:
     """The last C transitions, number i in slot i mod C."""
@@ -209,13 +208,13 @@ class Replay:
         self.n_seen += 1
 
 
-@saveable
 @dataclass
 class DQNLearner:
     """The networks and what training them needs."""
 
     now: Networks
-    moments: tuple[Networks, Networks]
+    first: Networks  # moments of the gradient, for Adam
+    second: Networks
     prior: np.ndarray  # float32 [N, S, A]: c p_n(s)[a]
     target: Networks
     target_q: np.ndarray  # float32 [N, S, A]: Q⁻_n(s, a), where up to date
@@ -226,7 +225,16 @@ class DQNLearner:
     n_steps: int = 0  # of training
 
 
-@saveable
+LEARNED = (  # names of what a file holds of a DQNLearner
+    *(f"learner.{name}" for name in ("prior", "target_q", "up_to_date", "place", "head_index", "n_steps")),
+    *(
+        f"learner.{group}.{name}"
+        for group in ("now", "first", "second", "target", "head")
+        for name in Networks._fields
+    ),
+)
+
+
 @dataclass
 class DQNMemory:
     """Transitions seen, how many of them were learned from, and the networks (None before the first decision)."""
@@ -277,7 +285,6 @@ def _loss_gradient(
             dq[n, place[s], a] += np.float32(2.0) / np.float32(B) * weight * error
 
 
-@saveable
 @dataclass(frozen=True, kw_only=True)
 class BootstrappedDQN(Planner):
     """Bootstrapped DQN with randomised priors: values by an ensemble of networks, no model.
@@ -318,6 +325,11 @@ class BootstrappedDQN(Planner):
 
     uses_prior: ClassVar[bool] = False
     one_discount: ClassVar[str] = "its values are learned under one discount"
+
+    keeps: ClassVar[tuple[str, ...]] = (
+        *(f"replay.{name}" for name in ("index", "reward", "goes_on", "mask", "noise", "n_seen")),
+        *("n_inputs", "n_learned", "new_head"),
+    )
 
     n_networks: int = whole_number(20)
     n_hidden: int = whole_number(50)
@@ -366,6 +378,25 @@ class BootstrappedDQN(Planner):
     def begin(self, memory: DQNMemory, belief: Belief, state: int) -> None:
         memory.new_head = True
 
+    def learned(self, memory: DQNMemory) -> dict[str, np.ndarray]:
+        names = () if memory.learner is None else LEARNED
+        return super().learned(memory) | {name: np.array(attrgetter(name)(memory)) for name in names}
+
+    def relearn(self, memory: DQNMemory, belief: Belief, arrays: Mapping[str, np.ndarray]) -> None:
+        super().relearn(memory, belief, arrays)
+        sizes = (belief.n_states, belief.n_actions, belief.n_states)
+        index, n_seen = memory.replay.index, memory.replay.n_seen
+        if (index < 0).any() or (index >= sizes).any() or not 0 <= memory.n_learned <= n_seen:
+            raise ValueError("the file's replayed transitions are damaged")
+        if LEARNED[0] not in arrays:
+            return
+        learner = memory.learner = self._new_learner(memory, belief, np.ones(4, np.uint64))
+        for name in LEARNED:
+            put_array(memory, name, arrays[name])
+        if not 0 <= learner.head_index < self.n_networks:
+            raise ValueError("the file's networks are damaged")
+        learner.place[:] = np.where(learner.place == UNMET, UNMET, ABSENT)
+
     def _decide(self, memory: DQNMemory, belief: Belief, state: int, rng: np.ndarray) -> np.ndarray:
         """Learn from what was seen since the last decision; the values of the network that plays, [A]."""
         if memory.learner is None:
@@ -390,7 +421,8 @@ class BootstrappedDQN(Planner):
         scale = np.float32(self.prior_scale)
         return DQNLearner(
             now=now,
-            moments=(like(now), like(now)),
+            first=like(now),
+            second=like(now),
             prior=scale * forward(prior, every)[2],
             target=target,
             target_q=forward(target, every)[2] + scale * forward(target_prior, every)[2],
@@ -442,7 +474,9 @@ class BootstrappedDQN(Planner):
         )
         learner.n_steps += 1
         gradient = backward(learner.now, x1, x2, dq)
-        adam(learner.now, learner.moments, gradient, place, self.learning_rate, learner.n_steps)
+        adam(
+            learner.now, (learner.first, learner.second), gradient, place, self.learning_rate, learner.n_steps
+        )
         if learner.n_steps % self.target_period == 0:
             learner.target = copy_networks(learner.now)
             learner.up_to_date[:] = False

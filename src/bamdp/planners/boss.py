@@ -65,7 +65,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -75,21 +75,27 @@ from bamdp._kernels.rows import Rows, Space
 from bamdp._kernels.solve import Solver, solve
 from bamdp._kernels.sweeps import action_values
 from bamdp._parameters import positive_number, real_number, whole_number
-from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import sample_into, skip_row
 from bamdp.beliefs.verbs import NO_ROOM
-from bamdp.planners.base import Candidate, Cost, Plan, Planner, Transition, estimate
-from bamdp.planners.shared.workspace import Workspace, WorkspaceArrays, workspace_for
+from bamdp.planners.base import Candidate, Cost, Plan, Planner, Transition, estimate, put_array
+from bamdp.planners.shared.workspace import (
+    Workspace,
+    WorkspaceArrays,
+    model_arrays,
+    put_model,
+    put_policy,
+    workspace_for,
+)
 
 NOT_LISTED = -1
+SNAPSHOT = ("span", "index", "mean", "spread", "rest", "reward")  # what a file holds of a snapshot
 
 
 # --- several models in one layout -----------------------------------------------------------------------------
 
 
-@saveable
 class MergedArrays(NamedTuple):
     """Several models and the solution of the MDP that they make together, as kernels see them."""
 
@@ -138,7 +144,6 @@ def draw_and_solve(belief, merged, discount, tol, rng):
     return end
 
 
-@saveable
 @dataclass
 class MergedModels:
     """Room for K models and the solution of the MDP that they make together."""
@@ -191,12 +196,30 @@ def new_merged(belief: Belief, n_models: int, discount: float) -> MergedModels:
 class MergedPlanner(Planner):
     """A planner that acts by the solution of merged models until a new draw is due."""
 
+    keeps: ClassVar[tuple[str, ...]] = (
+        "models.arrays.space.terminal",
+        "models.arrays.space.allowed",
+        "models.arrays.solver.values",
+        "due",
+        "n_draws",
+    )
+
     n_models: int
     tol: float
 
     def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
         models = float(self.n_models)
         return estimate(n_states, n_actions, models=models, bytes=48.0 * models * n_states * n_actions)
+
+    def learned(self, memory: Any) -> dict[str, np.ndarray]:
+        models = memory.models.arrays
+        return super().learned(memory) | {"policy": models.solver.policy} | model_arrays(models.rows)
+
+    def relearn(self, memory: Any, belief: Belief, arrays: Mapping[str, np.ndarray]) -> None:
+        super().relearn(memory, belief, arrays)
+        put_model(memory.models, belief.n_states, arrays)
+        models = memory.models.arrays
+        put_policy(models.solver.policy, models.space.allowed.shape[1], arrays["policy"])
 
     def act(self, memory: Any, belief: Belief, state: int, rng: np.ndarray) -> int:
         models = memory.models
@@ -232,7 +255,6 @@ class MergedPlanner(Planner):
 # --- BOSS -----------------------------------------------------------------------------------------------------
 
 
-@saveable
 @dataclass
 class BOSSMemory:
     """The merged MDP at hand and how often each pair was tried."""
@@ -243,7 +265,6 @@ class BOSSMemory:
     n_draws: int = 0
 
 
-@saveable
 @dataclass(frozen=True, kw_only=True)
 class BOSS(MergedPlanner):
     """Best of sampled set.
@@ -262,6 +283,8 @@ class BOSS(MergedPlanner):
     >>> BOSS(n_models=3)
     BOSS(n_models=3, known_after=10, tol=0.0001)
     """
+
+    keeps: ClassVar[tuple[str, ...]] = (*MergedPlanner.keeps, "visits")
 
     n_models: int = whole_number(5)
     known_after: int = whole_number(10)
@@ -282,7 +305,6 @@ class BOSS(MergedPlanner):
 # --- SBOSS ----------------------------------------------------------------------------------------------------
 
 
-@saveable
 class Snapshot(NamedTuple):
     """Means and standard deviations of all rows at the last draw, and room to write a row of now."""
 
@@ -301,7 +323,6 @@ def new_snapshot(n_rows: int, room: int) -> Snapshot:
     return zeros(Snapshot, R=n_rows, E=room)
 
 
-@saveable
 @dataclass
 class SnapshotRoom:
     """A snapshot that grows if the posterior has more outcomes than fit."""
@@ -403,7 +424,6 @@ def movement(belief, then, row, learned_rewards):
     return total + _in_spreads(reward - then.reward[row, 0], then.reward[row, 1])
 
 
-@saveable
 @dataclass
 class SBOSSMemory:
     """The merged MDP at hand and the posterior that it was drawn from."""
@@ -415,7 +435,6 @@ class SBOSSMemory:
     movement: float = 0.0  # Δ of the last transition
 
 
-@saveable
 @dataclass(frozen=True, kw_only=True)
 class SBOSS(MergedPlanner):
     """BOSS with smarter sampling.
@@ -436,6 +455,8 @@ class SBOSS(MergedPlanner):
     >>> SBOSS(n_models=8)
     SBOSS(n_models=8, delta=3.0, epsilon=None, tol=0.0001)
     """
+
+    keeps: ClassVar[tuple[str, ...]] = (*MergedPlanner.keeps, "movement", "models.arrays.number")
 
     n_models: int = whole_number(2)
     delta: float = real_number(3.0, low=0.0)
@@ -458,6 +479,19 @@ class SBOSS(MergedPlanner):
             movement, belief.movement_arrays, memory.then.arrays, row, learned_rewards
         )
         memory.due = self._is_new_end(memory, belief, seen) or memory.movement >= self.delta
+
+    def learned(self, memory: SBOSSMemory) -> dict[str, np.ndarray]:
+        then = memory.then.arrays._asdict()
+        return super().learned(memory) | {f"then.{name}": then[name] for name in SNAPSHOT}
+
+    def relearn(self, memory: SBOSSMemory, belief: Belief, arrays: Mapping[str, np.ndarray]) -> None:
+        super().relearn(memory, belief, arrays)
+        span, room = arrays["then.span"], len(arrays["then.index"])
+        if (memory.models.arrays.number > self.n_models).any() or (span < 0).any() or (span > room).any():
+            raise ValueError("the file's snapshot of the posterior is damaged")
+        memory.then.arrays = new_snapshot(belief.n_states * belief.n_actions, room)
+        for name in SNAPSHOT:
+            put_array(memory.then.arrays, name, arrays[f"then.{name}"])
 
     def _details(self, memory: SBOSSMemory) -> dict[str, Any]:
         return {"movement": memory.movement}

@@ -26,15 +26,15 @@ and samples touch, whatever the number of states.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import generic, kernel, primitive
 from bamdp._parameters import choice, positive_number, whole_number
-from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import sample_model, simulate_step, undo_steps
 from bamdp.beliefs.verbs import DONE, NO_ROOM
@@ -53,7 +53,7 @@ from bamdp.generators.lazy import (
 )
 from bamdp.planners.base import Cost, Plan, Planner, Transition, candidates, estimate, n_branches
 from bamdp.planners.shared.leaves import DSS_LEAVES, ModelLeaf, ZeroLeaf, leaf_value
-from bamdp.planners.shared.workspace import Workspace, leaf_workspace_for, workspace_for
+from bamdp.planners.shared.workspace import Workspace, leaf_workspace_for, put_policy, workspace_for
 from bamdp.planners.sparse_sampling import (
     BEST_Q,
     Q_SUM,
@@ -66,7 +66,6 @@ from bamdp.planners.sparse_sampling import (
 WHOLE_MODELS = 1000  # states, up to which models are drawn whole
 
 
-@saveable
 class DSSParams(NamedTuple):
     """What does not change between searches."""
 
@@ -78,7 +77,6 @@ class DSSParams(NamedTuple):
     n_steps: int  # K
 
 
-@saveable
 class DSSTree(NamedTuple):
     """The stack, one entry per stage, and what is found at the root."""
 
@@ -291,7 +289,6 @@ def _finish_policy(belief, workspace, params, tree, h, rng):
     tree.trial[h, 1] = 0
 
 
-@saveable
 @dataclass
 class DSSMemory:
     """What a DSS agent keeps between steps."""
@@ -302,7 +299,6 @@ class DSSMemory:
     steps_left: int = 0  # for which the best policy of the last plan is still followed
 
 
-@saveable
 @dataclass(frozen=True, kw_only=True)
 class DSS(Planner):
     """Deep, sparse sampling.
@@ -336,6 +332,8 @@ class DSS(Planner):
     >>> DSS(n_policies=4, n_samples=4, n_steps=18, n_stages=2).n_steps
     18
     """
+
+    keeps: ClassVar[tuple[str, ...]] = ("steps_left", "tree.action", "tree.value", "tree.spread")
 
     n_policies: int = whole_number(4)
     n_samples: int = whole_number(4)
@@ -423,6 +421,20 @@ class DSS(Planner):
 
     def begin(self, memory: DSSMemory, belief: Belief, state: int) -> None:
         memory.steps_left = 0
+
+    def learned(self, memory: DSSMemory) -> dict[str, np.ndarray]:
+        return super().learned(memory) | {"policy": memory.tree.best}
+
+    def relearn(self, memory: DSSMemory, belief: Belief, arrays: Mapping[str, np.ndarray]) -> None:
+        super().relearn(memory, belief, arrays)
+        known = np.flatnonzero(arrays["policy"] != UNKNOWN)
+        put_policy(memory.tree.best[known], belief.n_actions, arrays["policy"][known])
+        memory.tree.best[known] = arrays["policy"][known]
+        if isinstance(memory.workspace, LazyWorkspace):
+            while len(memory.workspace.arrays.known) < len(known):
+                memory.workspace.grow()
+            memory.workspace.arrays.known[: len(known)] = known
+            memory.workspace.arrays.n_known[0] = len(known)
 
     def respace(self, memory: DSSMemory, belief: Belief) -> None:
         memory.steps_left = 0

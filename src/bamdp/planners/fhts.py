@@ -33,7 +33,6 @@ import numpy as np
 from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.streams import GOLDEN, finalise, plus, times
 from bamdp._parameters import whole_number
-from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import undo_steps
@@ -260,7 +259,6 @@ def new_table(slots: int, limit: int) -> ValueTable:
     )
 
 
-@saveable
 @dataclass
 class FHTSMemory:
     """Nothing but the discount and how much room the last search took (results do not depend on it)."""
@@ -298,7 +296,6 @@ class FHTSRoom:
         self.arrays = FHTSArrays(new_stack(self.belief, self.planner.horizon, memory.row_room), table)
 
 
-@saveable
 @dataclass(frozen=True)
 class FHTS(Planner):
     """Exact Bayes-optimal planning over a finite horizon.

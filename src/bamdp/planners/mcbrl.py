@@ -39,6 +39,7 @@ Dimitrakakis, "Monte-Carlo utility estimates for Bayesian reinforcement learning
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -48,12 +49,11 @@ from bamdp._kernels.jit import inner, kernel
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import average, row_value
 from bamdp._parameters import choice, positive_number, whole_number
-from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import empty_rows
 from bamdp.planners.base import Cost, Plan, candidates, estimate
 from bamdp.planners.boss import MergedModels, draw_models, new_merged
-from bamdp.planners.shared.workspace import lacks_rows
+from bamdp.planners.shared.workspace import lacks_rows, model_arrays, put_model, put_policy
 from bamdp.planners.thompson import Redrawing, draw_is_due, resampling
 
 MCBRL_POLICIES = ("upper", "lower")
@@ -128,7 +128,6 @@ def greedy_policy(q, space, policy):
         policy[s] = 0 if space.terminal[s] else best_on_average(q, space, s)
 
 
-@saveable
 @dataclass
 class MCBRLMemory:
     """The models at hand, their action values, and the policy that these make."""
@@ -139,7 +138,6 @@ class MCBRLMemory:
     age: int = -1  # steps since the draw; -1: a new one is due
 
 
-@saveable
 @dataclass(frozen=True, kw_only=True)
 class MCBRL(Redrawing):
     """Monte Carlo Bayesian reinforcement learning.
@@ -163,6 +161,8 @@ class MCBRL(Redrawing):
     """
 
     result_version: ClassVar[int] = 3
+
+    keeps: ClassVar[tuple[str, ...]] = ("q", "age", "models.arrays.solver.values")
 
     n_models: int = whole_number(8)
     policy: str = choice("upper", MCBRL_POLICIES)
@@ -213,6 +213,14 @@ class MCBRL(Redrawing):
             candidates(actions, means, spreads, self.n_models),
             details={**bounds, "age_of_draw": memory.age},
         )
+
+    def learned(self, memory: MCBRLMemory) -> dict[str, np.ndarray]:
+        return super().learned(memory) | {"policy": memory.policy} | model_arrays(memory.models.arrays.rows)
+
+    def relearn(self, memory: MCBRLMemory, belief: Belief, arrays: Mapping[str, np.ndarray]) -> None:
+        super().relearn(memory, belief, arrays)
+        put_model(memory.models, belief.n_states, arrays)
+        put_policy(memory.policy, belief.n_actions, arrays["policy"])
 
     def respace(self, memory: MCBRLMemory, belief: Belief) -> None:
         greedy_policy(memory.q, belief.space, memory.policy)

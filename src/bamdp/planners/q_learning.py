@@ -30,13 +30,11 @@ from typing import ClassVar
 import numpy as np
 
 from bamdp._parameters import real_number
-from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import Plan, Planner, Transition, candidates
 from bamdp.planners.random_play import GREEDY, best_action_of, exploring_action
 
 
-@saveable
 @dataclass
 class QLearningMemory:
     """What a Q-learner has learned."""
@@ -46,7 +44,6 @@ class QLearningMemory:
     discount: float
 
 
-@saveable
 @dataclass(frozen=True, kw_only=True)
 class QLearning(Planner):
     """Watkins's Q-learning with ε-greedy exploration.
@@ -76,6 +73,8 @@ class QLearning(Planner):
 
     uses_prior: ClassVar[bool] = False
     one_discount: ClassVar[str] = "its values are learned under one discount"
+
+    keeps: ClassVar[tuple[str, ...]] = ("q", "visits")
 
     learning_rate: float = real_number(0.2, low=0.0, high=1.0, open_low=True)
     power: float = real_number(0.0, low=0.0, high=1.0)

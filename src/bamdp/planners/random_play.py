@@ -13,7 +13,6 @@ import numpy as np
 
 from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.random import below, uniform
-from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import Plan, Planner, candidates
 
@@ -84,7 +83,6 @@ def any_best(scores, rng):
     return place
 
 
-@saveable
 @dataclass(frozen=True)
 class Random(Planner):
     """Uniformly random play. Its plans have no values (NaN).

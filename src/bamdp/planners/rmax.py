@@ -33,6 +33,7 @@ learning" (JMLR 2002); Strehl, Li & Littman, "Reinforcement learning in finite M
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -42,7 +43,6 @@ from bamdp._kernels.jit import inner, kernel
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import average, row_value
 from bamdp._parameters import flag, positive_number, whole_number
-from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import skip_row
 from bamdp.beliefs.transitions.counts import (
@@ -61,6 +61,8 @@ from bamdp.beliefs.verbs import NO_ROOM
 from bamdp.planners.base import Plan, Planner, Transition, candidates, greedy
 from bamdp.planners.shared.workspace import Workspace, workspace_for
 
+LARGEST_COUNT = 2**31
+
 
 @kernel
 def count_try(counts, row, s2):
@@ -70,7 +72,6 @@ def count_try(counts, row, s2):
     return counts.rows[row, TOTAL]
 
 
-@saveable
 class RMaxModel(NamedTuple):
     """What the optimistic model is made of."""
 
@@ -143,7 +144,6 @@ def optimistic_values(space, workspace, model, s, q):
             q[a] = rows.reward[row] + model.discount * row_value(rows, row, values, mean)
 
 
-@saveable
 @dataclass
 class RMaxMemory:
     """Counts of the tries that count, and the optimistic model's solution."""
@@ -154,7 +154,6 @@ class RMaxMemory:
     solved: int = 0  # how often the model was solved
 
 
-@saveable
 @dataclass(frozen=True, kw_only=True)
 class RMax(Planner):
     """R-max: unknown pairs are optimal, known ones as they were seen.
@@ -181,6 +180,8 @@ class RMax(Planner):
     """
 
     uses_prior: ClassVar[bool] = False
+
+    keeps: ClassVar[tuple[str, ...]] = ("model.sums", "solved")
 
     known_after: int = whole_number(2)
     refine: bool = flag(False)
@@ -229,6 +230,25 @@ class RMax(Planner):
             memory.model = memory.model._replace(counts=counts)
         memory.model.sums[row] += seen.r
         memory.due |= bool(belief.call(count_try, counts, row, seen.s2) >= self.known_after)
+
+    def learned(self, memory: RMaxMemory) -> dict[str, np.ndarray]:
+        counts = memory.model.counts
+        size = counts.rows[:, SIZE]
+        entries = [counts.pool[begin : begin + n] for begin, n in zip(counts.rows[:, START], size)]
+        tries = np.concatenate(entries)
+        row = np.repeat(np.arange(len(size)), size)
+        return super().learned(memory) | {"row": row, "next": tries[:, NEXT], "tries": tries[:, COUNT]}
+
+    def relearn(self, memory: RMaxMemory, belief: Belief, arrays: Mapping[str, np.ndarray]) -> None:
+        super().relearn(memory, belief, arrays)
+        n_rows = belief.n_states * belief.n_actions
+        for name, below in (("row", n_rows), ("next", belief.n_states), ("tries", LARGEST_COUNT)):
+            if ((arrays[name] < 0) | (arrays[name] >= below)).any():
+                raise ValueError("the file's counts of transitions are damaged")
+        for row, s2, n in zip(*(arrays[name].tolist() for name in ("row", "next", "tries"))):
+            for _ in range(n):
+                memory.model = memory.model._replace(counts=with_count_room(memory.model.counts, 1))
+                belief.call(count_try, memory.model.counts, row, s2)
 
     def respace(self, memory: RMaxMemory, belief: Belief) -> None:
         memory.due = True

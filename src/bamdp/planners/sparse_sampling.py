@@ -32,7 +32,6 @@ import numpy as np
 from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import kernel, primitive
 from bamdp._parameters import whole_number
-from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import simulate_step, undo_steps
 from bamdp.planners.base import Cost, Plan, Planner, candidates, estimate, greedy, n_branches
@@ -42,7 +41,6 @@ from bamdp.planners.views.tree import NO_NODE, TreeBuilder, mean_and_spread
 SAMPLE_RETURN, Q_SUM, Q_SQUARES, BEST_Q = range(4)
 
 
-@saveable
 class SparseSamplingTree(NamedTuple):
     """The stack, one entry per level, and what is found at the root. All arrays are written to."""
 
@@ -146,7 +144,6 @@ def _finish_action(tree, h, width):
         tree.spread[a] = sample_spread(tree.sums, 0, width)
 
 
-@saveable
 @dataclass
 class SparseSamplingMemory:
     """Room for the search."""
@@ -155,7 +152,6 @@ class SparseSamplingMemory:
     discount: float
 
 
-@saveable
 @dataclass(frozen=True)
 class SparseSampling(Planner):
     """Sparse sampling in the tree of beliefs.

@@ -7,20 +7,27 @@ for a geometric time of mean 1/(1−γ), commits. DSS with one policy (N = 1) is
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.random import uniform
 from bamdp._parameters import positive_number, whole_number
-from bamdp._serial import saveable
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import FULL, sample_model
 from bamdp.generators.builtin import PIState, generate
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
-from bamdp.planners.shared.workspace import Workspace, lacks_rows, workspace_for
+from bamdp.planners.shared.workspace import (
+    Workspace,
+    lacks_rows,
+    model_arrays,
+    put_model,
+    put_policy,
+    workspace_for,
+)
 
 RESAMPLE = ("step", "episode", "discount")
 
@@ -68,7 +75,6 @@ class Redrawing(Planner):
         memory.age = -1
 
 
-@saveable
 @dataclass
 class ThompsonMemory:
     """The policy of the current draw stands in the workspace's solver."""
@@ -79,7 +85,6 @@ class ThompsonMemory:
     stale: bool = False  # the draw was solved for another set of actions or ends
 
 
-@saveable
 @dataclass(frozen=True, kw_only=True)
 class ThompsonSampling(Redrawing):
     """Thompson sampling (PSRL).
@@ -92,6 +97,8 @@ class ThompsonSampling(Redrawing):
     tol
         Accuracy of the solution, as in :class:`~bamdp.generators.PI`.
     """
+
+    keeps: ClassVar[tuple[str, ...]] = ("workspace.solver.values", "age", "stale")
 
     resample: str | int = resampling("step")
     tol: float = positive_number(1e-4)
@@ -115,6 +122,15 @@ class ThompsonSampling(Redrawing):
         action = self.act(memory, belief, state, rng)
         value = float(memory.workspace.solver.values[state])
         return Plan(action, value, (Candidate(action, value, count=1),), details={"age_of_draw": memory.age})
+
+    def learned(self, memory: ThompsonMemory) -> dict[str, np.ndarray]:
+        workspace = memory.workspace
+        return super().learned(memory) | {"policy": workspace.solver.policy} | model_arrays(workspace.rows)
+
+    def relearn(self, memory: ThompsonMemory, belief: Belief, arrays: Mapping[str, np.ndarray]) -> None:
+        super().relearn(memory, belief, arrays)
+        put_model(memory.workspace, belief.n_states, arrays)
+        put_policy(memory.workspace.solver.policy, belief.n_actions, arrays["policy"])
 
     def respace(self, memory: ThompsonMemory, belief: Belief) -> None:
         memory.stale = True

@@ -32,12 +32,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bamdp._parameters import positive_number, real_number
-from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.planners.shared.bonus import BonusPlanner, bonus
 
 
-@saveable
 class VBRBRule(NamedTuple):
     """The parameters of VBRB's bonus: β_R and β_P."""
 
@@ -57,7 +55,6 @@ def _bonus(rule, belief, row, rows, variance, begin, end, at, background):
     return rule.beta_r * math.sqrt(of_reward) + rule.beta_p * math.sqrt(total)
 
 
-@saveable
 @dataclass(frozen=True, kw_only=True)
 class VBRB(BonusPlanner):
     """Variance-based reward bonuses.

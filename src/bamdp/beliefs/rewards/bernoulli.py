@@ -13,7 +13,6 @@ from typing import NamedTuple
 from bamdp import _checks
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import beta, uniform
-from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import reward_posterior
 from bamdp.beliefs.base import RewardModel, check_by
@@ -102,7 +101,6 @@ def _outcome(R, row, s2, i):
     return (1.0, _success(R, cell)) if i == 1 else (0.0, _failure(R, cell))
 
 
-@saveable
 @dataclass(frozen=True, kw_only=True)
 class BetaBernoulli(RewardModel):
     """Rewards are 0 or 1, with unknown probabilities, each Beta(a, b) before data.

@@ -22,7 +22,6 @@ import numpy as np
 
 from bamdp._kernels.jit import generic, primitive
 from bamdp._kernels.rows import is_listed
-from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import longer, pay_nothing, with_room
 
@@ -35,7 +34,6 @@ USED, LOGGED = 0, 1  # entries of Cells.top
 SMALL_MASS = 1e-9  # background mass up to this is given the mean reward, not one drawn for each next state
 
 
-@saveable
 class Cells(NamedTuple):
     """The array layout. ``stats``, ``link``, ``head``, ``log``, ``old`` and ``top`` are written to by push and pop."""
 

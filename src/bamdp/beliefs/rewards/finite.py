@@ -34,7 +34,6 @@ from bamdp import _checks
 from bamdp._kernels.dirichlet import dirichlet
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import uniform
-from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import reward_posterior
 from bamdp.beliefs.base import RewardModel, check_bounds, check_by
@@ -211,7 +210,6 @@ def _outcome(R, row, s2, i):
     return R.values[i], _weight(R, cell, i) / _total(R, cell)
 
 
-@saveable
 @dataclass(frozen=True, kw_only=True)
 class FiniteRewards(RewardModel):
     """Rewards take a few distinct values, known ones or those seen so far; a Dirichlet over them.

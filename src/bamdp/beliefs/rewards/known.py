@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bamdp import _checks
-from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import pay_nothing, reward_posterior, with_room
 from bamdp.beliefs.base import RewardModel
@@ -95,7 +94,6 @@ def _pay_nothing(R: KnownState, row: int) -> None:
     R.row_mean[row] = 0.0
 
 
-@saveable
 @dataclass(frozen=True, eq=False)
 class KnownRewards(RewardModel):
     """Rewards are known, as in the paper's experiments: ``[S]``, ``[S, A]`` or ``[S, A, S]``.

@@ -27,7 +27,6 @@ from typing import NamedTuple
 from bamdp import _checks
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import gamma, normal
-from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import reward_posterior
 from bamdp.beliefs.base import RewardModel, check_bounds, check_by
@@ -132,7 +131,6 @@ def _probability(R, row, s2, r):
     return math.exp(verbs.log_reward_probability(R, row, s2, r))
 
 
-@saveable
 @dataclass(frozen=True, kw_only=True)
 class NormalGamma(RewardModel):
     """Rewards are Normal, with unknown mean and variance, Normal-Gamma before data.

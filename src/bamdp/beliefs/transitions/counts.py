@@ -13,7 +13,6 @@ import numpy as np
 
 from bamdp._kernels.jit import generic, inner, primitive
 from bamdp._kernels.random import below
-from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import longer, same_arrays, with_room
 
@@ -25,7 +24,6 @@ STAYED = -2  # in the log: the row did not move
 SEARCHED_OUTCOMES = 8  # up to so many outcomes a row is searched, beyond it outcomes are marked
 
 
-@saveable
 class Counts(NamedTuple):
     """The array layout. All arrays are written to by push and pop."""
 

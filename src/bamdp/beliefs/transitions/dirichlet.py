@@ -16,7 +16,6 @@ from bamdp import _checks
 from bamdp._kernels.dirichlet import dirichlet
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import uniform
-from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import longer, transition_posterior, with_room
 from bamdp.beliefs.base import Prior
@@ -174,7 +173,6 @@ def _with_room(T: FullState, depth: int) -> FullState:
 # --- the prior ------------------------------------------------------------------------------------------------
 
 
-@saveable
 class PriorCounts(NamedTuple):
     """Sparse prior counts, the rows one after the other."""
 
@@ -216,7 +214,6 @@ def _sparse_counts(alpha: Any) -> PriorCounts:
     return counts
 
 
-@saveable
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Dirichlet(Prior):
     """Independent Dirichlet rows.

@@ -23,7 +23,6 @@ from bamdp import _checks
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import below, uniform
 from bamdp._kernels.rows import Space
-from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import reward_posterior, shared_weights, transition_posterior
 from bamdp.beliefs.base import Prior, RewardModel
@@ -217,7 +216,6 @@ class ModelRewardsState(NamedTuple):
         return float(self.values.min()), float(self.values.max())
 
 
-@saveable
 @dataclass(frozen=True)
 class ModelRewards(RewardModel):
     """Rewards are those of the models of :class:`~bamdp.FiniteModels`, and evidence for them."""
@@ -319,7 +317,6 @@ def _outcome(R, row, s2, i):
 # --- the prior ------------------------------------------------------------------------------------------------
 
 
-@saveable
 @dataclass(frozen=True, eq=False)
 class FiniteModels(Prior):
     """The true model is one of these.

@@ -23,7 +23,6 @@ from bamdp import _checks
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import uniform
 from bamdp._kernels.rows import Space
-from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import longer, shared_weights, transition_posterior, with_room
 from bamdp.beliefs.base import Prior
@@ -32,7 +31,6 @@ from bamdp.mdp.build import read_space
 # --- weights of alternatives ----------------------------------------------------------------------------------
 
 
-@saveable
 class Weights(NamedTuple):
     """Normalised weights with an undo log; all are written to."""
 
@@ -336,7 +334,6 @@ def _shared_weights(T: MixtureState) -> list[Weights]:
     return [T.weights, *(weights for part in T.parts for weights in shared_weights(part))]
 
 
-@saveable
 @dataclass(frozen=True)
 class Mixture(Prior):
     """Several priors, weighted by evidence as data come.

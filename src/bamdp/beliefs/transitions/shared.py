@@ -33,7 +33,6 @@ from bamdp._kernels.dirichlet import posterior_row, small_shapes
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import below, next_word, uniform
 from bamdp._kernels.streams import branch, open_stream
-from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import longer, transition_posterior, with_room
 from bamdp.beliefs.base import Prior
@@ -285,7 +284,6 @@ def _concentration(T, row):
     return 1.0 / _expectations(T, row, row // T.n_actions)[0]
 
 
-@saveable
 @dataclass(frozen=True, kw_only=True)
 class SharedSupport(Prior):
     """All actions of a state lead to the same few next states; how many, and which, is learned.

@@ -33,7 +33,6 @@ from bamdp import _checks
 from bamdp._kernels.dirichlet import posterior_row, small_shapes
 from bamdp._kernels.jit import inner, primitive
 from bamdp._kernels.random import below, uniform
-from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import transition_posterior
 from bamdp.beliefs.base import Prior
@@ -306,7 +305,6 @@ def _concentration(T, row):
     return 1.0 / inverse
 
 
-@saveable
 @dataclass(frozen=True, kw_only=True)
 class SparseDirichlet(Prior):
     """Rows with few possible outcomes, how many is learned (Friedman & Singer 1999).

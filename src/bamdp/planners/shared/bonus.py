@@ -23,7 +23,6 @@ import numpy as np
 from bamdp._kernels.jit import generic, inner, kernel, primitive
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import action_values
-from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import skip_row
@@ -34,7 +33,6 @@ from bamdp.planners.shared.workspace import Workspace, workspace_for
 EVERY_ROW, NO_ROW = -1, -2  # instead of the one row that a transition has changed
 
 
-@saveable
 class BonusModel(NamedTuple):
     """The mean model with bonuses, as it is written into a workspace."""
 
@@ -156,7 +154,6 @@ def solve_with_bonus(belief, workspace, model, changed, s):
     return action_values(rows, belief.space, model.discount, solver.values, s, model.q)
 
 
-@saveable
 @dataclass
 class BonusMemory:
     """The mean model of the last step with its values, and what has changed since."""

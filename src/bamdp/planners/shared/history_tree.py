@@ -19,7 +19,6 @@ import numpy as np
 from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.random import below
-from bamdp._serial import saveable
 
 ROOT, NO_NODE = 0, -1
 NODES, SIMULATIONS_LEFT = 0, 1  # entries of HistoryTree.used
@@ -27,7 +26,6 @@ NO_KEY = -1  # the root's
 TREE_BYTES = 64_000_000  # that a tree may take
 
 
-@saveable
 class HistoryTree(NamedTuple):
     """Nodes in the order of their making, so that a parent stands before its children; all are written to."""
 

@@ -9,7 +9,6 @@ import numpy as np
 from bamdp._kernels.jit import generic, primitive
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import average, row_value
-from bamdp._serial import saveable
 from bamdp.beliefs.kernels import mean_model, sample_model
 from bamdp.beliefs.verbs import DONE, NO_ROOM
 
@@ -17,14 +16,12 @@ DSS_LEAVES = ("zero", "mean", "upper", "policy")
 MEAN_LEAF, UPPER_LEAF = DSS_LEAVES.index("mean"), DSS_LEAVES.index("upper")
 
 
-@saveable
 class ZeroLeaf(NamedTuple):
     """Nothing is expected after the last stage."""
 
     unused: int = 0
 
 
-@saveable
 class ModelLeaf(NamedTuple):
     """A leaf is valued by solving models, from the values of earlier leaves."""
 

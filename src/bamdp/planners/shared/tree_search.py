@@ -29,8 +29,9 @@ from __future__ import annotations
 import math
 import time
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -38,7 +39,6 @@ from bamdp._kernels.jit import generic, kernel, primitive
 from bamdp._kernels.random import uniform
 from bamdp._kernels.rows import Space
 from bamdp._parameters import flag, positive_number, real_number, whole_number
-from bamdp._serial import saveable
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.verbs import DONE, NO_ROOM
@@ -68,7 +68,6 @@ MANY_OUTCOMES = 1_000_000  # more rewards than that are as good as infinitely ma
 # --- the rollout policy ---------------------------------------------------------------------------------------
 
 
-@saveable
 class RolloutLearner(NamedTuple):
     """The Q-learner behind the rollouts and its policy; both are written to."""
 
@@ -159,7 +158,6 @@ def finish_simulation(world, belief, n):
     """Forget the ``n`` moves of a simulation that is over."""
 
 
-@saveable
 class Predictive(NamedTuple):
     """Next states come from the predictive, and the belief learns them until the simulation is over."""
 
@@ -182,7 +180,6 @@ def _finish(world, belief, n):
         verbs.pop(belief.transitions)
 
 
-@saveable
 @dataclass
 class WorldRoom:
     """The world's arrays, which grow if a simulation does not fit."""
@@ -197,7 +194,6 @@ class WorldRoom:
 # --- the search ---------------------------------------------------------------------------------------------
 
 
-@saveable
 class UCTParams(NamedTuple):
     """What does not change between simulations."""
 
@@ -272,7 +268,6 @@ def simulate_histories(belief, world, params, tree, learner, s, rng):
 # --- the planners' common part ------------------------------------------------------------------------------
 
 
-@saveable
 @dataclass
 class TreeSearchMemory:
     """What an agent keeps between steps."""
@@ -287,6 +282,8 @@ class TreeSearchMemory:
 @dataclass(frozen=True, kw_only=True)
 class TreeSearch(Planner):
     """Hyper-parameters that BAMCP and BAUCT share; :class:`~bamdp.planners.bamcp.BAMCP` explains them."""
+
+    keeps: ClassVar[tuple[str, ...]] = ("learner.q",)
 
     n_simulations: int = whole_number(1000)
     time_limit: float | None = positive_number(None)
@@ -392,6 +389,10 @@ class TreeSearch(Planner):
         if follows and reroot(memory.tree, belief.space, a, s2, float(r), params.by_reward, moved):
             rehash(memory.tree, params.by_reward)
             memory.root_state = s2
+
+    def relearn(self, memory: TreeSearchMemory, belief: Belief, arrays: Mapping[str, np.ndarray]) -> None:
+        super().relearn(memory, belief, arrays)
+        set_policies(memory.learner, belief.space)
 
     def respace(self, memory: TreeSearchMemory, belief: Belief) -> None:
         set_policies(memory.learner, belief.space)

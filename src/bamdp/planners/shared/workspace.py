@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from bamdp._kernels.rows import Rows, Space
 from bamdp._kernels.solve import Solver, new_solver
-from bamdp._serial import saveable
 from bamdp.beliefs.belief import GROWTH, Belief, model_entries
 from bamdp.beliefs.kernels import empty_rows
 
+ROUNDING = 1e-9  # by which a probability may exceed 1
 
-@saveable
+
 class WorkspaceArrays(NamedTuple):
     """A workspace as kernels see it."""
 
@@ -20,7 +23,6 @@ class WorkspaceArrays(NamedTuple):
     solver: Solver  # its values are the warm start of the next model
 
 
-@saveable
 class LeafWorkspaceArrays(NamedTuple):
     """A workspace for searches that also solve models at their leaves."""
 
@@ -29,7 +31,6 @@ class LeafWorkspaceArrays(NamedTuple):
     leaf_solver: Solver  # has values, policy and order of its own, and shares the scratch of ``solver``
 
 
-@saveable
 @dataclass
 class Workspace:
     """Buffers for a model and its solution, which grow if a model does not fit."""
@@ -74,6 +75,45 @@ def leaf_workspace_for(belief: Belief) -> Workspace:
     kept = ("values", "policy", "order", "solution_mean")  # the rest is scratch that both may use
     leaf_solver = solver._replace(**{name: getattr(solver, name).copy() for name in kept})
     return Workspace(LeafWorkspaceArrays(rows, solver, leaf_solver))
+
+
+def model_arrays(rows: Rows) -> dict[str, np.ndarray]:
+    """Return a drawn model, or several in one layout, as the arrays that a file holds."""
+    end = max(0, int(rows.span.max()))
+    return {
+        name: array[:end] if name in ("index", "prob") else array for name, array in rows._asdict().items()
+    }
+
+
+def put_model(room: Any, n_states: int, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write a model that :func:`model_arrays` has returned into the rows of a workspace, after checking it."""
+    target = room.arrays.rows
+    saved = Rows(*(np.asarray(arrays[name], old.dtype) for name, old in target._asdict().items()))
+    span, index, prob, background, reward = saved
+    size, undrawn = len(index), (span < 0).all()
+    sound = span.shape == target.span.shape and background.shape == reward.shape == target.reward.shape
+    sound = sound and index.shape == prob.shape == (size,) and bool(np.isfinite(reward).all())
+    sound = sound and bool(((index >= 0) & (index < n_states)).all() and (span[:, 0] <= span[:, 1]).all())
+    sound = sound and (undrawn or (span.min() >= 0 and span.max() <= size and np.diff(span).sum() <= size))
+    if not sound or any(((p < 0.0) | (p > 1.0 + ROUNDING) | np.isnan(p)).any() for p in (prob, background)):
+        raise ValueError("the file's sampled model is damaged")
+    while len(room.arrays.rows.index) < size:
+        room.grow()
+    target = room.arrays.rows
+    target.index[:size], target.prob[:size] = index, prob
+    target.span[...], target.background[...], target.reward[...] = span, background, reward
+
+
+def put_policy(policy: np.ndarray, n_actions: int, saved: np.ndarray) -> None:
+    """Write the policy of a file into an array of the same length, after checking it."""
+    if (
+        saved.shape != policy.shape
+        or saved.dtype != policy.dtype
+        or (saved < 0).any()
+        or (saved >= n_actions).any()
+    ):
+        raise ValueError("the file's policy is damaged")
+    policy[...] = saved
 
 
 def lacks_rows(rows: Rows, space: Space, n_models: int = 1) -> bool:

@@ -1,0 +1,130 @@
+"""Files of agents and beliefs: one ``.npz`` with a JSON text and named arrays, without pickle.
+
+What is written is plain data: numbers, text, tuples, lists, dictionaries, arrays, and dataclasses such as planners,
+priors and reward models, which are written as ``module:Class`` with their fields, and made again by their constructor.
+Nothing else of a program is kept: whoever reads a file rebuilds the rest from this.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+import zipfile
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FORMAT = 4  # raised when the files of an earlier version would be read wrongly
+
+
+def write(path: str | os.PathLike[str], kind: str, content: Any) -> None:
+    """Write plain data to a file, which replaces an old one only when it is complete."""
+    arrays: dict[str, Any] = {}
+    text = json.dumps({"format": FORMAT, "kind": kind, "content": _pack(content, arrays, "")})
+    target = Path(path)
+    partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
+    try:
+        with open(partial, "wb") as file:
+            np.savez_compressed(file, json=np.array(text), **arrays)
+        os.replace(partial, target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def read(path: str | os.PathLike[str], kind: str, make: Callable[[Any], Any]) -> Any:
+    """Return what ``make`` makes of the data in a file of this kind, or say in one line why it cannot be read."""
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"there is no file {str(path)!r}, from which {kind} could be loaded")
+    try:
+        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        document = json.loads(str(arrays.pop("json")))
+        version, found, content = document["format"], document["kind"], document["content"]
+    except (ValueError, KeyError, TypeError, OSError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} is not a file saved by bamdp, or it is damaged ({error})") from None
+    if version != FORMAT:
+        raise ValueError(f"{path} has format {version}, and this version of bamdp reads format {FORMAT}")
+    if found != kind:
+        raise ValueError(f"{path} holds {found}, not {kind}")
+    try:
+        return make(_unpack(content, arrays))
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, ImportError) as error:
+        raise ValueError(f"{path} cannot be read: {error or type(error).__name__}") from error
+
+
+def _pack(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
+    """Return a value as JSON; its arrays are put into ``arrays``, named by where they stand in it."""
+
+    def pack(part: Any, key: Any) -> Any:
+        return _pack(part, arrays, f"{name}.{key}" if name else str(key))
+
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        arrays[name] = value
+        return {"array": name}
+    if isinstance(value, Mapping):
+        return {"pairs": [[pack(key, "key"), pack(item, key)] for key, item in value.items()]}
+    if isinstance(value, list):
+        return [pack(item, i) for i, item in enumerate(value)]
+    if type(value) is tuple:
+        return {"tuple": [pack(item, i) for i, item in enumerate(value)]}
+    if hasattr(value, "from_arrays"):  # a known model
+        return {"class": _address(type(value)), "arrays": pack(value.arrays(), "model")}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {f.name: pack(getattr(value, f.name), f.name) for f in dataclasses.fields(value) if f.init}
+        return {"class": _address(type(value)), "fields": fields}
+    if callable(value) and hasattr(value, "__qualname__"):
+        return {"function": _address(value)}
+    raise TypeError(f"{value!r} cannot be saved: make {type(value).__name__} a dataclass")
+
+
+def _unpack(packed: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    """Return the value that JSON stands for."""
+    if isinstance(packed, list):
+        return [_unpack(item, arrays) for item in packed]
+    if not isinstance(packed, dict):
+        return packed
+    if "array" in packed:
+        return arrays[packed["array"]]
+    if "pairs" in packed:
+        return {_unpack(key, arrays): _unpack(item, arrays) for key, item in packed["pairs"]}
+    if "tuple" in packed:
+        return tuple(_unpack(item, arrays) for item in packed["tuple"])
+    if "function" in packed:
+        return _find(packed["function"])
+    cls: Any = _find(packed["class"])
+    if "arrays" in packed:
+        return cls.from_arrays(_unpack(packed["arrays"], arrays))
+    if not (isinstance(cls, type) and dataclasses.is_dataclass(cls)):
+        raise ValueError(f"{packed['class']} is not a dataclass")
+    return cls(**{name: _unpack(item, arrays) for name, item in packed["fields"].items()})
+
+
+def _address(thing: Any) -> str:
+    """Return where a class or function is imported from; public ones of this library wherever they are defined."""
+    name = thing.__qualname__
+    if "<" in name:
+        raise TypeError(
+            f"{name} cannot be saved, because it cannot be imported: define it at the top of a module"
+        )
+    public = getattr(sys.modules.get("bamdp"), name, None) is thing
+    return f"bamdp:{name}" if public else f"{thing.__module__}:{name}"
+
+
+def _find(address: str) -> Any:
+    module, _, name = address.partition(":")
+    try:
+        found: Any = import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError):
+        raise ValueError(f"the file needs {address}, which cannot be imported here") from None
+    return found
