@@ -262,7 +262,7 @@ class Agent:
             if terminated and belief.episodes.end is not None:
                 s2 = belief.episodes.end
             if belief.n_changes != changes:
-                self.planner.respace(self.memory, belief)
+                self.planner.on_space_changed(self.memory, belief)
                 if belief.episodes.again and belief.episodes.ends[s2]:  # a new end, which all starts follow
                     starts = belief.episodes.starts
                     self._learn_starts([s2], np.repeat(np.arange(len(starts)), starts))
@@ -293,7 +293,7 @@ class Agent:
             changes = self.belief.n_changes
             self.belief.allow(state, actions)
             if self.belief.n_changes != changes:
-                self.planner.respace(self.memory, self.belief)
+                self.planner.on_space_changed(self.memory, self.belief)
 
     def copy(self) -> Agent:
         """Return an independent agent in the same state, random stream included."""

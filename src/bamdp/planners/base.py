@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields
 from functools import reduce
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -127,18 +127,6 @@ def exact_candidates(values: np.ndarray) -> tuple[Candidate, ...]:
     return candidates(actions, values[actions], spreads=0.0)
 
 
-def _replace_discount(memory: Any, discount: float) -> None:
-    """Write a discount wherever a planner's memory, made of dataclasses and NamedTuples, keeps one."""
-    for part in fields(memory) if is_dataclass(memory) else ():
-        value = getattr(memory, part.name)
-        if part.name == "discount":
-            memory.discount = discount
-        elif isinstance(value, tuple) and "discount" in getattr(value, "_fields", ()):
-            setattr(memory, part.name, value._replace(discount=discount))  # type: ignore[attr-defined]
-        elif is_dataclass(value):
-            _replace_discount(value, discount)
-
-
 def auto_reach(steps: int, n_states: int, n_actions: int) -> int:
     """Return how many steps ahead ``"auto"`` plans at most: ten for each datum that a pair will have, at least 100."""
     return max(100, 10 * steps // (n_states * n_actions))
@@ -233,7 +221,7 @@ class Planner(ABC):
     def begin(self, memory: Any, belief: Belief, state: int) -> None:
         """Take note that an episode begins in ``state``: the first, or one after an end or a truncation."""
 
-    def respace(self, memory: Any, belief: Belief) -> None:
+    def on_space_changed(self, memory: Any, belief: Belief) -> None:
         """Take note that a state ends episodes or an action does not exist: what was solved may be out of date."""
 
     def learned(self, memory: Any) -> dict[str, np.ndarray]:
@@ -246,12 +234,18 @@ class Planner(ABC):
             put_array(memory, name, arrays[name])
 
     def set_discount(self, memory: Any, discount: float) -> None:
-        """Plan with another discount from the next decision on; refused with ``one_discount`` where that is set."""
+        """Plan with another discount from the next decision on; refused with ``one_discount`` where that is set.
+
+        It stands in the memory's ``params``, or in the memory itself.
+        """
         if self.one_discount:
             raise ValueError(
                 f"{type(self).__name__} cannot plan for a horizon: {self.one_discount}; give it a discount"
             )
-        _replace_discount(memory, discount)
+        if hasattr(memory, "params"):
+            memory.params = memory.params._replace(discount=discount)
+        elif memory is not None:
+            memory.discount = discount
 
     def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
         """Return about how long a decision takes and how much memory; by default one model is solved, if any."""

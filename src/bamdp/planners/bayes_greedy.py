@@ -152,6 +152,9 @@ class EpsilonGreedy(Planner):
         visits = np.zeros((belief.n_states, belief.n_actions), np.int64)
         return EpsilonGreedyMemory(BayesGreedyMemory(workspace_for(belief), discount), visits)
 
+    def set_discount(self, memory: EpsilonGreedyMemory, discount: float) -> None:
+        memory.greedy.discount = discount
+
     def act(self, memory: EpsilonGreedyMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         chosen = exploring_action(belief.space.allowed, state, self._epsilon(memory, state), rng)
         if chosen != GREEDY:

@@ -236,7 +236,10 @@ class MergedPlanner(Planner):
         details = {"drawn_now": drawn, "n_draws": memory.n_draws, **self._details(memory)}
         return memory.models.plan(state, details)
 
-    def respace(self, memory: Any, belief: Belief) -> None:
+    def set_discount(self, memory: Any, discount: float) -> None:
+        memory.models.discount = discount
+
+    def on_space_changed(self, memory: Any, belief: Belief) -> None:
         memory.due = True
 
     def _before_draw(self, memory: Any, belief: Belief) -> None:

@@ -436,7 +436,7 @@ class DSS(Planner):
             memory.workspace.arrays.known[: len(known)] = known
             memory.workspace.arrays.n_known[0] = len(known)
 
-    def respace(self, memory: DSSMemory, belief: Belief) -> None:
+    def on_space_changed(self, memory: DSSMemory, belief: Belief) -> None:
         memory.steps_left = 0
         if isinstance(memory.workspace, LazyWorkspace):
             memory.workspace.set_bound(belief, memory.params.discount)

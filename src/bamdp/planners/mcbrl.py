@@ -222,7 +222,10 @@ class MCBRL(Redrawing):
         put_model(memory.models, belief.n_states, arrays)
         put_policy(memory.policy, belief.n_actions, arrays["policy"])
 
-    def respace(self, memory: MCBRLMemory, belief: Belief) -> None:
+    def set_discount(self, memory: MCBRLMemory, discount: float) -> None:
+        memory.models.discount = discount
+
+    def on_space_changed(self, memory: MCBRLMemory, belief: Belief) -> None:
         greedy_policy(memory.q, belief.space, memory.policy)
         if lacks_rows(memory.models.arrays.rows, belief.space, self.n_models):
             memory.age = -1

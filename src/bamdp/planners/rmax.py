@@ -250,7 +250,10 @@ class RMax(Planner):
                 memory.model = memory.model._replace(counts=with_count_room(memory.model.counts, 1))
                 belief.call(count_try, memory.model.counts, row, s2)
 
-    def respace(self, memory: RMaxMemory, belief: Belief) -> None:
+    def set_discount(self, memory: RMaxMemory, discount: float) -> None:
+        memory.model = memory.model._replace(discount=discount)
+
+    def on_space_changed(self, memory: RMaxMemory, belief: Belief) -> None:
         memory.due = True
 
     def _values(self, memory: RMaxMemory, belief: Belief, state: int) -> np.ndarray:

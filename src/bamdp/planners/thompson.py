@@ -132,7 +132,7 @@ class ThompsonSampling(Redrawing):
         put_model(memory.workspace, belief.n_states, arrays)
         put_policy(memory.workspace.solver.policy, belief.n_actions, arrays["policy"])
 
-    def respace(self, memory: ThompsonMemory, belief: Belief) -> None:
+    def on_space_changed(self, memory: ThompsonMemory, belief: Belief) -> None:
         memory.stale = True
         if lacks_rows(memory.workspace.rows, belief.space):
             memory.age = -1

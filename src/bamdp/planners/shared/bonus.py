@@ -193,7 +193,10 @@ class BonusPlanner(Planner):
         bonuses = {c.action: float(memory.model.extra[first + c.action]) for c in candidates}
         return Plan(action, float(memory.model.q[action]), candidates, details={"bonus": bonuses})
 
-    def respace(self, memory: BonusMemory, belief: Belief) -> None:
+    def set_discount(self, memory: BonusMemory, discount: float) -> None:
+        memory.model = memory.model._replace(discount=discount)
+
+    def on_space_changed(self, memory: BonusMemory, belief: Belief) -> None:
         memory.changed[0] = EVERY_ROW
 
     def learn(self, memory: BonusMemory, belief: Belief, seen: Transition) -> None:

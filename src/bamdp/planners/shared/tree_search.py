@@ -394,7 +394,7 @@ class TreeSearch(Planner):
         super().relearn(memory, belief, arrays)
         set_policies(memory.learner, belief.space)
 
-    def respace(self, memory: TreeSearchMemory, belief: Belief) -> None:
+    def on_space_changed(self, memory: TreeSearchMemory, belief: Belief) -> None:
         set_policies(memory.learner, belief.space)
         memory.root_state = -1
 
