@@ -10,7 +10,7 @@ PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 .PHONY: help setup demo test test-slow test-all bench docs notebooks reproduction evidence lint format clean
 
 help:
-	@echo "make demo      three planners on a 5 by 5 grid: a table, and out/learning-curve.png"
+	@echo "make demo      two planners on a 5 by 5 grid: a table, and out/learning-curve.png"
 	@echo "make test      the test suite"
 	@echo "make test-all  the same and the slow tests"
 	@echo "make bench     speed, as tables and out/bench.json"
@@ -29,7 +29,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(READY)
-	$(BIN)/bamdp demo --output out/learning-curve.png
+	$(BIN)/bamdp run grid5 dss-pi thompson --runs 20 --figure out/learning-curve.png
 
 test: $(READY)
 	$(PYTEST) -m "not slow"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,9 +13,13 @@ from typing import Any
 from bamdp import _progress
 from bamdp._kernels.jit import COMPILING, on_first_compile
 from bamdp._progress import Progress
+from bamdp.envs.environment import World
+from bamdp.settings import Setting
 
 PICTURES = (".png", ".svg", ".pdf")
 PLAIN_WIDTH = 120  # of tables that go to a file or another program
+LONG_STEP, LONG_WORK = 10.0, 3600.0  # seconds from which a step, or all steps of all runs, are announced
+TIME_UNITS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0, "year": 365.25 * 86400.0}
 
 
 def note(text: str) -> None:
@@ -23,13 +28,39 @@ def note(text: str) -> None:
 
 
 def remark(text: str) -> None:
-    """Print what a reader should know on standard error."""
+    """Print a note that qualifies the results on standard error."""
     note(f"note: {text}")
 
 
+def announce(setting: Setting, env: World, label: str, n_steps: int) -> None:
+    """Print a note before work in which a step, or all of ``n_steps``, will take long."""
+    step = setting.planner.cost(env.n_states, env.n_actions, setting.first_discount).seconds
+    if step > LONG_STEP or step * n_steps > LONG_WORK:
+        whole = f", and all {n_steps} of them {_in_words(step * n_steps)}" if n_steps > 1 else ""
+        remark(f"a step of {label} takes {_in_words(step)}{whole}; Ctrl-C ends it")
+
+
+def _in_words(seconds: float) -> str:
+    """Return a length of time in the largest unit that fits, with one or two digits."""
+    if seconds >= 1e4 * TIME_UNITS["year"]:
+        return "more than 10 000 years"
+    unit = next((name for name in reversed(TIME_UNITS) if seconds >= TIME_UNITS[name]), "second")
+    amount = seconds / TIME_UNITS[unit]
+    number = f"{amount:.2g}" if amount < 99 else f"{amount:.0f}"
+    return f"about {number} {unit}{'' if number == '1' else 's'}"
+
+
 def print_json(value: Any) -> None:
-    """Print JSON on standard output; numbers that are not finite must have become null before."""
-    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    """Print JSON on standard output; numbers that are not finite become null."""
+    print(json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def check_picture_path(output: str, option: str = "--output") -> Path:
@@ -41,22 +72,17 @@ def check_picture_path(output: str, option: str = "--output") -> Path:
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """Tell, once, if something is compiled inside the block; Ctrl-C ends at once what compiled code does there."""
-    from bamdp.cli.waiting import ctrl_c_at_once
-
-    with on_first_compile(lambda: note(COMPILING)), ctrl_c_at_once():
+    """Print a note, once, if something is compiled inside the block."""
+    with on_first_compile(lambda: note(COMPILING)):
         yield
 
 
 @contextmanager
 def progress_bar(total: int, label: str, shown: bool | None = None) -> Iterator[Progress | None]:
     """Show a bar over ``total`` steps, and yield the function that advances it; None where no bar is shown."""
-    if not _is_shown(shown):
-        yield None
-        return
     with terminal_bar(label, shown) as (steps, more):
         more(total)
-        yield steps
+        yield steps if _is_shown(shown) else None
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Arguments that several commands have, and the reading of what was written after them."""
+"""Arguments that several commands have, and the reading of their values."""
 
 from __future__ import annotations
 
@@ -11,20 +11,12 @@ from bamdp._checks import AUTO, HORIZON
 from bamdp._specs import split_assignment
 from bamdp.cli import console
 from bamdp.envs.environment import World
-from bamdp.registry import DEFAULT_PLANNER, DEFAULT_PRIOR, LEARNED_REWARDS, make_planner
+from bamdp.registry import LEARNED_REWARDS
 from bamdp.settings import Setting, make_setting
 
 Parser = argparse.ArgumentParser
 AGENT = ("--prior", "--rewards", "--objective", "--discount")  # what determines an agent beside its planner
 RUN_VALUES = ("prior", "rewards", "objective", "discount", "seed")  # of a run, as the functions call them
-
-
-def _one_value(kind: Callable[[str], Any], metavar: str, help: str, default: Any = None) -> dict[str, Any]:
-    return {"type": kind, "metavar": metavar, "help": help, "default": default}
-
-
-def _flag(help: str) -> dict[str, Any]:
-    return {"action": "store_true", "help": help}
 
 
 def number_or_horizon(text: str) -> float | str:
@@ -50,68 +42,67 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
         "default": [],
         "help": "parameters of the planner, such as n_steps=100 or generator.depth=50",
     },
-    "--prior": _one_value(
-        str,
-        "SPEC",
-        "name:key=value,...; several joined by +, as in 3*flat+sparse, are a mixture (default: %(default)s)",
-        DEFAULT_PRIOR,
-    ),
-    "--rewards": _one_value(
-        str,
-        "MODEL",
-        f"known, or learned: {', '.join(LEARNED_REWARDS)}, with parameters as in normal:mu0=1; default: known where "
-        "they are certain, beta where they are drawn, normal in gym: worlds",
-    ),
-    "--objective": _one_value(
-        str,
-        "WHAT",
-        "what follows the end of an episode: nothing (episode, the default) or the next one (lifetime)",
-        "episode",
-    ),
-    "--discount": _one_value(
-        number_or_horizon,
-        "γ",
-        "for planning (default: %(default)s); horizon plans for the total of the steps that are left, auto no further "
-        "ahead than there are data to learn from",
-        0.95,
-    ),
-    "--steps": _one_value(int, "T", "steps of a run (default: the environment's)"),
-    "--runs": _one_value(int, "N", "replicates (default: %(default)s)", 10),
-    "--seed": _one_value(int, "N", "same seed, same results (default: %(default)s)", 0),
-    "--bins": _one_value(
-        str,
-        "N,N",
-        "gym: worlds whose observations are not whole numbers: bins of each coordinate, as in 3,3,6,5, or one number "
-        "for all; quantiles:8 for bins that random play visits equally often",
-    ),
-    "--figure": _one_value(str, "FILE", "draw the learning curves as FILE, a .png, .svg or .pdf"),
-    "--jobs": _one_value(int, "N", "processes; results do not depend on it (default: %(default)s)", 1),
+    "--prior": {
+        "metavar": "SPEC",
+        "help": "name:key=value,...; several joined by +, as in 3*flat+sparse, are a mixture (default: the planner's)",
+    },
+    "--rewards": {
+        "metavar": "MODEL",
+        "help": f"known, or learned: {', '.join(LEARNED_REWARDS)}, with parameters as in normal:mu0=1; default: known "
+        "where they are certain, beta where they are drawn, normal in gym: environments",
+    },
+    "--objective": {
+        "metavar": "WHAT",
+        "default": "episode",
+        "help": "what follows the end of an episode: nothing (episode, the default) or the next one (lifetime)",
+    },
+    "--discount": {
+        "type": number_or_horizon,
+        "metavar": "γ",
+        "help": "for planning (default: the planner's); horizon plans for the total of the steps left, auto no "
+        "further ahead than there are data to learn from",
+    },
+    "--steps": {"type": int, "metavar": "T", "help": "steps of a run (default: the environment's)"},
+    "--runs": {"type": int, "metavar": "N", "help": "replicates (default: %(default)s)", "default": 10},
+    "--seed": {
+        "type": int,
+        "metavar": "N",
+        "help": "same seed, same results (default: %(default)s)",
+        "default": 0,
+    },
+    "--bins": {
+        "metavar": "N,N",
+        "help": "for gym: observations that are not whole numbers: bins of each coordinate, as in 3,3,6,5, or one "
+        "number for all; quantiles:8 for bins that random play visits equally often",
+    },
+    "--figure": {"metavar": "FILE", "help": "draw the result as FILE, a .png, .svg or .pdf"},
+    "--jobs": {
+        "type": int,
+        "metavar": "N",
+        "help": "processes; results do not depend on it (default: 1)",
+        "default": 1,
+    },
     "--progress": {
         "action": argparse.BooleanOptionalAction,
         "help": "a progress bar on standard error (default: if that is a terminal)",
     },
-    "--json": _flag("print JSON instead of tables"),
-    "--quick": _flag("few runs and short ones, marked as such"),
-    "--cluster": _one_value(str, "ADDRESS", "of a Dask scheduler, such as tcp://127.0.0.1:8786"),
-    "--retry-failed": _flag("do runs again that have failed or were stopped"),
-    "--store": _one_value(
-        str,
-        "PATH",
-        "file of the runs (default: beside the study's file, or .bamdp/runs.sqlite in the working directory)",
-    ),
+    "--json": {"action": "store_true", "help": "print JSON instead of tables"},
+    "--quick": {"action": "store_true", "help": "few runs and short ones, marked as such"},
+    "--cluster": {"metavar": "ADDRESS", "help": "of a Dask scheduler, such as tcp://127.0.0.1:8786"},
+    "--retry-failed": {"action": "store_true", "help": "repeat runs that have failed or were stopped"},
+    "--store": {
+        "metavar": "PATH",
+        "help": "file of the runs (default: beside the study's file, or .bamdp/runs.sqlite in the working directory)",
+    },
 }
 
 
-def add(parser: Parser, *names: str, shown: Any = "%(default)s", **changes: Any) -> None:
-    """Add arguments of the table, with changes to what it says; a positional one with a default may be left out.
-
-    The help names the default, or what is ``shown`` in its place.
-    """
+def add(parser: Parser, *names: str, **changes: Any) -> None:
+    """Add arguments of the table, with changes to them; a positional one with a default may be left out."""
     for name in names:
         parts = {**ARGUMENTS[name], **changes}
         if "default" in changes and not name.startswith("-"):
             parts.update(nargs="?", help=f"{parts['help']} (default: %(default)s)")
-        parts["help"] = parts["help"].replace("%(default)s", str(shown))
         parser.add_argument(name, **parts)
 
 
@@ -119,24 +110,12 @@ def add_option(
     parser: Parser, name: str, kind: Callable[[str], Any], metavar: str, help: str, default: Any = None
 ) -> None:
     """Add a command's own option with one value, which ``kind`` makes of the text."""
-    parser.add_argument(name, **_one_value(kind, metavar, help, default))
-
-
-def add_agent_of_planner(parser: Parser) -> None:
-    """Add the options of an agent, with prior and discount by default those that the planner was made for."""
-    planner = make_planner(DEFAULT_PLANNER)
-    own = {"--prior": planner.default_prior, "--discount": planner.default_discount}
-    for name in AGENT:
-        if name in own:
-            both = f"{ARGUMENTS[name]['default']}; {DEFAULT_PLANNER}: {own[name]}"
-            add(parser, name, default=None, shown=both)
-        else:
-            add(parser, name)
+    parser.add_argument(name, type=kind, metavar=metavar, help=help, default=default)
 
 
 def add_study_running(parser: Parser) -> None:
-    """Add how the runs of a study are run; without --jobs there is one process, or what --cluster has."""
-    add(parser, "--jobs", default=None, shown=1)
+    """Add how the runs of a study are run; without --jobs in one process, or in those of --cluster."""
+    add(parser, "--jobs", default=None)
     add(parser, "--progress", "--cluster", "--retry-failed")
 
 
@@ -154,11 +133,13 @@ def environment_text(arguments: argparse.Namespace) -> str:
     return with_bins(arguments.env, arguments.bins)
 
 
-def read_setting(arguments: argparse.Namespace, world: World, steps: int | None) -> Setting:
+def read_setting(
+    arguments: argparse.Namespace, world: World, steps: int | None, planner: str | None = None
+) -> Setting:
     """Make the setting of a command with an environment, a planner, --set and the options of an agent."""
     return make_setting(
         environment_text(arguments),
-        arguments.planner,
+        arguments.planner if planner is None else planner,
         parameters=read_assignments(arguments.set),
         steps=steps,
         world=world,

@@ -20,7 +20,7 @@ import bamdp
 from bamdp import _checks
 from bamdp._specs import parse_spec, split_commas
 from bamdp.cli import console, options
-from bamdp.cli.waiting import tell_waiting_for_study
+from bamdp.envs.registry import make_world
 from bamdp.registry import DEFAULT_PRIOR
 
 if TYPE_CHECKING:
@@ -87,7 +87,9 @@ def run_and_collect(study: Study, arguments: argparse.Namespace) -> Iterator[Res
 
     if arguments.jobs is not None:
         _checks.integer(arguments.jobs, "jobs")
-    tell_waiting_for_study(study)
+    for cell in study.cells:
+        setting, world = cell.setting(cell.configurations[-1]), make_world(cell.environment.env)
+        console.announce(setting, world, cell.algorithm, max(1, cell.runs) * setting.steps)
     path = store_path(study, arguments.store)
     if not path.exists():
         console.note(f"runs are kept in {path} (--store PATH for another file)")
@@ -172,7 +174,9 @@ def compare_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "Example: bamdp compare grid5 dss-pi:n_steps=25 thompson bamcp --runs 30 --jobs 2"
     options.add(parser, "env", "--steps")
     parser.add_argument("planners", metavar="PLANNER", nargs="+", help="name or name:key=value,...")
-    options.add(parser, *options.AGENT, "--seed", "--runs")
+    options.add(parser, "--rewards", "--objective", "--seed", "--runs")
+    options.add(parser, "--prior", default=DEFAULT_PRIOR)
+    options.add(parser, "--discount", default=0.95)
     options.add_study_running(parser)
     options.add(parser, "--store", "--bins", "--figure", "--json")
 
@@ -216,8 +220,8 @@ def tune_arguments(parser: argparse.ArgumentParser) -> None:
     help = "runs of the chosen configuration, with other seeds (default: 0)"
     options.add_option(parser, "--evaluate", int, "N", help, 0)
     # the default is not fixed if its parameters are to be chosen
-    options.add(parser, "--prior", default=None, shown=DEFAULT_PRIOR)
-    options.add(parser, *options.AGENT[1:], "--seed")
+    options.add(parser, "--prior", "--rewards", "--objective", "--seed")
+    options.add(parser, "--discount", default=0.95)
     options.add_study_running(parser)
     options.add(parser, "--store", "--bins", "--json")
 

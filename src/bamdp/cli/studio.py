@@ -8,8 +8,7 @@ import bamdp
 from bamdp import _checks
 from bamdp._specs import parse_spec
 from bamdp.cli import console, options
-from bamdp.cli.waiting import tell_waiting
-from bamdp.registry import DEFAULT_PLANNER
+from bamdp.registry import DEFAULT_PLANNER, DEFAULT_PRIOR
 from bamdp.studio.settings import Limits
 
 PLAYED_STEP_BYTES = 500  # about what playback keeps of a step
@@ -28,8 +27,11 @@ def studio_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "Example: bamdp studio grid10 dss-pi --set n_steps=50 --prior sparse:beta=6"
     options.add(parser, "env", default="grid10")
     options.add(parser, "planner", default="dss-pi")
-    options.add(parser, "--set", "--prior", "--rewards", "--objective")
-    options.add(parser, "--discount", type=float, help="for planning, in [0, 1) (default: %(default)s)")
+    options.add(parser, "--set", "--rewards", "--objective")
+    options.add(parser, "--prior", default=DEFAULT_PRIOR)
+    options.add(
+        parser, "--discount", type=float, default=0.95, help="for planning, in [0, 1) (default: %(default)s)"
+    )
     options.add(parser, "--seed", "--bins")
     help = "where to listen (default: 127.0.0.1, this machine only)"
     options.add_option(parser, "--host", str, "ADDRESS", help, "127.0.0.1")
@@ -94,7 +96,7 @@ def explain_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_option(parser, "--step", int, "T", "which decision (default: 0, the first)", 0)
     options.add_option(parser, "--out", str, "PATH", ".html or .svg (default: why.html)", "why.html")
     options.add(parser, "--set")
-    options.add_agent_of_planner(parser)
+    options.add(parser, *options.AGENT)
     options.add(parser, "--seed", "--bins")
 
 
@@ -108,7 +110,7 @@ def explain_command(arguments: argparse.Namespace) -> int:
     _checks.memory(PLAYED_STEP_BYTES * step, f"a run of {step} steps that can be played back")
     env = bamdp.make_world(options.environment_text(arguments))
     setting = options.read_setting(arguments, env, max(step + 1, env.horizon))
-    tell_waiting(setting, env, arguments.planner, steps=step + 1)
+    console.announce(setting, env, arguments.planner, step + 1)
     run = Playback(setting)
     with console.compiling():
         with console.progress_bar(step, arguments.planner) as progress:
