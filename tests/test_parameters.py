@@ -1,33 +1,40 @@
-"""Parameters that are checked when their owner is made, and bundles of arrays that know their shapes."""
+"""Parameters are declared once: the declaration checks them, documents their class, and is listed."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import pytest
 
+import bamdp
 from bamdp._kernels.bundles import zeros
-from bamdp._parameters import check_parameters, choice, flag, positive_number, real_number, whole_number
+from bamdp._parameters import Declared, choice, declared, flag, positive_number, real_number, whole_number
 
 
 @dataclass(frozen=True)
-class Owner:
-    n: int = whole_number(2)
+class Owner(Declared):
+    """Own things.
+
+    Examples
+    --------
+    >>> Owner().n
+    2
+    """
+
+    n: int = whole_number(2, help="How many")
     steps: int | str = whole_number("all", names=["all"])
-    tol: float = positive_number(0.5)
+    tol: float = positive_number(0.5, help="How near.")
     share: float | None = real_number(None, low=0.0, high=1.0)
-    kind: str = choice("near", ["near", "far"])
+    kind: str = choice("near", ["near", "far"], help="Which side")
     keep: bool = flag(False)
     free: object = None
 
-    def __post_init__(self) -> None:
-        check_parameters(self)
-
 
 def test_what_a_parameter_may_be_is_taken():
-    owner = Owner(n=7, steps=3, tol=1, share=0.0, kind="far", keep=True, free="anything")
+    owner = Owner(n=np.int32(7), steps=3, tol=1, share=0.0, kind="far", keep=True, free="anything")
     assert (owner.n, owner.steps, owner.share, owner.kind) == (7, 3, 0.0, "far")
     assert Owner() == Owner(2, "all", 0.5, None, "near", False)
 
@@ -37,17 +44,60 @@ def test_what_a_parameter_may_be_is_taken():
     [
         ({"n": 0}, ValueError, "n must be at least 1, got 0"),
         ({"n": None}, TypeError, "n must be a whole number"),
+        ({"n": True}, TypeError, "n must be a whole number, got True"),
+        ({"n": "2"}, TypeError, "n must be a whole number, got '2'"),
         ({"steps": "al"}, ValueError, "unknown steps 'al'; did you mean 'all'"),
         ({"steps": 0}, ValueError, "steps must be at least 1"),
         ({"tol": 0.0}, ValueError, "tol must be finite, above 0"),
+        ({"tol": math.inf}, ValueError, "tol must be finite, above 0, got inf"),
+        ({"tol": True}, TypeError, "tol must be a number, got True"),
         ({"share": 1.5}, ValueError, "share must be finite, at least 0, at most 1"),
         ({"kind": "fa"}, ValueError, "unknown kind 'fa'; did you mean 'far'"),
         ({"keep": 1}, TypeError, "keep must be True or False, got 1"),
+        ({"step": 1}, TypeError, "unknown parameter of Owner 'step'; did you mean 'steps'"),
     ],
 )
 def test_what_it_may_not_be_is_refused_by_name(given, error, message):
     with pytest.raises(error, match=message):
         Owner(**given)
+
+
+def test_declarations_are_listed_and_documented():
+    n, steps, tol, share, kind, keep, free = declared(Owner)
+    assert (n.name, n.kind, n.default, n.low, n.help) == ("n", "whole number", 2, 1, "How many")
+    assert (steps.choices, kind.choices) == (("all",), ("near", "far"))
+    assert [one.kind for one in (tol, share, kind, keep, free)] == [
+        "number",
+        "number",
+        "choice",
+        "flag",
+        "value",
+    ]
+    head, section = Owner.__doc__.split("Parameters\n----------\n")
+    assert head == "Own things.\n\n"
+    assert section.startswith(
+        "n : whole number, default 2\n    How many.\ntol : number, default 0.5\n    How near.\n"
+    )
+    assert 'kind : "near" | "far", default \'near\'\n    Which side.\n\nExamples\n--------\n' in section
+
+
+def test_functions_and_own_classes_are_declared_by_their_annotations():
+    def grow(size: Annotated[int, "cells along a side"] = 5, how: Literal["fast", "slow"] = "fast", x=None):
+        pass
+
+    size, how, x = declared(grow)
+    assert (size.kind, size.help, size.default) == ("whole number", "cells along a side", 5)
+    assert (how.kind, how.choices, x.kind) == ("choice", ("fast", "slow"), "value")
+    assert {p.name: p.kind for p in declared(bamdp.SparseDirichlet)}["beta"] == "number"
+    generator = next(p for p in declared(bamdp.DSS) if p.name == "generator")
+    assert (generator.kind, list(generator.parts)) == ("part", ["pi", "rtdp", "vi"])
+
+
+def test_every_planner_names_the_parameter_that_was_meant():
+    with pytest.raises(TypeError, match="unknown parameter of DSS 'n_step'; did you mean 'n_steps'"):
+        bamdp.DSS(n_step=20)
+    with pytest.raises(TypeError, match="did you mean 'beta'"):
+        bamdp.SparseDirichlet(betas=2.0)
 
 
 class Bundle(NamedTuple):
@@ -59,11 +109,8 @@ class Bundle(NamedTuple):
 
 def test_a_bundle_is_made_of_zeros_in_the_shapes_that_it_declares():
     bundle = zeros(Bundle, H=4, A=2, number=5)
-    assert [(x.dtype, x.shape) for x in bundle[:3]] == [
-        (np.int64, (4,)),
-        (np.float64, (4, 3)),
-        (np.bool_, (4, 2)),
-    ]
+    shapes = [(np.int64, (4,)), (np.float64, (4, 3)), (np.bool_, (4, 2))]
+    assert [(x.dtype, x.shape) for x in bundle[:3]] == shapes
     assert not any(x.any() for x in bundle[:3])
     assert bundle.number == 5
     own = np.full(7, 1.0)

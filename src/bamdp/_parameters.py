@@ -1,33 +1,119 @@
-"""Parameters that are checked when a planner or a generator is made: each field says what it may be.
+"""Parameters are declared once: what each may be, what it means, and its default.
 
     n_models: int = whole_number(5, help="K, models drawn at each decision")
     tol: float = positive_number(1e-4, help="relative error at which solving stops")
     leaf: str = choice("zero", LEAVES, help="value after the last stage")
 
-are fields of a dataclass with those defaults, whose ``__post_init__`` calls :func:`check_parameters`. A field whose
-default is None may also be None.
+are fields of a dataclass that is derived from :class:`Declared`. The declarations check an instance when it is made,
+document its class, and :func:`declared` lists them for whoever reads parameters from text or shows them in a form.
+A field whose default is None may also be None. Functions are declared by their signatures:
+``size: Annotated[int, "cells along a side"] = 5``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import field, fields
+import inspect
+import re
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from typing import Any
 
 from bamdp import _checks
 
+WHOLE, NUMBER, CHOICE, FLAG, PART, ANY = "whole number", "number", "choice", "flag", "part", "value"
 
-def parameter(default: Any, check: Callable[..., Any], *, help: str = "", **limits: Any) -> Any:
-    """A parameter that ``check(value, name, **limits)`` is called for; ``help`` is one or two sentences on it."""
-    return field(default=default, metadata={"check": partial(check, **limits), "help": help})
+
+@dataclass(frozen=True)
+class Parameter:
+    """What a parameter may be, what it means, and its default."""
+
+    kind: str  # one of the kinds above
+    help: str = ""
+    name: str = ""
+    default: Any = None
+    choices: tuple[str, ...] = ()  # words that it may be
+    parts: Mapping[str, type] | None = None  # of a part: its classes by name
+    low: float | None = None
+    high: float | None = None
+    check: Callable[[Any, str], Any] | None = field(default=None, compare=False)
+
+    def refuse(self, value: Any) -> None:
+        """Raise what is wrong with a value, if anything is."""
+        if self.check is not None and not (value is None and self.default is None):
+            self.check(value, self.name)
+
+    def convert(self, value: Any) -> Any:
+        """Return a value that was read from text in the type of this parameter: 1e3 is a whole number, 6 a number."""
+        if self.kind == NUMBER and type(value) is int:
+            return float(value)
+        if self.kind == WHOLE and type(value) is float and value.is_integer():
+            return int(value)
+        word = isinstance(value, str) and value.lower()
+        return word if word in self.choices else value
+
+    def __str__(self) -> str:
+        """Return what it may be in words, as documentation shows it."""
+        words = [f'"{word}"' for word in self.choices]
+        kinds = words if self.kind in (CHOICE, PART) else [self.kind, *words]
+        return f"{' | '.join(kinds)}, default {self.default!r}"
+
+
+class Declared:
+    """A dataclass whose parameters are declared: they are checked when it is made, and its docstring lists them."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.__doc__ = _with_parameters(cls)
+
+    def __new__(cls, *args: Any, **parameters: Any) -> Any:
+        known = inspect.signature(cls.__init__).parameters if parameters else {}
+        if not any(one.kind is one.VAR_KEYWORD for one in known.values()):
+            for name in parameters:
+                try:
+                    _checks.one_of(name, f"parameter of {cls.__name__}", [*known][1:])
+                except ValueError as error:
+                    raise TypeError(str(error)) from None
+        return super().__new__(cls)
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
+
+
+def declared(thing: Any) -> list[Parameter]:
+    """Return the parameters of a dataclass, or of a function, with their names and defaults."""
+    if is_dataclass(thing):
+        return [_named(f, f.name) for f in fields(thing) if f.init]
+    hints = typing.get_type_hints(thing, include_extras=True)
+    given = inspect.signature(thing).parameters.values()
+    return [_of_hint(hints.get(one.name, Any), one) for one in given if one.kind is not one.VAR_KEYWORD]
+
+
+def check_parameters(owner: Any) -> None:
+    """Refuse an instance of a dataclass in which a field is not what it may be."""
+    for one in declared(type(owner)):
+        one.refuse(getattr(owner, one.name))
+
+
+# --- declarations ---------------------------------------------------------------------------------------------------
+
+
+def parameter(
+    default: Any, check: Callable[..., Any], *, help: str = "", kind: str = ANY, **limits: Any
+) -> Any:
+    """A parameter for which ``check(value, name, **limits)`` is called; ``help`` is one or two sentences on it."""
+    choices = tuple(limits.get("names") or limits.get("choices") or ())
+    bounds = {name: limits[name] for name in ("low", "high") if name in limits}
+    made = Parameter(kind, help, choices=choices, check=partial(check, **limits), **bounds)
+    return field(default=default, metadata={"parameter": made})
 
 
 def whole_number(
     default: int | str | None, *, low: int = 1, names: Iterable[str] = (), help: str = ""
 ) -> Any:
     """A whole number of at least ``low``, or one of ``names``."""
-    return parameter(default, _check_whole, low=low, names=names, help=help)
+    return parameter(default, _check_whole, low=low, names=tuple(names), help=help, kind=WHOLE)
 
 
 def _check_whole(value: Any, name: str, low: int, names: Iterable[str]) -> None:
@@ -39,7 +125,7 @@ def _check_whole(value: Any, name: str, low: int, names: Iterable[str]) -> None:
 
 def real_number(default: float | None, *, help: str = "", **limits: Any) -> Any:
     """A finite number within the limits that :func:`bamdp._checks.real` takes."""
-    return parameter(default, _checks.real, help=help, **limits)
+    return parameter(default, _checks.real, help=help, kind=NUMBER, **limits)
 
 
 def positive_number(default: float | None, *, help: str = "") -> Any:
@@ -49,12 +135,12 @@ def positive_number(default: float | None, *, help: str = "") -> Any:
 
 def choice(default: str, choices: Iterable[str], *, help: str = "") -> Any:
     """One of several names."""
-    return parameter(default, _checks.one_of, choices=choices, help=help)
+    return parameter(default, _checks.one_of, choices=tuple(choices), help=help, kind=CHOICE)
 
 
 def flag(default: bool, *, help: str = "") -> Any:
     """True or False."""
-    return parameter(default, _check_flag, help=help)
+    return parameter(default, _check_flag, help=help, kind=FLAG)
 
 
 def _check_flag(value: Any, name: str) -> None:
@@ -62,9 +148,53 @@ def _check_flag(value: Any, name: str) -> None:
         raise TypeError(f"{name} must be True or False, got {value!r}")
 
 
-def check_parameters(owner: Any) -> None:
-    """Refuse an instance of a dataclass in which a field is not what it may be."""
-    for part in fields(owner):
-        value, check = getattr(owner, part.name), part.metadata.get("check")
-        if check is not None and not (value is None and part.default is None):
-            check(value, part.name)
+def part(default: str, parts: Mapping[str, type], check: Callable[[Any, str], Any], *, help: str = "") -> Any:
+    """One of several named things with parameters of their own, such as a generator, or what else ``check`` allows."""
+    made = Parameter(PART, help, choices=tuple(parts), parts=parts, check=check)
+    return field(default=default, metadata={"parameter": made})
+
+
+# --- what is declared -------------------------------------------------------------------------------------------------
+
+
+def _named(f: Field[Any], name: str) -> Parameter:
+    """Return the declaration of a field; of one without any, the kind that its type says."""
+    default = None if f.default is MISSING else f.default
+    return replace(f.metadata.get("parameter") or Parameter(_kind(str(f.type))), name=name, default=default)
+
+
+def _of_hint(hint: Any, given: inspect.Parameter) -> Parameter:
+    """Return what the signature of a function says of a parameter."""
+    help = next((note for note in getattr(hint, "__metadata__", ()) if isinstance(note, str)), "")
+    kind = typing.get_args(hint)[0] if help else hint
+    options = [kind, *typing.get_args(kind)]
+    choices = tuple(
+        word for one in options if typing.get_origin(one) is typing.Literal for word in typing.get_args(one)
+    )
+    default = None if given.default is given.empty else given.default
+    name = CHOICE if choices else _kind(getattr(kind, "__name__", str(kind)))
+    return Parameter(name, help, given.name, default, choices)
+
+
+def _kind(annotation: str) -> str:
+    """Return the kind of a parameter from the text of its annotation, such as ``float | None``."""
+    kinds = {"int": WHOLE, "float": NUMBER, "bool": FLAG}
+    words = [word for word in re.findall(r"[\w.\[\]]+", annotation) if word not in ("None", "str")]
+    return kinds.get(words[0], ANY) if len(words) == 1 else ANY
+
+
+def _with_parameters(cls: type) -> str | None:
+    """Return the docstring of a class with a section on its declared parameters, before other sections."""
+    doc = inspect.cleandoc(cls.__doc__ or "")
+    inherited = fields(cls) if is_dataclass(cls) else ()  # of its bases: the class itself is not one yet
+    own = {name: value for name, value in vars(cls).items() if isinstance(value, Field)}
+    known = {f.name: _named(f, f.name) for f in inherited} | {
+        name: _named(f, name) for name, f in own.items()
+    }
+    shown = [one for one in known.values() if one.help]
+    if not shown or "Parameters\n---" in doc:
+        return cls.__doc__
+    entries = (f"{one.name} : {one}\n    {one.help.rstrip('.')}." for one in shown)
+    section = "\n".join(["Parameters", "----------", *entries])
+    head, *rest = re.split(r"\n\n(?=\w[\w ]*\n-{3,})", doc, maxsplit=1)
+    return "\n\n".join([head, section, *rest])

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from bamdp import _checks
 from bamdp._kernels.rows import Space
+from bamdp._parameters import Declared
 from bamdp.beliefs.arrays import BeliefArrays, pay_nothing
 from bamdp.beliefs.episodes import new_episodes
 from bamdp.mdp.build import ROW_BYTES, read_space
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from bamdp.beliefs.belief import Belief
 
 
-class RewardModel(ABC):
+class RewardModel(Declared, ABC):
     """Parameters of a prior over rewards."""
 
     comes_with_prior: ClassVar[bool] = False  # it is that of the prior's own models (FiniteModels)
@@ -52,7 +53,7 @@ def check_bounds(bounds: Any) -> tuple[float, float] | None:
     return low, high
 
 
-class Prior(ABC):
+class Prior(Declared, ABC):
     """Parameters of a prior over transition models. Compared and stored by value."""
 
     @abstractmethod

@@ -1,17 +1,18 @@
-"""Policy generators for DSS, μ ↦ π: those that ship, and the door for your own."""
+"""Policy generators for DSS, μ ↦ π: those that ship, and how to add your own."""
 
+from functools import partial
 from typing import Any
 
 from bamdp import _checks
-from bamdp._parameters import parameter
+from bamdp._parameters import part
 from bamdp.generators.builtin import BOUNDS, PI, RTDP, VI, Generator, generate, register_generator
 
 GENERATORS: dict[str, type[Generator]] = {"pi": PI, "rtdp": RTDP, "vi": VI}
 
 
-def generator_parameter(default: str, *, or_function: bool = False) -> Any:
+def generator_parameter(default: str, *, or_function: bool = False, help: str = "") -> Any:
     """A planner's parameter that is a generator: by name, as an object or, where it may be, as a plain function."""
-    return parameter(default, _check_generator, or_function=or_function)
+    return part(default, GENERATORS, partial(_check_generator, or_function=or_function), help=help)
 
 
 def _check_generator(generator: Any, name: str, or_function: bool) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from bamdp._kernels.jit import generic, inner
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import average, improve
-from bamdp._parameters import check_parameters, choice, positive_number, whole_number
+from bamdp._parameters import Declared, choice, positive_number, whole_number
 from bamdp.generators.trials import Drawn, TrialTable, run_trials, value_bound
 
 MAX_SWEEPS = 10_000  # of value iteration
@@ -30,7 +30,7 @@ def generate(G, rows, space, discount, s, solver, rng):
     """
 
 
-class Generator(ABC):
+class Generator(Declared, ABC):
     """Hyper-parameters of a policy generator; compared and stored by value.
 
     ``result_version`` is raised whenever a change gives another policy for the same model and random numbers. ``lazy``
@@ -40,9 +40,6 @@ class Generator(ABC):
 
     result_version: ClassVar[int] = 1
     lazy: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        check_parameters(self)
 
     @abstractmethod
     def state(self) -> Any:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bamdp._parameters import check_parameters
+from bamdp._parameters import Declared
 
 STEP_SECONDS = 25e-9  # of a simulated step
 OUTCOME_STEPS = (
@@ -176,12 +176,11 @@ def put_array(memory: Any, name: str, array: np.ndarray) -> None:
         setattr(owner, last, array.item())
 
 
-class Planner(ABC):
+class Planner(Declared, ABC):
     """Hyper-parameters of a planning algorithm.
 
-    Subclasses are frozen dataclasses that check themselves when made, field by field
-    (:mod:`bamdp._parameters`) or in a ``__post_init__`` of their own. ``result_version`` is raised whenever a
-    change makes the same seed give another result.
+    Subclasses are frozen dataclasses whose fields are declared (:mod:`bamdp._parameters`). ``result_version``
+    is raised whenever a change makes the same seed give another result.
     """
 
     result_version: ClassVar[int] = 2
@@ -192,9 +191,6 @@ class Planner(ABC):
     )
     keeps: ClassVar[tuple[str, ...]] = ()  # dotted names of what a memory has learned, which goes into files
     one_discount: ClassVar[str] = ""  # why the discount cannot change between decisions, where that is so
-
-    def __post_init__(self) -> None:
-        check_parameters(self)
 
     @abstractmethod
     def start(self, belief: Belief, discount: float) -> Any:
