@@ -17,5 +17,5 @@ def setting_of(env="chain", planner="thompson", *, prior="sparse:alpha=0.2,beta=
 
 def run_of(env="chain", planner="thompson", *, t=0, **options):
     run = Playback(setting_of(env, planner, **options))
-    run.advance(t)
+    run.seek(t)
     return run

@@ -83,7 +83,7 @@ class Tab:
 
     def do(self, what, value=None):
         answer = self.http.post(f"/api/sessions/{self.id}", json={"do": what, "value": value})
-        assert answer.status_code == 200, answer.text
+        assert answer.status_code == 204, answer.text
 
     def get(self, path, **query):
         return self.http.get(f"/api/sessions/{self.id}/{path}", params=query)

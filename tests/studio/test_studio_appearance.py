@@ -57,7 +57,7 @@ gymnasium.register("Painter-v0", entry_point=Painter)
 
 def run_of(env, planner="thompson", t=0, steps=200):
     run = Playback(make_setting(env, planner, steps=steps))
-    run.advance(t)
+    run.seek(t)
     return run
 
 
@@ -131,8 +131,7 @@ def test_the_command_explains_and_the_form_allows_what_the_command_line_named(tm
     assert main(f"explain {LAKE} random --step 5 --out {target}".split()) == 0
     assert target.exists()
     capsys.readouterr()
-    choice = Choice(env=LAKE, planners=("random",), files=frozenset({LAKE}))
-    assert choice.settings(Limits())[0].env == LAKE
+    assert Choice(env=LAKE, planners=("random",)).settings(Limits())[0].env == LAKE
 
 
 def test_in_deep_sea_actions_are_named_by_where_they_lead():

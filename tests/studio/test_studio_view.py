@@ -50,7 +50,7 @@ def test_a_frame_says_what_the_agent_believes():
 
 def test_the_curve_is_thinned_out_and_ends_now():
     run = run_of(t=200, steps=5000)
-    run.advance(4000)
+    run.seek(4200)
     points = view.reward_curve(run)
     assert len(points) <= view.MAX_CURVE_POINTS
     assert points[-1] == [4200, pytest.approx(run.total_reward)]

@@ -240,7 +240,7 @@ class Watcher:
             "known": len(run.steps),  # steps that can be gone back to
             "state": run.state,
             "total": run.total_reward,
-            "last_action": None if run.last is None else run.last.action,
+            "last_action": run.steps[run.t - 1].action if run.t else None,
             "picture": run.looks.picture(),
             "scale": {  # the ends of the colours
                 "value": shown_value_range(self.world, run.state, rounded(solution.values)),

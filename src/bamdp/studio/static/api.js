@@ -1,10 +1,12 @@
 // Talking to the server: requests that fail say why, events that break come back.
 
 export class Refusal extends Error {
-  constructor(status, body) {
-    super(body.error || `the server answered ${status}`);
-    this.status = status;
-    this.field = body.field || null;
+  // FastAPI writes what is wrong as text, or as a list of fields
+  constructor(status, { detail = `the server answered ${status}` }) {
+    const [first] = Array.isArray(detail) ? detail : [];
+    const field = first?.loc.at(-1) ?? null;
+    super(first ? `${field}: ${first.msg}` : detail);
+    Object.assign(this, { status, field });
   }
 }
 
@@ -17,7 +19,7 @@ async function send(method, path, body) {
       body: body === undefined ? undefined : JSON.stringify(body),
     });
   } catch {
-    throw new Refusal(0, { error: "the studio does not answer; is it still running?" });
+    throw new Refusal(0, { detail: "the studio does not answer; is it still running?" });
   }
   const data = response.status === 204 ? {} : await response.json().catch(() => ({}));
   if (!response.ok) throw new Refusal(response.status, data);

@@ -24,9 +24,7 @@ export function toHash(choice, t) {
   const fields = new URLSearchParams();
   fields.set("env", choice.env);
   choice.planners.forEach((planner) => fields.append("planner", planner));
-  fields.set("prior", choice.prior);
-  if (choice.rewards) fields.set("rewards", choice.rewards);
-  fields.set("discount", choice.discount);
+  for (const key of ["prior", "rewards", "discount"]) if (choice[key] !== null && choice[key] !== "") fields.set(key, choice[key]);
   if (choice.objective && choice.objective !== "episode") fields.set("objective", choice.objective);
   fields.set("seed", choice.seed);
   if (t) fields.set("t", t);
@@ -40,9 +38,9 @@ export function fromHash(hash, fallback) {
   const choice = {
     env: fields.get("env"),
     planners: planners.length ? planners : fallback.planners,
-    prior: fields.get("prior") ?? fallback.prior,
+    prior: fields.get("prior"),
     rewards: fields.get("rewards"),
-    discount: Number(fields.get("discount") ?? fallback.discount),
+    discount: number(fields.get("discount") ?? ""),
     objective: fields.get("objective") ?? "episode",
     seed: Number(fields.get("seed") ?? fallback.seed),
   };
@@ -50,15 +48,9 @@ export function fromHash(hash, fallback) {
   return { choice, t: Number.isInteger(t) && t > 0 ? t : 0 };
 }
 
-// The first sentence, without choices that a list shows, and cut where it is long; all of it is in the row's title.
-function inShort(about) {
-  const head = about.split('"')[0].replace(/[\s,:;(]+$/, "");
-  const sentence = (head.length > 12 ? head : about).split(/\. /)[0].replace(/\.$/, "");
-  return sentence.length <= 100 ? sentence : `${sentence.slice(0, 96).replace(/[\s,:;(]+\S*$/, "")} …`;
-}
-
-// Nothing where nothing is written: the server then says what should be.
-const number = (text) => (text.trim() === "" ? null : Number(text));
+// Nothing where nothing is written; what is no number is sent as it is, and the server says what should be.
+const number = (text) => (text.trim() === "" ? null : Number.isNaN(Number(text)) ? text : Number(text));
+const OWN = "planner's own";
 
 function option(select, value, text) {
   const made = make("option", "", text ?? value);
@@ -81,6 +73,7 @@ export class Setup {
     const { env, planner, prior, versus } = this.quick.elements;
     catalogue.envs.forEach((info) => option(env, info.name));
     catalogue.planners.forEach((info) => option(planner, info.name));
+    option(prior, "", OWN);
     catalogue.priors.forEach((info) => option(prior, info.name));
     option(versus, "", "nobody");
     catalogue.planners.forEach((info) => option(versus, info.name));
@@ -104,7 +97,7 @@ export class Setup {
     const { env, planner, prior, versus, seed } = this.quick.elements;
     select(env, whole(choice.env) ? choice.env : splitSpec(choice.env)[0]);
     select(planner, splitSpec(choice.planners[0])[0]);
-    select(prior, choice.prior.includes("+") ? choice.prior : splitSpec(choice.prior)[0]);
+    select(prior, choice.prior?.includes("+") ? choice.prior : splitSpec(choice.prior ?? "")[0]);
     select(versus, choice.planners[1] ? splitSpec(choice.planners[1])[0] : "");
     seed.value = choice.seed;
   }
@@ -115,18 +108,14 @@ export class Setup {
     const choice = { ...this.choice, planners: [...this.choice.planners] };
     if (name === "env") {
       choice.env = fields.env.value;
-      if (choice.env !== "maze_door" && choice.prior === "models") choice.prior = this.catalogue.default_prior;
+      if (choice.env !== "maze_door" && choice.prior === "models") choice.prior = null;
       choice.rewards = null;
     }
     if (name === "planner") choice.planners[0] = fields.planner.value;
-    if (name === "prior") choice.prior = this.priorSpec(fields.prior.value);
+    if (name === "prior") choice.prior = fields.prior.value || null;
     if (name === "versus") choice.planners = [choice.planners[0], ...(fields.versus.value ? [fields.versus.value] : [])];
     if (name === "seed") choice.seed = number(fields.seed.value);
     this.begin(choice, name === "versus"); // whom it is compared with does not change the run
-  }
-
-  priorSpec(name) {
-    return name === splitSpec(this.catalogue.default_prior)[0] ? this.catalogue.default_prior : name;
   }
 
   // The sheet with all parameters.
@@ -136,14 +125,14 @@ export class Setup {
     this.parts = [
       this.part("World", "env", this.catalogue.envs, choice.env),
       ...choice.planners.map((planner, i) => this.part(i ? "Planner to compare with" : "Planner", `planner ${i}`, this.catalogue.planners, planner)),
-      this.part("Prior", "prior", this.catalogue.priors, choice.prior),
+      this.part("Prior", "prior", [{ name: "", label: OWN, parameters: [] }, ...this.catalogue.priors], choice.prior ?? ""),
     ];
     columns.replaceChildren(...this.parts.map((part) => part.element), this.common(choice));
     this.error.hidden = !problem;
     if (problem) {
       this.error.textContent = problem.error;
       const at = problem.field && this.dialog.querySelector(`[data-field="${CSS.escape(problem.field)}"]`);
-      if (at) at.classList.add("bad");
+      at?.classList.add("bad");
     }
     if (!this.dialog.open) this.dialog.showModal();
   }
@@ -156,21 +145,16 @@ export class Setup {
     const [name, given] = plus ? [spec, {}] : splitSpec(spec);
     const chooser = make("select");
     chooser.setAttribute("aria-label", title);
-    known.forEach((info) => option(chooser, info.name));
+    known.forEach((info) => option(chooser, info.name, info.label));
     select(chooser, name);
     const help = make("p", "muted help"), list = make("div", "parameters");
     const fill = (values) => {
       const info = known.find((entry) => entry.name === chooser.value);
-      help.textContent = info ? info.help : "";
-      list.replaceChildren(...Object.entries(info?.parameters ?? {}).map(([key, fallback]) => {
-        const label = make("label", "", key);
-        label.append(this.control(`${field} ${key}`, key, fallback, info.choices[key] ?? [], values[key] ?? ""));
-        const row = make("div", "parameter"), about = info.about[key];
-        row.append(label);
-        if (about) {
-          row.append(make("p", "muted help", inShort(about)));
-          row.title = about;
-        }
+      help.textContent = info?.help ?? "";
+      list.replaceChildren(...(info?.parameters ?? []).map((parameter) => {
+        const row = make("div", "parameter"), label = make("label", "", parameter.name);
+        label.append(this.control(`${field} ${parameter.name}`, parameter, values[parameter.name] ?? ""));
+        row.append(label, make("p", "muted help", parameter.help));
         return row;
       }));
     };
@@ -184,25 +168,15 @@ export class Setup {
     return { element, field, spell };
   }
 
-  // A list where the words are all there is, else a field that suggests them.
-  control(id, name, fallback, choices, value) {
-    if (choices.length && choices.includes(fallback) && (!value || choices.includes(value)) && !choices.includes("…")) {
-      const made = make("select");
-      made.name = name;
-      option(made, "", fallback);
-      choices.filter((word) => word !== fallback).forEach((word) => option(made, word));
-      made.value = value === fallback ? "" : value;
-      return made;
-    }
+  // A field that suggests the words that the parameter may be, if there are any.
+  control(id, { name, default: fallback, choices }, value) {
     const input = make("input");
     Object.assign(input, { name, placeholder: fallback, value, spellcheck: false });
-    const words = choices.filter((word) => word !== "…");
-    if (!words.length) return input;
-    const list = make("datalist");
+    if (!choices.length) return input;
+    const list = make("datalist"), both = make("span");
     list.id = `words ${id}`.replaceAll(" ", "-");
-    words.forEach((word) => option(list, word));
+    choices.forEach((word) => option(list, word));
     input.setAttribute("list", list.id);
-    const both = make("span");
     both.append(input, list);
     return both;
   }
@@ -213,7 +187,7 @@ export class Setup {
     if (choice.planners.length < 2) element.querySelector("legend").textContent = "Run";
     const field = (name, text, value) => {
       const label = make("label", "", text), input = make("input");
-      Object.assign(input, { name, value, inputMode: "decimal" });
+      Object.assign(input, { name, value: value ?? "", placeholder: value === null ? OWN : "" });
       label.dataset.field = name;
       label.append(input);
       element.append(label);
@@ -240,7 +214,7 @@ export class Setup {
     return {
       env: this.parts[0].spell(),
       planners: this.parts.filter((part) => part.field.startsWith("planner")).map((part) => part.spell()),
-      prior: this.parts.at(-1).spell(),
+      prior: this.parts.at(-1).spell() || null,
       rewards: fields.rewards.value || null,
       objective: fields.objective.value,
       discount: number(fields.discount.value),
