@@ -108,31 +108,3 @@ def policy_sweep(rows, space, discount, policy, values, new_values):
         low = min(low, new - values[s])
         high = max(high, new - values[s])
     return low, high
-
-
-@kernel
-def evaluate(rows, space, discount, policy, order, values, max_sweeps, spread):
-    """Gauss–Seidel policy evaluation in the given order, in place.
-
-    Stops after ``max_sweeps`` or when the changes of one sweep differ by less than ``spread``; returns the
-    number of sweeps and the last (min, max) change.
-    """
-    n_states, n_actions = space.allowed.shape
-    low, high = 0.0, 0.0
-    for sweep in range(max_sweeps):
-        mean = average(values)
-        low, high = np.inf, -np.inf
-        for i in range(n_states):
-            s = order[i]
-            if space.terminal[s]:
-                continue
-            row = s * n_actions + policy[s]
-            new = rows.reward[row] + discount * row_value(rows, row, values, mean)
-            delta = new - values[s]
-            mean += delta / n_states
-            values[s] = new
-            low = min(low, delta)
-            high = max(high, delta)
-        if high - low < spread:
-            return sweep + 1, low, high
-    return max_sweeps, low, high

@@ -30,25 +30,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamdp import _checks
-from bamdp._kernels.jit import kernel
-from bamdp._kernels.rows import Rows, Space
-from bamdp._kernels.sweeps import improve
 from bamdp.mdp.build import row_entries, used_rows
 from bamdp.mdp.model import FiniteMDP
 from bamdp.mdp.solution import (
-    DENSE_STATES,
-    DIRECT_STATES,
     chain_of,
     check_model,
     check_policy,
     check_tolerance,
-    entry_matrix,
     greedy_actions,
     q_table,
     rounding_error,
     row_sum_error,
     value_scale,
 )
+from bamdp.mdp.solvers import DIRECT_STATES, relative_sweeps
 
 _SWEEPS_PER_CHECK = 4096
 _CROSSING = 8  # sweeps per state after which values have crossed the longest corridor
@@ -152,7 +147,7 @@ def _iterate(model: FiniteMDP, tol: float, max_sweeps: int) -> tuple[np.ndarray,
     while sweeps < max_sweeps:
         chunk = min(_SWEEPS_PER_CHECK, max_sweeps - sweeps)
         done, low, high = relative_sweeps(
-            model.rows, model.space, tol, anchored, chunk, values, scratch, policy
+            model.rows, model.space, tol, 0.5, anchored, chunk, values, scratch, policy
         )
         sweeps += done
         spread = high - low
@@ -174,32 +169,6 @@ def _iterate(model: FiniteMDP, tol: float, max_sweeps: int) -> tuple[np.ndarray,
         f"the gain is only known to lie in [{low:.6g}, {high:.6g}] after {sweeps} sweeps; "
         "raise max_sweeps or tol (the model mixes slowly)"
     )
-
-
-@kernel
-def relative_sweeps(
-    rows: Rows,
-    space: Space,
-    tol: float,
-    anchored: bool,
-    max_sweeps: int,
-    values: np.ndarray,
-    scratch: np.ndarray,
-    policy: np.ndarray,
-) -> tuple[int, float, float]:
-    """Do half steps V ← V + δ/2 in place until max δ − min δ ≤ ``tol``; V(0) is kept at 0 unless ``anchored``.
-
-    Returns the number of sweeps and the last (min δ, max δ), which are those of ``values`` if it stopped early.
-    """
-    low, high = 0.0, 0.0
-    for sweep in range(max_sweeps):
-        low, high = improve(rows, space, 1.0, values, scratch, policy)
-        if high - low <= tol:
-            return sweep + 1, low, high
-        base = 0.0 if anchored else 0.5 * (values[0] + scratch[0])
-        for s in range(values.shape[0]):
-            values[s] = 0.5 * (values[s] + scratch[s]) - base
-    return max_sweeps, low, high
 
 
 def _not_constant(model: FiniteMDP, values: np.ndarray) -> ValueError:
@@ -224,23 +193,13 @@ def chain_bias(chain: FiniteMDP) -> NDArray[np.float64] | None:
         h, ``[S]``; None if the chain has several closed classes, for which the system has no solution, or is too
         large.
     """
-    from scipy.sparse import csc_array, eye_array, hstack
-    from scipy.sparse.linalg import splu
-
-    n = chain.n_states
-    if end_components(chain).max() > 0:
+    if chain.n_states > DIRECT_STATES or end_components(chain).max() > 0:
         return None
+    matrix = np.eye(chain.n_states) - chain.dense()[:, 0, :]
+    matrix[:, 0] = 1.0
     try:
-        if n <= DENSE_STATES:
-            matrix = np.eye(n) - chain.dense()[:, 0, :]
-            matrix[:, 0] = 1.0
-            values = np.linalg.solve(matrix, chain.rows.reward)
-        elif n <= DIRECT_STATES and not chain.rows.background.any():
-            rest = (eye_array(n, format="csc") - entry_matrix(chain).tocsc())[:, 1:]
-            values = splu(hstack([csc_array(np.ones((n, 1))), rest], format="csc")).solve(chain.rows.reward)
-        else:
-            return None
-    except (np.linalg.LinAlgError, RuntimeError):  # singular
+        values = np.linalg.solve(matrix, chain.rows.reward)
+    except np.linalg.LinAlgError:  # singular
         return None
     values[0] = 0.0
     return values if np.isfinite(values).all() else None

@@ -28,7 +28,6 @@ model but tells an environment where to begin.
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -38,6 +37,7 @@ import numpy as np
 from bamdp import _checks
 from bamdp._kernels.rows import Rows, Space
 from bamdp.mdp import build
+from bamdp.mdp.gym_tables import is_gym_table, read_gym_table
 
 Start = int | np.ndarray | None
 
@@ -55,7 +55,7 @@ class FiniteMDP:
         - an array ``[S, A, S]`` of P(s'|s,a);
         - SciPy sparse: a list of A matrices ``[S, S]``, or one ``[S*A, S]`` whose row is ``s*A + a``;
         - a Gym table ``P[s][a] = [(probability, next state, reward, done), ...]``, dicts or lists, with
-          ``rewards=None``. :mod:`bamdp.mdp.build` says how ``done`` flags become terminal states; at most one
+          ``rewards=None``. :mod:`bamdp.mdp.gym_tables` says how ``done`` flags become terminal states; at most one
           extra state, labelled "end", is added.
     rewards
         ``[S]`` (for being in s and acting), ``[S, A]`` or ``[S, A, S]``; collected when acting, so never in a
@@ -113,17 +113,17 @@ class FiniteMDP:
         state_labels: Any = None,
         action_labels: Any = None,
     ) -> None:
-        if build.is_gym_table(transitions):
+        if is_gym_table(transitions):
             if rewards is not None:
                 raise ValueError("a table P[s][a] holds its own rewards; leave rewards=None")
-            parts = build.read_gym_table(transitions, terminal, action_mask, state_labels)
+            parts = read_gym_table(transitions, terminal, action_mask, state_labels)
             entries, rewards, terminal, action_mask, state_labels = parts
         else:
             entries = build.read_transitions(transitions)
             if rewards is None:
                 raise ValueError("rewards are missing; give an array [S], [S, A] or [S, A, S]")
         space = build.read_space(entries.n_states, entries.n_actions, terminal, action_mask)
-        self._fill(build.pack_rows(entries, space), space, rewards, state_labels, action_labels)
+        self._fill(entries, 0.0, space, rewards, state_labels, action_labels)
 
     @classmethod
     def from_rows(
@@ -135,7 +135,7 @@ class FiniteMDP:
         state_labels: Any = None,
         action_labels: Any = None,
     ) -> FiniteMDP:
-        """Make a model from arrays that exist already, such as those of beliefs; copy only what must be copied.
+        """Make a model from rows with a background, such as those of beliefs.
 
         Parameters
         ----------
@@ -158,22 +158,34 @@ class FiniteMDP:
         array([0.333, 0.333, 0.333])
         """
         self = cls.__new__(cls)
-        rows, space = build.check_rows(rows, space)
-        if rewards is None:
-            rewards = rows.reward.reshape(space.allowed.shape)
-        self._fill(rows, space, rewards, state_labels, action_labels)
+        S, A = map(int, space.allowed.shape)
+        space = build.read_space(S, A, np.asarray(space.terminal, bool), space.allowed)
+        span = np.where(build.used_rows(space)[:, None], rows.span, 0)
+        if not ((span[:, 0] >= 0) & (span[:, 0] <= span[:, 1]) & (span[:, 1] <= len(rows.prob))).all():
+            raise ValueError("a row that can be used has no entries yet; draw it first")
+        entries = build.ModelEntries(S, A, *build.row_entries(rows._replace(span=span)))
+        rewards = rows.reward.reshape(S, A) if rewards is None else rewards
+        self._fill(entries, rows.background, space, rewards, state_labels, action_labels)
         return self
 
-    def _fill(self, rows: Rows, space: Space, rewards: Any, state_labels: Any, action_labels: Any) -> None:
+    def _fill(
+        self,
+        entries: build.ModelEntries,
+        background: Any,
+        space: Space,
+        rewards: Any,
+        states: Any,
+        actions: Any,
+    ) -> None:
         """Set the fields once, around ``__setattr__``."""
+        rows = build.pack_rows(entries, space, background)
         checked, expected = build.read_rewards(rewards, rows, space)
-        n_states, n_actions = space.allowed.shape
         fields = {
             "rows": rows._replace(reward=expected),
             "space": space,
             "rewards": checked,
-            "state_labels": build.read_labels(state_labels, "state_labels", n_states),
-            "action_labels": build.read_labels(action_labels, "action_labels", n_actions),
+            "state_labels": build.read_labels(states, "state_labels", entries.n_states),
+            "action_labels": build.read_labels(actions, "action_labels", entries.n_actions),
         }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
@@ -250,7 +262,7 @@ class FiniteMDP:
 
     def _content(self) -> tuple[np.ndarray, ...]:
         """Return what equality compares; the order of entries in a row does not count."""
-        entries = build.merge_model_entries(*build.row_entries(self.rows), self.n_states)
+        entries = build.merge_entries(*build.row_entries(self.rows), self.n_states)
         return (*entries, self.rows.background, self.rewards, self.space.terminal, self.space.allowed)
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -282,9 +294,8 @@ class FiniteMDP:
         arrays
             One of the two forms that the module's docstring lists; unknown names are ignored.
         """
-        missing = [] if "transitions" in arrays or "indptr" in arrays else ["transitions"]
-        if "rewards" not in arrays:
-            missing.append("rewards")
+        needed = ("transitions",) if "indptr" not in arrays else ("next_states", "probs")
+        missing = [name for name in (*needed, "rewards") if name not in arrays]
         if missing:
             raise ValueError(
                 f"a model needs the arrays transitions [S, A, S] and rewards; {' and '.join(missing)} missing "
@@ -293,30 +304,28 @@ class FiniteMDP:
         optional = {name: arrays[name] for name in _OPTIONAL_ARRAYS if name in arrays}
         if "transitions" in arrays:
             return cls(np.asarray(arrays["transitions"]), arrays["rewards"], **optional)
-
-        # Sparse rows.
-        needed = [name for name in ("next_states", "probs") if name not in arrays]
-        if needed:
-            raise ValueError(f"a model with indptr needs {', '.join(needed)} too")
-        for name in ("indptr", "next_states"):
-            array = np.asarray(arrays[name])
-            if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
-                raise ValueError(
-                    f"{name} must be a vector of whole numbers, got shape {array.shape} of {array.dtype}"
-                )
-        indptr = np.asarray(arrays["indptr"], dtype=np.int64)
-        span = np.stack([indptr[:-1], indptr[1:]], axis=1)
-        rows = Rows(
-            span,
-            np.array(arrays["next_states"], dtype=np.int32),
-            np.array(arrays["probs"], dtype=np.float64),
-            np.array(arrays.get("background", np.zeros(len(span))), dtype=np.float64),
-            np.zeros(len(span)),
-        )
-        sizes = _model_shape(len(span), arrays["rewards"])
-        space = build.read_space(*sizes, optional.get("terminal"), optional.get("action_mask"))
-        labels = {name: optional.get(name) for name in ("state_labels", "action_labels")}
-        return cls.from_rows(rows, space, arrays["rewards"], **labels)
+        indptr, state, rewards = (np.asarray(arrays[name]) for name in ("indptr", "next_states", "rewards"))
+        n_rows, n_states = indptr.size - 1, len(rewards) if rewards.ndim else 0
+        if (
+            indptr.dtype.kind not in "iu"
+            or state.dtype.kind not in "iu"
+            or n_states == 0
+            or n_rows % n_states
+        ):
+            raise ValueError(
+                "indptr and next_states must be whole numbers, indptr one for each row of rewards and one"
+            )
+        indptr = indptr.astype(np.int64)
+        span, prob = np.stack([indptr[:-1], indptr[1:]], axis=1), _checks.numbers(arrays["probs"], "probs")
+        background = _checks.numbers(arrays.get("background", np.zeros(n_rows)), "background")
+        if state.shape != prob.shape or background.shape != (n_rows,) or not (background >= 0.0).all():
+            raise ValueError(
+                "next_states and probs must have one length, and background one number for each row"
+            )
+        rows = Rows(span, state.astype(np.int64), prob, background, np.zeros(n_rows))
+        mask, ends = optional.pop("action_mask", None), optional.pop("terminal", None)
+        space = build.read_space(n_states, n_rows // n_states, ends, mask)
+        return cls.from_rows(rows, space, rewards, **optional)
 
     def save(self, path: str | Path, *, start: Any = None) -> None:
         """Write the model to an npz file of exactly this name.
@@ -356,21 +365,16 @@ def load_model(path: str | Path) -> tuple[FiniteMDP, Start]:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"no model file {path}; write one with FiniteMDP.save or np.savez")
-    if not zipfile.is_zipfile(path):
-        raise ValueError(
-            f"{path} is not a model file; write one with np.savez(path, transitions=P, rewards=R)"
-        )
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = dict(archive)
     except Exception as error:  # a damaged archive can raise nearly any exception
-        raise ValueError(f"{path} is not a model file (npz without pickled objects): {error}") from None
+        raise ValueError(f"{path} is not a model file; write one with np.savez ({error})") from None
     try:
         mdp = FiniteMDP.from_arrays(arrays)
-        start = check_start(arrays["start"], mdp.n_states) if "start" in arrays else None
+        return mdp, check_start(arrays["start"], mdp.n_states) if "start" in arrays else None
     except (TypeError, ValueError) as error:
         raise type(error)(f"{path}: {error}") from None
-    return mdp, start
 
 
 def check_start(start: Any, n_states: int) -> int | np.ndarray:
@@ -386,17 +390,6 @@ def check_start(start: Any, n_states: int) -> int | np.ndarray:
     if not (np.isfinite(probs) & (probs >= 0.0)).all() or abs(probs.sum() - 1.0) > build.SUM_TOLERANCE:
         raise ValueError("start must be finite probabilities, at least 0, that sum to 1")
     return probs
-
-
-def _model_shape(n_rows: int, rewards: Any) -> tuple[int, int]:
-    """Return (S, A) of a model with this number of rows and these rewards."""
-    n_states = len(rewards) if np.ndim(rewards) else 0
-    if n_states == 0 or n_rows == 0 or n_rows % n_states:
-        raise ValueError(
-            f"indptr has {n_rows} rows, one for each state and action, which does not match rewards of shape "
-            f"{list(np.shape(rewards))}; their first index is the state"
-        )
-    return n_states, n_rows // n_states
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:

@@ -13,18 +13,6 @@ whatever the solver did, and widens it for rounding (ρ, a multiple of the machi
 
 **Ties.** A greedy policy takes the lowest action whose value is within ``TIE`` = 1e-12 of the best, relative
 to the largest |V| + |r|. Terminal states have value 0 and policy 0; masked actions have value −inf.
-
-**Policies as chains.** A policy turns a model into a Markov reward process, which is a model with one action
-(:func:`chain_of`). Its values solve V = r + γ P V with P = E + b 1ᵀ/S (entries plus background). The background is a
-rank-one term, so E stays sparse: with A = I − γE solve A x = r and A y = b; then V = x + γ m y, where m, the mean of
-V, is mean(x) / (1 − γ mean(y)) (Sherman & Morrison). :func:`chain_values` uses
-
-- LAPACK on the full matrix up to ``DENSE_STATES`` states;
-- sparse LU of A up to ``DIRECT_STATES`` states;
-- beyond, where fill-in may be ruinous, BiCGSTAB on the whole operator, restarted on its own residual, and
-  Gauss–Seidel sweeps for what remains; both stop when the residual is down to rounding.
-
-In each case the bound that is returned with the values is ‖T V − V‖/(1−γ), widened for rounding.
 """
 
 from __future__ import annotations
@@ -37,13 +25,11 @@ import numpy as np
 from bamdp import _checks
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.rows import Rows, Space
-from bamdp._kernels.sweeps import evaluate, row_value
-from bamdp.mdp.build import contiguous_spans, merge_model_entries, row_entries, row_sums, used_rows
+from bamdp._kernels.sweeps import row_value
+from bamdp.mdp.build import row_entries, row_sums, used_rows
 from bamdp.mdp.model import FiniteMDP
 
 TIE = 1e-12
-DENSE_STATES = 300
-DIRECT_STATES = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +43,7 @@ class Solution:
     values
         ``[S]``; 0 in terminal states.
     iterations
-        Sweeps of value iteration, improvements of policy iteration, trials of RTDP.
+        Improvements of the policy; trials of RTDP.
     residual
         max|δ|, the Bellman residual of ``values`` (for :func:`evaluate_policy`, that of the policy).
     error_bound
@@ -113,41 +99,48 @@ def q_table(mdp: FiniteMDP, discount: float, values: np.ndarray) -> np.ndarray:
     return q
 
 
-def value_scale(mdp: FiniteMDP, values: np.ndarray) -> float:
-    """Return the largest |V| plus the largest |r|, to which rounding errors are relative."""
-    return float(np.abs(values).max() + np.abs(mdp.rows.reward).max())
-
-
-def greedy_actions(q: np.ndarray, scale: float, tie: float = TIE) -> np.ndarray:
-    """Return the lowest action within ``tie * scale`` of the best, int64 ``[S]``."""
-    near: np.ndarray = q >= q.max(axis=1, keepdims=True) - tie * scale
+def greedy_actions(q: np.ndarray, scale: float) -> np.ndarray:
+    """Return the lowest action within ``TIE * scale`` of the best, int64 ``[S]``."""
+    near: np.ndarray = q >= q.max(axis=1, keepdims=True) - TIE * scale
     return np.argmax(near, axis=1)
 
 
-def certify(mdp: FiniteMDP, discount: float, values: np.ndarray, iterations: int) -> Solution:
-    """Return the solution with these values, their greedy policy, and the bounds that they prove."""
+def certify(
+    mdp: FiniteMDP, discount: float, values: np.ndarray, iterations: int, policy: np.ndarray | None = None
+) -> Solution:
+    """Return the solution with these values, a policy, and the bounds that they prove.
+
+    The policy is the greedy one, and the bounds are about V*; or it is given, and they are about V^π.
+    """
     q = q_table(mdp, discount, values)
-    policy = greedy_actions(q, value_scale(mdp, values))
+    chosen = greedy_actions(q, value_scale(mdp, values)) if policy is None else policy
+    own_delta = _own_values(q, chosen) - values
     delta = q.max(axis=1) - values
-    policy_delta = q[np.arange(mdp.n_states), policy] - values
-    error = error_bound(mdp, discount, values, delta)
     rho, sigma = rounding_error(mdp, values), row_sum_error(mdp)
-    upper = discounted_sum(float(delta.max()) + rho, discount, sigma)
-    lower = -discounted_sum(-(float(policy_delta.min()) - rho), discount, sigma)
-    residual = float(np.abs(delta).max())
-    return Solution(policy, values, iterations, residual, error, upper - lower, (mdp, discount))
+    residual = float(np.abs(delta if policy is None else own_delta).max())
+    error = discounted_sum(residual + rho, discount, sigma)
+    above = discounted_sum(float(delta.max()) + rho, discount, sigma)
+    below = discounted_sum(rho - float(own_delta.min()), discount, sigma)
+    return Solution(chosen, values, iterations, residual, error, above + below, (mdp, discount))
 
 
-def error_bound(mdp: FiniteMDP, discount: float, values: np.ndarray, delta: np.ndarray) -> float:
-    """Bound the distance of ``values`` from the fixed point of the operator whose residual is ``delta``."""
-    size = float(np.abs(delta).max()) + rounding_error(mdp, values)
-    return discounted_sum(size, discount, row_sum_error(mdp))
+def _own_values(q: np.ndarray, policy: np.ndarray) -> np.ndarray:
+    """Return what a policy, ``[S]`` or ``[S, A]``, gets of the values of actions."""
+    if policy.ndim == 1:
+        return q[np.arange(len(q)), policy]
+    mixed: np.ndarray = (policy * np.where(policy > 0.0, q, 0.0)).sum(axis=1)
+    return mixed
 
 
 def discounted_sum(h: float, discount: float, sigma: float) -> float:
     """Return h/(1−γ), rounded upwards: γ(1+σ) in place of γ if h > 0, γ(1−σ) otherwise."""
     gap = 1.0 - discount * (1.0 + sigma if h > 0.0 else 1.0 - sigma)
     return h / gap if gap > 0.0 else np.inf
+
+
+def value_scale(mdp: FiniteMDP, values: np.ndarray) -> float:
+    """Return the largest |V| plus the largest |r|, to which rounding errors are relative."""
+    return float(np.abs(values).max() + np.abs(mdp.rows.reward).max())
 
 
 def rounding_error(mdp: FiniteMDP, values: np.ndarray) -> float:
@@ -159,10 +152,7 @@ def rounding_error(mdp: FiniteMDP, values: np.ndarray) -> float:
 
 def row_sum_error(mdp: FiniteMDP) -> float:
     """Return σ, the largest distance of the sum of a used row from 1."""
-    used = used_rows(mdp.space)
-    if not used.any():
-        return 0.0
-    return float(np.abs(row_sums(mdp.rows)[used] - 1.0).max())
+    return float(np.abs(row_sums(mdp.rows)[used_rows(mdp.space)] - 1.0).max(initial=0.0))
 
 
 # Arguments of solvers
@@ -184,12 +174,8 @@ def check_tolerance(tol: Any) -> float:
 
 def initial_values(mdp: FiniteMDP, initial: Any) -> np.ndarray:
     """Return the values ``[S]`` that a solver starts from: 0, or the caller's, with 0 in terminal states."""
-    if initial is None:
-        return np.zeros(mdp.n_states)
-    values = _checks.numbers(initial, "initial")
-    if values.ndim == 0:
-        values = np.full(mdp.n_states, float(values))
-    if values.shape != (mdp.n_states,) or not np.isfinite(values).all():
+    values = _checks.numbers(0.0 if initial is None else initial, "initial")
+    if values.shape not in ((), (mdp.n_states,)) or not np.isfinite(values).all():
         raise ValueError(f"initial must be finite values [{mdp.n_states}], got shape {list(values.shape)}")
     return np.where(mdp.terminal, 0.0, values)
 
@@ -199,40 +185,32 @@ def check_policy(mdp: FiniteMDP, policy: Any) -> np.ndarray:
 
     Entries of terminal states are not checked, and are 0 in the result.
     """
-    array = np.asarray(policy)
-    shape = (mdp.n_states, mdp.n_actions)
-    live = ~mdp.terminal
+    array, live = np.asarray(policy), ~mdp.terminal
+    actions: np.ndarray
+    shape = mdp.action_mask.shape
     if array.shape == shape[:1] and array.dtype.kind in "iu":
-        return _check_actions(mdp, array, live)
-    if array.shape != shape:
+        actions = np.where(live, array, 0).astype(np.int64)
+        outside = (actions < 0) | (actions >= shape[1])
+        if outside.any():
+            s = int(np.argmax(outside))
+            raise ValueError(f"policy takes action {array[s]} in state {s}; actions are 0..{shape[1] - 1}")
+        taken = np.eye(shape[1], dtype=bool)[actions]
+    elif array.shape == shape:
+        actions = np.where(live[:, None], _checks.numbers(array, "policy"), 0.0)
+        invalid = live & ~((actions >= 0.0).all(axis=1) & (np.abs(actions.sum(axis=1) - 1.0) <= 1e-8))
+        if invalid.any():
+            s = int(np.argmax(invalid))
+            raise ValueError(f"policy in state {s} must be probabilities that sum to 1, got {array[s]}")
+        taken = actions > 0.0
+        actions = actions / np.where(live, actions.sum(axis=1), 1.0)[:, None]
+    else:
         raise ValueError(
             f"policy must be whole numbers [{shape[0]}] or probabilities {list(shape)}, "
             f"got {array.dtype} {list(array.shape)}"
         )
-    probs = np.where(live[:, None], _checks.numbers(array, "policy"), 0.0)
-    invalid = live & ~(
-        (np.isfinite(probs) & (probs >= 0.0)).all(axis=1) & (np.abs(probs.sum(axis=1) - 1.0) <= 1e-8)
-    )
-    if invalid.any():
-        s = int(np.argmax(invalid))
-        raise ValueError(f"policy in state {s} must be probabilities that sum to 1, got {array[s]}")
-    masked = live & ((probs > 0.0) & ~mdp.action_mask).any(axis=1)
+    masked = live & (taken & ~mdp.action_mask).any(axis=1)
     if masked.any():
-        raise ValueError(f"policy takes a masked action in state {int(np.argmax(masked))}")
-    return probs / np.where(live, probs.sum(axis=1), 1.0)[:, None]
-
-
-def _check_actions(mdp: FiniteMDP, policy: np.ndarray, live: np.ndarray) -> np.ndarray:
-    """Return a deterministic policy, int64 ``[S]``, whose actions exist in the states that are not terminal."""
-    actions = np.where(live, policy, 0).astype(np.int64)
-    outside = (actions < 0) | (actions >= mdp.n_actions)
-    if outside.any():
-        s = int(np.argmax(outside))
-        raise ValueError(f"policy takes action {policy[s]} in state {s}; actions are 0..{mdp.n_actions - 1}")
-    masked = live & ~mdp.action_mask[np.arange(mdp.n_states), actions]
-    if masked.any():
-        s = int(np.argmax(masked))
-        raise ValueError(f"policy takes action {policy[s]} in state {s}, where it is masked")
+        raise ValueError(f"policy takes an action in state {int(np.argmax(masked))} that is masked")
     return actions
 
 
@@ -240,30 +218,19 @@ def _check_actions(mdp: FiniteMDP, policy: np.ndarray, live: np.ndarray) -> np.n
 
 
 def chain_of(mdp: FiniteMDP, policy: np.ndarray) -> FiniteMDP:
-    """Return the Markov reward process under a policy, as a model with one action.
-
-    Parameters
-    ----------
-    mdp
-        The model.
-    policy
-        Actions, int64 ``[S]``, which share the entries of ``mdp``; or probabilities ``[S, A]``, which mix its rows
-        in O(entries).
-    """
-    n_states, n_actions = mdp.n_states, mdp.n_actions
-    rows = mdp.rows
-    space = Space(mdp.space.terminal, np.ones((n_states, 1), dtype=np.bool_))
-    if policy.ndim == 1:
-        pick = np.arange(n_states) * n_actions + policy
-        chosen = Rows(rows.span[pick], rows.index, rows.prob, rows.background[pick], rows.reward[pick])
-        return FiniteMDP.from_rows(chosen, space)
-    weight = policy.ravel()
-    row, index, prob = row_entries(rows)
-    state, index, prob = merge_model_entries(row // n_actions, index, prob * weight[row], n_states)
-    span = contiguous_spans(state, n_states)
-    background = (rows.background * weight).reshape(n_states, n_actions).sum(axis=1)
-    reward = (rows.reward * weight).reshape(n_states, n_actions).sum(axis=1)
-    return FiniteMDP.from_rows(Rows(span, index.astype(np.int32), prob, background, reward), space)
+    """Return the Markov reward process under a policy, ``[S]`` or ``[S, A]``, as a model with one action."""
+    S, A = mdp.n_states, mdp.n_actions
+    weight = (np.eye(A)[policy] if policy.ndim == 1 else policy).ravel()
+    row, state, prob = row_entries(mdp.rows)
+    prob *= weight[row]
+    kept = prob > 0.0
+    ends = np.searchsorted(row[kept] // A, np.arange(1, S + 1))
+    span = np.stack([np.append(0, ends[:-1]), ends], axis=1)
+    background, reward = (
+        (x * weight).reshape(S, A).sum(axis=1) for x in (mdp.rows.background, mdp.rows.reward)
+    )
+    space = Space(mdp.space.terminal, np.ones((S, 1), np.bool_))
+    return FiniteMDP.from_rows(Rows(span, state[kept], prob[kept], background, reward), space)
 
 
 def entry_matrix(mdp: FiniteMDP) -> Any:
@@ -272,93 +239,3 @@ def entry_matrix(mdp: FiniteMDP) -> Any:
 
     row, state, prob = row_entries(mdp.rows)
     return csr_array((prob, (row, state)), shape=(len(mdp.rows.reward), mdp.n_states))
-
-
-def chain_values(
-    chain: FiniteMDP, discount: float, guess: np.ndarray, tol: float | None = None
-) -> tuple[np.ndarray, float]:
-    """Return the values ``[S]`` of a model with one action, and a bound on their error.
-
-    Parameters
-    ----------
-    chain
-        A model with one action.
-    discount
-        γ in [0, 1).
-    guess
-        Values ``[S]`` from which iterative methods start.
-    tol
-        None for values that are exact up to rounding; a number for sweeps that stop at that bound.
-    """
-    if tol is not None:
-        values = _sweep(chain, discount, guess, tol)
-    elif chain.n_states <= DENSE_STATES:
-        matrix = np.eye(chain.n_states) - discount * chain.dense()[:, 0, :]
-        values = np.linalg.solve(matrix, chain.rows.reward)
-    elif chain.n_states <= DIRECT_STATES:
-        values = _solve_directly(chain, discount)
-    else:
-        values = _sweep(chain, discount, _solve_iteratively(chain, discount, guess), 0.0)
-    return values, error_bound(chain, discount, values, bellman_residual(chain, discount, values))
-
-
-def bellman_residual(chain: FiniteMDP, discount: float, values: np.ndarray) -> np.ndarray:
-    """Return T V − V, ``[S]``, of a model with one action."""
-    delta: np.ndarray = q_table(chain, discount, values)[:, 0] - values
-    return delta
-
-
-def _solve_directly(chain: FiniteMDP, discount: float) -> np.ndarray:
-    """Return the values by sparse LU, with a rank-one correction for the background."""
-    from scipy.sparse import eye_array
-    from scipy.sparse.linalg import splu
-
-    matrix = eye_array(chain.n_states) - discount * entry_matrix(chain)
-    factors = splu(matrix.tocsc())
-    values: np.ndarray = factors.solve(chain.rows.reward)
-    if chain.rows.background.any():
-        y = factors.solve(chain.rows.background)
-        values += y * (discount * values.mean() / (1.0 - discount * y.mean()))
-    return values
-
-
-def _solve_iteratively(chain: FiniteMDP, discount: float, guess: np.ndarray) -> np.ndarray:
-    """Return values improved by BiCGSTAB, whose corrections are kept only when they reduce the residual."""
-    from scipy.sparse.linalg import LinearOperator, bicgstab
-
-    n = chain.n_states
-    entries, background = entry_matrix(chain), chain.rows.background
-
-    def apply(x: np.ndarray) -> np.ndarray:
-        x = x.ravel()
-        result: np.ndarray = x - discount * (entries @ x + background * x.mean())
-        return result
-
-    operator = LinearOperator((n, n), matvec=apply, dtype=np.float64)
-    values = np.where(chain.terminal, 0.0, guess)
-    for _ in range(8):
-        rest = bellman_residual(chain, discount, values)
-        if np.abs(rest).max() <= rounding_error(chain, values):
-            break
-        with np.errstate(all="ignore"):
-            correction, _ = bicgstab(operator, rest, rtol=1e-10, maxiter=500)
-        better = np.where(chain.terminal, 0.0, values + correction)
-        if not np.abs(bellman_residual(chain, discount, better)).max() < np.abs(rest).max():
-            break
-        values = better
-    return values
-
-
-def _sweep(chain: FiniteMDP, discount: float, guess: np.ndarray, tol: float) -> np.ndarray:
-    """Return values after Gauss–Seidel sweeps until their bound is ``tol``, or rounding dominates."""
-    values = np.where(chain.terminal, 0.0, guess)
-    policy = np.zeros(chain.n_states, dtype=np.int64)
-    limit = int(64.0 / (1.0 - discount)) + 64  # γ^limit is below 1e-27
-    for _ in range(0, limit, 16):
-        delta = bellman_residual(chain, discount, values)
-        size, floor = float(np.abs(delta).max()), rounding_error(chain, values)
-        if size <= max(floor, 0.99 * tol * (1.0 - discount) - floor):
-            break
-        order = np.argsort(-values, kind="stable")
-        evaluate(chain.rows, chain.space, discount, policy, order, values, 16, 0.0)
-    return values
