@@ -8,17 +8,8 @@ import pytest
 
 import bamdp
 from bamdp import _specs, ceilings, registry, runs, settings
-from bamdp._specs import Spec, parse_spec, read_value
-from bamdp.registry import (
-    OF_ENVIRONMENT,
-    PLANNERS,
-    PRIORS,
-    describe_planner,
-    describe_prior,
-    make_planner,
-    make_prior,
-    planner_spec,
-)
+from bamdp._specs import Spec, parse_spec
+from bamdp.registry import OF_ENVIRONMENT, PLANNERS, PRIORS, label, make_planner, make_prior, text_of
 
 GRID = bamdp.make_env("grid5")
 
@@ -37,13 +28,12 @@ def test_every_planner_is_made_by_name_with_what_the_list_says(name):
     for key, value in info.parameters.items():
         if value is not None:
             assert make_planner(name, {key: str(value)}).parameters().keys() == plain.keys()
-    assert describe_planner(planner).keys() == plain.keys()
 
 
 @pytest.mark.parametrize("name", [name for name in PRIORS if name not in OF_ENVIRONMENT])
 def test_every_prior_is_made_by_name_and_described_so_that_it_can_be_made_again(name):
     prior = make_prior(name, GRID)
-    assert make_prior(describe_prior(prior), GRID) == prior
+    assert make_prior(text_of(prior), GRID) == prior
 
 
 def test_numbers_words_and_parts_are_read_by_the_types_of_the_fields():
@@ -63,19 +53,17 @@ def test_numbers_words_and_parts_are_read_by_the_types_of_the_fields():
 def test_priors_joined_by_a_plus_are_a_mixture():
     mixture = make_prior("flat:alpha=1e+0 + sparse:beta=6", GRID)
     assert mixture == bamdp.Mixture([bamdp.Dirichlet(alpha=1.0), bamdp.SparseDirichlet(beta=6.0)])
-    assert describe_prior(mixture) == "dirichlet:alpha=1+sparse:alpha=0.2,beta=6"
+    assert text_of(mixture) == "dirichlet+sparse:beta=6"
 
 
 def test_weights_of_a_mixture_are_written_before_its_priors():
     mixture = make_prior("3*flat:alpha=1e+0 + sparse:beta=6 + 1e-1 * sparse:beta=2", GRID)
     assert mixture.weights == pytest.approx((3 / 4.1, 1 / 4.1, 0.1 / 4.1))
-    again = make_prior(describe_prior(mixture), GRID)
+    again = make_prior(text_of(mixture), GRID)
     assert again.priors == mixture.priors
     assert again.weights == pytest.approx(mixture.weights, rel=1e-15)
     nested = bamdp.Mixture([mixture, bamdp.Dirichlet(alpha=2.0)], [0.5, 0.5])
-    assert make_prior(describe_prior(nested), GRID).weights == pytest.approx(
-        (3 / 8.2, 1 / 8.2, 0.1 / 8.2, 0.5)
-    )
+    assert text_of(nested) is None
     assert make_prior("3*flat", GRID) == make_prior("flat", GRID)
     with pytest.raises(ValueError, match=r"'x' in 'x\*flat' is not a weight"):
         make_prior("x*flat + sparse", GRID)
@@ -85,18 +73,15 @@ def test_weights_of_a_mixture_are_written_before_its_priors():
 
 def test_descriptions_lose_no_digit():
     prior = bamdp.SparseDirichlet(alpha=0.1234567890123, beta=1 / 3)
-    assert make_prior(describe_prior(prior), GRID) == prior
+    assert make_prior(text_of(prior), GRID) == prior
 
 
 def test_a_door_is_a_prior_of_two_models():
     env = bamdp.make_env("maze_door")
     prior = make_prior("models", env)
     assert prior.mdps == bamdp.maze_door_models()
-    assert describe_prior(prior) == "models"
-
-
-def test_parts_are_described_with_their_own_parameters():
-    assert describe_planner(make_planner("dss-pi"))["generator"] == {"name": "pi", "tol": 1e-4}
+    assert text_of(prior) is None
+    assert label(prior) == repr(prior)
 
 
 def test_a_parsed_spec_is_as_good_as_its_text():
@@ -115,46 +100,16 @@ def test_a_parameter_that_is_given_twice_is_refused():
         make_planner("dss-pi:n_steps=1", {"n_steps": "2"})
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "value"),
-    [
-        ("1_000", int, 1000),
-        ("12345678901234567890", int, 12345678901234567890),
-        ("7", int | str, 7),
-        ("episode", int | str, "episode"),
-        ("None", float | None, None),
-        ("TRUE", bool, True),
-        ("3", tuple[float, ...], (3.0,)),
-        ("[1, 2]", tuple[float, ...] | None, (1.0, 2.0)),
-    ],
-)
-def test_values_are_read_by_their_type(text, kind, value):
-    found = read_value(text, kind)
-    assert found == value
-    assert type(found) is type(value)
-
-
-@pytest.mark.parametrize(
-    ("text", "kind", "message"),
-    [
-        ("2.5", int, "x must be a whole number, got '2.5'"),
-        ("yes", bool, "x must be true or false, got 'yes'"),
-        ("few", float | None, "x must be a number or none, got 'few'"),
-    ],
-)
-def test_values_of_another_type_are_refused(text, kind, message):
-    with pytest.raises(ValueError, match=message):
-        read_value(text, kind, "x")
-
-
 @pytest.mark.parametrize("name", PLANNERS)
-def test_the_spec_of_a_planner_makes_it_again(name):
-    for parameters in ({}, *({key: other_value(v)} for key, v in registry.default_parameters(name).items())):
+def test_the_text_of_a_planner_makes_it_again(name):
+    for parameters in ({}, *({key: other_value(v)} for key, v in PLANNERS[name].defaults().items())):
         try:
             planner = make_planner(name, parameters)
         except ValueError:  # the other value is none for this parameter
             continue
-        assert describe_planner(make_planner(planner_spec(planner))) == describe_planner(planner)
+        again = make_planner(text_of(planner))
+        assert text_of(again) == text_of(planner)
+        assert registry.describe_planner(again) == registry.describe_planner(planner)
 
 
 def other_value(value):
@@ -162,13 +117,60 @@ def other_value(value):
     return str(value + 1 if isinstance(value, int) else value / 2 if isinstance(value, float) else value)
 
 
-def test_a_planner_that_is_none_of_the_list_has_no_spec():
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("dss-pi:n_step=2", "unknown parameter of dss-pi 'n_step'; did you mean 'n_steps'"),
+        ("dss-pi:n_steps=few", "n_steps must be a whole number, got 'few'"),
+        ("dss-pi:n_steps=2.5", "n_steps must be a whole number, got 2.5"),
+        ("dss-pi:leaf_tol=inf", "leaf_tol must be"),
+        ("rmax:refine=yes", "refine must be True or False, got 'yes'"),
+        ("dss-pi:generator=rtd", "unknown generator 'rtd'; did you mean 'rtdp'"),
+        ("dss-rtdp:generator.dept=3", "unknown parameter of the generator rtdp 'dept'; did you mean 'depth'"),
+        ("random:n=3", "random takes no parameters, got 'n'"),
+        ("tompson", "unknown planner 'tompson'; did you mean 'thompson'"),
+        ("dss", "did you mean 'dss-pi'"),
+    ],
+)
+def test_what_is_wrong_in_a_text_is_named(text, message):
+    with pytest.raises(ValueError, match=message):
+        make_planner(text)
+
+
+def test_classes_of_ones_own_have_names_and_labels():
     class Own(bamdp.Random):
         pass
 
-    with pytest.raises(ValueError, match="cannot be written as text"):
-        planner_spec(Own())
-    assert registry.planner_label(Own()) == repr(Own())
+    assert text_of(Own()) is None
+    assert label(Own()) == repr(Own())
+    try:
+        bamdp.register("own-planner")(Own)
+        assert isinstance(make_planner("own_planner"), Own)
+        assert text_of(Own()) == "own-planner"
+        assert "own-planner" in [info.name for info in bamdp.list_planners()]
+        with pytest.raises(ValueError, match="'own-planner' is the name of Own already"):
+            bamdp.register("own-planner")(bamdp.DSS)
+    finally:
+        del PLANNERS["own-planner"]
+    with pytest.raises(TypeError, match="no planner, prior or reward model"):
+        bamdp.register("text")(str)
+    with pytest.raises(ValueError, match="small letters"):
+        bamdp.register("My Planner")
+
+
+def test_entry_points_of_other_packages_are_registered(monkeypatch):
+    class Point:
+        name = "from-elsewhere"
+
+        def load(self):
+            return type("Elsewhere", (bamdp.SparseDirichlet,), {})
+
+    monkeypatch.setattr(registry, "entry_points", lambda group: [Point()] if group == "bamdp" else [])
+    registry._load_entry_points.cache_clear()
+    try:
+        assert make_prior("from-elsewhere:beta=3").beta == 3.0
+    finally:
+        del PRIORS["from-elsewhere"]
 
 
 def test_objects_are_taken_as_they_are_and_priors_need_no_environment():

@@ -33,7 +33,15 @@ from bamdp.mdp import (
 )
 from bamdp.planners import *  # noqa: F403
 from bamdp.planners import __all__ as _planners
-from bamdp.registry import list_planners, list_priors, list_rewards, make_planner, make_prior, make_rewards
+from bamdp.registry import (
+    list_planners,
+    list_priors,
+    list_rewards,
+    make_planner,
+    make_prior,
+    make_rewards,
+    register,
+)
 from bamdp.runs import Batch, run_many
 
 if TYPE_CHECKING:
@@ -107,6 +115,7 @@ __all__ = [
     "maze_door_models",
     "plot",
     "policy_iteration",
+    "register",
     "register_generator",
     "rtdp",
     "run_many",

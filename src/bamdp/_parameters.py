@@ -85,7 +85,10 @@ def declared(thing: Any) -> list[Parameter]:
     """Return the parameters of a dataclass, or of a function, with their names and defaults."""
     if is_dataclass(thing):
         return [_named(f, f.name) for f in fields(thing) if f.init]
-    hints = typing.get_type_hints(thing, include_extras=True)
+    try:
+        hints = typing.get_type_hints(thing, include_extras=True)
+    except NameError:  # an annotation names what only type checkers import
+        hints = {}
     given = inspect.signature(thing).parameters.values()
     return [_of_hint(hints.get(one.name, Any), one) for one in given if one.kind is not one.VAR_KEYWORD]
 

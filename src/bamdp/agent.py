@@ -27,7 +27,7 @@ from bamdp.planners.base import Plan, Planner, Transition, auto_reach, horizon_d
 from bamdp.registry import (
     DEFAULT_PLANNER,
     check_fits,
-    check_fits_memory,
+    label,
     make_planner,
     make_prior,
     make_rewards,
@@ -108,7 +108,9 @@ class Agent:
         seed: Seed = None,
     ) -> None:
         self.planner = make_planner(planner)
-        check_fits_memory(self.planner, n_states, n_actions)
+        S, A = _checks.integer(n_states, "n_states"), _checks.integer(n_actions, "n_actions")
+        size = self.planner.cost(S, A, 0.95).bytes
+        _checks.memory(size, f"an agent of {label(self.planner)} for {S} states and {A} actions")
         self.belief = make_prior(prior, n_states=n_states).belief(
             n_states,
             n_actions,

@@ -38,7 +38,7 @@ from bamdp.lab.tables.table import ResultTable, to_html, to_text
 from bamdp.lab.tables.tuning import tried_configurations
 from bamdp.planners.base import Planner
 from bamdp.plot.curves import learning_curve, returns
-from bamdp.registry import DEFAULT_PRIOR, describe_prior, make_planner, make_prior, make_rewards, planner_spec
+from bamdp.registry import DEFAULT_PRIOR, label, make_planner, make_prior, make_rewards
 from bamdp.settings import planning_options
 
 if TYPE_CHECKING:
@@ -299,14 +299,14 @@ def environment_study(
 
 
 def _planner_text(planner: Planner | str) -> str:
-    return planner if isinstance(planner, str) else str(planner_spec(make_planner(planner)))
+    return planner if isinstance(planner, str) else label(make_planner(planner))
 
 
 def _prior_text(prior: Prior | str, world: Any) -> str:
     """Return the text of a prior, which must have one."""
     if isinstance(prior, str):
         return prior
-    text = describe_prior(make_prior(prior))
+    text = label(make_prior(prior))
     try:
         same = make_prior(text, world) == prior
     except (ValueError, TypeError):

@@ -1,38 +1,28 @@
-"""Planners, priors and reward models by name: the tables, and what is made from their specs.
+"""Planners, priors and reward models by name: the tables, and what is made from text.
 
-A new prior or reward model is one line in its table here, a new planner one line in :data:`bamdp.planners.PLANNERS`.
-Its parameters are the fields of its dataclass, read by their types (:mod:`bamdp._specs`):
-``make_planner("dss-pi", {"n_steps": "100"})``.
+A new planner is one line in :data:`bamdp.planners.PLANNERS`, a new prior or reward model one line in its table here.
+A class of one's own gets its name by :func:`register`, or by an entry point of the group ``bamdp`` in its package.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import re
-from collections.abc import Mapping
-from contextlib import suppress
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bamdp import _checks, beliefs
-from bamdp._specs import (
-    Entry,
-    Info,
-    InfoList,
-    Spec,
-    build,
-    default_values,
-    parse_spec,
-    write_value,
-    written_fields,
-)
+from bamdp._parameters import declared
+from bamdp._specs import Entry, Info, InfoList, Spec, build, parse_spec, write_value
 from bamdp.beliefs import FiniteModels, KnownRewards, Mixture, Prior, RewardModel
 from bamdp.envs.environment import Environment, World
-from bamdp.generators import GENERATORS
-from bamdp.planners import PLANNERS, BootstrappedDQN, Planner
+from bamdp.planners import PLANNERS, Planner
 
+C = TypeVar("C", bound=type)
 PRIORS: dict[str, Entry] = {
     "sparse": Entry(beliefs.SparseDirichlet),
     "shared": Entry(beliefs.SharedSupport),
@@ -41,18 +31,16 @@ PRIORS: dict[str, Entry] = {
         beliefs.Dirichlet, {"alpha": "1/S"}, "By default the classic flat prior, 1/S for each entry."
     ),
     "local": Entry(
-        beliefs.Dirichlet,
-        {},
-        "Knows which states are neighbours in the environment, and nothing of what actions do.",
+        Prior, note="Knows which states are neighbours in the environment, and nothing of what actions do."
     ),
-    "models": Entry(FiniteModels, {}, "Made of the worlds that the environment may be (maze_door has two)."),
+    "models": Entry(Prior, note="The models that the environment may be (maze_door has two)."),
     "law": Entry(
-        Prior, {}, "The law that a family draws its worlds from: the correct one (family_gdl has one)."
+        Prior, note="The law from which a family draws its models: the correct prior (family_gdl has one)."
     ),
 }
 OF_ENVIRONMENT = {  # priors that the environment determines, which take no parameters, and what they are for
-    "models": "environments that may be one of several worlds, such as maze_door",
-    "law": "families, whose worlds are drawn from a law, such as family_gdl",
+    "models": "environments that may be one of several models, such as maze_door",
+    "law": "families, whose models are drawn from a law, such as family_gdl",
     "local": "environments that tell their own rules, such as grid",
 }
 LEARNED_REWARDS: dict[str, Entry] = {
@@ -61,9 +49,8 @@ LEARNED_REWARDS: dict[str, Entry] = {
     "finite": Entry(beliefs.FiniteRewards),
 }
 REWARDS = ("known", *LEARNED_REWARDS)
-PARTS: dict[str, Mapping[str, type]] = {"generator": GENERATORS}  # planners' parameters that are named things
+TABLES: dict[type, dict[str, Entry]] = {Planner: PLANNERS, Prior: PRIORS, RewardModel: LEARNED_REWARDS}
 
-LARGEST_SINGLE = 1e12  # of numbers that are kept in 32 bits, with their squares
 DEFAULT_PRIOR = Planner.default_prior
 DEFAULT_PLANNER = "adaptive-dss"
 
@@ -72,40 +59,90 @@ DEFAULT_PLANNER = "adaptive-dss"
 _MIXTURE_PLUS = re.compile(r"\s*\+\s*(?=(?:[\d.]+(?:e[+-]?\d+)?\s*\*\s*)?[a-z])", re.IGNORECASE)
 
 
-# --- lists --------------------------------------------------------------------------------------------------------
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+def register(name: str) -> Callable[[C], C]:
+    """Give a planner, prior or reward model of your own a name, by which text and the command line can make it.
+
+    Parameters
+    ----------
+    name
+        Letters, digits and hyphens.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import bamdp
+    >>> @bamdp.register("stubborn")
+    ... @dataclass(frozen=True)
+    ... class Stubborn(bamdp.Random):
+    ...     pass
+    >>> bamdp.make_planner("stubborn")
+    Stubborn()
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
+        raise ValueError(f"a name has small letters, digits and hyphens, got {name!r}")
+
+    def enter(cls: C) -> C:
+        table = _table(cls)
+        if name in table and table[name].cls.__qualname__ != cls.__qualname__:
+            raise ValueError(
+                f"{name!r} is the name of {table[name].cls.__name__} already; choose another one"
+            )
+        table[name] = Entry(cls)
+        return cls
+
+    return enter
+
+
+def _table(cls: type) -> dict[str, Entry]:
+    """Return the table of names that a class belongs to."""
+    for base, table in TABLES.items():
+        if issubclass(cls, base):
+            return table
+    raise TypeError(
+        f"{cls.__name__} is no planner, prior or reward model: derive it from one of their classes"
+    )
+
+
+def _entries(base: type) -> dict[str, Entry]:
+    """Return the table of a kind, with what other packages have added to it."""
+    _load_entry_points()
+    return TABLES[base]
+
+
+@cache
+def _load_entry_points() -> None:
+    """Register what the entry points of installed packages name."""
+    for point in entry_points(group="bamdp"):
+        register(point.name)(point.load())
 
 
 def list_planners() -> InfoList:
     """List all planners that :func:`make_planner` knows: ``name``, ``help`` and ``parameters`` of each."""
-    return InfoList(Info(name, entry.help, default_parameters(name)) for name, entry in PLANNERS.items())
+    return _listed(Planner)
 
 
 def list_priors() -> InfoList:
     """List all priors that :func:`make_prior` knows. Joined by ``+`` they are a mixture."""
-    return InfoList(
-        Info(name, entry.help, {} if name in OF_ENVIRONMENT else default_values(entry))
-        for name, entry in PRIORS.items()
-    )
+    return _listed(Prior)
 
 
 def list_rewards() -> InfoList:
     """List all reward models that :func:`make_rewards` knows."""
-    known = Info("known", "The environment's own rewards, told to the agent.", {})
-    learned = [Info(name, entry.help, default_values(entry)) for name, entry in LEARNED_REWARDS.items()]
-    return InfoList([known, *learned])
+    known = Info("known", "The environment's own rewards, told to the agent.", [])
+    return InfoList([known, *_listed(RewardModel)])
 
 
-def default_parameters(planner: str) -> dict[str, Any]:
-    """Return the parameters of a planner, by its name, with their defaults; those of its generator with a dot."""
-    return default_values(PLANNERS[planner], PARTS)
+def _listed(base: type) -> InfoList:
+    return InfoList(
+        Info(name, entry.help, [] if name in OF_ENVIRONMENT else entry.declared())
+        for name, entry in _entries(base).items()
+    )
 
 
-def uses_prior(planner: str) -> bool:
-    """Return whether the prior over transitions makes a difference to a planner, by its name."""
-    return bool(getattr(PLANNERS[planner].cls, "uses_prior", True))
-
-
-# --- from specs ---------------------------------------------------------------------------------------------------
+# --- from text --------------------------------------------------------------------------------------------------------
 
 
 def make_planner(spec: str | Spec | Planner, parameters: Mapping[str, Any] | None = None) -> Planner:
@@ -135,14 +172,10 @@ def make_planner(spec: str | Spec | Planner, parameters: Mapping[str, Any] | Non
         return spec
     _check_text(spec, "planner", "a planner such as DSS(), or text such as 'dss-pi:n_steps=100'")
     spec = parse_spec(spec)
-    name = _checks.one_of(planner_name(spec), "planner", PLANNERS)
-    more = {key: write_value(value) for key, value in (parameters or {}).items()}
-    written = spec.extended(more, "as a parameter").parameters
-    planner = build(PLANNERS[name], Spec(name, written), PARTS)
-    assert isinstance(planner, Planner)
-    if isinstance(planner, BootstrappedDQN):
-        for key in ("prior_scale", "noise_scale", "learning_rate"):
-            _checks.real(getattr(planner, key), key, high=LARGEST_SINGLE)
+    entries = _entries(Planner)
+    name = _checks.one_of(planner_name(spec), "planner", entries)
+    written = spec.extended(parameters, "as a parameter").parameters
+    planner: Planner = build(entries[name], Spec(name, written))
     return planner
 
 
@@ -199,18 +232,16 @@ def _split_weight(text: str) -> tuple[float, str]:
 
 
 def _make_single_prior(spec: Spec, env: World | None, n_states: int | None) -> Prior:
-    name = _checks.one_of(spec.name.lower(), "prior", PRIORS)
-    entry = PRIORS[name]
+    entries = _entries(Prior)
+    name = _checks.one_of(spec.name.lower(), "prior", entries)
     if name in OF_ENVIRONMENT:
         if spec.parameters:
             raise ValueError(f"{name} takes no parameters, got {next(iter(spec.parameters))!r}")
         return _prior_of_environment(name, env)
-    # x/S in a parameter depends on the environment, so what the name fixes is text as well
-    written = {
-        key: _divide_by_states(text, n_states) for key, text in {**entry.fixed, **spec.parameters}.items()
-    }
-    prior = build(Entry(entry.cls), Spec(name, written))
-    assert isinstance(prior, Prior)
+    # x/S in a parameter depends on the environment, and so does what the name fixes
+    written = {**entries[name].fixed, **spec.parameters}
+    values = {key: _divide_by_states(value, n_states) for key, value in written.items()}
+    prior: Prior = build(Entry(entries[name].cls), Spec(name, values))
     return prior
 
 
@@ -229,17 +260,19 @@ def _prior_of_environment(name: str, env: World | None) -> Prior:
     )
 
 
-def _divide_by_states(text: str, n_states: int | None) -> str:
-    """Replace ``x/S`` by x over the number of states; other texts stay as they are."""
-    over = re.fullmatch(r"(.+?)\s*/\s*S", text)
+def _divide_by_states(value: Any, n_states: int | None) -> Any:
+    """Replace the text ``x/S`` by x over the number of states; other values stay as they are."""
+    over = re.fullmatch(r"(.+?)\s*/\s*S", value) if isinstance(value, str) else None
     if over is None:
-        return text
+        return value
     if n_states is None:
-        raise ValueError(f"{text!r} depends on the number of states S; give the environment, or n_states=...")
+        raise ValueError(
+            f"{value!r} depends on the number of states S; give the environment, or n_states=..."
+        )
     try:
-        return repr(float(over[1]) / n_states)
+        return float(over[1]) / n_states
     except ValueError:
-        raise ValueError(f"{text!r} is not a number over S; write for instance alpha=1/S") from None
+        raise ValueError(f"{value!r} is not a number over S; write for instance alpha=1/S") from None
 
 
 def make_rewards(spec: str | Spec | RewardModel | ArrayLike | None, env: World | None = None) -> RewardModel:
@@ -262,16 +295,17 @@ def make_rewards(spec: str | Spec | RewardModel | ArrayLike | None, env: World |
     if spec is not None and not isinstance(spec, (str, Spec)):
         return spec if isinstance(spec, RewardModel) else KnownRewards(spec)
     spec = parse_spec(spec or _default_rewards(env))
-    name = _checks.one_of(spec.name.lower(), "reward model", REWARDS)
+    entries = _entries(RewardModel)
+    name = _checks.one_of(spec.name.lower(), "reward model", ["known", *entries])
     if name != "known":
-        model = build(LEARNED_REWARDS[name], Spec(name, spec.parameters))
-        assert isinstance(model, RewardModel)
+        model: RewardModel = build(entries[name], Spec(name, spec.parameters))
         _check_rewards_possible(model, env)
         return model
     if not isinstance(env, Environment):
-        learned = ", ".join(LEARNED_REWARDS)
         whose = "" if env is None else f" of {env.name}"
-        raise ValueError(f"the rewards{whose} are not known beforehand; choose for rewards one of {learned}")
+        raise ValueError(
+            f"the rewards{whose} are not known beforehand; choose for rewards one of {', '.join(entries)}"
+        )
     if spec.parameters:
         raise ValueError(f"known takes no parameters, got {next(iter(spec.parameters))!r}")
     return KnownRewards(env.rewards)
@@ -302,89 +336,66 @@ def _check_rewards_possible(model: RewardModel, env: World | None) -> None:
             raise ValueError(f"{env.name} pays {reward:g} somewhere: {error}") from None
 
 
-# --- sizes -------------------------------------------------------------------------------------------------------
-
-
-def check_fits(planner: Planner, env: World) -> None:
-    """Refuse an agent whose tables would not fit into memory, or whose numbers cannot hold the rewards."""
-    check_fits_memory(planner, env.n_states, env.n_actions)
-    if not isinstance(planner, BootstrappedDQN) or not isinstance(env, Environment):
-        return
-    largest = float(np.max(np.abs(env.rewards), initial=0.0))
-    if largest > LARGEST_SINGLE:
-        raise ValueError(
-            f"bootstrapped-dqn counts in 32 bits, so rewards must be at most {LARGEST_SINGLE:g} in size, and "
-            f"{env.name} has one of {largest:g}; scale them, or use another planner"
-        )
-
-
-def check_fits_memory(planner: Planner, n_states: int, n_actions: int) -> None:
+def check_fits(planner: Planner, env: World, discount: float = 0.95) -> None:
     """Refuse an agent whose tables would not fit into memory, with the size that they would need."""
-    S, A = _checks.integer(n_states, "n_states"), _checks.integer(n_actions, "n_actions")
-    name = type(planner).__name__
-    _checks.memory(planner.cost(S, A, 0.0).bytes, f"an agent for {S} states and {A} actions with {name}")
-
-
-# --- descriptions -------------------------------------------------------------------------------------------------
-
-
-def describe_planner(planner: Planner) -> dict[str, Any]:
-    """Return all parameters of a planner as plain JSON; a part is a dictionary with its name and parameters."""
-    described = dict(planner.parameters())
-    for key, part in _parts(planner).items():
-        name = next((name for name, cls in PARTS[key].items() if type(part) is cls), repr(part))
-        fields = dataclasses.asdict(part) if dataclasses.is_dataclass(part) else {}  # type: ignore[arg-type]
-        described[key] = {"name": name, **fields}
-    return described
-
-
-def _parts(planner: Planner) -> dict[str, Any]:
-    """Return the parameters of a planner that are named things, made if they are only named."""
-    values = {key: value for key, value in planner.parameters().items() if key in PARTS}
-    return {key: PARTS[key][value]() if isinstance(value, str) else value for key, value in values.items()}
-
-
-def planner_spec(planner: Planner) -> Spec:
-    """Return the spec that :func:`make_planner` makes this planner of.
-
-    Examples
-    --------
-    >>> from bamdp import DSS, RTDP
-    >>> str(planner_spec(DSS(n_steps=50, generator=RTDP(depth=9))))
-    'dss-rtdp:n_steps=50,generator.depth=9'
-    """
-    for name, entry in PLANNERS.items():
-        if type(planner) is not entry.cls:
-            continue
-        described = _flat_description(planner)
-        if any(described.get(key) != value for key, value in entry.fixed.items()):
-            continue
-        usual = _flat_description(make_planner(name))
-        written = {key: write_value(v) for key, v in described.items() if key in usual and v != usual[key]}
-        with suppress(ValueError, TypeError):
-            if _flat_description(make_planner(spec := Spec(name, written))) == described:
-                return spec
-    raise ValueError(
-        f"{planner!r} cannot be written as text, which is needed here; see bamdp.list_planners()"
+    size = planner.cost(env.n_states, env.n_actions, discount).bytes
+    _checks.memory(
+        size, f"an agent of {label(planner)} for {env.n_states} states and {env.n_actions} actions"
     )
 
 
-def planner_label(planner: Planner) -> str:
-    """Return the text of a planner, or what it prints if it has none."""
-    try:
-        return str(planner_spec(planner))
-    except ValueError:
-        return repr(planner)
+# --- to text ----------------------------------------------------------------------------------------------------------
 
 
-def _flat_description(planner: Planner) -> dict[str, Any]:
-    """Return the description of a planner with its parts' parameters as keys with dots; the part is its name."""
-    flat: dict[str, Any] = {}
-    for key, value in describe_planner(planner).items():
-        inner = dict(value) if isinstance(value, dict) else {}
-        flat[key] = inner.pop("name", value)
-        flat |= {f"{key}.{name}": parameter for name, parameter in inner.items()}
-    return flat
+def text_of(thing: Planner | Prior | RewardModel) -> str | None:
+    """Return the text that makes the same planner, prior or reward model; None if there is none.
+
+    Examples
+    --------
+    >>> from bamdp import DSS, RTDP, SparseDirichlet
+    >>> text_of(DSS(n_steps=50, generator=RTDP(depth=9))), text_of(SparseDirichlet(beta=6))
+    ('dss-rtdp:n_steps=50,generator.depth=9', 'sparse:beta=6')
+    """
+    if isinstance(thing, Mixture):
+        members = [(weight, text_of(part)) for weight, part in zip(thing.weights or (), thing.priors)]
+        if any(text is None or is_mixture(text) for _, text in members):
+            return None
+        equal = len({weight for weight, _ in members}) == 1
+        return "+".join(str(text) if equal else f"{write_value(weight)}*{text}" for weight, text in members)
+    values = _flat(thing)
+    for name, entry in _table(type(thing)).items():
+        if type(thing) is entry.cls and all(values.get(key) == value for key, value in entry.fixed.items()):
+            usual = entry.defaults()
+            other = {key: value for key, value in values.items() if value != usual.get(key, ...)}
+            plain = all(
+                value is None or isinstance(value, (bool, int, float, str, tuple)) for value in other.values()
+            )
+            return str(Spec(name, other)) if plain else None
+    return None
+
+
+def label(thing: Planner | Prior | RewardModel) -> str:
+    """Return what tables and figures call a planner, prior or reward model: its text, or what it prints."""
+    return "known" if isinstance(thing, KnownRewards) else text_of(thing) or repr(thing)
+
+
+def _flat(thing: Any) -> dict[str, Any]:
+    """Return the parameters of a dataclass; a part is its name, and its own parameters are named with a dot."""
+    values: dict[str, Any] = {}
+    for one in declared(type(thing)):
+        value = getattr(thing, one.name)
+        made = one.parts[value]() if one.parts and isinstance(value, str) else value
+        name = next((name for name, cls in (one.parts or {}).items() if type(made) is cls), None)
+        values[one.name] = value if name is None else name
+        if name is not None:
+            values.update({f"{one.name}.{key}": inner for key, inner in _flat(made).items()})
+    return values
+
+
+def describe_planner(planner: Planner) -> dict[str, Any]:
+    """Return all parameters of a planner as plain JSON; those of a part are named with a dot."""
+    plain = (bool, int, float, str, type(None))
+    return {key: value if isinstance(value, plain) else repr(value) for key, value in _flat(planner).items()}
 
 
 def part_versions(planner: Planner) -> dict[str, int]:
@@ -395,33 +406,11 @@ def part_versions(planner: Planner) -> dict[str, int]:
     >>> part_versions(make_planner("dss-rtdp")), part_versions(make_planner("dss-pi"))
     ({'generator': 2}, {})
     """
-    versions = {key: getattr(part, "result_version", 1) for key, part in _parts(planner).items()}
+    parts = {
+        one.name: (one.parts, getattr(planner, one.name)) for one in declared(type(planner)) if one.parts
+    }
+    classes = {
+        key: named[value] if isinstance(value, str) else value for key, (named, value) in parts.items()
+    }
+    versions = {key: getattr(cls, "result_version", 1) for key, cls in classes.items()}
     return {key: version for key, version in versions.items() if version > 1}
-
-
-def describe_prior(prior: Prior) -> str:
-    """Return the text that :func:`make_prior` makes this prior of (models and arrays in short)."""
-    if isinstance(prior, Mixture):
-        members = _mixture_members(prior, 1.0)
-        equal = len({weight for weight, _ in members}) == 1
-        return "+".join(
-            ("" if equal else f"{write_value(weight)}*") + describe_prior(part) for weight, part in members
-        )
-    name = next((name for name, entry in PRIORS.items() if type(prior) is entry.cls), type(prior).__name__)
-    return name if isinstance(prior, FiniteModels) else str(Spec(name, written_fields(prior)))
-
-
-def _mixture_members(prior: Prior, weight: float) -> list[tuple[float, Prior]]:
-    """Return the priors of a mixture with their weights, those of mixtures in it among them."""
-    if not isinstance(prior, Mixture):
-        return [(weight, prior)]
-    parts = zip(prior.weights or (), prior.priors)
-    return [member for share, part in parts for member in _mixture_members(part, weight * share)]
-
-
-def describe_rewards(model: RewardModel) -> str:
-    """Return the text that :func:`make_rewards` makes this model of."""
-    if isinstance(model, KnownRewards):
-        return "known"
-    name = next((name for name, entry in LEARNED_REWARDS.items() if type(model) is entry.cls), None)
-    return type(model).__name__ if name is None else str(Spec(name, written_fields(model)))

@@ -25,7 +25,7 @@ from bamdp.envs.environment import Environment, World
 from bamdp.envs.registry import new_world
 from bamdp.planners.base import Planner
 from bamdp.processes import TELL_EVERY, new_pool, stream
-from bamdp.registry import planner_label
+from bamdp.registry import label
 from bamdp.settings import STEP_BYTES, Setting, make_setting, planning_options
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Batch:
         episodes = f", {len(returns)} episodes with mean return {returns.mean():.4g}" if len(returns) else ""
         runs = f"{len(self.runs)} run{'s' * (len(self.runs) != 1)} of {self.setting.steps} steps"
         return (
-            f"Batch: {planner_label(self.setting.planner)} in {self.setting.env_name}, {runs}, total {self.mean:.4g}"
+            f"Batch: {label(self.setting.planner)} in {self.setting.env_name}, {runs}, total {self.mean:.4g}"
             f"{error} per run{episodes}, {self.ms_per_step:.2g} ms per step"
         )
 

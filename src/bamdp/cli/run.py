@@ -15,8 +15,7 @@ from bamdp.registry import (
     DEFAULT_PRIOR,
     PLANNERS,
     describe_planner,
-    describe_prior,
-    describe_rewards,
+    label,
     planner_name,
 )
 from bamdp.runs import Batch, check_size, run_setting, seeds, warm_up
@@ -98,7 +97,7 @@ def _print_batches(batches: dict[str, Batch], optimum: float | None) -> None:
 
 
 def _prior(batch: Batch) -> str:
-    return describe_prior(batch.setting.prior)
+    return label(batch.setting.prior)
 
 
 def _as_json(planner: str, batch: Batch, optimum: float | None) -> dict[str, Any]:
@@ -110,7 +109,7 @@ def _as_json(planner: str, batch: Batch, optimum: float | None) -> dict[str, Any
         "planner": planner,
         "parameters": describe_planner(setting.planner),
         "prior": _prior(batch),
-        "rewards": describe_rewards(setting.rewards),
+        "rewards": label(setting.rewards),
         "runs": len(batch.runs),
         **{name: getattr(setting, name) for name in ("objective", "discount", "steps", "seed")},
         "total_reward": {

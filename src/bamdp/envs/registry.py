@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from bamdp import _checks
-from bamdp._specs import Info, InfoList, parse_spec, read_value
+from bamdp._parameters import declared
+from bamdp._specs import Info, InfoList, parse_spec
 from bamdp.envs.classic import bandit, chain, double_loop, river_swim
 from bamdp.envs.custom import from_file
 from bamdp.envs.deep_sea import deep_sea, deep_sea_stochastic
@@ -59,7 +60,7 @@ def list_envs() -> InfoList:
     grid5 {}
     """
     return InfoList(
-        Info(name, (inspect.getdoc(factory) or "").partition("\n")[0], _defaults(factory))
+        Info(name, (inspect.getdoc(factory) or "").partition("\n")[0], declared(factory))
         for name, factory in _FACTORIES.items()
     )
 
@@ -104,7 +105,7 @@ def make_env(name: str, **parameters: Any) -> Environment:
         )
     _check_known(kind, name)
     factory = _FACTORIES[kind]
-    written = {key: read_value(text) for key, text in parse_spec(name).parameters.items()}
+    written = dict(parse_spec(name).parameters)
     twice = sorted(set(written) & set(parameters))
     if twice:
         raise ValueError(f"{twice[0]} is given twice, in {name!r} and as a parameter; drop one")

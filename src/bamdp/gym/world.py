@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamdp import _checks
-from bamdp._specs import parse_spec, read_value
+from bamdp._specs import parse_spec
 from bamdp.gym import spaces
 from bamdp.gym.spaces import UNIFORM, Discretize
 
@@ -290,4 +290,4 @@ def read_gym(text: str) -> tuple[str, dict[str, Any]]:
         name, last = text.strip(), ""
     if not name:
         raise ValueError("an environment is missing; write gym:ID, for instance gym:FrozenLake-v1")
-    return name, {key: read_value(value) for key, value in parse_spec(f"gym:{last}").parameters.items()}
+    return name, parse_spec(f"gym:{last}").parameters

@@ -32,7 +32,7 @@ from bamdp.lab.study import (
     merge_parameters,
     positive_optimum,
 )
-from bamdp.registry import DEFAULT_PRIOR, PLANNERS, default_parameters
+from bamdp.registry import DEFAULT_PRIOR, PLANNERS
 from bamdp.settings import cached_world
 
 STUDIES = (
@@ -264,7 +264,7 @@ class _StudyReader:
                 "include must be a list of tables, such as include = [{n_policies = 4, n_steps = 5}]"
             )
         values.pop("include", None)
-        known = [*default_parameters(planner), *SHARED_KEYS]
+        known = [*PLANNERS[planner].defaults(), *SHARED_KEYS]
         _check_keys({key for key in values if "." not in key}, known, f"parameter of {planner}")
         ordered = sorted(values, key=lambda key: key.partition(".")[0] in SHARED_KEYS)  # the planner's first
         space = {key: _value_list(key, values[key]) for key in ordered}

@@ -49,7 +49,8 @@ from bamdp import _checks
 from bamdp._specs import Spec, parse_spec, read_value
 from bamdp.ceilings import optimal_total
 from bamdp.envs.environment import Environment
-from bamdp.registry import OF_ENVIRONMENT, PARTS, PLANNERS, PRIORS, is_mixture, make_planner, uses_prior
+from bamdp.generators import GENERATORS
+from bamdp.registry import OF_ENVIRONMENT, PLANNERS, PRIORS, is_mixture, make_planner
 from bamdp.settings import Setting, cached_world, make_setting
 
 Scalar = str | int | float | bool
@@ -62,6 +63,8 @@ GRID_SEARCH = "grid"
 TUNING_METHODS = (GRID_SEARCH, "halving")
 MAX_BUDGET_SHARES = 2.0  # even shares of the budget that a configuration's first run may take
 EVALUATION_SLACK = 2.0  # times the limit: when a run of what tuning has chosen is stopped
+
+GENERATOR = {"generator": GENERATORS}  # the parameter of planners that is a thing with parameters
 
 
 def list_configurations(
@@ -91,7 +94,7 @@ def list_configurations(
     include = tuple(include)
     for one in include:
         check_parameter_names(planner, {key: (value,) for key, value in one.items()})
-    if not uses_prior(planner):  # a choice between priors would be a choice between seeds
+    if not PLANNERS[planner].cls.uses_prior:  # a choice between priors would be a choice between seeds
         space = {key: values[:1] if _owner(key) == "prior" else values for key, values in space.items()}
         include = tuple({k: value for k, value in one.items() if _owner(k) != "prior"} for one in include)
 
@@ -146,7 +149,10 @@ def planner_parameters(configuration: Configuration) -> dict[str, str]:
 
 def check_parameter_names(planner: str, space: SearchSpace) -> None:
     """Check that every key with a dot is a parameter of some prior or component in the space."""
-    options = {"prior": space.get("prior", ()), **{part: _options(planner, part, space) for part in PARTS}}
+    options = {
+        "prior": space.get("prior", ()),
+        **{part: _options(planner, part, space) for part in GENERATOR},
+    }
     for key in space:
         head, dot, rest = key.partition(".")
         if dot and head in options:
@@ -172,7 +178,7 @@ def _fields_of(head: str, option: Scalar) -> tuple[str, ...]:
     """Return the parameters of a prior or of a component, by its name; none for a mixture."""
     name = str(option).partition(":")[0].strip().lower()
     if head != "prior":
-        cls = PARTS[head][_checks.one_of(name, head, PARTS[head])]
+        cls = GENERATOR[head][_checks.one_of(name, head, GENERATOR[head])]
     elif is_mixture(str(option)) or _checks.one_of(name, "prior", PRIORS) in OF_ENVIRONMENT:
         return ()
     else:
@@ -184,7 +190,7 @@ def _normalise_planner(planner: str, parameters: Mapping[str, Scalar]) -> dict[s
     kept = {}
     for key, value in parameters.items():
         head, dot, rest = key.partition(".")
-        if dot and head in PARTS:
+        if dot and head in GENERATOR:
             option = _options(planner, head, {k: (v,) for k, v in parameters.items()})
             if option and rest not in _fields_of(head, option[0]):
                 continue

@@ -57,6 +57,7 @@ from bamdp.planners.random_play import best_action_of
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # Adam's usual ones
 ABSENT, UNMET = -1, -2  # places of states
+LARGEST = 1e12  # of numbers that are kept in 32 bits, with their squares
 
 
 # --- an ensemble of networks ----------------------------------------------------------------------------------
@@ -333,7 +334,7 @@ class BootstrappedDQN(Planner):
 
     n_networks: int = whole_number(20)
     n_hidden: int = whole_number(50)
-    prior_scale: float = real_number(5.0, low=0.0)
+    prior_scale: float = real_number(5.0, low=0.0, high=LARGEST)
     learning_rate: float = positive_number(1e-3)
     batch_size: int = whole_number(128)
     replay_size: int = whole_number(10_000)
@@ -341,7 +342,7 @@ class BootstrappedDQN(Planner):
     train_period: int = whole_number(1)
     target_period: int = whole_number(4)
     mask_probability: float = real_number(1.0, low=0.0, high=1.0, open_low=True)
-    noise_scale: float = real_number(0.0, low=0.0)
+    noise_scale: float = real_number(0.0, low=0.0, high=LARGEST)
 
     def __post_init__(self) -> None:
         super().__post_init__()

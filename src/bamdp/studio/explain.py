@@ -34,7 +34,7 @@ from bamdp.envs.picture import (
     world_places,
 )
 from bamdp.planners import DSS
-from bamdp.registry import describe_planner, describe_prior, make_planner
+from bamdp.registry import label
 from bamdp.studio.playback import Playback
 from bamdp.studio.view import Watcher, describe_world
 from bamdp.studio.why import Decision, draw_contrast
@@ -66,11 +66,8 @@ def check_format(path: str | Path) -> Path:
 
 def run_facts(run: Playback, planner: str) -> str:
     """Return in one line what was run."""
-    name = planner.partition(":")[0]
-    parameters, usual = (describe_planner(p) for p in (run.setting.planner, make_planner(name)))
-    changed = ", ".join(f"{key}={value}" for key, value in parameters.items() if value != usual[key])
     return (
-        f"{run.setting.env}, {name}{f' ({changed})' if changed else ''}, prior {describe_prior(run.setting.prior)}, "
+        f"{run.setting.env}, {label(run.setting.planner)}, prior {label(run.setting.prior)}, "
         f"discount {run.setting.discount}, objective {run.setting.objective}, seed {run.setting.seed}, step {run.t}"
     )
 

@@ -22,12 +22,11 @@ from fastapi.staticfiles import StaticFiles
 from pydantic import BaseModel, Field
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from bamdp._specs import documented_parameters, quoted_words
+from bamdp._specs import write_value
 from bamdp.envs.drawing import palette_css
 from bamdp.envs.picture import world_css
-from bamdp.envs.registry import env_factory, list_envs
-from bamdp.planners import PLANNERS
-from bamdp.registry import PARTS, PRIORS, REWARDS, list_planners, list_priors
+from bamdp.envs.registry import list_envs
+from bamdp.registry import REWARDS, list_planners, list_priors
 from bamdp.studio.explain import STATIC_FILES
 from bamdp.studio.sessions import PING_SECONDS, Session, Sessions
 from bamdp.studio.settings import FIRST, FIRST_STEP, MOST_STEPS, Choice, Limits
@@ -129,20 +128,24 @@ async def _events(session: Session) -> AsyncIterator[str]:
 def list_parts() -> dict[str, Any]:
     """Return what the form may name: environments, planners, priors and reward models, with their parameters."""
     return {
-        "envs": [_part(info, env_factory(info.name)) for info in list_envs()],
-        "planners": [_part(info, PLANNERS[info.name].cls) for info in list_planners()],
-        "priors": [_part(info, PRIORS[info.name].cls) for info in list_priors()],
+        "envs": [_part(info) for info in list_envs()],
+        "planners": [_part(info) for info in list_planners()],
+        "priors": [_part(info) for info in list_priors()],
         "rewards": list(REWARDS),
     }
 
 
-def _part(info: Any, documented: Any) -> dict[str, Any]:
+def _part(info: Any) -> dict[str, Any]:
     """Return a name with its help and parameters: the default as it is written, what it means, and its choices."""
-    about = documented_parameters(documented)
-    parameters = []
-    for key, default in info.written_parameters().items():
-        words = list(PARTS.get(key, ())) or quoted_words(about.get(key, "")) * isinstance(default, str)
-        parameters.append({"name": key, "default": default, "help": about.get(key, ""), "choices": words})
+    parameters = [
+        {
+            "name": one.name,
+            "default": write_value(one.default),
+            "help": one.help,
+            "choices": list(one.choices),
+        }
+        for one in info.declared
+    ]
     return {"name": info.name, "help": info.help, "parameters": parameters}
 
 
