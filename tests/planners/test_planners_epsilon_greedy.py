@@ -83,7 +83,7 @@ def test_planning_and_acting_leave_the_same_memory():
         planner.act(memories[0], agent.belief, 0, streams[0])
         planner.plan(memories[1], agent.belief, 0, streams[1])
         np.testing.assert_array_equal(*streams)
-        np.testing.assert_array_equal(*(m.greedy.workspace.solver.values for m in memories))
+        np.testing.assert_array_equal(*(m.workspace.solver.values for m in memories))
         agent.observe(0, agent.act(0), 0.0, 1)
 
 

@@ -33,7 +33,7 @@ from typing import NamedTuple
 from bamdp._parameters import positive_number, real_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
-from bamdp.planners.shared.bonus import BonusMemory, BonusPlanner, bonus, require_counts
+from bamdp.planners.shared.bonus import TOL_HELP, BonusMemory, BonusPlanner, bonus, require_counts
 
 
 class BEBRule(NamedTuple):
@@ -43,20 +43,13 @@ class BEBRule(NamedTuple):
 
 
 @bonus.register(BEBRule)
-def _bonus(rule, belief, row, rows, variance, begin, end, at, background):
+def _bonus(rule, belief, row, rows, variance, begin, end, background):
     return rule.weight / (1.0 + verbs.concentration(belief.transitions, row))
 
 
 @dataclass(frozen=True, kw_only=True)
 class BEB(BonusPlanner):
     """Bayesian exploration bonus.
-
-    Parameters
-    ----------
-    bonus
-        b, in units of reward.
-    tol
-        Accuracy of the solution, as in :class:`~bamdp.generators.PI`.
 
     Examples
     --------
@@ -68,8 +61,8 @@ class BEB(BonusPlanner):
     {0: 1.0, 1: 0.6666666666666666}
     """
 
-    bonus: float = real_number(1.0, low=0.0)
-    tol: float = positive_number(1e-4)
+    bonus: float = real_number(1.0, low=0.0, help="b, in units of reward.")
+    tol: float = positive_number(1e-4, help=TOL_HELP)
 
     def rule(self) -> BEBRule:
         return BEBRule(float(self.bonus))

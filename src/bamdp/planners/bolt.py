@@ -44,8 +44,7 @@ from bamdp._kernels.sweeps import action_values
 from bamdp._parameters import positive_number, real_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.kernels import skip_row
-from bamdp.beliefs.verbs import NO_ROOM
+from bamdp.beliefs.kernels import FULL, row_fits, skip_row
 from bamdp.planners.base import Plan, Planner, exact_candidates
 from bamdp.planners.shared.bonus import require_counts
 from bamdp.planners.shared.workspace import Workspace, workspace_for
@@ -66,7 +65,7 @@ class Hopes(NamedTuple):
     target: Annotated[np.ndarray, "int32 [R]"]  # s* of each of the R = S·A rows
     weight: Annotated[np.ndarray, "float64 [R]"]  # η / (c + η)
     expected: Annotated[np.ndarray, "float64 [R]"]  # r̄(s, a) without hope
-    one: Annotated[np.ndarray, "int32 [1]"]  # room for a row with one outcome
+    one: Annotated[np.ndarray, "int32 [1]"]  # scratch: a row with one outcome
     certain: Annotated[np.ndarray, "float64 [1]"]  # its probability
 
 
@@ -89,7 +88,7 @@ def _aim(R, row, rows, hopes, s2):
 
 @inner
 def hopeful_model(belief, eta, rows, hopes):
-    """Write the mean model with every pair's hope as the last entry of its row; return NO_ROOM if it does not fit."""
+    """Write the mean model with every pair's hope as the last entry of its row; return FULL if it does not fit."""
     T, R, space = belief.transitions, belief.rewards, belief.space
     n_states, n_actions = space.allowed.shape
     at = 0
@@ -97,9 +96,9 @@ def hopeful_model(belief, eta, rows, hopes):
         if space.terminal[row // n_actions] or not space.allowed[row // n_actions, row % n_actions]:
             skip_row(rows, row, at)
             continue
+        if not row_fits(belief, rows, at + 1):
+            return np.int64(FULL)
         end, background = verbs.mean_row(T, row, rows.index, rows.prob, at)
-        if end == NO_ROOM or end == rows.index.shape[0]:
-            return np.int64(NO_ROOM)
         # the mean row moved towards the hoped-for state, which is its last entry
         weight = eta / (verbs.concentration(T, row) + eta)
         hopes.weight[row] = weight
@@ -112,7 +111,7 @@ def hopeful_model(belief, eta, rows, hopes):
         rows.span[row, 1] = end + 1
         s2 = hopes.target[row]
         if background == 0.0 and not is_listed(rows.index, at, end, s2):
-            s2 = rows.index[at]  # what it hoped for has turned out to be impossible
+            s2 = rows.index[at]  # the state that it hoped for has turned out to be impossible
         _aim(R, row, rows, hopes, s2)
         at = end + 1
     return np.int64(at)
@@ -154,15 +153,15 @@ def hope_again(belief, params, rows, values, hopes):
 
 @kernel
 def solve_hopeful(belief, workspace, params, hopes, s, q):
-    """Solve the optimistic model; Q(s, ·) into ``q`` [A] (NaN: no such action). Returns the action or NO_ROOM."""
+    """Solve the optimistic model; Q(s, ·) into ``q`` [A] (NaN: no such action). Returns the action or FULL."""
     rows, solver, discount = workspace.rows, workspace.solver, params.discount
-    if hopeful_model(belief, params.eta, rows, hopes) == NO_ROOM:
-        return NO_ROOM
+    if hopeful_model(belief, params.eta, rows, hopes) == FULL:
+        return np.int64(FULL)
     tol = params.tol * (1.0 - discount)
     solve(rows, belief.space, discount, tol, solver, False)
     while hope_again(belief, params, rows, solver.values, hopes) > 0:
         solve(rows, belief.space, discount, tol, solver, False)
-    return action_values(rows, belief.space, discount, solver.values, s, q)
+    return np.int64(action_values(rows, belief.space, discount, solver.values, s, q))
 
 
 @dataclass
@@ -179,21 +178,20 @@ class BOLTMemory:
 class BOLT(Planner):
     """Bayesian optimistic local transitions.
 
-    Parameters
-    ----------
-    eta
-        η, how many observations of its best successor each pair is given for free; need not be whole.
-    tol
-        Accuracy of the solution (see the module).
-
     Examples
     --------
     >>> BOLT(eta=2.0)
     BOLT(eta=2.0, tol=0.0001)
     """
 
-    eta: float = real_number(1.0, low=0.0)
-    tol: float = positive_number(1e-4)
+    eta: float = real_number(
+        1.0,
+        low=0.0,
+        help="η, how many observations of its best successor each pair is given for free; need not be whole.",
+    )
+    tol: float = positive_number(
+        1e-4, help="Accuracy of the solution: the loss in the optimistic model is at most 2·tol/(1−γ)."
+    )
 
     def start(self, belief: Belief, discount: float) -> BOLTMemory:
         require_counts(belief, "BOLT")

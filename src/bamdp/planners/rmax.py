@@ -1,8 +1,8 @@
 """RMax: what is not known is as good as it could possibly be.
 
 A pair (s, a) is *known* once it has been tried m times, and then has the frequencies of those m tries as its
-model: P̂(s' | s, a) = n(s, a, s') / m, r̂(s, a) the mean of the m rewards. Any other pair is worth V_max for
-ever. At every step the action is greedy for
+model: P̂(s' | s, a) = n(s, a, s') / m, r̂(s, a) the mean of the m rewards. Any other pair is worth V_max
+always. At every step the action is greedy for
 
     Q(s, a) = r̂(s, a) + γ Σ_{s'} P̂(s' | s, a) V(s')      known
     Q(s, a) = V_max                                          unknown
@@ -18,7 +18,7 @@ original, so that the model changes at most S·A times, and is solved only then,
 **Guarantee.** PAC: for m of the order S/(ε²(1−γ)⁴) up to logarithms, on all but polynomially many steps the
 policy is ε-optimal, with high probability (Brafman & Tennenholtz 2002 for average reward and games; Kakade 2003
 and Strehl, Li & Littman 2009 for discounted MDPs). Such m are far from practice. A small one can freeze a wrong
-model for ever, which ``refine`` cures; a large one tries everything so often that nothing is earned. The default
+model indefinitely, which ``refine`` cures; a large one tries everything so often that nothing is earned. The default
 m = 2 was the best of {1, 2, 3, 5, 10, 20} for the share of the optimum, averaged over chain, double_loop, grid5 and
 grid10 (γ = .95; 300, 388, 64 and 40 there, and with ``refine`` 368, 388, 72 and 45).
 
@@ -35,137 +35,58 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
-from bamdp._kernels.jit import inner, kernel
-from bamdp._kernels.solve import solve
-from bamdp._kernels.sweeps import average, row_value
+from bamdp._kernels.jit import kernel
+from bamdp._kernels.rows import Rows
+from bamdp._kernels.solve import Solver, new_solver, solve
+from bamdp._kernels.sweeps import action_values
 from bamdp._parameters import flag, positive_number, whole_number
 from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.kernels import skip_row
-from bamdp.beliefs.transitions.counts import (
-    COUNT,
-    NEXT,
-    SIZE,
-    START,
-    TOTAL,
-    Counts,
-    commit_count,
-    empty_counts,
-    push_count,
-    with_count_room,
-)
-from bamdp.beliefs.verbs import NO_ROOM
+from bamdp.beliefs.kernels import empty_rows
 from bamdp.planners.base import Plan, Planner, Transition, candidates, greedy
-from bamdp.planners.shared.workspace import Workspace, workspace_for
-
-LARGEST_COUNT = 2**31
 
 
 @kernel
-def count_try(counts, row, s2):
-    """Count a real transition; return how often the pair has been counted by now."""
-    push_count(counts, row, s2)
-    commit_count(counts, row)
-    return counts.rows[row, TOTAL]
-
-
-class RMaxModel(NamedTuple):
-    """What the optimistic model is made of."""
-
-    counts: Counts  # up to m tries of each pair (all with refine); written to
-    sums: np.ndarray  # float64 [S*A]: sum of their rewards; written to
-    known_after: int  # m
-    value: float  # V_max
-    discount: float
-    tol: float
-
-
-@inner
-def optimistic_model(space, rows, model):
-    """Write the model of this file's head into ``rows``; return the used entries, or NO_ROOM.
-
-    An unknown pair is written as a loop that pays (1−γ) V_max per step: its state is then worth V_max, and so is
-    the pair. (A row without successors would do, but the solver's bounds want rows that sum to one.)
-    """
-    counts = model.counts
-    n_states, n_actions = space.allowed.shape
-    at = 0
-    for s in range(n_states):
-        for a in range(n_actions):
-            row = s * n_actions + a
-            skip_row(rows, row, at)
-            if space.terminal[s] or not space.allowed[s, a]:
-                continue
-            total = counts.rows[row, TOTAL]
-            known = total >= model.known_after
-            size = counts.rows[row, SIZE] if known else 1
-            if at + size > rows.index.shape[0]:
-                return NO_ROOM
-            if known:
-                start = counts.rows[row, START]
-                for i in range(size):
-                    rows.index[at + i] = counts.pool[start + i, NEXT]
-                    rows.prob[at + i] = counts.pool[start + i, COUNT] / total
-                rows.reward[row] = model.sums[row] / total
-            else:
-                rows.index[at] = s
-                rows.prob[at] = 1.0
-                rows.reward[row] = (1.0 - model.discount) * model.value
-            at += size
-            rows.span[row, 1] = at
-    return at
+def solve_optimistic(rows, space, discount, tol, solver):
+    """Solve the optimistic model from the last values."""
+    solve(rows, space, discount, tol, solver, False)
 
 
 @kernel
-def solve_optimistic(belief, workspace, model):
-    """Solve the optimistic model from the last values; returns NO_ROOM if it does not fit."""
-    end = optimistic_model(belief.space, workspace.rows, model)
-    if end != NO_ROOM:
-        solve(workspace.rows, belief.space, model.discount, model.tol, workspace.solver, False)
-    return end
-
-
-@kernel
-def optimistic_values(space, workspace, model, s, q):
+def optimistic_values(rows, space, discount, values, s, q):
     """Q(s, ·) into ``q`` [A], NaN where an action does not exist."""
-    rows, values = workspace.rows, workspace.solver.values
-    n_actions = space.allowed.shape[1]
-    mean = average(values)
-    for a in range(n_actions):
-        row = s * n_actions + a
-        if not space.allowed[s, a]:
-            q[a] = np.nan
-        elif model.counts.rows[row, TOTAL] < model.known_after:
-            q[a] = model.value
-        else:
-            q[a] = rows.reward[row] + model.discount * row_value(rows, row, values, mean)
+    action_values(rows, space, discount, values, s, q)
 
 
 @dataclass
 class RMaxMemory:
-    """Counts of the tries that count, and the optimistic model's solution."""
+    """The tries that count of the R = S·A pairs, and the optimistic model."""
 
-    workspace: Workspace
-    model: RMaxModel
+    index: np.ndarray  # int32 [R, W]: the state itself, then next states in the order in which they were seen
+    count: np.ndarray  # int64 [R, W]: how often each of these followed; 0 in the first column
+    total: np.ndarray  # float64 [R]: sum of the rewards
+    value: float  # V_max
+    discount: float
+    rows: Rows
+    solver: Solver
     due: bool = True  # the model has changed since the last solution
     solved: int = 0  # how often the model was solved
+
+    def widen(self, width: int) -> None:
+        """Make room for ``width`` columns, and for a model that is as wide."""
+        R, W = self.index.shape
+        self.index, self.count = (np.pad(x, ((0, 0), (0, width - W))) for x in (self.index, self.count))
+        solver = new_solver(len(self.solver.values), R * width)
+        solver.values[:], solver.policy[:] = self.solver.values, self.solver.policy
+        self.solver = solver
 
 
 @dataclass(frozen=True, kw_only=True)
 class RMax(Planner):
     """R-max: unknown pairs are optimal, known ones as they were seen.
-
-    Parameters
-    ----------
-    known_after
-        m, tries after which a pair is known.
-    refine
-        Go on learning the model of known pairs.
-    tol
-        Accuracy of the solution, as in :class:`~bamdp.generators.PI`.
 
     Examples
     --------
@@ -180,14 +101,24 @@ class RMax(Planner):
     """
 
     uses_prior: ClassVar[bool] = False
+    keeps: ClassVar[tuple[str, ...]] = ("index", "count", "total", "solved", "solver.values")
 
-    keeps: ClassVar[tuple[str, ...]] = ("model.sums", "solved")
-
-    known_after: int = whole_number(2)
-    refine: bool = flag(False)
-    tol: float = positive_number(1e-4)
+    known_after: int = whole_number(2, help="m, tries after which a pair is known.")
+    refine: bool = flag(False, help="Go on learning the model of known pairs.")
+    tol: float = positive_number(1e-4, help="Accuracy of the solution, as in :class:`~bamdp.generators.PI`.")
 
     def start(self, belief: Belief, discount: float) -> RMaxMemory:
+        S, A = belief.n_states, belief.n_actions
+        value = self._highest_value(belief, discount)
+        index = np.repeat(np.arange(S, dtype=np.int32), A)[:, None]
+        count, solver = np.zeros((S * A, 1), np.int64), new_solver(S, 0)
+        solver.values[:] = value
+        memory = RMaxMemory(index, count, np.zeros(S * A), value, discount, empty_rows(S * A, 0), solver)
+        memory.widen(2)
+        return memory
+
+    def _highest_value(self, belief: Belief, discount: float) -> float:
+        """Return V_max."""
         r_max = belief.rewards.reward_range[1]
         if not math.isfinite(r_max):
             raise ValueError(
@@ -196,73 +127,76 @@ class RMax(Planner):
             )
         if belief.episodes.again:  # beginning again pays 0
             r_max = max(r_max, 0.0)
-        value = max(r_max, r_max / (1.0 - discount))
-        n_rows = belief.n_states * belief.n_actions
-        counts, sums = empty_counts(n_rows), np.zeros(n_rows)
-        model = RMaxModel(counts, sums, self.known_after, value, discount, float(self.tol))
-        memory = RMaxMemory(workspace_for(belief), model)
-        memory.workspace.solver.values[:] = value
-        return memory
+        return float(max(r_max, r_max / (1.0 - discount)))
 
     def act(self, memory: RMaxMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         return greedy(self._values(memory, belief, state))
 
     def plan(self, memory: RMaxMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         q = self._values(memory, belief, state)
-        tries = memory.model.counts.rows[:, TOTAL].reshape(belief.n_states, -1)
+        tries = memory.count.sum(axis=1).reshape(belief.n_states, -1)
         actions = np.flatnonzero(~np.isnan(q))
         weighed = candidates(actions, q[actions], counts=tries[state, actions])
         best = greedy(q)
         details = {
             "known": tuple(c.action for c in weighed if c.count >= self.known_after),
             "known_pairs": int((tries >= self.known_after).sum()),
-            "optimistic_value": memory.model.value,
+            "optimistic_value": memory.value,
             "solved": memory.solved,
         }
         return Plan(best, float(q[best]), weighed, details=details)
 
     def learn(self, memory: RMaxMemory, belief: Belief, seen: Transition) -> None:
         row = seen.s * belief.n_actions + seen.a
-        if memory.model.counts.rows[row, TOTAL] >= self.known_after and not self.refine:
+        tries = int(memory.count[row].sum())
+        if tries >= self.known_after and not self.refine:
             return
-        counts = with_count_room(memory.model.counts, 1)
-        if counts is not memory.model.counts:
-            memory.model = memory.model._replace(counts=counts)
-        memory.model.sums[row] += seen.r
-        memory.due |= bool(belief.call(count_try, counts, row, seen.s2) >= self.known_after)
-
-    def learned(self, memory: RMaxMemory) -> dict[str, np.ndarray]:
-        counts = memory.model.counts
-        size = counts.rows[:, SIZE]
-        entries = [counts.pool[begin : begin + n] for begin, n in zip(counts.rows[:, START], size)]
-        tries = np.concatenate(entries)
-        row = np.repeat(np.arange(len(size)), size)
-        return super().learned(memory) | {"row": row, "next": tries[:, NEXT], "tries": tries[:, COUNT]}
-
-    def relearn(self, memory: RMaxMemory, belief: Belief, arrays: Mapping[str, np.ndarray]) -> None:
-        super().relearn(memory, belief, arrays)
-        n_rows = belief.n_states * belief.n_actions
-        for name, below in (("row", n_rows), ("next", belief.n_states), ("tries", LARGEST_COUNT)):
-            if ((arrays[name] < 0) | (arrays[name] >= below)).any():
-                raise ValueError("the file's counts of transitions are damaged")
-        for row, s2, n in zip(*(arrays[name].tolist() for name in ("row", "next", "tries"))):
-            for _ in range(n):
-                memory.model = memory.model._replace(counts=with_count_room(memory.model.counts, 1))
-                belief.call(count_try, memory.model.counts, row, s2)
-
-    def set_discount(self, memory: RMaxMemory, discount: float) -> None:
-        memory.model = memory.model._replace(discount=discount)
+        end = 1 + int(np.count_nonzero(memory.count[row]))
+        place = 1
+        while place < end and memory.index[row, place] != seen.s2:
+            place += 1
+        if place == memory.index.shape[1]:
+            memory.widen(2 * place)
+        memory.index[row, place] = seen.s2
+        memory.count[row, place] += 1
+        memory.total[row] += seen.r
+        memory.due |= tries + 1 >= self.known_after
 
     def on_space_changed(self, memory: RMaxMemory, belief: Belief) -> None:
         memory.due = True
 
+    def relearn(self, memory: RMaxMemory, belief: Belief, arrays: Mapping[str, np.ndarray]) -> None:
+        memory.widen(max(2, arrays["index"].shape[-1]))
+        super().relearn(memory, belief, arrays)
+        if (memory.index < 0).any() or (memory.index >= belief.n_states).any() or (memory.count < 0).any():
+            raise ValueError("the file's counts of transitions are damaged")
+
     def _values(self, memory: RMaxMemory, belief: Belief, state: int) -> np.ndarray:
         """Q(state, ·), float64 [A], after solving the model if it has changed."""
-        workspace = memory.workspace
+        space, A = belief.space, belief.n_actions
         if memory.due:
-            belief.run(solve_optimistic, workspace, memory.model)
+            memory.rows = self._optimistic_model(memory, np.repeat(space.terminal, A))
+            belief.call(solve_optimistic, memory.rows, space, memory.discount, self.tol, memory.solver)
             memory.due = False
             memory.solved += 1
-        q = np.empty(belief.n_actions)
-        belief.call(optimistic_values, belief.space, workspace.arrays, memory.model, state, q)
-        return q
+        q = np.empty(A)
+        belief.call(optimistic_values, memory.rows, space, memory.discount, memory.solver.values, state, q)
+        known = memory.count[state * A : (state + 1) * A].sum(axis=1) >= self.known_after
+        return np.where(known | np.isnan(q), q, memory.value)
+
+    def _optimistic_model(self, memory: RMaxMemory, ended: np.ndarray) -> Rows:
+        """Return the model of this file's head; rows that ``ended`` lead nowhere.
+
+        An unknown pair is a loop that pays (1−γ) V_max per step: its state is then worth V_max, and so is the pair.
+        (A row without successors would do, but the solver's bounds want rows that sum to one.)
+        """
+        R, W = memory.index.shape
+        tries = memory.count.sum(axis=1)
+        known, n = tries >= self.known_after, np.maximum(tries, 1)
+        prob = np.where(known[:, None], memory.count / n[:, None], 0.0)
+        prob[:, 0] = ~known
+        prob[ended] = 0.0
+        reward = np.where(known, memory.total / n, (1.0 - memory.discount) * memory.value)
+        begin = W * np.arange(R)
+        span = np.stack([begin, begin + W], axis=1)
+        return Rows(span, memory.index.ravel(), prob.ravel(), np.zeros(R), np.where(ended, 0.0, reward))

@@ -29,11 +29,9 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from bamdp._parameters import positive_number, real_number
 from bamdp.beliefs import verbs
-from bamdp.planners.shared.bonus import BonusPlanner, bonus
+from bamdp.planners.shared.bonus import TOL_HELP, BonusPlanner, bonus
 
 
 class VBRBRule(NamedTuple):
@@ -44,12 +42,10 @@ class VBRBRule(NamedTuple):
 
 
 @bonus.register(VBRBRule)
-def _bonus(rule, belief, row, rows, variance, begin, end, at, background):
-    stop, _, rest = verbs.moments_row(belief.transitions, row, rows.index, rows.prob, variance, at)
-    if stop == verbs.NO_ROOM:
-        return np.nan
-    total = (belief.space.terminal.shape[0] - (stop - at)) * rest
-    for i in range(at, stop):
+def _bonus(rule, belief, row, rows, variance, begin, end, background):
+    stop, _, rest = verbs.moments_row(belief.transitions, row, rows.index, rows.prob, variance, end)
+    total = (belief.space.terminal.shape[0] - (stop - end)) * rest
+    for i in range(end, stop):
         total += variance[i]
     of_reward = verbs.reward_variance(belief.rewards, row, rows.index, rows.prob, begin, end, background)
     return rule.beta_r * math.sqrt(of_reward) + rule.beta_p * math.sqrt(total)
@@ -59,24 +55,19 @@ def _bonus(rule, belief, row, rows, variance, begin, end, at, background):
 class VBRB(BonusPlanner):
     """Variance-based reward bonuses.
 
-    Parameters
-    ----------
-    beta_r
-        β_R, weight of the standard deviation of the expected reward.
-    beta_p
-        β_P, weight of that of the transition probabilities, in units of reward.
-    tol
-        Accuracy of the solution, as in :class:`~bamdp.generators.PI`.
-
     Examples
     --------
     >>> VBRB(beta_p=2.0)
     VBRB(beta_r=1.0, beta_p=2.0, tol=0.0001)
     """
 
-    beta_r: float = real_number(1.0, low=0.0)
-    beta_p: float = real_number(0.5, low=0.0)
-    tol: float = positive_number(1e-4)
+    beta_r: float = real_number(
+        1.0, low=0.0, help="β_R, weight of the standard deviation of the expected reward."
+    )
+    beta_p: float = real_number(
+        0.5, low=0.0, help="β_P, weight of that of the transition probabilities, in units of reward."
+    )
+    tol: float = positive_number(1e-4, help=TOL_HELP)
 
     def rule(self) -> VBRBRule:
         return VBRBRule(float(self.beta_r), float(self.beta_p))
