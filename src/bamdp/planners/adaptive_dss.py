@@ -75,8 +75,8 @@ from bamdp._kernels.sweeps import average, row_value
 from bamdp._parameters import positive_number, real_number, whole_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief, model_entries
-from bamdp.beliefs.kernels import empty_rows, sample_model, sample_rows, undo_steps
-from bamdp.beliefs.verbs import DONE, NO_ROOM
+from bamdp.beliefs.kernels import FULL, empty_rows, sample_model, sample_rows, undo_steps
+from bamdp.beliefs.verbs import DONE
 from bamdp.generators import generate, generator_parameter, make_generator
 from bamdp.planners.base import Cost, Plan, Planner, candidates, estimate
 from bamdp.planners.beb import BEBRule
@@ -128,6 +128,7 @@ class RaceParams(NamedTuple):
     n_stages: int  # H
     first_models: int
     confidence: float
+    n_trial_entries: int  # of the rows that a trial writes, at most
     row_by_row: bool  # only the rows that were passed change
     by_state: bool  # to pass a row is to pass all rows of its state
     redraws: bool  # rewards are learned, and drawn again at the end of a trial
@@ -168,9 +169,9 @@ class RaceArrays(NamedTuple):
 
 @kernel
 def make_candidates(belief, space, params, race, s, rng):
-    """The candidates' policies from ``s``; returns CLEAR if all take the same action, else OPEN, or NO_ROOM."""
-    if write_mean(belief, space, params, race) == NO_ROOM:
-        return NO_ROOM
+    """The candidates' policies from ``s``; returns CLEAR if all take the same action, else OPEN, or FULL."""
+    if write_mean(belief, space, params, race) == FULL:
+        return FULL
     solver = space.solver
     # What may lack room comes first, before values are changed.
     for c in range(race.action.shape[0] - 1, -1, -1):
@@ -181,8 +182,8 @@ def make_candidates(belief, space, params, race, s, rng):
             solve(space.mean, belief.space, params.discount, params.tol, solver, False)
             for t in range(solver.values.shape[0]):
                 race.values[c, t] = solver.values[t]
-        elif _sample_policy(belief, space, params, s, rng) == NO_ROOM:
-            return NO_ROOM
+        elif _sample_policy(belief, space, params, s, rng) == FULL:
+            return FULL
         for t in range(solver.policy.shape[0]):
             race.policy[c, t] = solver.policy[t]
         race.action[c] = solver.policy[s]
@@ -205,9 +206,9 @@ def make_candidates(belief, space, params, race, s, rng):
 
 @inner
 def _sample_policy(belief, space, params, s, rng):
-    """A policy of a model drawn from what is believed now, into the solver; returns DONE or NO_ROOM."""
-    if sample_model(belief, space.other, rng) == NO_ROOM:
-        return NO_ROOM
+    """A policy of a model drawn from what is believed now, into the solver; returns DONE or FULL."""
+    if sample_model(belief, space.other, rng) == FULL:
+        return FULL
     generate(params.generator, space.other, belief.space, params.discount, s, space.solver, rng)
     return DONE
 
@@ -251,7 +252,7 @@ def _pass_rows(belief, space, params, race, row, begin, n, n_fresh):
 
 @inner
 def follow(belief, space, params, race, c, choice, s, rng):
-    """Follow candidate ``c`` from ``s`` in the model at hand; returns (DONE or NO_ROOM, a sample of its Q).
+    """Follow candidate ``c`` from ``s`` in the model at hand; returns (DONE or FULL, a sample of its Q).
 
     The belief, the mean model and the model at hand are as before when it returns.
     """
@@ -273,11 +274,11 @@ def follow(belief, space, params, race, c, choice, s, rng):
                 status = _sample_policy(belief, space, params, s, rng)
             else:
                 status = learn_rows(belief, space, params, race, n_fresh)
-                if status != NO_ROOM:
+                if status != FULL:
                     solve_changed(belief, space, params, race, race.weight[c], c, race.fresh, n_fresh, h > 1)
                     race.number[MARK] += 1
                     n_fresh = 0
-            if status == NO_ROOM:
+            if status == FULL:
                 break
             for t in range(n_states):
                 race.trial_policy[t] = solver.policy[t]
@@ -312,9 +313,9 @@ def follow(belief, space, params, race, c, choice, s, rng):
             weight *= params.discount
     if race.number[MODELS] < race.path.shape[0]:
         race.path[race.number[MODELS], c, params.n_steps * params.n_stages] = pushed
-    if status != NO_ROOM and not belief.space.terminal[s]:
+    if status != FULL and not belief.space.terminal[s]:
         status = learn_rows(belief, space, params, race, n_fresh)
-        if status != NO_ROOM:
+        if status != FULL:
             solve_changed(belief, space, params, race, 0.0, 0, race.passed, n, False)
             q += weight * _gain(belief, space, params, race, n, choice, s, rng)
     if params.row_by_row:  # else the next trial or decision writes the whole model
@@ -381,14 +382,14 @@ def _follow_to_the_end(belief, space, params, race, s, rng):
 
 @kernel
 def run_race(belief, space, params, race, s, n_simulations, rng):
-    """Draw models and follow the candidates in them; returns CLEAR, OPEN after ``n_simulations`` trials, or NO_ROOM.
+    """Draw models and follow the candidates in them; returns CLEAR, OPEN after ``n_simulations`` trials, or FULL.
 
     A race goes on where it stopped, with the model at which there was no room.
     """
     n_states, n_actions = belief.space.allowed.shape
     solver = space.solver
-    if write_mean(belief, space, params, race) == NO_ROOM:
-        return NO_ROOM
+    if write_mean(belief, space, params, race) == FULL:
+        return FULL
     drop_links(space.links, 0)
     if solves_changes(belief, params):
         for row in range(n_states * n_actions):
@@ -396,8 +397,8 @@ def run_race(belief, space, params, race, s, n_simulations, rng):
     while race.number[TRIALS] < n_simulations:
         before = (rng[0], rng[1], rng[2], rng[3])
         choice = verbs.choose(belief.transitions, rng)
-        status = DONE if sample_rows(belief, choice, space.model, rng) != NO_ROOM else NO_ROOM
-        if status != NO_ROOM:
+        status = DONE if sample_rows(belief, choice, space.model, rng) != FULL else FULL
+        if status != FULL:
             for t in range(n_states):
                 solver.policy[t] = race.policy[0, t]
                 solver.values[t] = race.values[0, t]
@@ -405,9 +406,9 @@ def run_race(belief, space, params, race, s, n_simulations, rng):
             for t in range(n_states):
                 race.base[t] = solver.values[t]
             status = _follow_all(belief, space, params, race, choice, s, rng)
-        if status == NO_ROOM:
+        if status == FULL:
             rng[0], rng[1], rng[2], rng[3] = before
-            return NO_ROOM
+            return FULL
         if race.number[MODELS] % BATCH == 0 and _drop_losers(params, race):
             return CLEAR
     _drop_losers(params, race)
@@ -416,7 +417,7 @@ def run_race(belief, space, params, race, s, n_simulations, rng):
 
 @inner
 def _follow_all(belief, space, params, race, choice, s, rng):
-    """One trial of each candidate that is in the race, with the same random numbers; returns DONE or NO_ROOM."""
+    """One trial of each candidate that is in the race, with the same random numbers; returns DONE or FULL."""
     n_candidates = race.action.shape[0]
     for i in range(4):
         race.start[i] = rng[i]
@@ -425,10 +426,10 @@ def _follow_all(belief, space, params, race, choice, s, rng):
             for i in range(4):
                 rng[i] = race.start[i]
             status, race.sample[c] = follow(belief, space, params, race, c, choice, s, rng)
-            if status == NO_ROOM:
-                return NO_ROOM
-            if not params.row_by_row and write_mean(belief, space, params, race) == NO_ROOM:
-                return NO_ROOM
+            if status == FULL:
+                return FULL
+            if not params.row_by_row and write_mean(belief, space, params, race) == FULL:
+                return FULL
     race.number[MODELS] += 1
     least, most = np.inf, -np.inf
     for c in range(n_candidates):
@@ -584,6 +585,11 @@ class AdaptiveDSS(Planner):
         low, high = belief.rewards.reward_range
         unit = high - low if math.isfinite(high - low) and high > low else 1.0
         transitions, rewards = belief.transitions, belief.rewards
+        S, A = belief.n_states, belief.n_actions
+        depth = self.n_steps * self.n_stages
+        most = depth * (A if transitions.changes == "state" else 1)  # rows that a trial passes
+        n_rows = most + self.n_stages + 2 if transitions.changes != "all" else 0  # and those that it writes
+        n_trial_entries = n_rows * int(verbs.most_entries(transitions, S))
         params = RaceParams(
             rule=BEBRule(1.0) if transitions.counts_transitions else VBRBRule(1.0 / unit, 1.0),
             generator=make_generator(self.generator).state(),
@@ -594,15 +600,13 @@ class AdaptiveDSS(Planner):
             n_stages=self.n_stages,
             first_models=self.first_models,
             confidence=float(self.confidence),
+            n_trial_entries=n_trial_entries,
             row_by_row=transitions.changes != "all" and bool(rewards.independent_rows),
             by_state=transitions.changes == "state",
             redraws=not rewards.certain and not rewards.shares_weights,
         )
-        S, A = belief.n_states, belief.n_actions
-        room = model_entries(belief, S * A)
-        depth = self.n_steps * self.n_stages
+        room = model_entries(belief, S * A) + n_trial_entries
         space = _new_space(new_solver(S, room), S * A, room, depth)
-        most = depth * (A if params.by_state else 1)  # rows that a trial passes
         D, N = min(most, S * A), 1 + self.n_bonuses + self.n_policies
         ladder = [self.largest_bonus * LADDER_STEP**-i for i in reversed(range(self.n_bonuses))]
         weight, stake = unit * np.array([0.0, *ladder]), np.array([0.0, unit / (1.0 - discount)])

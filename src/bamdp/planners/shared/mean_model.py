@@ -8,64 +8,47 @@ before a trial.
 
 from __future__ import annotations
 
-import numpy as np
-
 from bamdp._kernels.changes import enqueue, solve_changes
 from bamdp._kernels.jit import inner, primitive
 from bamdp._kernels.solve import FEW_IF_DENSE, solve
-from bamdp.beliefs.kernels import mean_model
-from bamdp.beliefs.verbs import DONE, NO_ROOM
-from bamdp.planners.shared.bonus import bonus, write_mean_row
+from bamdp.beliefs.kernels import FULL
+from bamdp.beliefs.verbs import DONE
+from bamdp.planners.shared.bonus import write_mean_model, write_mean_row
 
 MOST_CHANGES = 8  # changes per state after which a model is solved as a whole
 
 
 @inner
 def write_mean(belief, space, params, race):
-    """The mean model into ``space.mean``, its rewards and u into ``race``; returns the used entries, or NO_ROOM."""
+    """The mean model into ``space.mean``, its rewards and u into ``race``; returns DONE or FULL.
+
+    Behind the model there is space for all rows that a trial may pass.
+    """
     rows = space.mean
-    end = mean_model(belief, rows)
-    if end == NO_ROOM:
-        return end
-    n_states, n_actions = belief.space.allowed.shape
-    for s in range(n_states):
-        for a in range(n_actions):
-            row = s * n_actions + a
-            race.reward[row] = rows.reward[row]
-            race.extra[row] = 0.0
-            if belief.space.allowed[s, a] and not belief.space.terminal[s]:
-                begin, stop, rest = rows.span[row, 0], rows.span[row, 1], rows.background[row]
-                u = bonus(params.rule, belief, row, rows, space.variance, begin, stop, end, rest)
-                if np.isnan(u):
-                    return np.int64(NO_ROOM)
-                race.extra[row] = u
-    return end
+    end = write_mean_model(params.rule, belief, rows, space.variance, race.extra)
+    if end == FULL or end + params.n_trial_entries > rows.index.shape[0]:
+        return FULL
+    for row in range(race.reward.shape[0]):
+        race.reward[row] = rows.reward[row]
+    return DONE
 
 
 @inner
 def learn_rows(belief, space, params, race, n):
     """Write ``n`` rows, ``race.fresh``, as they are believed now: behind all others, to which spans then point.
 
-    The last row is copied behind them, so that it still ends where the model ends. Returns DONE or NO_ROOM.
+    The last row is copied behind them, so that it still ends where the model ends. Returns DONE or FULL.
     """
     if not params.row_by_row:
-        return DONE if write_mean(belief, space, params, race) != NO_ROOM else NO_ROOM
+        return write_mean(belief, space, params, race)
     rows = space.mean
     last = race.reward.shape[0] - 1
     at = rows.span[last, 1]
     for i in range(n):
         row = race.fresh[i]
-        end, expected, u = write_mean_row(params.rule, belief, rows, space.variance, row, at)
-        if end == NO_ROOM:
-            return NO_ROOM
-        race.reward[row] = expected
-        race.extra[row] = u
-        rows.span[row, 0] = at
-        rows.span[row, 1] = end
-        at = end
+        at = write_mean_row(params.rule, belief, rows, space.variance, race.extra, row, at)
+        race.reward[row] = rows.reward[row]
     begin, stop = rows.span[last, 0], rows.span[last, 1]
-    if at + stop - begin > rows.index.shape[0]:
-        return NO_ROOM
     if stop != at:
         for i in range(stop - begin):
             rows.index[at + i] = rows.index[begin + i]
