@@ -55,7 +55,7 @@ def ceilings(
     """
     discount = _checks.discount(discount)
     T = env.horizon if steps is None else _checks.integer(steps, "steps")
-    parts = [(weight, _model_ceilings(mdp, _start(env), discount, T)) for weight, mdp in _worlds(env, seeds)]
+    parts = [(weight, _model_ceilings(mdp, _start(env), discount, T)) for weight, mdp in env.models(seeds)]
 
     def mean(name: str) -> Any:
         values = [getattr(part, name) for _, part in parts]
@@ -67,7 +67,7 @@ def ceilings(
 
 def optimal_total(env: Environment, steps: int, seeds: Sequence[np.random.SeedSequence] = ()) -> float:
     """Return the expected total of an optimal policy over ``steps``; ``seeds`` as in :func:`ceilings`."""
-    return sum(weight * expected_total(mdp, _start(env), steps) for weight, mdp in _worlds(env, seeds))
+    return sum(weight * expected_total(mdp, _start(env), steps) for weight, mdp in env.models(seeds))
 
 
 def expected_total(mdp: FiniteMDP, start: Any, steps: int, policy: Any = None) -> float:
@@ -115,8 +115,3 @@ def _start(env: Environment) -> Any:
 def _at_start(values: NDArray[np.float64], start: Any) -> float:
     """Return the value of a start state, or the mean over start probabilities ``[S]``."""
     return float(values[start] if np.ndim(start) == 0 else values @ start)
-
-
-def _worlds(env: Environment, seeds: Sequence[np.random.SeedSequence]) -> Sequence[tuple[float, FiniteMDP]]:
-    """Return the worlds with their weights: as often as runs with these seeds draw them, or as they may be."""
-    return env.drawn_worlds(seeds) if seeds else env.reference_worlds

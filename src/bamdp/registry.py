@@ -247,8 +247,8 @@ def _make_single_prior(spec: Spec, env: World | None, n_states: int | None) -> P
 
 def _prior_of_environment(name: str, env: World | None) -> Prior:
     """Return the prior that the environment determines, or say which environments have one."""
-    if name == "models" and env is not None and len(env.worlds) > 1:
-        weights, models = zip(*env.worlds)
+    if name == "models" and isinstance(env, Environment) and env.draws_model and env.law is None:
+        weights, models = zip(*env.models())
         return FiniteModels(models, weights)
     if name == "local" and isinstance(env, Environment):
         return beliefs.Dirichlet.local(env.mdp)

@@ -264,9 +264,3 @@ def test_noisy_rewards_have_the_means_of_the_model():
             from_mdp(swap, noise=wrong)
     with pytest.raises(ValueError, match="means from 0 to 1"):
         from_mdp(FiniteMDP(np.ones((1, 1, 1)), [2.0]), noise="bernoulli")
-
-
-def test_an_environment_of_another_name_for_an_image_is_the_same_image():
-    env = make_env("chain")
-    env.reset(seed=0)
-    assert np.array_equal(env.render("rgb_array"), env.render("rgb"))

@@ -46,8 +46,8 @@ def solve_command(arguments: argparse.Namespace) -> int:
     ]
     states = f"{env.n_states} state{'s' * (env.n_states > 1)}"
     title = f"{env.name}: {states}, {env.n_actions} actions, model known"
-    if len(env.reference_worlds) > 1:
-        title += f" (mean over {len(env.reference_worlds)} models)"
+    if env.draws_model:
+        title += f" (mean over {len(env.models())} models)"
     console.print_table(("", "expected"), rows, title, numbers=("expected",))
     return 0
 

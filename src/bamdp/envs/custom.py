@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bamdp import _checks
-from bamdp.envs.environment import Environment, StepResult, bernoulli
+from bamdp.envs.environment import Environment, Seed, StepResult, World, bernoulli
 from bamdp.mdp.model import FiniteMDP, load_model
 
 LEAST_U = 2.0**-54  # half the smallest number above 0 that is drawn; at 0 a Normal quantile is infinite
@@ -112,7 +110,6 @@ def from_file(path: str | Path, start: Any = None, horizon: int = 1000) -> Envir
     """
     if not str(path):
         raise ValueError("a file is missing; write file:PATH, for instance file:model.npz")
-    _check_file_fits(path)
     mdp, start_in_file = load_model(path)
     parameters = {"horizon": horizon} | ({} if start is None else {"start": start})
     first = start_in_file if start is None else start
@@ -121,48 +118,31 @@ def from_file(path: str | Path, start: Any = None, horizon: int = 1000) -> Envir
     )
 
 
-def _check_file_fits(path: str | Path) -> None:
-    """Refuse a file whose arrays, which may be compressed a thousandfold, would not fit when they are read."""
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            size = sum(part.file_size for part in archive.infolist())
-        _checks.memory(3 * size, f"the model in {path}")  # the arrays, and the model's own
-
-
-@dataclass(eq=False, repr=False)
-class FunctionWorld:
+class FunctionWorld(World):
     """A world whose steps are computed by a function; :func:`from_function` makes one."""
 
-    function: Callable[[int, int, np.random.Generator], StepResult]
-    n_states: int
-    n_actions: int
-    start: int | Callable[[np.random.Generator], int]
-    horizon: int
-    name: str
-
-    worlds: ClassVar[tuple[Any, ...]] = ()  # nothing is known of the model
-    allowed: ClassVar[None] = None  # all actions exist everywhere
-    stochastic_rewards: ClassVar[bool] = True
-    truncated: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        for name in ("n_states", "n_actions", "horizon"):
-            setattr(self, name, _checks.integer(getattr(self, name), name))
-        self.name = str(self.name)
-        self.state = 0 if callable(self.start) else _checks.index(self.start, "start", self.n_states)
+    def __init__(
+        self,
+        function: Callable[[int, int, np.random.Generator], StepResult],
+        n_states: int,
+        n_actions: int,
+        start: int | Callable[[np.random.Generator], int],
+        horizon: int,
+        name: str,
+    ) -> None:
+        self.function, self.start, self.name = function, start, str(name)
+        self.n_states = _checks.integer(n_states, "n_states")
+        self.n_actions = _checks.integer(n_actions, "n_actions")
+        self.horizon = _checks.integer(horizon, "horizon")
+        self.state = 0 if callable(start) else _checks.index(start, "start", n_states)
         self.terminated = True  # until the first reset
         self._rng: np.random.Generator | None = None
 
     def __repr__(self) -> str:
         return f"FunctionWorld({self.name!r}, {self.n_states} states, {self.n_actions} actions)"
 
-    @property
-    def knowledge(self) -> dict[str, Any]:
-        """Empty, since nothing is known beforehand."""
-        return {}
-
-    def reset(self, *, seed: int | np.random.SeedSequence | None = None) -> int:
-        """Begin an episode; with a seed, begin the stream of random numbers anew."""
+    def reset(self, *, seed: Seed = None) -> int:
+        """Begin an episode; with a seed, begin the stream of random numbers again."""
         if seed is not None or self._rng is None:
             self._rng = np.random.default_rng(seed)
         first = self.start(self._rng) if callable(self.start) else self.start

@@ -12,9 +12,10 @@ takes about a microsecond.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,48 +28,38 @@ if TYPE_CHECKING:
     from bamdp.beliefs.base import Prior
 
 _BLOCK = 512  # uniforms are drawn this many at a time; the stream does not depend on it
-
+Seed = int | np.random.SeedSequence | None
 StepResult = tuple[int, float, bool]  # next state, reward, whether the episode has ended
-PerState = ArrayLike | None  # an array [S]
 OutcomeRow = tuple[list[float], list[StepResult]]
 
 
-class World(Protocol):
-    """What an agent needs of the environment that it acts in: states and actions are numbers.
-
-    An `Environment` offers this and its true model as well; a `GymWorld` or a `FunctionWorld` knows no model.
-    """
+class World:
+    """Whatever an agent acts in: states and actions are numbers. A subclass sets name and sizes, `reset` and `step`."""
 
     name: str
     n_states: int
     n_actions: int
-    horizon: int  # how many steps a run usually lasts
-    truncated: bool  # whether the episode was cut off by the last step, without having ended
-
-    @property
-    def allowed(self) -> NDArray[np.bool_] | None:
-        """The mask ``[A]`` of the actions of the present state, where they become known only on arrival; else None."""
+    horizon: int = 1000  # how many steps a run usually lasts
+    truncated: bool = False  # whether the last step cut the episode off, without having ended it
+    stochastic_rewards: bool = True  # whether rewards are drawn rather than certain
+    # the mask [A] of the present state's actions, where it becomes known only on arrival
+    allowed: NDArray[np.bool_] | None = None
 
     @property
     def knowledge(self) -> dict[str, Any]:
         """The arguments of `Agent` that are known beforehand."""
+        return {}
 
-    @property
-    def worlds(self) -> tuple[tuple[float, FiniteMDP], ...]:
-        """The models that may be the true one, with their probabilities; none where nothing is known."""
-
-    @property
-    def stochastic_rewards(self) -> bool:
-        """Whether rewards are drawn rather than certain."""
-
-    def reset(self, *, seed: int | np.random.SeedSequence | None = None) -> int:
-        """Begin an episode and return its first state."""
+    def reset(self, *, seed: Seed = None) -> int:
+        """Begin an episode and return its first state; with a seed, begin the stream of random numbers again."""
+        raise NotImplementedError
 
     def step(self, action: int) -> StepResult:
         """Take an action; return (next state, reward, whether the episode has ended)."""
+        raise NotImplementedError
 
 
-class Environment:
+class Environment(World):
     """A world whose true model is known (though not to the agent).
 
     Most users call `bamdp.make_env` or `from_mdp`, which make one.
@@ -106,10 +97,10 @@ class Environment:
         Whether a terminal state was reached, so that only `reset` is possible.
     last_action : int or None
         The last action since `reset`.
+    draws_model : bool
+        Whether the model of a run is drawn at its beginning, so that ``mdp`` is that of the present run.
     law : Prior or None
-        What the world of a run is drawn from, in a family of worlds; None where there is one world, or a few.
-    allowed, truncated
-        Always None and False: it is known beforehand which actions exist, and episodes are never cut off.
+        The distribution from which it is drawn, in a family of models.
 
     Examples
     --------
@@ -124,8 +115,7 @@ class Environment:
     """
 
     law: Prior | None = None
-    allowed: NDArray[np.bool_] | None = None
-    truncated = False
+    draws_model = False
 
     def __init__(
         self,
@@ -144,7 +134,11 @@ class Environment:
                 f"mdp must be a FiniteMDP, got {type(mdp).__name__}; make one from your arrays first"
             )
         self.name = str(name)
-        _check_sizes_of_rewards(mdp, self.name)
+        largest = float(np.max(np.abs(mdp.rewards), initial=0.0))
+        if largest > _checks.LARGEST_REAL:  # squares and sums must be finite
+            raise ValueError(
+                f"{name} has a reward of size {largest:g}, above {_checks.LARGEST_REAL:g}; scale them"
+            )
         first = check_start(start, mdp.n_states)
         self.start_probabilities = first if isinstance(first, np.ndarray) else None
         self.start = int(np.argmax(first)) if isinstance(first, np.ndarray) else first
@@ -157,20 +151,38 @@ class Environment:
         self._draw_reward = draw_reward
         self._rng: np.random.Generator | None = None
         self._uniforms: list[float] = []
-        self._become(mdp, layout)
+        self._layout = circle_layout(mdp.n_states) if layout is None else layout
+        self._become(mdp)
         possible = [self.start] if self.start_probabilities is None else self.start_probabilities > 0
         if self._ends[possible].any():
             raise ValueError(
                 f"{self.name} may start in a terminal state, where no step can be taken; choose another"
             )
 
-    def _become(self, mdp: FiniteMDP, layout: Layout | None) -> None:
-        """Set the model and the layout; called again only by environments that change from run to run."""
+    def _become(self, mdp: FiniteMDP) -> None:
+        """Set the model: again in each run, if it is drawn."""
         self.mdp = mdp
         self.n_states, self.n_actions = mdp.n_states, mdp.n_actions
-        self._layout = circle_layout(mdp.n_states) if layout is None else layout
         self._ends = np.asarray(mdp.terminal, bool)
         self._rows: dict[int, OutcomeRow] = {}
+
+    def _model_at(self, u: float) -> FiniteMDP:
+        """Return the model of a run from the first number u in [0, 1) of its stream, where it is drawn."""
+        return self.mdp
+
+    def models(self, seeds: Sequence[np.random.SeedSequence] = ()) -> tuple[tuple[float, FiniteMDP], ...]:
+        """Return the models of runs with these seeds, with their shares; without seeds, those that it may have.
+
+        For most environments it is one. Of a family, which has too many, 64 drawn ones stand for all.
+        """
+        return self._weighted([np.random.default_rng(seed).random() for seed in seeds])
+
+    def _weighted(self, numbers: Sequence[float]) -> tuple[tuple[float, FiniteMDP], ...]:
+        if not (self.draws_model and numbers):
+            return ((1.0, self.mdp),)
+        drawn = [self._model_at(u) for u in numbers]
+        counts = Counter(map(id, drawn))
+        return tuple((counts[id(m)] / len(drawn), m) for m in {id(m): m for m in drawn}.values())
 
     @property
     def rewards(self) -> NDArray[np.float64]:
@@ -183,7 +195,7 @@ class Environment:
         return {"terminal": self.mdp.terminal, "action_mask": self.mdp.action_mask}
 
     @property
-    def stochastic_rewards(self) -> bool:
+    def stochastic_rewards(self) -> bool:  # type: ignore[override]
         """Whether rewards are drawn, so that `rewards` are only their means."""
         return self._draw_reward is not None
 
@@ -192,21 +204,7 @@ class Environment:
         """Whether rewards are drawn, and are 0 or 1."""
         return self._draw_reward is bernoulli
 
-    @property
-    def worlds(self) -> tuple[tuple[float, FiniteMDP], ...]:
-        """The models that may be the true one of a run, with their probabilities: for most environments one."""
-        return ((1.0, self.mdp),)
-
-    def drawn_worlds(self, seeds: Sequence[np.random.SeedSequence]) -> tuple[tuple[float, FiniteMDP], ...]:
-        """Return the models that runs with these seeds have, each with the share of the runs that have it."""
-        return self.worlds
-
-    @property
-    def reference_worlds(self) -> tuple[tuple[float, FiniteMDP], ...]:
-        """The models, with weights, over which reference values are averaged: `worlds`, or of a family drawn ones."""
-        return self.worlds
-
-    def reset(self, *, seed: int | np.random.SeedSequence | None = None) -> int:
+    def reset(self, *, seed: Seed = None) -> int:
         """Go to the start state and return it.
 
         Parameters
@@ -218,6 +216,8 @@ class Environment:
         if seed is not None or self._rng is None:
             self._rng = np.random.default_rng(seed)
             self._uniforms = []
+        if self.draws_model:
+            self._become(self._model_at(self._uniform()))
         if self.start_probabilities is not None:
             cumulative = np.cumsum(self.start_probabilities)
             self.start = int(np.searchsorted(cumulative / cumulative[-1], self._uniform(), side="right"))
@@ -296,6 +296,10 @@ class Environment:
         self._rows[s * self.n_actions + action] = row = cumulative, outcomes
         return row
 
+    def _geometry(self) -> Layout:
+        """Return how to draw the world of the present run."""
+        return self._layout
+
     def layout(self) -> dict[str, Any]:
         """Return the geometry of the world as plain data, to draw it from.
 
@@ -316,7 +320,7 @@ class Environment:
         ('grid', [[0.0, 1.0], [0.0, 0.0], [1.0, 1.0], [1.0, 0.0]])
         """
         return {
-            **self._layout.data(self.mdp, self.start),
+            **self._geometry().data(self.mdp, self.start),
             "state_labels": [self.state_label(s) for s in range(self.n_states)],
             "action_labels": [self.action_label(a) for a in range(self.n_actions)],
         }
@@ -331,29 +335,15 @@ class Environment:
         labels = self.mdp.action_labels
         return str(action) if labels is None else str(labels[action])
 
-    @overload
     def render(
-        self, mode: Literal["ansi"] = ..., *, policy: PerState = ..., values: PerState = ...
-    ) -> str: ...
-
-    @overload
-    def render(
-        self, mode: Literal["rgb", "rgb_array"], *, policy: PerState = ..., values: PerState = ...
-    ) -> NDArray[np.uint8]: ...
-
-    def render(
-        self,
-        mode: Literal["ansi", "rgb", "rgb_array"] = "ansi",
-        *,
-        policy: PerState = None,
-        values: PerState = None,
-    ) -> str | NDArray[np.uint8]:
+        self, mode: str = "ansi", *, policy: ArrayLike | None = None, values: ArrayLike | None = None
+    ) -> Any:
         """Draw the world as it is now.
 
         Parameters
         ----------
         mode : {"ansi", "rgb"}
-            Text, or an image as uint8 [H, W, 3]. ``"rgb_array"``, as Gymnasium calls it, is ``"rgb"``.
+            Text, or an image as uint8 [H, W, 3].
         policy : array [S] of int, optional
             An action for every state, shown as arrows.
         values : array [S] of float, optional
@@ -369,28 +359,14 @@ class Environment:
         """
         from bamdp.envs.picture import world_image  # drawings are not needed to take steps
 
-        _checks.one_of(mode, "render mode", ("ansi", "rgb", "rgb_array"))
-        actions = self._per_state(policy, "policy", np.int64)
-        numbers = self._per_state(values, "values", np.float64)
-        if actions is not None and not ((actions >= 0) & (actions < self.n_actions)).all():
-            raise ValueError(f"policy must hold actions in 0..{self.n_actions - 1}")
-        if numbers is not None and not np.isfinite(numbers).all():
-            raise ValueError("values must be finite")
+        _checks.one_of(mode, "render mode", ("ansi", "rgb"))
+        actions = None if policy is None else np.asarray(policy, np.int64)
+        numbers = None if values is None else np.asarray(values, float)
+        for array, name in ((actions, "policy"), (numbers, "values")):
+            if array is not None and array.shape != (self.n_states,):
+                raise ValueError(f"{name} must have shape [S] = ({self.n_states},), got {array.shape}")
         draw = world_text if mode == "ansi" else world_image
-        return draw(self, self._layout, actions, numbers)
-
-    def _per_state(self, values: PerState, name: str, dtype: type) -> NDArray[Any] | None:
-        """Return an array [S] of whole or real numbers, or raise an error that calls it ``name``."""
-        if values is None:
-            return None
-        array = np.asarray(values)
-        if array.shape != (self.n_states,):
-            raise ValueError(f"{name} must have shape [S] = ({self.n_states},), got {array.shape}")
-        if array.dtype.kind not in ("iu" if dtype is np.int64 else "iufb"):
-            raise TypeError(
-                f"{name} must hold {'whole ' if dtype is np.int64 else ''}numbers, got {array.dtype}"
-            )
-        return array.astype(dtype)
+        return draw(self, self._geometry(), actions, numbers)
 
     def __repr__(self) -> str:
         return (
@@ -402,17 +378,3 @@ class Environment:
 def bernoulli(mean: float, u: float) -> float:
     """Return the quantile at ``u`` of a Bernoulli reward, which is 1 with probability ``mean`` and else 0."""
     return 1.0 if u < mean else 0.0
-
-
-def _check_sizes_of_rewards(mdp: FiniteMDP, name: str) -> None:
-    """Refuse rewards so large that their squares or totals might not be finite, or all so small that these are 0."""
-    largest = float(np.max(np.abs(mdp.rewards), initial=0.0))
-    if largest > _checks.LARGEST_REAL:
-        raise ValueError(
-            f"{name} has a reward of size {largest:g}; rewards must be at most {_checks.LARGEST_REAL:g} in size, so "
-            "that their squares and sums are finite: scale them"
-        )
-    if 0.0 < largest < 1.0 / _checks.LARGEST_REAL:
-        raise ValueError(
-            f"{name} has no reward above {largest:g} in size, and squares of them are 0: scale them"
-        )

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from bamdp.beliefs.base import Prior
 
 FAMILY_HORIZON = 250  # steps of a run in the benchmark
-REFERENCE_WORLDS = 64  # worlds over which reference values are averaged
+REFERENCE_MODELS = 64  # models over which reference values are averaged
 _REFERENCE_SEED, _REWARD_SEED = 0, 0
 ROW_BYTES, ENTRY_BYTES = 1200, 150  # about what a row takes while the model is made, and each of its outcomes
 LARGEST_LOGARITHM = 700.0  # beyond, exp overflows
@@ -79,51 +79,28 @@ class Family(Environment):
         layout: Layout | None = None,
         parameters: Mapping[str, Any],
     ) -> None:
-        self.world = None if world is None else _checks.integer(world, "world", low=0)
         self.law, self._draw_rows, self._known_rewards = law, rows, known_rewards
-        super().__init__(
-            name,
-            self.numbered(0 if world is None else world),
-            horizon=FAMILY_HORIZON,
-            layout=layout,
-            parameters=parameters,
-        )
-
-    @property
-    def reference_worlds(self) -> tuple[tuple[float, FiniteMDP], ...]:
-        """See `Environment.reference_worlds`: so many drawn worlds, or the one that was asked for."""
-        if self.world is not None:
-            return super().reference_worlds
-        return tuple((1.0 / REFERENCE_WORLDS, self.numbered(i)) for i in range(REFERENCE_WORLDS))
+        self.draws_model = world is None
+        first = self.numbered(0 if world is None else world)
+        parameters = {**parameters, "world": world}
+        super().__init__(name, first, horizon=FAMILY_HORIZON, layout=layout, parameters=parameters)
 
     def numbered(self, world: int) -> FiniteMDP:
-        """Return a world of the family by its number."""
-        seed = np.random.SeedSequence(_REFERENCE_SEED, spawn_key=(_checks.integer(world, "world", low=0),))
-        return self._drawn(np.random.default_rng(seed))
+        """Return a model of the family by its number."""
+        number = _checks.integer(world, "world", low=0)
+        return self._drawn(np.random.SeedSequence(_REFERENCE_SEED, spawn_key=(number,)))
 
-    def reset(self, *, seed: int | np.random.SeedSequence | None = None) -> int:
-        """Go to the start state and return it; see `Environment.reset`. A world is drawn first."""
-        state = super().reset(seed=seed)
-        if self.world is None:
-            self._become(self._seeded(self._uniform()), self._layout)
-        return state
+    def models(self, seeds: Sequence[np.random.SeedSequence] = ()) -> tuple[tuple[float, FiniteMDP], ...]:
+        """See `Environment.models`."""
+        if seeds or not self.draws_model:
+            return super().models(seeds)
+        return tuple((1.0 / REFERENCE_MODELS, self.numbered(i)) for i in range(REFERENCE_MODELS))
 
-    def drawn_worlds(self, seeds: Sequence[np.random.SeedSequence]) -> tuple[tuple[float, FiniteMDP], ...]:
-        """See `Environment.drawn_worlds`: every run has a world of its own, unless one was asked for."""
-        if self.world is not None:
-            return self.worlds
-        return tuple((1.0 / len(seeds), self.drawn_model(seed)) for seed in seeds)
+    def _model_at(self, u: float) -> FiniteMDP:
+        return self._drawn(int(u * 2**53))
 
-    def drawn_model(self, seed: int | np.random.SeedSequence) -> FiniteMDP:
-        """Return the model that a run with this seed has."""
-        return self.mdp if self.world is not None else self._seeded(np.random.default_rng(seed).random())
-
-    def _seeded(self, uniform: float) -> FiniteMDP:
-        """Return the world that one number of a run's stream determines: all worlds use the stream alike."""
-        return self._drawn(np.random.default_rng(int(uniform * 2**53)))
-
-    def _drawn(self, rng: np.random.Generator) -> FiniteMDP:
-        return FiniteMDP(self._draw_rows(rng), self._known_rewards)
+    def _drawn(self, seed: Any) -> FiniteMDP:
+        return FiniteMDP(self._draw_rows(np.random.default_rng(seed)), self._known_rewards)
 
 
 def family_gc(world: int | None = None) -> Environment:
@@ -292,7 +269,7 @@ def family_grid(size: int = 5, world: int | None = None) -> Environment:
     counts[s, a, s] = counts[s, a, np.where(enters, 0, ahead)] = 1.0
     rewards[:, :, 0] = 10.0 * enters
     layout = grid_layout(size, size, cells, marks=(Mark("start", *cells[0]), Mark("goal", *cells[-1])))
-    return _dirichlet_family("family_grid", counts, rewards, world, layout, {"size": size})
+    return _dirichlet_family("family_grid", counts, rewards, world, layout, size=size)
 
 
 def random_mdp(
@@ -463,7 +440,7 @@ def family_random(
     rewards = np.random.default_rng(_REWARD_SEED).random((n_states, n_actions))
     law = Dirichlet(alpha=alpha) if prior == "flat" else SparseDirichlet(alpha=alpha, beta=beta)
     rows = partial(_random_rows, **parameters)
-    return Family("family_random", rows, rewards, law, world=world, parameters={**parameters, "world": world})
+    return Family("family_random", rows, rewards, law, world=world, parameters=parameters)
 
 
 def _dirichlet_rows(counts: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
@@ -478,14 +455,7 @@ def _dirichlet_family(
     rewards: NDArray[np.float64],
     world: int | None,
     layout: Layout,
-    parameters: Mapping[str, Any] = {},
+    **rest: Any,
 ) -> Family:
-    return Family(
-        name,
-        partial(_dirichlet_rows, counts),
-        rewards,
-        Dirichlet(alpha=counts),
-        world=world,
-        layout=layout,
-        parameters={**parameters, "world": world},
-    )
+    rows, law = partial(_dirichlet_rows, counts), Dirichlet(alpha=counts)
+    return Family(name, rows, rewards, law, world=world, layout=layout, parameters=rest)

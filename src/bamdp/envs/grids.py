@@ -7,6 +7,7 @@ with a door, which is open or closed, has one bit to learn, and asks whether to 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -362,43 +363,27 @@ class MazeDoor(Environment):
 
     def __init__(self, door: str = "random") -> None:
         _checks.one_of(door, "door", (*DOORS, "random"))
-        self.door = "closed" if door == "closed" else "open"
-        super().__init__(
-            "maze_door",
-            _door_model(self.door),
-            time_limit=0.25,
-            layout=_door_layout(self.door),
-            parameters={"door": door},
-        )
+        self.draws_model = door == "random"
+        model, parameters = _door_model("closed" if door == "closed" else "open"), {"door": door}
+        super().__init__("maze_door", model, time_limit=0.25, parameters=parameters)
 
     @property
-    def worlds(self) -> tuple[tuple[float, FiniteMDP], ...]:
-        """See `Environment.worlds`: two, if the door is drawn."""
-        if self.parameters["door"] != "random":
-            return super().worlds
-        return tuple((0.5, model) for model in maze_door_models())
+    def door(self) -> str:
+        """How the door is, ``"open"`` or ``"closed"``."""
+        return "closed" if self.mdp == _door_model("closed") else "open"
 
-    def drawn_worlds(self, seeds: Sequence[np.random.SeedSequence]) -> tuple[tuple[float, FiniteMDP], ...]:
-        """See `Environment.drawn_worlds`: at most two, if the door is drawn."""
-        if self.parameters["door"] != "random":
-            return super().drawn_worlds(seeds)
-        twin, doors = MazeDoor(), []
-        for seed in seeds:
-            twin.reset(seed=seed)
-            doors.append(twin.door)
-        return tuple((doors.count(door) / len(doors), _door_model(door)) for door in DOORS if door in doors)
+    def models(self, seeds: Sequence[np.random.SeedSequence] = ()) -> tuple[tuple[float, FiniteMDP], ...]:
+        """See `Environment.models`."""
+        return super().models(seeds) if seeds else self._weighted((0.25, 0.75))
 
-    def reset(self, *, seed: int | np.random.SeedSequence | None = None) -> int:
-        """Go to the start state and return it; see `Environment.reset`. A random door is drawn first."""
-        state = super().reset(seed=seed)
-        if self.parameters["door"] == "random":
-            door = "open" if self._uniform() < 0.5 else "closed"
-            if door != self.door:
-                self.door = door
-                self._become(_door_model(door), _door_layout(door))
-        return state
+    def _model_at(self, u: float) -> FiniteMDP:
+        return _door_model("open" if u < 0.5 else "closed")
+
+    def _geometry(self) -> Layout:
+        return _door_layout(self.door)
 
 
+@cache
 def _door_model(door: str) -> FiniteMDP:
     neighbours = cell_neighbours(DOOR_CELLS)
     if door == "closed":
@@ -407,9 +392,8 @@ def _door_model(door: str) -> FiniteMDP:
     rewards = np.zeros((17, 4))
     rewards[DOOR_GOAL] = 1.0
     labels = [str(cell) for cell in DOOR_CELLS]
-    return FiniteMDP(
-        slippery_moves(neighbours, MAZE_SLIP), rewards, state_labels=labels, action_labels=DIRECTIONS
-    )
+    moves = slippery_moves(neighbours, MAZE_SLIP)
+    return FiniteMDP(moves, rewards, state_labels=labels, action_labels=DIRECTIONS)
 
 
 def _door_layout(door: str) -> Layout:

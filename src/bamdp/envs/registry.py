@@ -6,6 +6,7 @@ import copy
 import inspect
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from bamdp import _checks
@@ -19,8 +20,7 @@ from bamdp.envs.families import family_gc, family_gdl, family_grid, family_rando
 from bamdp.envs.grids import grid, grid5, grid10, maze, maze_door
 from bamdp.mdp.model import FiniteMDP
 
-WORLD_NAMES = ("n_states", "n_actions", "reset", "step", "knowledge")
-_WAYS = (
+_KINDS = (
     "a name such as grid5 or gym:FrozenLake-v1, what make_env, from_mdp or from_function have made, or a Gymnasium "
     "environment"
 )
@@ -94,23 +94,22 @@ def make_env(name: str, **parameters: Any) -> Environment:
     """
     if not isinstance(name, str):
         raise TypeError(f"an environment is made by its name, got {_shown(name)}")
-    kind, tail, name = _read_name(name)
-    if kind == "file":
-        _check_names("file", list(_defaults(from_file))[1:], parameters)
-        return from_file(tail, **parameters)
+    kind, rest = _split(name)
     if kind == "gym":
         raise ValueError(
             f"the model of {name!r} is not known, and it is needed here; Gymnasium's environments are for run, "
             "compare, tune, lab, studio and explain, and in Python for bamdp.make_world and bamdp.GymAgent"
         )
     _check_known(kind, name)
-    factory = _FACTORIES[kind]
-    written = dict(parse_spec(name).parameters)
-    twice = sorted(set(written) & set(parameters))
-    if twice:
-        raise ValueError(f"{twice[0]} is given twice, in {name!r} and as a parameter; drop one")
-    written.update(parameters)
-    _check_names(kind, list(_defaults(factory)), written)
+    factory: Callable[..., Environment] = from_file if kind == "file" else _FACTORIES[kind]
+    known = list(inspect.signature(factory).parameters)
+    if kind == "file":
+        factory, known, rest = partial(factory, rest), known[1:], ""
+    written = parse_spec(f"{kind}:{rest}").extended(parameters, "as a parameter").parameters
+    for key in written:
+        if not known:
+            raise ValueError(f"{kind} takes no parameters, got {key!r}")
+        _checks.one_of(key, f"parameter of {kind}", known)
     return factory(**written)
 
 
@@ -142,24 +141,22 @@ def make_world(env: Any, **parameters: Any) -> World:
     GymWorld('CartPole-v1', 271 states with the end, 2 actions)
     """
     if isinstance(env, str):
-        kind, tail, name = _read_name(env)
+        kind, rest = _split(env)
         if kind == "gym":
             from bamdp.gym.world import from_gym  # Gymnasium is imported only where it is used
 
-            return from_gym(tail, **parameters)
-        if kind:
-            _check_known(kind, name, "gym:ID")
-        return make_env(name, **parameters)
+            return from_gym(rest, **parameters)
+        _check_known(kind, env, "gym:ID")
+        return make_env(env, **parameters)
     if is_gymnasium(env):
         from bamdp.gym.world import wrap_gym
 
         return wrap_gym(env, **parameters)
-    if not isinstance(env, type) and all(hasattr(env, name) for name in WORLD_NAMES):
-        if parameters:
-            raise ValueError(f"{env!r} is made already; {next(iter(parameters))} comes too late")
-        world: World = env
-        return world
-    raise TypeError(f"an environment is {_WAYS}; got {_shown(env)}")
+    if not isinstance(env, World):
+        raise TypeError(f"an environment is {_KINDS}; got {_shown(env)}")
+    if parameters:
+        raise ValueError(f"{env!r} is made already; {next(iter(parameters))} comes too late")
+    return env
 
 
 def new_world(source: Any) -> World:
@@ -175,11 +172,11 @@ def new_world(source: Any) -> World:
         return make_world(source)
     if callable(source) and not is_gymnasium(source):
         return make_world(source())
+    if not (is_gymnasium(source) or isinstance(source, World)):
+        return make_world(source)  # which says what it is instead
     try:
         world = make_world(copy.deepcopy(source))
     except (TypeError, RecursionError) as error:
-        if isinstance(source, type) or not (is_gymnasium(source) or hasattr(source, "n_states")):
-            raise
         raise TypeError(
             f"{source!r} cannot be copied for each run ({error}); give a function that makes it, lambda: ..."
         ) from None
@@ -216,21 +213,7 @@ def _shown(env: Any) -> str:
     return repr(env)
 
 
-def _read_name(name: str) -> tuple[str, str, str]:
-    """Return the kind of an environment, what follows the colon, and the name, in which ``family:gdl`` is one word."""
-    head, colon, tail = name.partition(":")
-    if colon and head.strip().lower() == "family":
-        name = f"family_{tail.strip()}"
-        head, _, tail = name.partition(":")
-    return head.strip().lower().replace("-", "_"), tail, name
-
-
-def _check_names(name: str, known: list[str], parameters: dict[str, Any]) -> None:
-    for key in parameters:
-        if not known:
-            raise ValueError(f"{name} takes no parameters, got {key!r}")
-        _checks.one_of(key, f"parameter of {name}", known)
-
-
-def _defaults(factory: Callable[..., Environment]) -> dict[str, Any]:
-    return {p.name: p.default for p in inspect.signature(factory).parameters.values()}
+def _split(name: str) -> tuple[str, str]:
+    """Return the kind of an environment, in which ``family:gdl`` is one word, and what follows the colon."""
+    kind, _, rest = re.sub(r"^\s*family:\s*", "family_", name, flags=re.IGNORECASE).partition(":")
+    return kind.strip().lower().replace("-", "_"), rest

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from bamdp import _checks
 from bamdp._specs import parse_spec
+from bamdp.envs.environment import World
 from bamdp.gym import spaces
 from bamdp.gym.spaces import UNIFORM, Discretize
 
@@ -25,7 +26,7 @@ WORLD_ARGUMENTS = ("max_states", "action_mask", "observation", "bins", "edges", 
 DEFAULT_HORIZON = 1000  # steps of a run
 
 
-class GymWorld:
+class GymWorld(World):
     """A Gymnasium environment, with states and actions numbered.
 
     Parameters
@@ -49,9 +50,6 @@ class GymWorld:
     >>> world.n_states, world.n_actions, world.reset(seed=0), world.step(2)
     (17, 4, 0, (1, 0.0, False))
     """
-
-    worlds: tuple[Any, ...] = ()  # nothing is known of the model
-    stochastic_rewards = True
 
     def __init__(
         self,
