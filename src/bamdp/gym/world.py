@@ -241,9 +241,12 @@ def make_gym(name: str, **arguments: Any) -> gymnasium.Env[Any, Any]:
     try:
         return gymnasium.make(name, **arguments)
     except (gymnasium.error.Error, ImportError) as error:
-        module, colon, _ = name.partition(":")
-        how = f"register it: import gymnasium; gymnasium.register('MyEnv-v0', entry_point={name!r})"
-        hint = f" ({module} must be importable, and {name} an id; {how})" if colon else ""
+        how = f"register it: gymnasium.register('MyEnv-v0', entry_point={name!r})"
+        hint = (
+            f" (PYTHONPATH=. finds modules of the working directory; a class has no id, {how})"
+            if ":" in name
+            else ""
+        )
         raise ValueError(f"Gymnasium cannot make {name!r}: {error}{hint}") from None
     except Exception as error:  # environments check their parameters in any way, or not at all
         raise ValueError(f"Gymnasium cannot make {name!r} with {arguments}: {error}") from None
