@@ -7,7 +7,7 @@ planner at work on one belief. :func:`make_env` gives it a world and :func:`simu
 
 from typing import TYPE_CHECKING
 
-from bamdp.agent import Agent, Run, Step, simulate
+from bamdp.agent import Agent
 from bamdp.beliefs import *  # noqa: F403
 from bamdp.beliefs import __all__ as _beliefs
 from bamdp.envs import (
@@ -43,6 +43,7 @@ from bamdp.registry import (
     register,
 )
 from bamdp.runs import Batch, run_many
+from bamdp.simulation import Run, Step, simulate
 
 if TYPE_CHECKING:
     from bamdp import bsuite as bsuite

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
 from bamdp._progress import growing_bar
-from bamdp.agent import Agent, new_frame
+from bamdp.agent import Agent
 from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.envs.registry import new_world
 from bamdp.lab.collect import collect_results
@@ -40,6 +40,7 @@ from bamdp.planners.base import Planner
 from bamdp.plot.curves import learning_curve, returns
 from bamdp.registry import DEFAULT_PRIOR, label, make_planner, make_prior, make_rewards
 from bamdp.settings import planning_options
+from bamdp.simulation import new_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
 from bamdp._progress import Progress, step_bar
-from bamdp.agent import Agent, Callback, Run, new_frame, simulate
+from bamdp.agent import Agent
 from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.envs.environment import Environment, World
 from bamdp.envs.registry import new_world
@@ -27,6 +27,7 @@ from bamdp.planners.base import Planner
 from bamdp.processes import TELL_EVERY, new_pool, stream
 from bamdp.registry import label
 from bamdp.settings import STEP_BYTES, Setting, make_setting, planning_options
+from bamdp.simulation import Callback, Run, new_frame, simulate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

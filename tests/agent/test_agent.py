@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import bamdp
-from bamdp.agent import Interaction, WorldInteraction
+from bamdp.simulation import Interaction, WorldInteraction
 
 
-def grid_agent(planner=None, seed=0, **changes):
+def grid_agent(planner=None, **changes):
     env = bamdp.make_env("grid5")
     arguments = {
         "prior": bamdp.SparseDirichlet(alpha=0.2, beta=6.0),
@@ -24,9 +24,9 @@ def grid_agent(planner=None, seed=0, **changes):
         "n_states": env.n_states,
         "n_actions": env.n_actions,
         "discount": 0.95,
-        "seed": seed,
+        "seed": 0,
     }
-    return env, bamdp.Agent(planner or bamdp.ThompsonSampling(), **{**arguments, **changes})
+    return env, bamdp.Agent(**{"planner": planner or bamdp.ThompsonSampling(), **arguments, **changes})
 
 
 def test_the_story_of_the_readme_holds(tmp_path):
@@ -58,6 +58,28 @@ def test_environment_and_agent_have_separate_streams():
     assert not np.array_equal(one.actions, two.actions)
     three = bamdp.simulate(grid_agent(seed=1)[1], env, 50, seed=8)
     assert not np.array_equal(one.states, three.states)
+
+
+def test_a_seed_is_the_first_replicate_of_it_everywhere():
+    batch = bamdp.run_many("grid5", "thompson", steps=30, runs=2, seed=7)
+    run = bamdp.simulate(bamdp.Agent.for_env("grid5", "thompson", seed=7), "grid5", 30, seed=7)
+    assert run == batch.runs[0]
+    assert run != batch.runs[1]
+    streams = [np.random.SeedSequence(7, spawn_key=(1, stream)) for stream in (0, 1)]
+    second = bamdp.simulate(
+        bamdp.Agent.for_env("grid5", "thompson", seed=streams[1]), "grid5", 30, seed=streams[0]
+    )
+    assert second == batch.runs[1]
+
+
+def test_an_agent_that_cannot_fit_is_refused_before_anything_is_allocated(monkeypatch):
+    monkeypatch.setenv("BAMDP_MAX_MEMORY", "1G")
+    with pytest.raises(
+        ValueError, match=r"an agent of random for 10000000 states and 4 actions would need about"
+    ):
+        grid_agent(bamdp.Random(), n_states=10**7)
+    with pytest.raises(ValueError, match=r"an agent of boss:n_models=1000000000 for 25 states"):
+        grid_agent(bamdp.BOSS(n_models=10**9))
 
 
 def test_callbacks_see_every_step_and_can_end_the_run():
@@ -136,6 +158,9 @@ def test_thompson_keeps_a_draw_as_long_as_told(resample):
         ({"n_states": 0}, "n_states must be at least 1"),
         ({"n_actions": 2}, "rewards have shape"),
         ({"prior": 3}, "prior must be a prior"),
+        ({"planner": 3}, "planner must be a planner"),
+        ({"seed": "a"}, "seed must be a whole number, got 'a'"),
+        ({"seed": -1}, "seed must be at least 0"),
         ({"prior": "spars"}, "unknown prior 'spars'; did you mean 'sparse'"),
         ({"prior": "models"}, "give the environment with it"),
         ({"rewards": "known"}, "not known beforehand; choose"),
@@ -147,11 +172,6 @@ def test_thompson_keeps_a_draw_as_long_as_told(resample):
 def test_bad_arguments_are_refused_when_the_agent_is_made(changes, message):
     with pytest.raises((ValueError, TypeError), match=message):
         grid_agent(**changes)
-
-
-def test_a_planner_must_be_a_planner():
-    with pytest.raises(TypeError, match="planner must be a planner"):
-        grid_agent(3)
 
 
 def test_text_makes_the_same_agent_as_objects():
@@ -228,13 +248,6 @@ def test_a_run_prints_in_a_line_and_is_a_frame():
     assert cut.to_frame().episode.tolist() == [0, 0, 1, 1]
 
 
-def test_a_frame_needs_pandas_and_says_so(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    run = bamdp.Run(*(np.zeros(2, int),) * 2, np.ones(2), np.zeros(2, bool), np.zeros(2))
-    with pytest.raises(ImportError, match="pip install pandas"):
-        run.to_frame()
-
-
 def test_an_agent_of_another_size_is_refused():
     _, agent = grid_agent()
     with pytest.raises(ValueError, match="25 and 4"):
@@ -253,7 +266,7 @@ def test_a_refused_observation_changes_nothing():
 
 SCRIPT = """
 import bamdp
-from bamdp.agent import Interaction, WorldInteraction
+from bamdp.simulation import Interaction, WorldInteraction
 env = bamdp.make_env("chain")
 agent = bamdp.Agent(bamdp.DSS(n_policies=2, n_samples=2, n_steps=4, n_stages=2), prior=bamdp.SparseDirichlet(),
                     rewards=env.rewards, n_states=5, n_actions=2, discount=0.95, seed=3)

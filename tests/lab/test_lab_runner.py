@@ -160,7 +160,7 @@ def test_a_run_within_twice_the_limit_is_stopped_when_it_has_used_up_its_time():
 
 def _watched(watch, pace):
     """The step at which a run of so many seconds a step is ended; None if it is not."""
-    from bamdp.agent import Step
+    from bamdp.simulation import Step
 
     for t in range(watch.steps):
         if not watch(None, None, Step(t, 0, 0, 0.0, 0, False, seconds=pace)):

@@ -21,12 +21,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks, _files
 from bamdp._kernels.random import Seed
-from bamdp.agent import Agent, Callback, Interaction, Run, Step, simulate
+from bamdp.agent import Agent
 from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.gym import spaces
 from bamdp.gym.env import longest_episode
 from bamdp.gym.world import DEFAULT_HORIZON, GymWorld, from_gym, gymnasium_seed, single_spaces
 from bamdp.planners.base import Planner
+from bamdp.simulation import Callback, Interaction, Run, Step, simulate
 
 
 class GymAgent:

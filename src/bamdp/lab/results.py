@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from bamdp.ceilings import Ceilings
 
 if TYPE_CHECKING:
-    from bamdp.agent import Run
+    from bamdp.simulation import Run
 
 TUNE, EVALUATE = PHASES = ("tune", "evaluate")
 QUICK_WARNING = "Quick run: few runs and short horizons, to see that it works. These numbers are not results."

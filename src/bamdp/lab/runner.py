@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 import bamdp
-from bamdp.agent import Agent, Step
+from bamdp.agent import Agent
 from bamdp.envs.environment import Environment
 from bamdp.lab.choosing import CellSchedule, damage_lines, damaged_units, planned_runs, study_units
 from bamdp.lab.store import Damage, Store
@@ -51,6 +51,7 @@ from bamdp.lab.units import (
 from bamdp.processes import Pool, Progress, WorkerDied, new_pool, stream
 from bamdp.runs import play, warm_up
 from bamdp.settings import Setting, cached_world
+from bamdp.simulation import Step
 
 MAX_DEATHS = 3  # of a run's process, the run being alone, after which it is recorded as failed
 MIN_STEPS_TO_STOP = 20  # before a run can be stopped for its mean time,

@@ -34,13 +34,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bamdp.agent import Run
 from bamdp.beliefs.rewards.known import KnownRewards
 from bamdp.beliefs.transitions.finite import FiniteModels
 from bamdp.envs.environment import Environment
 from bamdp.lab.results import PHASES
 from bamdp.registry import describe_planner, part_versions
 from bamdp.settings import Setting, cached_world
+from bamdp.simulation import Run
 
 IDENTITY_FORMAT = 1  # is raised when the meaning of these facts changes, or an environment's behaviour
 

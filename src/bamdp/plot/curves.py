@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamdp import _checks
-from bamdp.agent import Run
 from bamdp.ceilings import ceilings
 from bamdp.envs.environment import Environment
 from bamdp.lab.figures import curves, style
@@ -17,6 +16,7 @@ from bamdp.lab.figures.style import drawing_axes
 from bamdp.lab.results import OPTIMUM_LABEL
 from bamdp.lab.statistics import Estimate, summarise
 from bamdp.runs import Batch
+from bamdp.simulation import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

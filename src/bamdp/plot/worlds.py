@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
-from bamdp.agent import Agent, Run
+from bamdp.agent import Agent
 from bamdp.beliefs.belief import Belief
 from bamdp.envs.drawing import shade
 from bamdp.envs.environment import Environment
@@ -20,6 +20,7 @@ from bamdp.lab.figures.style import drawing_axes
 from bamdp.mdp.model import FiniteMDP
 from bamdp.mdp.solution import Solution
 from bamdp.mdp.solvers import policy_iteration
+from bamdp.simulation import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

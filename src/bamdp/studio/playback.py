@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamdp import _checks
-from bamdp.agent import Agent, Step, WorldInteraction
+from bamdp.agent import Agent
 from bamdp.envs.picture import draw_world
 from bamdp.runs import new_agent, seeds
 from bamdp.settings import Setting
+from bamdp.simulation import Step, WorldInteraction
 from bamdp.studio.view import Appearance, Watcher, expectations, watched_world
 from bamdp.studio.why import Decision
 
