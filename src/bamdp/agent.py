@@ -228,7 +228,7 @@ class Agent:
     def plan(self, state: int, *, tree: bool = False) -> Plan:
         """Return what :meth:`act` would choose now, with its evidence. Nothing changes, so it can be asked again.
 
-        With ``tree`` the plan has the whole :class:`~bamdp.planners.views.tree.Tree` of the search, for planners that
+        With ``tree`` the plan has the whole :class:`~bamdp.planners.tree.Tree` of the search, for planners that
         grow one (DSS, FHTS, both sparse samplings, BAMCP, BAUCT, BFS3); otherwise, and for the others, it is None.
         """
         memory, rng = copy.deepcopy(self.memory), self.rng.copy()

@@ -10,7 +10,16 @@ from scipy.sparse import csr_array
 import bamdp
 from bamdp._kernels.random import new_state
 from bamdp.generators import RTDP, lazy
-from bamdp.generators.lazy import UNKNOWN, LazyWorkspace, begin_model, draw_rows, lazy_workspace_for, place_of
+from bamdp.generators.lazy import (
+    END,
+    N_TOUCHED,
+    UNKNOWN,
+    begin_model,
+    draw_rows,
+    new_lazy_models,
+    open_state,
+    stage_rows,
+)
 from bamdp.planners import dss
 
 DISCOUNT = 0.95
@@ -35,6 +44,10 @@ def agent_in(env, generator, prior=None, *, seed=0, **shape):
     )
 
 
+def is_lazy(agent):
+    return agent.memory.workspace.arrays.lazy is not None
+
+
 def with_experience(agent, env, steps=150):
     rng = np.random.default_rng(0)
     transitions, s = env.mdp.dense(), 0
@@ -47,22 +60,19 @@ def with_experience(agent, env, steps=150):
 
 
 def drawn_model(belief, rng, order):
-    """All rows of a lazily drawn model as dense arrays, looked at in this order; and its workspace."""
-    workspace = lazy_workspace_for(belief, 1, DISCOUNT)
-    models = workspace.arrays
+    """All rows of a lazily drawn model as dense arrays, looked at in this order; and its bundle."""
+    models = new_lazy_models(belief, 1, DISCOUNT)
+    rows = stage_rows(models, 0)
     S, A = belief.n_states, belief.n_actions
     transitions, rewards = np.zeros((S, A, S)), np.zeros((S, A))
     begin_model(models, belief.arrays, 0, rng)
     for s in order:
-        at = place_of(models, belief.arrays, 0, s)
-        draw_rows(models, belief.arrays, 0, at, rng)
+        assert draw_rows(models, belief.arrays, 0, s, rng)
         for a in range(A):
-            begin, end = models.rows.span[at * A + a]
-            np.add.at(
-                transitions[s, a], models.state[models.rows.index[begin:end]], models.rows.prob[begin:end]
-            )
-            transitions[s, a] += models.rows.background[at * A + a] / S
-            rewards[s, a] = models.rows.reward[at * A + a]
+            begin, end = rows.span[s * A + a]
+            np.add.at(transitions[s, a], rows.index[begin:end], rows.prob[begin:end])
+            transitions[s, a] += rows.background[s * A + a] / S
+            rewards[s, a] = rows.reward[s * A + a]
     return transitions, rewards, models
 
 
@@ -110,18 +120,12 @@ def test_a_row_that_is_looked_at_twice_is_the_same():
     belief = bamdp.SparseDirichlet().belief(6, 2)
     rng = new_state(3)
     _, _, models = drawn_model(belief, rng, range(6))
-    end = int(models.filled[0])
-    before = [
-        models.rows.prob[:end].copy(),
-        models.rows.index[:end].copy(),
-        models.rows.span.copy(),
-        rng.copy(),
-    ]
+    end = int(models.number[0, END])
+    before = [models.prob[:end].copy(), models.index[:end].copy(), models.span.copy(), rng.copy()]
     for s in range(6):
-        at = place_of(models, belief.arrays, 0, s)
-        assert lazy.draw_at(RTDP().state(), models, belief.arrays, DISCOUNT, 0, at, rng) == lazy.DONE
-    after = [models.rows.prob[:end], models.rows.index[:end], models.rows.span, rng]
-    assert models.filled[0] == end
+        assert open_state(models, belief.arrays, DISCOUNT, False, 0, s, rng)
+    after = [models.prob[:end], models.index[:end], models.span, rng]
+    assert models.number[0, END] == end
     assert all(np.array_equal(x, y) for x, y in zip(before, after))
 
 
@@ -132,7 +136,7 @@ def test_plans_have_the_law_of_plans_with_whole_models(bound, monkeypatch):
     for name, whole, n_trials in (("lazy", 0, 6), ("whole", 1000, 6), ("other", 1000, 60)):
         monkeypatch.setattr(dss, "WHOLE_MODELS", whole)
         agent = with_experience(agent_in(GRID, RTDP(depth=8, n_trials=n_trials, bound=bound)), GRID)
-        assert isinstance(agent.memory.workspace, LazyWorkspace) == (name == "lazy")
+        assert is_lazy(agent) == (name == "lazy")
         rng = new_state(len(name))
         plan = agent.planner.plan
         values[name] = [plan(agent.memory, agent.belief, 0, rng).value for _ in range(1500)]
@@ -141,7 +145,7 @@ def test_plans_have_the_law_of_plans_with_whole_models(bound, monkeypatch):
         assert stats.ks_2samp(values["lazy"], values["other"]).pvalue < 1e-4
 
 
-def test_the_recorded_search_is_the_compiled_one_and_changes_no_belief(always_lazy):
+def test_a_recorded_plan_is_the_plan_and_changes_no_belief(always_lazy):
     agent = with_experience(agent_in(GRID, RTDP(depth=8, n_trials=5)), GRID)
     before = [agent.belief.predictive(s, a) for s in range(25) for a in range(4)]
     for state in range(0, 25, 4):
@@ -157,16 +161,16 @@ def test_the_recorded_search_is_the_compiled_one_and_changes_no_belief(always_la
 
 
 @pytest.mark.parametrize("bound", ["rmax", "rewards"])
-def test_plans_do_not_depend_on_the_room_there_was(always_lazy, monkeypatch, bound):
+def test_plans_do_not_depend_on_the_buffer(always_lazy, monkeypatch, bound):
     plans = []
-    for places, entries in ((1024, 4096), (2, 8)):
-        monkeypatch.setattr(lazy, "PLACES", places)
-        monkeypatch.setattr(lazy, "ENTRIES", entries)
+    for entries in (4096, 8):
+        monkeypatch.setattr(lazy, "FIRST_ENTRIES", entries)
         agent = agent_in(GRID, RTDP(depth=8, n_trials=5, bound=bound), seed=3)
         plans.append([agent.plan(s).candidates for s in range(0, 25, 5)])
     assert plans[0] == plans[1]
+    before = len(agent.memory.workspace.arrays.lazy.index)
     agent.act(0)
-    assert len(agent.memory.workspace.arrays.state) > 2
+    assert len(agent.memory.workspace.arrays.lazy.index) > before
 
 
 def test_what_is_touched_does_not_depend_on_the_size_of_the_world():
@@ -175,9 +179,9 @@ def test_what_is_touched_does_not_depend_on_the_size_of_the_world():
         env = bamdp.make_env(f"grid:size={size}")
         agent = agent_in(env, "rtdp", bamdp.Dirichlet.local(env.mdp), seed=5, n_stages=1)
         start = (size // 2) * size + size // 2  # far from all walls
-        plan, models = agent.plan(start), agent.memory.workspace.arrays
+        plan, models = agent.plan(start), agent.memory.workspace.arrays.lazy
         agent.act(start)
-        where = models.state[: models.end[0]]
+        where = models.touched[0, : models.number[0, N_TOUCHED]]
         found.append((plan.candidates, len(where), sorted((where // size - size // 2).tolist())))
         assert len(where) < 1000
     assert found[0] == found[1]
@@ -189,7 +193,7 @@ def test_a_policy_is_followed_where_it_is_known(always_lazy):
     best = agent.memory.tree.best
     known = np.flatnonzero(best != UNKNOWN)
     assert 0 in known
-    assert sorted(agent.memory.workspace.arrays.known[: len(known)].tolist()) == known.tolist()
+    assert sorted(agent.memory.tree.known[1 : 1 + len(known)].tolist()) == known.tolist()
     assert agent.plan(int(known[-1])).details["followed_from_last_plan"]
     unknown = int(np.flatnonzero(best == UNKNOWN)[0])
     assert not agent.plan(unknown).details["followed_from_last_plan"]
@@ -209,9 +213,9 @@ def test_rewards_without_a_bound_have_whole_models():
     env = bamdp.make_env("grid:size=40")
     known = {"n_states": env.n_states, "n_actions": 4, "discount": DISCOUNT}
     planner = bamdp.DSS(generator="rtdp")
-    for rewards, is_lazy in ((bamdp.NormalGamma(), False), (bamdp.BetaBernoulli(), True)):
+    for rewards, expected in ((bamdp.NormalGamma(), False), (bamdp.BetaBernoulli(), True)):
         agent = bamdp.Agent(planner, prior=bamdp.SparseDirichlet(), rewards=rewards, **known)
-        assert isinstance(agent.memory.workspace, LazyWorkspace) == is_lazy
+        assert is_lazy(agent) == expected
 
 
 def test_a_state_that_turns_out_to_end_episodes_is_worth_nothing(always_lazy):
@@ -235,10 +239,10 @@ def test_a_state_that_turns_out_to_end_episodes_is_worth_nothing(always_lazy):
 def test_costs_are_bounded_by_what_an_end_is_worth():
     mdp = bamdp.FiniteMDP([[[0.5, 0.5]], [[0.0, 1.0]]], rewards=[[-2.0], [-1.0]], terminal=[1])
     belief = bamdp.Dirichlet().belief(2, 1, rewards=mdp.rewards, terminal=[1])
-    bound = lazy_workspace_for(belief, 1, 0.9).arrays.bound
+    bound = new_lazy_models(belief, 1, 0.9).bound
     assert bound[: lazy.MEAN].tolist() == [-1.0, 0.0]
     again = bamdp.Dirichlet().belief(2, 1, rewards=mdp.rewards)
-    assert lazy_workspace_for(again, 1, 0.9).arrays.bound[0] == pytest.approx(-10.0)
+    assert new_lazy_models(again, 1, 0.9).bound[0] == pytest.approx(-10.0)
 
 
 def test_sparse_prior_counts_are_the_dense_ones():

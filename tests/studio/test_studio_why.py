@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from studio_runs import DSS, run_of
 
-from bamdp.planners.views.tree import CHOICE, ROOT
+from bamdp.planners.tree import CHOICE, ROOT
 from bamdp.registry import PLANNERS
 from bamdp.studio import why
 from bamdp.studio.tree import layout_tree

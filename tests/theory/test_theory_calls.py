@@ -11,7 +11,6 @@ import sys
 import pytest
 
 import bamdp
-from bamdp.planners.views import dss as dss_view
 from bamdp.theory import bamcp_calls, dss_calls, fhts_histories, sparse_sampling_calls
 
 
@@ -31,28 +30,14 @@ def test_dss_counts_are_those_of_the_tree(N, M, H):
     assert (tree.nodes, tree.policies, tree.calls, tree.leaves) == walk(N, M, 5, H)
 
 
-def test_the_planner_in_python_makes_as_many_policies_and_steps(monkeypatch):
-    steps, policies = [], []
-    really = dss_view.roll_out
-
-    def counted(*arguments):
-        done = really(*arguments)
-        steps.append(done[1])
-        return done
-
-    def generator(mdp, discount):
-        policies.append(1)
-        return bamdp.policy_iteration(mdp, discount).policy
-
-    monkeypatch.setattr(dss_view, "roll_out", counted)
-    planner = bamdp.DSS(n_policies=2, n_samples=3, n_steps=4, n_stages=2, generator=generator)
+def test_the_planner_makes_as_many_policies_and_steps():
+    planner = bamdp.DSS(n_policies=2, n_samples=3, n_steps=4, n_stages=2)
     env = bamdp.make_env("chain")
     agent = bamdp.Agent(
         planner, prior=bamdp.Dirichlet(), rewards=env.rewards, n_states=5, n_actions=2, discount=0.9, seed=0
     )
-    agent.act(0)
-    tree = dss_calls(2, 3, 4, 2)
-    assert (sum(steps), len(policies)) == (tree.calls, tree.policies)
+    tree, counts = agent.plan(0, tree=True).tree, dss_calls(2, 3, 4, 2)
+    assert (len(tree.path), len(tree.policies)) == (counts.calls, counts.policies)
 
 
 COUNT = """

@@ -60,6 +60,18 @@ def next_word(rng):
 
 
 @primitive
+def random_words(rng):
+    """Return a random state, to be put back by :func:`put_words`."""
+    return rng[0], rng[1], rng[2], rng[3]
+
+
+@primitive
+def put_words(rng, words):
+    """Put a random state back."""
+    rng[0], rng[1], rng[2], rng[3] = words
+
+
+@primitive
 def uniform(rng):
     """Draw a uniform number in [0, 1), of 53 bits."""
     return np.float64(next_word(rng) >> np.uint64(11)) * (1.0 / 9007199254740992.0)

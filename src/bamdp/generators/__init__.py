@@ -5,7 +5,16 @@ from typing import Any
 
 from bamdp import _checks
 from bamdp._parameters import part
-from bamdp.generators.builtin import BOUNDS, PI, RTDP, VI, Generator, generate, register_generator
+from bamdp.generators.builtin import (
+    BOUNDS,
+    PI,
+    RTDP,
+    VI,
+    Generator,
+    generate,
+    python_policy,
+    register_generator,
+)
 
 GENERATORS: dict[str, type[Generator]] = {"pi": PI, "rtdp": RTDP, "vi": VI}
 
@@ -30,4 +39,14 @@ def make_generator(generator: Any) -> Any:
     return GENERATORS[generator]() if isinstance(generator, str) else generator
 
 
-__all__ = ["BOUNDS", "GENERATORS", "PI", "RTDP", "VI", "Generator", "generate", "register_generator"]
+__all__ = [
+    "BOUNDS",
+    "GENERATORS",
+    "PI",
+    "RTDP",
+    "VI",
+    "Generator",
+    "generate",
+    "python_policy",
+    "register_generator",
+]

@@ -9,15 +9,18 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bamdp._kernels.jit import generic, inner
+from bamdp._kernels.jit import generic, inner, primitive
+from bamdp._kernels.random import put_words, random_words
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import average, improve
 from bamdp._parameters import Declared, choice, positive_number, whole_number
-from bamdp.generators.trials import Drawn, TrialTable, run_trials, value_bound
+from bamdp.beliefs.kernels import FULL
+from bamdp.beliefs.verbs import DONE
+from bamdp.generators.lazy import begin_model, stage_rows, touch, value_bound
+from bamdp.generators.trials import BOUNDS, RMAX, TrialTable, run_trials
+from bamdp.mdp.model import FiniteMDP
 
 MAX_SWEEPS = 10_000  # of value iteration
-BOUNDS = ("rmax", "rewards")  # of RTDP
-RMAX = BOUNDS.index("rmax")
 
 
 @generic
@@ -54,6 +57,25 @@ def register_generator(state: type) -> Callable[[Callable[..., Any]], Callable[.
     ``solver.policy`` in every state, to the same actions whatever was solved before.
     """
     return generate.register(state)
+
+
+def python_policy(generator: Any, mdp: FiniteMDP, discount: float) -> np.ndarray:
+    """Return the policy of a generator in plain Python, checked."""
+    policy = np.asarray(generator(mdp, discount))
+    if policy.shape != (mdp.n_states,) or not np.issubdtype(policy.dtype, np.integer):
+        raise ValueError(
+            f"the generator must return one action for each of the {mdp.n_states} states (integers), got "
+            f"shape {list(policy.shape)} of {policy.dtype}"
+        )
+    bad = np.flatnonzero((policy < 0) | (policy >= mdp.n_actions))
+    if not len(bad):
+        allowed = np.asarray(mdp.action_mask)[np.arange(mdp.n_states), policy]
+        bad = np.flatnonzero(~allowed & ~np.asarray(mdp.terminal))
+    if len(bad):
+        raise ValueError(
+            f"the generator chose action {policy[bad[0]]} in state {bad[0]}, which does not exist"
+        )
+    return policy.astype(np.int32)
 
 
 class PIState(NamedTuple):
@@ -168,9 +190,34 @@ def _real_time(G, rows, space, discount, s, solver, rng):
     n_states = table.seen.shape[0]
     for t in range(n_states):
         table.seen[t] = 0
-    source = Drawn(n_states, rows, space)
-    run_trials(source, discount, s, G, table, average(table.values), rng)
+    run_trials(rows, space, discount, s, G, table, average(table.values), None, None, 0, rng)
     improve(rows, space, discount, solver.values, solver.scratch, solver.policy)
+
+
+@primitive
+def ahead(G):
+    """Return whether values start from the rewards of their own rows, which are then drawn before they are visited."""
+    return G.bound != RMAX
+
+
+@primitive
+def generate_lazily(G, models, belief, discount, h, s, rng):
+    """Begin a model at stage ``h``, and look at it until its policy from ``s`` is known.
+
+    Returns DONE, or FULL with ``rng`` put back.
+    """
+    before = random_words(rng)
+    begin_model(models, belief, h, rng)
+    touch(models, belief, h, s)
+    table = TrialTable(models.values[h], models.reached, models.seen)
+    rows, space = stage_rows(models, h), belief.space
+    done, models.mean[h] = run_trials(
+        rows, space, discount, s, G, table, models.mean[h], models, belief, h, rng
+    )
+    if done < 0:
+        put_words(rng, before)
+        return FULL
+    return DONE
 
 
 @inner

@@ -9,8 +9,8 @@ import numpy as np
 from bamdp import _checks
 from bamdp._kernels.random import Seed, new_state
 from bamdp._kernels.sweeps import average
-from bamdp.generators.builtin import RMAX, RTDPState
-from bamdp.generators.trials import Drawn, TrialTable, run_trials
+from bamdp.generators.builtin import RTDPState
+from bamdp.generators.trials import RMAX, TrialTable, run_trials
 from bamdp.mdp.build import used_rows
 from bamdp.mdp.model import FiniteMDP
 from bamdp.mdp.solution import (
@@ -76,10 +76,11 @@ def rtdp(
     n_trials = _checks.integer(n_trials, "n_trials")
     limit = -1.0 if tol is None else check_tolerance(tol)
     values = initial_values(mdp, upper_bound(mdp, discount) if initial is None else initial)
-    source, limits = Drawn(mdp.n_states, mdp.rows, mdp.space), RTDPState(depth, n_trials, RMAX, limit)
+    limits = RTDPState(depth, n_trials, RMAX, limit)
     table = TrialTable(values, *(np.zeros(mdp.n_states, np.int32) for _ in range(2)))
     mean = float(average(values))
-    done, _ = run_trials(source, discount, start, limits, table, mean, new_state(seed))
+    rng = new_state(seed)
+    done, _ = run_trials(mdp.rows, mdp.space, discount, start, limits, table, mean, None, None, 0, rng)
     return certify(mdp, discount, values, done)
 
 

@@ -20,15 +20,18 @@ Otherwise ``values[start]`` is an upper bound, and :func:`~bamdp.mdp.evaluate_po
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from bamdp._kernels.jit import generic, inner, kernel, primitive
-from bamdp._kernels.random import below, uniform
-from bamdp._kernels.rows import Rows, Space
+from bamdp._kernels.jit import inner
+from bamdp._kernels.random import below
+from bamdp._kernels.rows import ANYWHERE, draw_next
 from bamdp._kernels.sweeps import best_action
+from bamdp.generators.lazy import open_state
 
+BOUNDS = ("rmax", "rewards")  # upper bounds that values can start from
+RMAX = BOUNDS.index("rmax")
 ENVELOPE = 10  # times depth: so many states are looked at to see whether the start is settled
 
 
@@ -40,58 +43,18 @@ class TrialTable(NamedTuple):
     seen: np.ndarray  # int32 [S]: scratch, 0 before and after
 
 
-@primitive
-def value_bound(highest: float, discount: float, ends: bool) -> tuple[float, float]:
-    """Return upper bounds of V* in a state that is not terminal, and of what follows a step from it.
+@inner
+def run_trials(rows, space, discount, start, limits, table, mean, models, belief, h, rng):
+    """Do trials from ``start`` until it is settled, at most ``limits.n_trials`` of them.
 
-    ``highest`` is the highest reward, ``ends`` whether there are terminal states. With costs only, an end
-    after one step is the best that there can be.
+    ``limits`` is an RTDPState, ``mean`` the mean of the values. The rows are those of a whole model, and ``models`` is
+    None, or they are the rows of stage ``h`` of ``models`` (:mod:`bamdp.generators.lazy`), drawn from ``belief``.
+
+    Returns the number of trials, -1 if rows did not fit, and the mean of the values then.
     """
-    if highest < 0.0 and ends:
-        return highest, 0.0
-    return highest / (1.0 - discount), highest / (1.0 - discount)
-
-
-class Drawn(NamedTuple):
-    """Where rows come from that all stand in the model already."""
-
-    n_states: int
-    rows: Rows
-    space: Space
-
-
-@generic
-def open_state(source: Any, s: int, rng: np.ndarray) -> bool:  # type: ignore[empty-body]
-    """Make sure that the rows of state ``s`` stand in the model; returns whether they fit."""
-
-
-@generic
-def any_state(source: Any, rng: np.ndarray) -> int:  # type: ignore[empty-body]
-    """Draw a state evenly from all; negative if it does not fit in the model."""
-
-
-@open_state.register(Drawn)
-def _nothing_to_open(source: Drawn, s: int, rng: np.ndarray) -> bool:
-    return True
-
-
-@any_state.register(Drawn)
-def _any_of_all(source: Drawn, rng: np.ndarray) -> int:
-    return below(rng, source.n_states)
-
-
-@kernel
-def run_trials(source, discount, start, limits, table, mean, rng):
-    """Run trials, which change the values of ``table``, until the start is settled or there were enough.
-
-    ``source`` has the model, ``rows`` and ``space``, and the number of all states, ``n_states``; ``limits`` the steps
-    of a trial, ``depth``, the trials at most, ``n_trials``, and ``tol`` of the test for a settled start, negative if
-    that is not tested.
-    Returns their number, negative if rows did not fit, and the mean of the values, which was ``mean``. If rows did not
-    fit, ``table.seen`` is left as it is.
-    """
-    rows, space, n_states, values = source.rows, source.space, source.n_states, table.values
-    n_actions = space.allowed.shape[1]
+    n_states, n_actions = space.allowed.shape
+    values = table.values
+    ahead = limits.bound != RMAX
     for trial in range(limits.n_trials):
         s = start
         change = 0.0
@@ -99,7 +62,7 @@ def run_trials(source, discount, start, limits, table, mean, rng):
             at = np.uint64(s)
             if space.terminal[at]:
                 break
-            if not open_state(source, s, rng):
+            if not open_state(models, belief, discount, ahead, h, s, rng):
                 return -1, mean
             action, best = best_action(rows, space, discount, s, values, mean)
             delta = best - values[at]
@@ -107,27 +70,22 @@ def run_trials(source, discount, start, limits, table, mean, rng):
             mean += delta / n_states
             change = max(change, abs(delta))
             s = draw_next(rows, s * n_actions + action, rng)
-            if s < 0:
-                s = any_state(source, rng)
-                if s < 0:
-                    return -1, mean
+            if s == ANYWHERE:
+                s = below(rng, n_states)
         if change <= limits.tol:
-            settled, mean = settle(source, discount, start, limits, table, mean, rng)
-            if settled < 0:
-                return -1, mean
-            if settled == 1:
-                return trial + 1, mean
+            settled, mean = settle(rows, space, discount, start, limits, table, mean, models, belief, h, rng)
+            if settled != 0:
+                return (trial + 1 if settled == 1 else -1), mean
     return limits.n_trials, mean
 
 
-@primitive
-def settle(source, discount, start, limits, table, mean, rng):
+@inner
+def settle(rows, space, discount, start, limits, table, mean, models, belief, h, rng):
     """Return whether ``start`` is settled, and the mean of the values.
 
-    It is 1 if so, 0 if not, and negative if rows did not fit. If it is not settled, the states looked at are backed up.
+    It is 1 if so, 0 if not, and -1 if rows did not fit. If it is not settled, the states looked at are backed up.
     """
-    rows, space, n_states = source.rows, source.space, source.n_states
-    n_actions = space.allowed.shape[1]
+    n_states, n_actions = space.allowed.shape
     values, reached, seen = table.values, table.reached, table.seen
     most = ENVELOPE * limits.depth
     settled = 1
@@ -139,8 +97,9 @@ def settle(source, discount, start, limits, table, mean, rng):
         i += 1
         if space.terminal[s]:
             continue
-        if not open_state(source, s, rng):
-            return -1, mean
+        if not open_state(models, belief, discount, limits.bound != RMAX, h, s, rng):
+            settled = -1
+            break
         action, best = best_action(rows, space, discount, s, values, mean)
         row = s * n_actions + action
         if abs(best - values[s]) > limits.tol or rows.background[row] > 0.0:
@@ -164,18 +123,3 @@ def settle(source, discount, start, limits, table, mean, rng):
             mean += (best - values[s]) / n_states
             values[s] = best
     return settled, mean
-
-
-@inner
-def draw_next(rows: Rows, row: int, rng: np.ndarray) -> int:
-    """Draw a next state from a row's entries in order; negative where it may be any state, evenly."""
-    u = uniform(rng)
-    last = 0
-    for i in range(np.uint64(rows.span[row, 0]), np.uint64(rows.span[row, 1])):  # as in row_value
-        last = rows.index[i]
-        u -= rows.prob[i]
-        if u < 0.0:
-            return last
-    if rows.background[row] > 0.0:
-        return -1
-    return last

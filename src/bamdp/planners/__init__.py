@@ -24,8 +24,8 @@ from bamdp.planners.random_play import Random
 from bamdp.planners.rmax import RMax
 from bamdp.planners.sparse_sampling import SparseSampling
 from bamdp.planners.thompson import ThompsonSampling
+from bamdp.planners.tree import Tree
 from bamdp.planners.vbrb import VBRB
-from bamdp.planners.views.tree import Tree
 
 PLANNERS: dict[str, Entry] = {
     "adaptive-dss": Entry(AdaptiveDSS),

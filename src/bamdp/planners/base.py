@@ -29,7 +29,7 @@ PAIR_BYTES = 400  # what an agent keeps for each pair
 
 if TYPE_CHECKING:
     from bamdp.beliefs.belief import Belief
-    from bamdp.planners.views.tree import Tree
+    from bamdp.planners.tree import Tree
 
 
 class Transition(NamedTuple):

@@ -55,11 +55,11 @@ from bamdp._kernels.sweeps import improve
 from bamdp._parameters import choice, positive_number, whole_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.kernels import mean_model, sample_model, undo_steps
-from bamdp.beliefs.verbs import DONE, NO_ROOM
+from bamdp.beliefs.kernels import FULL, mean_model, sample_model, undo_steps
+from bamdp.beliefs.verbs import DONE
 from bamdp.planners.base import OUTCOME_STEPS, Candidate, Cost, Plan, Planner, estimate
 from bamdp.planners.shared.workspace import Workspace, leaf_workspace_for
-from bamdp.planners.views.tree import NO_NODE, ROOT, Tree, TreeBuilder
+from bamdp.planners.tree import NO_NODE, ROOT, Tree, TreeBuilder
 
 OUTCOME_LEAVES = ("mean", "horizon")
 BY_MEAN_MODEL = OUTCOME_LEAVES.index("mean")
@@ -95,7 +95,7 @@ class OutcomeTree(NamedTuple):
 
 @kernel
 def grow_outcomes(belief, workspace, params, tree, s, rng):
-    """Grow the tree from state ``s`` and back it up; returns DONE or NO_ROOM, the belief as it was."""
+    """Grow the tree from state ``s`` and back it up; returns DONE or FULL, the belief as it was."""
     T, R, space = belief.transitions, belief.rewards, belief.space
     rows, solver = workspace.rows, workspace.solver
     n_actions = space.allowed.shape[1]
@@ -107,8 +107,8 @@ def grow_outcomes(belief, workspace, params, tree, s, rng):
         status, fresh = DONE, False
         while not fresh and d < params.depth and not space.terminal[tree.state[node]]:
             # the action that is optimal for a sampled model
-            if sample_model(belief, rows, rng) == NO_ROOM:
-                status = NO_ROOM
+            if sample_model(belief, rows, rng) == FULL:
+                status = FULL
                 break
             solve(rows, space, params.discount, params.tol, solver, True)
             a = np.int64(solver.policy[tree.state[node]])
@@ -133,8 +133,8 @@ def grow_outcomes(belief, workspace, params, tree, s, rng):
         if fresh and not space.terminal[tree.state[node]]:
             status = _value_leaf(belief, workspace, params, params.depth - d, tree, node)
         undo_steps(belief, d)
-        if status == NO_ROOM:
-            return NO_ROOM
+        if status == FULL:
+            return FULL
     back_up_outcomes(tree, params.discount)
     return DONE
 
@@ -183,8 +183,8 @@ def _pick_child(tree, node, a, rng):
 def _value_leaf(belief, workspace, params, steps, tree, node):
     """Value a new leaf, with ``steps`` to go to the depth limit, by the mean model of its belief."""
     rows, solver, discount = workspace.rows, workspace.leaf_solver, params.discount
-    if mean_model(belief, rows) == NO_ROOM:
-        return NO_ROOM
+    if mean_model(belief, rows) == FULL:
+        return FULL
     values, scratch = solver.values, solver.scratch
     if params.leaf == BY_MEAN_MODEL:
         solve(rows, belief.space, discount, params.tol, solver, False)

@@ -10,7 +10,7 @@ At a hyper-state ω = (s, β) with h stages behind it,
 where along a sample a_k = π(s_k), s_{k+1} ~ ν(· | ω_k, a_k), r ~ τ(· | ω_k, a_k), and the belief is updated
 with every simulated step (line 16). The agent acts by the π that is best at the root.
 
-The misprints of the paper are mended so: a_k = π(s_k) at every step, not once; the recursion returns
+The misprints of the paper are corrected: a_k = π(s_k) at every step, not once; the recursion returns
 max_π Q and only the root the argmax; the return is discounted from the node (c = 1) with γ^K on the next
 stage, never both this and c = γ^h. Terminal states end a sample with value 0.
 
@@ -19,8 +19,11 @@ belief is pushed along it and popped on the way back; a level needs one policy, 
 node are drawn one after the other from the same belief.
 
 A generator that looks at few rows of a model (RTDP) is given models whose rows are drawn when they are looked at
-(:mod:`bamdp.generators.lazy`) where there are more than ``WHOLE_MODELS`` states: a step then costs what its trials
+(:mod:`bamdp.generators.lazy`) if there are more than ``WHOLE_MODELS`` states: a step then costs what its trials
 and samples touch, whatever the number of states.
+
+The search can stop and go on, since all that it knows is on its stack. It stops where a model does not fit into its
+buffer, which then grows, and, with a generator in plain Python, where it needs a policy.
 """
 
 from __future__ import annotations
@@ -33,44 +36,70 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 
 from bamdp._kernels.bundles import zeros
-from bamdp._kernels.jit import generic, kernel, primitive
+from bamdp._kernels.jit import kernel, primitive
+from bamdp._kernels.random import put_words, random_words
 from bamdp._parameters import choice, positive_number, whole_number
 from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.kernels import sample_model, simulate_step, undo_steps
-from bamdp.beliefs.verbs import DONE, NO_ROOM
-from bamdp.generators import Generator, generate, generator_parameter, make_generator
-from bamdp.generators.builtin import RMAX
+from bamdp.beliefs.kernels import FULL, sample_model, simulate_step, undo_steps
+from bamdp.beliefs.verbs import DONE
+from bamdp.generators import Generator, generate, generator_parameter, make_generator, python_policy
+from bamdp.generators.builtin import ahead, generate_lazily
 from bamdp.generators.lazy import (
+    N_TOUCHED,
     ROWS,
     ROWS_AHEAD,
     UNKNOWN,
-    LazyModels,
-    LazyWorkspace,
-    generate_lazily,
     highest_reward,
     lazy_action,
-    lazy_workspace_for,
+    set_bound,
 )
 from bamdp.planners.base import Cost, Plan, Planner, Transition, candidates, estimate, n_branches
-from bamdp.planners.shared.leaves import DSS_LEAVES, ModelLeaf, ZeroLeaf, leaf_value
-from bamdp.planners.shared.workspace import Workspace, leaf_workspace_for, put_policy, workspace_for
-from bamdp.planners.sparse_sampling import (
+from bamdp.planners.shared.leaves import DSS_LEAVES, ModelLeaf, leaf_value
+from bamdp.planners.shared.samples import (
     BEST_Q,
     Q_SUM,
     SAMPLE_RETURN,
+    WEIGHT,
     add_sample,
     clear_samples,
     sample_spread,
 )
+from bamdp.planners.shared.workspace import (
+    Workspace,
+    lazy_workspace_for,
+    leaf_workspace_for,
+    put_policy,
+    workspace_for,
+)
+from bamdp.planners.tree import (
+    CHOICE,
+    CHOICE_HERE,
+    HYPER_STATE,
+    NO_NODE,
+    NODE_HERE,
+    POLICIES,
+    POLICY,
+    TreeRecord,
+    add_node,
+    add_outcome,
+    add_step,
+    new_record,
+    recorded_tree,
+    set_value,
+)
 
 WHOLE_MODELS = 1000  # states, up to which models are drawn whole
+ASKS = -2  # status of a search that needs a policy from a generator in plain Python
+STATE, TRIAL, SAMPLE, LENGTH, NOW = range(5)  # columns of DSSTree.at
+DUE, GIVEN = -2, -1  # in SAMPLE: a policy is needed, was given
+AT_ROOT = -1  # in DSSTree.level: the search begins
 
 
 class DSSParams(NamedTuple):
     """What does not change between searches."""
 
     generator: Any  # parameters of the compiled policy generator; None for one in plain Python
-    leaf: ZeroLeaf | ModelLeaf
+    leaf: ModelLeaf | None
     discount: float
     n_policies: int  # N
     n_samples: int  # M
@@ -78,222 +107,242 @@ class DSSParams(NamedTuple):
 
 
 class DSSTree(NamedTuple):
-    """The stack, one entry per stage, and what is found at the root."""
+    """The stack, one entry per stage and one for the leaf, and what is found at the root."""
 
-    policy: Annotated[np.ndarray, "int32 [H, W]"]  # being tried; W is S, or 0 if models are drawn in part
-    state: Annotated[np.ndarray, "int64 [H]"]  # s of the node
-    trial: Annotated[np.ndarray, "int64 [H, 2]"]  # which policy, which sample of it
-    length: Annotated[np.ndarray, "int64 [H]"]  # steps pushed by the sample at hand
-    sums: Annotated[np.ndarray, "float64 [H, 4]"]  # see :mod:`bamdp.planners.sparse_sampling`
+    level: Annotated[np.ndarray, "int64 [1]"]  # where the search goes on, or AT_ROOT
+    # state of the node; which policy, which sample of it; steps pushed by the sample, the state that it has come to
+    at: Annotated[np.ndarray, "int64 [L, 5]"]
+    sums: Annotated[np.ndarray, "float64 [L, 5]"]  # see :mod:`bamdp.planners.shared.samples`
+    policy: Annotated[np.ndarray, "int32 [H, W]"]  # being tried; W is S, or 0 if models are drawn lazily
     action: Annotated[np.ndarray, "int32 [N]"]  # first action of each root policy
     value: Annotated[np.ndarray, "float64 [N]"]  # its Q
     spread: Annotated[np.ndarray, "float64 [N]"]  # standard deviation of its M samples
     best: Annotated[np.ndarray, "int32 [S]"]  # best root policy, UNKNOWN where its model was not looked at
-
-
-# The policies that are tried: of a model that is drawn whole, or of one that is drawn where it is looked at. Which it
-# is follows from the workspace. ``tree.state[h]`` is the state that a policy of stage ``h`` starts from.
-
-
-@generic
-def draw_policy(workspace, belief, params, tree, h, rng):
-    """Draw a model and make it the policy of stage ``h``; DONE or NO_ROOM."""
-
-
-@generic
-def policy_action(workspace, belief, params, tree, h, s, rng):
-    """Return the action of stage ``h``'s policy in state ``s``, or NO_ROOM."""
-
-
-@generic
-def keep_policy(workspace, belief, params, tree, rng):
-    """Keep the root's policy in ``tree.best``, UNKNOWN where its model was not looked at."""
-
-
-@draw_policy.register(object)
-def _draw_whole(workspace, belief, params, tree, h, rng):
-    rows, solver = workspace.rows, workspace.solver
-    if sample_model(belief, rows, rng) == NO_ROOM:
-        return NO_ROOM
-    generate(params.generator, rows, belief.space, params.discount, tree.state[h], solver, rng)
-    for t in range(solver.policy.shape[0]):
-        tree.policy[h, t] = solver.policy[t]
-    return DONE
-
-
-@policy_action.register(object)
-def _look_up(workspace, belief, params, tree, h, s, rng):
-    return tree.policy[np.uint64(h), np.uint64(s)]
-
-
-@keep_policy.register(object)
-def _copy_whole(workspace, belief, params, tree, rng):
-    for t in range(tree.best.shape[0]):
-        tree.best[t] = tree.policy[0, t]
-
-
-@draw_policy.register(LazyModels)
-def _draw_in_part(models, belief, params, tree, h, rng):
-    return generate_lazily(params.generator, models, belief, params.discount, h, tree.state[h], rng)
-
-
-@policy_action.register(LazyModels)
-def _work_out(models, belief, params, tree, h, s, rng):
-    return lazy_action(params.generator, models, belief, params.discount, h, s, rng)
-
-
-@keep_policy.register(LazyModels)
-def _copy_what_is_known(models, belief, params, tree, rng):
-    for i in range(models.n_known[0]):
-        tree.best[models.known[i]] = UNKNOWN
-    needed = ROWS if params.generator.bound == RMAX else ROWS_AHEAD  # then an action draws nothing
-    n = 0
-    for at in range(models.begin[0], models.end[0]):
-        if models.drawn[at] >= needed:
-            s = np.int64(models.state[at])
-            tree.best[s] = lazy_action(params.generator, models, belief, params.discount, np.int64(0), s, rng)
-            models.known[n] = s
-            n += 1
-    models.n_known[0] = n
-
-
-# generic functions as compiled code calls them, for callers outside of it
-
-
-@primitive
-def call_draw_policy(workspace, belief, params, tree, h, rng):
-    """Call :func:`draw_policy` from outside of kernels."""
-    return draw_policy(workspace, belief, params, tree, h, rng)
-
-
-@primitive
-def call_policy_action(workspace, belief, params, tree, h, s, rng):
-    """Call :func:`policy_action` from outside of kernels."""
-    return policy_action(workspace, belief, params, tree, h, s, rng)
-
-
-@primitive
-def call_keep_policy(workspace, belief, params, tree, rng):
-    """Call :func:`keep_policy` from outside of kernels."""
-    keep_policy(workspace, belief, params, tree, rng)
-
-
-# The search
+    known: Annotated[
+        np.ndarray, "int64 [Z]"
+    ]  # if models are drawn lazily: their number, then where it is known
 
 
 @kernel
-def search(belief, workspace, params, tree, s, rng):
-    """Algorithm 2 from state ``s``. Fills the root arrays of ``tree``; returns DONE or NO_ROOM.
+def search(belief, workspace, params, tree, record, s, rng):
+    """Algorithm 2 from state ``s``, from the root or where it has stopped; returns DONE, FULL or ASKS.
 
-    The belief is as before when it returns, in either case.
+    Fills the root arrays of ``tree`` and writes its nodes to ``record``, a TreeRecord or None. The belief is as before
+    when the search is done; where it stops, the steps of the branch are left in it.
     """
     N, M, discount = params.n_policies, params.n_samples, params.discount
-    H = tree.state.shape[0]
+    H = tree.policy.shape[0]
     last_discount = discount**params.n_steps
-    h = np.int64(0)  # a literal 0 would have every helper compiled twice
-    _enter(tree, h, s)
+    h = tree.level[0]
+    if h == AT_ROOT:
+        h = np.int64(0)
+        _enter(tree, h, s)
+        if record is not None:
+            add_node(record, HYPER_STATE, NO_NODE, s, NO_NODE, 1)
     while True:
-        if tree.trial[h, 1] == 0:  # a new policy                                        line 6
-            if draw_policy(workspace, belief, params, tree, h, rng) == NO_ROOM:
-                _leave(belief, tree, h)
-                return NO_ROOM
-            clear_samples(tree.sums, h)
-        end = _roll_out(belief, workspace, params, tree, h, rng)  # lines 10 to 18
-        if end == NO_ROOM:
-            _leave(belief, tree, h)
-            return NO_ROOM
         value = 0.0
-        if not belief.space.terminal[end]:
-            if h + 1 < H:
+        if h == H:
+            leaf, rows, solver = params.leaf, workspace.rows, workspace.leaf_solver
+            status, value = leaf_value(leaf, belief, rows, solver, discount, tree.at[h, STATE], rng)
+            if status != DONE:
+                tree.level[0] = h
+                return status
+            h -= 1
+        else:
+            if tree.at[h, SAMPLE] == DUE:  # line 6
+                status = _draw_policy(
+                    belief, workspace, workspace.lazy, params.generator, discount, tree, h, rng
+                )
+                if status != DONE:
+                    tree.level[0] = h
+                    return status
+                tree.at[h, SAMPLE] = GIVEN
+            if tree.at[h, SAMPLE] == GIVEN:
+                _begin_policy(belief, workspace, params, tree, record, h, rng)
+            if not _follow(belief, workspace, params, tree, record, h, rng):  # lines 10 to 18
+                tree.level[0] = h
+                return FULL
+            end = tree.at[h, NOW]
+            if not belief.space.terminal[end]:
                 h += 1
                 _enter(tree, h, end)
                 continue
-            status, value = leaf_value(params.leaf, belief, workspace, discount, end, rng)
-            if status == NO_ROOM:
-                _leave(belief, tree, h)
-                return NO_ROOM
-        while True:  # a sample of level h is complete; its node may be, too
-            q = tree.sums[h, SAMPLE_RETURN] + last_discount * value  # line 19
-            _take_back(belief, tree, h)
-            add_sample(tree.sums, h, q)
-            tree.trial[h, 1] += 1
-            if tree.trial[h, 1] < M:
+        while True:  # a sample of level h is complete; its policy and its node may be, too
+            _finish_sample(belief, params, tree, record, h, last_discount * value, value)  # line 19
+            if tree.at[h, SAMPLE] < M:
+                _begin_sample(params, tree, record, h)
                 break
-            _finish_policy(belief, workspace, params, tree, h, rng)
-            if tree.trial[h, 0] < N:
+            _finish_policy(belief, workspace, params, tree, record, h, rng)
+            if tree.at[h, TRIAL] < N:
                 break
-            if h == 0:
-                return DONE
             value = tree.sums[h, BEST_Q]
+            if h == 0:
+                if record is not None:
+                    set_value(record, 0, value, np.nan)
+                return DONE
             h -= 1
 
 
 @primitive
 def _enter(tree, h, s):
     """Begin a node at level ``h``."""
-    tree.state[h] = s
-    tree.trial[h, 0] = 0
-    tree.trial[h, 1] = 0
-    tree.length[h] = 0
+    tree.at[h, STATE] = s
+    tree.at[h, TRIAL] = 0
+    tree.at[h, SAMPLE] = DUE
+    tree.at[h, LENGTH] = 0
     tree.sums[h, BEST_Q] = -np.inf
 
 
 @primitive
-def _roll_out(belief, workspace, params, tree, h, rng):
-    """Follow the level's policy for K steps in the belief; returns the last state, or NO_ROOM."""
+def _draw_policy(belief, workspace, lazy, generator, discount, tree, h, rng):
+    """Draw a model and make it the policy of stage ``h``; returns DONE, FULL or ASKS."""
+    if generator is None:
+        return ASKS
+    elif lazy is None:
+        before = random_words(rng)
+        if sample_model(belief, workspace.rows, rng) == FULL:
+            put_words(rng, before)
+            return FULL
+        policy = workspace.solver.policy
+        generate(generator, workspace.rows, belief.space, discount, tree.at[h, STATE], workspace.solver, rng)
+        for t in range(policy.shape[0]):
+            tree.policy[h, t] = policy[t]
+        return DONE
+    else:
+        return generate_lazily(generator, lazy, belief, discount, h, tree.at[h, STATE], rng)
+
+
+@primitive
+def _action(belief, lazy, generator, discount, tree, h, s, rng):
+    """Return the action of stage ``h``'s policy in state ``s``, or FULL."""
+    if lazy is None:
+        return np.int64(tree.policy[np.uint64(h), np.uint64(s)])
+    else:
+        return lazy_action(lazy, belief, discount, ahead(generator), h, s, rng)
+
+
+@primitive
+def _begin_policy(belief, workspace, params, tree, record, h, rng):
+    """Begin the samples of a policy."""
+    clear_samples(tree.sums, h)
+    tree.at[h, SAMPLE] = 0
+    if record is not None:
+        s = tree.at[h, STATE]
+        a = _action(belief, workspace.lazy, params.generator, params.discount, tree, h, s, rng)
+        choice = add_node(record, CHOICE, record.branch[h, NODE_HERE], s, a, params.n_samples)
+        record.branch[h, CHOICE_HERE] = choice
+        if choice != NO_NODE:
+            record.whole[choice, POLICY] = record.used[POLICIES]
+            record.used[POLICIES] += 1
+    _begin_sample(params, tree, record, h)
+
+
+@primitive
+def _begin_sample(params, tree, record, h):
+    """Begin a sample of the level's policy."""
+    tree.at[h, NOW] = tree.at[h, STATE]
+    tree.at[h, LENGTH] = 0
+    tree.sums[h, SAMPLE_RETURN] = 0.0
+    tree.sums[h, WEIGHT] = 1.0
+    if record is not None:
+        branch = record.branch
+        branch[h + 1, NODE_HERE] = add_outcome(record, branch[h, CHOICE_HERE], 1.0 / params.n_samples)
+
+
+@primitive
+def _follow(belief, workspace, params, tree, record, h, rng):
+    """Follow the level's policy in the belief up to K steps; returns False where a lazily drawn row does not fit."""
     n_actions = belief.space.allowed.shape[1]
-    s = tree.state[h]
-    total, weight = 0.0, 1.0
-    k = 0
-    while k < params.n_steps and not belief.space.terminal[np.uint64(s)]:
-        action = policy_action(workspace, belief, params, tree, h, s, rng)
-        if action == NO_ROOM:
-            s = np.int64(NO_ROOM)
-            break
-        s, r = simulate_step(belief, s * n_actions + action, rng)
-        total += weight * r
-        weight *= params.discount
-        k += 1
-    tree.length[h] = k
+    s, k = tree.at[h, NOW], tree.at[h, LENGTH]
+    total, weight = tree.sums[h, SAMPLE_RETURN], tree.sums[h, WEIGHT]
+    fits = True
+    while fits and k < params.n_steps and not belief.space.terminal[np.uint64(s)]:
+        action = _action(belief, workspace.lazy, params.generator, params.discount, tree, h, s, rng)
+        fits = action != FULL
+        if fits:
+            s, r = simulate_step(belief, s * n_actions + action, rng)
+            total += weight * r
+            if record is not None:
+                add_step(record, record.branch[h + 1, NODE_HERE], s, r, weight)
+            weight *= params.discount
+            k += 1
+    tree.at[h, NOW] = s
+    tree.at[h, LENGTH] = k
     tree.sums[h, SAMPLE_RETURN] = total
-    return s
+    tree.sums[h, WEIGHT] = weight
+    return fits
 
 
 @primitive
-def _take_back(belief, tree, h):
-    """Pop what the level's sample has pushed."""
-    undo_steps(belief, tree.length[h])
-    tree.length[h] = 0
+def _finish_sample(belief, params, tree, record, h, later, value):
+    """Pop what a sample has pushed; ``later`` is γ^K times ``value``, that of the hyper-state it came to."""
+    undo_steps(belief, tree.at[h, LENGTH])
+    tree.at[h, LENGTH] = 0
+    tree.at[h, SAMPLE] += 1
+    add_sample(tree.sums, h, tree.sums[h, SAMPLE_RETURN] + later)
+    if record is not None:
+        set_value(record, record.branch[h + 1, NODE_HERE], value, np.nan)
 
 
 @primitive
-def _leave(belief, tree, h):
-    """Pop everything, from level ``h`` up to the root."""
-    for level in range(h, -1, -1):
-        _take_back(belief, tree, level)
-
-
-@primitive
-def _finish_policy(belief, workspace, params, tree, h, rng):
-    """Compare a policy, all M samples of which are in, with the best, and go on to the next."""
-    i = tree.trial[h, 0]
+def _finish_policy(belief, workspace, params, tree, record, h, rng):
+    """Compare a policy, all M samples of which are in, with the best, and turn to the next."""
+    i = tree.at[h, TRIAL]
     q = tree.sums[h, Q_SUM] / params.n_samples
+    spread = sample_spread(tree.sums, h, params.n_samples)
     if h == 0:
-        tree.action[i] = policy_action(workspace, belief, params, tree, h, tree.state[0], rng)
+        s, generator = tree.at[h, STATE], params.generator
+        tree.action[i] = _action(belief, workspace.lazy, generator, params.discount, tree, h, s, rng)
         tree.value[i] = q
-        tree.spread[i] = sample_spread(tree.sums, 0, params.n_samples)
+        tree.spread[i] = spread
         if q > tree.sums[h, BEST_Q]:
-            keep_policy(workspace, belief, params, tree, rng)
+            _keep_policy(belief, workspace.lazy, generator, params.discount, tree, rng)
+    if record is not None:
+        choice = record.branch[h, CHOICE_HERE]
+        set_value(record, choice, q, spread)
+        if choice != NO_NODE:
+            _copy_policy(workspace.lazy, tree, h, record.policies, record.whole[choice, POLICY])
     tree.sums[h, BEST_Q] = max(tree.sums[h, BEST_Q], q)
-    tree.trial[h, 0] = i + 1
-    tree.trial[h, 1] = 0
+    tree.at[h, TRIAL] = i + 1
+    tree.at[h, SAMPLE] = DUE
+
+
+@primitive
+def _keep_policy(belief, lazy, generator, discount, tree, rng):
+    """Keep the root's policy in ``tree.best``, UNKNOWN where its model was not looked at."""
+    best, known = tree.best, tree.known
+    if lazy is None:
+        for t in range(best.shape[0]):
+            best[t] = tree.policy[0, t]
+    else:
+        for i in range(1, known[0] + 1):
+            best[known[i]] = UNKNOWN
+        known[0] = 0
+        needed = ROWS_AHEAD if ahead(generator) else ROWS  # then an action draws nothing
+        for i in range(lazy.number[0, N_TOUCHED]):
+            s = np.int64(lazy.touched[0, i])
+            if lazy.drawn[0, s] >= needed:
+                best[s] = lazy_action(lazy, belief, discount, ahead(generator), 0, s, rng)
+                known[0] += 1
+                known[known[0]] = s
+
+
+@primitive
+def _copy_policy(lazy, tree, h, policies, row):
+    """Write the policy of stage ``h``, as far as it is known, to a row of ``policies``."""
+    for t in range(policies.shape[1]):
+        policies[row, t] = tree.policy[h, t] if lazy is None else UNKNOWN
+    if lazy is not None:
+        for i in range(lazy.number[h, N_TOUCHED]):
+            s = lazy.touched[h, i]
+            policies[row, s] = lazy.action[h, s]
 
 
 @dataclass
 class DSSMemory:
     """What a DSS agent keeps between steps."""
 
-    workspace: Workspace | LazyWorkspace
+    workspace: Workspace
     params: DSSParams
     tree: DSSTree
     steps_left: int = 0  # for which the best policy of the last plan is still followed
@@ -303,29 +352,7 @@ class DSSMemory:
 class DSS(Planner):
     """Deep, sparse sampling.
 
-    Parameters
-    ----------
-    n_policies
-        N, policies (sampled models) at a node.
-    n_samples
-        M, samples of each policy.
-    n_steps
-        K, steps between two branchings.
-    n_stages
-        H, stages: the tree is K·H steps deep.
-    generator
-        From a sampled model to a policy: ``"pi"``, ``"rtdp"``, ``"vi"``, a :class:`~bamdp.generators.Generator`
-        such as ``RTDP(depth=50)``, or any function ``(mdp, discount) -> policy`` in plain Python (which costs
-        some 10 to 50 times more per step: the models are then handed out of the compiled code one by one).
-    leaf
-        Value after the last stage: ``"zero"``; ``"mean"``, the optimal value of the mean model after the
-        simulated updates; ``"upper"``, the mean optimal value of ``leaf_samples`` sampled models; ``"policy"``,
-        the value of the mean model's policy on ``leaf_samples`` sampled models.
-    leaf_samples, leaf_tol
-        For the leaves that need them.
-    replan_every
-        Follow the best policy for so many real steps before planning again; fewer, with models that are drawn as they
-        are looked at, if it comes to a state that was not looked at.
+    A generator in plain Python costs 10 to 50 times more per step, since the search hands it models one by one.
 
     Examples
     --------
@@ -335,15 +362,29 @@ class DSS(Planner):
 
     keeps: ClassVar[tuple[str, ...]] = ("steps_left", "tree.action", "tree.value", "tree.spread")
 
-    n_policies: int = whole_number(4)
-    n_samples: int = whole_number(4)
-    n_steps: int = whole_number(20)
-    n_stages: int = whole_number(1)
-    generator: Any = generator_parameter("pi", or_function=True)  # noqa: RUF009
-    leaf: str = choice("zero", DSS_LEAVES)
-    leaf_samples: int = whole_number(2)
-    leaf_tol: float = positive_number(1e-3)
-    replan_every: int = whole_number(1)
+    n_policies: int = whole_number(4, help="N, policies (sampled models) at a node")
+    n_samples: int = whole_number(4, help="M, samples of each policy")
+    n_steps: int = whole_number(20, help="K, steps between two branchings")
+    n_stages: int = whole_number(1, help="H, stages: the tree is K·H steps deep")
+    generator: Any = generator_parameter(  # noqa: RUF009
+        "pi",
+        or_function=True,
+        help="from a sampled model to a policy: a name, a Generator such as RTDP(depth=50), or any function "
+        "(mdp, discount) -> policy in plain Python",
+    )
+    leaf: str = choice(
+        "zero",
+        DSS_LEAVES,
+        help="value after the last stage: 0; the optimal value of the mean model after the simulated updates; the mean "
+        "optimal value of leaf_samples sampled models; the value of the mean model's policy on them",
+    )
+    leaf_samples: int = whole_number(2, help="models sampled for a leaf")
+    leaf_tol: float = positive_number(1e-3, help="accuracy of the solutions at leaves")
+    replan_every: int = whole_number(
+        1,
+        help="real steps for which the best policy is followed; fewer in large worlds, if it comes to a state that "
+        "trials have not looked at",
+    )
 
     def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
         calls = self.n_steps * n_branches(self.n_policies * self.n_samples, self.n_stages)
@@ -353,43 +394,46 @@ class DSS(Planner):
 
     def start(self, belief: Belief, discount: float) -> DSSMemory:
         generator = make_generator(self.generator)
-        leaf: ZeroLeaf | ModelLeaf = ZeroLeaf()
+        S, H, N = belief.n_states, self.n_stages, self.n_policies
+        large = S > WHOLE_MODELS and math.isfinite(highest_reward(belief))
+        leaf = None
         if self.leaf != "zero":
             leaf = ModelLeaf(DSS_LEAVES.index(self.leaf), self.leaf_samples, float(self.leaf_tol))
-        S, H, N = belief.n_states, self.n_stages, self.n_policies
-        workspace: Workspace | LazyWorkspace
-        if self.leaf != "zero":
             workspace = leaf_workspace_for(belief)
-        elif S > WHOLE_MODELS and getattr(generator, "lazy", False) and math.isfinite(highest_reward(belief)):
+        elif large and getattr(generator, "lazy", False):
             workspace = lazy_workspace_for(belief, H, discount)
         else:
             workspace = workspace_for(belief)
-        params = DSSParams(
-            generator=generator.state() if isinstance(generator, Generator) else None,
-            leaf=leaf,
-            discount=discount,
-            n_policies=N,
-            n_samples=self.n_samples,
-            n_steps=self.n_steps,
-        )
-        lazy = isinstance(workspace, LazyWorkspace)
-        tree = zeros(DSSTree, H=H, N=N, S=S, W=0 if lazy else S)
+        compiled = generator.state() if isinstance(generator, Generator) else None
+        params = DSSParams(compiled, leaf, discount, N, self.n_samples, self.n_steps)
+        lazy = workspace.arrays.lazy is not None
+        tree = zeros(DSSTree, L=H + 1, H=H, N=N, S=S, W=0 if lazy else S, Z=1 + S if lazy else 0)
         if lazy:
             tree.best[:] = UNKNOWN
         return DSSMemory(workspace, params, tree)
 
     def act(self, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         if not self._follows(memory, state):
-            if memory.params.generator is None:
-                from bamdp.planners.views.dss import search_in_python
-
-                search_in_python(self, memory, belief, state, rng)
-            else:
-                depth = self.n_steps * self.n_stages
-                belief.run(search, memory.workspace, memory.params, memory.tree, state, depth=depth, rng=rng)
-            memory.steps_left = self.replan_every
+            self._search(memory, belief, state, None, rng)
         memory.steps_left -= 1
         return int(memory.tree.best[state])
+
+    def _search(
+        self, memory: DSSMemory, belief: Belief, state: int, record: TreeRecord | None, rng: np.ndarray
+    ) -> None:
+        tree, params, depth = memory.tree, memory.params, self.n_steps * self.n_stages
+        tree.level[0] = AT_ROOT
+        tree.at[:, LENGTH] = 0
+        given = memory.workspace, params, tree, record, state
+        try:
+            while belief.run(search, *given, depth=depth, rng=rng, resumes=True) == ASKS:
+                h = tree.level[0]
+                tree.policy[h] = python_policy(self.generator, belief.sample(rng), params.discount)
+                tree.at[h, SAMPLE] = GIVEN
+        except BaseException:
+            undo_steps(belief.arrays, tree.at[:, LENGTH].sum())
+            raise
+        memory.steps_left = self.replan_every
 
     @staticmethod
     def _follows(memory: DSSMemory, state: int) -> bool:
@@ -405,15 +449,14 @@ class DSS(Planner):
         return Plan(action, float(tree.value.max()), weighed, details=details)
 
     def explain(self, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        if self._follows(memory, state):  # the last plan is still followed: there was no search
+        if self._follows(memory, state):  # no search, no tree
             return self.plan(memory, belief, state, rng)
-        from bamdp.planners.views.dss import search_with_tree
-
-        tree = search_with_tree(self, memory, belief, state, rng)
-        memory.steps_left = self.replan_every
-        return replace(
-            self.plan(memory, belief, state, rng), tree=tree, details={"followed_from_last_plan": False}
-        )
+        N, M, H = self.n_policies, self.n_samples, self.n_stages
+        nodes = 1 + n_branches(N * M, H) * (1 + 1 / M)
+        record = new_record(nodes, N, H + 1, self.n_steps, belief.n_states)
+        self._search(memory, belief, state, record, rng)
+        plan = self.plan(memory, belief, state, rng)
+        return replace(plan, tree=recorded_tree(record), details={"followed_from_last_plan": False})
 
     def learn(self, memory: DSSMemory, belief: Belief, seen: Transition) -> None:
         if seen.terminated:
@@ -427,16 +470,15 @@ class DSS(Planner):
 
     def relearn(self, memory: DSSMemory, belief: Belief, arrays: Mapping[str, np.ndarray]) -> None:
         super().relearn(memory, belief, arrays)
+        tree = memory.tree
         known = np.flatnonzero(arrays["policy"] != UNKNOWN)
-        put_policy(memory.tree.best[known], belief.n_actions, arrays["policy"][known])
-        memory.tree.best[known] = arrays["policy"][known]
-        if isinstance(memory.workspace, LazyWorkspace):
-            while len(memory.workspace.arrays.known) < len(known):
-                memory.workspace.grow()
-            memory.workspace.arrays.known[: len(known)] = known
-            memory.workspace.arrays.n_known[0] = len(known)
+        put_policy(tree.best[known], belief.n_actions, arrays["policy"][known])
+        tree.best[known] = arrays["policy"][known]
+        if len(tree.known):
+            tree.known[: 1 + len(known)] = [len(known), *known]
 
     def on_space_changed(self, memory: DSSMemory, belief: Belief) -> None:
         memory.steps_left = 0
-        if isinstance(memory.workspace, LazyWorkspace):
-            memory.workspace.set_bound(belief, memory.params.discount)
+        lazy = memory.workspace.arrays.lazy
+        if lazy is not None:
+            set_bound(lazy, belief, memory.params.discount)

@@ -19,12 +19,13 @@ about n²/2^129: below 3e-26 for four million. On a bandit with A arms, H steps 
 place of (2A)^H histories.
 
 The tree is walked depth first with an explicit stack; only one branch exists at a time, so the belief is pushed
-along it and popped on the way back. When the table is full the walk stops, the table is moved to a larger one
-outside the kernel, and the walk begins again with all finished hyper-states at hand.
+along it and popped on the way back. The table is made for as many hyper-states as there can be: with n transitions
+possible in all, no more than n^h after h steps, and no more than there are multisets of h of n.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import NamedTuple
 
@@ -36,16 +37,29 @@ from bamdp._parameters import whole_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import undo_steps
-from bamdp.beliefs.verbs import DONE, NO_ROOM
 from bamdp.planners.base import Cost, Plan, Planner, estimate, exact_candidates, greedy, n_branches
 from bamdp.planners.shared.tree_search import MANY_OUTCOMES
+from bamdp.planners.tree import (
+    CHOICE,
+    CHOICE_HERE,
+    HYPER_STATE,
+    NO_NODE,
+    NODE_HERE,
+    SHARE,
+    TreeRecord,
+    add_node,
+    add_outcome,
+    add_step,
+    new_record,
+    recorded_tree,
+    set_value,
+)
 
-FIRST_SLOTS = 1 << 12  # of the first table
 SALTS = np.array([0x243F6A8885A308D3, 0x13198A2E03707344], np.uint64)
 ACTION, CHILD, LAST, OUTCOME = range(4)  # columns of FHTSStack.at
 BEGIN = -1  # in CHILD: the action's next states are not listed yet
 ACTION_Q, NODE_BEST, CHILD_WEIGHT = range(3)  # columns of FHTSStack.sums
-STORED, MERGED, MOST_STORED, FULL = range(4)  # entries of ValueTable.size
+STORED, MERGED, MOST_STORED = range(3)  # entries of ValueTable.size
 
 
 class FHTSStack(NamedTuple):
@@ -68,7 +82,7 @@ class ValueTable(NamedTuple):
     word: np.ndarray  # uint64 [L, 2]: L, the number of slots, is a power of two
     value: np.ndarray  # float64 [L]
     used: np.ndarray  # bool [L]
-    size: np.ndarray  # int64 [4]: STORED, MERGED (visits that found one), MOST_STORED, FULL
+    size: np.ndarray  # int64 [3]: STORED, MERGED (visits that found one), MOST_STORED
 
 
 @primitive
@@ -91,7 +105,6 @@ def find_slot(table, first, second):
 def put_value(table, first, second, value):
     """Keep a value; False if the table is full."""
     if table.size[STORED] == table.size[MOST_STORED]:
-        table.size[FULL] = 1
         return False
     slot = find_slot(table, first, second)
     table.used[slot] = True
@@ -103,67 +116,55 @@ def put_value(table, first, second, value):
 
 
 @kernel
-def move_values(old, new):
-    """Everything in ``old`` into the empty table ``new``."""
-    for slot in range(old.value.shape[0]):
-        if old.used[slot]:
-            put_value(new, old.word[slot, 0], old.word[slot, 1], old.value[slot])
-    new.size[MERGED] = old.size[MERGED]
+def search_exactly(belief, stack, table, record, discount, n_rewards, s):
+    """Fills ``stack.value`` for state ``s``; returns whether all hyper-states fitted in the table.
 
-
-class FHTSArrays(NamedTuple):
-    """The branch at hand and the values of finished hyper-states."""
-
-    stack: FHTSStack
-    table: ValueTable
-
-
-@kernel
-def search_exactly(belief, arrays, discount, n_rewards, s):
-    """Fills ``stack.value`` for state ``s``; returns DONE, or NO_ROOM for a row or in the table.
-
-    The belief is as before when it returns, in any case. ``n_rewards`` are the outcomes of a reward.
+    The belief is as before when it returns, in any case. ``n_rewards`` are the outcomes of a reward. The tree is
+    written to ``record``, a TreeRecord or None; a hyper-state that was met before has nothing below it there.
     """
     T, R, space = belief.transitions, belief.rewards, belief.space
-    stack, table = arrays.stack, arrays.table
     n_states, n_actions = space.allowed.shape
     H = stack.state.shape[0]
     h = 0
+    if record is not None:
+        add_node(record, HYPER_STATE, NO_NODE, s, NO_NODE, 1)
+        record.real[0, SHARE] = 1.0
     _enter(stack, 0, s)
     while True:
         a = stack.at[h, ACTION]
         up = a == n_actions  # the node is complete
-        fits = True
         if up:
+            value = stack.sums[h, NODE_BEST]
+            if record is not None:
+                set_value(record, record.branch[h, NODE_HERE], value, np.nan)
             if h == 0:
-                return DONE
-            fits = put_value(table, stack.word[h, 0], stack.word[h, 1], stack.sums[h, NODE_BEST])
+                return True
+            if not put_value(table, stack.word[h, 0], stack.word[h, 1], value):
+                undo_steps(belief, h)
+                return False
         elif stack.at[h, CHILD] == BEGIN:
             if not space.allowed[stack.state[h], a]:
                 stack.at[h, ACTION] += 1
                 continue
             row = stack.state[h] * n_actions + a
             end, background = verbs.mean_row(T, row, stack.entry, stack.share, 0)
-            if end == NO_ROOM:
-                fits = False
-            else:
-                stack.sums[h, ACTION_Q] = verbs.expected_reward(
-                    R, row, stack.entry, stack.share, 0, end, background
-                )
-                stack.at[h, LAST] = 0 if h + 1 == H else _list_children(stack, space, h, end, background)
-                stack.at[h, CHILD] = 0
-                stack.at[h, OUTCOME] = 0
-        if not fits:
-            undo_steps(belief, h)
-            return NO_ROOM
+            reward = verbs.expected_reward(R, row, stack.entry, stack.share, 0, end, background)
+            stack.sums[h, ACTION_Q] = reward
+            stack.at[h, LAST] = 0 if h + 1 == H else _list_children(stack, space, h, end, background)
+            stack.at[h, CHILD] = 0
+            stack.at[h, OUTCOME] = 0
+            if record is not None:
+                here = record.branch[h, NODE_HERE]
+                record.branch[h, CHOICE_HERE] = add_node(record, CHOICE, here, stack.state[h], a, 0)
         if up:
-            value = stack.sums[h, NODE_BEST]
             h -= 1
             stack.sums[h, ACTION_Q] += stack.sums[h, CHILD_WEIGHT] * value
             stack.at[h, OUTCOME] += 1
             undo_steps(belief, 1)
             continue
         if stack.at[h, CHILD] == stack.at[h, LAST]:  # the action is complete
+            if record is not None:
+                set_value(record, record.branch[h, CHOICE_HERE], stack.sums[h, ACTION_Q], 0.0)
             if h == 0:
                 stack.value[a] = stack.sums[0, ACTION_Q]
             stack.sums[h, NODE_BEST] = max(stack.sums[h, NODE_BEST], stack.sums[h, ACTION_Q])
@@ -186,6 +187,12 @@ def search_exactly(belief, arrays, discount, n_rewards, s):
             second = plus(stack.word[h, 1], mix_code(code, SALTS[1]))
             weight = discount * p * stack.prob[h, stack.at[h, CHILD]]
             slot = find_slot(table, first, second)
+            if record is not None:
+                share = p * stack.prob[h, stack.at[h, CHILD]]
+                node = add_outcome(record, record.branch[h, CHOICE_HERE], share)
+                add_step(record, node, s2, r, 1.0)
+                set_value(record, node, table.value[slot], np.nan)
+                record.branch[h + 1, NODE_HERE] = node
             if not table.used[slot]:
                 verbs.push_reward(R, row, s2, r)
                 stack.sums[h, CHILD_WEIGHT] = weight
@@ -233,9 +240,10 @@ def _list_children(stack, space, h, end, background):
     return n
 
 
-def new_stack(belief: Belief, horizon: int, room: int) -> FHTSStack:
-    """Return a stack for so many steps, with ``room`` for the entries of one row."""
+def new_stack(belief: Belief, horizon: int) -> FHTSStack:
+    """Return a stack for so many steps."""
     S, A, H = belief.n_states, belief.n_actions, horizon
+    most = verbs.most_entries(belief.transitions, S)
     return FHTSStack(  # written out, since every decision makes one
         state=np.zeros(H, np.int64),
         word=np.zeros((H, 2), np.uint64),
@@ -243,57 +251,35 @@ def new_stack(belief: Belief, horizon: int, room: int) -> FHTSStack:
         sums=np.zeros((H, 3)),
         next=np.zeros((H, S), np.int32),
         prob=np.zeros((H, S)),
-        entry=np.zeros(room, np.int32),
-        share=np.zeros(room),
+        entry=np.zeros(most, np.int32),
+        share=np.zeros(most),
         value=np.full(A, np.nan),
     )
 
 
-def new_table(slots: int, limit: int) -> ValueTable:
-    """Return an empty table for up to ``limit`` values; ``slots`` must be a power of two."""
+def new_table(limit: int) -> ValueTable:
+    """Return an empty table for up to ``limit`` values."""
+    slots = 1 << max(4, (2 * limit - 1).bit_length())
     return ValueTable(
         word=np.zeros((slots, 2), np.uint64),
         value=np.zeros(slots),
         used=np.zeros(slots, bool),
-        size=np.array([0, 0, min(slots // 2, limit), 0], np.int64),
+        size=np.array([0, 0, limit], np.int64),
     )
+
+
+def most_hyper_states(n_states: int, n_actions: int, n_rewards: int, horizon: int) -> int:
+    """Return an upper bound of the hyper-states below the root, after fewer than ``horizon`` steps."""
+    outcomes = n_states * n_actions * n_rewards
+    kinds = n_states * outcomes
+    return sum(min(outcomes**h, math.comb(kinds + h - 1, h)) for h in range(1, horizon))
 
 
 @dataclass
 class FHTSMemory:
-    """Nothing but the discount and how much room the last search took (results do not depend on it)."""
+    """Nothing but the discount."""
 
     discount: float
-    slots: int
-    row_room: int
-
-
-class FHTSRoom:
-    """Room for one search: a row that does not fit needs a longer stack, a full table a larger one."""
-
-    def __init__(self, planner: FHTS, memory: FHTSMemory, belief: Belief) -> None:
-        self.planner, self.memory, self.belief = planner, memory, belief
-        self.limit = planner.max_hyper_states - 1  # the root is not kept
-        stack = new_stack(belief, planner.horizon, memory.row_room)
-        self.arrays = FHTSArrays(stack, new_table(memory.slots, self.limit))
-
-    def grow(self) -> None:
-        """Make room where it was lacking; finished hyper-states stay in the table."""
-        memory, table = self.memory, self.arrays.table
-        if table.size[FULL] and table.size[STORED] == self.limit:
-            raise RuntimeError(
-                f"FHTS(horizon={self.planner.horizon}) needs more than {self.planner.max_hyper_states} hyper-states "
-                "here; lower the horizon, raise max_hyper_states, or use a planner that samples, such as "
-                "SparseSampling or DSS"
-            )
-        if table.size[FULL]:
-            memory.slots *= 4
-            larger = new_table(memory.slots, self.limit)
-            move_values(table, larger)
-            table = larger
-        else:
-            memory.row_room *= 4
-        self.arrays = FHTSArrays(new_stack(self.belief, self.planner.horizon, memory.row_room), table)
 
 
 @dataclass(frozen=True)
@@ -334,7 +320,7 @@ class FHTS(Planner):
                 "enumerate; use KnownRewards, BetaBernoulli or FiniteRewards, or a planner that samples, such as "
                 "SparseSampling"
             )
-        return FHTSMemory(discount, FIRST_SLOTS, 4 * belief.n_states + 64)
+        return FHTSMemory(discount)
 
     def act(self, memory: FHTSMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         return greedy(self._search(memory, belief, state)[0])
@@ -343,20 +329,27 @@ class FHTS(Planner):
         return self._plan(*self._search(memory, belief, state))
 
     def explain(self, memory: FHTSMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        from bamdp.planners.views.histories import view_exact_tree
-
-        values, table = self._search(memory, belief, state)
-        plan = self._plan(values, table)
-        return replace(plan, tree=view_exact_tree(self, memory.discount, belief, state, table, plan.action))
+        record = new_record(math.inf, belief.n_actions, self.horizon + 1)
+        plan = self._plan(*self._search(memory, belief, state, record))
+        return replace(plan, tree=recorded_tree(record))
 
     def _plan(self, values: np.ndarray, table: ValueTable) -> Plan:
         best = greedy(values)
         details = {"hyper_states": int(table.size[STORED]) + 1, "merged": int(table.size[MERGED])}
         return Plan(best, float(values[best]), exact_candidates(values), details=details)
 
-    def _search(self, memory: FHTSMemory, belief: Belief, state: int) -> tuple[np.ndarray, ValueTable]:
+    def _search(
+        self, memory: FHTSMemory, belief: Belief, state: int, record: TreeRecord | None = None
+    ) -> tuple[np.ndarray, ValueTable]:
         """Return the root's Q [A], and the values of all hyper-states below."""
-        room = FHTSRoom(self, memory, belief)
         n_rewards = belief.rewards.n_outcomes
-        belief.run(search_exactly, room, memory.discount, n_rewards, state, depth=self.horizon)
-        return room.arrays.stack.value, room.arrays.table
+        below = most_hyper_states(belief.n_states, belief.n_actions, n_rewards, self.horizon)
+        stack, table = new_stack(belief, self.horizon), new_table(min(below, self.max_hyper_states - 1))
+        belief.reserve(self.horizon)
+        given = stack, table, record, memory.discount, n_rewards, state
+        if not belief.call(search_exactly, belief.arrays, *given):
+            raise RuntimeError(
+                f"FHTS(horizon={self.horizon}) needs more than {self.max_hyper_states} hyper-states here; lower the "
+                "horizon, raise max_hyper_states, or use a planner that samples, such as SparseSampling or DSS"
+            )
+        return stack.value, table

@@ -35,10 +35,28 @@ from bamdp._parameters import whole_number
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import simulate_step, undo_steps
 from bamdp.planners.base import Cost, Plan, Planner, candidates, estimate, greedy, n_branches
-from bamdp.planners.views.tree import NO_NODE, TreeBuilder, mean_and_spread
-
-# columns of float64 [levels, 4]: of the sample at hand its reward so far; sums of returns and of their squares; best Q
-SAMPLE_RETURN, Q_SUM, Q_SQUARES, BEST_Q = range(4)
+from bamdp.planners.shared.samples import (
+    BEST_Q,
+    Q_SUM,
+    SAMPLE_RETURN,
+    add_sample,
+    clear_samples,
+    sample_spread,
+)
+from bamdp.planners.tree import (
+    CHOICE,
+    CHOICE_HERE,
+    HYPER_STATE,
+    NO_NODE,
+    NODE_HERE,
+    TreeRecord,
+    add_node,
+    add_outcome,
+    add_step,
+    new_record,
+    recorded_tree,
+    set_value,
+)
 
 
 class SparseSamplingTree(NamedTuple):
@@ -46,40 +64,17 @@ class SparseSamplingTree(NamedTuple):
 
     state: Annotated[np.ndarray, "int64 [D]"]  # s of the node
     trial: Annotated[np.ndarray, "int64 [D, 2]"]  # which action, which draw of it
-    sums: Annotated[np.ndarray, "float64 [D, 4]"]  # the columns SAMPLE_RETURN .. BEST_Q
+    sums: Annotated[np.ndarray, "float64 [D, 5]"]  # see :mod:`bamdp.planners.shared.samples`
     value: Annotated[np.ndarray, "float64 [A]"]  # Q at the root, NaN where an action does not exist
     spread: Annotated[np.ndarray, "float64 [A]"]  # standard deviation of the C returns behind it
 
 
-# Statistics of samples on the stack of a depth-first search, which DSS shares
-
-
-@primitive
-def add_sample(sums, h, q):
-    """Take a return ``q`` into the sums of level ``h``."""
-    sums[h, Q_SUM] += q
-    sums[h, Q_SQUARES] += q * q
-
-
-@primitive
-def clear_samples(sums, h):
-    """Begin the samples of another choice at level ``h``."""
-    sums[h, Q_SUM] = 0.0
-    sums[h, Q_SQUARES] = 0.0
-
-
-@primitive
-def sample_spread(sums, h, n):
-    """Return the standard deviation of the ``n`` returns of a choice; NaN for a single one."""
-    if n < 2:
-        return np.nan
-    mean = sums[h, Q_SUM] / n
-    return np.sqrt(max(0.0, sums[h, Q_SQUARES] / n - mean * mean) * n / (n - 1))
-
-
 @kernel
-def sparse_search(belief, tree, width, discount, s, rng):
-    """Sparse sampling from state ``s``; fills the root arrays of ``tree`` and leaves the belief as it was."""
+def sparse_search(belief, tree, record, width, discount, s, rng):
+    """Sparse sampling from state ``s``; fills the root arrays of ``tree`` and leaves the belief as it was.
+
+    The tree is written to ``record``, a TreeRecord or None.
+    """
     space = belief.space
     n_actions = space.allowed.shape[1]
     depth = tree.state.shape[0]
@@ -87,42 +82,52 @@ def sparse_search(belief, tree, width, discount, s, rng):
         tree.value[a] = np.nan
         tree.spread[a] = np.nan
     h = 0
-    _enter(tree, space, 0, s)
+    if record is not None:
+        add_node(record, HYPER_STATE, NO_NODE, s, NO_NODE, 1)
+    _enter(tree, space, record, 0, s, width)
     while True:
         row = tree.state[h] * n_actions + tree.trial[h, 0]
         s2, r = simulate_step(belief, row, rng)
         tree.sums[h, SAMPLE_RETURN] = r
+        if record is not None:
+            node = add_outcome(record, record.branch[h, CHOICE_HERE], 1.0 / width)
+            add_step(record, node, s2, r, 1.0)
+            record.branch[h + 1, NODE_HERE] = node
         if h + 1 < depth and not space.terminal[s2]:
             h += 1
-            _enter(tree, space, h, s2)
+            _enter(tree, space, record, h, s2, width)
             continue
         value = 0.0
         while True:  # a draw of level h is complete; its action and its node may be, too
             undo_steps(belief, 1)
+            if record is not None:
+                set_value(record, record.branch[h + 1, NODE_HERE], value, np.nan)
             q = tree.sums[h, SAMPLE_RETURN] + discount * value
             add_sample(tree.sums, h, q)
             tree.trial[h, 1] += 1
             if tree.trial[h, 1] < width:
                 break
-            _finish_action(tree, h, width)
-            if _begin_action(tree, space, h, tree.trial[h, 0] + 1):
+            _finish_action(tree, record, h, width)
+            if _begin_action(tree, space, record, h, tree.trial[h, 0] + 1, width):
                 break
-            if h == 0:
-                return
             value = tree.sums[h, BEST_Q]
+            if h == 0:
+                if record is not None:
+                    set_value(record, 0, value, np.nan)
+                return
             h -= 1
 
 
 @primitive
-def _enter(tree, space, h, s):
+def _enter(tree, space, record, h, s, width):
     """Begin a node at level ``h``."""
     tree.state[h] = s
     tree.sums[h, BEST_Q] = -np.inf
-    _begin_action(tree, space, h, 0)
+    _begin_action(tree, space, record, h, 0, width)
 
 
 @primitive
-def _begin_action(tree, space, h, a):
+def _begin_action(tree, space, record, h, a, width):
     """Turn to the first action from ``a`` on that exists; False if there is none."""
     n_actions = space.allowed.shape[1]
     while a < n_actions and not space.allowed[tree.state[h], a]:
@@ -130,18 +135,25 @@ def _begin_action(tree, space, h, a):
     tree.trial[h, 0] = a
     tree.trial[h, 1] = 0
     clear_samples(tree.sums, h)
+    if record is not None:
+        branch = record.branch
+        if a < n_actions:
+            branch[h, CHOICE_HERE] = add_node(record, CHOICE, branch[h, NODE_HERE], tree.state[h], a, width)
     return a < n_actions
 
 
 @primitive
-def _finish_action(tree, h, width):
+def _finish_action(tree, record, h, width):
     """Finish an action, all draws of which are in."""
     q = tree.sums[h, Q_SUM] / width
+    spread = sample_spread(tree.sums, h, width)
     tree.sums[h, BEST_Q] = max(tree.sums[h, BEST_Q], q)
     if h == 0:
         a = tree.trial[0, 0]
         tree.value[a] = q
-        tree.spread[a] = sample_spread(tree.sums, 0, width)
+        tree.spread[a] = spread
+    if record is not None:
+        set_value(record, record.branch[h, CHOICE_HERE], q, spread)
 
 
 @dataclass
@@ -184,54 +196,40 @@ class SparseSampling(Planner):
         return SparseSamplingMemory(zeros(SparseSamplingTree, D=self.depth, A=belief.n_actions), discount)
 
     def act(self, memory: SparseSamplingMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
+        return self._search(memory, belief, state, None, rng)
+
+    def _search(
+        self,
+        memory: SparseSamplingMemory,
+        belief: Belief,
+        state: int,
+        record: TreeRecord | None,
+        rng: np.ndarray,
+    ) -> int:
         belief.reserve(self.depth)
-        belief.call(sparse_search, belief.arrays, memory.tree, self.width, memory.discount, state, rng)
+        width, discount = self.width, memory.discount
+        belief.call(sparse_search, belief.arrays, memory.tree, record, width, discount, state, rng)
         return greedy(memory.tree.value)
 
     def plan(self, memory: SparseSamplingMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        action = self.act(memory, belief, state, rng)
+        return self._plan(memory, belief, state, None, rng)
+
+    def _plan(
+        self,
+        memory: SparseSamplingMemory,
+        belief: Belief,
+        state: int,
+        record: TreeRecord | None,
+        rng: np.ndarray,
+    ) -> Plan:
+        action = self._search(memory, belief, state, record, rng)
         tree = memory.tree
         actions = np.flatnonzero(~np.isnan(tree.value))
         weighed = candidates(actions, tree.value[actions], tree.spread[actions], self.width)
         return Plan(action, float(tree.value[action]), weighed)
 
     def explain(self, memory: SparseSamplingMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        begin = rng.copy()
-        plan = self.plan(memory, belief, state, rng)
-        builder = TreeBuilder()
-        root = builder.hyper_state(NO_NODE, state, count=1)
-        _Walk(self, memory.discount, belief, begin, builder).value(state, 0, root)
-        return replace(plan, tree=builder.finish(builder.at_root(plan.action)))
-
-
-@dataclass
-class _Walk:
-    """The search again as a recursion: the same draws in the same order, now with every node noted."""
-
-    planner: SparseSampling
-    discount: float
-    belief: Belief
-    rng: np.ndarray
-    builder: TreeBuilder
-
-    def value(self, state: int, h: int, node: int) -> float:
-        """V of the hyper-state that the belief is in now."""
-        space, best = self.belief.space, 0.0
-        if h < self.planner.depth and not space.terminal[state]:
-            best = max(self._try(state, int(a), h, node) for a in np.flatnonzero(space.allowed[state]))
-        self.builder.set(node, value=best)
-        return best
-
-    def _try(self, state: int, a: int, h: int, node: int) -> float:
-        """Return Q(ω, a) from C draws."""
-        width, arrays = self.planner.width, self.belief.arrays
-        choice = self.builder.choice(node, a, count=width)
-        returns = []
-        for _ in range(width):
-            s2, r = simulate_step(arrays, state * self.belief.n_actions + a, self.rng)
-            child = self.builder.step(choice, int(s2), r, share=1.0 / width, count=1)
-            returns.append(float(r) + self.discount * self.value(int(s2), h + 1, child))
-            undo_steps(arrays, 1)
-        mean, spread = mean_and_spread(returns)
-        self.builder.set(choice, value=mean, spread=spread)
-        return mean
+        A, C = belief.n_actions, self.width
+        record = new_record(1 + n_branches(A * C, self.depth) * (1 + 1 / C), A, self.depth + 1)
+        plan = self._plan(memory, belief, state, record, rng)
+        return replace(plan, tree=recorded_tree(record))

@@ -33,7 +33,7 @@ from bamdp.envs.drawing import (
     group,
     text_element,
 )
-from bamdp.planners.views.tree import CHOICE, HYPER_STATE, ROOT, Tree
+from bamdp.planners.tree import CHOICE, HYPER_STATE, ROOT, Tree
 
 # what is drawn
 TREE_ROWS = 46  # that are filled, about

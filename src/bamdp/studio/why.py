@@ -20,7 +20,7 @@ from bamdp.beliefs.belief import Belief
 from bamdp.envs.drawing import Element, element, figure, group, shape, text_element
 from bamdp.planners import DSS, FHTS
 from bamdp.planners.base import Plan, Planner
-from bamdp.planners.views.tree import CHOICE, HYPER_STATE, ROOT, Tree
+from bamdp.planners.tree import CHOICE, HYPER_STATE, ROOT, Tree
 from bamdp.studio.tree import draw_tree
 from bamdp.studio.view import Appearance, rounded_number
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from bamdp._kernels.rows import Rows, Space
 from bamdp._kernels.solve import Solver, new_solver
 from bamdp.beliefs.belief import GROWTH, Belief, model_entries
 from bamdp.beliefs.kernels import empty_rows
+from bamdp.generators.lazy import LazyModels, fresh_models, new_lazy_models, with_longer_buffer
 
 ROUNDING = 1e-9  # by which a probability may exceed 1
 
@@ -19,23 +21,21 @@ ROUNDING = 1e-9  # by which a probability may exceed 1
 class WorkspaceArrays(NamedTuple):
     """A workspace as kernels see it."""
 
-    rows: Rows  # the model at hand
-    solver: Solver  # its values are the warm start of the next model
-
-
-class LeafWorkspaceArrays(NamedTuple):
-    """A workspace for searches that also solve models at their leaves."""
-
-    rows: Rows
-    solver: Solver
-    leaf_solver: Solver  # has values, policy and order of its own, and shares the scratch of ``solver``
+    rows: Rows | None  # the model at hand
+    solver: Solver | None  # its values are the warm start of the next model
+    leaf_solver: Solver | None = (
+        None  # for models at the leaves of a search: shares the scratch of ``solver``
+    )
+    lazy: LazyModels | None = (
+        None  # models that are drawn where they are looked at, in place of all the others
+    )
 
 
 @dataclass
 class Workspace:
     """Buffers for a model and its solution, which grow if a model does not fit."""
 
-    arrays: WorkspaceArrays | LeafWorkspaceArrays
+    arrays: WorkspaceArrays
 
     @property
     def rows(self) -> Rows:
@@ -48,12 +48,22 @@ class Workspace:
         return self.arrays.solver
 
     def grow(self) -> None:
-        """Make the buffer for the model longer; the warm starts stay."""
-        capacity = GROWTH * len(self.rows.index)
-        solver = with_scratch(self.solver, capacity)
-        scratch = {"index": solver.index, "prob": solver.prob, "sums": solver.sums}  # of all solvers
-        solvers = [old._replace(**scratch) for old in self.arrays[1:]]
-        self.arrays = type(self.arrays)(empty_rows(len(self.rows.reward), capacity), *solvers)
+        """Make the buffer for models longer; the warm starts stay, and so does what was drawn lazily."""
+        rows, solver, leaf_solver, lazy = self.arrays
+        if lazy is not None:
+            lazy = with_longer_buffer(lazy, GROWTH * len(lazy.index))
+        else:
+            capacity = GROWTH * len(rows.index)
+            rows, solver = empty_rows(len(rows.reward), capacity), with_scratch(solver, capacity)
+            if leaf_solver is not None:
+                leaf_solver = leaf_solver._replace(index=solver.index, prob=solver.prob, sums=solver.sums)
+        self.arrays = WorkspaceArrays(rows, solver, leaf_solver, lazy)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Workspace:
+        arrays = self.arrays
+        if arrays.lazy is None:
+            return Workspace(copy.deepcopy(arrays, memo))
+        return Workspace(arrays._replace(lazy=fresh_models(arrays.lazy)))  # of which most was never written
 
 
 def with_scratch(solver: Solver, capacity: int) -> Solver:
@@ -71,10 +81,15 @@ def workspace_for(belief: Belief, n_models: int = 1) -> Workspace:
 
 def leaf_workspace_for(belief: Belief) -> Workspace:
     """Return the same, with a second solver for models at the leaves of a search."""
-    rows, solver = workspace_for(belief).arrays[:2]
+    rows, solver, *_ = workspace_for(belief).arrays
     kept = ("values", "policy", "order", "solution_mean")  # the rest is scratch that both may use
     leaf_solver = solver._replace(**{name: getattr(solver, name).copy() for name in kept})
-    return Workspace(LeafWorkspaceArrays(rows, solver, leaf_solver))
+    return Workspace(WorkspaceArrays(rows, solver, leaf_solver))
+
+
+def lazy_workspace_for(belief: Belief, n_stages: int, discount: float) -> Workspace:
+    """Return a workspace for lazily drawn models, one for each stage of a search."""
+    return Workspace(WorkspaceArrays(None, None, lazy=new_lazy_models(belief, n_stages, discount)))
 
 
 def model_arrays(rows: Rows) -> dict[str, np.ndarray]:

@@ -6,7 +6,7 @@ import math
 
 from bamdp.planners.adaptive_dss import LEADER, MODELS, RaceArrays, RaceParams
 from bamdp.planners.base import Plan
-from bamdp.planners.views.tree import NO_NODE, Tree, TreeBuilder
+from bamdp.planners.tree import NO_NODE, Tree, TreeBuilder
 
 
 def race_tree(plan: Plan, race: RaceArrays, params: RaceParams, state: int) -> Tree:
@@ -15,7 +15,7 @@ def race_tree(plan: Plan, race: RaceArrays, params: RaceParams, state: int) -> T
     Later stages follow policies that were solved on the way and are not kept. What a sample is worth is a difference
     of values in its model, so hyper-states have no values of their own.
     """
-    builder = TreeBuilder()
+    builder = TreeBuilder(steps=params.n_steps)
     root = builder.hyper_state(NO_NODE, state, count=1, value=plan.value)
     kept = min(int(race.number[MODELS]), len(race.path))
     choices = []

@@ -1,38 +1,24 @@
-"""Trees of histories: of BAMCP and BAUCT, of BFS3, and of FHTS.
+"""Trees of histories: of BAMCP and BAUCT, and of BFS3.
 
 That of BAMCP and BAUCT is read out of what the search left behind.
 
 BFS3 has a tree below each successor of the root, and a search keeps only the last of them. The draws and ties of each
 come from a stream of its own, so growing it again gives the very same tree.
-
-FHTS is walked again with the table of values at hand. The tree of histories is far larger than the set of hyper-states
-that the search has kept (histories that differ in the order of the data alone share one), and far larger than anyone
-can look at. It is opened from the root, the most probable hyper-state first, until it is complete or has MOST_OPENED
-nodes.
 """
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections.abc import Iterator
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from bamdp._kernels.jit import kernel
-from bamdp._kernels.streams import plus
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.kernels import push_step, undo_steps
 from bamdp.planners.base import Plan
 from bamdp.planners.bfs3 import NO_SUCCESSOR, TREE_NODES, BFS3Params, BFS3Tree, bound_successor
-from bamdp.planners.fhts import FHTS, SALTS, ValueTable, find_slot, mix_code
 from bamdp.planners.shared.history_tree import NODES
 from bamdp.planners.shared.tree_search import TreeSearchMemory
-from bamdp.planners.views.tree import NO_NODE, ROOT, Tree, TreeBuilder
-
-MOST_OPENED = 4_000  # nodes
+from bamdp.planners.tree import NO_NODE, ROOT, Tree, TreeBuilder
 
 
 def view_histories(memory: TreeSearchMemory, belief: Belief, state: int, plan: Plan) -> Tree:
@@ -48,7 +34,7 @@ def view_histories(memory: TreeSearchMemory, belief: Belief, state: int, plan: P
     with np.errstate(invalid="ignore"):
         means = (tries * tree.value[:n]).sum(axis=1) / visits
     spreads = {c.action: c.spread for c in plan.candidates}
-    builder = TreeBuilder(limit=n * (A + 1))
+    builder = TreeBuilder(nodes=n * (A + 1))
     choices: dict[tuple[int, int], int] = {}  # by history and action
     states = [state]
     for node in range(n):
@@ -127,89 +113,3 @@ def _read(builder: TreeBuilder, at: int, tree: BFS3Tree, params: BFS3Params) -> 
                 )
                 if tree.child[edge] != NO_NODE:
                     waiting.append((child, int(tree.child[edge])))
-
-
-@kernel
-def stored_value(table, first, second):
-    """Return what was found for a hyper-state."""
-    return table.value[find_slot(table, first, second)]
-
-
-@kernel
-def fingerprint(words, code):
-    """Add one more transition to ``words``, uint64 [2]."""
-    words[0] = plus(words[0], mix_code(code, SALTS[0]))
-    words[1] = plus(words[1], mix_code(code, SALTS[1]))
-
-
-@kernel
-def reward_after(belief, row, s2, i):
-    """Return (reward, probability) of the i-th outcome of a transition."""
-    verbs.push(belief.transitions, row, s2)
-    r, p = verbs.outcome(belief.rewards, row, s2, i)
-    verbs.pop(belief.transitions)
-    return r, p
-
-
-def view_exact_tree(
-    planner: FHTS,
-    discount: float,
-    belief: Belief,
-    state: int,
-    table: ValueTable,
-    action: int,
-    most: int = MOST_OPENED,
-) -> Tree:
-    """Return the tree of histories, as far as ``most`` nodes go."""
-    builder = TreeBuilder(limit=most)
-    root = builder.hyper_state(NO_NODE, state, count=1, share=1.0)
-    # hyper-states to be opened: -probability, node, state, what was simulated on the way, its fingerprint
-    waiting: list[tuple[float, int, int, tuple[Outcome, ...], Any]] = []
-    waiting.append((-1.0, root, state, (), np.zeros(2, np.uint64)))
-    while waiting and len(builder.paths) < most:
-        weight, node, s, way, words = heapq.heappop(waiting)
-        for step in way:
-            push_step(belief.arrays, step.row, step.s2, step.r)
-        values = []
-        for a in np.flatnonzero(belief.space.allowed[s]).tolist():
-            choice = builder.choice(node, a)
-            q = belief.expected_reward(s, a)
-            for step in _outcomes(belief, s, a) if len(way) + 1 < planner.horizon else ():
-                after = words.copy()
-                fingerprint(after, step.code)
-                value = float(stored_value(table, after[0], after[1]))
-                share = step.chance * step.p
-                child = builder.step(choice, step.s2, step.r, share=share, value=value, count=1)
-                if child != NO_NODE:
-                    further = weight * step.chance * step.p
-                    heapq.heappush(waiting, (further, child, step.s2, (*way, step), after))
-                q += discount * step.p * step.chance * value  # added up in the order of the search
-            builder.set(choice, value=q, spread=0.0)
-            values.append(q)
-        undo_steps(belief.arrays, len(way))
-        builder.set(node, value=max(values))
-    builder.total += len(waiting)  # below which there is more
-    return builder.finish(builder.at_root(action))
-
-
-class Outcome(NamedTuple):
-    """One of all things that may follow an action at a hyper-state and lead to another."""
-
-    code: int  # the number of the transition
-    row: int
-    s2: int
-    r: float
-    p: float  # probability of the reward after the next state
-    chance: float  # that of the next state
-
-
-def _outcomes(belief: Belief, s: int, a: int) -> Iterator[Outcome]:
-    """Tell what may follow an action at the hyper-state that the belief is in now."""
-    row, n_rewards = s * belief.n_actions + a, belief.rewards.n_outcomes
-    chance = belief.predictive(s, a)
-    for s2 in np.flatnonzero((chance > 0.0) & ~belief.space.terminal).tolist():
-        for i in range(n_rewards):
-            r, p = reward_after(belief.arrays, row, s2, i)
-            if p > 0.0:
-                code = (row * belief.n_states + s2) * n_rewards + i
-                yield Outcome(code, row, s2, float(r), float(p), float(chance[s2]))
