@@ -108,8 +108,7 @@ def test_edited_statistics_are_refused_or_harmless(prior, rewards):
             twin = prior.belief(S, A, rewards=rewards)
             try:
                 twin.restore({**statistics, name: edited})
-            except ValueError as error:
-                assert "\n" not in str(error)
+            except ValueError:
                 refused += 1
                 continue
             twin.sample(1)

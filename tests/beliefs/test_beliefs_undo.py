@@ -11,8 +11,7 @@ from beliefs_kernels import POP, play, unwind
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bamdp import Dirichlet, SparseDirichlet
-from bamdp.beliefs import kernels
+from bamdp import Belief, Dirichlet, SparseDirichlet
 from bamdp.beliefs.arrays import with_room
 from bamdp.beliefs.transitions.counts import NEXT
 
@@ -218,11 +217,14 @@ def test_an_interrupted_batch_of_observations_leaves_no_trace(monkeypatch):
     belief.observe(0, 0, 0.0, 1)
     before = content((belief.transitions, belief.rewards))
 
-    def interrupted(arrays, row, s2, r):
-        arrays.transitions.counts.rows[:] += 1
-        raise KeyboardInterrupt
+    learn = Belief._learn
 
-    monkeypatch.setattr(kernels, "observe_many", interrupted)
+    def interrupted(self, *step):
+        if self.n_observed == 2:
+            raise KeyboardInterrupt
+        learn(self, *step)
+
+    monkeypatch.setattr(Belief, "_learn", interrupted)
     with pytest.raises(KeyboardInterrupt):
         belief.observe_many([0, 1], [0, 0], [0.0, 0.0], [1, 2])
     same(before, content((belief.transitions, belief.rewards)))

@@ -39,7 +39,6 @@ from bamdp.mdp.model import FiniteMDP
 if TYPE_CHECKING:
     from bamdp.beliefs.base import Prior, RewardModel
 
-CHUNK = 1024  # observations that observe_many takes at a time
 SPARE = 64  # real observations for which room is made at a time
 ENTRIES_PER_ROW = 8  # of the buffer for a sampled model, at first
 GROWTH = 4  # times as large as before a buffer becomes
@@ -255,71 +254,17 @@ class Belief:
         self, s: ArrayLike, a: ArrayLike, r: ArrayLike, s2: ArrayLike, terminated: ArrayLike | None = None
     ) -> None:
         """Learn from arrays of transitions, in order: all of them, or none if one is refused."""
-        states, actions, nexts = (np.asarray(x) for x in (s, a, s2))
-        rewards = _checks.numbers(r, "r")
-        ends = np.zeros(states.shape, bool) if terminated is None else np.asarray(terminated, bool)
-        shapes = {x.shape for x in (states, actions, rewards, nexts, ends)}
-        if len(shapes) != 1 or states.ndim != 1:
+        ends = np.zeros(np.shape(s), bool) if terminated is None else np.asarray(terminated, bool)
+        columns = [np.asarray(s), np.asarray(a), _checks.numbers(r, "r"), np.asarray(s2), ends]
+        shapes = {column.shape for column in columns}
+        if len(shapes) != 1 or ends.ndim != 1:
             raise ValueError(f"s, a, r, s2 and terminated must be vectors of one length, got shapes {shapes}")
-        for name, values, size in (
-            ("s", states, self.n_states),
-            ("a", actions, self.n_actions),
-            ("s2", nexts, self.n_states),
-        ):
-            if not np.issubdtype(values.dtype, np.integer) and len(values):
-                raise TypeError(f"{name} must be whole numbers, got {values.dtype}")
-            bad = np.flatnonzero((values < 0) | (values >= size))
-            if len(bad):
-                raise ValueError(f"{name}[{bad[0]}] must be in 0..{size - 1}, got {values[bad[0]]}")
-        states, actions, nexts = (x.astype(np.int64) for x in (states, actions, nexts))
-        if self.episodes.end is not None:
-            nexts[ends] = self.episodes.end
-        self._check_possible(states, actions, nexts, rewards, ends)
-        row = states * self.n_actions + actions
         with self._all_or_nothing():
-            for begin in range(0, len(row), CHUNK):
-                part = slice(begin, begin + CHUNK)
-                self.reserve(len(row[part]))
-                done, log_p = kernels.observe_many(self.arrays, row[part], nexts[part], rewards[part])
-                self.log_evidence += log_p
-                self.n_observed += done
-                if done < len(row[part]):
-                    i = begin + done
-                    why = self._refusal(int(states[i]), int(actions[i]), float(rewards[i]), int(nexts[i]))
-                    raise ValueError(f"transition {i}: {why}")
-            self.episodes.acted[states] = True
-            for state in np.unique(nexts[ends]).tolist():
-                if not self.episodes.ends[state]:
-                    self._close(state)
-
-    def _check_possible(
-        self,
-        s: NDArray[np.int64],
-        a: NDArray[np.int64],
-        s2: NDArray[np.int64],
-        r: NDArray[np.float64],
-        ends: NDArray[np.bool_],
-    ) -> None:
-        """Refuse bad rewards, terminal states and actions that do not exist."""
-        bad = np.flatnonzero(~np.isfinite(r))
-        if len(bad):
-            raise ValueError(f"r[{bad[0]}] must be a finite number, got {r[bad[0]]}")
-        for reward in np.unique(r).tolist():
-            self.reward_model.check(reward)
-        bad = np.flatnonzero(~self.space.allowed[s, a])
-        if len(bad):
-            raise ValueError(f"a[{bad[0]}] = {a[bad[0]]} does not exist in state {s[bad[0]]} (action_mask)")
-        ended_at = np.where(self.episodes.ends, -1, len(s))  # [S]: when each state turned out terminal
-        np.minimum.at(ended_at, s2[ends], np.flatnonzero(ends))
-        bad = np.flatnonzero(ended_at[s] < np.arange(len(s)))
-        if len(bad):
-            raise ValueError(f"s[{bad[0]}] = {s[bad[0]]} is a terminal state: nothing follows it")
-        if self.episodes.again and self.episodes.end is None:
-            acted = self.episodes.acted.copy()
-            acted[s] = True
-            for state in np.unique(s2[ends]).tolist():
-                if acted[state]:
-                    self._possible_end(state, state)
+            for i, step in enumerate(zip(*(column.tolist() for column in columns))):
+                try:
+                    self.observe(*step)
+                except (TypeError, ValueError) as error:
+                    raise type(error)(f"transition {i}: {error}") from None
 
     def _checked(self, s: int, a: int, r: float, s2: int) -> tuple[int, int, int, float]:
         s = _checks.index(s, "state", self.n_states)

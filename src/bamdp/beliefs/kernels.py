@@ -34,18 +34,6 @@ def observe(belief, row, s2, r):
     return log_p + log_q
 
 
-@kernel
-def observe_many(belief, row, s2, r):
-    """Learn transitions in order; returns how many were, before one of probability 0, and their log probability."""
-    total = 0.0
-    for i in range(row.shape[0]):
-        log_p = observe(belief, row[i], s2[i], r[i])
-        if log_p == -np.inf:
-            return i, total
-        total += log_p
-    return row.shape[0], total
-
-
 @primitive
 def simulate_step(belief, row, rng):
     """Draw a transition and its reward from the predictive and push both; returns (next state, reward)."""

@@ -2,11 +2,11 @@
 
 A file keeps of a belief what was learned and nothing that follows from the prior: counts of transitions, cells of
 rewards, weights of alternatives, and what is known of episodes and actions. :func:`restore` writes them into a belief
-that the prior has made anew. Compiled code indexes without bounds checks, so whatever is restored is checked here first:
-dtype, shape, ranges, and sums that must agree; arrays that fail are refused by one ValueError that names them.
+that the prior has just made. Compiled code indexes without bounds checks, so whatever is restored is checked here
+first: dtype, shape, ranges, and sums that must agree; arrays that fail are refused by one ValueError that names them.
 
-A posterior names the fields that it learns when it is declared (``learned``, see :mod:`bamdp.beliefs.arrays`): arrays of
-finite numbers that keep their shape, or parts (other posteriors, counts, cells, weights). What else must hold is
+A posterior names the fields that it learns when it is declared (``learned``, see :mod:`bamdp.beliefs.arrays`): arrays
+of finite numbers that keep their shape, or parts (other posteriors, counts, cells, weights). What else must hold is
 registered here with :func:`restored`.
 """
 
@@ -38,7 +38,6 @@ from bamdp.beliefs.transitions.counts import (
     WIDEST,
     Counts,
 )
-from bamdp.beliefs.transitions.dirichlet import FullState
 from bamdp.beliefs.transitions.mixture import Weights
 from bamdp.beliefs.transitions.shared import SharedState
 
@@ -130,32 +129,32 @@ def _count_statistics(counts: Counts, name: str) -> Arrays:
     begin = np.cumsum(size) - size
     row = np.repeat(np.arange(len(size)), size)
     slot = np.repeat(start - begin, size) + np.arange(len(row))
-    return {name: np.column_stack([row, counts.pool[slot, NEXT], counts.pool[slot, COUNT]])}
+    triples = np.column_stack([row, counts.pool[slot, NEXT], counts.pool[slot, COUNT]])
+    return {name: triples[triples[:, 2] > 0]}
 
 
 @restored.register
 def _restored_counts(fresh: Counts, saved: Saved) -> Counts:
     triples = saved.array(np.zeros((0, 3), np.int64), rows=True)
     row, state, count = triples.T
-    rows = fresh.rows
-    saved.require((np.diff(row) >= 0).all() and (row < len(rows)) & (state < saved.n_states))
+    rows, n = fresh.rows, saved.n_states
+    saved.require((np.diff(row) >= 0).all() and (row < len(rows)) & (state < n))
     saved.require((count > 0) & (count <= LARGEST_COUNT))
-    saved.require(len(np.unique(row * saved.n_states + state)) == len(row))
+    key = row * n + state
+    saved.require(len(np.unique(key)) == len(key))
+    rows[:, TOTAL] = np.bincount(row, count, len(rows))
+    if fresh.top[POOL_END] > 0:  # all possible outcomes are listed, rising within a row
+        listed = np.repeat(np.arange(len(rows)), rows[:, SIZE]) * n + fresh.pool[:, NEXT]
+        slot = np.minimum(np.searchsorted(listed, key), len(listed) - 1)
+        saved.require(listed[slot] == key)
+        fresh.pool[slot, COUNT] = count
+        return fresh
     size = np.bincount(row, minlength=len(rows))
     rows[:, START], rows[:, SIZE], rows[:, ROOM] = np.cumsum(size) - size, size, size
-    rows[:, TOTAL] = np.bincount(row, count, len(rows))
     pool = longer(fresh.pool, len(row))
     pool[: len(row), NEXT], pool[: len(row), COUNT] = state, count
     fresh.top[[POOL_END, LOG_END, WIDEST]] = len(row), 0, size.max(initial=0)
     return fresh._replace(pool=pool)
-
-
-@restored.register
-def _restored_full(fresh: FullState, saved: Saved) -> FullState:
-    fresh.count[...] = saved.part("count").array(fresh.count)
-    saved.require(fresh.count <= LARGEST_COUNT)
-    fresh.total[...] = np.add.reduceat(fresh.count, fresh.start[:-1])
-    return fresh
 
 
 @restored.register

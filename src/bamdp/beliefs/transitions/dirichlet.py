@@ -1,183 +1,212 @@
-"""Independent Dirichlet rows: symmetric over all S states, or with a full or sparse array of prior counts.
+"""Independent Dirichlet rows: symmetric over all S states, or with prior counts of listed outcomes.
 
-The posterior of the former is :class:`~bamdp.beliefs.transitions.symmetric.SymmetricState`, that of an array
-``[S, A, S]`` is :class:`FullState`: outcomes with prior count 0 are impossible; memory is that of the array's non-zero
-entries.
+After n draws, ν(i) = (α_i + n_i) / (Σ α + n). A row's outcomes stand in the pool of its counts: those seen, or, where
+prior counts are listed (an array ``[S, A, S]``), all that are possible, from the beginning.
+
+A *symmetric* row has one α for every state: with probability n/(Sα+n) a past outcome again, else any state uniformly,
+which is also how it is drawn. A posterior row is a Dirichlet on the seen outcomes and the lump of unseen mass, and the
+lump is divided by a symmetric Dirichlet. When α is small the lump is divided stick by stick in size-biased order
+(stick j takes a Beta(1+α, (u−j)α) share among u unseen outcomes, labels uniform without replacement: the exact law),
+until less than 1e-12 of the row is left, which becomes background: a row of the flat prior α = 1/S then costs some 30
+draws, not S.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bamdp import _checks
-from bamdp._kernels.dirichlet import dirichlet
+from bamdp._kernels.dirichlet import MOST_FACTORS, dirichlet, posterior_row, posterior_row_by_gs, small_shapes
 from bamdp._kernels.jit import primitive
-from bamdp._kernels.random import uniform
+from bamdp._kernels.random import below, exponential, uniform
+from bamdp._parameters import NUMBER, parameter
 from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import longer, transition_posterior, with_room
 from bamdp.beliefs.base import Prior
-from bamdp.beliefs.transitions.counts import NOT_SEEN, empty_counts
-from bamdp.beliefs.transitions.symmetric import SymmetricState
+from bamdp.beliefs.transitions import counts as tally
+from bamdp.beliefs.transitions.counts import COUNT, NEXT, NOT_SEEN, POOL_END, ROOM, SIZE, START, TOTAL
 from bamdp.mdp.build import row_entries
 from bamdp.mdp.model import FiniteMDP
 
+REST = 1e-12  # share of a row that may stay unresolved as background
+STICKS_PAY = 25.0  # sticks are cheaper than one gamma an outcome when u > STICKS_PAY (uα + 1)
 LARGEST_ALPHA = 1e100
 
 
-# --- rows with prior counts of their own ----------------------------------------------------------------------
+@transition_posterior(independent_rows=True, counts_transitions=True, learned=("counts",))
+class DirichletState(NamedTuple):
+    """Posterior of Dirichlet rows; the counts and the scratch are written to."""
+
+    counts: tally.Counts
+    alpha: np.ndarray  # float64 [S*A]: prior count of every state, 0 where they are listed
+    listed: (
+        np.ndarray
+    )  # float64 [nonzeros]: prior count of the outcome in each slot of the pool; empty if not listed
+    total: np.ndarray  # float64 [S*A]: the sum of a row's prior counts
+    mark: np.ndarray  # int64 [S+1] scratch of draw_new_outcomes
+    n_states: int
 
 
-@transition_posterior(independent_rows=True, counts_transitions=True, learned=("count",))
-class FullState(NamedTuple):
-    """Posterior of Dirichlet rows with their own prior counts; ``count``, ``total``, ``log``, ``top`` change."""
+tally.register_count_verbs(DirichletState)
+NO_LIST = np.zeros(0)
 
-    start: np.ndarray  # int64 [S*A + 1]: where each row's possible outcomes stand
-    index: np.ndarray  # type: ignore[assignment]  # int32 [nonzeros], rising within a row
-    alpha: np.ndarray  # float64 [nonzeros]: prior counts
-    alpha_sum: np.ndarray  # float64 [S*A]
-    count: np.ndarray  # type: ignore[assignment]  # int64 [nonzeros]: observed
-    total: np.ndarray  # int64 [S*A]
-    log: np.ndarray  # int64 [depth, 2]: row, entry
-    top: np.ndarray  # int64 [1]
+
+def as_symmetric(T: Any) -> DirichletState:
+    """Return the rows of a posterior with ``counts`` as if they were Dirichlet with α + n_i for every outcome."""
+    n_rows = len(T.counts.rows)
+    alpha, total = _constant(T.alpha, n_rows), _constant(T.alpha * T.n_states, n_rows)
+    return DirichletState(T.counts, alpha, NO_LIST, total, T.mark, T.n_states)
+
+
+@lru_cache(maxsize=16)
+def _constant(value: float, n_rows: int) -> NDArray[np.float64]:
+    return np.full(n_rows, value)
+
+
+@with_room.register(DirichletState)
+def _with_room(T: DirichletState, depth: int) -> DirichletState:
+    if len(T.listed):  # no outcome is ever new
+        log = longer(T.counts.log, depth + int(T.counts.top[tally.LOG_END]))
+        return T._replace(counts=T.counts._replace(log=log))
+    return T._replace(counts=with_room(T.counts, depth))
 
 
 @primitive
-def _find(state, row, s2):
-    """Return the entry of outcome ``s2``, or NOT_SEEN where it is impossible."""
-    low, high = state.start[row], state.start[row + 1]
-    while low < high:
-        middle = (low + high) // 2
-        if state.index[middle] < s2:
-            low = middle + 1
-        else:
-            high = middle
-    if low < state.start[row + 1] and state.index[low] == s2:
-        return low
-    return NOT_SEEN
+def _own_count(T, slot):
+    """Return what the outcome in a slot has beyond α: what was observed, and its listed prior count."""
+    return T.counts.pool[slot, COUNT] + (T.listed[slot] if T.listed.shape[0] > 0 else 0.0)
 
 
-@primitive
-def _draw_entry(state, row, rng):
-    x = uniform(rng) * (state.alpha_sum[row] + state.total[row])
-    entry = state.start[row]
-    while entry < state.start[row + 1] - 1:
-        x -= state.alpha[entry] + state.count[entry]
+@tally.draw_slot.register(DirichletState)
+def _draw_slot(T, row, rng):
+    counts = T.counts
+    n = counts.rows[row, TOTAL]
+    x = uniform(rng) * (T.total[row] + n)
+    if T.listed.shape[0] == 0 and x >= n:
+        s2 = below(rng, T.n_states)
+        return s2, tally.find(counts, row, s2)
+    slot = counts.rows[row, START]
+    last = slot + counts.rows[row, SIZE] - 1
+    while slot < last:
+        x -= _own_count(T, slot)
         if x < 0.0:
             break
-        entry += 1
-    return entry
+        slot += 1
+    return np.int64(counts.pool[slot, NEXT]), slot
+
+
+@verbs.probability.register(DirichletState)
+def _probability(T, row, s2):
+    slot = tally.find(T.counts, row, s2)
+    own = 0.0 if slot == NOT_SEEN else _own_count(T, slot)
+    return (T.alpha[row] + own) / verbs.concentration(T, row)
+
+
+@verbs.concentration.register(DirichletState)
+def _concentration(T, row):
+    return T.total[row] + T.counts.rows[row, TOTAL]
+
+
+@verbs.sample_row.register(DirichletState)
+def _sample_row(T, choice, row, index, prob, at, rng):
+    n_states, alpha = T.n_states, T.alpha[row]
+    k0, start = T.counts.rows[row, SIZE], T.counts.rows[row, START]
+    smallest = np.inf
+    for i in range(k0):
+        index[at + i] = T.counts.pool[start + i, NEXT]
+        prob[at + i] = alpha + _own_count(T, start + i)
+        smallest = min(smallest, prob[at + i])
+    seen_end, unseen = at + k0, n_states - k0
+    if n_states == 1:
+        index[at], prob[at] = 0, 1.0
+        return at + 1, 0.0
+    if T.listed.shape[0] > 0 or unseen == 0:
+        dirichlet(prob, at, seen_end, smallest, rng)
+        return seen_end, 0.0
+    if unseen > STICKS_PAY * (unseen * alpha + 1.0):
+        prob[seen_end] = unseen * alpha
+        dirichlet(prob, at, seen_end + 1, unseen * alpha, rng)
+        return _break_sticks(T, index, prob, at, seen_end, prob[seen_end], alpha, rng)
+    tick = T.mark[n_states] + 1
+    T.mark[n_states] = tick
+    for i in range(at, seen_end):
+        T.mark[index[i]] = tick
+    end = seen_end
+    for s2 in range(n_states):  # without a branch: the place is written again by the next where s2 was seen
+        index[end] = s2
+        end += np.int64(T.mark[s2] != tick)
+    way = small_shapes(alpha)
+    if way > MOST_FACTORS:
+        posterior_row_by_gs(prob, at, seen_end, end, way, rng)
+    else:
+        posterior_row(prob, at, seen_end, end, alpha, way, rng)
+    return end, 0.0
 
 
 @primitive
-def _push_entry(state, row, entry):
-    state.log[state.top[0], 0] = row
-    state.log[state.top[0], 1] = entry
-    state.top[0] += 1
-    state.count[entry] += 1
-    state.total[row] += 1
+def _kept(rng, alpha, inverse):
+    """Draw 1 − x with x ~ Beta(1+α, b), inverse = 1/b: x ~ Beta(1, b), accepted with probability x^α, nearly 1."""
+    while True:
+        kept = math.exp(-exponential(rng) * inverse)
+        u = uniform(rng)
+        # x^α > 1/2 for x > 3e-8, as α < 1/25
+        if (u < 0.5 and kept < 1.0 - 3e-8) or u < (1.0 - kept) ** alpha:
+            return kept
 
 
-@verbs.draw.register(FullState)
-def _draw(T, row, rng):
-    return np.int64(T.index[_draw_entry(T, row, rng)])
+@primitive
+def _break_sticks(T, index, prob, at, seen_end, rest, alpha, rng):
+    """Divide the unseen mass ``rest`` in size-biased order; returns (end, what is left as background)."""
+    left = T.n_states - (seen_end - at)
+    end = seen_end
+    while rest > REST:
+        kept = 0.0 if left == 1 else _kept(rng, alpha, 1.0 / ((left - 1) * alpha))
+        prob[end] = rest * (1.0 - kept)
+        rest *= kept
+        left -= 1
+        end += 1
+    tally.draw_new_outcomes(index, at, seen_end, end, T.mark, rng)
+    return end, rest
 
 
-@verbs.advance.register(FullState)
-def _advance(T, row, rng):
-    entry = _draw_entry(T, row, rng)
-    _push_entry(T, row, entry)
-    return np.int64(T.index[entry])
-
-
-@verbs.push.register(FullState)
-def _push(T, row, s2):
-    _push_entry(T, row, _find(T, row, s2))
-
-
-@verbs.pop.register(FullState)
-def _pop(T):
-    T.top[0] -= 1
-    T.count[T.log[T.top[0], 1]] -= 1
-    T.total[T.log[T.top[0], 0]] -= 1
-
-
-@verbs.probability.register(FullState)
-def _probability(T, row, s2):
-    entry = _find(T, row, s2)
-    if entry == NOT_SEEN:
-        return 0.0
-    return (T.alpha[entry] + T.count[entry]) / (T.alpha_sum[row] + T.total[row])
-
-
-@verbs.sample_row.register(FullState)
-def _sample_row(T, choice, row, index, prob, at, rng):
-    begin = T.start[row]
-    size = T.start[row + 1] - begin
-    if at + size > index.shape[0]:
-        return verbs.NO_ROOM, 0.0
-    smallest = np.inf
-    for i in range(size):
-        index[at + i] = T.index[begin + i]
-        prob[at + i] = T.alpha[begin + i] + T.count[begin + i]
-        smallest = min(smallest, prob[at + i])
-    dirichlet(prob, at, at + size, smallest, rng)
-    return at + size, 0.0
-
-
-@verbs.mean_row.register(FullState)
+@verbs.mean_row.register(DirichletState)
 def _mean_row(T, row, index, prob, at):
-    begin = T.start[row]
-    size = T.start[row + 1] - begin
-    if at + size > index.shape[0]:
-        return verbs.NO_ROOM, 0.0
-    scale = 1.0 / (T.alpha_sum[row] + T.total[row])
-    for i in range(size):
-        index[at + i] = T.index[begin + i]
-        prob[at + i] = scale * (T.alpha[begin + i] + T.count[begin + i])
-    return at + size, 0.0
+    k0, start = T.counts.rows[row, SIZE], T.counts.rows[row, START]
+    scale = 1.0 / verbs.concentration(T, row)
+    for i in range(k0):
+        index[at + i] = T.counts.pool[start + i, NEXT]
+        prob[at + i] = scale * _own_count(T, start + i)
+    return at + k0, T.n_states * T.alpha[row] * scale
 
 
-@verbs.moments_row.register(FullState)
+@verbs.moments_row.register(DirichletState)
 def _moments_row(T, row, index, mean, variance, at):
-    begin = T.start[row]
-    size = T.start[row + 1] - begin
-    if at + size > index.shape[0]:
-        return verbs.NO_ROOM, 0.0, 0.0
+    k0, start = T.counts.rows[row, SIZE], T.counts.rows[row, START]
     total = verbs.concentration(T, row)
-    for i in range(size):
-        p = (T.alpha[begin + i] + T.count[begin + i]) / total
-        index[at + i] = T.index[begin + i]
+    for i in range(k0):
+        p = (T.alpha[row] + _own_count(T, start + i)) / total
+        index[at + i] = T.counts.pool[start + i, NEXT]
         mean[at + i] = p
         variance[at + i] = max(0.0, p * (1.0 - p)) / (total + 1.0)
-    return at + size, 0.0, 0.0
-
-
-@verbs.concentration.register(FullState)
-def _concentration(T, row):
-    return T.alpha_sum[row] + T.total[row]
-
-
-@verbs.commit.register(FullState)
-def _commit(T, row):
-    T.top[0] = 0
-
-
-@with_room.register(FullState)
-def _with_room(T: FullState, depth: int) -> FullState:
-    return T._replace(log=longer(T.log, depth + int(T.top[0])))
+    p = T.alpha[row] / total
+    return at + k0, p, p * (1.0 - p) / (total + 1.0)
 
 
 # --- the prior ------------------------------------------------------------------------------------------------
 
 
-class PriorCounts(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class PriorCounts:
     """Sparse prior counts, the rows one after the other."""
 
     start: np.ndarray  # int64 [S*A + 1]: where a row begins
-    index: np.ndarray  # type: ignore[assignment]  # int32 [nonzeros]: next states, rising within a row
+    index: np.ndarray  # int32 [nonzeros]: next states, rising within a row
     alpha: np.ndarray  # float64 [nonzeros], above 0
     n_states: int
 
@@ -185,14 +214,16 @@ class PriorCounts(NamedTuple):
         return f"<{len(self.alpha)} prior counts of {len(self.start) - 1} rows>"
 
 
-def _sparse_counts(alpha: Any) -> PriorCounts:
-    """Return the prior counts of a SciPy sparse array [S*A, S], or of what was made of one, checked."""
+def _prior_counts(alpha: Any) -> PriorCounts:
+    """Return the prior counts of an array [S, A, S] or of a SciPy sparse array [S*A, S], checked."""
     from scipy.sparse import csr_array
 
     if isinstance(alpha, PriorCounts):
-        alpha = csr_array(
-            (alpha.alpha, alpha.index, alpha.start), shape=(len(alpha.start) - 1, int(alpha.n_states))
-        )
+        shape = (len(alpha.start) - 1, int(alpha.n_states))
+        alpha = csr_array((alpha.alpha, alpha.index, alpha.start), shape=shape)
+        alpha.check_format(full_check=True)
+    elif isinstance(alpha, np.ndarray):
+        alpha = alpha.reshape(-1, alpha.shape[-1])
     table = csr_array(alpha, dtype=float, copy=True)
     table.sum_duplicates()
     table.eliminate_zeros()
@@ -200,30 +231,21 @@ def _sparse_counts(alpha: Any) -> PriorCounts:
     if len(bad):
         row = int(np.searchsorted(table.indptr, bad[0], side="right")) - 1
         raise ValueError(
-            f"alpha[{row}, {table.indices[bad[0]]}] must be at least 0 and at most {LARGEST_ALPHA:g}, "
+            f"alpha of row {row}, state {table.indices[bad[0]]} must be at least 0 and at most {LARGEST_ALPHA:g}, "
             f"got {table.data[bad[0]]}"
         )
     empty = np.flatnonzero(np.diff(table.indptr) == 0)
     if len(empty):
         raise ValueError(f"alpha of row {empty[0]} is all zero; some next state must be possible")
-    counts = PriorCounts(
-        table.indptr.astype(np.int64), table.indices.astype(np.int32), table.data, int(table.shape[1])
-    )
-    for array in counts[:3]:
-        array.setflags(write=False)
-    return counts
+    start, index = table.indptr.astype(np.int64), table.indices.astype(np.int32)
+    return PriorCounts(start, index, table.data, int(table.shape[1]))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Dirichlet(Prior):
     """Independent Dirichlet rows.
 
-    Parameters
-    ----------
-    alpha
-        Prior count of every next state: one number; an array ``[S, A]``, one for each row; or an array
-        ``[S, A, S]``, where 0 means "impossible", or the same as a SciPy sparse array ``[S*A, S]``, whose memory is
-        that of what is possible. The classic flat prior is ``Dirichlet(alpha=1 / S)``.
+    The classic flat prior is ``Dirichlet(alpha=1 / S)``.
 
     Examples
     --------
@@ -233,36 +255,31 @@ class Dirichlet(Prior):
     array([0.25, 0.75])
     """
 
-    alpha: Any = 1.0
+    alpha: Any = parameter(  # noqa: RUF009
+        1.0,
+        lambda value, name: None,  # checked below
+        help="prior count of every next state: one number; an array [S, A], one for each row; an array [S, A, S], in "
+        'which 0 means "impossible"; or the same as a SciPy sparse array [S*A, S]',
+        kind=NUMBER,
+    )
 
     def __post_init__(self) -> None:
-        if isinstance(self.alpha, PriorCounts) or hasattr(self.alpha, "tocsr"):
-            object.__setattr__(self, "alpha", _sparse_counts(self.alpha))
-            return
-        if isinstance(self.alpha, str) or not hasattr(self.alpha, "__len__"):
-            alpha = _checks.real(self.alpha, "alpha", low=0.0, high=LARGEST_ALPHA, open_low=True)
-            object.__setattr__(self, "alpha", alpha)
-            return
-        array = _checks.numbers(self.alpha, "alpha")
-        if array.ndim not in (2, 3):
-            raise ValueError(f"alpha must be a number, [S, A] or [S, A, S], got {array.ndim} dimensions")
-        bounds = "above 0" if array.ndim == 2 else "at least 0"
-        enough = array > 0.0 if array.ndim == 2 else array >= 0.0
-        bad = np.argwhere(~(enough & (array <= LARGEST_ALPHA)))
-        if len(bad):
-            where = tuple(bad[0].tolist())
-            raise ValueError(
-                f"alpha{list(where)} must be {bounds} and at most {LARGEST_ALPHA:g}, got {array[where]}"
-            )
-        if array.ndim == 3:
-            empty = np.argwhere(array.sum(axis=2) == 0.0)
-            if len(empty):
-                s, a = empty[0].tolist()
+        alpha: Any = self.alpha
+        if isinstance(alpha, str) or (not hasattr(alpha, "__len__") and not isinstance(alpha, PriorCounts)):
+            alpha = _checks.real(alpha, "alpha", low=0.0, high=LARGEST_ALPHA, open_low=True)
+        elif not isinstance(alpha, PriorCounts) and not hasattr(alpha, "tocsr"):
+            alpha = _checks.numbers(alpha, "alpha")
+            if alpha.ndim not in (2, 3):
+                raise ValueError(f"alpha must be a number, [S, A] or [S, A, S], got {alpha.ndim} dimensions")
+            bad = np.argwhere(~((alpha > 0.0) & (alpha <= LARGEST_ALPHA)))
+            if alpha.ndim == 2 and len(bad):
+                s, a = bad[0].tolist()
                 raise ValueError(
-                    f"alpha of state {s}, action {a} is all zero; some next state must be possible"
+                    f"alpha[{s}, {a}] must be above 0 and at most {LARGEST_ALPHA:g}, got {alpha[s, a]}"
                 )
-        array.setflags(write=False)
-        object.__setattr__(self, "alpha", array)
+        if isinstance(alpha, PriorCounts) or np.ndim(alpha) == 3 or hasattr(alpha, "tocsr"):
+            alpha = _prior_counts(alpha)
+        object.__setattr__(self, "alpha", alpha)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Dirichlet) or type(self.alpha) is not type(other.alpha):
@@ -273,7 +290,8 @@ class Dirichlet(Prior):
         return hash(tuple((part.shape, part.tobytes()) for part in self._parts()))
 
     def _parts(self) -> list[np.ndarray]:
-        return [np.asarray(x) for x in (self.alpha if isinstance(self.alpha, PriorCounts) else [self.alpha])]
+        parts = vars(self.alpha).values() if isinstance(self.alpha, PriorCounts) else [self.alpha]
+        return [np.asarray(x) for x in parts]
 
     @staticmethod
     def local(mdp: FiniteMDP, alpha: float = 1.0) -> Dirichlet:
@@ -304,35 +322,20 @@ class Dirichlet(Prior):
         near.data[:] = alpha
         return Dirichlet(alpha=near[np.repeat(np.arange(S), A)])
 
-    def state(self, n_states: int, n_actions: int) -> SymmetricState | FullState:
-        n_rows, sparse = n_states * n_actions, isinstance(self.alpha, PriorCounts)
-        shape = (len(self.alpha.start) - 1, self.alpha.n_states) if sparse else np.shape(self.alpha)
-        full = (n_states, n_actions, n_states)
-        if shape not in ([(n_rows, n_states)] if sparse else [(), full[:2], full]):
-            fits = "does not fit [S*A, S]" if sparse else "fits neither [S, A] nor [S, A, S]"
+    def state(self, n_states: int, n_actions: int) -> DirichletState:
+        n_rows, listed = n_states * n_actions, isinstance(self.alpha, PriorCounts)
+        shape = (len(self.alpha.start) - 1, self.alpha.n_states) if listed else np.shape(self.alpha)
+        if shape not in ([(n_rows, n_states)] if listed else [(), (n_states, n_actions)]):
+            fits = "does not fit [S*A, S]" if listed else "does not fit [S, A]"
             raise ValueError(f"alpha has shape {list(shape)}, which {fits} for S={n_states}, A={n_actions}")
-        if sparse:
-            start, index, alpha = (array.copy() for array in self.alpha[:3])
-            sums = np.add.reduceat(alpha, start[:-1])
-        elif len(shape) < 3:
-            return SymmetricState(
-                counts=empty_counts(n_rows),
-                alpha=np.array(np.broadcast_to(self.alpha, (n_states, n_actions)), float).ravel(),
-                mark=np.zeros(n_states + 1, np.int64),
-                n_states=n_states,
-            )
-        else:
-            table = np.asarray(self.alpha).reshape(n_rows, n_states)
-            row, index = np.nonzero(table)
-            start, alpha = np.searchsorted(row, np.arange(n_rows + 1)), table[row, index]
-            sums = table.sum(axis=1)
-        return FullState(
-            start=start.astype(np.int64),
-            index=index.astype(np.int32),
-            alpha=alpha,
-            alpha_sum=sums,
-            count=np.zeros(len(index), np.int64),
-            total=np.zeros(n_rows, np.int64),
-            log=np.zeros((64, 2), np.int64),
-            top=np.zeros(1, np.int64),
-        )
+        counts, mark = tally.empty_counts(n_rows), np.zeros(n_states + 1, np.int64)
+        if not listed:
+            alpha = np.array(np.broadcast_to(self.alpha, (n_states, n_actions)), float).ravel()
+            return DirichletState(counts, alpha, NO_LIST, n_states * alpha, mark, n_states)
+        start, prior = self.alpha.start, self.alpha.alpha
+        counts.rows[:, START] = start[:-1]
+        counts.rows[:, SIZE] = counts.rows[:, ROOM] = np.diff(start)
+        counts = counts._replace(pool=np.stack([self.alpha.index, np.zeros_like(self.alpha.index)], axis=1))
+        counts.top[POOL_END] = len(prior)
+        total = np.add.reduceat(prior, start[:-1])
+        return DirichletState(counts, np.zeros(n_rows), prior, total, mark, n_states)

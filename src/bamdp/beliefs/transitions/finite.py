@@ -121,8 +121,6 @@ def _choose(T, rng):
 @verbs.sample_row.register(FiniteState)
 def _sample_row(T, choice, row, index, prob, at, rng):
     begin, end = T.span[choice, row, 0], T.span[choice, row, 1]
-    if at + end - begin > index.shape[0]:
-        return verbs.NO_ROOM, 0.0
     for i in range(begin, end):
         index[at + i - begin] = T.index[i]
         prob[at + i - begin] = T.prob[i]
@@ -143,8 +141,6 @@ def _mean_row(T, row, index, prob, at):
         if weight == 0.0:
             continue
         begin, stop = T.span[m, row, 0], T.span[m, row, 1]
-        if end + stop - begin > index.shape[0]:
-            return verbs.NO_ROOM, 0.0
         for i in range(begin, stop):
             index[end] = T.index[i]
             prob[end] = weight * T.prob[i]
@@ -162,8 +158,6 @@ def _moments_row(T, row, index, mean, variance, at):
         if weight == 0.0:
             continue
         begin, stop = T.span[m, row, 0], T.span[m, row, 1]
-        if end + stop - begin > index.shape[0]:
-            return verbs.NO_ROOM, 0.0, 0.0
         share = T.background[m, row] / T.n_states
         for i in range(begin, stop):
             index[end] = T.index[i]

@@ -254,7 +254,7 @@ def _choose(T, rng):
 def _sample_row(T, choice, row, index, prob, at, rng):
     n_parts = T.weights.log.shape[0]
     chosen, inner = choice % n_parts, choice // n_parts
-    end, background = np.int64(verbs.NO_ROOM), 0.0
+    end, background = np.int64(at), 0.0
     c = 0
     for part in literal_unroll(T.parts):
         if c == chosen:
@@ -278,15 +278,13 @@ def _mean_row(T, row, index, prob, at):
     c = 0
     for part in literal_unroll(T.parts):
         weight = T.weights.now[c]
-        if weight > 0.0 and end != verbs.NO_ROOM:
+        if weight > 0.0:
             begin = end
             end, mass = verbs.mean_row(part, row, index, prob, begin)
             for i in range(begin, end):
                 prob[i] *= weight
             background += weight * mass
         c += 1
-    if end == verbs.NO_ROOM:
-        return end, 0.0
     return np.int64(merge_entries(index, prob, at, end, T.sums)), background
 
 
@@ -297,7 +295,7 @@ def _moments_row(T, row, index, mean, variance, at):
     c = 0
     for part in literal_unroll(T.parts):
         weight = T.weights.now[c]
-        if weight > 0.0 and end != verbs.NO_ROOM:
+        if weight > 0.0:
             begin = end
             end, p, v = verbs.moments_row(part, row, index, mean, variance, begin)
             for i in range(begin, end):
@@ -306,8 +304,6 @@ def _moments_row(T, row, index, mean, variance, at):
             rest += weight * p
             rest_square += weight * (v + p * p)
         c += 1
-    if end == verbs.NO_ROOM:
-        return end, 0.0, 0.0
     return merge_moments(index, mean, variance, at, end, rest, rest_square, T.sums)
 
 

@@ -55,7 +55,7 @@ from bamdp.beliefs.transitions.counts import (
     push_slot,
     with_count_room,
 )
-from bamdp.beliefs.transitions.symmetric import SymmetricState, as_symmetric
+from bamdp.beliefs.transitions.dirichlet import DirichletState, as_symmetric
 
 EXACT_SIZES = 16  # up to so many next states every size is possible
 CHOICE_BITS = 40  # of the number that the supports of a sampled model depend on
@@ -213,8 +213,6 @@ def _sample_row(T, choice, row, index, prob, at, rng):
     k0 = seen.rows[s, SIZE]
     open_stream(branch(np.uint64(choice), np.uint64(s)), T.stream)
     end = at + max(_draw_size(T, s, T.stream), k0)
-    if end > index.shape[0]:
-        return np.int64(verbs.NO_ROOM), 0.0
     start, mine = counts.rows[row, START], counts.rows[row, SIZE]
     for i in range(mine):
         index[at + i] = counts.pool[start + i, NEXT]
@@ -238,8 +236,6 @@ def _mean_row(T, row, index, prob, at):
     s = row // T.n_actions
     k0, start = T.seen.rows[s, SIZE], T.seen.rows[s, START]
     end = at + k0
-    if end > index.shape[0]:
-        return np.int64(verbs.NO_ROOM), 0.0
     if k0 == 0:
         return np.int64(end), 1.0
     inverse, unseen = _expectations(T, row, s)
@@ -256,8 +252,6 @@ def _mean_row(T, row, index, prob, at):
 def _moments_row(T, row, index, mean, variance, at):
     s = row // T.n_actions
     n, k0, start = T.counts.rows[row, TOTAL], T.seen.rows[s, SIZE], T.seen.rows[s, START]
-    if at + k0 > index.shape[0]:
-        return np.int64(verbs.NO_ROOM), 0.0, 0.0
     first, second, unseen, unseen_square = 0.0, 0.0, 0.0, 0.0
     for j in range(T.size.shape[0]):
         total = T.size[j] * T.alpha + n
@@ -326,7 +320,7 @@ class SharedSupport(Prior):
             n_actions=n_actions,
         )
 
-    def movement_posterior(self, transitions: Any) -> SymmetricState:
+    def movement_posterior(self, transitions: Any) -> DirichletState:
         """Return rows as if they were Dirichlet with α + n_i for every outcome, as for SparseDirichlet."""
         return as_symmetric(transitions)
 

@@ -50,7 +50,7 @@ from bamdp.beliefs.transitions.counts import (
     find,
     register_count_verbs,
 )
-from bamdp.beliefs.transitions.symmetric import SymmetricState, as_symmetric
+from bamdp.beliefs.transitions.dirichlet import DirichletState, as_symmetric
 
 MEMO_BITS = 14
 MEMO_STRIDE = 10007  # entries from (k₀, n) to (k₀ + 1, n)
@@ -237,8 +237,6 @@ def _sample_row(T, choice, row, index, prob, at, rng):
     row = np.uint64(row)
     k0, start = counts.rows[row, SIZE], counts.rows[row, START]
     end = at + _draw_size(T, k0, counts.rows[row, TOTAL], rng)
-    if end > index.shape[0]:
-        return verbs.NO_ROOM, 0.0
     to, slot = np.uint64(at), np.uint64(start)
     for i in range(np.uint64(k0)):
         index[to + i] = counts.pool[slot + i, NEXT]
@@ -258,8 +256,6 @@ def _mean_row(T, row, index, prob, at):
     n_states = T.n_states
     k0, n, start = counts.rows[row, SIZE], counts.rows[row, TOTAL], counts.rows[row, START]
     end = at + k0
-    if end > index.shape[0]:
-        return verbs.NO_ROOM, 0.0
     if n == 0:
         return end, 1.0
     entry = _look_up(T, k0, n)
@@ -276,8 +272,6 @@ def _moments_row(T, row, index, mean, variance, at):
     counts = T.counts
     n_states = T.n_states
     k0, n, start = counts.rows[row, SIZE], counts.rows[row, TOTAL], counts.rows[row, START]
-    if at + k0 > index.shape[0]:
-        return verbs.NO_ROOM, 0.0, 0.0
     entry = _look_up(T, k0, n)
     again, U = T.memo[entry, 0], T.memo[entry, 3]
     seen = k0 * T.alpha + n
@@ -377,7 +371,7 @@ class SparseDirichlet(Prior):
             n_states=n_states,
         )
 
-    def movement_posterior(self, transitions: Any) -> SymmetricState:
+    def movement_posterior(self, transitions: Any) -> DirichletState:
         """Return rows as if they were Dirichlet with α + n_i for every outcome, seen or not.
 
         The standard deviations of the sparse posterior itself will not do: once a row seems to have one outcome, the
