@@ -2,15 +2,14 @@
 
 import numpy as np
 import pytest
-from gym_worlds import FORMS
 from gymnasium import spaces
 
 from bamdp.gym.spaces import (
     Numbering,
     as_key,
-    form_element,
-    form_of,
-    form_size,
+    digits_of,
+    element_of,
+    n_elements,
     number_actions,
     number_observations,
     number_of,
@@ -27,20 +26,20 @@ SPACES = [
 
 @pytest.mark.parametrize("space", SPACES, ids=str)
 def test_elements_and_numbers_are_one_to_one(space):
-    form = form_of(space)
-    found = [form_element(form, i) for i in range(form_size(form))]
+    digits = digits_of(space)
+    found = [element_of(space, i) for i in range(n_elements(digits))]
     assert all(space.contains(x) for x in found)
-    assert [number_of(form, x) for x in found] == list(range(form_size(form)))
-    assert len({as_key(x) for x in found}) == form_size(form)
+    assert [number_of(digits, x) for x in found] == list(range(n_elements(digits)))
+    assert len({as_key(x) for x in found}) == n_elements(digits)
     for _ in range(20):
-        assert 0 <= number_of(form, space.sample()) < form_size(form)
+        assert 0 <= number_of(digits, space.sample()) < n_elements(digits)
 
 
 @pytest.mark.parametrize("space", SPACES, ids=str)
 def test_what_is_no_element_is_refused(space):
     for wrong in (99, "a", None, np.array([9.5]), (0, 0, 0, 0, 0)):
         with pytest.raises(ValueError, match="should"):
-            number_of(form_of(space), wrong)
+            number_of(digits_of(space), wrong)
 
 
 def test_things_are_numbered_as_they_appear_up_to_a_stated_number():
@@ -78,13 +77,3 @@ def test_things_are_numbered_as_they_appear_up_to_a_stated_number():
 def test_spaces_that_are_not_finite_get_a_cure(make, words):
     with pytest.raises(ValueError, match=words):
         make()
-
-
-def test_the_forms_of_the_test_worlds_are_those_of_their_spaces():
-    assert {name: form_of(kind["space"])[0] for name, kind in FORMS.items() if "space" in kind} == {
-        "discrete from 7": "discrete",
-        "multi": "multi",
-        "binary": "binary",
-        "tuple": "tuple",
-        "dict": "dict",
-    }

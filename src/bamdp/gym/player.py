@@ -117,7 +117,7 @@ class GymAgent:
 
     def act(self, observation: Any) -> Any:
         """Return the agent's action as an element of the environment's action space."""
-        return spaces.form_element(self.world.actions, self.agent.act(self.world.number(observation)))
+        return self.world.element(self.agent.act(self.world.number(observation)))
 
     def observe(
         self,
@@ -208,10 +208,10 @@ class GymAgent:
     def move_to(self, env: Any) -> None:
         """Go on in another environment with the same spaces."""
         observations, actions = single_spaces(env)
-        if spaces.form_of(actions) != self.world.actions:
+        if spaces.digits_of(actions) != self.world.actions:
             raise ValueError(f"the agent was made for other actions than {actions}")
-        form = self.world.numbering.form
-        if form is not None and spaces.form_of(observations) != form:
+        digits = self.world.numbering.digits
+        if digits is not None and spaces.digits_of(observations) != digits:
             raise ValueError(f"the agent was made for other observations than {observations}")
         self.world.env = env
 
@@ -333,7 +333,7 @@ def play_vector(
 def _join(env: Any, world: GymWorld, actions: list[int]) -> Any:
     """Return the actions of all parts as the vector takes them."""
     space = env.single_action_space
-    items = [spaces.form_element(world.actions, action) for action in actions]
+    items = [world.element(action) for action in actions]
     empty: Any = create_empty_array(space, len(items))
     return concatenate(space, items, empty)
 

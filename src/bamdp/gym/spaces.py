@@ -1,144 +1,117 @@
 """Elements of finite Gymnasium spaces as numbers, and other observations as numbers in the order of their appearance.
 
-A *form* describes a finite space as plain data, so that it can be compared, pickled and saved:
-
-    ("discrete", n, first)        ("multi", shape, sizes, firsts)        ("binary", shape)
-    ("tuple", forms)              ("dict", names, forms)
-
-The elements of a form are numbered like the digits of a number with mixed bases, the first part being the slowest.
-Observations that are not whole numbers become states by bins along each coordinate (:class:`Discretize`).
+An element of a finite space, nested in whatever way, is a list of digits: whole numbers, each with a first value and a
+size. Its number is that of the digits in mixed bases, the first being the slowest. Observations that are not whole
+numbers become states by bins along each coordinate (:class:`Discretize`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial, reduce
-from operator import getitem
+from functools import cache, partial
 from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
 
 MAX_ELEMENTS = 20_000  # of a space that is numbered ahead of time
 MAX_STATES_CALL = "bamdp.make_world(env, max_states=500), on the command line gym:ID:max_states=500"
-Form = tuple[Any, ...]
-NESTED = ("tuple", "dict")  # forms of several forms
+Digits = tuple[tuple[int, int], ...]  # the first value and the size of each
 UNIFORM, QUANTILES = EDGES = ("uniform", "quantiles")
 TRIAL_STEPS = 2000  # of random play, to see which observations there are
 MAX_BOUND = 1e6  # a larger bound of a space says as little as none
 
 
-def form_of(space: Any) -> Form | None:
-    """Return the form of a Gymnasium space, or None if it is not finite."""
-    spaces = gymnasium.spaces
-    if isinstance(space, spaces.Discrete):
-        return "discrete", int(space.n), int(space.start)
-    if isinstance(space, spaces.MultiDiscrete):
-        firsts = getattr(space, "start", np.zeros_like(space.nvec))
-        return "multi", space.nvec.shape, tuple(space.nvec.ravel().tolist()), tuple(np.ravel(firsts).tolist())
-    if isinstance(space, spaces.MultiBinary):
-        return "binary", tuple(space.shape)
-    if isinstance(space, spaces.Tuple):
-        return _of_parts("tuple", (), space.spaces)
-    if isinstance(space, spaces.Dict):
-        return _of_parts("dict", (tuple(space.spaces),), space.spaces.values())
-    return None
+def parts_of(space: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the parts of a nested space by their keys; none of another space."""
+    inner = getattr(space, "spaces", ())
+    yield from sorted(inner.items()) if isinstance(inner, Mapping) else enumerate(inner)
 
 
-def _of_parts(kind: str, names: tuple[Any, ...], parts: Any) -> Form | None:
-    forms = tuple(form_of(part) for part in parts)
-    return None if None in forms else (kind, *names, forms)
-
-
-def form_size(form: Form) -> int:
-    """Return the number of elements of a form."""
-    return math.prod(part_sizes(form))
-
-
-def part_sizes(form: Form) -> tuple[int, ...]:
-    """Return the numbers of elements of the parts of a form, of which the elements are the digits.
+def digits_of(space: Any) -> Digits | None:
+    """Return the digits of a space's elements, or None if it is not finite.
 
     Examples
     --------
-    >>> part_sizes(("dict", ("a", "b"), (("discrete", 7, 0), ("binary", (2,)))))
-    (7, 4)
+    >>> digits_of(spaces.Dict({"a": spaces.Discrete(7, start=1), "b": spaces.MultiBinary(2)}))
+    ((1, 7), (0, 2), (0, 2))
     """
-    if form[0] in NESTED:
-        return tuple(form_size(part) for part in form[-1])
-    if form[0] == "discrete":
-        return (int(form[1]),)
-    return form[2] if form[0] == "multi" else (2,) * math.prod(form[1])
+    if isinstance(space, spaces.Discrete):
+        return ((int(space.start), int(space.n)),)
+    if isinstance(space, spaces.MultiDiscrete):
+        return tuple(zip(np.ravel(space.start).tolist(), np.ravel(space.nvec).tolist()))
+    if isinstance(space, spaces.MultiBinary):
+        return ((0, 2),) * math.prod(space.shape)
+    if not isinstance(space, (spaces.Tuple, spaces.Dict)):
+        return None
+    parts = [digits_of(part) for _, part in parts_of(space)]
+    return None if None in parts else tuple(digit for part in parts for digit in part or ())
 
 
-def number_of(form: Form, value: Any) -> int:
-    """Return the number of an element; raise ValueError if ``value`` is not an element of the form."""
-    if form[0] == "discrete":
-        return _digit(value, form[1], form[2])
-    sizes = part_sizes(form)
-    if form[0] in NESTED:
-        digits = [number_of(part, item) for part, item in zip(form[-1], _items(form, value))]
-    else:
-        array = np.asarray(value)
-        if array.shape != form[1]:
-            raise ValueError(f"{value!r} should have shape {form[1]}")
-        firsts = form[3] if form[0] == "multi" else (0,) * len(sizes)
-        digits = [_digit(*each) for each in zip(array.ravel().tolist(), sizes, firsts)]
-    total = 0
-    for digit, base in zip(digits, sizes):
-        total = total * base + digit
+def values_of(element: Any) -> list[Any]:
+    """Return the numbers in an element, in the order of the digits of its space."""
+    if isinstance(element, Mapping):
+        return [value for key in sorted(element) for value in values_of(element[key])]
+    if isinstance(element, (tuple, list)):
+        return [value for part in element for value in values_of(part)]
+    values: list[Any] = np.ravel(element).tolist()
+    return values
+
+
+def n_elements(digits: Digits) -> int:
+    """Return the number of elements that have these digits."""
+    return math.prod(size for _, size in digits)
+
+
+def number_of(digits: Digits, element: Any) -> int:
+    """Return the number of an element; raise ValueError if it does not have these digits."""
+    values, total = values_of(element), 0
+    if len(values) != len(digits):
+        raise ValueError(f"{element!r} should have {len(digits)} numbers")
+    for value, (first, size) in zip(values, digits):
+        if not isinstance(value, int) or not first <= value < first + size:
+            raise ValueError(f"{value!r} should be a whole number in {first}..{first + size - 1}")
+        total = total * size + value - first
     return total
 
 
-def _items(form: Form, value: Any) -> Sequence[Any]:
-    """Return the parts of an element of a nested form."""
-    if form[0] == "dict":
-        if not isinstance(value, dict) or set(value) != set(form[1]):
-            raise ValueError(f"{value!r} should be a dict with the keys {form[1]}")
-        return [value[name] for name in form[1]]
-    if not isinstance(value, (tuple, list)) or len(value) != len(form[-1]):
-        raise ValueError(f"{value!r} should have {len(form[-1])} parts")
-    return value
+def element_of(space: Any, number: int) -> Any:
+    """Return the element of a finite space with a number, in the type that Gymnasium uses."""
+    digits = digits_of(space)
+    assert digits is not None
+    places = np.unravel_index(number, [size for _, size in digits])
+    return _build(space, iter([first + int(place) for (first, _), place in zip(digits, places)]))
 
 
-def _digit(value: Any, base: int, first: int) -> int:
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value.item()
-    if not isinstance(value, (int, np.integer)) or not first <= value < first + base:
-        raise ValueError(f"{value!r} should be a whole number in {first}..{first + base - 1}")
-    return int(value) - first
-
-
-def form_element(form: Form, number: int) -> Any:
-    """Return the element with a number, in the type that Gymnasium uses for the space."""
-    if form[0] == "discrete":
-        return number + form[2]
-    digits = [int(digit) for digit in np.unravel_index(number, part_sizes(form))]
-    if form[0] in NESTED:
-        items = tuple(form_element(part, digit) for part, digit in zip(form[-1], digits))
-        return items if form[0] == "tuple" else dict(zip(form[1], items))
-    if form[0] == "binary":
-        return np.array(digits, np.int8).reshape(form[1])
-    return (np.array(digits, np.int64) + np.array(form[3], np.int64)).reshape(form[1])
+def _build(space: Any, values: Iterator[int]) -> Any:
+    if isinstance(space, spaces.Discrete):
+        return next(values)
+    if isinstance(space, (spaces.MultiDiscrete, spaces.MultiBinary)):
+        flat = [next(values) for _ in range(math.prod(space.shape))]
+        return np.array(flat, space.dtype).reshape(space.shape)
+    built = {key: _build(part, values) for key, part in parts_of(space)}
+    return built if isinstance(space, spaces.Dict) else tuple(built.values())
 
 
 @dataclass
 class Numbering:
-    """A map from observations to numbers: given by the form of their space, or made as they appear without one."""
+    """A map from observations to numbers: by the digits of their space, or in the order of appearance without any."""
 
-    form: Form | None
+    digits: Digits | None
     n: int  # how many numbers there are
     seen: dict[Any, int] = field(default_factory=dict)
 
     def __call__(self, observation: Any) -> int:
         """Return the number of an observation; a new one gets the next number."""
-        if self.form is not None:
+        if self.digits is not None:
             try:
-                return number_of(self.form, observation)
+                return number_of(self.digits, observation)
             except ValueError as error:
                 raise ValueError(
                     f"the environment returned an observation outside its observation space: {error}"
@@ -176,24 +149,18 @@ def number_observations(
     space: Any, max_states: int | None, function: Callable[[Any], Any] | None
 ) -> Numbering:
     """Return a numbering of the observations of a space, or of what ``function`` makes of them."""
-    form = form_of(space) if function is None else None
-    if max_states is None and form is not None and form_size(form) <= MAX_ELEMENTS:
-        return Numbering(form, form_size(form))
+    digits = digits_of(space) if function is None else None
+    if max_states is None and digits is not None and n_elements(digits) <= MAX_ELEMENTS:
+        return Numbering(digits, n_elements(digits))
     if function is None and _has_real_numbers(space):
         raise ValueError(_not_finite(str(space)))
-    if max_states is not None:
-        return Numbering(None, _checks.integer(max_states, "max_states"))
-    if function is not None:
+    if max_states is None:
+        what = "with observation=..." if function is not None else f"{space} is not numbered ahead of time;"
         raise ValueError(
-            "with observation=... say max_states=..., how many different observations it may return"
+            f"{what} say max_states=..., how many different observations will appear at most, and they are numbered "
+            f"as they come: {MAX_STATES_CALL}"
         )
-    why, which = f"{space} is not numbered ahead of time", "different observations"
-    if form is not None:
-        why, which = f"there are {form_size(form)} observations in {space}", "of them"
-    raise ValueError(
-        f"{why}; say max_states=..., how many {which} will appear at most, and they are numbered as they come: "
-        f"{MAX_STATES_CALL}"
-    )
+    return Numbering(None, _checks.integer(max_states, "max_states"))
 
 
 def _has_real_numbers(space: Any) -> bool:
@@ -211,19 +178,17 @@ def _not_finite(what: str) -> str:
     )
 
 
-def number_actions(space: Any) -> Form:
-    """Return the form of an action space; raise ValueError if it is not finite, or too large."""
-    form = form_of(space)
-    if form is None:
+def number_actions(space: Any) -> Digits:
+    """Return the digits of an action space; raise ValueError if it is not finite, or too large."""
+    digits = digits_of(space)
+    if digits is None:
         raise ValueError(
             f"actions {space} cannot be actions of a finite model; put a gymnasium.ActionWrapper around the "
             "environment whose action space is Discrete, such as a list of a few useful actions"
         )
-    if form_size(form) > MAX_ELEMENTS:
-        raise ValueError(
-            f"there are {form_size(form)} actions in {space}, more than {MAX_ELEMENTS}; wrap it into fewer"
-        )
-    return form
+    if n_elements(digits) > MAX_ELEMENTS:
+        raise ValueError(f"{space} has more than {MAX_ELEMENTS} actions; wrap it into fewer")
+    return digits
 
 
 class Discretize(gymnasium.ObservationWrapper[Any, Any, Any], gymnasium.utils.RecordConstructorArgs):
@@ -288,8 +253,8 @@ class Discretize(gymnasium.ObservationWrapper[Any, Any, Any], gymnasium.utils.Re
             self, bins=bins, edges=edges, bounds=bounds, steps=steps, seed=seed
         )
         super().__init__(env)
-        self.parts = _parts(env.observation_space)
-        keys = [part.path[:1] for part in self.parts if part.form is None for _ in range(part.size)]
+        coordinates = list(_coordinates(env.observation_space))
+        keys = [key for key, digit, _ in coordinates if digit is None]
         if not keys:
             raise ValueError(
                 f"bins are for observations that have arrays of numbers (Box), got {env.observation_space}; a finite "
@@ -298,22 +263,20 @@ class Discretize(gymnasium.ObservationWrapper[Any, Any, Any], gymnasium.utils.Re
         _checks.one_of(edges, "edges", EDGES)
         wanted = iter(_per_coordinate(bins, "bins", keys))
         ranges = iter(_per_coordinate(bounds, "bounds", keys))
-        seen = cache(partial(_random_play, env, self.parts, _checks.integer(steps, "steps"), seed))
-        found: list[NDArray[np.float64]] = []
-        for part in self.parts:
-            if part.form is not None:
-                found.append(np.arange(0.5, form_size(part.form) - 1))
-                continue
-            for limits in zip(part.space.low.flat, part.space.high.flat):
-                found.append(_inner_edges(len(found), next(wanted), next(ranges), edges, limits, seen))
-        self.edges = tuple(found)
+        seen = cache(partial(_random_play, env, _checks.integer(steps, "steps"), seed))
+        self.edges = tuple(
+            _inner_edges(i, next(wanted), next(ranges), edges, limits, seen)
+            if digit is None
+            else np.arange(digit[0] + 0.5, sum(digit) - 1)
+            for i, (_, digit, limits) in enumerate(coordinates)
+        )
         self.sizes = tuple(len(inner) + 1 for inner in self.edges)
         self.observation_space = gymnasium.spaces.Discrete(math.prod(self.sizes))
 
     def observation(self, observation: Any) -> int:
         """Return the state of an observation."""
         state = 0
-        for value, inner, size in zip(_coordinates(self.parts, observation), self.edges, self.sizes):
+        for value, inner, size in zip(values_of(observation), self.edges, self.sizes):
             if np.isnan(value):
                 raise ValueError(
                     f"the environment returned an observation that is not a number: {observation}"
@@ -329,67 +292,44 @@ class Discretize(gymnasium.ObservationWrapper[Any, Any, Any], gymnasium.utils.Re
         return [(float(end[digit]), float(end[digit + 1])) for end, digit in zip(ends, digits)]
 
 
-@dataclass(frozen=True)
-class _Part:
-    """A box, or a finite part, of an observation space."""
-
-    path: tuple[Any, ...]  # keys that lead there from the whole observation
-    space: Any
-    form: Form | None  # of a finite part; None of a box
-
-    @property
-    def size(self) -> int:
-        """How many coordinates it has."""
-        return 1 if self.form is not None else math.prod(self.space.shape)
-
-
-def _parts(space: Any, path: tuple[Any, ...] = ()) -> tuple[_Part, ...]:
-    """Return the boxes and the finite parts of an observation space, in its order."""
-    form, inner = form_of(space), getattr(space, "spaces", None)
-    if form is not None or isinstance(space, gymnasium.spaces.Box):
-        return (_Part(path, space, form),)
-    if inner is None:
+def _coordinates(space: Any, key: Any = None) -> Iterator[tuple[Any, Any, tuple[float, float]]]:
+    """Yield each number of an observation: its key in the whole, its digit (None in a box) and a box's limits."""
+    if isinstance(space, spaces.Box):
+        yield from ((key, None, limits) for limits in zip(space.low.flat, space.high.flat))
+    elif (digits := digits_of(space)) is not None:
+        yield from ((key, digit, (0.0, 0.0)) for digit in digits)
+    elif isinstance(space, (spaces.Tuple, spaces.Dict)):
+        for inner, part in parts_of(space):
+            yield from _coordinates(part, inner if key is None else key)
+    else:
         raise ValueError(f"there are no bins for observations in {space}: it is neither finite nor a Box")
-    named = inner.items() if isinstance(inner, Mapping) else enumerate(inner)
-    return tuple(part for name, one in named for part in _parts(one, (*path, name)))
 
 
-def _coordinates(parts: Sequence[_Part], observation: Any) -> NDArray[np.float64]:
-    """Return an observation as an array: the numbers of its boxes, and the number of each finite part."""
-    found: list[Any] = []
-    for part in parts:
-        value = reduce(getitem, part.path, observation)
-        found.append(np.ravel(value) if part.form is None else [number_of(part.form, value)])
-    return np.concatenate(found)
-
-
-def _random_play(
-    env: gymnasium.Env[Any, Any], parts: Sequence[_Part], steps: int, seed: int
-) -> NDArray[np.float64]:
+def _random_play(env: gymnasium.Env[Any, Any], steps: int, seed: int) -> NDArray[np.float64]:
     """Return what random play shows of each coordinate, [T, n]."""
     env.action_space.seed(seed)
-    seen = [_coordinates(parts, env.reset(seed=seed)[0])]
+    seen = [values_of(env.reset(seed=seed)[0])]
     for _ in range(steps):
         observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
-        seen.append(_coordinates(parts, observation))
+        seen.append(values_of(observation))
         if terminated or truncated:
-            seen.append(_coordinates(parts, env.reset()[0]))
+            seen.append(values_of(env.reset()[0]))
     return np.array(seen, float)
 
 
-def _per_coordinate(values: Any, name: str, keys: Sequence[tuple[Any, ...]]) -> list[Any]:
+def _per_coordinate(values: Any, name: str, keys: Sequence[Any]) -> list[Any]:
     """Return one value for each coordinate of boxes, whose keys in the observation are given.
 
     A single number, or None, is the same for all.
     """
     if isinstance(values, Mapping):
-        known = {str(key[0]): keys.count(key) for key in keys if key}
+        known = {str(key): keys.count(key) for key in keys if key is not None}
         for key in values:
             _checks.one_of(key, f"key of {name}", known)
         missing = next((key for key in known if key not in values and name == "bins"), None)
         if missing is not None:
             raise ValueError(f"there are no bins for {missing!r}; with 1 it is left out")
-        given = (_per_coordinate(values.get(key), f"{name}[{key!r}]", [()] * n) for key, n in known.items())
+        given = (_per_coordinate(values.get(key), f"{name}[{key!r}]", [None] * n) for key, n in known.items())
         return [value for part in given for value in part]
     if not isinstance(values, (Sequence, np.ndarray)):
         return [values] * len(keys)

@@ -76,7 +76,7 @@ class GymWorld(World):
     def _settle(self) -> None:
         """Set the attributes that follow from how observations and actions are numbered."""
         self.n_states = self.numbering.n + 1
-        self.n_actions = spaces.form_size(self.actions)
+        self.n_actions = spaces.n_elements(self.actions)
         self.end = self.numbering.n
         self.horizon = DEFAULT_HORIZON
         self.state = 0
@@ -106,15 +106,6 @@ class GymWorld(World):
         self._masks.clear()
 
     @property
-    def sizes(self) -> tuple[int, ...]:
-        """How many values each part of an observation has, if states are numbered by them; (n,) otherwise."""
-        if isinstance(self.env, Discretize) and self.function is None:
-            return self.env.sizes
-        return (
-            spaces.part_sizes(self.numbering.form) if self.numbering.form is not None else (self.numbering.n,)
-        )
-
-    @property
     def knowledge(self) -> dict[str, Any]:
         """The arguments of `Agent` that are known beforehand: the state that stands for the end."""
         return {"end": self.end}
@@ -139,9 +130,8 @@ class GymWorld(World):
         Afterwards ``truncated`` says whether the episode was cut off.
         """
         action = _checks.index(action, "action", self.n_actions)
-        element = spaces.form_element(self.actions, action)
         observation, reward, terminated, truncated, info = self._returned(
-            self.env.step(element), "step", "observation, reward, terminated, truncated, info"
+            self.env.step(self.element(action)), "step", "observation, reward, terminated, truncated, info"
         )
         self._check_actions()
         self.terminated, self.truncated = bool(terminated), bool(truncated)
@@ -166,6 +156,10 @@ class GymWorld(World):
     def number(self, observation: Any) -> int:
         """Return the number of an observation, after the function for observations if there is one."""
         return self.numbering(observation if self.function is None else self.function(observation))
+
+    def element(self, action: int) -> Any:
+        """Return the action with a number as the environment takes it."""
+        return spaces.element_of(single_spaces(self.env)[1], action)
 
     def mask(self, state: int, info: Any) -> NDArray[np.bool_] | None:
         """Return the mask of the actions that exist in a state, or None if ``info`` has none.
@@ -197,7 +191,7 @@ class GymWorld(World):
         """Raise ValueError if the environment has changed its action space."""
         if self.env.action_space is self._space:
             return
-        if spaces.form_of(self.env.action_space) != self.actions:
+        if spaces.digits_of(self.env.action_space) != self.actions:
             raise ValueError(
                 f"{self.name} has changed its action space to {self.env.action_space}; agents need one for all states: "
                 'let it be the largest, with info["action_mask"] where not all of it exists'
