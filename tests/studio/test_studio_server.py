@@ -10,7 +10,7 @@ import pytest
 from studio_runs import DSS, run_of
 from studio_server import Tab, running
 
-from bamdp.registry import list_planners
+from bamdp.registry import list_planners, make_planner
 from bamdp.settings import FieldError
 from bamdp.studio import server, sessions
 from bamdp.studio.settings import Choice, Limits
@@ -195,7 +195,12 @@ def test_the_form_says_what_each_parameter_means_and_which_words_it_may_be():
         info["name"]: {parameter["name"]: parameter for parameter in info["parameters"]}
         for info in parts["planners"]
     }
+    for name, parameters in planners.items():
+        for key, parameter in parameters.items():
+            for word in parameter["choices"]:
+                make_planner(name, {key: word})  # every word is one that the planner takes
     assert planners["dss-pi"]["n_steps"]["default"] == "20"
+    assert "generator.depth" in planners["dss-rtdp"]
     assert planners["dss-pi"]["leaf"]["choices"] == ["zero", "mean", "upper", "policy"]
 
 
