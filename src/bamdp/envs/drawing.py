@@ -1,7 +1,7 @@
-"""Drawings as trees of elements, and the colours in them.
+"""Drawings as trees of SVG elements, and the colours in them.
 
-An :class:`Element` is an element of SVG: ``str`` writes it as markup, and :mod:`bamdp.envs.image` paints it. Its looks
-are in its classes, which a style sheet gives colours from the palette below.
+:func:`markup` writes a drawing as SVG, and :mod:`bamdp.envs.image` paints it. What it looks like is in the classes of
+its elements, which a style sheet gives colours from the palette below.
 
 The palette has one meaning for each colour, in light and dark: an action has one colour wherever it is seen, a quantity
 one ramp. The agent is coral, goals are green, flags amber, walls slate; value is teal, visits indigo, entropy rose. Web
@@ -11,11 +11,9 @@ pages get it as CSS variables; files and images get the light colours.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import cache
-from html import escape
+from collections.abc import Iterable
 from typing import Any
+from xml.etree.ElementTree import Element, tostring
 
 Point = tuple[float, float]
 
@@ -75,14 +73,22 @@ def palette_css() -> str:
     )
 
 
+def action_css() -> str:
+    """Return the rules of the classes ``fill0``, ``stroke0`` and ``back0``: what has the colour of action 0."""
+    return "".join(
+        f".scene .fill{i}{{fill:var(--a{i});}}.scene .stroke{i}{{stroke:var(--a{i});}}.back{i}{{background:var(--a{i});}}\n"
+        for i in range(N_ACTION_COLOURS)
+    )
+
+
 def with_colours(style_sheet: str) -> str:
     """Return a style sheet with the light colours in place of variables, for programs that know no variables."""
     return re.sub(r"var\(--([a-z0-9-]+)\)", lambda match: LIGHT_COLOURS[match[1]], style_sheet)
 
 
-def action_class(action: int) -> str:
-    """Return the class, and name in the palette, of an action's colour."""
-    return f"a{action % N_ACTION_COLOURS}"
+def colour_of(action: int) -> int:
+    """Return the number of an action's colour, which its classes end in."""
+    return action % N_ACTION_COLOURS
 
 
 def shade(ramp: str, place: float) -> str:
@@ -108,73 +114,16 @@ def rgb(colour: str) -> tuple[int, int, int]:
 # --- elements --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Element:
-    """An element of SVG with its attributes and what is inside: further elements, or text."""
-
-    name: str
-    attributes: Mapping[str, Any]
-    inside: tuple[Element | str, ...] = ()
-
-    def __str__(self) -> str:
-        written = "".join(
-            f' {key}="{escape(format_attribute(value))}"'
-            for key, value in self.attributes.items()
-            if value is not None
-        )
-        if not self.inside:
-            return f"<{self.name}{written}/>"
-        inside = "".join(str(x) if isinstance(x, (Element, Markup)) else escape(x) for x in self.inside)
-        return f"<{self.name}{written}>{inside}</{self.name}>"
-
-    @property
-    def size(self) -> Point:
-        """Width and height of the viewBox of a figure."""
-        _, _, width, height = map(float, self.attributes["viewBox"].split())
-        return width, height
-
-    def placed(self, x: float, y: float, width: float, height: float) -> Element:
-        """Return a figure scaled into a box of another figure."""
-        box = dict(zip(("x", "y", "width", "height"), (f"{value:.1f}" for value in (x, y, width, height))))
-        return Element(self.name, {**box, **self.attributes}, self.inside)
-
-
-class Markup(str):
-    """Text inside an element that is written as it is, such as a style sheet."""
-
-
-@dataclass(frozen=True)
-class Path:
-    """Straight lines through points, one or several, each closed to an outline or open."""
-
-    lines: tuple[tuple[Point, ...], ...]
-    closed: bool = True
-
-    def __str__(self) -> str:
-        return "".join(path_data(line) + "Z" * self.closed for line in self.lines)
-
-
-@dataclass(frozen=True)
-class Placement:
-    """A transform: to a place, and turned there by an angle in degrees."""
-
-    x: float
-    y: float
-    angle: float | None = None
-
-    def __str__(self) -> str:
-        turn = "" if self.angle is None else f" rotate({self.angle:g})"
-        return f"translate({self.x:g} {self.y:g}){turn}"
-
-
 def element(name: str, *inside: Element | str, **attributes: Any) -> Element:
     """Make an element: ``class_`` stands for class, other underscores for hyphens, None for no attribute."""
-    return Element(name, {_attribute_name(key): value for key, value in attributes.items()}, inside)
-
-
-@cache
-def _attribute_name(keyword: str) -> str:
-    return keyword.rstrip("_").replace("_", "-")
+    given = {key: value for key, value in attributes.items() if value is not None}
+    made = Element(name, {key.rstrip("_").replace("_", "-"): written(value) for key, value in given.items()})
+    for part in inside:
+        if isinstance(part, str):
+            made.text = part
+        else:
+            made.append(part)
+    return made
 
 
 def text_element(x: float, y: float, words: str, **attributes: Any) -> Element:
@@ -182,34 +131,51 @@ def text_element(x: float, y: float, words: str, **attributes: Any) -> Element:
     return element("text", words, x=x, y=y, **attributes)
 
 
-def group(*inside: Element | str, **attributes: Any) -> Element:
-    """Make a group; it has an opening and a closing tag even if it is empty, so that a page can fill it."""
-    return element("g", *(inside or ("",)), **attributes)
+def group(*inside: Element, **attributes: Any) -> Element:
+    """Make a group."""
+    return element("g", *inside, **attributes)
 
 
 def shape(points: Iterable[Point], *, closed: bool = True, **attributes: Any) -> Element:
     """Make an outline through points, or with ``closed=False`` a line."""
-    return element("path", d=Path((tuple(points),), closed), **attributes)
+    return element("path", d=path_data(points) + "Z" * closed, **attributes)
 
 
 def figure(
-    size: Point, *inside: Element | str, corner: Point = (0.0, 0.0), label: str = "", **attributes: Any
+    size: Point, *inside: Element, corner: Point = (0.0, 0.0), label: str = "", **attributes: Any
 ) -> Element:
     """Make the outermost element, which shows ``size`` from ``corner``; ``label`` describes it in words."""
-    box = " ".join(format_attribute(float(x)) for x in (*corner, *size))
+    box = " ".join(written(float(x)) for x in (*corner, *size))
     named = {"role": "img", "aria_label": label} if label else {}
     return element("svg", *inside, xmlns="http://www.w3.org/2000/svg", viewBox=box, **named, **attributes)
 
 
+def view_box(drawing: Element) -> tuple[float, ...]:
+    """Return left, top, width and height of what a figure shows."""
+    return tuple(map(float, drawing.attrib["viewBox"].split()))
+
+
+def placed(drawing: Element, x: float, y: float, width: float, height: float) -> Element:
+    """Return a figure scaled into a box of another figure."""
+    drawing.attrib |= {"x": written(x), "y": written(y), "width": written(width), "height": written(height)}
+    return drawing
+
+
+def placement(x: float, y: float, angle: float = 0.0) -> str:
+    """Return a transform to a place, turned there by an angle in degrees."""
+    return f"translate({written(x)} {written(y)}) rotate({written(angle)})"
+
+
 def path_data(points: Iterable[Point]) -> str:
     """Return path data of a line through points."""
-    return "".join(
-        f"{'L' if i else 'M'}{format_attribute(x)} {format_attribute(y)}" for i, (x, y) in enumerate(points)
-    )
+    return "".join(f"{'L' if i else 'M'}{written(x)} {written(y)}" for i, (x, y) in enumerate(points))
 
 
-def format_attribute(value: Any) -> str:
-    """Return an attribute's value as text; floats have at most two digits behind the point."""
-    if isinstance(value, float):
-        return f"{value:.2f}".rstrip("0").rstrip(".") if value != int(value) else str(int(value))
-    return str(value)
+def written(value: Any) -> str:
+    """Return an attribute's value as text; real numbers have at most two digits behind the point."""
+    return str(value) if isinstance(value, (str, int)) else f"{round(float(value), 2) + 0.0:.8g}"
+
+
+def markup(drawing: Element) -> str:
+    """Return a drawing as SVG."""
+    return tostring(drawing, encoding="unicode")

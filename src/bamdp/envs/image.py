@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from typing import Any
+from xml.etree.ElementTree import Element
 
 import numpy as np
 from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.colors import to_rgb
 from matplotlib.patches import BoxStyle
-from matplotlib.path import Path as Outline
+from matplotlib.path import Path
 from matplotlib.textpath import TextPath
 from matplotlib.transforms import Affine2D, Transform
 from numpy.typing import NDArray
 
-from bamdp.envs.drawing import LIGHT_COLOURS, Element, Path, Placement, element
+from bamdp.envs.drawing import element, view_box
 
 IMAGE_SIZE = 720  # pixels of the longer side of a drawing, at most
 IMAGE_MARGIN = 8  # pixels
@@ -24,126 +24,97 @@ MAX_SCALE = 2.0  # pixels for a unit of the drawing
 HALF_LETTER = 0.36  # of the size of a font: half the height of a capital letter
 LETTER_STROKE = 0.5  # around letters, which makes them a little bolder
 
-Classes = frozenset[str]
-Styles = Mapping[str, Mapping[str, Any]]
+Style = dict[str, str]
 
 
-def rasterize(drawing: Element, styles: Styles) -> NDArray[np.uint8]:
+def rasterize(drawing: Element, style_sheet: str, back: str) -> NDArray[np.uint8]:
     """Paint a figure as an image, uint8 [height, width, 3].
 
     Parameters
     ----------
     drawing
         A figure of rectangles, circles, paths of straight lines, texts and groups of them.
-    styles
-        By CSS selectors (classes, and classes inside classes), the looks: ``fill``, ``stroke``, ``stroke-width``,
-        ``opacity`` and ``font-size``. Where several fit, later ones override earlier ones.
+    style_sheet
+        Rules for classes, such as ``.world .wall{fill:#414a5b;}``, of which the last word counts; of several that fit,
+        later ones override earlier ones.
+    back
+        The colour behind it.
     """
-    left, top, width, height = map(float, drawing.attributes["viewBox"].split())
+    left, top, width, height = view_box(drawing)
     scale = min(IMAGE_SIZE / max(width, height), MAX_SCALE)
     wide, high = (math.ceil(side * scale) + 2 * IMAGE_MARGIN for side in (width, height))
-    painter = _Painter(RendererAgg(wide, high, dpi=72), scale, styles)  # with these, a point is a pixel
+    painter = _Painter(RendererAgg(wide, high, dpi=72), scale, style_sheet)  # with these, a point is a pixel
     upright = Affine2D().scale(1.0, -1.0).translate(0.0, high)  # y is up on the canvas
-    painter.paint(element("rect", x=0, y=0, width=wide, height=high, style="fill:paper"), upright)
-    placed = Affine2D().translate(-left, -top).scale(scale).translate(IMAGE_MARGIN, IMAGE_MARGIN)
-    painter.paint(drawing, placed + upright)
+    painter.paint(element("rect", x=0, y=0, width=wide, height=high, style=f"fill:{back}"), upright)
+    middle = Affine2D().translate(-left, -top).scale(scale).translate(IMAGE_MARGIN, IMAGE_MARGIN)
+    painter.paint(drawing, middle + upright)
     return np.asarray(painter.canvas.buffer_rgba())[:, :, :3].copy()
-
-
-def read_styles(sheet: str) -> Styles:
-    """Return the looks by selector of a style sheet that has plain rules, with its colours written out."""
-    return {
-        selector.strip(): _inline_style(looks)
-        for selector, looks in re.findall(r"([^{}]+)\{([^}]*)\}", sheet)
-    }
 
 
 class _Painter:
     """Paints elements on a canvas with ``scale`` pixels for a unit of the drawing."""
 
-    def __init__(self, canvas: RendererAgg, scale: float, styles: Styles) -> None:
+    def __init__(self, canvas: RendererAgg, scale: float, style_sheet: str) -> None:
         self.canvas, self.scale = canvas, scale
-        self.styles = [
-            ([frozenset(part.split(".")[1:]) for part in selector.split()], style)
-            for selector, style in styles.items()
-        ]
-        self._resolved: dict[tuple[Classes, Classes], dict[str, Any]] = {}
+        rules = re.findall(r"\.([\w.-]+)\{([^}]*)\}", style_sheet)
+        self.rules = [(frozenset(classes.split(".")), _read(looks)) for classes, looks in rules]
 
-    def paint(
-        self,
-        part: Element | str,
-        transform: Transform,
-        opacity: float = 1.0,
-        around: Classes = frozenset(),
-    ) -> None:
-        """Paint an element and all that is inside, by what surrounds it: the way to pixels, opacity and classes."""
-        if isinstance(part, str) or part.attributes.get("visibility") == "hidden":
+    def paint(self, part: Element, transform: Transform, opacity: float = 1.0) -> None:
+        """Paint an element and all that is inside."""
+        if part.get("visibility") == "hidden" or (part.tag == "text" and not part.text):
             return
-        attributes = part.attributes
-        classes = frozenset((attributes.get("class") or "").split())
-        style = self._style(classes, around) | _inline_style(attributes.get("style"))
-        opacity *= float(style.get("opacity", 1.0)) * float(attributes.get("opacity") or 1.0)
-        placement: Placement | None = attributes.get("transform")
-        if placement is not None:
-            turned = Affine2D().rotate_deg(placement.angle or 0.0)
-            transform = turned.translate(placement.x, placement.y) + transform
-        if part.name not in ("g", "svg"):
+        style = self._style(part)
+        opacity *= float(style.get("opacity", 1.0)) * float(part.get("opacity", 1.0))
+        if place := part.get("transform"):
+            x, y, angle = map(float, re.findall(r"-?[\d.]+", place))
+            transform = Affine2D().rotate_deg(angle).translate(x, y) + transform
+        if part.tag not in ("g", "svg"):
             self._paint_shape(part, style, transform, opacity)
-            return
-        for child in part.inside:
-            self.paint(child, transform, opacity, around | classes)
+        for child in part:
+            self.paint(child, transform, opacity)
 
-    def _style(self, classes: Classes, around: Classes) -> dict[str, Any]:
-        """Return the looks of an element with some classes, inside elements with others."""
-        key = classes, around
-        if key not in self._resolved:
-            self._resolved[key] = {}
-            for (*outer, last), looks in self.styles:
-                if last <= classes and all(part <= around for part in outer):
-                    self._resolved[key] |= looks
-        return self._resolved[key]
+    def _style(self, part: Element) -> Style:
+        classes = set(part.get("class", "").split())
+        fitting = [looks for needed, looks in self.rules if needed <= classes]
+        return {key: value for looks in (*fitting, _read(part.get("style", ""))) for key, value in looks.items()}
 
-    def _paint_shape(
-        self, part: Element, style: Mapping[str, Any], transform: Transform, opacity: float
-    ) -> None:
-        if part.name == "text":
-            fill = style.get("fill", "ink")
-            style = {**style, "fill": fill, "stroke": fill, "stroke-width": LETTER_STROKE}
-        stroke = _colour(style.get("stroke"))
+    def _paint_shape(self, part: Element, style: Style, transform: Transform, opacity: float) -> None:
+        if part.tag == "text":
+            style = {**style, "stroke": style["fill"], "stroke-width": str(LETTER_STROKE)}
+        stroke = style.get("stroke", "none")
         pen = self.canvas.new_gc()
-        pen.set_linewidth(self.scale * float(style.get("stroke-width", 1.0)) if stroke else 0.0)
-        pen.set_foreground(stroke or "none")
+        pen.set_linewidth(self.scale * float(style.get("stroke-width", 1.0)) if stroke != "none" else 0.0)
+        pen.set_foreground(stroke)
         pen.set_capstyle("round")
         pen.set_joinstyle("round")
         pen.set_alpha(opacity)
         pen.set_snap(False)
-        self.canvas.draw_path(pen, _outline(part, style), transform, _colour(style.get("fill")))
+        fill = style.get("fill", "none")
+        self.canvas.draw_path(pen, _outline(part, style), transform, None if fill == "none" else to_rgb(fill))
 
 
-def _colour(value: Any) -> tuple[float, float, float] | None:
-    return None if value in (None, "none") else to_rgb(LIGHT_COLOURS.get(value, value))
+def _read(looks: str) -> Style:
+    return dict(re.findall(r"([\w-]+):([^;]+)", looks))
 
 
-def _inline_style(text: str | None) -> dict[str, str]:
-    return dict(re.findall(r"([\w-]+):([^;]+)", text)) if text else {}
-
-
-def _outline(part: Element, style: Mapping[str, Any]) -> Outline:
-    """Return the outline of a circle, a rectangle with round corners, words, or a path."""
-    if part.name == "path":
-        path: Path = part.attributes["d"]
-        lines = [[*line, line[0]] if path.closed else line for line in path.lines]
-        return Outline.make_compound_path(*(Outline(line, closed=path.closed) for line in lines))
-    x, y, width, height, rx, cx, cy, r = (
-        float(part.attributes.get(name, 0.0)) for name in ("x", "y", "width", "height", "rx", "cx", "cy", "r")
-    )
-    if part.name == "circle":
-        return Outline.circle((cx, cy), r)
-    if part.name == "rect":
+def _outline(part: Element, style: Style) -> Path:
+    """Return the outline of a path, a circle, a rectangle with round corners, or words."""
+    if part.tag == "path":
+        return Path.make_compound_path(*map(_line, part.attrib["d"].split("M")[1:]))
+    names = ("x", "y", "width", "height", "rx", "cx", "cy", "r")
+    x, y, width, height, rx, cx, cy, r = (float(part.get(name, 0.0)) for name in names)
+    if part.tag == "circle":
+        return Path.circle((cx, cy), r)
+    if part.tag == "rect":
         return BoxStyle.Round(pad=0.0, rounding_size=rx)(x, y, width, height, 1.0)
-    size = float(str(style.get("font-size", 12)).removesuffix("px"))
-    words = TextPath((0.0, 0.0), "".join(map(str, part.inside)), size)
-    # on the baseline, or with dy centred
-    below = 0.0 if part.attributes.get("dy") is None else HALF_LETTER * size
+    size = float(style.get("font-size", "12px").removesuffix("px"))
+    words = TextPath((0.0, 0.0), part.text or "", size)
+    below = 0.0 if part.get("dy") is None else HALF_LETTER * size  # on the baseline, or with dy centred
     middle = Affine2D().translate(-words.get_extents().x1 / 2, -below)
     return words.transformed(middle.scale(1.0, -1.0).translate(x, y))
+
+
+def _line(data: str) -> Path:
+    points: Any = np.array(re.findall(r"-?[\d.]+", data), float).reshape(-1, 2)
+    closed = data.endswith("Z")
+    return Path(np.vstack([points, points[:1]]) if closed else points, closed=closed)

@@ -1,5 +1,5 @@
-"""Where the states of a world lie on paper: the plain geometry from which all its drawings are made, and the plainest
-of these, with characters.
+"""Where the states of an environment lie on paper: the geometry from which its drawings are made, and the plainest of
+these, with characters.
 
 Coordinates are in cells (or node spacings), x to the right and y *down*, with the centres of a grid's cells
 on the whole numbers 0..width-1 and 0..height-1. States that share a place (the flags of a maze) differ in
@@ -16,16 +16,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bamdp.envs.drawing import Point
-
 if TYPE_CHECKING:
+    from bamdp.envs.drawing import Point
     from bamdp.envs.environment import Environment
     from bamdp.mdp.model import FiniteMDP
 
 DIRECTIONS = ("up", "right", "down", "left")  # the actions of a grid, and where each aims
 GRID_MOVES = ((0, -1), (1, 0), (0, 1), (-1, 0))
-MAX_NODES_TO_LOOK_AT = 64  # for one between the ends of every edge
-MAX_EDGES = 20_000  # more edges than this are not listed: no drawing of them can be read
+MAX_NODES_WITH_EDGES = 24  # the edges of a larger graph could not be told apart
+BEND = 0.25  # of edges that lead past other nodes, or there and back
 _SIGNS = {"start": "S", "goal": "G", "flag": "⚑", "door_open": "/", "door_closed": "▒"}
 _ARROWS = {(0, -1): "↑", (1, 0): "→", (0, 1): "↓", (-1, 0): "←", (1, 1): "↘", (-1, 1): "↙"}
 _AGENT, _FREE, _WALL = "@", "·", "█"
@@ -69,7 +68,7 @@ class Layout:
     layers : array [S], optional
         Which of several states at one place this is.
     bends : mapping from (source, target) to float, optional
-        On a graph, edges that do not follow the usual rule; see `edges`.
+        On a graph, how much an edge bends to its right: its control point's distance from the chord, in chords.
     text : str, optional
         On a graph, the picture in characters, with ``(s)`` where state s is.
     """
@@ -101,50 +100,26 @@ class Layout:
             "named": self.named,
             "walls": [list(wall) for wall in self.walls],
             "marks": [dict(vars(m)) for m in self.marks],
-            "edges": self.edges(mdp) if mdp is not None and self.kind == "graph" else [],
+            "edges": [] if mdp is None else self.edges(mdp),
         }
 
-    def edges(self, mdp: FiniteMDP, sources: Sequence[int] | None = None) -> list[dict[str, Any]]:
-        """Return the edges out of ``sources`` (all states, unless there are too many edges to be read: then none).
-
-        An edge has a ``source``, a ``target``, the ``probabilities`` of the actions, and a ``bend``: the control
-        point's distance to the right of the chord, in chords. It is straight unless another one runs the other way or
-        a node lies between its ends; then it bends to its right by a quarter of its length, so that there and back do
-        not cover each other.
-        """
-        if sources is None:
-            if mdp.n_states * mdp.n_actions > MAX_EDGES:
-                return []
-            sources = range(mdp.n_states)
-        edges: dict[tuple[int, int], list[float]] = {}
-        for s in sources:
-            for a in range(mdp.n_actions):
-                for t, p in zip(*(part.tolist() for part in mdp.row(s, a))):
-                    if p > 0:
-                        edges.setdefault((s, t), [0.0] * mdp.n_actions)[a] = p
-        if len(edges) > MAX_EDGES:
+    def edges(self, mdp: FiniteMDP) -> list[dict[str, Any]]:
+        """Return the edges of a graph, with the ``probabilities`` of the actions; none where there are too many."""
+        if self.kind != "graph" or mdp.n_states > MAX_NODES_WITH_EDGES:
             return []
+        edges: dict[tuple[int, int], list[float]] = {}
+        for s, a in np.ndindex(mdp.n_states, mdp.n_actions):
+            for t, p in zip(*(part.tolist() for part in mdp.row(s, a))):
+                if p > 0:
+                    edges.setdefault((s, t), [0.0] * mdp.n_actions)[a] = p
         return [
             {"source": s, "target": t, "probabilities": ps, "bend": self._bend(s, t, (t, s) in edges)}
             for (s, t), ps in edges.items()
         ]
 
     def _bend(self, source: int, target: int, has_reverse: bool) -> float:
-        if source == target or (source, target) in self.bends:
-            return self.bends.get((source, target), 0.0)
-        return 0.25 if has_reverse or self._blocked(source, target) else 0.0
-
-    def _blocked(self, source: int, target: int) -> bool:
-        """Return whether some node lies on the straight line between two others; among many none is looked for."""
-        if len(self.positions) > MAX_NODES_TO_LOOK_AT:
-            return False
-        p, q = self.positions[source], self.positions[target]
-        chord = q - p
-        along = (self.positions - p) @ chord / (chord @ chord)
-        beside = np.linalg.norm(self.positions - p - along[:, None] * chord, axis=1)
-        between = (along > 0) & (along < 1) & (beside < 0.3)
-        between[[source, target]] = False
-        return bool(between.any())
+        far = math.dist(self.positions[source], self.positions[target]) > 1.9
+        return self.bends.get((source, target), BEND * (has_reverse or far))
 
 
 def grid_layout(width: int, height: int, cells: Sequence[tuple[int, int]], **parts: Any) -> Layout:
@@ -191,26 +166,21 @@ def world_move(world: Mapping[str, Any], state: int, action: int) -> Sequence[fl
 def world_text(
     env: Environment, layout: Layout, policy: NDArray[np.int64] | None, values: NDArray[np.float64] | None
 ) -> str:
-    """Return the world as text, whose first line names the present state; see `Environment.render`."""
+    """Return an environment as text, whose first line names the present state; see `Environment.render`."""
     label = env.state_label(env.state)
     title = f"{env.name} · state {env.state}" + ("" if label == str(env.state) else f": {label}")
-    if layout.kind == "arms":
-        body = _arms_text(env, policy)
-    else:
-        body = (_grid_text if layout.kind == "grid" else _graph_text)(env, layout, policy, values)
-    return f"{title}{' (terminated)' if env.terminated else ''}\n\n{body}"
+    draw = {"grid": _grid_text, "graph": _graph_text, "arms": _arms_text}[layout.kind]
+    return f"{title}{' (terminated)' if env.terminated else ''}\n\n{draw(env, layout, policy, values)}"
 
 
-def _grid_text(
-    env: Environment, layout: Layout, policy: NDArray[np.int64] | None, values: NDArray[np.float64] | None
-) -> str:
+def _grid_text(env: Environment, layout: Layout, policy: Any, values: Any) -> str:
     """Draw cells in a frame: the agent, else what is special there, else the policy's arrow; values beside."""
     world = layout.data(None, env.start)
     width, height = int(layout.width), int(layout.height)
+    signs = np.full((height, width), _WALL, object)
+    numbers = np.full((height, width), "", object)
     # an end may lie below, where nothing is drawn
-    place = {s: (int(x), int(y)) for s, (x, y) in enumerate(world["positions"]) if y < height}
-    signs = dict.fromkeys(np.ndindex(width, height), _WALL)
-    numbers = dict.fromkeys(signs, "")
+    place = {s: (int(y), int(x)) for s, (x, y) in enumerate(world["positions"]) if y < height}
     for s in shown_states(world, env.state):
         if s in place:
             move = None if policy is None else world_move(world, s, policy[s])
@@ -219,57 +189,50 @@ def _grid_text(
     for mark in layout.marks:
         taken = mark.kind == "flag" and world["layers"][env.state] & mark.bit
         if not taken and not (mark.kind == "start" and policy is not None):
-            signs[int(mark.x), int(mark.y)] = _SIGNS[mark.kind]
+            signs[int(mark.y), int(mark.x)] = _SIGNS[mark.kind]
     if env.state in place:
         signs[place[env.state]] = _AGENT
-    gap = max(map(len, numbers.values()))
+    gap = max(map(len, numbers.ravel()))
     side = gap + 1 if gap else 0
 
-    def cell(x: int, y: int) -> str:
-        if signs[x, y] == _WALL:
-            return _WALL * (3 + side)
-        return f" {signs[x, y]} " + (f"{numbers[x, y]:>{gap}} " if side else "")
+    def cell(sign: str, number: str) -> str:
+        return _WALL * (3 + side) if sign == _WALL else f" {sign} {f'{number:>{gap}} ' if side else ''}"
 
-    rows = ["│" + "".join(cell(x, y) for x in range(width)) + "│" for y in range(height)]
+    rows = [f"│{''.join(map(cell, *row))}│" for row in zip(signs, numbers)]
     bar = "─" * (width * (3 + side))
     return "\n".join([f"┌{bar}┐", *rows, f"└{bar}┘"])
 
 
-def _graph_text(
-    env: Environment, layout: Layout, policy: NDArray[np.int64] | None, values: NDArray[np.float64] | None
-) -> str:
-    """Draw the layout's text, or list what each action may lead to; then a table of values and policy."""
+def _graph_text(env: Environment, layout: Layout, policy: Any, values: Any) -> str:
+    """Draw the layout's text, or list where each action leads; then a table of values and policy."""
     if layout.text:
-        picture = layout.text.replace(f"({env.state})", f"[{env.state}]")
+        lines = [layout.text.replace(f"({env.state})", f"[{env.state}]")]
     else:
-        picture = "\n".join(_outcomes(env, a) for a in range(env.n_actions))
-    if policy is None and values is None:
-        return picture
-    lines = []
-    for s in range(min(env.n_states, _MAX_LINES)):
-        value = "" if values is None else f"{values[s]:>12.4f}"
-        action = "" if policy is None else f"   {env.action_label(int(policy[s]))}"
-        lines.append(f"{s:>5}{value}{action}{'  ' + _AGENT if s == env.state else ''}")
-    if env.n_states > _MAX_LINES:
-        lines.append(f"  ... {env.n_states - _MAX_LINES} more states")
-    return "\n".join([picture, "", *lines])
+        lines = [f"{env.action_label(a)} → {_outcomes(env, a)}" for a in range(env.n_actions)]
+    if policy is not None or values is not None:
+        lines.append("")
+        for s in range(min(env.n_states, _MAX_LINES)):
+            value = "" if values is None else f"{values[s]:>12.4f}"
+            action = "" if policy is None else f"   {env.action_label(int(policy[s]))}"
+            lines.append(f"{s:>5}{value}{action}{'  ' + _AGENT if s == env.state else ''}")
+        if env.n_states > _MAX_LINES:
+            lines.append(f"  ... {env.n_states - _MAX_LINES} more states")
+    return "\n".join(lines)
 
 
 def _outcomes(env: Environment, action: int) -> str:
-    """Return a line with what an action may lead to from here, the likeliest first."""
+    """Return the likeliest next states of an action in the present state."""
     states, chances = env.mdp.row(env.state, action)
     order = np.argsort(-chances, kind="stable")[:6]
-    shown = ", ".join(f"{states[i]} ({chances[i]:.2f})" for i in order if chances[i] > 0)
     more = f", {len(states) - 6} more" if len(states) > 6 else ""
-    return f"{env.action_label(action)} → {shown or 'nothing'}{more}"
+    return (", ".join(f"{states[i]} ({chances[i]:.2f})" for i in order if chances[i] > 0) or "nothing") + more
 
 
-def _arms_text(env: Environment, policy: NDArray[np.int64] | None) -> str:
+def _arms_text(env: Environment, layout: Layout, policy: Any, values: Any) -> str:
     """Draw a bar per arm, as long as its mean reward."""
     lines = []
     for a, mean in enumerate(env.mdp.expected_rewards[0].tolist()):
-        bar = "█" * round(20 * mean)
         last = _AGENT if a == env.last_action else " "
         chosen = "  ←" if policy is not None and policy[0] == a else ""
-        lines.append(f"{last} {env.action_label(a)} {bar:░<20} {mean:.2f}{chosen}")
+        lines.append(f"{last} {env.action_label(a)} {'█' * round(20 * mean):░<20} {mean:.2f}{chosen}")
     return "\n".join(lines)
