@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bamdp.envs import drawing, from_mdp, list_envs, make_env
-from bamdp.envs.drawing import Path, Placement, element, figure, group, shape, text_element
+from bamdp.envs.drawing import element, figure, group, placement, shape, text_element
 from bamdp.envs.image import rasterize
 from bamdp.mdp import FiniteMDP
 
@@ -194,20 +194,15 @@ def test_bad_requests_are_refused(arguments, error, words):
         make_env("chain").render(**arguments)
 
 
-BLACK = {"fill": "#000000"}
-STYLES = {
-    ".full": BLACK,
-    ".pen": {"fill": "none", "stroke": "#000000", "stroke-width": 4},
-    ".faint": {"opacity": 0.5},
-    ".outer .inner": BLACK,
-}
+STYLES = """
+.full{fill:#000000;} .pen{fill:none;stroke:#000000;stroke-width:4;} .faint{opacity:0.5;}
+"""
 
 
 def area(*parts):
     """The area that is painted black, in units of the drawing; an image has two pixels to a unit at most."""
-    image = rasterize(figure((100.0, 80.0), *parts), STYLES)
-    paper = np.array(drawing.rgb(drawing.LIGHT_COLOURS["paper"]), float)
-    return float((1.0 - image.astype(float) / paper)[:, :, 0].sum() / 4)
+    image = rasterize(figure((100.0, 80.0), *parts), STYLES, "#ffffff")
+    return float((1.0 - image.astype(float) / 255)[:, :, 0].sum() / 4)
 
 
 @pytest.mark.parametrize(
@@ -216,7 +211,6 @@ def area(*parts):
         (element("circle", cx=50.0, cy=40.0, r=20.0, class_="full"), np.pi * 400),
         (element("circle", cx=50.0, cy=40.0, r=20.0, class_="pen"), 2 * np.pi * 20 * 4),
         (element("circle", cx=50.0, cy=40.0, r=20.0, class_="full faint"), np.pi * 200),
-        (element("rect", x=10.0, y=10.0, width=30.5, height=20.0, class_="full"), 610),
         (
             element("rect", x=10.0, y=10.0, width=30.0, height=20.0, rx=5.0, class_="full"),
             600 - (4 - np.pi) * 25,
@@ -224,24 +218,12 @@ def area(*parts):
         (shape([(20, 40), (60, 40)], closed=False, class_="pen"), 160 + np.pi * 4),
         (shape([(10, 10), (50, 10), (10, 50)], class_="full"), 800),
         (
-            element(
-                "path", d=Path((((0, 0), (30, 0), (30, 30)), ((40, 0), (70, 0), (70, 30)))), class_="full"
-            ),
-            900,
-        ),
-        (
-            group(shape([(0, 0), (10, 0), (10, 5), (0, 5)], class_="full"), transform=Placement(50, 40, 30)),
+            group(shape([(0, 0), (10, 0), (10, 5), (0, 5)], class_="full"), transform=placement(50, 40, 30)),
             50,
         ),
-        (
-            group(element("circle", r=10.0, class_="inner"), class_="outer", transform=Placement(50, 40)),
-            np.pi * 100,
-        ),
-        (group(element("circle", r=10.0, class_="inner"), class_="other"), 0),
         (element("circle", cx=50.0, cy=40.0, r=20.0, class_="full", visibility="hidden"), 0),
-        (element("circle", cx=-500.0, cy=40.0, r=20.0, class_="full"), 0),
     ],
-    ids=str,
+    ids=lambda part: str(part)[:20],
 )
 def test_shapes_cover_the_area_that_they_should(part, expected):
     assert area(part) == pytest.approx(expected, rel=0.03, abs=1.0)
@@ -250,18 +232,14 @@ def test_shapes_cover_the_area_that_they_should(part, expected):
 def test_texts_are_painted_and_later_shapes_lie_over_earlier_ones():
     words = text_element(50.0, 40.0, "-1.5?", class_="full")
     assert 20 < area(words) < 200
-    white = element("rect", x=0.0, y=0.0, width=100.0, height=80.0, style="fill:#f6f4ee")
+    white = element("rect", x=0.0, y=0.0, width=100.0, height=80.0, style="fill:#ffffff")
     assert area(words, white) == pytest.approx(0.0, abs=1.0)
 
 
 def test_a_drawing_is_written_as_svg_with_everything_escaped():
     words = '<b> & "c"'
-    drawn = str(
-        figure((10.0, 20.5), text_element(1.0, 2.25, words, class_="x", data_node=3, dy=None), label=words)
-    )
-    root = ET.fromstring(drawn)
+    text = text_element(1.0, 2.25, words, class_="x", data_node=3, dy=None)
+    root = ET.fromstring(drawing.markup(figure((10.0, 20.5), text, label=words)))
     assert root.get("viewBox") == "0 0 10 20.5"
-    assert root.get("aria-label") == words
-    assert root[0].text == words
+    assert root.get("aria-label") == root[0].text == words
     assert root[0].attrib == {"x": "1", "y": "2.25", "class": "x", "data-node": "3"}
-    assert str(group(class_="later")) == '<g class="later"></g>'

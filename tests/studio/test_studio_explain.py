@@ -23,7 +23,7 @@ def run():
 
 
 def test_the_page_needs_nothing_from_elsewhere(run):
-    page = explain.as_html(run, "dss-pi")
+    page = explain.as_html(run)
     assert not re.search(r'\b(src|href)="', page)
     assert "@import" not in page
     assert set(re.findall(r"https?://[\w./-]+", page)) == {"http://www.w3.org/2000/svg"}
@@ -35,7 +35,7 @@ def test_the_page_needs_nothing_from_elsewhere(run):
 
 
 def test_the_picture_is_plain_svg(run):
-    picture = explain.as_svg(run, "dss-pi")
+    picture = explain.as_svg(run)
     root = ET.fromstring(picture)
     assert "var(" not in picture
     assert "script" not in {element.tag.rpartition("}")[2] for element in root.iter()}
@@ -48,8 +48,8 @@ def test_the_picture_is_plain_svg(run):
 @pytest.mark.parametrize("env", [info.name for info in bamdp.list_envs()])
 def test_every_world_can_be_explained(env):
     run = run_of(env, "random", t=4)
-    ET.fromstring(explain.as_svg(run, "random"))
-    assert "<script" in explain.as_html(run, "random")
+    ET.fromstring(explain.as_svg(run))
+    assert "<script" in explain.as_html(run)
 
 
 def test_labels_cannot_break_out_of_the_file(tmp_path):
@@ -64,8 +64,8 @@ def test_labels_cannot_break_out_of_the_file(tmp_path):
     )
     run = Playback(setting)
     assert run.env.state_label(0) == evil  # labels are kept in the file
-    assert evil not in explain.as_html(run, "thompson")
-    ET.fromstring(explain.as_svg(run, "thompson"))
+    assert evil not in explain.as_html(run)
+    ET.fromstring(explain.as_svg(run))
 
 
 def test_the_command_writes_what_it_says(tmp_path, capsys):

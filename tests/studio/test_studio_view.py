@@ -13,7 +13,8 @@ from studio_runs import DSS, run_of
 
 import bamdp
 from bamdp.envs import drawing
-from bamdp.envs.picture import MAX_NODES_WITH_EDGES, draw_world, node_label, shown_value_range
+from bamdp.envs.layout import MAX_NODES_WITH_EDGES
+from bamdp.envs.picture import draw_world, node_label
 from bamdp.studio import view
 
 ENVS = [info.name for info in bamdp.list_envs()]
@@ -64,7 +65,7 @@ def test_every_world_has_a_drawing_with_a_place_for_every_state(name):
     data = view.describe_world(env, 0.95, 100)
     drawn = draw_world(data)
     json.dumps({**data, "scene": drawn.data()}, allow_nan=False)
-    root = ET.fromstring(str(drawn.figure))
+    root = ET.fromstring(drawing.markup(drawn.figure))
     assert len(drawn.place) == env.n_states
     cells = [e for e in root.iter() if "cell" in e.get("class", "").split()]
     if data["kind"] == "arms":
@@ -74,7 +75,7 @@ def test_every_world_has_a_drawing_with_a_place_for_every_state(name):
     assert len(cells) == len({tuple(p) for p in data["positions"]})
     edges = [e for e in root.iter() if "edge" in e.get("class", "").split()]
     assert bool(edges) == (data["kind"] == "graph" and env.n_states <= MAX_NODES_WITH_EDGES)
-    assert "style=" not in str(drawn.figure)  # the page's policy allows none
+    assert "style=" not in drawing.markup(drawn.figure)  # the page's policy allows none
 
 
 def test_the_optimum_is_the_gain():
@@ -121,19 +122,3 @@ def test_names_of_nodes_are_whole_or_numbers():
     """A label that does not fit is not cut: deep sea's would all read "(0,"."""
     assert node_label("(0, 3)", 3) == "3"
     assert node_label("s0", 0) == "s0"
-
-
-def test_the_scale_of_values_spans_what_is_to_be_told_apart():
-    world = {"layers": [0] * 100}
-    values = np.linspace(1.0, 2.0, 100)
-    assert shown_value_range(world, 0, values) == (1.0, 2.0)
-    beside_a_goal = np.append(np.linspace(0.1, 0.2, 99), 10.0)
-    low, high = shown_value_range(world, 0, beside_a_goal)
-    assert low == 0.1
-    assert 0.19 < high < 0.2
-    assert shown_value_range(world, 0, np.append(np.full(99, 0.1), 10.0)) == (
-        0.1,
-        10.0,
-    )  # nothing else to tell
-    few = {"layers": [0] * 5}
-    assert shown_value_range(few, 0, [0.0, 0.0, 0.1, 0.1, 5.0]) == (0.0, 5.0)

@@ -90,6 +90,6 @@ def explain_command(arguments: argparse.Namespace) -> int:
             run.advance()
             if progress is not None:
                 progress(1)
-        write_explanation(target, run, arguments.planner)
+        write_explanation(target, run)
     console.note(f"why: {target}")
     return 0

@@ -76,8 +76,13 @@ def palette_css() -> str:
 def action_css() -> str:
     """Return the rules of the classes ``fill0``, ``stroke0`` and ``back0``: what has the colour of action 0."""
     return "".join(
-        f".scene .fill{i}{{fill:var(--a{i});}}.scene .stroke{i}{{stroke:var(--a{i});}}.back{i}{{background:var(--a{i});}}\n"
+        f"{selector}{i}{{{look}:var(--a{i});}}\n"
         for i in range(N_ACTION_COLOURS)
+        for selector, look in (
+            (".scene .fill", "fill"),
+            (".scene .stroke", "stroke"),
+            (".back", "background"),
+        )
     )
 
 

@@ -76,7 +76,9 @@ class _Painter:
     def _style(self, part: Element) -> Style:
         classes = set(part.get("class", "").split())
         fitting = [looks for needed, looks in self.rules if needed <= classes]
-        return {key: value for looks in (*fitting, _read(part.get("style", ""))) for key, value in looks.items()}
+        return {
+            key: value for looks in (*fitting, _read(part.get("style", ""))) for key, value in looks.items()
+        }
 
     def _paint_shape(self, part: Element, style: Style, transform: Transform, opacity: float) -> None:
         if part.tag == "text":

@@ -44,7 +44,9 @@ ARM_HEIGHT, ARM_PITCH = 2.6 * CELL_SIZE, 1.25 * CELL_SIZE  # of a bandit
 MAX_LABEL_LENGTH = 4  # characters that fit into a node
 TILE = {"width": CELL_SIZE - 3, "height": CELL_SIZE - 3, "rx": 6.0}  # of a cell
 ARROW = [(-9.0, -4.2), (1.0, -4.2), (1.0, -9.5), (12.0, 0.0), (1.0, 9.5), (1.0, 4.2), (-9.0, 4.2)]
-STAR = [(r * math.sin(math.pi * i / 5), -r * math.cos(math.pi * i / 5)) for i, r in enumerate([19.0, 8.5] * 5)]
+STAR = [
+    (r * math.sin(math.pi * i / 5), -r * math.cos(math.pi * i / 5)) for i, r in enumerate([19.0, 8.5] * 5)
+]
 FLAG = {"pole": [(-9, -20), (-9, 20)], "cloth": [(-8, -19), (14, -10), (-8, -1)]}
 
 PerState = Sequence[float | None] | NDArray[Any] | None
@@ -94,7 +96,9 @@ def draw_world(
         What lies over the picture.
     """
     painter = _Painter(world, world["start"] if state is None else state, values, policy, last_action)
-    corner, size, parts = {"grid": painter.grid, "graph": painter.graph, "arms": painter.arms}[world["kind"]]()
+    corner, size, parts = {"grid": painter.grid, "graph": painter.graph, "arms": painter.arms}[
+        world["kind"]
+    ]()
     over = [group(class_="expected"), group(*rollouts, class_="rollouts"), painter.agent()]
     label, classes = f"The environment {world['name']}", f"scene world {world['kind']}"
     drawing = figure(size, *parts, *over, corner=corner, label=label, class_=classes)
@@ -128,7 +132,12 @@ class _Painter:
     """Draws the parts of a picture."""
 
     def __init__(
-        self, world: Mapping[str, Any], state: int, values: PerState, policy: PerState, last_action: int | None
+        self,
+        world: Mapping[str, Any],
+        state: int,
+        values: PerState,
+        policy: PerState,
+        last_action: int | None,
     ) -> None:
         self.world, self.state, self.policy, self.last_action = world, state, policy, last_action
         self.values: Any = None if values is None else np.asarray(values, float)
@@ -150,7 +159,11 @@ class _Painter:
 
     def angle(self, state: int | None) -> float | None:
         """Return where the policy goes from a state, in degrees; None where that is not known."""
-        move = None if self.policy is None or state is None else world_move(self.world, state, int(self.policy[state]))
+        move = (
+            None
+            if self.policy is None or state is None
+            else world_move(self.world, state, int(self.policy[state]))
+        )
         return None if move is None else math.degrees(math.atan2(move[1], move[0]))
 
     def agent(self) -> Element:
@@ -183,7 +196,9 @@ class _Painter:
         world, edge = self.world, 6.0
         size = world["width"] * CELL_SIZE + 2 * edge, world["height"] * CELL_SIZE + 2 * edge
         frame = element("rect", class_="frame", x=-edge, y=-edge, width=size[0], height=size[1], rx=10.0)
-        cells = [_tile(*at, class_="cell", data_place=i, style=self.style(i)) for i, at in enumerate(self.centres)]
+        cells = [
+            _tile(*at, class_="cell", data_place=i, style=self.style(i)) for i, at in enumerate(self.centres)
+        ]
         walls = [_tile(*_centre(x, y), class_="wall") for x, y in world["walls"]]
         names = [self.name(x, y - 18, i) for i, (x, y) in enumerate(self.centres) if world.get("named")]
         marks = [self.mark(mark) for mark in world["marks"]]

@@ -13,7 +13,7 @@ from bamdp.agent import Agent
 from bamdp.beliefs.belief import Belief
 from bamdp.envs.drawing import shade
 from bamdp.envs.environment import Environment
-from bamdp.envs.picture import shown_value_range
+from bamdp.envs.picture import value_range
 from bamdp.envs.registry import make_world
 from bamdp.lab.figures import style
 from bamdp.lab.figures.style import drawing_axes
@@ -159,7 +159,7 @@ def _draw_map(
         if own:
             axes.imshow(world.render("rgb", values=numbers, policy=actions))
             axes.set_axis_off()
-            ends = None if numbers is None else shown_value_range(world.layout(), world.state, numbers)
+            ends = None if numbers is None else value_range(world.layout(), world.state, numbers)
         else:
             shown: Any = actions if numbers is None else numbers
             ends = _table(axes, world, shown, actions, cells, colours)

@@ -1,9 +1,8 @@
-"""What is shown of a run, as plain data for JSON: the world once, and a frame for every step.
+"""What is shown of a run, as plain data for JSON: the environment once, and a frame for every step.
 
-Some worlds tell how they look, and some do not (:class:`Appearance`). An :class:`~bamdp.envs.Environment` has a layout,
-labels and a truth to compare with. Of a Gymnasium environment, or of one that is a function, nothing is known but
-numbers: its states are cells in a square, or on the grid that the environment says it has; its own picture
-(``rgb_array``, else text) is shown beside them.
+An :class:`~bamdp.envs.Environment` has a layout, labels and a true model to compare with. Of a Gymnasium environment,
+or of one that is a function, nothing is known but numbers: its states are cells in a square, or on the grid that the
+environment says it has; its own picture (``rgb_array``) is shown beside them.
 
 What an agent believes is shown through its posterior mean model, the same for every planner: per state the entropy of
 the predicted next state (mean over actions, in bits), the value and the best action if the mean model were the truth.
@@ -14,19 +13,18 @@ from __future__ import annotations
 import base64
 import io
 import math
-import re
 import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import entr
 
 from bamdp.beliefs.arrays import shared_weights
 from bamdp.beliefs.belief import Belief
 from bamdp.ceilings import optimal_gain, optimal_total
 from bamdp.envs.environment import Environment, World
 from bamdp.envs.layout import GRID_MOVES, Layout
-from bamdp.envs.picture import shown_value_range
 from bamdp.envs.registry import make_world
 from bamdp.mdp.build import entry_positions
 from bamdp.mdp.model import FiniteMDP
@@ -35,10 +33,8 @@ from bamdp.mdp.solvers import policy_iteration, value_iteration
 if TYPE_CHECKING:
     from bamdp.studio.playback import Playback
 
-PICTURE_MODES = ("rgb_array", "ansi")  # in the order in which they are tried
 MAX_PICTURE_SIDE = 640  # pixels
 MAX_NUMBERED_STATES = 150  # states whose numbers can be read in their cells
-MAX_TEXT = 4000  # characters of a picture in text
 MOVE_OF_DIRECTION = dict(zip(("up", "right", "down", "left"), GRID_MOVES))
 ACTION_NAMES = {  # of Gymnasium's own environments, by the beginning of their names
     "FrozenLake": ("left", "down", "right", "up"),
@@ -56,21 +52,17 @@ OPTIMUM_STEPS = 1000  # over which the optimum of an episodic or large world is 
 
 
 def watched_world(spec: str) -> World:
-    """Make a world to be looked at: one of Gymnasium that can paint itself is told to."""
+    """Make an environment to be watched: one of Gymnasium that can paint itself is told to."""
     world = make_world(spec)
-    if isinstance(world, Environment) or "render_mode" in spec:
+    modes = (getattr(getattr(world, "env", None), "metadata", None) or {}).get("render_modes", ())
+    if "render_mode" in spec or "rgb_array" not in modes:
         return world
-    gym_env = getattr(world, "env", None)
-    modes = (getattr(gym_env, "metadata", None) or {}).get("render_modes", ())
-    for mode in (mode for mode in PICTURE_MODES if mode in modes):
-        try:
-            painted = make_world(f"{spec}{',' if '=' in spec.rpartition(':')[2] else ':'}render_mode={mode}")
-            painted.reset(seed=0)
-            if Appearance(painted).picture() is not None:
-                return painted
-        except Exception:  # painting may need packages that are not there; the world is the same without
-            continue
-    return world
+    try:
+        painted = make_world(f"{spec}{',' if '=' in spec.rpartition(':')[2] else ':'}render_mode=rgb_array")
+        painted.reset(seed=0)
+    except Exception:  # painting may need packages that are not there; the world is the same without
+        return world
+    return painted if Appearance(painted).picture() else world
 
 
 class Appearance:
@@ -111,27 +103,18 @@ class Appearance:
         names = self._action_names()
         return names[action] if names else str(action)
 
-    def picture(self) -> dict[str, Any] | None:
-        """Return the world's own picture of its present state, or None.
-
-        It has an ``image``, which is a data address, or ``text``: pieces, and whether a terminal would colour them.
-        """
+    def picture(self) -> str | None:
+        """Return the environment's own picture of its present state as a data address, if it makes one."""
         gym_env = getattr(self.world, "env", None)
-        if gym_env is None or getattr(gym_env, "render_mode", None) not in PICTURE_MODES:
+        if getattr(gym_env, "render_mode", None) != "rgb_array":
             return None
         try:
             with warnings.catch_warnings():
-                # Gymnasium says what metadata should tell, which is not for here
-                warnings.simplefilter("ignore")
-                drawn = gym_env.render()
+                warnings.simplefilter("ignore")  # Gymnasium's remarks on metadata
+                pixels = np.asarray(gym_env.render())  # type: ignore[union-attr]
         except Exception:  # whatever an environment may raise: the page does without its picture
             return None
-        if isinstance(drawn, str):
-            return {"text": _pieces(drawn[:MAX_TEXT])}
-        pixels = np.asarray(drawn)
-        if pixels.ndim != 3 or pixels.shape[2] not in (3, 4) or not pixels.size:
-            return None
-        return {"image": _data_address(pixels[:, :, :3].astype(np.uint8))}
+        return _data_address(pixels[:, :, :3].astype(np.uint8)) if pixels.ndim == 3 and pixels.size else None
 
     def _action_names(self) -> tuple[str, ...]:
         name = str(getattr(self.world, "name", "")).rpartition("/")[2]
@@ -163,19 +146,6 @@ class Appearance:
         except (TypeError, ValueError):
             return None
         return (rows, columns) if rows * columns == n_cells > 0 else None
-
-
-def _pieces(text: str) -> list[tuple[str, bool]]:
-    """Split what is written for a terminal into pieces, with and without colour.
-
-    Examples
-    --------
-    >>> _pieces("\\x1b[41mS\\x1b[0mFF")
-    [('S', True), ('FF', False)]
-    """
-    pieces = re.split(r"\x1b\[([\d;]*)m", text)  # a piece, a code, a piece, a code, a piece ...
-    coloured = [code not in ("", "0") for code in ["", *pieces[1::2]]]
-    return [(piece, colour) for piece, colour in zip(pieces[::2], coloured) if piece]
 
 
 def _data_address(pixels: np.ndarray) -> str:
@@ -234,7 +204,6 @@ class Watcher:
         entropy = row_entropy(mean)
         solution = value_iteration(mean, run.agent.discount, tol=VALUE_TOLERANCE, initial=self._values)
         self._values = solution.values
-        truth = self.world["truth"]
         return {
             "t": run.t,
             "known": len(run.steps),  # steps that can be gone back to
@@ -242,10 +211,6 @@ class Watcher:
             "total": run.total_reward,
             "last_action": run.steps[run.t - 1].action if run.t else None,
             "picture": run.looks.picture(),
-            "scale": {  # the ends of the colours
-                "value": shown_value_range(self.world, run.state, rounded(solution.values)),
-                "truth": shown_value_range(self.world, run.state, truth["value"]) if truth else None,
-            },
             "visits": run.visits.sum(axis=1).tolist(),
             "entropy": rounded(_over_actions(entropy, belief)),
             "value": rounded(solution.values),
@@ -267,9 +232,7 @@ def row_entropy(mdp: FiniteMDP) -> NDArray[np.float64]:
 
 
 def _surprise(p: NDArray[np.float64]) -> NDArray[np.float64]:
-    out = np.zeros_like(p)
-    np.log2(p, out=out, where=p > 0.0)
-    return -p * out
+    return entr(p) / math.log(2.0)
 
 
 def _over_actions(table: NDArray[np.float64], belief: Belief) -> NDArray[np.float64]:
@@ -322,6 +285,11 @@ def rounded(values: Any) -> list[float | None]:
     return [round(float(x), 5) if math.isfinite(x) else None for x in np.asarray(values, float)]
 
 
-def rounded_number(value: float) -> float | None:
-    """Return one number rounded, or None if it is not finite."""
-    return rounded([value])[0]
+def finite(value: float) -> float | None:
+    """Return a number, or None if it is not finite."""
+    return float(value) if math.isfinite(value) else None
+
+
+def short(value: float | None) -> str:
+    """Return a number as it is shown everywhere: with three digits."""
+    return "–" if value is None or not math.isfinite(value) else f"{value:.3g}"

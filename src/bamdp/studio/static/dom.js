@@ -13,3 +13,6 @@ export function makeSvg(name, attributes, text) {
   if (text !== undefined) made.textContent = text;
   return made;
 }
+
+// A number as it is shown everywhere: whole, or with three digits.
+export const short = (x) => (x === null || x === undefined ? "–" : Number.isInteger(x) ? String(x) : Number(x.toPrecision(3)).toString());

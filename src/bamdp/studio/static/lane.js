@@ -1,7 +1,7 @@
 // One agent on the stage: its world, what it expects, and why it does what it does.
 
-import { make } from "./dom.js";
-import { OVERLAYS, World, colourClass } from "./world.js";
+import { make, short } from "./dom.js";
+import { OVERLAYS, World, colourOf } from "./world.js";
 import { Why } from "./why.js";
 import { splitSpec } from "./setup.js";
 
@@ -68,7 +68,7 @@ export class Lane {
     if (moved) this.drawOwn(frame.picture);
     const rate = frame.t ? frame.total / frame.t : 0;
     const share = this.data.optimum > 0 && frame.t ? `, ${Math.round((100 * rate) / this.data.optimum)} % of optimal` : "";
-    this.score.textContent = `${Number(frame.total.toPrecision(5))} in ${frame.t} steps${share}`;
+    this.score.textContent = `${short(frame.total)} in ${frame.t} steps${share}`;
     if (moved) {
       this.fresh.textContent = this.why.why && this.why.why.t !== frame.t ? `of step ${this.why.why.t}` : "";
       if (this.why.why?.t !== frame.t) {
@@ -87,15 +87,9 @@ export class Lane {
   }
 
   drawOwn(picture) {
-    if (picture?.image) {
-      const image = this.own.querySelector("img") ?? make("img");
-      Object.assign(image, { src: picture.image, alt: `${this.data.name} as it draws itself` });
-      this.own.replaceChildren(image);
-    } else if (picture?.text) {
-      const text = make("pre");
-      text.append(...picture.text.map(([piece, coloured]) => make(coloured ? "mark" : "span", "", piece)));
-      this.own.replaceChildren(text);
-    } else this.own.replaceChildren();
+    const image = this.own.querySelector("img") ?? make("img");
+    Object.assign(image, { src: picture ?? "", alt: `${this.data.name} as it draws itself` });
+    this.own.replaceChildren(...(picture ? [image] : []));
   }
 
   drawLegend(overlay, range) {
@@ -147,23 +141,23 @@ export class Lane {
   expectRow(row) {
     const line = make("tr");
     const name = make("td");
-    name.append(make("span", `chip ${colourClass(row.action)}`, row.label));
+    name.append(make("span", `chip back${colourOf(row.action)}`, row.label));
     const bar = make("td", "next");
     const strip = make("div", "strip");
     if (this.data.n_states === 1) {
-      bar.textContent = `mean reward ${row.reward.toFixed(3)}`;
+      bar.textContent = `mean reward ${short(row.reward)}`;
     } else {
       for (const [s, p] of row.next) {
         if (p < 0.02) continue;
-        const piece = make("span", colourClass(row.action), p > 0.14 ? this.data.state_labels[s] : "");
+        const piece = make("span", `back${colourOf(row.action)}`, p > 0.14 ? this.data.state_labels[s] : "");
         piece.style.width = `${100 * p}%`;
         piece.style.opacity = 0.35 + 0.65 * p;
-        piece.title = `${this.data.state_labels[s]}: ${(100 * p).toFixed(1)} %`;
+        piece.title = `${this.data.state_labels[s]}: ${short(100 * p)} %`;
         strip.append(piece);
       }
       bar.append(strip);
     }
-    const bits = make("td", "number muted", this.data.n_states === 1 ? "" : `${row.entropy.toFixed(2)} bits`);
+    const bits = make("td", "number muted", this.data.n_states === 1 ? "" : `${short(row.entropy)} bits`);
     line.append(name, bar, bits, make("td", "number muted", `${row.visits}×`));
     line.addEventListener("pointerenter", () => this.world.expect(row));
     line.addEventListener("pointerleave", () => this.world.expect(null));
@@ -176,7 +170,7 @@ export class Lane {
       const item = make("li");
       const bar = make("span", "fill");
       bar.style.width = `${100 * weight}%`;
-      item.append(bar, make("span", "name", `${name}: ${(100 * weight).toFixed(1)} %`));
+      item.append(bar, make("span", "name", `${name}: ${short(100 * weight)} %`));
       list.append(item);
     }
     return list;

@@ -1,8 +1,7 @@
 // Why this action: the sentence, the tree, the candidates, and the node that is looked at.
 
-import { make } from "./dom.js";
-
-const asNumber = (x, digits = 3) => (x === null || x === undefined ? "–" : Number(x.toPrecision(digits)).toString());
+import { make, short } from "./dom.js";
+import { colourOf } from "./world.js";
 
 // hooks: detail(node) → promise, show(node's brief or null), tip(event, title, lines) or tip(null)
 export class Why {
@@ -29,7 +28,7 @@ export class Why {
     parts.push(this.inspector);
     const lower = make("div", "lower");
     lower.append(this.candidates());
-    if (why.contrast) lower.append(this.contrast());
+    if (why.reach) lower.append(make("p", "muted reach", why.reach));
     parts.push(lower);
     this.holder.replaceChildren(...parts);
     this.restShow();
@@ -45,15 +44,8 @@ export class Why {
 
   tree() {
     const figure = make("figure", "tree-holder");
-    figure.innerHTML = matchMedia("(max-width: 720px)").matches ? this.why.tree.narrow : this.why.tree.svg;
-    const { shown, kept, total } = this.why.tree;
-    const all = Math.max(kept, total);
-    const caption = make("figcaption", "muted");
-    caption.textContent =
-      (shown < all ? `${shown.toLocaleString("en")} of ${all.toLocaleString("en")} nodes are drawn, the weightiest first. ` : "") +
-      "Circles are hyper-states, squares are choices in the colour of their action" +
-      (this.why.policies ? "; green dots are rewards." : ".");
-    figure.append(caption);
+    figure.innerHTML = this.why.tree.svg;
+    figure.append(make("figcaption", "muted", this.why.tree.caption));
     const on = (kind, act) => figure.addEventListener(kind, (event) => {
       const node = event.target.closest("[data-node]")?.dataset.node;
       if (node !== undefined) act(node, event);
@@ -67,7 +59,7 @@ export class Why {
     for (const group of figure.querySelectorAll(".node")) {
       const brief = this.why.tree.nodes[group.dataset.node];
       group.setAttribute("role", "button");
-      group.setAttribute("aria-label", `${brief.title}, value ${asNumber(brief.value)}`);
+      group.setAttribute("aria-label", `${brief.title}, value ${short(brief.value)}`);
     }
     this.figure = figure;
     return figure;
@@ -95,11 +87,11 @@ export class Why {
 
   lines(brief) {
     const lines = [];
-    const spread = brief.spread === undefined ? "" : ` ± ${asNumber(brief.spread, 2)}`;
-    if (brief.lower !== undefined) lines.push(`between ${asNumber(brief.lower)} and ${asNumber(brief.value)}`);
-    else lines.push(`${brief.kind === "choice" ? "Q" : "V"} = ${asNumber(brief.value)}${spread}`);
-    if (brief.reward !== undefined) lines.push(`collected ${asNumber(brief.reward)} on the way`);
-    if (brief.share !== undefined) lines.push(`${asNumber(100 * brief.share, 3)} % of what comes of the choice`);
+    const spread = brief.spread === undefined ? "" : ` ± ${short(brief.spread)}`;
+    if (brief.lower !== undefined) lines.push(`between ${short(brief.lower)} and ${short(brief.value)}`);
+    else lines.push(`${brief.kind === "choice" ? "Q" : "V"} = ${short(brief.value)}${spread}`);
+    if (brief.reward !== undefined) lines.push(`collected ${short(brief.reward)} on the way`);
+    if (brief.share !== undefined) lines.push(`${short(100 * brief.share)} % of what comes of the choice`);
     if (brief.count > 1) lines.push(`${brief.count.toLocaleString("en")} samples`);
     return lines;
   }
@@ -141,7 +133,7 @@ export class Why {
     const list = make("ul", "facts");
     for (const line of this.lines(detail)) list.append(make("li", "", line));
     if (detail.steps) {
-      list.append(make("li", "", `${detail.steps} simulated steps from now, return ${asNumber(detail.gained)}`));
+      list.append(make("li", "", `${detail.steps} simulated steps from now, return ${short(detail.gained)}`));
     }
     const parts = [title, list];
     if (detail.choices.length && detail.kind !== "choice") parts.push(this.choicesHere(detail.choices));
@@ -152,8 +144,8 @@ export class Why {
   choicesHere(choices) {
     const list = make("ul", "chips");
     for (const choice of choices) {
-      const item = make("li", `chip a${choice.action % 6}${choice.chosen ? " chosen" : ""}`);
-      item.textContent = `${choice.label} ${asNumber(choice.value)}`;
+      const item = make("li", `chip back${colourOf(choice.action)}${choice.chosen ? " chosen" : ""}`);
+      item.textContent = `${choice.label} ${short(choice.value)}`;
       list.append(item);
     }
     return list;
@@ -168,7 +160,7 @@ export class Why {
       const row = body.insertRow();
       row.append(make("td", "", `${change.label}, ${change.action_label}`));
       row.append(make("td", "number", `${change.times}×`));
-      const next = change.next.map(([s, before, after]) => `${this.world.state_labels[s]}: ${before.toFixed(2)} → ${after.toFixed(2)}`);
+      const next = change.next.map(([s, before, after]) => `${this.world.state_labels[s]}: ${short(before)} → ${short(after)}`);
       row.append(make("td", "", next.join("   ")));
     }
     const more = detail.more_changes ? `, and ${detail.more_changes} rows more` : "";
@@ -193,22 +185,22 @@ export class Why {
 
   spread(second, bounds, exact) {
     if (second === null) return "–";
-    if (bounds) return asNumber(second, 2);
-    return exact ? "exact" : `± ${asNumber(second, 2)}`;
+    if (bounds) return short(second);
+    return exact ? "exact" : `± ${short(second)}`;
   }
 
   candidate(candidate, bounds, low, high) {
     const row = make("tr", candidate.chosen ? "chosen" : "");
     const name = make("td");
-    name.append(make("span", `chip a${candidate.action % 6}`, candidate.label));
+    name.append(make("span", `chip back${colourOf(candidate.action)}`, candidate.label));
     const second = bounds ? candidate.lower : candidate.spread;
     const bar = make("td", "meter");
-    const fill = make("span", `a${candidate.action % 6}`);
+    const fill = make("span", `back${colourOf(candidate.action)}`);
     fill.style.width = candidate.value === null ? "0" : `${(100 * (candidate.value - low)) / (high - low)}%`;
     bar.append(fill);
     row.append(
       name,
-      make("td", "number", asNumber(candidate.value)),
+      make("td", "number", short(candidate.value)),
       make("td", "number", this.spread(second, bounds, candidate.exact)),
       make("td", "number", candidate.count ? candidate.count.toLocaleString("en") : "–"),
       bar,
@@ -227,17 +219,5 @@ export class Why {
       });
     }
     return row;
-  }
-
-  contrast() {
-    const { svg, words, full } = this.why.contrast;
-    const card = make("div", "contrast-card");
-    card.append(make("h3", "", "Wide or deep?"));
-    const figure = make("figure");
-    figure.innerHTML = svg;
-    const counts = full.map((n, d) => `${d}: ${Number(n).toLocaleString("en", { maximumSignificantDigits: 3, notation: Number(n) >= 1e6 ? "compact" : "standard" })}`);
-    figure.append(make("figcaption", "muted", `${words} Hyper-states of the full tree by steps ahead: ${counts.join(", ")}.`));
-    card.append(figure);
-    return card;
   }
 }

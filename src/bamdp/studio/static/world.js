@@ -1,14 +1,13 @@
 // The world: the server draws it once, this writes into it what is seen at a step.
 
-import { make, makeSvg } from "./dom.js";
+import { make, makeSvg, short } from "./dom.js";
 
 export const OVERLAYS = {
   visits: { label: "Visits", ramp: "visits", legend: (low, high) => ["never visited", `${high} times`] },
-  entropy: { label: "Unknown", ramp: "entropy", legend: (low, high) => ["knows what follows", `${high.toFixed(1)} bits unknown`] },
-  value: { label: "Value", ramp: "value", legend: (low, high, cut) => [`believed value ${short(low)}`, `${short(high)}${cut ? " and more" : ""}`] },
-  truth: { label: "Truth", ramp: "value", legend: (low, high, cut) => [`true value ${short(low)}`, `${short(high)}${cut ? " and more" : ""}`] },
+  entropy: { label: "Unknown", ramp: "entropy", legend: (low, high) => ["knows what follows", `${short(high)} bits unknown`] },
+  value: { label: "Value", ramp: "value", legend: (low, high) => [`believed value ${short(low)}`, short(high)] },
+  truth: { label: "Truth", ramp: "value", legend: (low, high) => [`true value ${short(low)}`, short(high)] },
 };
-const short = (x) => Number(x.toPrecision(3)).toString();
 
 // What tells most while nobody has chosen: what is unknown at first, values when half of the places have been seen.
 export function tellingOverlay(world, frame) {
@@ -17,9 +16,7 @@ export function tellingOverlay(world, frame) {
 }
 
 // What a scale must span so that several worlds can have the same.
-export const joined = (ranges) => [
-  Math.min(...ranges.map(([low]) => low)), Math.max(...ranges.map(([, high]) => high)), ranges.some(([, , cut]) => cut),
-];
+export const joined = (ranges) => [Math.min(...ranges.map(([low]) => low)), Math.max(...ranges.map(([, high]) => high))];
 
 export function overlayButtons(choose, truth = true) {
   const group = make("div", "segments");
@@ -43,7 +40,7 @@ export function markOverlay(name) {
 }
 
 const N_COLOURS = 6;
-export const colourClass = (action) => `a${action % N_COLOURS}`;
+export const colourOf = (action) => action % N_COLOURS; // of the classes fill0, stroke0 and back0
 
 function stops(ramp) {
   const style = getComputedStyle(document.documentElement);
@@ -72,7 +69,7 @@ export class World {
     this.cells = [...this.svg.querySelectorAll(".cell")];
     this.arrows = [...this.svg.querySelectorAll(".arrow")];
     this.names = [...this.svg.querySelectorAll(".name[data-place]")];
-    this.agentName = this.svg.querySelector(".agent .name"); // on a graph, of the state that the agent covers
+    this.agentName = world.kind === "graph" ? this.svg.querySelector(".agent .name") : null; // of the state that it covers
     const solid = world.marks.filter((mark) => ["goal", "door_closed"].includes(mark.kind));
     const places = world.positions.map(([x, y], s) => [x, y, world.scene.place[s]]);
     this.covered = new Set(places.filter(([x, y]) => solid.some((m) => m.x === x && m.y === y)).map((p) => p[2]));
@@ -89,14 +86,12 @@ export class World {
     return states[place];
   }
 
-  // The ends of the ramp, and whether there is more beyond: fixed for what is unknown, else by what is to be seen now.
+  // The ends of the ramp: fixed for what is unknown, else by what is to be seen now.
   range(overlay, frame) {
-    if (overlay === "entropy") return [0, Math.log2(Math.max(2, this.world.n_states)), false];
-    const shown = this.byLayer.get(this.world.layers[frame.state]).filter((s) => s !== undefined);
-    if (overlay === "visits") return [0, Math.max(1, ...shown.map((s) => frame.visits[s])), false];
-    const table = overlay === "truth" ? this.world.truth.value : frame.value;
-    const [low, high] = frame.scale[overlay];
-    return [low, high, shown.some((s) => table[s] !== null && table[s] > high)];
+    if (overlay === "entropy") return [0, Math.log2(Math.max(2, this.world.n_states))];
+    const table = overlay === "truth" ? this.world.truth.value : frame[overlay];
+    const shown = this.byLayer.get(this.world.layers[frame.state]).map((s) => table[s]).filter((x) => x !== undefined && x !== null);
+    return overlay === "visits" ? [0, Math.max(1, ...shown)] : [Math.min(...shown), Math.max(...shown)];
   }
 
   places(overlay, frame, [low, high]) {
@@ -142,7 +137,7 @@ export class World {
       fills[at] = s === undefined ? knots[0] : shade(knots, place(s));
       cell.style.fill = `rgb(${fills[at].join(",")})`;
       if (s !== undefined && cell.classList.contains("node")) {
-        cell.setAttribute("class", `cell node${arrows ? ` ${colourClass(policy[s])}` : ""}`);
+        cell.setAttribute("class", `cell node${arrows ? ` stroke${colourOf(policy[s])}` : ""}`);
       }
     }
     for (const name of this.names) {
@@ -165,11 +160,11 @@ export class World {
 
   paintArms(frame) {
     for (const { action, reward } of frame.expects) {
-      const bar = this.svg.querySelector(`.fill[data-arm="${action}"]`);
+      const bar = this.svg.querySelector(`rect[data-arm="${action}"]`);
       const tall = 166.4 * Math.min(Math.max(reward, 0), 1);
       bar.setAttribute("height", tall);
       bar.setAttribute("y", 64 + 166.4 - tall);
-      this.svg.querySelector(`.believed[data-arm="${action}"]`).textContent = reward.toFixed(2);
+      this.svg.querySelector(`.believed[data-arm="${action}"]`).textContent = short(reward);
     }
   }
 
@@ -191,7 +186,7 @@ export class World {
       if (p < 0.005) continue;
       const [cx, cy] = this.world.scene.centres[this.world.scene.place[s]];
       const r = 6 + 22 * Math.sqrt(p);
-      group.append(makeSvg("circle", { cx, cy, r, class: colourClass(row.action), opacity: 0.35 + 0.65 * p }));
+      group.append(makeSvg("circle", { cx, cy, r, class: `stroke${colourOf(row.action)}`, opacity: 0.35 + 0.65 * p }));
     }
   }
 
@@ -211,13 +206,11 @@ export class World {
         if (this.world.kind === "grid" && Math.hypot(x - x0, y - y0) > 65) far += piece;
         else near += piece;
       });
-      group.append(
-        makeSvg("path", { d: far || "M0 0", class: `far ${colourClass(action)}` }),
-        makeSvg("path", { d: near || "M0 0", class: "halo" }),
-        makeSvg("path", { d: near || "M0 0", class: colourClass(action) }),
-      );
+      const stroke = `stroke${colourOf(action)}`;
+      if (far) group.append(makeSvg("path", { d: far, class: `far ${stroke}` }));
+      if (near) group.append(makeSvg("path", { d: near, class: "halo" }), makeSvg("path", { d: near, class: stroke }));
       const [x, y] = points.at(-1);
-      group.append(makeSvg("circle", { cx: x, cy: y, r: 4.5, class: `end ${colourClass(action)}` }));
+      group.append(makeSvg("circle", { cx: x, cy: y, r: 4.5, class: `end ${stroke}` }));
     });
   }
 
@@ -236,15 +229,14 @@ export class World {
   describe(place) {
     const s = this.stateAt(place, this.frame);
     if (s === undefined) return null;
-    const number = (x, digits) => (x === null ? "–" : x.toFixed(digits));
-    const truth = this.world.truth ? ` (true ${number(this.world.truth.value[s], 3)})` : "";
+    const truth = this.world.truth ? ` (true value ${short(this.world.truth.value[s])})` : "";
     return {
       state: s,
       title: `state ${this.world.state_labels[s]}`,
       lines: [
         `visited ${this.frame.visits[s]} times`,
-        `believed value ${number(this.frame.value[s], 3)}${truth}`,
-        `${number(this.frame.entropy[s], 2)} bits unknown about what follows`,
+        `believed value ${short(this.frame.value[s])}${truth}`,
+        `${short(this.frame.entropy[s])} bits unknown about what follows`,
       ],
     };
   }
