@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 import bamdp
-from bamdp import runs
+from bamdp import seeding
 from bamdp._specs import Spec
 from bamdp.settings import FieldError, Setting, make_setting
 
@@ -53,6 +53,11 @@ def test_an_error_names_its_field(changed, field, message):
 
 
 def test_streams_of_environment_and_agent_differ_and_depend_on_seed_and_replicate():
-    words = {tuple(s.generate_state(2)) for seed in (0, 1) for r in (0, 1) for s in runs.seeds(seed, r)}
+    words = {tuple(s.generate_state(2)) for seed in (0, 1) for r in (0, 1) for s in seeding.seeds(seed, r)}
     assert len(words) == 8
-    assert runs.seeds(3, 2)[0].generate_state(1) == runs.seeds(3, 2)[0].generate_state(1)
+    assert seeding.seeds(3, 2)[0].generate_state(1) == seeding.seeds(3, 2)[0].generate_state(1)
+
+
+def test_streams_of_tuning_are_others():
+    words = {tuple(s.generate_state(2)) for t in (False, True) for s in seeding.seeds(0, 3, tuning=t)}
+    assert len(words) == 4

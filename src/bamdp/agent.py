@@ -12,23 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bamdp import _checks, _files
-from bamdp._kernels.random import Seed, as_state
+from bamdp._kernels.random import as_state
 from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.episodes import BEGIN_AGAIN
 from bamdp.envs.registry import make_world
 from bamdp.planners.base import Plan, Planner, Transition, auto_reach, horizon_discount
 from bamdp.registry import DEFAULT_PLANNER, label, make_planner, make_prior, make_rewards
+from bamdp.seeding import AGENT, Seed, stream_seed
 
 DISCOUNT_WITHOUT_HORIZON = 0.99  # of planners that would rather be told the horizon
-ENVIRONMENT, AGENT = 0, 1  # random streams of a run
-
-
-def stream_seed(seed: Seed, stream: int) -> Any:
-    """Return the seed of one of a run's streams: for a whole number s that of replicate 0 of seed s."""
-    if seed is None or isinstance(seed, (np.random.SeedSequence, np.random.Generator)):
-        return seed
-    return np.random.SeedSequence(_checks.integer(seed, "seed", low=0), spawn_key=(0, stream))
 
 
 class Agent:
@@ -66,7 +59,7 @@ class Agent:
         :mod:`bamdp.beliefs.episodes`. With ``"lifetime"`` the agent must be told where episodes begin
         (:meth:`begin`).
     seed
-        The seed of the agent's random stream, which is not the environment's: see :func:`simulate`.
+        The seed of the run, whose agent stream is used: s, or (s, r) for replicate r, see :mod:`bamdp.seeding`.
 
     An agent is used by one thread at a time, since simulated transitions stand in its belief while it plans; give each
     thread an agent of its own, such as :meth:`copy`.

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 
 from bamdp import _checks, _files
-from bamdp._kernels.random import Seed
 from bamdp.agent import Agent
 from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.gym.spaces import Numbering
 from bamdp.planners.base import Planner
 from bamdp.registry import make_planner
+from bamdp.seeding import Seed
 
 
 class BsuiteAgent:

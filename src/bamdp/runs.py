@@ -1,8 +1,6 @@
 """Many replicates of one setting, on one or several processes, with the same results on any number of them.
 
-Replicate r of seed q has two random streams, spawned from ``SeedSequence(q)`` with the keys (r, 0) for the environment
-and (r, 1) for the agent. So replicate r is the same however many others there are and whichever process runs it, and
-two planners with one seed are compared on common random numbers.
+:mod:`bamdp.seeding` says which random numbers each replicate uses.
 """
 
 from __future__ import annotations
@@ -26,6 +24,7 @@ from bamdp.envs.registry import new_world
 from bamdp.planners.base import Planner
 from bamdp.processes import TELL_EVERY, new_pool, stream
 from bamdp.registry import label
+from bamdp.seeding import seeds
 from bamdp.settings import STEP_BYTES, Setting, make_setting, planning_options
 from bamdp.simulation import Callback, Run, new_frame, simulate
 
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
-ENVIRONMENT, AGENT = range(2)  # spawn keys
 RUN_BYTES = 1000  # about what a run keeps beside its steps
 MOST_JOBS = 4096  # processes
 
@@ -123,12 +121,6 @@ def error_of_mean(values: NDArray[np.float64]) -> float:
     """Return the standard error of the mean of a sample; NaN for a single value."""
     n = len(values)
     return float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
-
-
-def seeds(seed: int, replicate: int) -> tuple[np.random.SeedSequence, np.random.SeedSequence]:
-    """Return the seeds of the environment and of the agent in one replicate."""
-    environment = np.random.SeedSequence(seed, spawn_key=(replicate, ENVIRONMENT))
-    return environment, np.random.SeedSequence(seed, spawn_key=(replicate, AGENT))
 
 
 def new_agent(setting: Setting, env: World, seed: np.random.SeedSequence | int = 0) -> Agent:

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamdp import _checks
-from bamdp._kernels.random import Seed
 from bamdp._progress import step_bar
-from bamdp.agent import ENVIRONMENT, Agent, stream_seed
+from bamdp.agent import Agent
 from bamdp.envs.environment import World
 from bamdp.envs.registry import make_world
+from bamdp.seeding import ENVIRONMENT, Seed, stream_seed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -242,8 +242,8 @@ def simulate(
     steps
         Number of steps T; by default the environment's horizon.
     seed
-        The seed of the environment's random stream, which is not the agent's. A whole number s stands for the first run
-        of seed s, as in :func:`bamdp.run_many`; a SeedSequence or a Generator is taken as it is.
+        The seed of the run, whose environment stream is used: s, or (s, r) for replicate r, see :mod:`bamdp.seeding`.
+        With the agent's seed the same, this is the run with this number of :func:`bamdp.run_many`.
     progress
         True for a progress bar on standard error, or a function called with the number of steps just done.
     callbacks

@@ -119,32 +119,6 @@ def test_names_do_not_depend_on_the_process():
     assert len(runs[0].strip()) == 32
 
 
-def test_planners_have_common_random_numbers_and_tuning_has_other_streams_than_evaluation():
-    facts = units.setting_facts(setting())
-    others = [
-        units.setting_facts(setting(**changes))
-        for changes in (
-            {"planner": DSS(n_steps=3)},
-            {"prior": Dirichlet(alpha=1.0)},
-            {"discount": 0.5},
-            {"steps": 7},
-        )
-    ]
-    draws = lambda facts, phase, r: tuple(units.environment_seed(facts, phase, r).generate_state(4))
-    assert {draws(other, TUNE, 0) for other in others} == {draws(facts, TUNE, 0)}
-    many = [draws(facts, phase, r) for phase in (TUNE, EVALUATE) for r in range(500)]
-    many += [draws(units.setting_facts(setting(**c)), TUNE, 0) for c in ({"seed": 4}, {"env": "double_loop"})]
-    assert len(set(many)) == len(many)
-
-
-def test_streams_of_phases_differ_by_their_spawn_key():
-    """SeedSequence keeps streams of different spawn keys apart by construction."""
-    facts = units.setting_facts(setting())
-    tune, evaluate = (units.environment_seed(facts, phase, 3) for phase in (TUNE, EVALUATE))
-    assert tune.entropy == evaluate.entropy
-    assert (tune.spawn_key, evaluate.spawn_key) == ((0, 3), (1, 3))
-
-
 def test_a_parameter_that_has_no_name_is_refused():
     with pytest.raises(TypeError, match="cannot be part of a run's identity"):
         units.to_plain_json({"generator": lambda mdp, discount: None})

@@ -231,7 +231,11 @@ def changed(where, value):
         ([sp.eye_array(3), sp.eye_array(4)], {}, r"transitions\[1\] has shape \[4, 4\]"),
         (sp.eye_array(3, 2), {}, r"\[S\*A, S\]"),
         (P, {"rewards": R[:2]}, r"rewards must have shape \[3\] or \[3, 2\] or \[3, 2, 3\], got \[2, 2\]"),
-        (P, {"rewards": np.where(R == 3, np.nan, R)}, r"row \(state 1, action 1\) has a reward that is not finite"),
+        (
+            P,
+            {"rewards": np.where(R == 3, np.nan, R)},
+            r"row \(state 1, action 1\) has a reward that is not finite",
+        ),
         (P, {"rewards": None}, "rewards are missing"),
         (P, {"terminal": np.zeros(2, bool)}, r"terminal must have shape \[3\]"),
         (P, {"terminal": [3]}, r"outside 0\.\.2"),
@@ -299,7 +303,12 @@ def test_both_kinds_of_file_read_terminal_states_and_masks_alike():
     ]
     with pytest.raises(TypeError, match="action_mask must be bool"):
         FiniteMDP.from_arrays({**arrays, "action_mask": np.full((3, 2), 0.5)})
-    wrong = [("rewards", 0.0), ("rewards", np.zeros(4)), ("indptr", arrays["indptr"] + 0.6), ("probs", np.zeros(3))]
+    wrong = [
+        ("rewards", 0.0),
+        ("rewards", np.zeros(4)),
+        ("indptr", arrays["indptr"] + 0.6),
+        ("probs", np.zeros(3)),
+    ]
     for name, value in wrong:
         with pytest.raises(ValueError, match="indptr|probs"):
             FiniteMDP.from_arrays({**arrays, name: value})

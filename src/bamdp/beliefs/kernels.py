@@ -75,7 +75,10 @@ def empty_rows(n_rows: int, capacity: int) -> Rows:
 @primitive
 def row_fits(belief, rows, at, n_rows=1):
     """Return whether any rows can be written at ``at``."""
-    return at + n_rows * verbs.most_entries(belief.transitions, belief.space.terminal.shape[0]) <= rows.index.shape[0]
+    return (
+        at + n_rows * verbs.most_entries(belief.transitions, belief.space.terminal.shape[0])
+        <= rows.index.shape[0]
+    )
 
 
 @kernel

@@ -18,7 +18,8 @@ from bamdp.registry import (
     label,
     planner_name,
 )
-from bamdp.runs import Batch, check_size, run_setting, seeds, warm_up
+from bamdp.runs import Batch, check_size, run_setting, warm_up
+from bamdp.seeding import seeds
 from bamdp.settings import make_setting
 
 

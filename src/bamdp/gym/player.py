@@ -20,13 +20,13 @@ from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks, _files
-from bamdp._kernels.random import Seed
 from bamdp.agent import Agent
 from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.gym import spaces
 from bamdp.gym.env import longest_episode
 from bamdp.gym.world import DEFAULT_HORIZON, GymWorld, from_gym, gymnasium_seed, single_spaces
 from bamdp.planners.base import Planner
+from bamdp.seeding import Seed
 from bamdp.simulation import Callback, Interaction, Run, Step, simulate
 
 

@@ -23,7 +23,8 @@ from bamdp.lab.choosing import (
 from bamdp.lab.results import EVALUATE, TUNE, Provenance, Results, Sample
 from bamdp.lab.store import RunRecord, Store
 from bamdp.lab.study import Study, StudyCell, StudyEnvironment
-from bamdp.lab.units import FAILED, FINISHED, OVER_LIMIT, Unit, seeds_of
+from bamdp.lab.units import FAILED, FINISHED, OVER_LIMIT, Unit
+from bamdp.seeding import seeds
 from bamdp.settings import cached_world
 
 
@@ -221,4 +222,5 @@ def _known_ceilings(
     world = cached_world(env)
     if not isinstance(world, Environment):
         return None
-    return ceilings(world, discount, steps, seeds_of(env, seed, phase, runs))
+    drawn = [seeds(seed, replicate, tuning=phase == TUNE)[0] for replicate in range(runs)]
+    return ceilings(world, discount, steps, drawn)

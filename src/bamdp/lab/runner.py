@@ -35,6 +35,7 @@ import bamdp
 from bamdp.agent import Agent
 from bamdp.envs.environment import Environment
 from bamdp.lab.choosing import CellSchedule, damage_lines, damaged_units, planned_runs, study_units
+from bamdp.lab.results import TUNE
 from bamdp.lab.store import Damage, Store
 from bamdp.lab.study import Study
 from bamdp.lab.units import (
@@ -43,13 +44,12 @@ from bamdp.lab.units import (
     OVER_LIMIT,
     RunOutcome,
     Unit,
-    agent_seed,
     canonical_json,
     encode_trace,
-    environment_seed,
 )
 from bamdp.processes import Pool, Progress, WorkerDied, new_pool, stream
 from bamdp.runs import play, warm_up
+from bamdp.seeding import seeds
 from bamdp.settings import Setting, cached_world
 from bamdp.simulation import Step
 
@@ -320,7 +320,7 @@ def execute_unit(unit: Unit, tick: Progress) -> RunOutcome:
 
     try:
         reproducible = warm_up(unit.setting)
-        streams = environment_seed(unit.facts, unit.phase, unit.replicate), agent_seed(unit.id)
+        streams = seeds(unit.setting.seed, unit.replicate, tuning=unit.phase == TUNE)
         run = play(unit.setting, *streams, count, callbacks=[watch])
     except Exception as error:
         notes = getattr(error, "__notes__", ())  # how far it came

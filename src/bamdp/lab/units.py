@@ -126,20 +126,9 @@ def run_identity(setting_id: str, phase: str, replicate: int) -> str:
 
 
 def environment_seed(facts: Facts, phase: str, replicate: int) -> np.random.SeedSequence:
-    """Return the environment's stream, which is the same for all planners, priors, discounts and horizons."""
+    """Return the environment's stream in the runs of ``results/``, which were made before :mod:`bamdp.seeding`."""
     source = {key: facts[key] for key in ("format", "environment", "seed")}
     return np.random.SeedSequence(int(digest(source), 16), spawn_key=(PHASES.index(phase), replicate))
-
-
-def seeds_of(env: str, seed: int, phase: str, runs: int) -> list[np.random.SeedSequence]:
-    """Return the environment's streams in the first ``runs`` replicates of a phase."""
-    facts = {"format": IDENTITY_FORMAT, "environment": environment_facts(env), "seed": seed}
-    return [environment_seed(facts, phase, replicate) for replicate in range(runs)]
-
-
-def agent_seed(identity: str) -> np.random.SeedSequence:
-    """Return the agent's stream, which is that of one run alone."""
-    return np.random.SeedSequence(int(identity, 16))
 
 
 def environment_facts(spec: Any) -> dict[str, Any]:

@@ -48,7 +48,8 @@ from bamdp.mdp.model import FiniteMDP
 from bamdp.mdp.solution import entry_matrix
 from bamdp.mdp.solvers import policy_iteration
 from bamdp.planners.fhts import FHTS
-from bamdp.runs import error_of_mean, seeds
+from bamdp.runs import error_of_mean
+from bamdp.seeding import seeds
 
 Seen = tuple[int, int, float, int]  # s, a, r, s2
 
