@@ -310,7 +310,7 @@ def test_both_kinds_of_file_read_terminal_states_and_masks_alike():
         ("probs", np.zeros(3)),
     ]
     for name, value in wrong:
-        with pytest.raises(ValueError, match="indptr|probs"):
+        with pytest.raises(ValueError, match=r"indptr|probs"):
             FiniteMDP.from_arrays({**arrays, name: value})
 
 

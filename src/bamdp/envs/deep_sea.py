@@ -148,7 +148,7 @@ class DeepSea(Environment):
         )
 
     @property
-    def stochastic_rewards(self) -> bool:
+    def stochastic_rewards(self) -> bool:  # type: ignore[override]
         """Whether rewards are drawn, so that `rewards` are only their means."""
         return bool(self._noisy)
 

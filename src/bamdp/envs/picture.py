@@ -139,12 +139,13 @@ class _Painter:
         policy: PerState,
         last_action: int | None,
     ) -> None:
-        self.world, self.state, self.policy, self.last_action = world, state, policy, last_action
-        self.values: Any = None if values is None else np.asarray(values, float)
+        self.world, self.state, self.last_action = world, state, last_action
+        self.policy = None if policy is None else np.asarray(policy)
+        self.values = None if values is None else np.asarray(values, float)
         self.centres, self.place = world_places(world)
         self.shown = {self.place[s]: s for s in shown_states(world, state)}
         self.fills: dict[int, str] = {}  # of places
-        if values is not None and world["kind"] != "arms":
+        if self.values is not None and world["kind"] != "arms":
             low, high = value_range(world, state, values)
             level = np.nan_to_num((self.values - low) / (high - low or 1.0))
             self.fills = {i: shade("value", level[s]) for i, s in self.shown.items()}
@@ -287,7 +288,7 @@ def _tile(x: float, y: float, **attributes: Any) -> Element:
 def _arrow(at: Point, angle: float | None, class_: str, data_place: int | None = None) -> Element:
     hidden = "hidden" if angle is None else None
     where = {"transform": placement(*at, angle or 0.0), "visibility": hidden, "data_place": data_place}
-    return shape(ARROW, class_=class_, **where)
+    return shape(ARROW, class_=class_, closed=True, **where)
 
 
 def _flag(scale: float, x: float = 0.0, y: float = 0.0) -> list[Element]:

@@ -42,7 +42,7 @@ class LazyModels(NamedTuple):
     span: Annotated[np.ndarray, "int64 [H, R, 2]"]
     background: Annotated[np.ndarray, "float64 [H, R]"]
     reward: Annotated[np.ndarray, "float64 [H, R]"]
-    index: Annotated[np.ndarray, "int32 [E]"]  # of all stages
+    index: Annotated[np.ndarray, "int32 [E]"]  # type: ignore[assignment]  # of all stages
     prob: Annotated[np.ndarray, "float64 [E]"]
     values: Annotated[np.ndarray, "float64 [H, S]"]
     drawn: Annotated[np.ndarray, "int32 [H, S]"]  # UNTOUCHED .. ROWS_AHEAD

@@ -94,7 +94,8 @@ def list_configurations(
     include = tuple(include)
     for one in include:
         check_parameter_names(planner, {key: (value,) for key, value in one.items()})
-    if not PLANNERS[planner].cls.uses_prior:  # a choice between priors would be a choice between seeds
+    cls: Any = PLANNERS[planner].cls
+    if not cls.uses_prior:  # a choice between priors would be a choice between seeds
         space = {key: values[:1] if _owner(key) == "prior" else values for key, values in space.items()}
         include = tuple({k: value for k, value in one.items() if _owner(k) != "prior"} for one in include)
 
@@ -178,7 +179,7 @@ def _fields_of(head: str, option: Scalar) -> tuple[str, ...]:
     """Return the parameters of a prior or of a component, by its name; none for a mixture."""
     name = str(option).partition(":")[0].strip().lower()
     if head != "prior":
-        cls = GENERATOR[head][_checks.one_of(name, head, GENERATOR[head])]
+        cls: Any = GENERATOR[head][_checks.one_of(name, head, GENERATOR[head])]
     elif is_mixture(str(option)) or _checks.one_of(name, "prior", PRIORS) in OF_ENVIRONMENT:
         return ()
     else:

@@ -126,10 +126,8 @@ def as_svg(run: Playback) -> str:
     under = top + high * scale
     if world["kind"] != "arms":
         under += 18
-        low, high = map(short, value_range(world, run.state, values))
-        parts.append(
-            text_element(28, under, f"colours: believed value, from {low} to {high}", class_="facts")
-        )
+        bounds = " to ".join(map(short, value_range(world, run.state, values)))
+        parts.append(text_element(28, under, f"colours: believed value, from {bounds}", class_="facts"))
     table, bottom = _table(decision.candidates(), 28, under + 30)
     parts.append(table)
     if decision.tree is not None:
@@ -146,7 +144,7 @@ def as_svg(run: Playback) -> str:
     size = PICTURE_WIDTH, bottom + 24
     style = element("style", with_colours(_static("scene.css") + _static("file.css") + world_css()))
     back = element("rect", class_="back", width=size[0], height=size[1])
-    shown_size = {"width": size[0], "height": size[1]}
+    shown_size: dict[str, Any] = {"width": size[0], "height": size[1]}
     return markup(figure(size, style, back, *parts, label=decision.sentence(), class_="scene", **shown_size))
 
 

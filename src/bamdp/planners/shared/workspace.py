@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -40,16 +40,16 @@ class Workspace:
     @property
     def rows(self) -> Rows:
         """The model at hand."""
-        return self.arrays.rows
+        return cast(Rows, self.arrays.rows)
 
     @property
     def solver(self) -> Solver:
         """The solver, with the values of the last model."""
-        return self.arrays.solver
+        return cast(Solver, self.arrays.solver)
 
     def grow(self) -> None:
         """Make the buffer for models longer; the warm starts stay, and so does what was drawn lazily."""
-        rows, solver, leaf_solver, lazy = self.arrays
+        rows, solver, leaf_solver, lazy = self.rows, self.solver, self.arrays.leaf_solver, self.arrays.lazy
         if lazy is not None:
             lazy = with_longer_buffer(lazy, GROWTH * len(lazy.index))
         else:
@@ -81,7 +81,8 @@ def workspace_for(belief: Belief, n_models: int = 1) -> Workspace:
 
 def leaf_workspace_for(belief: Belief) -> Workspace:
     """Return the same, with a second solver for models at the leaves of a search."""
-    rows, solver, *_ = workspace_for(belief).arrays
+    fresh = workspace_for(belief)
+    rows, solver = fresh.rows, fresh.solver
     kept = ("values", "policy", "order", "solution_mean")  # the rest is scratch that both may use
     leaf_solver = solver._replace(**{name: getattr(solver, name).copy() for name in kept})
     return Workspace(WorkspaceArrays(rows, solver, leaf_solver))
