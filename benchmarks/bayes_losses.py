@@ -145,7 +145,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from bamdp.lab.figures import STYLE
+    from bamdp.plot.style import STYLE
 
     with matplotlib.rc_context({**STYLE, "axes.titlesize": 9.0}):
         figure = Figure(figsize=(12.0, 6.4), layout="constrained")
@@ -189,7 +189,7 @@ def frame(axes: Any, label: str, title: str = "") -> None:
 
 def draw_sweep(axes: Any, rows: list[dict[str, Any]], label: str) -> None:
     """Draw the losses of DSS, and the mended bound, against one of its parameters."""
-    from bamdp.lab.figures import COLOURS
+    from bamdp.plot.style import COLOURS
 
     for colour, world in zip(COLOURS, WORLDS):
         of_world = sorted((r for r in rows if r["world"] == world), key=lambda r: r["x"])
@@ -209,7 +209,7 @@ def draw_sweep(axes: Any, rows: list[dict[str, Any]], label: str) -> None:
 
 def draw_calls(axes: Any, rows: list[dict[str, Any]], world: str) -> None:
     """Draw the losses of all planners against their calls to the model."""
-    from bamdp.lab.figures import COLOURS
+    from bamdp.plot.style import COLOURS
 
     for colour, name in zip(COLOURS, dict.fromkeys(r["planner"] for r in rows)):
         of_planner = [r for r in rows if r["planner"] == name]
@@ -222,7 +222,7 @@ def draw_calls(axes: Any, rows: list[dict[str, Any]], world: str) -> None:
 
 def draw_learned(axes: Any, rows: list[dict[str, Any]]) -> None:
     """Draw the losses of DSS, and both bounds, against the number of observations."""
-    from bamdp.lab.figures import COLOURS
+    from bamdp.plot.style import COLOURS
 
     points(axes, rows, COLOURS[0], "loss of DSS")
     for which, style in (("mended", "--"), ("printed", ":")):

@@ -25,7 +25,7 @@ import numpy as np
 
 import bamdp
 from bamdp import plot
-from bamdp.lab.figures import save_figure, style
+from bamdp.plot import style
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "docs" / "data" / "gym-learning.csv"
@@ -151,12 +151,12 @@ def runs_from(
 
 def draw(runs: Mapping[str, Mapping[str, Sequence[bamdp.Run]]], path: Path) -> None:
     """Draw a panel for each world."""
-    with style.new_figure(len(runs), (4.4, 3.1)) as (figure, panels):
+    with style.new_figure(1, len(runs), (4.4, 3.1)) as (figure, panels):
         for axes, (world, parts) in zip(panels, runs.items()):
             axes.set_ylim(LIMITS[world])
-            axes.axhline(BEST_RETURNS[world], color=style.TEXT_COLOUR, linewidth=0.9, linestyle=(0, (4, 3)))
+            axes.axhline(BEST_RETURNS[world], **style.REFERENCE_LINE)
             plot.returns(dict(parts), episodes=LAST_EPISODES, title=TITLES[world], ax=axes)
-    save_figure(figure, path.with_suffix(""), [path.suffix[1:]])
+    style.save_figure(figure, path)
 
 
 def table(runs: Mapping[str, Mapping[str, Sequence[bamdp.Run]]]) -> str:

@@ -15,7 +15,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import bamdp
-from bamdp.lab.figures import STYLE
+from bamdp.plot.style import STYLE
 
 HORIZONS, MOST = (1, 4, 15), 8
 

@@ -16,7 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import bamdp
-from bamdp.lab.figures import STYLE
+from bamdp.plot.style import STYLE
 
 STEPS, SIZE, RIGHT, PAIRS = (0, 100, 1000), 5, 1, 30
 

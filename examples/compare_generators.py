@@ -9,12 +9,11 @@ Run it as ``python examples/compare_generators.py [picture.png]``.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import numpy as np
 
 import bamdp
-from bamdp.lab import figures
+from bamdp.plot.style import save_figure
 
 
 def optimal(mdp: bamdp.FiniteMDP, discount: float) -> np.ndarray:
@@ -54,11 +53,9 @@ def main(path: str = "compare-generators.png", runs: int = 8, steps: int = 300) 
             )
             rewards.append(bamdp.simulate(agent, env, steps, seed=seed).rewards)
         curves[name] = np.array(rewards)
-    note = f"mean of {runs} runs, 95% band"
-    figure = figures.reward_figure(
-        curves, window=50, optimum=0.4096, title="Chain, three generators", note=note
-    )
-    figures.save_figure(figure, Path(path).with_suffix(""), [Path(path).suffix[1:]])
+    title = f"Chain, three generators, mean of {runs} runs, 95% band"
+    axes = bamdp.plot.learning_curve(curves, window=50, optimum=0.4096, title=title)
+    save_figure(axes.figure, path)
     return {name: float(rewards.sum(axis=1).mean()) for name, rewards in curves.items()}
 
 

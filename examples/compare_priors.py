@@ -7,13 +7,12 @@ close to it, and is as good. Run it as ``python examples/compare_priors.py [pict
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import numpy as np
 from deterministic import Deterministic
 
 import bamdp
-from bamdp.lab import figures
+from bamdp.plot.style import save_figure
 
 PRIORS = {
     "Deterministic (ours)": Deterministic(),
@@ -40,11 +39,9 @@ def main(path: str = "compare-priors.png", runs: int = 20, steps: int = 400) -> 
             )
             rewards.append(bamdp.simulate(agent, env, steps, seed=seed).rewards)
         curves[name] = np.array(rewards)
-    note = f"mean of {runs} runs, 95% band"
-    figure = figures.reward_figure(
-        curves, window=45, optimum=0.4, title="Double loop, three priors", note=note
-    )
-    figures.save_figure(figure, Path(path).with_suffix(""), [Path(path).suffix[1:]])
+    title = f"Double loop, three priors, mean of {runs} runs, 95% band"
+    axes = bamdp.plot.learning_curve(curves, window=45, optimum=0.4, title=title)
+    save_figure(axes.figure, path)
     return {name: float(rewards.sum(axis=1).mean()) for name, rewards in curves.items()}
 
 

@@ -15,7 +15,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import bamdp
-from bamdp.lab.figures import COLOURS, STYLE
+from bamdp.plot.style import COLOURS, STYLE
 
 ACTIONS = ("up", "right", "down", "left")
 

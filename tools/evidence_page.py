@@ -31,7 +31,6 @@ from bamdp.lab.figures.curves import log_time_axis
 from bamdp.lab.papers import paper_study
 from bamdp.lab.papers.deep_sea import COUNT_NOTE, total_bad_episodes
 from bamdp.lab.results import EVALUATE, TUNE, Results, Sample
-from bamdp.lab.statistics import estimate, rescaled, standard_error
 from bamdp.lab.study import Study
 from bamdp.lab.tables.evaluation import against_best, matrix, overall, unfinished
 from bamdp.lab.tables.table import (
@@ -45,6 +44,7 @@ from bamdp.lab.tables.table import (
     value_interval_cell,
 )
 from bamdp.lab.tables.tuning import choices
+from bamdp.statistics import estimate, rescaled, standard_error
 
 PAGES, IMAGES = ("docs/evidence.md", "README.md"), "docs/images"
 FAMILIES, SECOND, SINGLE, FIRST = "bbrl2016/families", "dss2020/fair2", "dss2020/single2", "dss2020/fair"

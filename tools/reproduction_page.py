@@ -43,7 +43,6 @@ from bamdp.lab.papers.paper_tables import (
     speedup,
 )
 from bamdp.lab.results import EVALUATE, TUNE, Results, Sample, complete_results, merge_results
-from bamdp.lab.statistics import standard_error, summarise
 from bamdp.lab.store import Store
 from bamdp.lab.tables.evaluation import (
     ABOUT_EQUAL,
@@ -66,6 +65,7 @@ from bamdp.lab.tables.table import (
     value_interval_cell,
 )
 from bamdp.lab.tables.tuning import choices
+from bamdp.statistics import standard_error, summarise
 
 STUDIES = tuple(
     f"dss2020/{name}" for name in ("published", "stated", "fair", "single", "ablation", "figure3")

@@ -20,7 +20,7 @@ import numpy as np
 
 from bamdp.lab.reading import DRAW_MARK
 from bamdp.lab.results import EVALUATE, Results, Sample, samples_by_algorithm
-from bamdp.lab.statistics import CONFIDENCE_LEVEL, Estimate
+from bamdp.statistics import CONFIDENCE_LEVEL, Estimate
 
 
 def without_draw(label: str) -> str:

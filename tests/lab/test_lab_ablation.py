@@ -12,8 +12,8 @@ from matplotlib.text import Text
 from bamdp.lab.collect import collect_results
 from bamdp.lab.papers import TARGETS, paper_study
 from bamdp.lab.papers.ablation import Trend, sweep_points, sweep_trends
-from bamdp.lab.statistics import Estimate
 from bamdp.lab.store import Store
+from bamdp.statistics import Estimate
 
 
 def ablated(tmp_path, result):

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from lab_samples import CEILINGS, sample
 from scipy import stats
 
-from bamdp.lab import comparisons, results, statistics
-from bamdp.lab.statistics import Estimate, band, estimate, iqm, pooled_iqm, standard_error, summarise
+from bamdp import statistics
+from bamdp.lab import comparisons, results
+from bamdp.statistics import Estimate, band, estimate, iqm, pooled_iqm, standard_error, summarise
 
 numbers = st.floats(-1e3, 1e3, allow_nan=False)
 

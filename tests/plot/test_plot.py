@@ -42,6 +42,10 @@ def drawn(axes, label=None):
     return lines[0].get_xdata(), lines[0].get_ydata()
 
 
+def legend(axes):
+    return {text.get_text() for text in axes.get_legend().get_texts()}
+
+
 def test_a_learning_curve_is_the_trailing_mean():
     rewards = [0.0, 1.0, 1.0, 0.0, 1.0, 1.0]
     x, y = drawn(plot.learning_curve(run_of(rewards), window=2))
@@ -55,7 +59,7 @@ def test_a_learning_curve_of_several_runs_is_their_mean_with_a_band_and_the_opti
     assert (drawn(axes, "a")[1] == 0.5).all()
     assert (drawn(axes, "b")[1] == 1.0).all()
     assert any(np.all(np.asarray(line.get_ydata()) == 2.0) for line in axes.get_lines())
-    assert {text.get_text() for text in axes.texts} >= {"a", "b", "optimum, model known"}
+    assert legend(axes) == {"a", "b", "optimum, model known"}
 
 
 def test_the_optimum_of_an_environment_is_its_gain():
@@ -112,13 +116,6 @@ def test_a_value_map_of_a_gymnasium_grid_has_its_shape():
     assert {text.get_text() for text in axes.texts} == {"→"}
 
 
-def test_states_with_several_parts_have_the_last_parts_along_a_row():
-    pole = bamdp.gym.Discretize(gymnasium.make("CartPole-v1"), bins=(3, 3, 6, 5))
-    axes = plot.value_map(pole, np.arange(271.0))
-    assert axes.images[0].get_array().shape == (9, 30)
-    assert axes.images[0].get_array()[2, 7] == np.ravel_multi_index((0, 2, 1, 2), (3, 3, 6, 5))
-
-
 def test_visits_are_counts_of_states(played):
     _, run = played
     world = bamdp.from_function(
@@ -152,9 +149,9 @@ def test_a_comparison_has_the_best_at_the_top_with_its_interval():
 
 def test_labels_are_short_where_that_tells_them_apart():
     axes = plot.learning_curve({"dss-pi:n_steps=9": np.zeros(9), "thompson": np.ones(9)}, window=1)
-    assert {"dss-pi", "thompson"} <= {text.get_text() for text in axes.texts}
+    assert legend(axes) == {"dss-pi", "thompson"}
     axes = plot.learning_curve({"dss-pi:n_steps=9": np.zeros(9), "dss-pi:n_steps=8": np.ones(9)}, window=1)
-    assert "dss-pi:n_steps=9" in {text.get_text() for text in axes.texts}
+    assert "dss-pi:n_steps=9" in legend(axes)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +164,7 @@ def test_labels_are_short_where_that_tells_them_apart():
         (lambda: plot.value_map(ENV, [1.0, 2.0]), "for each of the 25 states of grid5"),
         (lambda: plot.value_map("gym:FrozenLake-v1", np.zeros(17), shape=(1, 2)), "no room for 16 states"),
         (lambda: plot.posterior(ENV, 0, 0), "must be a Belief or an Agent"),
-        (lambda: plot.comparison([1.0]), "what compare has returned"),
+        (lambda: plot.comparison([1.0]), "a result of compare"),
     ],
 )
 def test_what_cannot_be_drawn_is_said(draw, words):

@@ -154,11 +154,11 @@ def figure_path(arguments: argparse.Namespace) -> Path | None:
 
 def draw_figure(path: Path, draw: Callable[..., Any]) -> None:
     """Draw a picture by ``draw(ax=...)`` and write it to a file."""
-    from bamdp.lab.figures import save_figure, style
+    from bamdp.plot.style import new_figure, save_figure
 
-    with style.new_figure() as (figure, (axes,)):
+    with new_figure() as (figure, (axes,)):
         draw(ax=axes)
-    save_figure(figure, path.with_suffix(""), [path.suffix[1:]])
+    save_figure(figure, path)
     console.note(f"figure: {path}")
 
 

@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bamdp.ceilings import Ceilings
 from bamdp.lab.results import EVALUATE, Results, Sample, sample_labels, steady_returns
-from bamdp.lab.statistics import SEED, Estimate, FloatArray, Summary, estimate, summarise
+from bamdp.statistics import SEED, Estimate, FloatArray, Summary, estimate, summarise
 
 EXACT_RUNS = 14  # all 2^R patterns of signs up to here, as many random ones beyond
 SIGNIFICANCE_LEVEL = 0.05

@@ -1,29 +1,31 @@
-"""Rewards over time, returns of episodes, and planners side by side."""
+"""Rewards over time, returns of episodes, and planners side by side.
+
+The learning curve at step t is the mean of the last min(t, w) rewards, w the window. Lines are means over runs, bands
+pointwise 95% bootstrap intervals of them, whole runs resampled.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
 from bamdp.ceilings import ceilings
 from bamdp.envs.environment import Environment
-from bamdp.lab.figures import curves, style
-from bamdp.lab.figures.style import drawing_axes
-from bamdp.lab.results import OPTIMUM_LABEL
-from bamdp.lab.statistics import Estimate, summarise
-from bamdp.runs import Batch
+from bamdp.plot import style
 from bamdp.simulation import Run
+from bamdp.statistics import band, summarise
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Rewards = Mapping[str, NDArray[np.float64]]
 LAST_EPISODES = 10  # that a return is the mean of
-SHORT = 0.7  # share of the axis at which a line may end and still be labelled at the edge
 PLANNER_HEIGHT = 0.34  # inches of a planner in a comparison
+POINTS = 240  # of a line
 
 
 def learning_curve(
@@ -41,21 +43,20 @@ def learning_curve(
     window
         Steps that are averaged; by default 200, and at most a fifth of a run.
     optimum
-        The average reward per step that is possible, drawn as a line: a number, or an `Environment`, whose model is
-        then solved.
+        The optimal average reward per step, drawn as a line: a number, or an `Environment`, whose model is then solved.
     title
-        Of the picture.
+        The title.
     ax
         Axes to draw on; by default those of a new figure.
     """
     rewards = {label: _rewards(part, label) for label, part in _labelled(runs).items()}
     horizon = max(array.shape[1] for array in rewards.values())
-    window = curves.default_window(horizon) if window is None else _checks.integer(window, "window")
-    best = _best_per_step(optimum, horizon)
-    with drawing_axes(ax) as axes:
-        curves.draw_rewards(axes, rewards, window, best)
-        _name_lines(axes, rewards)
-        style.add_title(axes, title, _runs_note(rewards))
+    window = default_window(horizon) if window is None else _checks.integer(window, "window")
+    if isinstance(optimum, Environment):
+        optimum = ceilings(optimum, 0.95, horizon).best_per_step(horizon)
+    with style.drawing_axes(ax) as axes:
+        draw_rewards(axes, rewards, window)
+        _finish(axes, rewards, optimum, title)
     return axes
 
 
@@ -76,39 +77,32 @@ def returns(
         A `Run`, a list of runs, or a `Batch` of `run_many`; or a dictionary of such, by label. A line begins where all
         of its runs have completed an episode.
     episodes
-        How many of the last returns are averaged.
+        The number of returns that are averaged.
     optimum
-        The best return that can be expected, drawn as a line.
+        The best expected return, drawn as a line.
     log
         Whether the axis of time is logarithmic.
     title
-        Of the picture.
+        The title.
     ax
         Axes to draw on; by default those of a new figure.
     """
     _checks.integer(episodes, "episodes")
     groups = {label: _runs(part, label) for label, part in _labelled(runs).items()}
-    horizon = max(len(run.rewards) for group in groups.values() for run in group)
-    looks = style.looks(groups)
-    with drawing_axes(ax) as axes:
-        for label, group in groups.items():
+    with style.drawing_axes(ax) as axes:
+        for index, (label, group) in enumerate(groups.items()):
             length = min(len(run.rewards) for run in group)
             first = max((int(run.ends[0]) + 1 if len(run.ends) else length + 1) for run in group)
             if first > length:
-                raise ValueError(
-                    f"a run{f' of {label}' if label else ''} has no completed episode; draw learning_curve"
-                )
-            steps = np.unique(np.geomspace(first, length, 240).round().astype(int))
-            smooth = np.array([_recent_returns(run, steps, episodes) for run in group])
-            curves.mean_lines(axes, steps, {label: smooth}, looks)
+                raise ValueError(f"a run of {label or 'these'} has no completed episode; draw learning_curve")
+            steps = log_spaced_steps(length, first)
+            done = [np.searchsorted(run.ends + 1, steps, side="right") for run in group]
+            smooth = [trailing_mean(run.episode_returns, episodes, n) for run, n in zip(group, done)]
+            draw_mean(axes, steps, np.array(smooth), label, index)
         if log:
-            curves.log_step_axis(axes)
-        axes.set(xlim=(None, horizon), xlabel="step (log)" if log else "step")
-        axes.set_ylabel(f"return, last {episodes} episodes")
-        if optimum is not None:
-            style.add_level_line(axes, optimum, OPTIMUM_LABEL)
-        _name_lines(axes, groups)
-        style.add_title(axes, title, _runs_note(groups))
+            style.log_axis(axes)
+        axes.set(xlabel="step (log)" if log else "step", ylabel=f"return, last {episodes} episodes")
+        _finish(axes, groups, optimum, title)
     return axes
 
 
@@ -118,34 +112,101 @@ def comparison(results: Any, *, optimum: Any = None, title: str = "", ax: Axes |
     Parameters
     ----------
     results
-        What `bamdp.compare` has returned; or a dictionary, by label, of batches of `run_many` or of total rewards [R].
+        The result of `bamdp.compare`; or a dictionary by label of batches of `run_many` or of total rewards [R].
     optimum
-        The expected total of an optimal policy, drawn as a line: a number. What `bamdp.compare` has returned brings its
-        own, where the model is known.
+        The expected total of an optimal policy, drawn as a line; by default that of the result of `bamdp.compare`.
     title
-        Of the picture.
+        The title.
     ax
         Axes to draw on; by default those of a new figure.
     """
     totals = _totals(getattr(results, "totals", results))
     optimum = getattr(results, "optimum", None) if optimum is None else float(optimum)
-    estimates = {label: summarise(values).mean for label, values in totals.items()}
-    looks = style.looks(totals)
-    order = sorted(estimates, key=lambda label: estimates[label].value)
-    with drawing_axes(ax, (6.2, 1.0 + PLANNER_HEIGHT * len(order))) as axes:
+    means = {label: summarise(values).mean for label, values in totals.items()}
+    order = sorted(means, key=lambda label: means[label].value)
+    with style.drawing_axes(ax, (6.2, 1.0 + PLANNER_HEIGHT * len(order))) as axes:
         for row, label in enumerate(order):
-            _interval(axes, estimates[label], row, looks[label])
+            mean, look = means[label], style.look([*totals].index(label))
+            axes.plot(mean.value, row, **look)
+            axes.hlines(row, mean.low, mean.high, color=look["color"])
         axes.set_yticks(range(len(order)), order)
         axes.set(xlabel="total reward per run", ylim=(-0.6, len(order) - 0.4))
         axes.grid(False, axis="y")
         if optimum is not None:
-            axes.axvline(optimum, color=style.TEXT_COLOUR, linewidth=0.9, linestyle=(0, (4, 3)))
-            look: dict[str, Any] = {"xytext": (-3, 0), "textcoords": "offset points", "ha": "right"}
-            at = ("data", "axes fraction")
-            axes.annotate(OPTIMUM_LABEL, (optimum, 0.02), xycoords=at, fontsize=7.5, **look)
-        runs = style.runs_range(len(values) for values in totals.values())
-        style.add_title(axes, title, f"{runs}, 95% intervals of the mean")
+            axes.axvline(optimum, label=style.OPTIMUM_LABEL, **style.REFERENCE_LINE)
+            axes.legend(loc="lower left")
+        axes.set_title(title or f"{runs_range(map(len, totals.values()))}, 95% intervals of the mean")
     return axes
+
+
+# Lines
+
+
+def trailing_mean(rewards: ArrayLike, window: int, at: ArrayLike | None = None) -> NDArray[np.float64]:
+    """Return means of the last ``window`` rewards (or of all so far) after each step, or after the steps ``at``.
+
+    Examples
+    --------
+    >>> trailing_mean([0.0, 1.0, 1.0, 0.0], window=2)
+    array([0. , 0.5, 1. , 0.5])
+    """
+    array = np.asarray(rewards, float)
+    end = np.arange(1, array.shape[-1] + 1) if at is None else np.asarray(at)
+    begin = np.maximum(end - window, 0)
+    sums = np.concatenate([np.zeros((*array.shape[:-1], 1)), np.cumsum(array, axis=-1)], axis=-1)
+    return (sums[..., end] - sums[..., begin]) / (end - begin)
+
+
+def default_window(horizon: int) -> int:
+    """Return the window of the DSS paper: 200 steps, 500 in the maze's 20 000; at most a fifth of a run.
+
+    Examples
+    --------
+    >>> default_window(1000), default_window(20_000), default_window(50)
+    (200, 500, 10)
+    """
+    return min(500 if horizon >= 10_000 else 200, max(1, horizon // 5))
+
+
+def log_spaced_steps(horizon: int, first: int = 1) -> NDArray[np.int64]:
+    """Return the steps at which a curve is drawn, evenly on a log axis, the last one among them."""
+    return np.unique(np.geomspace(max(first, 1), horizon, POINTS).round().astype(int))
+
+
+def draw_rewards(axes: Axes, rewards: Rewards, window: int, indices: Mapping[str, int] | None = None) -> None:
+    """Draw the learning curves of rewards [R, T] by label; ``indices`` fix the looks of labels."""
+    for number, (label, array) in enumerate(rewards.items()):
+        steps = log_spaced_steps(array.shape[1], first=max(1, window // 20))
+        index = number if indices is None else indices[label]
+        draw_mean(axes, steps, trailing_mean(array, window, steps), label, index)
+    style.log_axis(axes)
+    axes.set(xlabel="step (log)", ylabel=f"reward per step, last {window} steps")
+    axes.margins(x=0)
+    if all((array >= 0.0).all() for array in rewards.values()):
+        axes.set_ylim(bottom=0.0)
+
+
+def draw_mean(
+    axes: Axes, steps: NDArray[np.int64], curves: NDArray[np.float64], label: str, index: int
+) -> None:
+    """Draw the mean of curves [R, P] over ``steps`` [P] with its band."""
+    look = {**style.look(index), "marker": ""}
+    axes.plot(steps, curves.mean(axis=0), label=label, zorder=3, **look)
+    axes.fill_between(steps, *band(curves), color=look["color"], alpha=0.18, linewidth=0)
+
+
+def runs_range(counts: Iterable[int]) -> str:
+    """Return the number of runs in words; a range if it differs."""
+    low, *_, high = sorted([*counts] * 2)
+    return f"{low} run{'s' * (low > 1)}" if low == high else f"{low} to {high} runs"
+
+
+def _finish(axes: Axes, runs: Mapping[str, Any], optimum: float | None, title: str) -> None:
+    if optimum is not None:
+        axes.axhline(float(optimum), label=style.OPTIMUM_LABEL, **style.REFERENCE_LINE)
+    if optimum is not None or [*runs] != [""]:
+        axes.legend()
+    axes.set_title(title or runs_range(map(len, runs.values())))
 
 
 # What is given
@@ -154,95 +215,41 @@ def comparison(results: Any, *, optimum: Any = None, title: str = "", ax: Axes |
 def _labelled(runs: Any) -> dict[str, Any]:
     """Return runs by label; what is no dictionary has an empty label."""
     runs = getattr(runs, "batches", runs)
-    if isinstance(runs, Mapping):
-        if not runs:
-            raise ValueError("there are no runs to draw")
-        return dict(zip(_short_labels([str(label) for label in runs]), runs.values()))
-    return {"": runs}
+    if not isinstance(runs, Mapping):
+        return {"": runs}
+    if not runs:
+        raise ValueError("there are no runs to draw")
+    return dict(zip(_short_labels(runs), runs.values()))
 
 
-def _short_labels(labels: list[str]) -> list[str]:
+def _short_labels(labels: Iterable[Any]) -> list[str]:
     """Return the names of planners without their parameters, where that tells them apart."""
-    names = [label.partition(":")[0] for label in labels]
-    return names if len(set(names)) == len(names) else labels
+    written = [str(label) for label in labels]
+    names = [label.partition(":")[0] for label in written]
+    return names if len(set(names)) == len(names) else written
 
 
 def _rewards(part: Any, label: str) -> NDArray[np.float64]:
     """Return the rewards [R, T] of runs, all of the shortest run's length."""
-    if isinstance(part, (list, tuple)) and part and all(isinstance(run, Run) for run in part):
-        shortest = min(len(run.rewards) for run in part)
-        part = [run.rewards[:shortest] for run in part]
     try:
         array = np.atleast_2d(np.asarray(getattr(part, "rewards", part), float))
     except (ValueError, TypeError):
-        array = np.zeros(0)
-    if array.ndim != 2 or not array.size:
-        raise _not_runs(part, label, "a list of runs, a Batch or rewards [R, T]")
+        runs = _runs(part, label, " or rewards [R, T]")
+        shortest = min(len(run.rewards) for run in runs)
+        array = np.array([run.rewards[:shortest] for run in runs])
     return array
 
 
-def _runs(part: Any, label: str) -> list[Run]:
+def _runs(part: Any, label: str, more: str = "") -> list[Run]:
     runs = [part] if isinstance(part, Run) else list(getattr(part, "runs", part))
     if not runs or not all(isinstance(run, Run) for run in runs):
-        raise _not_runs(part, label, "a list of runs or a Batch")
+        where = f" of {label!r}" if label else ""
+        raise TypeError(f"the runs{where} must be a Run, a list of runs or a Batch{more}; got {part!r}")
     return runs
-
-
-def _not_runs(part: Any, label: str, ways: str) -> TypeError:
-    return TypeError(f"the runs{f' of {label!r}' if label else ''} must be a Run, {ways}; got {part!r}")
 
 
 def _totals(results: Any) -> dict[str, NDArray[np.float64]]:
     if not isinstance(results, Mapping) or not results:
-        raise TypeError(
-            f"results must be what compare has returned, or a dictionary by label; got {results!r}"
-        )
-    totals = [
-        part.totals if isinstance(part, Batch) else np.asarray(part, float) for part in results.values()
-    ]
-    return dict(zip(_short_labels([str(label) for label in results]), totals))
-
-
-def _best_per_step(optimum: Any, horizon: int) -> float | None:
-    if isinstance(optimum, Environment):
-        return ceilings(optimum, 0.95, horizon).best_per_step(horizon)
-    return None if optimum is None else float(optimum)
-
-
-def _recent_returns(run: Run, steps: NDArray[np.int64], episodes: int) -> NDArray[np.float64]:
-    """Return the mean of the last returns at each of some steps, by which at least one episode was completed."""
-    done = np.searchsorted(run.ends + 1, steps, side="right")
-    return np.asarray(curves.trailing_mean(run.episode_returns, episodes, done))
-
-
-# What is drawn
-
-
-def _name_lines(axes: Axes, labels: Mapping[str, Any]) -> None:
-    """Write the labels beside their lines, if there are any: at the right edge, or where a shorter line ends."""
-    if [*labels] == [""]:
-        return
-    lines = {str(line.get_label()): line for line in axes.get_lines()}
-    ends = []
-    for label in labels:
-        x, y = (float(np.asarray(data, float)[-1]) for data in lines[label].get_data())
-        colour = str(lines[label].get_color())
-        if x < SHORT * axes.get_xlim()[1]:
-            look: dict[str, Any] = {"xytext": (5, -2), "textcoords": "offset points", "va": "top"}
-            axes.annotate(label, (x, y), color=colour, fontsize=style.LABEL_SIZE, **look)
-        else:
-            ends.append((label, y, colour))
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    style.label_ends(axes, ends, axes.get_position().height * figure.get_figheight())
-
-
-def _runs_note(groups: Mapping[str, Sequence[Any] | NDArray[np.float64]]) -> str:
-    counts = [len(group) for group in groups.values()]
-    return style.runs_range(counts) + (", 95% band" if max(counts) > 1 else "")
-
-
-def _interval(axes: Axes, mean: Estimate, row: int, look: style.Look) -> None:
-    arms = None if np.isnan(mean.low) else [[mean.value - mean.low], [mean.high - mean.value]]
-    size: dict[str, Any] = {"markersize": 6, "elinewidth": 1.4, "capsize": 3}
-    axes.errorbar(mean.value, row, xerr=arms, fmt=look.marker, color=look.colour, **size)
+        raise TypeError(f"results must be a result of compare, or a dictionary by label; got {results!r}")
+    totals = [np.asarray(getattr(one, "totals", one), float) for one in results.values()]
+    return dict(zip(_short_labels(results), totals))

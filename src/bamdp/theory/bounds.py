@@ -55,7 +55,7 @@ from typing import Any
 import numpy as np
 
 from bamdp import _checks
-from bamdp.lab.figures.style import COLOURS, new_figure
+from bamdp.plot.style import COLOURS, new_figure
 
 MAX_STAGE_STEPS = 1_000_000
 MAX_STAGES = 10_000
@@ -492,7 +492,7 @@ def trade_off(
     """
     target = Path(path)
     K = k_grid(n_steps)
-    with new_figure(len(bounds), (4.2, 3.5), columns=len(bounds)) as (figure, panels):
+    with new_figure(1, len(bounds), (4.2, 3.5)) as (figure, panels):
         for axes, (title, bound) in zip(panels, bounds.items()):
             _draw_bounds(axes, K, [bound(k) for k in K], n_steps)
             axes.set_title(title)

@@ -22,7 +22,7 @@ from bamdp import _checks
 from bamdp.lab.comparisons import Group
 from bamdp.lab.figures import style
 from bamdp.lab.results import OPTIMUM_LABEL, Sample
-from bamdp.lab.statistics import Estimate, band, summarise
+from bamdp.statistics import Estimate, band, summarise
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from bamdp.lab.figures import style
 from bamdp.lab.results import OPTIMUM_LABEL, Sample, differing_parameters, samples_by_algorithm
-from bamdp.lab.statistics import band
 from bamdp.lab.tables.table import significant
+from bamdp.statistics import band
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

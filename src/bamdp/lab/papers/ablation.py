@@ -24,7 +24,6 @@ from bamdp.lab.figures import Picture, style
 from bamdp.lab.figures.curves import log_time_axis
 from bamdp.lab.reading import paper_cells
 from bamdp.lab.results import EVALUATE, Results, Sample
-from bamdp.lab.statistics import Estimate, estimate, standard_error
 from bamdp.lab.tables.table import (
     Entry,
     ResultTable,
@@ -35,6 +34,7 @@ from bamdp.lab.tables.table import (
     rules_between,
     value_interval_cell,
 )
+from bamdp.statistics import Estimate, estimate, standard_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,7 +20,6 @@ from bamdp.lab.figures import Picture, style
 from bamdp.lab.papers.paper_tables import paper_entry
 from bamdp.lab.reading import paper_cells
 from bamdp.lab.results import EVALUATE, Results, Sample
-from bamdp.lab.statistics import band, summarise
 from bamdp.lab.tables.table import (
     Entry,
     ResultTable,
@@ -30,6 +29,7 @@ from bamdp.lab.tables.table import (
     value_interval_cell,
 )
 from bamdp.lab.units import environment_seed, setting_facts
+from bamdp.statistics import band, summarise
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

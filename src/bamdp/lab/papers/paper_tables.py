@@ -16,7 +16,6 @@ from importlib.resources import files
 from typing import Any
 
 from bamdp.lab.results import EVALUATE, TUNE, Results, Sample
-from bamdp.lab.statistics import standard_error, summarise
 from bamdp.lab.tables.table import (
     Entry,
     ResultTable,
@@ -29,6 +28,7 @@ from bamdp.lab.tables.table import (
     rules_between,
     significant,
 )
+from bamdp.statistics import standard_error, summarise
 
 PAPER_RUNS = 100  # behind each of the paper's means
 SIGNIFICANCE = 0.05

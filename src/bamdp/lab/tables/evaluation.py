@@ -9,7 +9,6 @@ import numpy as np
 
 from bamdp.lab.comparisons import EXACT_RUNS, NARROW, Comparison, Group, groups, groups_in
 from bamdp.lab.results import EVALUATE, OPTIMUM_LABEL, TUNE, EpisodeSummary, Results, Sample, sample_labels
-from bamdp.lab.statistics import pooled_iqm, rescaled, standard_error
 from bamdp.lab.tables.table import (
     Entry,
     ResultTable,
@@ -25,6 +24,7 @@ from bamdp.lab.tables.table import (
     significant,
     value_interval_cell,
 )
+from bamdp.statistics import pooled_iqm, rescaled, standard_error
 
 NEAR_BEST, UNDECIDED = " ≈", " ?"
 TOO_FEW = "too few runs to tell"

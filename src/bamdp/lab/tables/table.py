@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bamdp.lab.statistics import Estimate, standard_error
+from bamdp.statistics import Estimate, standard_error
 
 if TYPE_CHECKING:
     from jinja2 import Environment as TemplateEnvironment

@@ -11,7 +11,6 @@ import numpy as np
 
 from bamdp.lab.comparisons import file_stem
 from bamdp.lab.results import EVALUATE, TUNE, Results, Sample, differing_parameters, steady_returns
-from bamdp.lab.statistics import standard_error
 from bamdp.lab.tables.table import (
     Entry,
     ResultTable,
@@ -21,6 +20,7 @@ from bamdp.lab.tables.table import (
     number_cell,
     parameters_text,
 )
+from bamdp.statistics import standard_error
 
 SELECTED_NOTE = (
     "Selected by the mean total reward over the tuning runs (one choice for all environments together: by the mean of "
