@@ -55,8 +55,8 @@ def learning_curve(
     if isinstance(optimum, Environment):
         optimum = ceilings(optimum, 0.95, horizon).best_per_step(horizon)
     with style.drawing_axes(ax) as axes:
-        draw_rewards(axes, rewards, window)
-        _finish(axes, rewards, optimum, title)
+        draw_rewards(axes, rewards, window, optimum)
+        _finish(axes, rewards, title)
     return axes
 
 
@@ -102,7 +102,8 @@ def returns(
         if log:
             style.log_axis(axes)
         axes.set(xlabel="step (log)" if log else "step", ylabel=f"return, last {episodes} episodes")
-        _finish(axes, groups, optimum, title)
+        _add_optimum(axes, optimum)
+        _finish(axes, groups, title)
     return axes
 
 
@@ -134,7 +135,7 @@ def comparison(results: Any, *, optimum: Any = None, title: str = "", ax: Axes |
         axes.grid(False, axis="y")
         if optimum is not None:
             axes.axvline(optimum, label=style.OPTIMUM_LABEL, **style.REFERENCE_LINE)
-            axes.legend(loc="lower left")
+            axes.legend()
         axes.set_title(title or f"{runs_range(map(len, totals.values()))}, 95% intervals of the mean")
     return axes
 
@@ -173,7 +174,9 @@ def log_spaced_steps(horizon: int, first: int = 1) -> NDArray[np.int64]:
     return np.unique(np.geomspace(max(first, 1), horizon, POINTS).round().astype(int))
 
 
-def draw_rewards(axes: Axes, rewards: Rewards, window: int, indices: Mapping[str, int] | None = None) -> None:
+def draw_rewards(
+    axes: Axes, rewards: Rewards, window: int, optimum: Any, indices: Mapping[str, int] | None = None
+) -> None:
     """Draw the learning curves of rewards [R, T] by label; ``indices`` fix the looks of labels."""
     for number, (label, array) in enumerate(rewards.items()):
         steps = log_spaced_steps(array.shape[1], first=max(1, window // 20))
@@ -182,6 +185,7 @@ def draw_rewards(axes: Axes, rewards: Rewards, window: int, indices: Mapping[str
     style.log_axis(axes)
     axes.set(xlabel="step (log)", ylabel=f"reward per step, last {window} steps")
     axes.margins(x=0)
+    _add_optimum(axes, optimum)
     if all((array >= 0.0).all() for array in rewards.values()):
         axes.set_ylim(bottom=0.0)
 
@@ -201,10 +205,13 @@ def runs_range(counts: Iterable[int]) -> str:
     return f"{low} run{'s' * (low > 1)}" if low == high else f"{low} to {high} runs"
 
 
-def _finish(axes: Axes, runs: Mapping[str, Any], optimum: float | None, title: str) -> None:
+def _add_optimum(axes: Axes, optimum: float | None) -> None:
     if optimum is not None:
         axes.axhline(float(optimum), label=style.OPTIMUM_LABEL, **style.REFERENCE_LINE)
-    if optimum is not None or [*runs] != [""]:
+
+
+def _finish(axes: Axes, runs: Mapping[str, Any], title: str) -> None:
+    if [label for label in axes.get_legend_handles_labels()[1] if label]:
         axes.legend()
     axes.set_title(title or runs_range(map(len, runs.values())))
 
