@@ -20,7 +20,8 @@ SECTIONS = ("Description", "States", "Actions", "Transitions", "Rewards", "Start
 def test_all_names_are_known_with_help_and_defaults():
     assert [info.name for info in INFOS] == [
         *("chain", "double_loop", "grid5", "grid10", "grid", "maze", "maze_door"),
-        *("river_swim", "bandit", "random_mdp", "deep_sea", "deep_sea_stochastic"),
+        *("river_swim", "bandit", "inventory", "machine", "queue", "pricing"),
+        *("random_mdp", "deep_sea", "deep_sea_stochastic"),
         *("family_gc", "family_gdl", "family_grid", "family_random"),
     ]
     for info in INFOS:

@@ -9,6 +9,7 @@ from bamdp.envs.deep_sea import DeepSea, deep_sea, deep_sea_stochastic
 from bamdp.envs.environment import Environment, World, bernoulli
 from bamdp.envs.families import Family, family_gc, family_gdl, family_grid, family_random, random_mdp
 from bamdp.envs.grids import grid, grid5, grid10, maze, maze_door, maze_door_models
+from bamdp.envs.operations import inventory, machine, pricing, queue
 from bamdp.envs.registry import list_envs, make_env, make_world
 
 __all__ = [
@@ -32,12 +33,16 @@ __all__ = [
     "grid",
     "grid5",
     "grid10",
+    "inventory",
     "list_envs",
+    "machine",
     "make_env",
     "make_world",
     "maze",
     "maze_door",
     "maze_door_models",
+    "pricing",
+    "queue",
     "random_mdp",
     "river_swim",
 ]

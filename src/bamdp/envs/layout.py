@@ -139,6 +139,12 @@ def line_layout(n_states: int, **parts: Any) -> Layout:
     return graph_layout(np.column_stack([np.arange(n_states), np.zeros(n_states)]), **parts)
 
 
+def strip_layout(n_states: int) -> Layout:
+    """Return a row of cells that bear the labels of their states, where actions have no direction."""
+    cells = np.column_stack([np.arange(n_states), np.zeros(n_states)])
+    return Layout("grid", n_states, 1, cells, named=True)
+
+
 def circle_layout(n_states: int) -> Layout:
     """Return a layout of nodes around a circle that grows with their number; beyond 24, on a sunflower's spiral."""
     i = np.arange(n_states, dtype=np.float64)
@@ -183,8 +189,7 @@ def _grid_text(env: Environment, layout: Layout, policy: Any, values: Any) -> st
     place = {s: (int(y), int(x)) for s, (x, y) in enumerate(world["positions"]) if y < height}
     for s in shown_states(world, env.state):
         if s in place:
-            move = None if policy is None else world_move(world, s, policy[s])
-            signs[place[s]] = _FREE if move is None else _ARROWS[int(move[0]), int(move[1])]
+            signs[place[s]] = _FREE if policy is None else _sign(world, s, int(policy[s]))
             numbers[place[s]] = "" if values is None else f"{values[s]:.2f}"
     for mark in layout.marks:
         taken = mark.kind == "flag" and world["layers"][env.state] & mark.bit
@@ -201,6 +206,12 @@ def _grid_text(env: Environment, layout: Layout, policy: Any, values: Any) -> st
     rows = [f"│{''.join(map(cell, *row))}│" for row in zip(signs, numbers)]
     bar = "─" * (width * (3 + side))
     return "\n".join([f"┌{bar}┐", *rows, f"└{bar}┘"])
+
+
+def _sign(world: Mapping[str, Any], state: int, action: int) -> str:
+    """Return the arrow of an action, or its number where actions have no direction."""
+    move = world_move(world, state, action)
+    return str(action % 10) if move is None else _ARROWS[int(move[0]), int(move[1])]
 
 
 def _graph_text(env: Environment, layout: Layout, policy: Any, values: Any) -> str:

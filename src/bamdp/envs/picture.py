@@ -208,7 +208,20 @@ class _Painter:
             _arrow(at, None if at in solid else self.angle(self.shown.get(i)), self.on_fill("arrow", i), i)
             for i, at in enumerate(self.centres)
         ]
-        return (-edge, -edge), size, [frame, *cells, *walls, *names, group(*marks, class_="marks"), *arrows]
+        named = [] if world["moves"] or world["state_moves"] else self.action_names()
+        parts = [frame, *cells, *walls, *names, *named, group(*marks, class_="marks"), *arrows]
+        return (-edge, -edge), size, parts
+
+    def action_names(self) -> list[Element]:
+        """Draw the policy as words, where actions have no direction."""
+        if self.policy is None:
+            return []
+        words = {i: self.world["action_labels"][int(self.policy[s])] for i, s in self.shown.items()}
+        return [
+            text_element(x, y + 26, words[i], class_=self.on_fill("name small", i))
+            for i, (x, y) in enumerate(self.centres)
+            if i in words and self.shown[i] not in self.world["terminal"]
+        ]
 
     def mark(self, mark: Mapping[str, Any]) -> Element:
         """Draw what is special about a cell; a flag leaves space for the policy's arrow, and is faint if carried."""

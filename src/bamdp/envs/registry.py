@@ -18,6 +18,7 @@ from bamdp.envs.deep_sea import deep_sea, deep_sea_stochastic
 from bamdp.envs.environment import Environment, World
 from bamdp.envs.families import family_gc, family_gdl, family_grid, family_random, random_mdp
 from bamdp.envs.grids import grid, grid5, grid10, maze, maze_door
+from bamdp.envs.operations import inventory, machine, pricing, queue
 from bamdp.mdp.model import FiniteMDP
 
 _KINDS = (
@@ -37,6 +38,10 @@ _FACTORIES: dict[str, Callable[..., Environment]] = {
         maze_door,
         river_swim,
         bandit,
+        inventory,
+        machine,
+        queue,
+        pricing,
         random_mdp,
         deep_sea,
         deep_sea_stochastic,

@@ -1,0 +1,386 @@
+"""Textbook problems of operations research: an inventory, a machine that wears, a queue, and dynamic pricing.
+
+Each is of the form s' = f(s, a, w): the rule f is plain, and the disturbance w (demand, wear, arrivals, what a
+customer would pay) is drawn from one distribution in every step. Rewards are known to the agent unless it is given a
+model of them, such as ``rewards="normal"``.
+
+References: M. Puterman (1994), Markov Decision Processes; D. Bertsekas (2017), Dynamic Programming and Optimal Control,
+volume 1; G. Gallego and G. van Ryzin (1994), Optimal dynamic pricing of inventories with stochastic demand over finite
+horizons, Management Science 40.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bamdp import _checks
+from bamdp.envs.environment import Environment
+from bamdp.envs.layout import strip_layout
+from bamdp.mdp.model import FiniteMDP
+
+RATE = {"low": 0.0, "high": 1e3, "open_low": True}  # of a Poisson distribution
+
+
+def inventory(
+    capacity: int = 14,
+    n_orders: int = 5,
+    lot: int = 2,
+    demand: float = 3.0,
+    price: float = 4.0,
+    cost: float = 1.0,
+    fee: float = 4.0,
+    holding: float = 0.5,
+) -> Environment:
+    """A shop orders goods, for a fee per order, before it knows the demand of the day.
+
+    Description
+    -----------
+    Ordering often costs fees, ordering much costs storage, and demand that finds nothing is lost. The best policy
+    orders up to one level whenever the stock is low enough: an (s, S) policy.
+
+    States
+    ------
+    0 .. ``capacity``, the stock in the evening (15 states).
+
+    Actions
+    -------
+    0 .. ``n_orders`` - 1: order that many lots, which arrive before the shop opens. What does not fit is not delivered.
+
+    Transitions
+    -----------
+    With y = min(s + ``lot`` a, ``capacity``) in the morning, s' = max(y - w, 0). The demand w is Poisson with mean
+    ``demand``.
+
+    Rewards
+    -------
+    R(s, a, s'): ``price`` for each unit sold, less ``cost`` for each delivered, ``fee`` for a delivery and ``holding``
+    for each unit that is left.
+
+    Start
+    -----
+    State 0. The shop never closes; a run has 1000 days.
+
+    Reference
+    ---------
+    H. Scarf (1960), The optimality of (S, s) policies in the dynamic inventory problem; Puterman (1994), section 3.2;
+    Bertsekas (2017), section 1.1.
+
+    Parameters
+    ----------
+    capacity : int, default 14
+        The most that fits into the shop.
+    n_orders : int, default 5
+        The number of actions.
+    lot : int, default 2
+        Units in a lot.
+    demand : float, default 3
+        The mean demand of a day.
+    price, cost, fee, holding : float, default 4, 1, 4 and 0.5
+        What is paid, see above.
+
+    Examples
+    --------
+    >>> env = inventory()
+    >>> env.mdp.row(2, 0)[1].round(3)  # a stock of 2 is sold out on four days of five
+    array([0.801, 0.149, 0.05 ])
+    """
+    capacity = _checks.integer(capacity, "capacity")
+    n_orders = _checks.integer(n_orders, "n_orders", low=2)
+    lot = _checks.integer(lot, "lot")
+    demand = _checks.real(demand, "demand", **RATE)
+    money = _real(price=price, cost=cost, fee=fee, holding=holding)
+    stock, order, w = np.ogrid[: capacity + 1, :n_orders, : capacity + 1]
+    morning = np.minimum(stock + lot * order, capacity)
+    delivered, left = morning - stock, w  # the third axis stands for the next state as well
+    sold = np.maximum(morning - left, 0)
+    paid = price * sold - cost * delivered - fee * (delivered > 0) - holding * left
+    return _controlled(
+        "inventory",
+        np.maximum(morning - w, 0),
+        _poisson(demand, capacity),
+        np.where(left <= morning, paid, 0.0),
+        state_labels=range(capacity + 1),
+        action_labels=[f"order {lot * a}" for a in range(n_orders)],
+        parameters={"capacity": capacity, "n_orders": n_orders, "lot": lot, "demand": demand, **money},
+    )
+
+
+def machine(
+    n_states: int = 10,
+    wear: Sequence[float] = (0.4, 0.35, 0.2, 0.05),
+    income: float = 1.0,
+    service: float = 0.4,
+    replacement: float = 2.0,
+) -> Environment:
+    """A machine wears while it runs and earns the less the more worn it is; it can be serviced or replaced.
+
+    Description
+    -----------
+    Running a worn machine is tempting: it earns something at once. The best policy runs while the wear is below a
+    limit.
+
+    States
+    ------
+    0 .. ``n_states`` - 1, the wear, from new to broken (10 states).
+
+    Actions
+    -------
+    0 run, 1 service, 2 replace.
+
+    Transitions
+    -----------
+    Running leads from s to min(s + w, ``n_states`` - 1), where the wear w of a day is 0, 1, ... with the probabilities
+    ``wear``. A service takes two units of wear away, and a new machine has none.
+
+    Rewards
+    -------
+    R(s, a): running earns ``income`` times 1 - s / (``n_states`` - 1); a service costs ``service``, a new machine
+    ``replacement``.
+
+    Start
+    -----
+    State 0. The factory never closes; a run has 1000 days.
+
+    Reference
+    ---------
+    C. Derman (1963), On optimal replacement rules when changes of state are Markovian; Puterman (1994), section 4.7;
+    Bertsekas (2017), exercise 1.2 and section 5.2.
+
+    Parameters
+    ----------
+    n_states : int, default 10
+        Degrees of wear.
+    wear : sequence of float, default (0.4, 0.35, 0.2, 0.05)
+        Probabilities of 0, 1, ... units of wear in a day.
+    income, service, replacement : float, default 1, 0.4 and 2
+        What is paid, see above.
+
+    Examples
+    --------
+    >>> machine().mdp.row(8, 0)
+    (array([8, 9]), array([0.4, 0.6]))
+    """
+    n_states = _checks.integer(n_states, "n_states", low=2)
+    money = _real(income=income, service=service, replacement=replacement)
+    state, w = np.ogrid[:n_states, : len(wear)]
+    after = np.zeros((n_states, 3, len(wear)), int)
+    after[:, 0] = np.minimum(state + w, n_states - 1)
+    after[:, 1] = np.maximum(state - 2, 0)
+    rewards = np.empty((n_states, 3))
+    rewards[:, 0] = income * (1.0 - np.arange(n_states) / (n_states - 1))
+    rewards[:, 1:] = -service, -replacement
+    return _controlled(
+        "machine",
+        after,
+        wear,
+        rewards,
+        state_labels=["new", *(f"{s}" for s in range(1, n_states - 1)), "broken"],
+        action_labels=("run", "service", "replace"),
+        parameters={"n_states": n_states, "wear": tuple(wear), **money},
+    )
+
+
+def queue(
+    capacity: int = 11,
+    arrivals: float = 1.5,
+    speeds: Sequence[int] = (1, 2, 4),
+    costs: Sequence[float] = (0.0, 1.0, 4.0),
+    fee: float = 1.0,
+    waiting: float = 0.3,
+) -> Environment:
+    """A counter with three speeds of service: faster costs more, and so do customers who wait or are turned away.
+
+    Description
+    -----------
+    The best policy serves the faster the longer the queue is.
+
+    States
+    ------
+    0 .. ``capacity``, the customers in the queue (12 states).
+
+    Actions
+    -------
+    0 .. 2, the speeds: how many customers are served in a period, if there are so many.
+
+    Transitions
+    -----------
+    s' = min(max(s - speed, 0) + w, ``capacity``). The number w of arrivals is Poisson with mean ``arrivals``; who does
+    not fit into the queue is lost.
+
+    Rewards
+    -------
+    R(s, a): ``fee`` for each customer served, less ``waiting`` for each in the queue and the cost of the speed.
+
+    Start
+    -----
+    State 0. The counter never closes; a run has 1000 periods.
+
+    Reference
+    ---------
+    T. Crabill (1972), Optimal control of a service facility with variable exponential service times and constant
+    arrival rate, Management Science 18; Bertsekas (2017), section 5.6; here in periods instead of continuous time.
+
+    Parameters
+    ----------
+    capacity : int, default 11
+        The most customers that wait.
+    arrivals : float, default 1.5
+        The mean number of arrivals in a period.
+    speeds : sequence of int, default (1, 2, 4)
+        Customers served at each speed.
+    costs : sequence of float, default (0, 1, 4)
+        What each speed costs.
+    fee, waiting : float, default 1 and 0.3
+        What is paid, see above.
+
+    Examples
+    --------
+    >>> queue().mdp.row(11, 2)[0]
+    array([ 7,  8,  9, 10, 11])
+    """
+    capacity = _checks.integer(capacity, "capacity")
+    arrivals = _checks.real(arrivals, "arrivals", **RATE)
+    money = _real(fee=fee, waiting=waiting)
+    served, price = np.array(speeds, int), np.array(costs, float)
+    if served.shape != price.shape or served.ndim != 1 or not len(served) or (served < 0).any():
+        raise ValueError(f"speeds and costs must be lists of one length, got {speeds} and {costs}")
+    length, w = np.arange(capacity + 1)[:, None], np.arange(capacity + 1)
+    done = np.minimum(length, served)
+    return _controlled(
+        "queue",
+        np.minimum((length - done)[:, :, None] + w, capacity),
+        _poisson(arrivals, capacity),
+        fee * done - waiting * length - price,
+        state_labels=range(capacity + 1),
+        action_labels=[f"serve {n}" for n in served],
+        parameters={"capacity": capacity, "arrivals": arrivals, "speeds": tuple(served.tolist())}
+        | {"costs": tuple(price.tolist()), **money},
+    )
+
+
+def pricing(
+    stock: int = 10,
+    prices: Sequence[float] = (1.0, 2.0, 3.0, 4.0, 5.0),
+    buyers: Sequence[float] = (0.95, 0.75, 0.5, 0.3, 0.15),
+    holding: float = 0.2,
+    restocking: float = 5.0,
+) -> Environment:
+    """A shop sets the price of the day for goods that cost storage until they are sold.
+
+    Description
+    -----------
+    At most one customer comes in a day, and buys if the price is not above what the goods are worth to him. A full
+    store is worth emptying by lower prices; when it is empty, a delivery fills it.
+
+    States
+    ------
+    0 .. ``stock``, the units in store (11 states).
+
+    Actions
+    -------
+    0 .. 4, the menu of prices.
+
+    Transitions
+    -----------
+    The disturbance w is the number of prices on the menu that the customer of the day would pay: a unit is sold at the
+    a-th price if w > a. From 0 the store is filled, whatever the price.
+
+    Rewards
+    -------
+    R(s, a, s'): the price if a unit is sold, less ``holding`` for each unit in store; -``restocking`` in 0.
+
+    Start
+    -----
+    In ``stock``. The shop never closes; a run has 1000 days.
+
+    Reference
+    ---------
+    G. Gallego, G. van Ryzin (1994), Optimal dynamic pricing of inventories with stochastic demand over finite horizons,
+    Management Science 40; with deliveries instead of a last day.
+
+    Parameters
+    ----------
+    stock : int, default 10
+        Units in a delivery.
+    prices : sequence of float, default (1, 2, 3, 4, 5)
+        The menu, rising.
+    buyers : sequence of float, default (0.95, 0.75, 0.5, 0.3, 0.15)
+        The probability of a sale at each price, falling.
+    holding, restocking : float, default 0.2 and 5
+        What is paid, see above.
+
+    Examples
+    --------
+    >>> pricing().mdp.row(3, 2)
+    (array([2, 3]), array([0.5, 0.5]))
+    """
+    stock = _checks.integer(stock, "stock")
+    money = _real(holding=holding, restocking=restocking)
+    menu, chances = np.array(prices, float), np.array(buyers, float)
+    if menu.shape != chances.shape or menu.ndim != 1 or not len(menu):
+        raise ValueError(f"prices and buyers must be lists of one length, got {prices} and {buyers}")
+    limits = np.array([1.0, *chances, 0.0])
+    if (np.diff(menu) <= 0).any() or (np.diff(limits) > 0).any():
+        raise ValueError("prices must rise, and the probabilities of a sale fall from at most 1")
+    state, price, w = np.ogrid[: stock + 1, : len(menu), : len(menu) + 1]
+    after = np.where(state > 0, state - (w > price), stock)
+    rewards = np.zeros((stock + 1, len(menu), stock + 1)) - holding * state
+    for s in range(1, stock + 1):
+        rewards[s, :, s - 1] += menu
+    rewards[0] = -restocking
+    return _controlled(
+        "pricing",
+        after,
+        -np.diff(limits),
+        rewards,
+        start=stock,
+        state_labels=range(stock + 1),
+        action_labels=[f"price {p:g}" for p in menu],
+        parameters={
+            "stock": stock,
+            "prices": tuple(menu.tolist()),
+            "buyers": tuple(chances.tolist()),
+            **money,
+        },
+    )
+
+
+def _controlled(
+    name: str,
+    after: NDArray[np.int64],
+    chances: ArrayLike,
+    rewards: NDArray[np.float64],
+    *,
+    state_labels: Sequence[Any],
+    action_labels: Sequence[str],
+    parameters: Mapping[str, Any],
+    start: int = 0,
+) -> Environment:
+    """Return the environment in which ``after`` [S, A, W] follows on each disturbance, with its probabilities."""
+    S, A, W = after.shape
+    p = np.array(chances, float)
+    if p.shape != (W,) or not (p >= 0.0).all() or abs(p.sum() - 1.0) > 1e-9:
+        raise ValueError(f"the probabilities of {name}'s disturbances must be at least 0 and sum to 1")
+    transitions = np.zeros((S, A, S))
+    state, action, w = np.indices(after.shape)
+    np.add.at(transitions, (state, action, after), p[w])
+    labels = [str(label) for label in state_labels]
+    mdp = FiniteMDP(transitions, rewards, state_labels=labels, action_labels=tuple(action_labels))
+    layout = strip_layout(S)
+    return Environment(name, mdp, start=start, time_limit=0.25, layout=layout, parameters=parameters)
+
+
+def _poisson(mean: float, highest: int) -> NDArray[np.float64]:
+    """Return the probabilities of 0 .. highest of a Poisson distribution, whose tail is all at ``highest``."""
+    n = np.arange(highest)
+    p = np.exp(n * math.log(mean) - mean - np.array([math.lgamma(k + 1.0) for k in n]))
+    return np.append(p, max(0.0, 1.0 - p.sum()))
+
+
+def _real(**values: float) -> dict[str, float]:
+    return {name: _checks.real(value, name) for name, value in values.items()}
