@@ -141,7 +141,7 @@ def line_layout(n_states: int, **parts: Any) -> Layout:
 
 def strip_layout(n_states: int) -> Layout:
     """Return a row of cells that bear the labels of their states, where actions have no direction."""
-    cells = np.column_stack([np.arange(n_states), np.zeros(n_states)])
+    cells = np.column_stack([np.arange(float(n_states)), np.zeros(n_states)])
     return Layout("grid", n_states, 1, cells, named=True)
 
 

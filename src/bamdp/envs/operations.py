@@ -23,7 +23,7 @@ from bamdp.envs.environment import Environment
 from bamdp.envs.layout import strip_layout
 from bamdp.mdp.model import FiniteMDP
 
-RATE = {"low": 0.0, "high": 1e3, "open_low": True}  # of a Poisson distribution
+HIGHEST_RATE = 500.0  # of a Poisson distribution whose probabilities can be computed one by one
 
 
 def inventory(
@@ -92,7 +92,7 @@ def inventory(
     capacity = _checks.integer(capacity, "capacity")
     n_orders = _checks.integer(n_orders, "n_orders", low=2)
     lot = _checks.integer(lot, "lot")
-    demand = _checks.real(demand, "demand", **RATE)
+    demand = _checks.real(demand, "demand", low=0.0, high=HIGHEST_RATE, open_low=True)
     money = _real(price=price, cost=cost, fee=fee, holding=holding)
     stock, order, w = np.ogrid[: capacity + 1, :n_orders, : capacity + 1]
     morning = np.minimum(stock + lot * order, capacity)
@@ -244,7 +244,7 @@ def queue(
     array([ 7,  8,  9, 10, 11])
     """
     capacity = _checks.integer(capacity, "capacity")
-    arrivals = _checks.real(arrivals, "arrivals", **RATE)
+    arrivals = _checks.real(arrivals, "arrivals", low=0.0, high=HIGHEST_RATE, open_low=True)
     money = _real(fee=fee, waiting=waiting)
     served, price = np.array(speeds, int), np.array(costs, float)
     if served.shape != price.shape or served.ndim != 1 or not len(served) or (served < 0).any():
