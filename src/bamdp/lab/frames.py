@@ -4,8 +4,8 @@ Each row is a run of a study: ``study``, ``environment``, ``algorithm``, ``phase
 ``configuration`` (a dictionary), ``replicate``, ``horizon``, ``total``, ``ms_per_step``, ``cpu_seconds``, ``failure``
 (empty, or why the run failed or was stopped; its total is NaN), ``chosen`` (whether tuning chose the configuration, or
 nothing was to be chosen), ``excluded`` (why the configuration could not be chosen), ``asked`` (runs of a complete
-evaluation), ``reproducible``, ``version``, ``machine`` (JSON), ``finished``, and ``trace``: the rewards as bytes, None where they were not
-kept. :func:`rewards` and :func:`recorded_runs` read traces of selected rows.
+evaluation), ``reproducible``, ``version``, ``machine`` (JSON), ``finished``, and ``trace``: the rewards as bytes, None
+where they were not kept. :func:`rewards` and :func:`recorded_runs` read the traces of selected rows.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from bamdp.simulation import Run, new_frame
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-COLUMNS = ("study", "environment", "algorithm", "phase", "configuration", "replicate", "horizon", "total", "ms_per_step",
-           "cpu_seconds", "failure", "chosen", "excluded", "asked", "reproducible", "version", "machine", "finished",
-           "trace")  # fmt: skip
+COLUMNS = ("study", "environment", "algorithm", "phase", "configuration", "replicate", "horizon", "total",
+           "ms_per_step", "cpu_seconds", "failure", "chosen", "excluded", "asked",
+           "reproducible", "version", "machine", "finished", "trace")  # fmt: skip
 FILE_ENDING, INDEX_ENDING = ".runs.xz", ".index.xz"
 
 
