@@ -1,10 +1,13 @@
-# Every target sets up .venv first (once; again when pyproject.toml or constraints.txt change).
+# Every target sets up .venv first (once; again when pyproject.toml or constraints.txt change): `make demo` with what
+# the package itself needs, the others with the tools for working on it.
 
 PYTHON ?= python3
 JOBS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 .PHONY: help setup demo test test-slow test-all bench docs notebooks reproduction evidence lint format clean
@@ -23,13 +26,18 @@ help:
 
 setup: $(READY)
 
-$(READY): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(PIP) -e .
 	@touch $@
 
-demo: $(READY)
+$(READY): $(INSTALLED)
+	$(PIP) -e '.[dev]'
+	@touch $@
+
+demo: $(INSTALLED)
 	$(BIN)/bamdp run grid5 dss-pi thompson --runs 20 --figure out/learning-curve.png
+	@echo "the picture: out/learning-curve.png"
 
 test: $(READY)
 	$(PYTEST) -m "not slow"
