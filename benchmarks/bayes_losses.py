@@ -26,7 +26,7 @@ from bamdp.theory import (
     bayes_loss,
     dss_calls,
     estimate_c,
-    mended_loss_bound,
+    corrected_loss_bound,
     printed_loss_bound,
     sparse_sampling_calls,
 )
@@ -50,7 +50,7 @@ SWEEPS = {
     "n_stages": ({"n_policies": 3, "n_samples": 3, "n_steps": 2}, (1, 2, 3, 4)),
 }
 LEARNED = (10, 100, 1000, 10_000, 100_000)  # prior counts per row
-FIELDS = ("panel", "world", "planner", "x", "calls", "runs", "loss", "se", "value", "c", "printed", "mended")
+FIELDS = ("panel", "world", "planner", "x", "calls", "runs", "loss", "se", "value", "c", "printed", "corrected")
 
 
 def cases() -> Iterator[tuple[str, str, str, float, int, bamdp.Planner]]:
@@ -117,12 +117,12 @@ def row(
         return bamdp.Agent(planner, n_actions=2, discount=DISCOUNT, seed=seed, **world)
 
     loss = bayes_loss(make, HORIZON, runs=runs, seed=SEED, exact=exact)
-    bounds = {"printed": math.nan, "mended": math.nan}
+    bounds = {"printed": math.nan, "corrected": math.nan}
     if isinstance(
         planner, bamdp.DSS
     ):  # the printed bound without its anytime term: the most favourable reading
         sizes = (planner.n_policies, planner.n_samples, planner.n_steps, DISCOUNT)
-        for name_of_bound, bound in (("printed", printed_loss_bound), ("mended", mended_loss_bound)):
+        for name_of_bound, bound in (("printed", printed_loss_bound), ("corrected", corrected_loss_bound)):
             bounds[name_of_bound] = bound(*sizes, n_stages=planner.n_stages, c=c).total
     figures = {"loss": loss.mean, "se": loss.standard_error, "value": loss.value, "c": c, **bounds}
     head = {"panel": panel, "world": name, "planner": label, "x": x, "calls": calls, "runs": runs}
@@ -157,7 +157,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
         for axes, world in zip(panels[1], WORLDS):
             draw_calls(axes, [r for r in rows if r["panel"] == "calls" and r["world"] == world], world)
         draw_learned(panels[1, 3], [r for r in rows if r["panel"] == "learned"])
-        panels[0, 0].set_ylabel("loss of DSS (dashed: mended bound)")
+        panels[0, 0].set_ylabel("loss of DSS (dashed: corrected bound)")
         panels[1, 0].set_ylabel("loss")
         panels[0, 0].legend(frameon=False, fontsize=7.5)
         shared = panels[1, 0].get_legend_handles_labels()
@@ -188,7 +188,7 @@ def frame(axes: Any, label: str, title: str = "") -> None:
 
 
 def draw_sweep(axes: Any, rows: list[dict[str, Any]], label: str) -> None:
-    """Draw the losses of DSS, and the mended bound, against one of its parameters."""
+    """Draw the losses of DSS, and the corrected bound, against one of its parameters."""
     from bamdp.plot.style import COLOURS
 
     for colour, world in zip(COLOURS, WORLDS):
@@ -196,7 +196,7 @@ def draw_sweep(axes: Any, rows: list[dict[str, Any]], label: str) -> None:
         points(axes, of_world, colour, world)
         axes.plot(
             [r["x"] for r in of_world],
-            [r["mended"] for r in of_world],
+            [r["corrected"] for r in of_world],
             color=colour,
             linestyle="--",
             linewidth=1.0,
@@ -225,7 +225,7 @@ def draw_learned(axes: Any, rows: list[dict[str, Any]]) -> None:
     from bamdp.plot.style import COLOURS
 
     points(axes, rows, COLOURS[0], "loss of DSS")
-    for which, style in (("mended", "--"), ("printed", ":")):
+    for which, style in (("corrected", "--"), ("printed", ":")):
         x, bound = zip(*((r["x"], r[which]) for r in rows))
         axes.plot(x, bound, color="#222222", linestyle=style, linewidth=1.2, label=f"bound, {which}")
     frame(axes, "observations of each row", "a belief that has learned")

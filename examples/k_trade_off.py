@@ -1,4 +1,4 @@
-"""The trade-off in K of a belief that has learned: Theorem 1 as printed, and mended.
+"""The trade-off in K of a belief that has learned: Theorem 1 as printed, and corrected.
 
 Run it as ``python examples/k_trade_off.py [picture.png]``.
 """
@@ -27,7 +27,7 @@ def main(path: str = "k-trade-off.png") -> tuple[float, float]:
         title: partial(bound, N, M, discount=DISCOUNT, c=c, epsilon0=epsilon0)
         for title, bound in (
             ("Theorem 1, as printed", theory.printed_loss_bound),
-            ("mended", theory.mended_loss_bound),
+            ("corrected", theory.corrected_loss_bound),
         )
     }
     note = f"N={N}, M={M}, γ={DISCOUNT}, a belief with 500 observations of each row: ε₀={epsilon0:.2f}, C={c:.2f}"

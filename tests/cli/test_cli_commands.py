@@ -14,7 +14,7 @@ import pytest
 import bamdp
 from bamdp.cli import main
 from bamdp.registry import PLANNERS, PRIORS
-from bamdp.theory import dss_calls, k_rule, mended_loss_bound
+from bamdp.theory import dss_calls, k_rule, corrected_loss_bound
 
 TIMES = dict.fromkeys(("ms_per_step", "seconds"))
 
@@ -117,8 +117,8 @@ def test_theory_prints_the_bounds_the_calls_and_the_rule(capsys):
     words = [f"--{name.replace('_', '-')}={value}" for name, value in {**arguments, **belief}.items()]
     assert main(["theory", *words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    bound, rule = mended_loss_bound(**arguments, **belief), k_rule(4, 50, 0.6, **belief)
-    assert found["mended"] == {**bound.terms, "total": bound.total, "range": bound.range}
+    bound, rule = corrected_loss_bound(**arguments, **belief), k_rule(4, 50, 0.6, **belief)
+    assert found["corrected"] == {**bound.terms, "total": bound.total, "range": bound.range}
     assert found["calls"]["calls"] == dss_calls(4, 50, 8).calls
     assert (found["k_rule"]["low"], found["k_rule"]["high"]) == (rule.low, rule.high)
     assert main(["theory"]) == 0

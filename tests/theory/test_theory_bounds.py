@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bamdp.theory import (
-    mended_anytime_error,
-    mended_loss_bound,
-    mended_model_error,
-    mended_sampling_error,
+    corrected_anytime_error,
+    corrected_loss_bound,
+    corrected_model_error,
+    corrected_sampling_error,
     printed_anytime_error,
     printed_loss_bound,
     value_range,
@@ -35,15 +35,15 @@ def test_the_mended_anytime_error_counts_the_first_stage():
     for K, discount in ((1, 0.9), (5, 0.5), (18, 0.95)):
         stage = discount * (1 - discount**K) / (1 - discount) ** 2
         total = sum(stage * discount ** (K * h) / max(h, 1) for h in range(3000))
-        assert mended_anytime_error(K, discount, 1.0) == pytest.approx(total)
+        assert corrected_anytime_error(K, discount, 1.0) == pytest.approx(total)
 
 
 @given(DISCOUNTS, st.integers(1, 60))
 @settings(deadline=None)
 def test_model_error_is_its_double_sum_and_no_more_than_the_paper_s(discount, K):
     total = sum(discount**k * sum(discount**j for j in range(K - k)) for k in range(K))
-    assert mended_model_error(K, discount) == pytest.approx(total)
-    assert mended_model_error(K, discount) <= K / (1 - discount) * (1 + 1e-9)
+    assert corrected_model_error(K, discount) == pytest.approx(total)
+    assert corrected_model_error(K, discount) <= K / (1 - discount) * (1 + 1e-9)
 
 
 def recursion(N, M, K, H, discount):
@@ -63,14 +63,14 @@ def recursion(N, M, K, H, discount):
 @given(st.integers(2, 9), SMALL, st.integers(1, 6), st.integers(1, 5), DISCOUNTS)
 @settings(max_examples=60, deadline=None)
 def test_the_mended_sampling_error_is_its_recursion(N, M, K, H, discount):
-    found = mended_sampling_error(N, M, discount, K, H)
+    found = corrected_sampling_error(N, M, discount, K, H)
     assert found == pytest.approx(recursion(N, M, K, H, discount))
 
 
 @given(DISCOUNTS, SMALL, SMALL, SMALL, st.floats(0.0, 2.0), st.floats(0.1, 5.0))
 @settings(deadline=None)
 def test_terms_scale_with_rewards_and_go_the_right_way(discount, N, M, K, c, scale):
-    for loss_bound in (printed_loss_bound, mended_loss_bound):
+    for loss_bound in (printed_loss_bound, corrected_loss_bound):
         one = loss_bound(N, M, K, discount, epsilon0=c, c=c)
         scaled = loss_bound(N, M, K, discount, epsilon0=c, c=c, reward_range=scale)
         assert scaled.total == pytest.approx(scale * one.total)
@@ -78,13 +78,13 @@ def test_terms_scale_with_rewards_and_go_the_right_way(discount, N, M, K, c, sca
         assert all(term >= 0.0 for term in one.terms.values())
         doubtful = loss_bound(N, M, K, discount, epsilon0=c, c=c + 0.1)
         assert doubtful.total > one.total
-    assert mended_sampling_error(N, 4 * M, discount, K) == pytest.approx(
-        0.5 * mended_sampling_error(N, M, discount, K)
+    assert corrected_sampling_error(N, 4 * M, discount, K) == pytest.approx(
+        0.5 * corrected_sampling_error(N, M, discount, K)
     )
 
 
 def test_one_candidate_leaves_nothing_to_mistake():
-    assert mended_sampling_error(1, 1, 0.95, 18, 3) == 0.0
+    assert corrected_sampling_error(1, 1, 0.95, 18, 3) == 0.0
 
 
 def test_ranges():
@@ -118,7 +118,9 @@ def test_a_bound_cannot_be_changed():
     ],
     ids=str,
 )
-@pytest.mark.parametrize("loss_bound", [printed_loss_bound, mended_loss_bound], ids=["printed", "mended"])
+@pytest.mark.parametrize(
+    "loss_bound", [printed_loss_bound, corrected_loss_bound], ids=["printed", "corrected"]
+)
 def test_bad_input_is_refused(loss_bound, changes, message):
     arguments = {"n_policies": 4, "n_samples": 4, "n_steps": 18, "discount": 0.95, **changes}
     with pytest.raises((ValueError, TypeError), match=message):

@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate, stats
 
 import bamdp
-from bamdp.theory import belief_distance, estimate_c, estimate_epsilon0, mended_loss_bound, model_distance
+from bamdp.theory import belief_distance, estimate_c, estimate_epsilon0, corrected_loss_bound, model_distance
 
 
 def test_the_distance_of_models_is_that_of_dense_arrays():
@@ -151,8 +151,10 @@ def test_c_of_learned_rewards_is_in_units_of_their_range():
     )
     c = estimate_c(euros, pairs=50, rng=0).mean
     assert estimate_c(cents, pairs=50, reward_range=0.01, rng=0).mean == pytest.approx(c)
-    whole = mended_loss_bound(1, 1, 20, 0.5, c=c)
-    assert mended_loss_bound(1, 1, 20, 0.5, c=c, reward_range=0.01).total == pytest.approx(0.01 * whole.total)
+    whole = corrected_loss_bound(1, 1, 20, 0.5, c=c)
+    assert corrected_loss_bound(1, 1, 20, 0.5, c=c, reward_range=0.01).total == pytest.approx(
+        0.01 * whole.total
+    )
     with pytest.raises(ValueError, match="reward_range"):
         estimate_c(cents, pairs=1, reward_range=0.0)
 

@@ -1,6 +1,6 @@
 """The theorem as printed: counterexamples to its steps, and what it says at the paper's own parameters.
 
-That the mended bounds hold, and would not with smaller constants, is tested in ``test_theory_power.py``.
+That the corrected bounds hold, and would not with smaller constants, is tested in ``test_theory_power.py``.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from bamdp.theory import (
     bayes_loss,
     dss_calls,
     k_rule,
-    mended_anytime_error,
-    mended_loss_bound,
+    corrected_anytime_error,
+    corrected_loss_bound,
     printed_anytime_error,
     printed_loss_bound,
     printed_sampling_error,
@@ -46,7 +46,7 @@ def test_lemma_1_as_printed_is_false():
             )
         loss = best - staged
         assert loss > printed_anytime_error(K, 0.5, epsilon0)
-        assert loss <= mended_anytime_error(K, 0.5, epsilon0)
+        assert loss <= corrected_anytime_error(K, 0.5, epsilon0)
 
 
 def test_lemma_2_values_a_policy_in_its_own_model_and_so_proves_nothing_about_c():
@@ -77,7 +77,7 @@ def test_theorem_1_as_printed_is_false_for_assumption_2_as_printed():
     loss = best - (first + discount**K / (1 - discount))  # at least, whatever comes later
     bound = printed_loss_bound(10**12, 1, K, discount, epsilon0=2.0, c=C)
     assert loss > 3 * bound.total
-    assert loss < mended_loss_bound(10**12, 10**12, K, discount, c=expected).total
+    assert loss < corrected_loss_bound(10**12, 10**12, K, discount, c=expected).total
 
 
 def lottery(n_policies, n_samples, rare):
@@ -103,7 +103,7 @@ def test_theorem_1_as_printed_is_false_when_each_policy_is_tried_once():
     assert (losses > 2 * bound.total).mean() > 0.9  # it promises 99 % below
     # Many samples of each, and all is well: the term that is missing is the one with M in it.
     few = bayes_loss(lottery(200, 300, rare), 8, runs=20, exact=exact)
-    assert few.mean <= mended_loss_bound(200, 300, 10, 0.5, c=expected).total < 0.6
+    assert few.mean <= corrected_loss_bound(200, 300, 10, 0.5, c=expected).total < 0.6
 
 
 def test_the_union_bound_is_over_nodes_not_samples():
@@ -118,7 +118,7 @@ def test_the_paper_s_own_parameters_are_vacuous_even_for_a_belief_without_doubt(
     appendix = {"chain": (4, 4, 5, 2), "double_loop": (4, 4, 18, 2), "grid5": (2, 2, 25, 1)}
     appendix |= {"grid10": (2, 2, 100, 2), "maze": (4, 2, 100, 1)}
     for N, M, K, H in appendix.values():
-        assert mended_loss_bound(N, M, K, 0.95, n_stages=H).vacuous
+        assert corrected_loss_bound(N, M, K, 0.95, n_stages=H).vacuous
         assert not k_rule(N, M, 0.95, epsilon0=0.05, c=0.05).satisfiable
     for name in ("chain", "double_loop", "grid5"):  # longer stages escape, if ε₀ = C = 0
         N, M, K, H = appendix[name]

@@ -15,11 +15,11 @@ import bamdp
 from bamdp.theory import (
     bayes_loss,
     estimate_c,
-    mended_anytime_error,
-    mended_loss_bound,
-    mended_model_error,
-    mended_sampling_error,
-    mended_thompson_error,
+    corrected_anytime_error,
+    corrected_loss_bound,
+    corrected_model_error,
+    corrected_sampling_error,
+    corrected_thompson_error,
     printed_thompson_error,
     value_range,
 )
@@ -42,7 +42,7 @@ def test_lemma_1_mended_would_notice_a_smaller_constant(discount, caught):
     assert loss == pytest.approx(
         world.bayes_optimal(world.prior, 0, K) - world.staged(world.prior, 0, K, 1, thompson(world))
     )
-    assert_tight(loss, mended_anytime_error(K, discount, 1.0), caught)
+    assert_tight(loss, corrected_anytime_error(K, discount, 1.0), caught)
 
 
 @pytest.mark.parametrize(("K", "discount", "caught"), [(2, 0.5, 0.2), (8, 0.8, 0.6), (30, 0.9, 0.8)])
@@ -57,7 +57,7 @@ def test_the_error_of_a_model_would_notice_a_smaller_constant(K, discount, caugh
             V = np.array([1.0, 0.0]) + discount * P @ V
         values.append(V[0])
     distance = 2.0 * chance
-    assert_tight(values[0] - values[1], 0.5 * distance * mended_model_error(K, discount), caught)
+    assert_tight(values[0] - values[1], 0.5 * distance * corrected_model_error(K, discount), caught)
 
 
 def signposts(n_models, discount):
@@ -81,9 +81,9 @@ def test_lemma_2_mended_would_notice_a_constant_that_is_ten_times_smaller(L, K, 
     best = world.bayes_optimal(world.prior, 0, K)
     loss = best - world.staged(world.prior, 0, K, 1, thompson(world))
     assert loss == pytest.approx((1.0 - 1.0 / L) * sum(discount**t for t in range(1, K)))
-    assert_tight(loss, mended_thompson_error(K, discount, C), caught=0.1)
-    assert mended_thompson_error(K, discount, C) < printed_thompson_error(K, discount, C)
-    assert loss > mended_thompson_error(K, discount, 0.1 * C)  # nor may C̄ be ten times too small
+    assert_tight(loss, corrected_thompson_error(K, discount, C), caught=0.1)
+    assert corrected_thompson_error(K, discount, C) < printed_thompson_error(K, discount, C)
+    assert loss > corrected_thompson_error(K, discount, 0.1 * C)  # nor may C̄ be ten times too small
 
 
 def test_the_whole_bound_would_notice_too_with_the_planner_itself():
@@ -105,7 +105,7 @@ def test_the_whole_bound_would_notice_too_with_the_planner_itself():
     loss = bayes_loss(make, 2 * K, runs=300)
     expected = (1.0 - 1.0 / L) * sum(discount**t for t in range(1, K))  # in the second stage it knows
     assert abs(loss.mean - expected) < 4 * loss.standard_error  # false alarm 6e-5
-    bound = mended_loss_bound(1, 1, K, discount, c=world.disagreement()).total
+    bound = corrected_loss_bound(1, 1, K, discount, c=world.disagreement()).total
     assert_tight(expected, bound, caught=0.12)
     assert loss.mean - 4 * loss.standard_error > 0.1 * bound
 
@@ -148,7 +148,7 @@ def test_the_planner_misses_what_lies_beyond_the_stage(K, discount):
         total += 1e-3 * discount**t
     best = (1.0 - rare) * discount**K / (1.0 - discount)
     loss = best * (1.0 - discount ** (K * stages)) - total  # even if it were wise from then on
-    bound = mended_loss_bound(N, M, K, discount, c=2.0 * 2.0 * rare * (1.0 - rare))
+    bound = corrected_loss_bound(N, M, K, discount, c=2.0 * 2.0 * rare * (1.0 - rare))
     assert not bound.vacuous
     assert_tight(loss, bound.total, caught=0.3)
     others = bound.total - bound.terms["truncation"]
@@ -169,7 +169,7 @@ RICHES = DISCOUNT * value_range(DISCOUNT, STAGE - 1)  # paid from the second ste
 def test_the_sampling_term_would_notice_a_factor_of_a_tenth():
     # N candidates, of which only a few are better, each estimated by M returns that are all or nothing.
     loss = RICHES * (BETTER - WORSE) * mistaken(N, M, RARE, BETTER, WORSE)
-    bound = mended_sampling_error(N, M, DISCOUNT, STAGE)
+    bound = corrected_sampling_error(N, M, DISCOUNT, STAGE)
     assert_tight(loss, bound, caught=0.1)  # the factor 2 in X replaced by 0.2
 
 
@@ -216,7 +216,7 @@ def test_the_planner_loses_by_sampling_what_is_computed():
     expected = RICHES * (BETTER - WORSE) * mistaken(N, M, RARE, BETTER, WORSE)
     error = np.std(losses) / len(losses) ** 0.5
     assert abs(np.mean(losses) - expected) < 4 * error
-    bound = mended_sampling_error(N, M, DISCOUNT, STAGE)
+    bound = corrected_sampling_error(N, M, DISCOUNT, STAGE)
     assert 0.05 * bound < np.mean(losses) - 4 * error  # a factor of 2 replaced by 0.1 would be found out
     assert np.mean(losses) + 4 * error < bound
 
@@ -273,7 +273,7 @@ def test_estimates_of_two_stages_are_too_high_by_more_than_those_of_one_can_be()
     models, value = gambling({START: 0.4, WON: 0.7, LOST: 0.1}, {START: 0.0, WON: 0.0, LOST: 0.0})
     excess = np.array([plan.value for plan in plans_of(models, START, 2)]) - value[START][GAMBLE]
     low = excess.mean() - 4 * np.std(excess) / len(excess) ** 0.5  # false alarm 3e-5
-    one, two = (mended_sampling_error(**TWO, n_stages=n) for n in (1, 2))
+    one, two = (corrected_sampling_error(**TWO, n_stages=n) for n in (1, 2))
     bias = (two - TWO["discount"] * one) / 2  # b_0, from x_0 = 2 b_0 + γ^K x_1
     assert_tight(low, bias, caught=0.5)
     assert low > one / 2  # b_0 without its recursion, as if there were one stage
@@ -296,4 +296,4 @@ def test_the_sampling_term_of_two_stages_would_notice_a_factor_of_a_seventh():
     second = coin[START] * losses(WON, 1)[0].mean() + (1.0 - coin[START]) * losses(LOST, 1)[0].mean()
     loss = first + TWO["discount"] * gambles * second
     low = loss.mean() - 4 * np.std(loss) / len(loss) ** 0.5  # false alarm 3e-5
-    assert_tight(low, mended_sampling_error(**TWO, n_stages=2), caught=1 / 7)
+    assert_tight(low, corrected_sampling_error(**TWO, n_stages=2), caught=1 / 7)

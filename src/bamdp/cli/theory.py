@@ -73,7 +73,10 @@ def theory_command(arguments: argparse.Namespace) -> int:
     """Print the bounds for some K around the chosen one, the size of the tree and the rule for K."""
     names = ("n_policies", "n_samples", "n_steps", "discount", "n_stages", "c", "epsilon0", "delta")
     given = options.values(arguments, *names)
-    bounds = {"printed": theory.printed_loss_bound(**given), "mended": theory.mended_loss_bound(**given)}
+    bounds = {
+        "printed": theory.printed_loss_bound(**given),
+        "corrected": theory.corrected_loss_bound(**given),
+    }
     rule = theory.k_rule(**{name: given[name] for name in names if name not in ("n_steps", "n_stages")})
     calls = theory.dss_calls(*(given[name] for name in ("n_policies", "n_samples", "n_steps", "n_stages")))
     if arguments.json:
@@ -83,10 +86,10 @@ def theory_command(arguments: argparse.Namespace) -> int:
     K = given["n_steps"]
     rows = [_row(given, k, k == K) for k in sorted({1, 2, 4, 8, 16, 32, 64, 128, K})]
     columns = ("K", "Theorem 1 as printed", "corrected bound", "", "calls per decision")
-    title = f"Upper bounds on the loss of DSS, which cannot exceed {bounds['mended'].range:.4g}"
+    title = f"Upper bounds on the loss of DSS, which cannot exceed {bounds['corrected'].range:.4g}"
     console.print_table(columns, rows, title, numbers=columns[:3])
     print(f"\nTerms of the corrected bound for K = {K}: ", end="")
-    print(", ".join(f"{name} {value:.4g}" for name, value in bounds["mended"].terms.items()))
+    print(", ".join(f"{name} {value:.4g}" for name, value in bounds["corrected"].terms.items()))
     print(f"Appendix C's rule, (ε₀ + C) K + γ^K ≤ √(ln(M/δ) / 8N): {rule}.")
     return 0
 
@@ -94,8 +97,8 @@ def theory_command(arguments: argparse.Namespace) -> int:
 def _row(given: dict[str, Any], k: int, chosen: bool) -> tuple[str, ...]:
     """Return the bounds for stages of k steps, with a bar for the corrected one."""
     here = {**given, "n_steps": k}
-    printed, mended = theory.printed_loss_bound(**here), theory.mended_loss_bound(**here)
-    bar = "vacuous" if mended.vacuous else "█" * max(1, round(BAR * mended.total / mended.range))
+    printed, corrected = theory.printed_loss_bound(**here), theory.corrected_loss_bound(**here)
+    bar = "vacuous" if corrected.vacuous else "█" * max(1, round(BAR * corrected.total / corrected.range))
     calls = theory.dss_calls(given["n_policies"], given["n_samples"], k, given["n_stages"]).calls
     count = f"{calls:,}".replace(",", " ") if calls < 10**12 else f"{calls:.1e}"
-    return f"{k}{' *' * chosen}", f"{printed.total:.4g}", f"{mended.total:.4g}", bar, count
+    return f"{k}{' *' * chosen}", f"{printed.total:.4g}", f"{corrected.total:.4g}", bar, count

@@ -1,6 +1,6 @@
 """The theory of DSS in numbers: bounds on its loss, exact counts of calls, the rule for K, estimates and losses.
 
-Theorem 1 as the paper prints it is :func:`printed_loss_bound`; :func:`mended_loss_bound` is one that holds, with its
+Theorem 1 as the paper prints it is :func:`printed_loss_bound`; :func:`corrected_loss_bound` is one that holds, with its
 proof on the theory page of the documentation. Both take the same arguments.
 """
 
@@ -8,11 +8,11 @@ from bamdp.theory.bounds import (
     Bound,
     KRule,
     k_rule,
-    mended_anytime_error,
-    mended_loss_bound,
-    mended_model_error,
-    mended_sampling_error,
-    mended_thompson_error,
+    corrected_anytime_error,
+    corrected_loss_bound,
+    corrected_model_error,
+    corrected_sampling_error,
+    corrected_thompson_error,
     printed_anytime_error,
     printed_loss_bound,
     printed_sampling_error,
@@ -52,11 +52,11 @@ __all__ = [
     "estimate_epsilon0",
     "fhts_histories",
     "k_rule",
-    "mended_anytime_error",
-    "mended_loss_bound",
-    "mended_model_error",
-    "mended_sampling_error",
-    "mended_thompson_error",
+    "corrected_anytime_error",
+    "corrected_loss_bound",
+    "corrected_model_error",
+    "corrected_sampling_error",
+    "corrected_thompson_error",
     "model_distance",
     "printed_anytime_error",
     "printed_loss_bound",

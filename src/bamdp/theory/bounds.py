@@ -1,4 +1,4 @@
-"""Bounds on the loss of DSS: Theorem 1 as the paper prints it, a mended bound that holds, the rule for K, a figure.
+"""Bounds on the loss of DSS: Theorem 1 as the paper prints it, a corrected bound that holds, the rule for K, a figure.
 
 **Ranges.** With rewards in an interval of length ρ, values of n steps lie in an interval of length
 
@@ -15,7 +15,7 @@ and no policy loses more than ρ R_∞ = ρ / (1 − γ). A bound that exceeds t
 under Assumption 1, ε_h ≤ ε₀/h (how much the belief changes in stage h), and Assumption 2, β(μ) β(μ') ≤ C / D(μ, μ').
 The proof has gaps, and as printed the statement is false (the theory page has counterexamples, which the tests check).
 
-**The mended bound.** For rewards in [0, 1] let S_K = Σ_{k<K} γ^k R_{K−k} ≤ K/(1 − γ). Then
+**The corrected bound.** For rewards in [0, 1] let S_K = Σ_{k<K} γ^k R_{K−k} ≤ K/(1 − γ). Then
 
     v*(s) − E v^DSS(s)  ≤  C̄ S_K  +  2 γ^K / (1 − γ)  +  X,
 
@@ -207,17 +207,17 @@ def printed_loss_bound(
     return Bound(terms, value_range(discount, None, reward_range))
 
 
-# The mended bound
+# The corrected bound
 
 
-def mended_anytime_error(n_steps: int, discount: float, epsilon0: float) -> float:
+def corrected_anytime_error(n_steps: int, discount: float, epsilon0: float) -> float:
     """Return what using a Markov policy for K steps costs, ε₀ (1 + ln 1/(1 − γ^K)) γ (1 − γ^K) / (1 − γ)².
 
     Here ε₀/max(h, 1) bounds the change of the belief in stage h = 0, 1, …, so that the first stage counts, too.
 
     Examples
     --------
-    >>> round(mended_anytime_error(4, 0.5, epsilon0=1.0), 4)
+    >>> round(corrected_anytime_error(4, 0.5, epsilon0=1.0), 4)
     1.996
     """
     K, discount = _check_stage_steps(n_steps), _checks.discount(discount)
@@ -226,12 +226,12 @@ def mended_anytime_error(n_steps: int, discount: float, epsilon0: float) -> floa
     return _check_constant(epsilon0, "epsilon0") * stages * discount * (1.0 - g) / (1.0 - discount) ** 2
 
 
-def mended_model_error(n_steps: int, discount: float) -> float:
+def corrected_model_error(n_steps: int, discount: float) -> float:
     """Return S_K = Σ_{k<K} γ^k R_{K−k}, the loss in K steps of a policy made for another model, per unit of D.
 
     Examples
     --------
-    >>> mended_model_error(1, 0.5), mended_model_error(2, 0.5)
+    >>> corrected_model_error(1, 0.5), corrected_model_error(2, 0.5)
     (1.0, 2.0)
     """
     K, discount = _check_stage_steps(n_steps), _checks.discount(discount)
@@ -239,28 +239,28 @@ def mended_model_error(n_steps: int, discount: float) -> float:
     return float((discount**k * (1.0 - discount ** (K - k))).sum() / (1.0 - discount))
 
 
-def mended_thompson_error(n_steps: int, discount: float, c: float) -> float:
+def corrected_thompson_error(n_steps: int, discount: float, c: float) -> float:
     """Return what K-step Thompson sampling loses against the Bayes-optimal policy, C̄ S_K + 2 γ^K / (1 − γ).
 
     Examples
     --------
-    >>> mended_thompson_error(4, 0.5, c=0.25)
+    >>> corrected_thompson_error(4, 0.5, c=0.25)
     1.0625
     """
     K, discount = _check_stage_steps(n_steps), _checks.discount(discount)
-    return _check_constant(c, "c") * mended_model_error(K, discount) + 2.0 * discount**K / (1.0 - discount)
+    return _check_constant(c, "c") * corrected_model_error(K, discount) + 2.0 * discount**K / (1.0 - discount)
 
 
-def mended_sampling_error(
+def corrected_sampling_error(
     n_policies: int, n_samples: int, discount: float, n_steps: int, n_stages: int = 1
 ) -> float:
     """Return X, the loss from choosing between N candidates by M sampled returns each.
 
     Examples
     --------
-    >>> mended_sampling_error(1, 1, 0.5, n_steps=4)  # one candidate: there is no choice
+    >>> corrected_sampling_error(1, 1, 0.5, n_steps=4)  # one candidate: there is no choice
     0.0
-    >>> round(mended_sampling_error(4, 64, 0.5, n_steps=4), 4)
+    >>> round(corrected_sampling_error(4, 64, 0.5, n_steps=4), 4)
     0.478
     """
     N = _checks.integer(n_policies, "n_policies")
@@ -276,7 +276,7 @@ def mended_sampling_error(
     return loss
 
 
-def mended_loss_bound(
+def corrected_loss_bound(
     n_policies: int,
     n_samples: int,
     n_steps: int,
@@ -288,7 +288,7 @@ def mended_loss_bound(
     delta: float = 0.05,
     reward_range: float = 1.0,
 ) -> Bound:
-    """Return the mended bound, which holds in expectation over the planner's random numbers.
+    """Return the corrected bound, which holds in expectation over the planner's random numbers.
 
     Parameters
     ----------
@@ -305,7 +305,7 @@ def mended_loss_bound(
 
     Examples
     --------
-    >>> bound = mended_loss_bound(4, 4, 18, 0.95)
+    >>> bound = corrected_loss_bound(4, 4, 18, 0.95)
     >>> {name: round(term, 2) for name, term in bound.terms.items()}, bound.vacuous
     ({'thompson': 0.0, 'truncation': 15.89, 'sampling': 12.29}, True)
     """
@@ -314,9 +314,9 @@ def mended_loss_bound(
     scale = value_range(0.0, None, reward_range)
     K, discount = _check_stage_steps(n_steps), _checks.discount(discount)
     terms = {
-        "thompson": scale * _check_constant(c, "c") * mended_model_error(K, discount),
+        "thompson": scale * _check_constant(c, "c") * corrected_model_error(K, discount),
         "truncation": scale * 2.0 * discount**K / (1.0 - discount),
-        "sampling": scale * mended_sampling_error(n_policies, n_samples, discount, K, n_stages),
+        "sampling": scale * corrected_sampling_error(n_policies, n_samples, discount, K, n_stages),
     }
     return Bound(terms, value_range(discount, None, reward_range))
 
