@@ -24,9 +24,9 @@ import bamdp
 from bamdp.theory import (
     bamcp_calls,
     bayes_loss,
+    corrected_loss_bound,
     dss_calls,
     estimate_c,
-    corrected_loss_bound,
     printed_loss_bound,
     sparse_sampling_calls,
 )

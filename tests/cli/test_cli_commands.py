@@ -14,7 +14,7 @@ import pytest
 import bamdp
 from bamdp.cli import main
 from bamdp.registry import PLANNERS, PRIORS
-from bamdp.theory import dss_calls, k_rule, corrected_loss_bound
+from bamdp.theory import corrected_loss_bound, dss_calls, k_rule
 
 TIMES = dict.fromkeys(("ms_per_step", "seconds"))
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate, stats
 
 import bamdp
-from bamdp.theory import belief_distance, estimate_c, estimate_epsilon0, corrected_loss_bound, model_distance
+from bamdp.theory import belief_distance, corrected_loss_bound, estimate_c, estimate_epsilon0, model_distance
 
 
 def test_the_distance_of_models_is_that_of_dense_arrays():

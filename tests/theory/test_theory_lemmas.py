@@ -12,10 +12,10 @@ from exact_stages import near, one_of_two_arms
 import bamdp
 from bamdp.theory import (
     bayes_loss,
-    dss_calls,
-    k_rule,
     corrected_anytime_error,
     corrected_loss_bound,
+    dss_calls,
+    k_rule,
     printed_anytime_error,
     printed_loss_bound,
     printed_sampling_error,

@@ -14,12 +14,12 @@ from scipy import stats
 import bamdp
 from bamdp.theory import (
     bayes_loss,
-    estimate_c,
     corrected_anytime_error,
     corrected_loss_bound,
     corrected_model_error,
     corrected_sampling_error,
     corrected_thompson_error,
+    estimate_c,
     printed_thompson_error,
     value_range,
 )
