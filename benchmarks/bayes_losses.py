@@ -50,7 +50,20 @@ SWEEPS = {
     "n_stages": ({"n_policies": 3, "n_samples": 3, "n_steps": 2}, (1, 2, 3, 4)),
 }
 LEARNED = (10, 100, 1000, 10_000, 100_000)  # prior counts per row
-FIELDS = ("panel", "world", "planner", "x", "calls", "runs", "loss", "se", "value", "c", "printed", "corrected")
+FIELDS = (
+    "panel",
+    "world",
+    "planner",
+    "x",
+    "calls",
+    "runs",
+    "loss",
+    "se",
+    "value",
+    "c",
+    "printed",
+    "corrected",
+)
 
 
 def cases() -> Iterator[tuple[str, str, str, float, int, bamdp.Planner]]:
