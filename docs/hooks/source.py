@@ -53,7 +53,7 @@ def quoted(path: str, name: str) -> str:
     for part in name.split("."):
         node = next((n for n in node.body if getattr(n, "name", None) == part), None)
         if node is None:
-            raise ValueError(f"{path} has no {name}: mend the page that quotes it")
+            raise ValueError(f"{path} has no {name}: fix the page that quotes it")
     first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
     lines = text.splitlines()[first - 1 : node.end_lineno]
     indent = len(lines[0]) - len(lines[0].lstrip())

@@ -71,6 +71,13 @@ def load_script(path):
     return module
 
 
+def test_quoted_sources_exist():
+    source = load_script(ROOT / "docs" / "hooks" / "source.py")
+    quotes = [found for page in PAGES for found in source.SOURCE.findall(page.read_text())]
+    assert len(quotes) >= 4
+    assert all("```" in source.quoted(path, name) for path, name in quotes)
+
+
 def test_the_reference_has_every_public_name():
     source = load_script(ROOT / "docs" / "hooks" / "source.py")
     pages = sorted((ROOT / "docs").glob("api*.md"))
