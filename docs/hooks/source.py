@@ -3,6 +3,7 @@
 ``::: source src/bamdp/planners/dss.py search`` becomes the source of that function, wherever it has moved in its file;
 ``::: include CONTRIBUTING.md`` becomes that file of the repository, with its links as they are on the site;
 ``::: help lab run`` becomes what ``bamdp lab run --help`` prints;
+``::: defaults`` becomes the table of what planners use where nothing else is named;
 ``::: planners`` becomes the reference of every planner, in the order in which ``bamdp list`` has them.
 """
 
@@ -19,6 +20,7 @@ SOURCE = re.compile(r"^::: source (\S+) ([\w.]+)$", flags=re.M)
 INCLUDE = re.compile(r"^::: include (\S+)$", flags=re.M)
 HELP = re.compile(r"^::: help ([\w ]+)$", flags=re.M)
 PLANNERS = re.compile(r"^::: planners$", flags=re.M)
+DEFAULTS = re.compile(r"^::: defaults$", flags=re.M)
 WIDTH = 85  # columns of help
 
 
@@ -26,8 +28,20 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by mkdocs for every page."""
     markdown = SOURCE.sub(lambda found: quoted(found[1], found[2]), markdown)
     markdown = HELP.sub(lambda found: help_text(found[1]), markdown)
+    markdown = DEFAULTS.sub(lambda found: defaults_table(), markdown)
     markdown = PLANNERS.sub(lambda found: planner_references(), markdown)
     return INCLUDE.sub(lambda found: (ROOT / found[1]).read_text().replace("](docs/", "]("), markdown)
+
+
+def defaults_table() -> str:
+    """A table of every planner with its default prior and discount."""
+    from bamdp.planners import PLANNERS as registered
+
+    rows = ["| planner | prior | discount |", "|---|---|---|"]
+    for name, entry in registered.items():
+        prior = f"`{entry.cls.default_prior}`" if entry.cls.uses_prior else "not used"
+        rows.append(f"| `{name}` | {prior} | {entry.cls.default_discount} |")
+    return "\n".join(rows)
 
 
 def planner_references() -> str:

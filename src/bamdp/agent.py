@@ -21,8 +21,6 @@ from bamdp.planners.base import Plan, Planner, Transition, auto_reach, horizon_d
 from bamdp.registry import DEFAULT_PLANNER, label, make_planner, make_prior, make_rewards
 from bamdp.seeding import AGENT, Seed, stream_seed
 
-DISCOUNT_WITHOUT_HORIZON = 0.99  # of planners that would rather be told the horizon
-
 
 class Agent:
     """A planner at work on one belief; it does not know which environment it is in.
@@ -40,14 +38,14 @@ class Agent:
     n_states, n_actions
         The numbers of states and actions.
     discount
-        γ in [0, 1), the planning discount; or ``"auto"``, with a horizon.
+        γ in [0, 1), the planning discount; or with a horizon ``"horizon"`` (the same as none) or ``"auto"``.
     horizon
-        Instead of a discount: how many steps there are. The agent then plans for the total of those that are left, see
-        :attr:`steps_left`. With τ of them left it plans with the discount 1 − 1/τ, as for a life that ends at each step
-        with probability 1/τ and so lasts τ steps on average: what a policy earns in the long run counts τ
-        times, what it earns on the way there once, as in the total itself. With ``discount="auto"`` it plans
-        for min(τ, max(100, 10 T/(S·A))) steps instead, T being the horizon: the fewer data there are for each pair
-        of state and action, the less can be made of a long view (Jiang, Kulesza, Singh & Lewis, AAMAS 2015).
+        Instead of a discount: T, how many steps there are. The agent then plans for the total of those that are left
+        (``steps_left``); after the last one T more begin. With τ of them left it plans with the discount 1 − 1/τ, as
+        for a life that ends at each step with probability 1/τ and so lasts τ steps on average: what a policy earns in
+        the long run counts τ times, what it earns on the way there once, as in the total itself. With
+        ``discount="auto"`` it plans for min(τ, max(100, 10 T/(S·A))) steps instead: the fewer data there are for each
+        pair of state and action, the less can be made of a long view (Jiang, Kulesza, Singh & Lewis, AAMAS 2015).
     terminal, action_mask
         Where they are known beforehand: terminal states, a mask ``[S]`` or a list of them; existing actions, a mask
         ``[S, A]``, or ``[A]`` for all states alike.
@@ -109,19 +107,18 @@ class Agent:
 
     def _start(self, discount: float | str | None, horizon: int | None, seed: Seed) -> None:
         """Begin the random stream and the planner's memory, for a discount or for the steps of a horizon."""
-        auto = discount == _checks.AUTO
-        if auto and horizon is None:
-            raise TypeError("discount='auto' needs a horizon, the number of steps that the agent will act")
-        if not auto and (discount is None) == (horizon is None):
+        goal = _checks.HORIZON if discount is None else _checks.planning_discount(discount)
+        if isinstance(goal, str) != (horizon is not None):
             raise TypeError(
-                "give either a discount or a horizon, the number of steps that the agent will act"
+                "give either a discount or a horizon, the number of steps that the agent will act "
+                f"(discount={discount!r}, horizon={horizon!r})"
             )
-        self.steps_left: int | None = None if horizon is None else _checks.integer(horizon, "horizon")
+        self.horizon = self.steps_left = None if horizon is None else _checks.integer(horizon, "horizon")
         self.reach: int | None = None
         if self.steps_left is None:
-            self.discount = _checks.discount(discount)
+            self.discount = float(goal)
         else:
-            if auto:
+            if goal == _checks.AUTO:
                 self.reach = auto_reach(self.steps_left, self.belief.n_states, self.belief.n_actions)
             self.discount = horizon_discount(self.steps_left, self.reach)
         self.rng = as_state(stream_seed(seed, AGENT))
@@ -153,16 +150,15 @@ class Agent:
             The algorithm: an object such as ``DSS()``, or text, as on the command line; by default
             :class:`~bamdp.AdaptiveDSS`.
         prior
-            What is believed about transitions: an object or text; by default what the planner was made for
-            (``planner.default_prior``): few outcomes for each action.
+            What is believed about transitions: an object or text; by default the planner's ``default_prior``.
         rewards
             A reward model, an array of rewards that are known, or text. By default the environment's own are known to
             the agent where they are certain, and are learned otherwise.
         discount, horizon
-            γ in [0, 1), the planning discount; or the number of steps, to plan for their total, with
-            ``discount="auto"`` no further ahead than there are data to learn from. Without a discount it is what the
-            planner was made for: for :class:`~bamdp.AdaptiveDSS` ``"auto"`` with a horizon and 0.99 without, for
-            others all of the horizon and 0.95.
+            γ in [0, 1), the planning discount; or ``"horizon"``, to plan for the total of the horizon's steps, or
+            ``"auto"``, for no more of them than there are data to learn from. The discount is by default the planner's
+            ``default_discount``, or ``"horizon"`` if only a horizon is given. The horizon is by default the
+            environment's, if the discount needs one.
         objective
             What an end is worth: ``"episode"``, nothing; ``"lifetime"``, what the next episode is worth.
         seed
@@ -177,13 +173,17 @@ class Agent:
         """
         world = make_world(env)
         made = make_planner(planner)
+        if discount is None and (horizon is None or isinstance(made.default_discount, str)):
+            discount = made.default_discount
+        if isinstance(discount, str) and horizon is None:
+            horizon = world.horizon
         return cls(
             made,
             prior=make_prior(made.default_prior if prior is None else prior, world),
             rewards=make_rewards(rewards, world),
             n_states=world.n_states,
             n_actions=world.n_actions,
-            discount=_default_discount(made, horizon) if discount is None else discount,
+            discount=discount,
             horizon=horizon,
             objective=objective,
             seed=seed,
@@ -241,9 +241,9 @@ class Agent:
                 starts = belief.episodes.starts
                 self._learn_starts([s2], np.repeat(np.arange(len(starts)), starts))
         self.planner.learn(self.memory, belief, Transition(s, a, r, s2, terminated))
-        if self.steps_left is not None:  # the last step is planned for as often as there are more
-            self.steps_left = max(1, self.steps_left - 1)
-            self.discount = horizon_discount(self.steps_left, self.reach)
+        if self.horizon is not None and self.steps_left is not None:
+            left = self.steps_left = self.steps_left - 1 or self.horizon
+            self.discount = horizon_discount(left, self.reach)
             self.planner.set_discount(self.memory, self.discount)
 
     def begin(self, state: int) -> None:
@@ -281,6 +281,7 @@ class Agent:
             "planner": self.planner,
             "belief": self.belief.content(),
             "discount": self.discount,
+            "horizon": self.horizon,
             "steps_left": self.steps_left,
             "reach": self.reach,
             "rng": self.rng,
@@ -296,7 +297,7 @@ class Agent:
             raise ValueError("its planner or its random state is damaged")
         memory = planner.start(belief, discount)
         planner.relearn(memory, belief, content["learned"])
-        parts = {name: content[name] for name in ("steps_left", "reach")}
+        parts = {name: content[name] for name in ("horizon", "steps_left", "reach")}
         return _restored(planner=planner, belief=belief, discount=discount, rng=rng, memory=memory, **parts)
 
     def _learn_starts(self, ends: Iterable[int], starts: Iterable[int]) -> None:
@@ -312,14 +313,6 @@ class Agent:
                 "other times, give the agent a state that stands for the end: end=...)"
             )
         return s
-
-
-def _default_discount(planner: Planner, horizon: int | None) -> float | str | None:
-    """Return what a planner plans for if it is not told: None stands for the whole horizon."""
-    default = planner.default_discount
-    if horizon is None:
-        return DISCOUNT_WITHOUT_HORIZON if isinstance(default, str) else default
-    return default if isinstance(default, str) else None
 
 
 def _restored(**parts: Any) -> Agent:

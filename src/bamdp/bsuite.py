@@ -56,7 +56,7 @@ class BsuiteAgent:
         prior: Prior | str | None = None,
         *,
         rewards: RewardModel | str = "normal",
-        discount: float = 0.95,
+        discount: float | None = None,
         objective: str = "episode",
         max_states: int = 1000,
         seed: Seed = None,
@@ -70,11 +70,11 @@ class BsuiteAgent:
         planner
             The algorithm's hyper-parameters, or text, such as ``"dss-pi:n_steps=30"``.
         prior
-            What is believed about transitions, or text; by default what the planner was made for.
+            What is believed about transitions, or text; by default the planner's ``default_prior``.
         rewards
             A reward model, or text; by default ``NormalGamma()``.
         discount
-            γ in [0, 1), the planning discount.
+            γ in [0, 1), the planning discount; by default the planner's, or 0.99 if that depends on a horizon.
         objective
             What an end is worth: ``"episode"``, nothing; ``"lifetime"``, what the next episode is worth.
         max_states
@@ -90,13 +90,15 @@ class BsuiteAgent:
             )
         numbering = Numbering(None, _checks.integer(max_states, "max_states"))
         made = make_planner(planner)
+        usual = made.default_discount
+        gamma = discount if discount is not None else 0.99 if isinstance(usual, str) else usual
         agent = Agent(
             made,
             prior=made.default_prior if prior is None else prior,
             rewards=rewards,
             n_states=numbering.n + 1,
             n_actions=int(n_actions),
-            discount=discount,
+            discount=gamma,
             end=numbering.n,
             objective=objective,
             seed=seed,

@@ -38,8 +38,7 @@ from bamdp.lab.tables.table import ResultTable, to_html, to_text
 from bamdp.lab.tables.tuning import tried_configurations
 from bamdp.planners.base import Planner
 from bamdp.plot.curves import learning_curve, returns
-from bamdp.registry import DEFAULT_PRIOR, label, make_planner, make_prior, make_rewards
-from bamdp.settings import planning_options
+from bamdp.registry import label, make_planner, make_prior, make_rewards
 from bamdp.simulation import new_frame
 
 if TYPE_CHECKING:
@@ -189,7 +188,8 @@ class TuningResult(ExperimentResult):
             rewards=here.rewards,
             objective=here.objective,
             seed=seed,
-            **planning_options(self.discount, here.steps),
+            discount=self.discount,
+            horizon=here.steps if isinstance(self.discount, str) else None,
         )
 
     def plot(self, *parameters: str, ax: Axes | None = None) -> Axes:
@@ -227,7 +227,7 @@ class TuningResult(ExperimentResult):
 # Studies of one environment
 
 
-def comparison_study(env: Any, planners: Any, *, runs: int, prior: Prior | str, **rest: Any) -> Study:
+def comparison_study(env: Any, planners: Any, *, runs: int, prior: Prior | str | None, **rest: Any) -> Study:
     """Return the study that compares planners in one environment; ``rest`` as in :func:`environment_study`."""
     if isinstance(planners, (str, Planner)):
         planners = [planners]
@@ -256,8 +256,6 @@ def tuning_study(
     if not isinstance(grid, Mapping):
         raise TypeError(f"grid must be a dictionary such as {{'n_steps': [25, 50]}}, got {grid!r}")
     space = {key: _value_list(key, values) for key, values in grid.items()}
-    if not prior:  # the parameters of the default one are fixed, which does not do if they are chosen
-        prior = "sparse" if any(key.startswith("prior.") for key in space) else DEFAULT_PRIOR
     given = {name: value for name, value in tuning.items() if value is not None}
     algorithms = {spec: {"planner": spec, **space}}
     study = environment_study(env, algorithms, runs=evaluate, prior=prior, tuning=given, **rest)
@@ -271,8 +269,8 @@ def environment_study(
     algorithms: Mapping[str, Any],
     *,
     runs: int,
-    prior: Prior | str,
-    discount: float | str,
+    prior: Prior | str | None,
+    discount: float | str | None,
     objective: str,
     seed: int,
     steps: int | None = None,
@@ -284,13 +282,13 @@ def environment_study(
     label = env if isinstance(env, str) else world.name
     model = rewards if rewards is None or isinstance(rewards, str) else make_rewards(rewards)
     given = {"steps": steps, "rewards": model, "env": None if isinstance(env, str) else env}
+    shared = {"prior": None if prior is None else _prior_text(prior, world), "discount": discount}
     return make_study(
         {
             "title": f"{world.name}: {', '.join(algorithms)}",
             "runs": runs,
             "seed": seed,
-            "prior": _prior_text(prior, world),
-            "discount": discount,
+            **{key: value for key, value in shared.items() if value is not None},
             "objective": objective,
             "environments": {label: {key: value for key, value in given.items() if value is not None}},
             "algorithms": algorithms,
@@ -332,9 +330,9 @@ def compare(
     *,
     runs: int = 10,
     steps: int | None = None,
-    prior: Prior | str = DEFAULT_PRIOR,
+    prior: Prior | str | None = None,
     rewards: RewardModel | ArrayLike | str | None = None,
-    discount: float | str = 0.95,
+    discount: float | str | None = None,
     objective: str = "episode",
     seed: int = 0,
     jobs: int = 1,
@@ -357,7 +355,7 @@ def compare(
     steps
         Steps of a run; by default the environment's.
     prior, rewards, discount, objective
-        Of all agents, as :meth:`bamdp.Agent.for_env` takes them.
+        Of all agents, as :meth:`bamdp.Agent.for_env` takes them. Where none is named, each planner has its own.
     seed
         The seed of all runs.
     jobs
@@ -393,7 +391,7 @@ def tune(
     steps: int | None = None,
     prior: Prior | str | None = None,
     rewards: RewardModel | ArrayLike | str | None = None,
-    discount: float | str = 0.95,
+    discount: float | str | None = None,
     objective: str = "episode",
     seed: int = 0,
     jobs: int = 1,

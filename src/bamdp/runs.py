@@ -25,7 +25,7 @@ from bamdp.planners.base import Planner
 from bamdp.processes import TELL_EVERY, new_pool, stream
 from bamdp.registry import label
 from bamdp.seeding import seeds
-from bamdp.settings import STEP_BYTES, Setting, make_setting, planning_options
+from bamdp.settings import STEP_BYTES, Setting, make_setting
 from bamdp.simulation import Callback, Run, new_frame, simulate
 
 if TYPE_CHECKING:
@@ -132,7 +132,8 @@ def new_agent(setting: Setting, env: World, seed: np.random.SeedSequence | int =
         rewards=setting.rewards,
         objective=setting.objective,
         seed=seed,
-        **planning_options(setting.discount, setting.steps),
+        discount=setting.discount,
+        horizon=setting.steps if isinstance(setting.discount, str) else None,
     )
 
 

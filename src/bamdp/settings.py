@@ -89,12 +89,6 @@ class Setting:
         return horizon_discount(self.steps, reach)
 
 
-def planning_options(discount: float | str, steps: int) -> dict[str, Any]:
-    """Return the discount and the horizon, as an agent takes them, of what a setting has for a discount."""
-    horizon = steps if isinstance(discount, str) else None
-    return {"discount": None if discount == _checks.HORIZON else discount, "horizon": horizon}
-
-
 def make_setting(
     env: Any,
     planner: str | Spec | Planner,

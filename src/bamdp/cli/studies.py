@@ -21,7 +21,6 @@ from bamdp import _checks
 from bamdp._specs import parse_spec, split_commas
 from bamdp.cli import console, options
 from bamdp.envs.registry import make_world
-from bamdp.registry import DEFAULT_PRIOR
 
 if TYPE_CHECKING:
     from bamdp.lab.results import Results, Sample
@@ -174,9 +173,7 @@ def compare_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "Example: bamdp compare grid5 dss-pi:n_steps=25 thompson bamcp --runs 30 --jobs 2"
     options.add(parser, "env", "--steps")
     parser.add_argument("planners", metavar="PLANNER", nargs="+", help="name or name:key=value,...")
-    options.add(parser, "--rewards", "--objective", "--seed", "--runs")
-    options.add(parser, "--prior", default=DEFAULT_PRIOR)
-    options.add(parser, "--discount", default=0.95)
+    options.add(parser, *options.AGENT, "--seed", "--runs")
     options.add_study_running(parser)
     options.add(parser, "--store", "--bins", "--figure", "--json")
 
@@ -219,9 +216,7 @@ def tune_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_option(parser, "--screening", int, "T", "halving: steps of a run before the last round")
     help = "runs of the chosen configuration, with other seeds (default: 0)"
     options.add_option(parser, "--evaluate", int, "N", help, 0)
-    # the default is not fixed if its parameters are to be chosen
-    options.add(parser, "--prior", "--rewards", "--objective", "--seed")
-    options.add(parser, "--discount", default=0.95)
+    options.add(parser, *options.AGENT, "--seed")
     options.add_study_running(parser)
     options.add(parser, "--store", "--bins", "--json")
 

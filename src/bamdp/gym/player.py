@@ -58,7 +58,7 @@ class GymAgent:
         prior: Prior | str | None = None,
         *,
         rewards: RewardModel | ArrayLike | str = "normal",
-        discount: float = 0.95,
+        discount: float | str | None = None,
         objective: str = "episode",
         max_states: int | None = None,
         observation: Callable[[Any], Any] | None = None,
@@ -75,12 +75,12 @@ class GymAgent:
         planner
             The algorithm's hyper-parameters; or text, such as ``"dss-pi:n_steps=30"``.
         prior
-            What is believed about transitions, or text; by default what the planner was made for.
+            What is believed about transitions, or text; by default the planner's ``default_prior``.
         rewards
             A reward model, or text; by default ``NormalGamma()``. (Known rewards are possible: their states are the
             numbers of the observations, and the end.)
         discount
-            γ in [0, 1), the planning discount.
+            What the agent plans for, as in :meth:`bamdp.Agent.for_env`; by default the planner's ``default_discount``.
         objective
             What an end is worth: ``"episode"``, nothing; ``"lifetime"``, what the next episode is worth.
         max_states

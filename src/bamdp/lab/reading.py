@@ -32,7 +32,7 @@ from bamdp.lab.study import (
     merge_parameters,
     positive_optimum,
 )
-from bamdp.registry import DEFAULT_PRIOR, PLANNERS
+from bamdp.registry import PLANNERS
 from bamdp.settings import cached_world
 
 STUDIES = (
@@ -56,7 +56,6 @@ QUICK_CUTS = {"runs": 3, "steps": 200, "tuning_runs": 2, "configurations": 4, "b
 TUNING_CUTS = {"runs": "tuning_runs", "screening": "steps"}  # keys of tuning that have another name there
 QUICK_DRAWS = 2
 DRAW_MARK = "#"  # between an algorithm's label and the number of its draw of configurations
-SHARED_DEFAULTS: dict[str, Any] = {"prior": DEFAULT_PRIOR, "discount": 0.95}
 DEFAULT_RUNS = 10
 DEFAULT_LIMIT = 1.0  # seconds per step in worlds that name none
 
@@ -257,7 +256,8 @@ class _StudyReader:
     ) -> tuple[tuple[Configuration, ...], int]:
         """Return an algorithm's configurations and the size of their space; ``local`` are one environment's values."""
         shared = {k: value for k, value in self.data.items() if k in SHARED_KEYS or k.startswith("prior.")}
-        values = merge_parameters({**SHARED_DEFAULTS, **shared}, _flatten(parameters), _flatten(local))
+        named = shared, _flatten(parameters), _flatten(local)
+        values = merge_parameters(_planner_defaults(planner), *named)
         include = local.get("include", parameters.get("include", []))
         if not isinstance(include, list) or not all(isinstance(one, dict) for one in include):
             raise ValueError(
@@ -294,6 +294,14 @@ def _read_planner(label: str, table: TomlTable) -> tuple[str, dict[str, str]]:
     if twice:
         raise ValueError(f"{twice[0]} is given twice, in planner and by itself; drop one")
     return planner, written
+
+
+def _planner_defaults(planner: str) -> dict[str, Any]:
+    """Return the prior and the discount of a planner for which the study names no others."""
+    cls: Any = PLANNERS[planner].cls
+    prior = parse_spec(cls.default_prior)
+    parameters = {f"prior.{key}": value for key, value in prior.parameters.items()}
+    return {"prior": prior.name, **parameters, "discount": cls.default_discount}
 
 
 def _read_local_tables(table: TomlTable, labels: list[str]) -> TomlTable:
