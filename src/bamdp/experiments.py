@@ -428,7 +428,7 @@ def tune(
     --------
     >>> found = tune("chain", "thompson", {"prior.beta": [2, 6], "resample": ["step", 5]}, runs=2, steps=50)
     >>> len(found.to_frame()), sorted(found.chosen)
-    (4, ['discount', 'prior', 'prior.beta', 'resample'])
+    (4, ['discount', 'prior', 'prior.alpha', 'prior.beta', 'resample'])
     """
     halving = {"budget": budget, "screening": screening}
     tuning = {"method": method, "runs": runs, "configurations": configurations, **halving}
