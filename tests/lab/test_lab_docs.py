@@ -12,7 +12,6 @@ from bamdp.cli import make_parser
 from bamdp.lab.reading import (
     ENVIRONMENT_KEYS,
     QUICK_CUTS,
-    SHARED_DEFAULTS,
     STUDY_KEYS,
     TUNING_KEYS,
     parse_study,
@@ -55,7 +54,7 @@ def test_the_python_code_runs(tmp_path, monkeypatch, capsys):
 
 
 def test_every_key_is_explained():
-    for key in (*STUDY_KEYS, *ENVIRONMENT_KEYS, *TUNING_KEYS, *SHARED_DEFAULTS, *QUICK_CUTS):
+    for key in (*STUDY_KEYS, *ENVIRONMENT_KEYS, *TUNING_KEYS, *QUICK_CUTS):
         assert f"`{key}`" in TEXT, key
 
 
