@@ -27,6 +27,7 @@ PRIORS: dict[str, Entry] = {
     "sparse": Entry(beliefs.SparseDirichlet),
     "shared": Entry(beliefs.SharedSupport),
     "dirichlet": Entry(beliefs.Dirichlet),
+    "hierarchical": Entry(beliefs.HierarchicalDirichlet),
     "flat": Entry(
         beliefs.Dirichlet, {"alpha": "1/S"}, "By default the classic flat prior, 1/S for each entry."
     ),
@@ -44,6 +45,7 @@ OF_ENVIRONMENT = {  # priors that the environment determines, which take no para
     "local": "environments that tell their own rules, such as grid",
 }
 LEARNED_REWARDS: dict[str, Entry] = {
+    "hierarchical": Entry(beliefs.HierarchicalNormal),
     "beta": Entry(beliefs.BetaBernoulli),
     "normal": Entry(beliefs.NormalGamma),
     "finite": Entry(beliefs.FiniteRewards),
@@ -281,9 +283,9 @@ def make_rewards(spec: str | Spec | RewardModel | ArrayLike | None, env: World |
     Parameters
     ----------
     spec
-        ``known``, what the environment pays, or learned: ``beta``, ``normal`` or ``finite``, with parameters after a
-        colon. By default (None) ``known`` where they are certain, ``beta`` where 0 or 1 is drawn, ``normal``
-        elsewhere.
+        ``known``, what the environment pays, or learned: ``hierarchical``, ``beta``, ``normal`` or ``finite``, with
+        parameters after a colon. By default (None) ``known`` where they are certain, ``beta`` where 0 or 1 is drawn,
+        ``hierarchical`` elsewhere.
     env
         The environment, which all but the learned ones need.
 
@@ -313,10 +315,10 @@ def make_rewards(spec: str | Spec | RewardModel | ArrayLike | None, env: World |
 
 def _default_rewards(env: World | None) -> str:
     if not isinstance(env, Environment):
-        return "normal"
+        return "hierarchical"
     if not env.stochastic_rewards:
         return "known"
-    return "beta" if env.binary_rewards else "normal"
+    return "beta" if env.binary_rewards else "hierarchical"
 
 
 def _check_text(spec: Any, name: str, ways: str) -> None:

@@ -133,7 +133,13 @@ def test_lists_are_complete(capsys):
     assert {"chain", "double_loop", "grid5", "grid10", "grid", "maze"} <= {i["name"] for i in lists["envs"]}
     assert [info["name"] for info in lists["planners"]] == list(PLANNERS)
     assert [info["name"] for info in lists["priors"]] == list(PRIORS)
-    assert [info["name"] for info in lists["rewards"]] == ["known", "beta", "normal", "finite"]
+    assert [info["name"] for info in lists["rewards"]] == [
+        "known",
+        "hierarchical",
+        "beta",
+        "normal",
+        "finite",
+    ]
     assert main(["list"]) == 0
     out = capsys.readouterr().out
     for info in [info for listed in lists.values() for info in listed]:
@@ -205,7 +211,7 @@ def test_a_gym_environment_is_run_like_any_other(capsys):
     one = run_json(capsys, f"{LAKE} --objective lifetime")
     assert one | TIMES == run_json(capsys, f"{LAKE} --objective lifetime --jobs 2") | TIMES
     assert one["env"] == "gym:FrozenLake-v1:is_slippery=False"
-    assert one["rewards"].startswith("normal:mu0=0,lam=0.001")
+    assert one["rewards"].startswith("hierarchical")
     assert one["optimum"] is one["share_of_optimum"] is None
     assert len(one["episodes"]["completed"]) == 2
     assert 0.0 <= one["episodes"]["success"] <= 1.0

@@ -13,8 +13,8 @@ policies take turns.
 Worlds of a few states (or some more, with full rows) are evaluated by elimination instead, which is exact and
 faster there.
 Neither trick can harm the result, since every round's Jacobi sweep proves or refutes the bound of
-:mod:`bamdp._kernels.sweeps`. ``tol`` is the spread max δ − min δ of that sweep, so the policy returned loses
-at most γ/(1−γ)·tol in any state.
+:mod:`bamdp._kernels.sweeps`. ``tol`` is the spread max δ − min δ of that sweep in units of the rewards' range
+(:func:`reward_scale`), so the policy returned loses at most γ/(1−γ)·tol of that range in any state.
 """
 
 from __future__ import annotations
@@ -271,16 +271,33 @@ def _evaluate_directly(rows, space, discount, solver):
 
 
 @inner
+def reward_scale(rows, space):
+    """Return how far rewards lie apart, the 0 of terminal states included; their size, if all are equal.
+
+    Tolerances are multiplied by it: decisions then depend on no unit of rewards.
+    """
+    n_states, n_actions = space.allowed.shape
+    low, high = np.inf, -np.inf
+    for s in range(n_states):
+        for a in range(n_actions):
+            if space.terminal[s] or space.allowed[s, a]:
+                r = 0.0 if space.terminal[s] else rows.reward[s * n_actions + a]
+                low, high = min(low, r), max(high, r)
+    return high - low if high > low else abs(high)
+
+
+@inner
 def evaluate_solver_policy(rows, space, discount, tol, solver):
     """Write the values of ``solver.policy`` in a model, from ``solver.values``, into ``solver.values``.
 
-    They are exact in small worlds, else off by at most γ/(1−γ)·tol/2, with the bounds of
-    :mod:`bamdp._kernels.sweeps` for a policy in place of the best one.
+    They are exact in small worlds, else off by at most γ/(1−γ)·tol/2 in units of :func:`reward_scale`, with the
+    bounds of :mod:`bamdp._kernels.sweeps` for a policy in place of the best one.
     """
     n_states = space.allowed.shape[0]
     if n_states <= FEW_IF_DENSE:
         _evaluate_directly(rows, space, discount, solver)
         return
+    tol *= reward_scale(rows, space)
     _order_along_policy(rows, space, solver)
     _copy_policy_rows(rows, space, discount, solver)
     sweeps = EVALUATIONS
@@ -342,10 +359,11 @@ def solve(rows, space, discount, tol, solver, sampled):
 
     The rows must stand one after the other from the first entry on, as the models of a belief do.
 
-    Returns (rounds, spread): the policy loses at most γ/(1−γ) times the spread, which is at most ``tol``
-    unless MAX_ROUNDS came first, or ``tol`` is below what rounding leaves of values so large.
+    Returns (rounds, spread): the policy loses at most γ/(1−γ) times the spread, which is at most ``tol`` times
+    :func:`reward_scale` unless MAX_ROUNDS came first, or ``tol`` is below what rounding leaves of values so large.
     """
     values = solver.values
+    tol *= reward_scale(rows, space)
     if sampled:
         _start_from_mean(solver)
     n_states, n_actions = space.allowed.shape

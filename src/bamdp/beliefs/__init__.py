@@ -4,10 +4,12 @@ from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.rewards.bernoulli import BetaBernoulli
 from bamdp.beliefs.rewards.finite import FiniteRewards
+from bamdp.beliefs.rewards.hierarchical import HierarchicalNormal
 from bamdp.beliefs.rewards.known import KnownRewards
 from bamdp.beliefs.rewards.normal import NormalGamma
 from bamdp.beliefs.transitions.dirichlet import Dirichlet
 from bamdp.beliefs.transitions.finite import FiniteModels
+from bamdp.beliefs.transitions.hierarchical import HierarchicalDirichlet
 from bamdp.beliefs.transitions.mixture import Mixture
 from bamdp.beliefs.transitions.shared import SharedSupport
 from bamdp.beliefs.transitions.sparse import SparseDirichlet
@@ -18,6 +20,8 @@ __all__ = [
     "Dirichlet",
     "FiniteModels",
     "FiniteRewards",
+    "HierarchicalDirichlet",
+    "HierarchicalNormal",
     "KnownRewards",
     "Mixture",
     "NormalGamma",

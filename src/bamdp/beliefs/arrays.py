@@ -39,6 +39,9 @@ def transition_posterior(**declared: Any) -> Callable[[C], C]:
         Which rows a transition from (s, a) may change, apart from weights over alternatives that all rows share:
         ``"row"``, its own, ``"state"``, those of s, or ``"all"`` (default: ``"row"`` if rows are independent, else
         ``"all"``).
+    pools
+        A committed transition changes all rows, which share what is estimated from real transitions and taken as
+        known in planning; ``changes`` and ``independent_rows`` then speak of pushed ones (default: False).
     counts_transitions
         It counts transitions: the verb ``concentration`` is defined (default: False).
     learned
@@ -47,7 +50,13 @@ def transition_posterior(**declared: Any) -> Callable[[C], C]:
     What depends on the instance is defined in the class as a property of that name.
     """
     changes = "row" if declared.get("independent_rows", False) else "all"
-    defaults = {"independent_rows": False, "changes": changes, "counts_transitions": False, "learned": None}
+    defaults = {
+        "independent_rows": False,
+        "changes": changes,
+        "pools": False,
+        "counts_transitions": False,
+        "learned": None,
+    }
     return _declare(defaults, declared)
 
 
@@ -61,7 +70,10 @@ def reward_posterior(**declared: Any) -> Callable[[C], C]:
     by_next_state
         Rewards depend on the next state (default: True).
     independent_rows
-        A reward of (s, a) changes what is expected of no other row (default: True).
+        A pushed reward of (s, a) changes what is expected of no other row (default: True).
+    pools
+        A committed reward does: what all rows share is estimated from real rewards, and taken as known in planning
+        (default: False).
     shares_weights
         Its weights over alternatives are those of the transitions: one cannot be drawn without the other
         (default: False).
@@ -79,6 +91,7 @@ def reward_posterior(**declared: Any) -> Callable[[C], C]:
         "certain": False,
         "by_next_state": True,
         "independent_rows": True,
+        "pools": False,
         "shares_weights": False,
         "n_outcomes": None,
         "reward_range": (-math.inf, math.inf),

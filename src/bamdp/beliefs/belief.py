@@ -109,7 +109,8 @@ class Belief:
     @property
     def independent_rows(self) -> bool:
         """Whether a transition of (s, a) and its reward tell nothing about any other pair."""
-        return bool(self.transitions.independent_rows and self.rewards.independent_rows)
+        parts = self.transitions, self.rewards
+        return all(part.independent_rows and not part.pools for part in parts)
 
     @property
     def movement_arrays(self) -> BeliefArrays:

@@ -25,6 +25,7 @@ from bamdp.beliefs.episodes import BEGIN_AGAIN
 from bamdp.beliefs.rewards.bernoulli import N_TRIALS, N_WINS, BetaState
 from bamdp.beliefs.rewards.cells import AFTER, LOGGED, NEXT_STATE, NO_CELL, USED, Cells
 from bamdp.beliefs.rewards.finite import ValuesState
+from bamdp.beliefs.rewards.hierarchical import NOISE, SPREAD, SQUARES, C, HierarchicalState, N
 from bamdp.beliefs.rewards.normal import N_SEEN, RATE, NormalState
 from bamdp.beliefs.transitions.counts import (
     COUNT,
@@ -38,6 +39,8 @@ from bamdp.beliefs.transitions.counts import (
     WIDEST,
     Counts,
 )
+from bamdp.beliefs.transitions.hierarchical import HierarchicalState as HierarchicalRows
+from bamdp.beliefs.transitions.hierarchical import update
 from bamdp.beliefs.transitions.mixture import Weights
 from bamdp.beliefs.transitions.shared import SharedState
 
@@ -177,6 +180,19 @@ def _restored_shared(fresh: SharedState, saved: Saved) -> SharedState:
     return fresh._replace(**parts)
 
 
+@restored.register
+def _restored_rows(fresh: HierarchicalRows, saved: Saved) -> HierarchicalRows:
+    counts = restored(fresh.counts, saved.part("counts"))
+    for name in ("weight", "log_c", "place", "mass"):
+        getattr(fresh, name)[...] = saved.part(name).array(getattr(fresh, name))
+    saved.part("weight").require(fresh.weight >= 1.0)
+    saved.part("place").require(fresh.place < [[2 * saved.n_states - 1], [saved.n_states]])
+    saved.part("mass").require((fresh.mass >= 0.0).all() and (np.diff(fresh.mass) <= 0.0).all())
+    for a in range(fresh.n_actions):
+        update(fresh, a)
+    return fresh._replace(counts=counts)
+
+
 @statistics.register
 def _weight_statistics(weights: Weights, name: str) -> Arrays:
     """Logarithms of the weights and the weights themselves, float64 [2, L]."""
@@ -238,6 +254,17 @@ def _restored_beta(fresh: BetaState, saved: Saved) -> BetaState:
 def _restored_normal(fresh: NormalState, saved: Saved) -> NormalState:
     cells, stats = _used_cells(fresh, saved)
     saved.require((stats[:, N_SEEN] >= 0.0) & (stats[:, RATE] > 0.0))
+    return fresh._replace(cells=cells)
+
+
+@restored.register
+def _restored_hierarchical(fresh: HierarchicalState, saved: Saved) -> HierarchicalState:
+    cells, stats = _used_cells(fresh, saved)
+    pooled = saved.part("pooled").array(fresh.pooled)
+    saved.require((stats[:, N_SEEN] >= 1.0) & (stats[:, SQUARES] >= 0.0))
+    saved.part("pooled").require((pooled[SPREAD] > 0.0) & (pooled[NOISE] > 0.0) & (pooled[C] == len(stats)))
+    saved.part("pooled").require(pooled[N] == stats[:, N_SEEN].sum())
+    fresh.pooled[...] = pooled
     return fresh._replace(cells=cells)
 
 

@@ -49,7 +49,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "--rewards": {
         "metavar": "MODEL",
         "help": f"known, or learned: {', '.join(LEARNED_REWARDS)}, with parameters as in normal:mu0=1; default: known "
-        "where they are certain, beta where they are drawn, normal in gym: environments",
+        "where they are certain, beta where they are drawn, hierarchical in gym: environments",
     },
     "--objective": {
         "metavar": "WHAT",

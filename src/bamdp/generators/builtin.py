@@ -11,7 +11,7 @@ import numpy as np
 
 from bamdp._kernels.jit import generic, inner, primitive
 from bamdp._kernels.random import put_words, random_words
-from bamdp._kernels.solve import solve
+from bamdp._kernels.solve import reward_scale, solve
 from bamdp._kernels.sweeps import average, improve
 from bamdp._parameters import Declared, choice, positive_number, whole_number
 from bamdp.beliefs.kernels import FULL
@@ -106,8 +106,8 @@ class PI(Generator):
     Parameters
     ----------
     tol
-        Accuracy. The Bellman changes of the last sweep differ by at most ``tol``, so the policy loses at most
-        γ/(1−γ)·tol; the paper uses 1e-4.
+        Accuracy, in units of the range of the model's rewards. The Bellman changes of the last sweep differ by at most
+        ``tol``, so the policy loses at most γ/(1−γ)·tol; the paper uses 1e-4.
     """
 
     tol: float = positive_number(1e-4)
@@ -173,13 +173,14 @@ def _policy_iteration(G, rows, space, discount, s, solver, rng):
 
 @generate.register(VIState)
 def _value_iteration(G, rows, space, discount, s, solver, rng):
+    tol = G.tol * reward_scale(rows, space)
     for _ in range(MAX_SWEEPS):
         low, high = improve(rows, space, discount, solver.values, solver.scratch, solver.policy)
         spread = high - low
-        middle = 0.5 * (high + low) * discount / (1.0 - discount) if spread <= G.tol else 0.0
+        middle = 0.5 * (high + low) * discount / (1.0 - discount) if spread <= tol else 0.0
         for t in range(solver.values.shape[0]):
             solver.values[t] = 0.0 if space.terminal[t] else solver.scratch[t] + middle
-        if spread <= G.tol:
+        if spread <= tol:
             return
 
 
@@ -190,7 +191,9 @@ def _real_time(G, rows, space, discount, s, solver, rng):
     n_states = table.seen.shape[0]
     for t in range(n_states):
         table.seen[t] = 0
-    run_trials(rows, space, discount, s, G, table, average(table.values), None, None, 0, rng)
+    tol = G.tol * reward_scale(rows, space)
+    trials = RTDPState(G.depth, G.n_trials, G.bound, tol)
+    run_trials(rows, space, discount, s, trials, table, average(table.values), None, None, 0, rng)
     improve(rows, space, discount, solver.values, solver.scratch, solver.policy)
 
 

@@ -57,7 +57,7 @@ class GymAgent:
         planner: Planner | str,
         prior: Prior | str | None = None,
         *,
-        rewards: RewardModel | ArrayLike | str = "normal",
+        rewards: RewardModel | ArrayLike | str = "hierarchical",
         discount: float | str | None = None,
         objective: str = "episode",
         max_states: int | None = None,
@@ -77,8 +77,8 @@ class GymAgent:
         prior
             What is believed about transitions, or text; by default the planner's ``default_prior``.
         rewards
-            A reward model, or text; by default ``NormalGamma()``. (Known rewards are possible: their states are the
-            numbers of the observations, and the end.)
+            A reward model, or text; by default ``HierarchicalNormal()``. (Known rewards are possible: their states are
+            the numbers of the observations, and the end.)
         discount
             What the agent plans for, as in :meth:`bamdp.Agent.for_env`; by default the planner's ``default_discount``.
         objective

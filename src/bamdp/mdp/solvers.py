@@ -24,7 +24,7 @@ import numpy as np
 from bamdp import _checks
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.rows import Rows, Space
-from bamdp._kernels.solve import evaluate_solver_policy, new_solver, solve
+from bamdp._kernels.solve import evaluate_solver_policy, new_solver, reward_scale, solve
 from bamdp._kernels.sweeps import improve
 from bamdp.mdp.model import FiniteMDP, check_start
 from bamdp.mdp.solution import (
@@ -122,11 +122,12 @@ def _solve_within(mdp: FiniteMDP, discount: float, tol: float, values: np.ndarra
     """Do modified policy iteration until the error is proven to be at most ``tol``, or rounding dominates."""
     solver = new_solver(mdp.n_states, len(mdp.rows.index))
     solver.values[:] = values
+    scale = float(reward_scale(mdp.rows, mdp.space)) or 1.0
     # the spread at which the error is proven, a little less for rounding and for terminal states
     spread, iterations = min(0.99 * tol * (1.0 - discount) / max(discount, 1e-300), 1e300), 0
     while True:
         floor = 2.0 * rounding_error(mdp, solver.values)
-        rounds, _ = solve(mdp.rows, mdp.space, discount, max(spread, floor), solver, False)
+        rounds, _ = solve(mdp.rows, mdp.space, discount, max(spread, floor) / scale, solver, False)
         iterations += rounds
         solution = certify(mdp, discount, solver.values.copy(), iterations)
         if solution.error_bound <= tol:
@@ -134,7 +135,7 @@ def _solve_within(mdp: FiniteMDP, discount: float, tol: float, values: np.ndarra
         if (
             spread <= floor
         ):  # the policy is as good as can be told; its values are not yet, for they come from sums
-            evaluate_solver_policy(mdp.rows, mdp.space, discount, 2.0 * floor, solver)
+            evaluate_solver_policy(mdp.rows, mdp.space, discount, 2.0 * floor / scale, solver)
             return certify(mdp, discount, solver.values, iterations)
         spread *= 0.1
 

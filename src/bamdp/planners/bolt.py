@@ -39,7 +39,7 @@ import numpy as np
 from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import inner, kernel, primitive
 from bamdp._kernels.rows import is_listed
-from bamdp._kernels.solve import solve
+from bamdp._kernels.solve import reward_scale, solve
 from bamdp._kernels.sweeps import action_values
 from bamdp._parameters import positive_number, real_number
 from bamdp.beliefs import verbs
@@ -118,7 +118,7 @@ def hopeful_model(belief, eta, rows, hopes):
 
 
 @inner
-def hope_again(belief, params, rows, values, hopes):
+def hope_again(belief, params, tol, rows, values, hopes):
     """Let each pair hope for its best successor where that gains more than ``tol``; returns how many changed."""
     R, by_next, discount = belief.rewards, params.by_next_state, params.discount
     n_states, n_actions = belief.space.allowed.shape
@@ -145,7 +145,7 @@ def hope_again(belief, params, rows, values, hopes):
                 value = discount * values[s2] + (_reward_of(R, row, s2, hopes) if by_next else 0.0)
                 if value > best and (everywhere or rows.prob[begin + i] > 0.0):
                     best, choice = value, s2
-        if hopes.weight[row] * (best - now) > params.tol:
+        if hopes.weight[row] * (best - now) > tol:
             _aim(R, row, rows, hopes, choice)
             changes += 1
     return changes
@@ -159,7 +159,8 @@ def solve_hopeful(belief, workspace, params, hopes, s, q):
         return np.int64(FULL)
     tol = params.tol * (1.0 - discount)
     solve(rows, belief.space, discount, tol, solver, False)
-    while hope_again(belief, params, rows, solver.values, hopes) > 0:
+    gain = params.tol * reward_scale(rows, belief.space)
+    while hope_again(belief, params, gain, rows, solver.values, hopes) > 0:
         solve(rows, belief.space, discount, tol, solver, False)
     return np.int64(action_values(rows, belief.space, discount, solver.values, s, q))
 
@@ -190,7 +191,8 @@ class BOLT(Planner):
         help="η, how many observations of its best successor each pair is given for free; need not be whole.",
     )
     tol: float = positive_number(
-        1e-4, help="Accuracy of the solution: the loss in the optimistic model is at most 2·tol/(1−γ)."
+        1e-4,
+        help="Accuracy of the solution: the loss in the optimistic model is at most 2·tol/(1−γ) of its rewards' range.",
     )
 
     def start(self, belief: Belief, discount: float) -> BOLTMemory:

@@ -90,6 +90,7 @@ from bamdp.planners.shared.workspace import (
 )
 
 NOT_LISTED = -1
+FIRST_REWARDS = 2  # of learned rewards without units, before which nothing says what is far
 SNAPSHOT = ("span", "index", "mean", "spread", "rest", "reward")  # what a file holds of a snapshot
 
 
@@ -481,7 +482,8 @@ class SBOSS(MergedPlanner):
         memory.movement = belief.call(
             movement, belief.movement_arrays, memory.then.arrays, row, learned_rewards
         )
-        memory.due = self._is_new_end(memory, belief, seen) or memory.movement >= self.delta
+        unscaled = belief.rewards.pools and belief.n_observed <= FIRST_REWARDS
+        memory.due = self._is_new_end(memory, belief, seen) or memory.movement >= self.delta or unscaled
 
     def learned(self, memory: SBOSSMemory) -> dict[str, np.ndarray]:
         then = memory.then.arrays._asdict()

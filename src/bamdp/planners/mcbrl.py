@@ -19,9 +19,9 @@ so that 1/K Σ_k V_{k,1} is the mean value of the policy (π_1, π_2, ..) on the
 lower bound of V*_β but for the error of sampling. The mean model's optimal policy is another candidate; this one
 knows that the models must be right one at a time. The lowest of equal actions wins everywhere.
 
-T is the smallest number of stages for which what is beyond, γ^T (r_max − r_min)/(1−γ), is at most ``tol``, with the
-range of the K models' own rewards and 0; V_{k,T+1} = min(0, r_min)/(1−γ), below what any policy can earn in them,
-so that the lower bound holds for every T.
+T is the smallest number of stages for which what is beyond, γ^T (r_max − r_min)/(1−γ), is at most ``tol`` times
+r_max − r_min, the range of the K models' own rewards and 0; V_{k,T+1} = min(0, r_min)/(1−γ), below what any
+policy can earn in them, so that the lower bound holds for every T.
 
 **Guarantee.** The two sums converge to bounds of V*_β as K grows, at rate 1/√K. Neither policy is Bayes-optimal: the
 upper one is optimistic about learning, the lower one plans as if nothing would be learned.
@@ -237,9 +237,8 @@ class MCBRL(Redrawing):
             one = empty_rows(belief.n_states * belief.n_actions, len(models.rows.index))
             upper_values(models.rows, belief.space, discount, self.tol, one, models.solver, q)
             return
-        lowest, highest = min(0.0, float(models.rows.reward.min())), float(models.rows.reward.max())
-        low = lowest / (1.0 - discount)
-        beyond = max(1e-300, (highest - lowest) / (1.0 - discount))
+        low = min(0.0, float(models.rows.reward.min())) / (1.0 - discount)
+        beyond = 1.0 / (1.0 - discount)  # in units of the rewards' range
         n_stages = 1
         if discount > 0.0 and beyond > self.tol:
             n_stages = max(1, math.ceil(math.log(self.tol / beyond) / math.log(discount)))

@@ -132,7 +132,7 @@ def _sample_row(T, choice, row, index, prob, at, rng):
     if unseen > STICKS_PAY * (unseen * alpha + 1.0):
         prob[seen_end] = unseen * alpha
         dirichlet(prob, at, seen_end + 1, unseen * alpha, rng)
-        return _break_sticks(T, index, prob, at, seen_end, prob[seen_end], alpha, rng)
+        return break_sticks(T, index, prob, at, seen_end, prob[seen_end], alpha, rng)
     tick = T.mark[n_states] + 1
     T.mark[n_states] = tick
     for i in range(at, seen_end):
@@ -161,7 +161,7 @@ def _kept(rng, alpha, inverse):
 
 
 @primitive
-def _break_sticks(T, index, prob, at, seen_end, rest, alpha, rng):
+def break_sticks(T, index, prob, at, seen_end, rest, alpha, rng):
     """Divide the unseen mass ``rest`` in size-biased order; returns (end, what is left as background)."""
     left = T.n_states - (seen_end - at)
     end = seen_end

@@ -1,0 +1,328 @@
+"""Dirichlet rows that share what they expect: concentration and base measure are learned from all transitions.
+
+The row of (s, a) is Dirichlet(c·G_sa), so that after n transitions of a pair, n_t of them to t,
+
+    ν(t | s, a) = (c G_sa(t) + n_t) / (c + n),        G_sa(t) = w_0/S + w_1 Σ_d g_a(d) [s+d → t] + w_2 f_a(t).
+
+The base measure G of a pair nobody tried has three parts: any state at all; the displacements d = s' − s of that action
+elsewhere (a level that falls by the demand, a step to the east), where s + d beyond the first or last state is that
+state; and its targets s' elsewhere (an action that leads back to the start). The concentration c says how alike
+rows are. With c → 0 each row has one outcome of its own, drawn from G; with c → ∞ all rows are G. Where numbers of
+states mean nothing, no displacement is common, w_1 is small, and rows are independent.
+
+Given (c, w, g, f) this is exact. They are estimated from all transitions (empirical Bayes), by one step for each:
+
+    an outcome came from G, not from the row's own past, with p = c G(t) / (c G(t) + n_t),
+    from part k of it with p q_k / Σ q, where q are the parts of G(t): these are added to w, and p to g_a(d) and f_a(t)
+    (at the first or last state divided among the displacements that lead there),
+    c = exp E[log c] over a grid, weighted by the probabilities that each c gave to the outcomes so far.
+
+This is done when a transition is committed; planning takes them as known, and rows are independent while it does. A
+row lists the outcomes seen and the displacements and targets that make up ``LISTED`` of g_a and f_a; a part of G with
+less than ``LEAST`` weight is left out.
+
+References: Teh, Jordan, Beal & Blei, "Hierarchical Dirichlet processes" (JASA 2006); MacKay & Peto, "A hierarchical
+Dirichlet language model" (1995).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bamdp._kernels.dirichlet import dirichlet
+from bamdp._kernels.jit import inner, primitive
+from bamdp._kernels.random import below, uniform
+from bamdp.beliefs import verbs
+from bamdp.beliefs.arrays import transition_posterior
+from bamdp.beliefs.base import Prior
+from bamdp.beliefs.transitions import counts as tally
+from bamdp.beliefs.transitions.counts import COUNT, LOG_END, NEXT, NOT_SEEN, SIZE, START, TOTAL, Counts
+from bamdp.beliefs.transitions.dirichlet import STICKS_PAY, break_sticks
+
+ANYWHERE, MOVES, TARGETS = range(3)  # parts of G
+CONCENTRATIONS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+LISTED, LEAST = 0.98, 0.02
+MOST_LISTED = 48  # displacements, and targets, that are remembered for each action
+
+
+@transition_posterior(
+    independent_rows=True,
+    pools=True,
+    counts_transitions=True,
+    learned=("counts", "weight", "log_c", "place", "mass"),
+)
+class HierarchicalState(NamedTuple):
+    """Posterior of rows with a common base measure; all arrays are written to."""
+
+    counts: Counts
+    weight: np.ndarray  # float64 [3]: transitions that came from each part of G, and 1
+    log_c: np.ndarray  # float64 [concentrations]: logarithms of their posterior, up to a constant
+    place: np.ndarray  # int64 [A, 2, MOST_LISTED]: displacements + S − 1, and targets, by mass
+    mass: np.ndarray  # float64 [A, 2, MOST_LISTED]: their mass, falling; 0 where there are no more
+    listed: np.ndarray  # int64 [A, 2]: how many of them rows list
+    total: np.ndarray  # float64 [A, 2]: mass of these
+    share: np.ndarray  # float64 [4]: c and c·w
+    at: np.ndarray  # int64 [S] scratch: where a row lists a state, counted from 1; 0 before and after
+    mark: np.ndarray  # int64 [S+1] scratch of draw_new_outcomes
+    n_states: int
+    n_actions: int
+
+
+tally.register_count_verbs(HierarchicalState)
+
+
+@primitive
+def reached(T, s, part, place):
+    """Return the state that a displacement leads to from ``s``, or a target."""
+    last = T.n_states - 1
+    return max(0, min(last, s + place - last)) if part == MOVES else place
+
+
+@inner
+def write_row(T, row, index, prob, at):
+    """Write the concentration c·G(t) + n_t of each listed outcome, without what any state has.
+
+    Returns the end, and the concentration that all S states share.
+    """
+    s, a = row // T.n_actions, row % T.n_actions
+    start, end, rest = T.counts.rows[row, START], at, T.share[1 + ANYWHERE]
+    for i in range(T.counts.rows[row, SIZE]):
+        index[end] = T.counts.pool[start + i, NEXT]
+        prob[end] = T.counts.pool[start + i, COUNT]
+        end += 1
+        T.at[index[end - 1]] = end - at
+    for part in (MOVES, TARGETS):
+        if T.listed[a, part - 1] == 0:
+            rest += T.share[1 + part]
+            continue
+        scale = T.share[1 + part] / T.total[a, part - 1]
+        if scale > 0.0:
+            for i in range(T.listed[a, part - 1]):
+                t = reached(T, s, part, T.place[a, part - 1, i])
+                if T.at[t] == 0:
+                    index[end] = t
+                    prob[end] = 0.0
+                    end += 1
+                    T.at[t] = end - at
+                prob[at + T.at[t] - 1] += scale * T.mass[a, part - 1, i]
+    for i in range(at, end):
+        T.at[index[i]] = 0
+    return end, rest
+
+
+@primitive
+def part_at(T, row, s2, part):
+    """Return what a part adds to c·G(s2) for a row."""
+    s, a = row // T.n_actions, row % T.n_actions
+    if part == ANYWHERE or T.listed[a, part - 1] == 0:
+        return T.share[1 + part] / T.n_states
+    total = 0.0
+    for i in range(T.listed[a, part - 1]):
+        if reached(T, s, part, T.place[a, part - 1, i]) == s2:
+            total += T.mass[a, part - 1, i]
+    return T.share[1 + part] * total / T.total[a, part - 1]
+
+
+@primitive
+def base_at(T, row, s2):
+    """Return c·G(s2) for a row."""
+    return part_at(T, row, s2, ANYWHERE) + part_at(T, row, s2, MOVES) + part_at(T, row, s2, TARGETS)
+
+
+# --- verbs ----------------------------------------------------------------------------------------------------
+
+
+@tally.draw_slot.register(HierarchicalState)
+def _draw_slot(T, row, rng):
+    counts = T.counts
+    x = uniform(rng) * verbs.concentration(T, row)
+    slot = counts.rows[row, START]
+    for i in range(slot, slot + counts.rows[row, SIZE]):
+        x -= counts.pool[i, COUNT]
+        if x < 0.0:
+            return np.int64(counts.pool[i, NEXT]), np.int64(i)
+    s, a = row // T.n_actions, row % T.n_actions
+    s2 = np.int64(-1)
+    for part in (MOVES, TARGETS):
+        if s2 < 0 and T.listed[a, part - 1] > 0:
+            if x < T.share[1 + part]:
+                x *= T.total[a, part - 1] / T.share[1 + part]
+                i = 0
+                while i < T.listed[a, part - 1] - 1 and x >= T.mass[a, part - 1, i]:
+                    x -= T.mass[a, part - 1, i]
+                    i += 1
+                s2 = np.int64(reached(T, s, part, T.place[a, part - 1, i]))
+            else:
+                x -= T.share[1 + part]
+    if s2 < 0:
+        s2 = np.int64(below(rng, T.n_states))
+    return s2, np.int64(tally.find(counts, row, s2))
+
+
+@verbs.probability.register(HierarchicalState)
+def _probability(T, row, s2):
+    slot = tally.find(T.counts, row, s2)
+    own = 0.0 if slot == NOT_SEEN else float(T.counts.pool[slot, COUNT])
+    return (base_at(T, row, s2) + own) / verbs.concentration(T, row)
+
+
+@verbs.concentration.register(HierarchicalState)
+def _concentration(T, row):
+    return T.share[0] + T.counts.rows[row, TOTAL]
+
+
+@verbs.sample_row.register(HierarchicalState)
+def _sample_row(T, choice, row, index, prob, at, rng):
+    end, rest = write_row(T, row, index, prob, at)
+    alpha, unseen = rest / T.n_states, T.n_states - (end - at)
+    smallest = np.inf
+    for i in range(at, end):
+        prob[i] += alpha
+        smallest = min(smallest, prob[i])
+    if unseen > STICKS_PAY * (unseen * alpha + 1.0):
+        prob[end] = unseen * alpha
+        dirichlet(prob, at, end + 1, min(smallest, prob[end]), rng)
+        return break_sticks(T, index, prob, at, end, prob[end], alpha, rng)
+    if unseen > 0:
+        for i in range(at, end):
+            T.at[index[i]] = 1
+        for s2 in range(T.n_states):
+            if T.at[s2] == 0:
+                index[end] = s2
+                prob[end] = alpha
+                end += 1
+            T.at[s2] = 0
+        smallest = min(smallest, alpha)
+    dirichlet(prob, at, end, smallest, rng)
+    return end, 0.0
+
+
+@verbs.mean_row.register(HierarchicalState)
+def _mean_row(T, row, index, prob, at):
+    end, rest = write_row(T, row, index, prob, at)
+    scale = 1.0 / verbs.concentration(T, row)
+    for i in range(at, end):
+        prob[i] *= scale
+    return end, rest * scale
+
+
+@verbs.moments_row.register(HierarchicalState)
+def _moments_row(T, row, index, mean, variance, at):
+    end, rest = write_row(T, row, index, mean, at)
+    total = verbs.concentration(T, row)
+    each = rest / T.n_states / total
+    for i in range(at, end):
+        p = mean[i] / total + each
+        mean[i] = p
+        variance[i] = max(0.0, p * (1.0 - p)) / (total + 1.0)
+    return end, each, each * (1.0 - each) / (total + 1.0)
+
+
+# --- learning -------------------------------------------------------------------------------------------------
+
+
+@verbs.commit.register(HierarchicalState)
+def _commit(T, row):
+    """Learn from the transition that was pushed last: it is committed before the next one is observed."""
+    counts = T.counts
+    slot = counts.log[counts.top[LOG_END] - 1, 1]
+    if slot == NOT_SEEN:
+        slot = counts.rows[row, START] + counts.rows[row, SIZE] - 1
+    tally.commit_count(counts, row)
+    s2, n_t, n = counts.pool[slot, NEXT], counts.pool[slot, COUNT] - 1, counts.rows[row, TOTAL] - 1
+    g = base_at(T, row, s2)
+    of_base = g / (g + n_t)
+    for j in range(T.log_c.shape[0]):
+        c = CONCENTRATIONS[j]
+        T.log_c[j] += math.log((c * g / T.share[0] + n_t) / (c + n))
+    for part in (ANYWHERE, MOVES, TARGETS):
+        T.weight[part] += of_base * part_at(T, row, s2, part) / g
+    learn_places(T, row // T.n_actions, row % T.n_actions, s2, of_base)
+    update(T, row % T.n_actions)
+
+
+@inner
+def learn_places(T, s, a, s2, of_base):
+    """Add a transition that came from G with that probability to the displacements and targets of an action."""
+    for part in (MOVES, TARGETS):
+        place, mass = T.place[a, part - 1], T.mass[a, part - 1]
+        total, used = 0.0, 0
+        while used < MOST_LISTED and mass[used] > 0.0:
+            if reached(T, s, part, place[used]) == s2:
+                total += mass[used]
+            used += 1
+        if total == 0.0:  # a new one takes the place of the least, if all are taken
+            used = min(used, MOST_LISTED - 1)
+            place[used] = s2 - s + T.n_states - 1 if part == MOVES else s2
+            mass[used] = total = of_base
+            of_base_here = 0.0
+            used += 1
+        else:
+            of_base_here = of_base
+        for i in range(used):
+            if of_base_here > 0.0 and reached(T, s, part, place[i]) == s2:
+                mass[i] += of_base_here * mass[i] / total
+            j, own, where = i, mass[i], place[i]
+            while j > 0 and mass[j - 1] < own:
+                mass[j], place[j] = mass[j - 1], place[j - 1]
+                j -= 1
+            mass[j], place[j] = own, where
+
+
+@primitive
+def update(T, a):
+    """Find c, c·w, and what rows of an action list."""
+    highest, total, log_c = T.log_c.max(), 0.0, 0.0
+    for j in range(T.log_c.shape[0]):
+        p = math.exp(T.log_c[j] - highest)
+        total += p
+        log_c += p * math.log(CONCENTRATIONS[j])
+    c, weights = math.exp(log_c / total), T.weight.sum()
+    T.share[0] = c
+    T.share[1] = c
+    for part in (MOVES, TARGETS):
+        w = T.weight[part] / weights
+        T.share[1 + part] = c * w if w >= LEAST else 0.0
+        T.share[1] -= T.share[1 + part]
+        every = T.mass[a, part - 1].sum()
+        listed, mass = 0, 0.0
+        while mass < LISTED * every and listed < MOST_LISTED:
+            mass += T.mass[a, part - 1, listed]
+            listed += 1
+        T.listed[a, part - 1], T.total[a, part - 1] = listed, mass
+
+
+@dataclass(frozen=True, kw_only=True)
+class HierarchicalDirichlet(Prior):
+    """Rows that share a base measure and a concentration, both learned: the default prior.
+
+    Examples
+    --------
+    >>> belief = HierarchicalDirichlet().belief(20, 2)
+    >>> for s in (5, 9, 14):
+    ...     belief.observe(s, 0, 0.0, s - 3)
+    >>> int(belief.predictive(12, 0).argmax())
+    9
+    """
+
+    def state(self, n_states: int, n_actions: int) -> HierarchicalState:
+        T = HierarchicalState(
+            counts=tally.empty_counts(n_states * n_actions),
+            weight=np.ones(3),
+            log_c=np.zeros(len(CONCENTRATIONS)),
+            place=np.zeros((n_actions, 2, MOST_LISTED), np.int64),
+            mass=np.zeros((n_actions, 2, MOST_LISTED)),
+            listed=np.zeros((n_actions, 2), np.int64),
+            total=np.zeros((n_actions, 2)),
+            share=np.zeros(4),
+            at=np.zeros(n_states, np.int64),
+            mark=np.zeros(n_states + 1, np.int64),
+            n_states=n_states,
+            n_actions=n_actions,
+        )
+        update(T, 0)
+        return T
