@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import gymnasium
@@ -13,6 +14,7 @@ import pytest
 import bamdp
 from bamdp import experiments
 from bamdp.cli import main
+from bamdp.registry import make_planner, text_of
 from test_runs import Ring
 
 
@@ -159,3 +161,56 @@ def test_where_every_step_pays_the_same_tuning_judges_by_returns(method):
     found = bamdp.tune(Standing(), LEARNER, {"epsilon": [1.0, 0.1]}, runs=3, steps=400, method=method)
     assert found.chosen["epsilon"] == 0.1
     assert "mean return" in found.tables[0].header
+
+
+def own_planner():
+    """A planner of a class that only this function knows, as one that is defined in a notebook."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Curious(bamdp.Planner):
+        bonus: float = 1.0
+
+        def start(self, belief, discount):
+            return np.zeros((belief.n_states, belief.n_actions))
+
+        def plan(self, memory, belief, state, rng):
+            values = [belief.expected_reward(state, a) - self.bonus * n for a, n in enumerate(memory[state])]
+            action = int(np.argmax(values))
+            return bamdp.Plan(action, values[action], bamdp.planners.base.candidates([0, 1], values))
+
+        def learn(self, memory, belief, seen):
+            memory[seen.s, seen.a] += 1
+
+    return Curious()
+
+
+OWN_PRIOR = bamdp.Dirichlet(alpha=np.full((5, 2), 0.2))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_objects_without_a_name_are_compared(jobs):
+    own = own_planner()
+    assert (text_of(own), text_of(OWN_PRIOR)) == (None, None)
+    found = bamdp.compare("chain", [own, "random"], runs=2, steps=40, prior=OWN_PRIOR, jobs=jobs)
+    expected = bamdp.run_many("chain", own, runs=2, steps=40, prior=OWN_PRIOR)
+    assert found.totals["Curious(bonus=1.0)"].tolist() == expected.totals.tolist()
+
+
+def test_objects_without_a_name_are_tuned():
+    grid = {"bonus": [0.0, 2.0], "prior": [OWN_PRIOR, bamdp.SparseDirichlet()]}
+    found = bamdp.tune("chain", own_planner(), grid, runs=2, steps=40)
+    assert len(found.to_frame()) == 4
+    assert found.planner.bonus == found.chosen["bonus"]
+    assert found.agent(seed=0).planner == found.planner
+
+
+def test_runs_of_objects_without_a_name_are_not_kept(tmp_path):
+    with pytest.raises(ValueError, match="Curious has none"):
+        bamdp.compare("chain", [own_planner()], runs=1, steps=5, store=tmp_path / "runs.sqlite")
+
+
+def test_parameters_of_an_object_are_replaced():
+    planner = bamdp.DSS(n_steps=7, generator=bamdp.RTDP(depth=9))
+    assert make_planner(planner, {"n_stages": "2", "generator.n_trials": 4}) == bamdp.DSS(
+        n_steps=7, n_stages=2, generator=bamdp.RTDP(depth=9, n_trials=4)
+    )

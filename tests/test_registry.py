@@ -183,8 +183,6 @@ def test_objects_are_taken_as_they_are_and_priors_need_no_environment():
     assert registry.make_rewards([0.0, 1.0]) == bamdp.KnownRewards([0.0, 1.0])
     with pytest.raises(ValueError, match="give the environment, or n_states"):
         make_prior("flat")
-    with pytest.raises(ValueError, match="has its parameters already"):
-        make_planner(planner, {"n_steps": 3})
 
 
 def test_parameters_may_be_values():

@@ -195,7 +195,8 @@ class Entry:
         for one in declared(self.cls):
             default = self.fixed.get(one.name, one.default)
             found.append(replace(one, default=default))
-            inner = declared(one.parts[default]) if one.parts else []
+            part = (one.parts or {}).get(default) if isinstance(default, str) else None
+            inner = [] if part is None else declared(part)
             found += [replace(other, name=f"{one.name}.{other.name}") for other in inner]
         return found
 
@@ -222,9 +223,12 @@ def build(entry: Entry, spec: Spec) -> Any:
             _checks.one_of(key, f"parameter of {spec.name}", known)
             values[key] = known[key].convert(read_value(written))
     for key, parameters in inner.items():
-        parts = known[key].parts or {}
-        name = _checks.one_of(values.get(key, known[key].default), key, parts)
-        values[key] = build(Entry(parts[name]), Spec(f"the {key} {name}", parameters))
+        parts, part = known[key].parts or {}, values.get(key, known[key].default)
+        if isinstance(part, str):
+            part = parts[_checks.one_of(part, key, parts)]()
+        chosen = {name: getattr(part, name) for name in (one.name for one in declared(type(part)))}
+        name = next((name for name, cls in parts.items() if cls is type(part)), type(part).__name__)
+        values[key] = build(Entry(type(part), chosen), Spec(f"the {key} {name}", parameters))
     try:
         return entry.cls(**values)
     except TypeError as error:  # text of the wrong kind

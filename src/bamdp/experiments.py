@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,13 +38,14 @@ from bamdp.lab.tables.table import ResultTable, to_html, to_text
 from bamdp.lab.tables.tuning import tried_configurations
 from bamdp.planners.base import Planner
 from bamdp.plot.curves import learning_curve, returns
-from bamdp.registry import label, make_planner, make_prior, make_rewards
+from bamdp.registry import label, make_planner, make_rewards, text_of
 from bamdp.simulation import new_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
+T = TypeVar("T")
 MOST_ROWS = 20  # configurations in the table of a tuning
 
 
@@ -169,9 +170,10 @@ class TuningResult(ExperimentResult):
         return make_planner(self.study.cells[0].planner, planner_parameters(self.chosen))
 
     @property
-    def prior(self) -> str:
-        """The chosen prior, as text."""
-        return str(prior_spec(self.chosen))
+    def prior(self) -> Prior | str:
+        """The chosen prior, as text if it has one."""
+        spec = prior_spec(self.chosen)
+        return spec if isinstance(spec, Prior) else str(spec)
 
     @property
     def discount(self) -> float | str:
@@ -232,8 +234,8 @@ def comparison_study(env: Any, planners: Any, *, runs: int, prior: Prior | str |
     if isinstance(planners, (str, Planner)):
         planners = [planners]
     named = planners.items() if isinstance(planners, Mapping) else [(None, planner) for planner in planners]
-    specs = [_planner_text(planner) for _, planner in named]
-    labels = [spec if name is None else str(name) for (name, _), spec in zip(named, specs)]
+    specs = [_as_text(planner) for _, planner in named]
+    labels = [_label_of(spec) if name is None else str(name) for (name, _), spec in zip(named, specs)]
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:
         raise ValueError(f"{twice} is given twice; drop one, or give it other parameters: {twice}:key=value")
@@ -252,12 +254,12 @@ def tuning_study(
     **rest: Any,
 ) -> Study:
     """Return the study that tunes a planner in one environment; ``rest`` as in :func:`environment_study`."""
-    spec = _planner_text(planner)
+    spec = _as_text(planner)
     if not isinstance(grid, Mapping):
         raise TypeError(f"grid must be a dictionary such as {{'n_steps': [25, 50]}}, got {grid!r}")
     space = {key: _value_list(key, values) for key, values in grid.items()}
     given = {name: value for name, value in tuning.items() if value is not None}
-    algorithms = {spec: {"planner": spec, **space}}
+    algorithms = {_label_of(spec): {"planner": spec, **space}}
     study = environment_study(env, algorithms, runs=evaluate, prior=prior, tuning=given, **rest)
     if len(study.cells[0].configurations) < 2:
         raise ValueError("there is nothing to choose; give several values, such as n_steps=25,50,100")
@@ -279,10 +281,10 @@ def environment_study(
 ) -> Study:
     """Return the study of one environment; ``more`` are further tables of a study's file."""
     world = new_world(env)
-    label = env if isinstance(env, str) else world.name
+    name = env if isinstance(env, str) else world.name
     model = rewards if rewards is None or isinstance(rewards, str) else make_rewards(rewards)
     given = {"steps": steps, "rewards": model, "env": None if isinstance(env, str) else env}
-    shared = {"prior": None if prior is None else _prior_text(prior, world), "discount": discount}
+    shared = {"prior": None if prior is None else _as_text(prior), "discount": discount}
     return make_study(
         {
             "title": f"{world.name}: {', '.join(algorithms)}",
@@ -290,34 +292,42 @@ def environment_study(
             "seed": seed,
             **{key: value for key, value in shared.items() if value is not None},
             "objective": objective,
-            "environments": {label: {key: value for key, value in given.items() if value is not None}},
+            "environments": {name: {key: value for key, value in given.items() if value is not None}},
             "algorithms": algorithms,
             **more,
         }
     )
 
 
-def _planner_text(planner: Planner | str) -> str:
-    return planner if isinstance(planner, str) else label(make_planner(planner))
+def _as_text(thing: T) -> T | str:
+    """Return the text of a planner or prior; what has none, such as one of a class of your own, as it is."""
+    return text_of(thing) or thing if isinstance(thing, (Planner, Prior)) else thing
 
 
-def _prior_text(prior: Prior | str, world: Any) -> str:
-    """Return the text of a prior, which must have one."""
-    if isinstance(prior, str):
-        return prior
-    text = label(make_prior(prior))
-    try:
-        same = make_prior(text, world) == prior
-    except (ValueError, TypeError):
-        same = False
-    if not same:
-        raise ValueError(f"{prior!r} cannot be written as text, which is needed here; use bamdp.run_many")
-    return text
+def _label_of(planner: Planner | str) -> str:
+    return planner if isinstance(planner, str) else label(planner)
+
+
+def _check_storable(study: Study) -> None:
+    """Refuse to keep runs of what is code of the caller's, which may be other code the next time."""
+    if not isinstance(study.environments[0].env, str):
+        raise ValueError(
+            "runs are kept by the name of their environment; register yours with Gymnasium and give "
+            "gym:module:Name-v0, or leave store out"
+        )
+    for cell in study.cells:
+        for thing in (cell.planner, *(one["prior"] for one in cell.configurations)):
+            if not isinstance(thing, str) and not type(thing).__module__.startswith("bamdp."):
+                raise ValueError(
+                    f"runs are kept by names, and {type(thing).__name__} has none; give it one with bamdp.register, "
+                    "or leave store out"
+                )
 
 
 def _value_list(key: str, values: Any) -> list[Any]:
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise TypeError(f"{key} must have several values to choose from, such as [25, 50], got {values!r}")
+    values = [_as_text(value) if isinstance(value, Prior) else value for value in values]
     return [value.item() if isinstance(value, np.generic) else value for value in values]
 
 
@@ -439,11 +449,8 @@ def tune(
 
 def _run(kind: Any, study: Study, store: str | Path | None, jobs: int, progress: bool) -> Any:
     """Run what is missing of a study and return its results; without a store, in a folder that goes with them."""
-    if store is not None and not isinstance(study.environments[0].env, str):
-        raise ValueError(
-            "runs are kept by the name of their environment; register yours with Gymnasium and give "
-            "gym:module:Name-v0, or leave store out"
-        )
+    if store is not None:
+        _check_storable(study)
     with ExitStack() as folder:
         if store is None:
             made = TemporaryDirectory(prefix="bamdp-", ignore_cleanup_errors=True)

@@ -23,6 +23,7 @@ from bamdp.envs.environment import Environment, World
 from bamdp.planners import PLANNERS, Planner
 
 C = TypeVar("C", bound=type)
+P = TypeVar("P", Planner, Prior)
 PRIORS: dict[str, Entry] = {
     "sparse": Entry(beliefs.SparseDirichlet),
     "shared": Entry(beliefs.SharedSupport),
@@ -153,9 +154,9 @@ def make_planner(spec: str | Spec | Planner, parameters: Mapping[str, Any] | Non
     Parameters
     ----------
     spec
-        ``name`` or ``name:key=value,...``, with the names of :func:`list_planners`.
+        ``name`` or ``name:key=value,...``, with the names of :func:`list_planners`; or a planner.
     parameters
-        More parameters, as values or as they are written.
+        More parameters, as values or as they are written; of a planner those that are to be others.
 
     Examples
     --------
@@ -169,9 +170,7 @@ def make_planner(spec: str | Spec | Planner, parameters: Mapping[str, Any] | Non
     ValueError: unknown parameter of dss-pi 'n_step'; did you mean 'n_steps'? (known: n_policies, ...)
     """
     if isinstance(spec, Planner):
-        if parameters:
-            raise ValueError(f"{spec!r} has its parameters already; give its name to choose others")
-        return spec
+        return with_parameters(spec, parameters) if parameters else spec
     _check_text(spec, "planner", "a planner such as DSS(), or text such as 'dss-pi:n_steps=100'")
     spec = parse_spec(spec)
     entries = _entries(Planner)
@@ -179,6 +178,26 @@ def make_planner(spec: str | Spec | Planner, parameters: Mapping[str, Any] | Non
     written = spec.extended(parameters, "as a parameter").parameters
     planner: Planner = build(entries[name], Spec(name, written))
     return planner
+
+
+def with_parameters(thing: P, parameters: Mapping[str, Any]) -> P:
+    """Return a planner or prior with some parameters replaced, given as values or as they are written.
+
+    Examples
+    --------
+    >>> with_parameters(beliefs.SparseDirichlet(alpha=0.5), {"beta": "6"})
+    SparseDirichlet(alpha=0.5, beta=6.0, p_k=None)
+    """
+    made: P = build(entry_of(thing), Spec(label(thing), dict(parameters)))
+    return made
+
+
+def entry_of(thing: str | Planner | Prior) -> Entry:
+    """Return the entry of a planner's name, or one that stands for a planner or prior with its parameters."""
+    if isinstance(thing, str):
+        return _entries(Planner)[thing]
+    values = {one.name: getattr(thing, one.name) for one in declared(type(thing))}
+    return Entry(type(thing), values)
 
 
 def planner_name(spec: str | Spec) -> str:
@@ -366,9 +385,9 @@ def text_of(thing: Planner | Prior | RewardModel) -> str | None:
         return "+".join(str(text) if equal else f"{write_value(weight)}*{text}" for weight, text in members)
     values = _flat(thing)
     for name, entry in _table(type(thing)).items():
-        if type(thing) is entry.cls and all(values.get(key) == value for key, value in entry.fixed.items()):
+        if type(thing) is entry.cls and all(_same(values.get(key), v) for key, v in entry.fixed.items()):
             usual = entry.defaults()
-            other = {key: value for key, value in values.items() if value != usual.get(key, ...)}
+            other = {key: value for key, value in values.items() if not _same(value, usual.get(key, ...))}
             plain = all(
                 value is None or isinstance(value, (bool, int, float, str, tuple)) for value in other.values()
             )
@@ -376,9 +395,16 @@ def text_of(thing: Planner | Prior | RewardModel) -> str | None:
     return None
 
 
+def _same(one: Any, other: Any) -> bool:
+    """Return whether two parameters are equal; arrays are taken as different."""
+    return not isinstance(one, np.ndarray) and not isinstance(other, np.ndarray) and bool(one == other)
+
+
 def label(thing: Planner | Prior | RewardModel) -> str:
     """Return what tables and figures call a planner, prior or reward model: its text, or what it prints."""
-    return "known" if isinstance(thing, KnownRewards) else text_of(thing) or repr(thing)
+    if isinstance(thing, KnownRewards):
+        return "known"
+    return text_of(thing) or re.sub(r"\S*<locals>\.", "", " ".join(repr(thing).split()))
 
 
 def _flat(thing: Any) -> dict[str, Any]:

@@ -32,7 +32,8 @@ from bamdp.lab.study import (
     merge_parameters,
     positive_optimum,
 )
-from bamdp.registry import PLANNERS
+from bamdp.planners.base import Planner
+from bamdp.registry import PLANNERS, entry_of
 from bamdp.settings import cached_world
 
 STUDIES = (
@@ -252,7 +253,7 @@ class _StudyReader:
         return min(runs, env.runs)
 
     def read_configurations(
-        self, planner: str, parameters: TomlTable, local: TomlTable, draw: int
+        self, planner: str | Planner, parameters: TomlTable, local: TomlTable, draw: int
     ) -> tuple[tuple[Configuration, ...], int]:
         """Return an algorithm's configurations and the size of their space; ``local`` are one environment's values."""
         shared = {k: value for k, value in self.data.items() if k in SHARED_KEYS or k.startswith("prior.")}
@@ -264,8 +265,8 @@ class _StudyReader:
                 "include must be a list of tables, such as include = [{n_policies = 4, n_steps = 5}]"
             )
         values.pop("include", None)
-        known = [*PLANNERS[planner].defaults(), *SHARED_KEYS]
-        _check_keys({key for key in values if "." not in key}, known, f"parameter of {planner}")
+        known, name = [*entry_of(planner).defaults(), *SHARED_KEYS], str(planner)
+        _check_keys({key for key in values if "." not in key}, known, f"parameter of {name}")
         ordered = sorted(values, key=lambda key: key.partition(".")[0] in SHARED_KEYS)  # the planner's first
         space = {key: _value_list(key, values[key]) for key in ordered}
         listed = list_configurations(
@@ -273,13 +274,15 @@ class _StudyReader:
             space,
             [_flatten(one) for one in include],
             None if self.tuning is None else self.tuning.configurations,
-            (self.seed, *planner.encode(), *([draw] if draw else [])),
+            (self.seed, *name.encode(), *([draw] if draw else [])),
         )
         return listed, math.prod(map(len, space.values()))
 
 
-def _read_planner(label: str, table: TomlTable) -> tuple[str, dict[str, str]]:
-    """Return the planner's name and the parameters that are written with it."""
+def _read_planner(label: str, table: TomlTable) -> tuple[str | Planner, dict[str, str]]:
+    """Return the planner's name and the parameters that are written with it; one that is an object as it is."""
+    if isinstance(table.get("planner"), Planner):
+        return table["planner"], {}
     head, written = parse_spec(str(table.get("planner", label)))
     name = head.lower().replace("_", "-")
     try:
@@ -296,9 +299,9 @@ def _read_planner(label: str, table: TomlTable) -> tuple[str, dict[str, str]]:
     return planner, written
 
 
-def _planner_defaults(planner: str) -> dict[str, Any]:
+def _planner_defaults(planner: str | Planner) -> dict[str, Any]:
     """Return the prior and the discount of a planner for which the study names no others."""
-    cls: Any = PLANNERS[planner].cls
+    cls: Any = entry_of(planner).cls
     prior = parse_spec(cls.default_prior)
     parameters = {f"prior.{key}": value for key, value in prior.parameters.items()}
     return {"prior": prior.name, **parameters, "discount": cls.default_discount}
@@ -405,7 +408,7 @@ def _text_list(value: Any, name: str) -> list[str]:
 def _value_list(key: str, value: Any) -> tuple[Scalar, ...]:
     """Return a value, or several to choose from, as a tuple."""
     values = value if isinstance(value, list) else [value]
-    if not values or not all(isinstance(one, (str, int, float, bool)) for one in values):
+    if not values or any(isinstance(one, (dict, list)) for one in values):
         raise ValueError(f"{key} must be a value or a list of values to choose from, got {value!r}")
     return tuple(values)
 

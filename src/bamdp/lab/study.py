@@ -47,13 +47,15 @@ import numpy as np
 
 from bamdp import _checks
 from bamdp._specs import Spec, parse_spec, read_value
+from bamdp.beliefs.base import Prior
 from bamdp.ceilings import optimal_total
 from bamdp.envs.environment import Environment
 from bamdp.generators import GENERATORS
-from bamdp.registry import OF_ENVIRONMENT, PLANNERS, PRIORS, is_mixture, make_planner
+from bamdp.planners.base import Planner
+from bamdp.registry import OF_ENVIRONMENT, PRIORS, entry_of, is_mixture, make_planner, with_parameters
 from bamdp.settings import Setting, cached_world, make_setting
 
-Scalar = str | int | float | bool
+Scalar = Any  # text, a number, or in a study made in Python an object, such as a prior
 SearchSpace = Mapping[str, tuple[Scalar, ...]]
 Configuration = Mapping[str, Scalar]
 
@@ -68,7 +70,7 @@ GENERATOR = {"generator": GENERATORS}  # the parameter of planners that is a thi
 
 
 def list_configurations(
-    planner: str,
+    planner: str | Planner,
     space: SearchSpace,
     include: Iterable[Mapping[str, Scalar]] = (),
     count: int | None = None,
@@ -94,7 +96,7 @@ def list_configurations(
     include = tuple(include)
     for one in include:
         check_parameter_names(planner, {key: (value,) for key, value in one.items()})
-    cls: Any = PLANNERS[planner].cls
+    cls: Any = entry_of(planner).cls
     if not cls.uses_prior:  # a choice between priors would be a choice between seeds
         space = {key: values[:1] if _owner(key) == "prior" else values for key, values in space.items()}
         include = tuple({k: value for k, value in one.items() if _owner(k) != "prior"} for one in include)
@@ -114,7 +116,7 @@ def list_configurations(
     return tuple(configuration for _, configuration in sorted(distinct.values(), key=lambda entry: entry[0]))
 
 
-def normalise_configuration(planner: str, raw: Mapping[str, Scalar]) -> Configuration:
+def normalise_configuration(planner: str | Planner, raw: Mapping[str, Scalar]) -> Configuration:
     """Return a configuration in its one form: values of their own types, no parameters without a meaning."""
     discount = raw["discount"]
     return {
@@ -136,8 +138,10 @@ def merge_parameters(*tables: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def prior_spec(configuration: Configuration) -> str | Spec:
+def prior_spec(configuration: Configuration) -> str | Spec | Prior:
     """Return the prior of a configuration as :func:`bamdp.registry.make_prior` reads it; a mixture is text."""
+    if isinstance(configuration["prior"], Prior):
+        return configuration["prior"]
     name = str(configuration["prior"])
     written = {key[6:]: _spec_text(v) for key, v in configuration.items() if key.startswith("prior.")}
     return Spec(name, written) if written else name
@@ -148,7 +152,7 @@ def planner_parameters(configuration: Configuration) -> dict[str, str]:
     return {key: _spec_text(v) for key, v in configuration.items() if _owner(key) not in SHARED_KEYS}
 
 
-def check_parameter_names(planner: str, space: SearchSpace) -> None:
+def check_parameter_names(planner: str | Planner, space: SearchSpace) -> None:
     """Check that every key with a dot is a parameter of some prior or component in the space."""
     options = {
         "prior": space.get("prior", ()),
@@ -168,16 +172,18 @@ def _owner(key: str) -> str:
     return key.partition(".")[0]
 
 
-def _options(planner: str, part: str, space: SearchSpace) -> tuple[Scalar, ...]:
+def _options(planner: str | Planner, part: str, space: SearchSpace) -> tuple[Scalar, ...]:
     """Return the values that a named component can have in a space."""
-    named = PLANNERS[planner]
+    named = entry_of(planner)
     default = named.fixed.get(part, getattr(named.cls, part, None))
     return space.get(part, () if default is None else (default,))
 
 
 def _fields_of(head: str, option: Scalar) -> tuple[str, ...]:
     """Return the parameters of a prior or of a component, by its name; none for a mixture."""
-    name = str(option).partition(":")[0].strip().lower()
+    if not isinstance(option, str):
+        return tuple(f.name for f in dataclasses.fields(option)) if dataclasses.is_dataclass(option) else ()
+    name = option.partition(":")[0].strip().lower()
     if head != "prior":
         cls: Any = GENERATOR[head][_checks.one_of(name, head, GENERATOR[head])]
     elif is_mixture(str(option)) or _checks.one_of(name, "prior", PRIORS) in OF_ENVIRONMENT:
@@ -187,7 +193,7 @@ def _fields_of(head: str, option: Scalar) -> tuple[str, ...]:
     return tuple(f.name for f in dataclasses.fields(cls))
 
 
-def _normalise_planner(planner: str, parameters: Mapping[str, Scalar]) -> dict[str, Scalar]:
+def _normalise_planner(planner: str | Planner, parameters: Mapping[str, Scalar]) -> dict[str, Scalar]:
     kept = {}
     for key, value in parameters.items():
         head, dot, rest = key.partition(".")
@@ -204,10 +210,13 @@ def _typed_value(instance: Any, key: str, written: str) -> Scalar:
     """Return the value as the planner holds it."""
     for name in key.split("."):
         instance = getattr(instance, name)
-    return instance if isinstance(instance, (str, int, float)) else written  # none, and named components
+    return written if dataclasses.is_dataclass(instance) or instance is None else instance
 
 
 def _normalise_prior(raw: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    if isinstance(raw["prior"], Prior):
+        own = {key[6:]: value for key, value in raw.items() if key.startswith("prior.")}
+        return {"prior": with_parameters(raw["prior"], own) if own else raw["prior"]}
     written = str(raw["prior"]).strip()
     if is_mixture(written):
         return {"prior": written}
@@ -223,9 +232,11 @@ def _normalise_prior(raw: Mapping[str, Scalar]) -> dict[str, Scalar]:
     return {"prior": head, **{f"prior.{name}": _number_or_text(v) for name, v in parameters.items()}}
 
 
-def _spec_text(value: Scalar) -> str:
-    """Return a value as it is written in specs."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _spec_text(value: Scalar) -> Any:
+    """Return a value as it is written in specs; an object stays as it is."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, (int, float)) else value
 
 
 def _number_or_text(written: str) -> Scalar:
@@ -300,7 +311,7 @@ class StudyCell:
 
     environment: StudyEnvironment
     algorithm: str  # label
-    planner: str  # name in the registry
+    planner: str | Planner  # name in the registry
     configurations: tuple[Configuration, ...]
     seed: int
     runs: int  # of the evaluation; fewer than the environment's where an algorithm is too slow for that
