@@ -14,13 +14,11 @@ from PIL import Image
 from studio_runs import DSS
 
 import bamdp
-from bamdp.cli import main
 from bamdp.envs.layout import GRID_MOVES
 from bamdp.runs import run_one
 from bamdp.settings import make_setting
 from bamdp.studio import explain
 from bamdp.studio.playback import Playback
-from bamdp.studio.settings import Choice, Limits
 from bamdp.studio.view import Appearance, Watcher, describe_world, watched_world
 
 LAKE = "gym:FrozenLake-v1:is_slippery=True"
@@ -94,10 +92,6 @@ def test_its_own_picture_is_that_of_the_present_state():
     assert (image == 20 * run.state).all()
 
 
-def test_worlds_that_cannot_paint_are_shown_without():
-    assert Watcher(run_of("gym:Painter-v0:broken=True")).frame()["picture"] is None
-
-
 @pytest.mark.parametrize("env", [LAKE, "gym:Painter-v0"])
 def test_playback_is_the_run_and_can_go_back(env):
     run = run_of(env, t=80)
@@ -120,14 +114,6 @@ def test_decisions_can_be_explained(env):
     data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
     assert data["world"]["truth"] is None
     json.dumps(data, allow_nan=False)
-
-
-def test_the_command_explains_and_the_form_allows_what_the_command_line_named(tmp_path, capsys):
-    target = tmp_path / "why.html"
-    assert main(f"explain {LAKE} random --step 5 --out {target}".split()) == 0
-    assert target.exists()
-    capsys.readouterr()
-    assert Choice(env=LAKE, planners=("random",)).settings(Limits())[0].env == LAKE
 
 
 def test_in_deep_sea_actions_are_named_by_where_they_lead():

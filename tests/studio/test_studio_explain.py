@@ -74,12 +74,3 @@ def test_the_command_writes_what_it_says(tmp_path, capsys):
         assert main(command.split()) == 0
         assert (tmp_path / name).stat().st_size > 5000
         assert capsys.readouterr().err.splitlines()[-1] == f"why: {tmp_path / name}"
-
-
-def test_the_command_explains_the_step_of_that_run(tmp_path):
-    path = tmp_path / "why.html"
-    assert main(f"explain chain thompson --step 9 --seed 3 --out {path}".split()) == 0
-    data = json.loads(re.search(r'id="data">(.*?)</script>', path.read_text(), flags=re.S)[1])
-    run = run_of("chain", "thompson", t=9, seed=3)
-    assert data["frame"]["state"] == run.state
-    assert data["why"]["action"] == run.agent.plan(run.state).action

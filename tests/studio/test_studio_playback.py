@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from studio_runs import DSS, run_of, setting_of
 
@@ -62,14 +61,6 @@ def test_going_back_and_on_again_is_the_same_life():
     assert len(run.steps) == 80
 
 
-def test_plans_are_the_same_after_going_back():
-    run = run_of(planner=DSS, t=30)
-    before = repr(run.agent.plan(run.state))
-    run.seek(3)
-    run.seek(30)
-    assert repr(run.agent.plan(run.state)) == before
-
-
 def test_copies_are_few_and_the_first_is_kept(monkeypatch):
     monkeypatch.setattr(playback, "MAX_COPIES", 8)
     run = run_of(t=200)
@@ -77,33 +68,6 @@ def test_copies_are_few_and_the_first_is_kept(monkeypatch):
     assert 0 in run._copies
     assert run._spacing > playback.COPY_SPACING
     assert run.seek(3) == 3
-
-
-def test_slow_planners_are_copied_more_often(monkeypatch):
-    monkeypatch.setattr(playback, "SLOW_SECONDS", 0.0)
-    run = run_of(t=5)
-    assert sorted(run._copies) == [0, 1, 2, 3, 4, 5]
-
-
-def test_episodes_are_replayed(tmp_path):
-    transitions = np.zeros((3, 2, 3))
-    transitions[0] = [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]]
-    transitions[1] = [[0.3, 0.3, 0.4], [0.0, 0.0, 1.0]]
-    mdp = bamdp.FiniteMDP(transitions, [[0.0, 1.0], [0.5, 0.0], [0.0, 0.0]], terminal=[2])
-    mdp.save(tmp_path / "ends.npz")
-    env = bamdp.make_env(f"file:{tmp_path / 'ends.npz'}")
-    rewards = bamdp.KnownRewards(env.rewards)
-    run = Playback(
-        Setting(
-            f"file:{tmp_path / 'ends.npz'}", bamdp.ThompsonSampling(), bamdp.Dirichlet(), rewards, 0.9, 60
-        )
-    )
-    run.seek(60)
-    assert sum(step.terminated for step in run.steps) > 5
-    last = state_of(run)
-    run.seek(20)
-    run.seek(60)
-    assert state_of(run) == last
 
 
 def test_under_a_time_budget_what_was_done_is_done_again():

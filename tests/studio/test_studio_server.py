@@ -10,7 +10,7 @@ import pytest
 from studio_runs import DSS, run_of
 from studio_server import Tab, running
 
-from bamdp.registry import list_planners, make_planner
+from bamdp.registry import make_planner
 from bamdp.settings import FieldError
 from bamdp.studio import server, sessions
 from bamdp.studio.settings import Choice, Limits
@@ -48,22 +48,6 @@ def test_a_session_steps_rewinds_and_jumps(tab):
     assert same_frame(tab.frame(7)["frames"][0], 7)
     tab.do("goto", 60)
     assert tab.frame(60)["frames"][0]["curve"] == there["frames"][0]["curve"]
-
-
-@pytest.mark.slow
-def test_playing_goes_on_until_paused_and_stops_at_the_end(studio):
-    tab = Tab(studio, {**CHAIN, "steps": 300})
-    tab.wait("opened")
-    tab.do("speed", 30)
-    tab.do("play")
-    assert tab.wait("frame", lambda data: data["playing"] and data["frames"][0]["t"] >= 3)
-    tab.do("pause")
-    assert not tab.wait("frame", lambda data: not data["playing"])["playing"]
-    tab.do("speed", None)
-    tab.do("play")
-    assert tab.wait("frame", lambda data: data["frames"][0]["t"] == 300 and not data["playing"])["at_end"]
-    assert tab.wait("why", lambda data: data["t"] == 300)["lanes"][0]["over"]
-    tab.end()
 
 
 def test_decisions_are_explained_and_nodes_can_be_opened(studio):
@@ -119,12 +103,6 @@ def test_errors_of_the_form_name_their_field(form, field, message):
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize("env", ["grid:size=50", "chain"])
-def test_every_planner_is_allowed_as_it_comes(env):
-    for info in list_planners():
-        Choice(env, (info.name,)).settings(Limits())
-
-
 def test_a_bad_choice_is_told_to_the_tab(studio):
     tab = Tab(studio, {**CHAIN, "prior": "spars"})
     problem = tab.wait("status", lambda data: data["phase"] == "failed")
@@ -165,17 +143,6 @@ def test_there_is_a_limit_to_tabs_forgotten_ones_give_way_and_no_process_is_left
         other.end()
     left = set(psutil.Process().children()) - before
     assert not [process for process in left if "spawn_main" in " ".join(process.cmdline())]
-
-
-def test_sessions_expire_when_nobody_listens_or_wishes():
-    session = sessions.Session.__new__(sessions.Session)
-    session.seen = session.commanded = time.monotonic()
-    assert not session.expired()
-    session.seen -= sessions.UNWATCHED_LIMIT + 1
-    assert session.expired()
-    session.seen = time.monotonic()
-    session.commanded -= sessions.IDLE_LIMIT + 1
-    assert session.expired()
 
 
 def test_only_names_of_this_machine_and_known_commands_are_answered(studio):
