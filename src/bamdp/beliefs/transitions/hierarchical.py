@@ -245,55 +245,61 @@ def _commit(T, row):
     update(T, row % T.n_actions)
 
 
+@primitive
+def move_up(T, a, k, i):
+    """Let the i-th displacement or target of an action pass those with less mass."""
+    own, place = T.mass[a, k, i], T.place[a, k, i]
+    while i > 0 and T.mass[a, k, i - 1] < own:
+        T.mass[a, k, i], T.place[a, k, i] = T.mass[a, k, i - 1], T.place[a, k, i - 1]
+        i -= 1
+    T.mass[a, k, i], T.place[a, k, i] = own, place
+
+
 @inner
 def learn_places(T, s, a, s2, of_base):
     """Add a transition that came from G with that probability to the displacements and targets of an action."""
     for part in (MOVES, TARGETS):
-        place, mass = T.place[a, part - 1], T.mass[a, part - 1]
-        total, used = 0.0, 0
-        while used < MOST_LISTED and mass[used] > 0.0:
-            if reached(T, s, part, place[used]) == s2:
-                total += mass[used]
+        k, total, used = part - 1, 0.0, 0
+        while used < MOST_LISTED and T.mass[a, k, used] > 0.0:
+            if reached(T, s, part, T.place[a, k, used]) == s2:
+                total += T.mass[a, k, used]
             used += 1
         if total == 0.0:  # a new one takes the place of the least, if all are taken
-            used = min(used, MOST_LISTED - 1)
-            place[used] = s2 - s + T.n_states - 1 if part == MOVES else s2
-            mass[used] = total = of_base
-            of_base_here = 0.0
-            used += 1
-        else:
-            of_base_here = of_base
+            last = min(used, MOST_LISTED - 1)
+            T.place[a, k, last] = s2 - s + T.n_states - 1 if part == MOVES else s2
+            T.mass[a, k, last] = of_base
+            move_up(T, a, k, last)
+            continue
         for i in range(used):
-            if of_base_here > 0.0 and reached(T, s, part, place[i]) == s2:
-                mass[i] += of_base_here * mass[i] / total
-            j, own, where = i, mass[i], place[i]
-            while j > 0 and mass[j - 1] < own:
-                mass[j], place[j] = mass[j - 1], place[j - 1]
-                j -= 1
-            mass[j], place[j] = own, where
+            if reached(T, s, part, T.place[a, k, i]) == s2:
+                T.mass[a, k, i] += of_base * T.mass[a, k, i] / total
+                move_up(T, a, k, i)
 
 
 @primitive
 def update(T, a):
     """Find c, c·w, and what rows of an action list."""
-    highest, total, log_c = T.log_c.max(), 0.0, 0.0
+    highest, total, log_c = -np.inf, 0.0, 0.0
+    for j in range(T.log_c.shape[0]):
+        highest = max(highest, T.log_c[j])
     for j in range(T.log_c.shape[0]):
         p = math.exp(T.log_c[j] - highest)
         total += p
         log_c += p * math.log(CONCENTRATIONS[j])
-    c, weights = math.exp(log_c / total), T.weight.sum()
+    c, weights = math.exp(log_c / total), T.weight[ANYWHERE] + T.weight[MOVES] + T.weight[TARGETS]
     T.share[0] = c
     T.share[1] = c
     for part in (MOVES, TARGETS):
         w = T.weight[part] / weights
         T.share[1 + part] = c * w if w >= LEAST else 0.0
         T.share[1] -= T.share[1 + part]
-        every = T.mass[a, part - 1].sum()
-        listed, mass = 0, 0.0
+        k, every, listed, mass = part - 1, 0.0, 0, 0.0
+        for i in range(MOST_LISTED):
+            every += T.mass[a, k, i]
         while mass < LISTED * every and listed < MOST_LISTED:
-            mass += T.mass[a, part - 1, listed]
+            mass += T.mass[a, k, listed]
             listed += 1
-        T.listed[a, part - 1], T.total[a, part - 1] = listed, mass
+        T.listed[a, k], T.total[a, k] = listed, mass
 
 
 @dataclass(frozen=True, kw_only=True)
