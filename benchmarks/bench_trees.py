@@ -83,7 +83,6 @@ def simulations(quick: bool) -> list[dict[str, Any]]:
     if not quick:
         others = {
             "BAMCP, rows drawn": BAMCP(depth=50, root_sampling="rows"),
-            "BAMCP, tree reused": BAMCP(depth=50, reuse_tree=True),
             "BAUCT": BAUCT(depth=50),
         }
         for name, other in others.items():

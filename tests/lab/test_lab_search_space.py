@@ -88,8 +88,8 @@ def test_what_an_included_one_leaves_out_has_the_first_value():
 
 
 def test_text_of_a_configuration_makes_the_planner():
-    found = list_configurations("bamcp", {"depth": ("auto",), "reuse_tree": (True,), **BELIEF})[0]
-    assert planner_parameters(found) == {"depth": "auto", "reuse_tree": "true"}
+    found = list_configurations("bamcp", {"depth": ("auto",), "root_sampling": ("rows",), **BELIEF})[0]
+    assert planner_parameters(found) == {"depth": "auto", "root_sampling": "rows"}
 
 
 @pytest.mark.parametrize(

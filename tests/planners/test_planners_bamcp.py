@@ -16,11 +16,9 @@ from planner_checks import agent_of, check_promises, experience, learned
 from scipy import stats
 
 import bamdp
-from bamdp.planners.bamcp import BAMCP, DrawnRows
-from bamdp.planners.base import Transition
-from bamdp.planners.shared import tree_search
-from bamdp.planners.shared.history_tree import ROOT, find_node
-from bamdp.planners.shared.tree_search import Predictive, auto_depth
+from bamdp.planners import bamcp
+from bamdp.planners.bamcp import BAMCP, auto_depth
+from bamdp.planners.tree import COUNT, ROOT
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -58,7 +56,7 @@ def test_rewards_in_the_history_are_worth_something_when_they_are_learned(monkey
     world = {"n_states": 1, "prior": bamdp.Dirichlet(), "rewards": bamdp.BetaBernoulli(), "discount": 0.95}
     planner = BAMCP(n_simulations=100_000, depth=6, exploration=1.0)
     with_rewards = bamdp.Agent(planner, n_actions=2, seed=0, **world).plan(0)
-    monkeypatch.setattr(tree_search, "MANY_OUTCOMES", 1)
+    monkeypatch.setattr(bamcp, "MANY_OUTCOMES", 1)
     without = bamdp.Agent(planner, n_actions=2, seed=0, **world).plan(0)
     assert without.details["nodes"] < with_rewards.details["nodes"]
     blind = 0.5 * (1 - 0.95**6) / 0.05
@@ -100,18 +98,10 @@ def test_a_known_mean_model_is_another_law():
     assert not same_law(learned_along[:, 0, 0], fixed)
 
 
-def test_growing_the_drawn_rows_changes_nothing(monkeypatch):
-    planner = BAMCP(n_simulations=300, depth=6, root_sampling="rows")
-    whole = agent_in("dirichlet", planner).plan(0)
-    monkeypatch.setattr("bamdp.planners.bamcp.ENTRIES_PER_STEP", 1)
-    grown = agent_in("dirichlet", planner).plan(0)
-    assert repr(whole) == repr(grown)
-
-
-def test_the_world_is_chosen_by_the_belief():
-    worlds = {case: isinstance(agent_in(case, BAMCP()).memory.world.arrays, DrawnRows) for case in CASES}
-    assert {case for case, drawn in worlds.items() if drawn} == {"models", "mixture"}
-    assert agent_in("models", BAMCP(root_sampling="predictive")).memory.world.arrays == Predictive()
+def test_how_models_are_drawn_is_chosen_by_the_belief():
+    drawn = {case for case in CASES if agent_in(case, BAMCP()).memory.model is not None}
+    assert drawn == {"models", "mixture"}
+    assert agent_in("models", BAMCP(root_sampling="predictive")).memory.model is None
 
 
 def test_rewards_that_share_the_models_weights_are_not_drawn_apart():
@@ -154,91 +144,34 @@ def test_one_simulation_is_enough_to_act():
     assert all(math.isnan(c.value) for c in plan.candidates if not c.count)
 
 
-# --- reuse --------------------------------------------------------------------------------------------------
-
-
-def test_a_reused_tree_is_the_subtree_that_came_true():
-    agent = agent_in("learned rewards", BAMCP(n_simulations=2000, depth=8, reuse_tree=True))
-    action = agent.act(0)
-    tree = agent.memory.tree
-    old = {name: getattr(tree, name).copy() for name in ("key", "reward", "visits", "tries", "value")}
-    node = int(find_node(tree, action * 3 + 2, 1.0, True)[0])
-    below = [node]
-    for i in range(node + 1, int(tree.used[0])):
-        if old["key"][i] // 6 in below:
-            below.append(i)
-    agent.observe(0, action, 1.0, 2)
-    assert agent.memory.root_state == 2
-    assert tree.used[0] == len(below) > 5
-    for name in ("reward", "visits", "tries", "value"):
-        np.testing.assert_array_equal(getattr(tree, name)[: len(below)], old[name][below])
-    new_number = {i: k for k, i in enumerate(below)}
-    for i in below[1:]:
-        key = new_number[old["key"][i] // 6] * 6 + old["key"][i] % 6
-        assert find_node(tree, key, old["reward"][i], True)[0] == new_number[i]
-    plan = agent.plan(2)
-    assert sum(c.count for c in plan.candidates) == 2000 + old["visits"][node]
-    assert plan.details["simulations"] == 2000
-
-
-def test_a_tree_that_did_not_come_true_is_dropped():
-    agent = agent_in("dirichlet", BAMCP(n_simulations=200, depth=8, reuse_tree=True))
-    agent.act(0)
-    agent.observe(1, 0, 0.0, 2)
-    assert sum(c.count for c in agent.plan(0).candidates) == 200
-    agent.act(0)
-    agent.observe(0, 0, 0.0, 2, terminated=True)
-    assert agent.memory.root_state == -1
-    assert sum(c.count for c in agent.plan(0).candidates) == 200
-
-
-def test_without_reuse_every_tree_is_new():
+def test_every_tree_is_new():
     agent = agent_in("dirichlet", BAMCP(n_simulations=200, depth=8))
     for _ in range(3):
         agent.act(0)
-        assert agent.memory.tree.visits[ROOT] == 200
+        assert agent.memory.tree.node[ROOT, COUNT] == 200
         agent.observe(0, 0, 0.0, 0)
 
 
-def test_reuse_converges_to_the_same_values():
-    """With a fixed horizon reuse mixes two horizons, so compare where they agree: all reward in the next steps."""
-    world = {"terminal": np.array([False, False, True]), "rewards": np.array([0.0, 0.0, 0.0])}
-    rewards = np.zeros((3, 2, 3))
-    rewards[:, :, 2] = 1.0
-    agent = agent_of(
-        BAMCP(n_simulations=30_000, depth=60, exploration=0.5, reuse_tree=True), world, rewards=rewards
-    )
-    action = agent.act(0)
-    agent.observe(0, action, 0.0, 1)
-    fresh = bamdp.Agent(
-        BAMCP(n_simulations=60_000, depth=60, exploration=0.5),
-        prior=bamdp.Dirichlet(alpha=0.5),
-        n_states=3,
-        n_actions=2,
-        rewards=rewards,
-        terminal=world["terminal"],
-        discount=0.9,
-        seed=9,
-    )
-    fresh.observe(0, action, 0.0, 1)
-    assert agent.plan(1).value == pytest.approx(fresh.plan(1).value, abs=0.02)
+def test_a_search_in_several_calls_is_one_search(monkeypatch):
+    whole = agent_in("sparse", BAMCP(n_simulations=300, depth=8)).plan(0)
+    monkeypatch.setattr(bamcp, "CALL_STEPS", 56)
+    assert repr(agent_in("sparse", BAMCP(n_simulations=300, depth=8)).plan(0)) == repr(whole)
 
 
 # --- promises -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("options", [{}, {"reuse_tree": True, "learn_from_simulations": True}])
-def test_keeps_the_promises_of_a_planner(case, options, tmp_path):
-    agent = agent_in(case, BAMCP(n_simulations=150, depth=6, **options))
+def test_keeps_the_promises_of_a_planner(case, tmp_path):
+    agent = agent_in(case, BAMCP(n_simulations=150, depth=6))
     agent.act(0)
     agent.observe(0, 0, 0.0, 1)
     check_promises(agent, 1, tmp_path)
 
 
 def test_a_saved_agent_goes_on_bit_for_bit(tmp_path):
-    """The Q-learner and the reused tree are part of it."""
-    planner = BAMCP(n_simulations=80, depth=12, reuse_tree=True, learn_from_simulations=True)
+    """The Q-learner is part of it."""
+    planner = BAMCP(n_simulations=80, depth=12)
 
     def live(agent, env, state, steps):
         out = []
@@ -247,9 +180,7 @@ def test_a_saved_agent_goes_on_bit_for_bit(tmp_path):
             following, reward, end = env.step(action)
             agent.observe(state, action, reward, following, end)
             state = following
-            out.append(
-                (action, following, float(agent.memory.learner.q.sum()), int(agent.memory.tree.used[0]))
-            )
+            out.append((action, following, float(agent.memory.q.sum()), int(agent.memory.tree.used[0])))
         return state, out
 
     env = bamdp.make_env("chain")
@@ -258,7 +189,6 @@ def test_a_saved_agent_goes_on_bit_for_bit(tmp_path):
     state, _ = live(agent, env, env.reset(seed=1), 60)
     agent.save(tmp_path / "agent.npz")
     twin = bamdp.Agent.load(tmp_path / "agent.npz")
-    assert twin.memory.tree.used[0] > 1
     runs = []
     for one in (agent, twin):
         other = bamdp.make_env("chain")
@@ -278,7 +208,7 @@ def test_a_time_limit_is_kept_and_marked():
     before = learned(agent.belief)
     plan = agent.plan(0)
     assert not plan.reproducible
-    assert plan.details["simulations"] == sum(c.count for c in plan.candidates) >= tree_search.FIRST_BATCH
+    assert plan.details["simulations"] == sum(c.count for c in plan.candidates) >= bamcp.FIRST_BATCH
     for name, array in learned(agent.belief).items():
         np.testing.assert_array_equal(array, before[name])
 
@@ -296,12 +226,6 @@ def test_rewards_without_an_enumeration_are_left_out_of_the_history(monkeypatch)
     assert not BAMCP().start(belief, 0.9).params.by_reward
 
 
-def test_a_learned_transition_may_come_from_anywhere():
-    agent = agent_in("models", BAMCP(n_simulations=10, reuse_tree=True))
-    agent.planner.learn(agent.memory, agent.belief, Transition(2, 1, 0.5, 0, False))
-    assert agent.memory.root_state == -1
-
-
 @pytest.mark.parametrize(
     "bad",
     [
@@ -315,8 +239,6 @@ def test_a_learned_transition_may_come_from_anywhere():
         {"exploration": math.nan},
         {"epsilon": 1.5},
         {"learning_rate": -0.1},
-        {"learn_from_simulations": 1},
-        {"reuse_tree": "yes"},
         {"root_sampling": "row"},
     ],
 )
@@ -327,9 +249,9 @@ def test_bad_parameters_are_refused_by_name(bad):
 
 SCRIPT = """
 import bamdp
-from bamdp.planners.bamcp import BAMCP, DrawnRows
+from bamdp.planners.bamcp import BAMCP
 for sampling in ("predictive", "rows"):
-    planner = BAMCP(n_simulations=60, depth=6, reuse_tree=True, root_sampling=sampling)
+    planner = BAMCP(n_simulations=60, depth=6, root_sampling=sampling)
     world = dict(rewards=[0.0, 0.5, 1.0], n_states=3, n_actions=2)
     agent = bamdp.Agent(planner, prior=bamdp.SparseDirichlet(), discount=0.9, seed=1, **world)
     agent.act(0)

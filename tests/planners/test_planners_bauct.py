@@ -44,7 +44,7 @@ def test_is_bamcp_bit_for_bit_where_rows_are_independent(case):
 
 @pytest.mark.parametrize("case", CASES)
 def test_keeps_the_promises_of_a_planner(case, tmp_path):
-    agent = agent_in(case, BAUCT(n_simulations=150, depth=6, reuse_tree=True))
+    agent = agent_in(case, BAUCT(n_simulations=150, depth=6))
     agent.act(0)
     agent.observe(0, 0, 0.0, 1)
     check_promises(agent, 1, tmp_path)

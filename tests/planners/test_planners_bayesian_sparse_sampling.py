@@ -8,8 +8,10 @@ import pytest
 from planner_checks import agent_of, check_promises, experience
 
 import bamdp
-from bamdp.planners.bayesian_sparse_sampling import NO_NODE, ROOT, BayesianSparseSampling
+from bamdp.planners.bayesian_sparse_sampling import BayesianSparseSampling
 from bamdp.planners.fhts import FHTS
+from bamdp.planners.shared.history_tree import SIBLING
+from bamdp.planners.tree import ACTION, COUNT, NO_NODE, PARENT, ROOT, STATE
 
 HUGE = 10**9
 
@@ -23,111 +25,111 @@ def bandit(planner, data=(), n_actions=2, seed=0, discount=0.9):
 
 
 def grown(agent, state=0):
-    """The tree of one plan."""
+    """The tree of one plan, its size, and the values of its nodes."""
     agent.act(state)
     tree = agent.memory.tree
-    return tree, int(tree.size[0])
+    return tree, int(tree.used[0]), agent.memory.worth
 
 
 def test_at_the_root_actions_are_tried_as_often_as_they_are_likely_to_be_best():
     """Beta(3, 1) against Beta(1, 1): P(first is better) = E[first] = 3/4."""
     n = 4000
     planner = BayesianSparseSampling(n_trajectories=n, depth=1, width=HUGE)
-    tree, _ = grown(bandit(planner, [(0, 1.0), (0, 1.0)]))
-    assert tree.draws[ROOT].sum() == n
-    assert abs(tree.draws[ROOT, 0] - 0.75 * n) < 5 * np.sqrt(n * 0.75 * 0.25)
+    tree, *_ = grown(bandit(planner, [(0, 1.0), (0, 1.0)]))
+    assert tree.tries[ROOT].sum() == n
+    assert abs(tree.tries[ROOT, 0] - 0.75 * n) < 5 * np.sqrt(n * 0.75 * 0.25)
 
 
 def test_below_the_root_they_follow_the_updated_belief():
     """After a success with arm 0, Beta(2, 1) against Beta(1, 1): P(arm 0 is better) = 2/3."""
     planner = BayesianSparseSampling(n_trajectories=6000, depth=2, width=HUGE)
-    tree, size = grown(bandit(planner))
-    won = next(
-        i for i in range(1, size) if tree.parent[i] == ROOT and tree.action[i] == 0 and tree.reward[i] == 1.0
-    )
-    n = tree.draws[won].sum()
+    tree, size, _ = grown(bandit(planner))
+    after_arm_0 = (tree.node[:size, PARENT] == ROOT) & (tree.node[:size, ACTION] == 0)
+    won = int(np.flatnonzero(after_arm_0 & (tree.reward[:size] == 1.0))[0])
+    n = tree.tries[won].sum()
     assert n > 1000
-    assert abs(tree.draws[won, 0] - n * 2 / 3) < 5 * np.sqrt(n * 2 / 9)
+    assert abs(tree.tries[won, 0] - n * 2 / 3) < 5 * np.sqrt(n * 2 / 9)
 
 
 def test_outcomes_follow_the_predictive():
     world = {"n_states": 3, "n_actions": 1, "rewards": np.zeros(3)}
     planner = BayesianSparseSampling(n_trajectories=5000, depth=1, width=HUGE)
     agent = experience(agent_of(planner, world), 10)
-    tree, size = grown(agent)
+    tree, size, _ = grown(agent)
     p = agent.belief.predictive(0, 0)
     assert size == 4
     for i in range(1, size):
-        q = p[tree.state[i]]
-        assert abs(tree.times[i] - 5000 * q) < 5 * np.sqrt(5000 * q * (1 - q))
+        q = p[tree.node[i, STATE]]
+        assert abs(tree.node[i, COUNT] - 5000 * q) < 5 * np.sqrt(5000 * q * (1 - q))
 
 
 def test_the_tree_keeps_its_limits_and_its_books():
     planner = BayesianSparseSampling(n_trajectories=300, depth=3, width=2)
-    tree, size = grown(experience(agent_of(planner, {})))
+    tree, size, _ = grown(experience(agent_of(planner, {})))
     assert size <= 301
     depth = np.zeros(size, int)
     for i in range(1, size):
-        assert tree.parent[i] < i
-        depth[i] = depth[tree.parent[i]] + 1
-        assert 1 <= tree.times[i] <= 2
-    assert depth.max() == tree.size[1] == 3
-    assert tree.draws[:size].max() == 2
+        assert tree.node[i, PARENT] < i
+        depth[i] = depth[tree.node[i, PARENT]] + 1
+        assert 1 <= tree.node[i, COUNT] <= 2
+    assert depth.max() == tree.used[1] == 3
+    assert tree.tries[:size].max() == 2
     for i in range(size):
         for a in range(2):
             child, total = tree.child[i, a], 0
             while child != NO_NODE:
-                assert (tree.parent[child], tree.action[child]) == (i, a)
-                total += tree.times[child]
-                child = tree.sibling[child]
-            assert total == tree.draws[i, a]
+                assert (tree.node[child, PARENT], tree.node[child, ACTION]) == (i, a)
+                total += tree.node[child, COUNT]
+                child = tree.node[child, SIBLING]
+            assert total == tree.tries[i, a]
 
 
 def test_values_are_averages_over_draws_and_maxima_over_tried_actions():
     planner = BayesianSparseSampling(n_trajectories=200, depth=4, width=3)
     agent = experience(agent_of(planner, {}))
-    tree, size = grown(agent)
+    plan = agent.plan(0)
+    tree, size, worth = grown(agent)
 
     def q(node, a):
-        children = [i for i in range(1, size) if tree.parent[i] == node and tree.action[i] == a]
+        children = [i for i in range(1, size) if tree.node[i, PARENT] == node and tree.node[i, ACTION] == a]
         returns = [tree.reward[i] + 0.9 * value(i) for i in children]
-        return np.average(returns, weights=tree.times[children])
+        return np.average(returns, weights=tree.node[children, COUNT])
 
     def value(node):
-        tried = np.flatnonzero(tree.draws[node])
-        return max(q(node, a) for a in tried) if len(tried) else tree.value[node]
+        tried = np.flatnonzero(tree.tries[node])
+        return max(q(node, a) for a in tried) if len(tried) else worth[node]
 
-    assert tree.value[ROOT] == pytest.approx(value(ROOT))
-    for c in planner._candidates(agent.memory):
+    assert worth[ROOT] == pytest.approx(value(ROOT))
+    for c in plan.candidates:
         assert c.value == pytest.approx(q(ROOT, c.action))
-        assert c.count == tree.draws[ROOT, c.action]
+        assert c.count == tree.tries[ROOT, c.action]
 
 
 def test_a_leaf_is_worth_the_optimum_of_its_mean_model():
     for seed in range(5):
         agent = experience(agent_of(BayesianSparseSampling(n_trajectories=1, tol=1e-8), {}, seed=seed))
-        tree, size = grown(agent)
+        tree, size, worth = grown(agent)
         assert size == 2
-        s2, a, r = int(tree.state[1]), int(tree.action[1]), float(tree.reward[1])
+        s2, a, r = int(tree.node[1, STATE]), int(tree.node[1, ACTION]), float(tree.reward[1])
         later = agent.belief.copy()
         later.observe(0, a, r, s2)
         expected = bamdp.policy_iteration(later.mean(), 0.9).values[s2]
-        assert tree.value[1] == pytest.approx(expected, abs=1e-6)
-        assert tree.value[ROOT] == pytest.approx(r + 0.9 * expected, abs=1e-6)
+        assert worth[1] == pytest.approx(expected, abs=1e-6)
+        assert worth[ROOT] == pytest.approx(r + 0.9 * expected, abs=1e-6)
 
 
 def test_with_a_horizon_a_bandit_leaf_is_worth_its_greatest_mean_for_the_steps_left():
     for seed in range(5):
         planner = BayesianSparseSampling(n_trajectories=1, depth=4, leaf="horizon")
-        tree, _ = grown(bandit(planner, seed=seed))
+        tree, _, worth = grown(bandit(planner, seed=seed))
         best = 2 / 3 if tree.reward[1] == 1.0 else 1 / 2
-        assert tree.value[1] == pytest.approx(best * (1 + 0.9 + 0.81))
+        assert worth[1] == pytest.approx(best * (1 + 0.9 + 0.81))
 
 
 def test_at_the_depth_limit_a_horizon_leaf_is_worth_nothing():
     planner = BayesianSparseSampling(n_trajectories=10, depth=1, leaf="horizon")
-    tree, size = grown(bandit(planner))
-    assert np.all(tree.value[1:size] == 0.0)
+    _, size, worth = grown(bandit(planner))
+    assert np.all(worth[1:size] == 0.0)
 
 
 @pytest.mark.parametrize("depth", [1, 2, 4])

@@ -1,4 +1,4 @@
-"""The tree that BAMCP and BAUCT search, and the rollouts below it, against hand-made cases."""
+"""The tree of histories, what UCT does in it, and the rollouts below it, against hand-made cases."""
 
 import math
 
@@ -8,18 +8,12 @@ from history_tree_checks import agent_in
 from planner_checks import agent_of
 
 import bamdp
+from bamdp._kernels.bundles import zeros
 from bamdp._kernels.random import new_state
-from bamdp.planners.bamcp import BAMCP
-from bamdp.planners.shared import history_tree
-from bamdp.planners.shared.history_tree import (
-    NO_NODE,
-    ROOT,
-    child_node,
-    find_node,
-    new_history_tree,
-    ucb_action,
-)
-from bamdp.planners.shared.tree_search import new_rollout_learner, rollout_action, set_policies
+from bamdp.planners import bamcp
+from bamdp.planners.bamcp import BAMCP, rollout_action, rollout_policy, ucb_action
+from bamdp.planners.shared.history_tree import HistoryTree, append_node, find_child, open_node, plant_root
+from bamdp.planners.tree import COUNT, NO_NODE, ROOT
 
 
 def small_space(allowed=None, terminal=None):
@@ -27,8 +21,8 @@ def small_space(allowed=None, terminal=None):
 
 
 def test_actions_in_the_tree_maximise_the_upper_confidence_bound():
-    tree, space, rng = new_history_tree(3, 4, 5), small_space(), new_state(1)
-    tree.visits[2] = 30
+    tree, space, rng = zeros(HistoryTree, A=3, M=4), small_space(), new_state(1)
+    tree.node[2, COUNT] = 30
     tree.tries[2] = [10, 15, 5]
     tree.value[2] = [1.0, 1.2, 0.1]
     for c in (0.0, 0.5, 2.0, 5.0):
@@ -37,9 +31,9 @@ def test_actions_in_the_tree_maximise_the_upper_confidence_bound():
 
 
 def test_big_counts_leave_the_tables_and_stay_exact():
-    tree, space, rng = new_history_tree(3, 1, 5), small_space(), new_state(1)
+    tree, space, rng = zeros(HistoryTree, A=3, M=1), small_space(), new_state(1)
     for n in (4000, 4096, 4097, 100_000):
-        tree.visits[ROOT] = 3 * n
+        tree.node[ROOT, COUNT] = 3 * n
         tree.tries[ROOT] = n
         tree.tries[ROOT, 1] = n - 1
         assert ucb_action(tree, space, ROOT, 0, 1.0, rng) == 1
@@ -48,15 +42,15 @@ def test_big_counts_leave_the_tables_and_stay_exact():
         tree.value[ROOT, 0] = 1e-9 * bonus
         assert ucb_action(tree, space, ROOT, 0, 1.0, rng) == 0
         tree.value[ROOT] = 0.0
-        assert history_tree.root_log(n) * history_tree.inverse_root(n) == pytest.approx(
+        assert bamcp.root_log(n) * bamcp.inverse_root(n) == pytest.approx(
             math.sqrt(math.log(n) / n), rel=1e-12
         )
 
 
 def test_untried_actions_come_first_and_ties_are_broken_evenly():
     mask = np.array([[True, True, True], [True, False, True], [True, True, True]])
-    tree, space, rng = new_history_tree(3, 1, 5), small_space(mask), new_state(2)
-    tree.visits[ROOT] = 50
+    tree, space, rng = zeros(HistoryTree, A=3, M=1), small_space(mask), new_state(2)
+    tree.node[ROOT, COUNT] = 50
     tree.tries[ROOT] = [50, 0, 0]
     tree.value[ROOT] = 100.0
     picks = np.bincount([ucb_action(tree, space, ROOT, 0, 1.0, rng) for _ in range(4000)], minlength=3)
@@ -67,15 +61,11 @@ def test_untried_actions_come_first_and_ties_are_broken_evenly():
 
 def test_the_rollout_policy_is_epsilon_greedy_with_even_ties():
     mask = np.array([[True, True, True], [True, False, True], [False, True, False]])
-    space = small_space(mask)
-    learner = new_rollout_learner(space, 0.4, 0.2)
-    learner.q[0] = [1.0, 1.0, 0.0]
-    learner.q[1] = [0.0, 9.0, 2.0]
-    set_policies(learner, space)
-    rng = new_state(3)
+    q = np.array([[1.0, 1.0, 0.0], [0.0, 9.0, 2.0], [0.0, 0.0, 0.0]])
+    policy, rng = rollout_policy(q, mask, 0.4), new_state(3)
     expected = {0: [0.4 / 3 + 0.3, 0.4 / 3 + 0.3, 0.4 / 3], 1: [0.2, 0.0, 0.8], 2: [0.0, 1.0, 0.0]}
     for s, p in expected.items():
-        n = np.bincount([rollout_action(learner, s, rng) for _ in range(5000)], minlength=3)
+        n = np.bincount([rollout_action(policy, s, rng) for _ in range(5000)], minlength=3)
         assert np.all(np.abs(n - 5000 * np.array(p)) <= 4 * np.sqrt(5000 * np.array(p) * (1 - np.array(p))))
 
 
@@ -87,42 +77,34 @@ def test_the_learner_is_q_learning_from_real_transitions():
         agent.observe(s, a, r, s2)
         future = 0.0 if s2 == 2 else q[s2].max()
         q[s, a] += 0.2 * (r + 0.9 * future - q[s, a])
-        np.testing.assert_allclose(agent.memory.learner.q, q, rtol=1e-12)
-
-
-def test_the_learner_may_learn_from_simulations_too():
-    agent = agent_of(BAMCP(n_simulations=50, depth=8, learn_from_simulations=True), {})
-    agent.act(0)
-    assert np.all(agent.memory.learner.q[1:].max(axis=1) > 0.1)
-    silent = agent_of(BAMCP(n_simulations=50, depth=8), {})
-    silent.act(0)
-    assert not silent.memory.learner.q.any()
+        np.testing.assert_allclose(agent.memory.q, q, rtol=1e-12)
 
 
 def test_children_are_found_by_action_state_and_reward():
-    belief = bamdp.Dirichlet().belief(7, 3)
-    tree = new_history_tree(3, 200, 5)
+    tree = zeros(HistoryTree, A=3, M=200)
+    open_node(tree, plant_root(tree, 0), 0.0)
     made = {}
     order = np.random.default_rng(0).permutation(7 * 3 * 4)
     for parent in (0, 1, 2):
         for i in order[:60]:
-            a, s, r = int(i) % 3, int(i) // 3 % 7, float(int(i) // 21)
-            node = child_node(tree, belief.space, parent, a, s, r, True)
-            assert made.setdefault((parent, a, s, r), node) == node
+            edge = parent, int(i) % 3, int(i) // 3 % 7, float(int(i) // 21)
+            made[edge] = node = append_node(tree, *edge)
+            open_node(tree, node, 0.0)
     assert sorted(made.values()) == list(range(1, len(made) + 1))
     for (parent, a, s, r), node in made.items():
-        assert find_node(tree, (parent * 3 + a) * 7 + s, r, True)[0] == node
-        assert find_node(tree, (parent * 3 + a) * 7 + s, r + 0.5, True)[0] == NO_NODE
+        assert find_child(tree, parent, a, s, r, True) == node
+        assert find_child(tree, parent, a, s, r + 0.5, True) == NO_NODE
+        assert find_child(tree, parent, a, s, r + 0.5, False) != NO_NODE
 
 
 def test_a_full_tree_goes_on_by_rollouts(monkeypatch):
-    monkeypatch.setattr(history_tree, "TREE_BYTES", 5 * (8 * (3 + 2 * 2) + 16))
+    monkeypatch.setattr(bamcp, "TREE_BYTES", 5 * bamcp.node_bytes(2))
     plan = agent_in("sparse", BAMCP(n_simulations=2000, depth=10)).plan(0)
     assert plan.details["nodes"] == 5
     assert sum(c.count for c in plan.candidates) == 2000
     assert math.isfinite(plan.value)
 
 
-def test_a_tree_takes_far_less_memory_than_promised():
-    tree = new_history_tree(4, history_tree.most_nodes(4), 50)
-    assert sum(array.nbytes for array in tree) <= history_tree.TREE_BYTES
+def test_a_node_takes_the_bytes_that_are_promised():
+    tree = zeros(HistoryTree, A=4, M=1000)
+    assert sum(array.nbytes for array in tree) == pytest.approx(1000 * bamcp.node_bytes(4), abs=16)

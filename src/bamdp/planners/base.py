@@ -20,9 +20,10 @@ import numpy as np
 
 from bamdp._parameters import Declared
 
+MANY_OUTCOMES = 1_000_000  # more rewards than that are as good as infinitely many
 STEP_SECONDS = 25e-9  # of a simulated step
 OUTCOME_STEPS = (
-    120.0  # what a step in a tree of outcomes, whose values are bounded or sampled on the way, counts for
+    120.0  # simulated steps that one in a tree whose values are bounded or sampled on the way costs
 )
 PAIR_SECONDS = 250e-9  # of drawing and solving a model, for each pair of state and action
 PAIR_BYTES = 400  # what an agent keeps for each pair

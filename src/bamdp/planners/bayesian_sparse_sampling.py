@@ -43,23 +43,42 @@ optimization", ICML 2005.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bamdp._kernels.bundles import zeros
-from bamdp._kernels.jit import inner, kernel, primitive
+from bamdp._kernels.jit import inner, kernel
 from bamdp._kernels.random import below
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import improve
 from bamdp._parameters import choice, positive_number, whole_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.kernels import FULL, mean_model, sample_model, undo_steps
+from bamdp.beliefs.kernels import FULL, mean_model, push_step, sample_model, undo_steps
 from bamdp.beliefs.verbs import DONE
-from bamdp.planners.base import OUTCOME_STEPS, Candidate, Cost, Plan, Planner, estimate
+from bamdp.planners.base import OUTCOME_STEPS, Cost, Plan, Planner, candidates, estimate
+from bamdp.planners.shared.history_tree import (
+    DEEPEST,
+    SIBLING,
+    HistoryTree,
+    append_node,
+    find_child,
+    open_node,
+    plant_root,
+    recorded_histories,
+)
 from bamdp.planners.shared.workspace import Workspace, leaf_workspace_for
-from bamdp.planners.tree import NO_NODE, ROOT, Tree, TreeBuilder
+from bamdp.planners.tree import (
+    ACTION,
+    COUNT,
+    DEPTH,
+    NO_NODE,
+    NODES,
+    PARENT,
+    ROOT,
+    STATE,
+)
 
 OUTCOME_LEAVES = ("mean", "horizon")
 BY_MEAN_MODEL = OUTCOME_LEAVES.index("mean")
@@ -72,116 +91,74 @@ class OutcomeTreeParams(NamedTuple):
     tol: float
     depth: int
     width: int
-    n_trajectories: int
     leaf: int  # an index of OUTCOME_LEAVES
 
 
-class OutcomeTree(NamedTuple):
-    """Decision nodes in the order in which they were made, root first. All arrays are written to."""
-
-    state: Annotated[np.ndarray, "int64 [M]"]
-    parent: Annotated[np.ndarray, "int64 [M]"]
-    action: Annotated[np.ndarray, "int64 [M]"]  # the parent's action that led here
-    reward: Annotated[np.ndarray, "float64 [M]"]  # received on the way
-    times: Annotated[np.ndarray, "int64 [M]"]  # draws of this outcome
-    sibling: Annotated[np.ndarray, "int64 [M]"]  # the next child of the same outcome node, or NO_NODE
-    value: Annotated[np.ndarray, "float64 [M]"]  # of the leaf, after back_up of the node
-    child: Annotated[np.ndarray, "int64 [M, A]"]  # first child by each action, or NO_NODE
-    draws: Annotated[np.ndarray, "int64 [M, A]"]  # draws from each outcome node
-    total: Annotated[np.ndarray, "float64 [M, A]"]  # sum of returns over the draws, for back_up
-    squares: Annotated[np.ndarray, "float64 [A]"]  # sum of squared returns at the root
-    size: Annotated[np.ndarray, "int64 [2]"]  # nodes made, greatest depth of one
-
-
 @kernel
-def grow_outcomes(belief, workspace, params, tree, s, rng):
-    """Grow the tree from state ``s`` and back it up; returns DONE or FULL, the belief as it was."""
-    T, R, space = belief.transitions, belief.rewards, belief.space
-    rows, solver = workspace.rows, workspace.solver
-    n_actions = space.allowed.shape[1]
-    tree.size[0] = 0
-    tree.size[1] = 0
-    _add_node(tree, NO_NODE, 0, 0.0, s)
-    for _ in range(params.n_trajectories):
-        node, d = ROOT, 0
-        status, fresh = DONE, False
-        while not fresh and d < params.depth and not space.terminal[tree.state[node]]:
-            # the action that is optimal for a sampled model
-            if sample_model(belief, rows, rng) == FULL:
-                status = FULL
+def grow_outcomes(belief, workspace, params, tree, worth, s, n, rng):
+    """Grow a tree from state ``s`` by ``n`` descents; returns DONE or FULL, the belief as it was.
+
+    COUNT of a node is the number of draws of this outcome, ``tries`` that of an action. ``worth``, float64 [M], are the
+    values of nodes: of a leaf here, of all after :func:`back_up_outcomes`.
+    """
+    open_node(tree, plant_root(tree, s), 0.0)
+    worth[ROOT] = 0.0
+    for _ in range(n):
+        node = np.int64(ROOT)
+        fresh = False
+        while not fresh and tree.node[node, DEPTH] < params.depth:
+            if belief.space.terminal[tree.node[node, STATE]]:
                 break
-            solve(rows, space, params.discount, params.tol, solver, True)
-            a = np.int64(solver.policy[tree.state[node]])
-            row = tree.state[node] * n_actions + a
-            # its outcome: drawn anew, or one of those that were drawn
-            drawn = tree.draws[node, a] < params.width
-            child = NO_NODE if drawn else _pick_child(tree, node, a, rng)
-            s2 = np.int64(verbs.draw(T, row, rng)) if drawn else tree.state[child]
-            verbs.push(T, row, s2)
-            r = verbs.draw_reward(R, row, s2, rng) if drawn else tree.reward[child]
-            verbs.push_reward(R, row, s2, r)
-            d += 1
-            if drawn:
-                child = _find_child(tree, node, a, s2, r)
-                if child == NO_NODE:
-                    child = _add_node(tree, node, a, r, s2)
-                    tree.size[1] = max(tree.size[1], d)
-                    fresh = True
-                tree.times[child] += 1
-                tree.draws[node, a] += 1
-            node = child
-        if fresh and not space.terminal[tree.state[node]]:
-            status = _value_leaf(belief, workspace, params, params.depth - d, tree, node)
-        undo_steps(belief, d)
+            before, size = node, tree.used[NODES]
+            node = _descend(belief, workspace, params, tree, node, rng)
+            if node == FULL:
+                undo_steps(belief, tree.node[before, DEPTH])
+                return FULL
+            fresh = tree.used[NODES] > size
+        status = DONE
+        if fresh:
+            open_node(tree, node, 0.0)
+            worth[node] = 0.0
+            if not belief.space.terminal[tree.node[node, STATE]]:
+                status = _value_leaf(belief, workspace, params, tree, worth, node)
+        undo_steps(belief, tree.node[node, DEPTH])
         if status == FULL:
             return FULL
-    back_up_outcomes(tree, params.discount)
     return DONE
 
 
-@primitive
-def _add_node(tree, parent, a, r, s):
-    """Add a decision node, the first child of its parent's action ``a``, and return it."""
-    node = tree.size[0]
-    tree.size[0] = node + 1
-    tree.state[node] = s
-    tree.parent[node] = parent
-    tree.action[node] = a
-    tree.reward[node] = r
-    tree.times[node] = 0
-    tree.value[node] = 0.0
-    for b in range(tree.child.shape[1]):
-        tree.child[node, b] = NO_NODE
-        tree.draws[node, b] = 0
-    if parent != NO_NODE:
-        tree.sibling[node] = tree.child[parent, a]
-        tree.child[parent, a] = node
-    return node
-
-
-@primitive
-def _find_child(tree, node, a, s2, r):
-    """Return the child of an outcome, or NO_NODE."""
-    child = tree.child[node, a]
-    while child != NO_NODE and (tree.state[child] != s2 or tree.reward[child] != r):
-        child = tree.sibling[child]
-    return child
-
-
-@primitive
-def _pick_child(tree, node, a, rng):
-    """Draw the child of one of the draws of an outcome node, each with the same probability."""
-    left = below(rng, tree.draws[node, a])
-    child = tree.child[node, a]
-    while left >= tree.times[child]:
-        left -= tree.times[child]
-        child = tree.sibling[child]
+@inner
+def _descend(belief, workspace, params, tree, node, rng):
+    """Go on to an outcome of the action that is optimal for a sampled model; returns its node, or FULL."""
+    T, R, rows, solver = belief.transitions, belief.rewards, workspace.rows, workspace.solver
+    s = tree.node[node, STATE]
+    if sample_model(belief, rows, rng) == FULL:
+        return np.int64(FULL)
+    solve(rows, belief.space, params.discount, params.tol, solver, True)
+    a = np.int64(solver.policy[s])
+    row = s * belief.space.allowed.shape[1] + a
+    if tree.tries[node, a] == params.width:  # there are enough draws: choose one of them
+        left = below(rng, params.width)
+        child = tree.child[node, a]
+        while left >= tree.node[child, COUNT]:
+            left -= tree.node[child, COUNT]
+            child = tree.node[child, SIBLING]
+        push_step(belief, row, tree.node[child, STATE], tree.reward[child])
+        return child
+    s2 = np.int64(verbs.advance(T, row, rng))
+    r = verbs.draw_reward(R, row, s2, rng)
+    verbs.push_reward(R, row, s2, r)
+    child = find_child(tree, node, a, s2, r, True)
+    if child == NO_NODE:
+        child = append_node(tree, node, a, s2, r)
+    tree.node[child, COUNT] += 1
+    tree.tries[node, a] += 1
     return child
 
 
 @inner
-def _value_leaf(belief, workspace, params, steps, tree, node):
-    """Value a new leaf, with ``steps`` to go to the depth limit, by the mean model of its belief."""
+def _value_leaf(belief, workspace, params, tree, worth, node):
+    """Value a new leaf by the mean model of its belief; returns DONE or FULL."""
     rows, solver, discount = workspace.rows, workspace.leaf_solver, params.discount
     if mean_model(belief, rows) == FULL:
         return FULL
@@ -191,45 +168,44 @@ def _value_leaf(belief, workspace, params, steps, tree, node):
     else:
         for t in range(values.shape[0]):
             values[t] = 0.0
-        for _ in range(steps):
+        for _ in range(params.depth - tree.node[node, DEPTH]):
             improve(rows, belief.space, discount, values, scratch, solver.policy)
             for t in range(values.shape[0]):
                 values[t] = scratch[t]
-    tree.value[node] = values[tree.state[node]]
+    worth[node] = values[tree.node[node, STATE]]
     return DONE
 
 
-@inner
-def back_up_outcomes(tree, discount):
-    """Compute the values of all nodes: children are made after their parents, so one pass from the last to the root."""
-    n_actions = tree.child.shape[1]
-    for node in range(tree.size[0]):
-        for a in range(n_actions):
-            tree.total[node, a] = 0.0
-    for a in range(n_actions):
-        tree.squares[a] = 0.0
-    for node in range(tree.size[0] - 1, -1, -1):
+@kernel
+def back_up_outcomes(tree, worth, squares, discount):
+    """Write ``worth`` and Q of all nodes, from the last to the root, and the sums of squared returns there, [A]."""
+    for a in range(squares.shape[0]):
+        squares[a] = 0.0
+    for node in range(tree.used[NODES] - 1, -1, -1):
         best = -np.inf
-        for a in range(n_actions):
-            if tree.draws[node, a] > 0:
-                best = max(best, tree.total[node, a] / tree.draws[node, a])
+        for a in range(tree.tries.shape[1]):
+            if tree.tries[node, a] > 0:
+                tree.value[node, a] /= tree.tries[node, a]
+                best = max(best, tree.value[node, a])
         if best > -np.inf:
-            tree.value[node] = best
+            worth[node] = best
         if node != ROOT:
-            q = tree.reward[node] + discount * tree.value[node]
-            parent, a = tree.parent[node], tree.action[node]
-            tree.total[parent, a] += tree.times[node] * q
+            parent, a = tree.node[node, PARENT], tree.node[node, ACTION]
+            q = tree.reward[node] + discount * worth[node]
+            tree.value[parent, a] += tree.node[node, COUNT] * q
             if parent == ROOT:
-                tree.squares[a] += tree.times[node] * q * q
+                squares[a] += tree.node[node, COUNT] * q * q
 
 
 @dataclass
 class OutcomeTreeMemory:
-    """Room for the tree and for models; the solvers' values warm-start the next."""
+    """Buffers for the tree and for models; the solvers' values warm-start the next."""
 
     workspace: Workspace
     params: OutcomeTreeParams
-    tree: OutcomeTree
+    tree: HistoryTree
+    worth: np.ndarray  # float64 [M]
+    squares: np.ndarray  # float64 [A]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,58 +248,27 @@ class BayesianSparseSampling(Planner):
         return estimate(n_states, n_actions, steps=OUTCOME_STEPS * steps, bytes=64.0 * steps)
 
     def start(self, belief: Belief, discount: float) -> OutcomeTreeMemory:
-        tree = zeros(OutcomeTree, M=self.n_trajectories + 1, A=belief.n_actions)
-        leaf = OUTCOME_LEAVES.index(self.leaf)
-        params = OutcomeTreeParams(
-            discount, float(self.tol), self.depth, self.width, self.n_trajectories, leaf
+        n_nodes, leaf = self.n_trajectories + 1, OUTCOME_LEAVES.index(self.leaf)
+        return OutcomeTreeMemory(
+            leaf_workspace_for(belief),
+            OutcomeTreeParams(discount, float(self.tol), self.depth, self.width, leaf),
+            zeros(HistoryTree, M=n_nodes, A=belief.n_actions),
+            worth=np.zeros(n_nodes),
+            squares=np.zeros(belief.n_actions),
         )
-        return OutcomeTreeMemory(leaf_workspace_for(belief), params, tree)
-
-    def act(self, memory: OutcomeTreeMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        belief.run(
-            grow_outcomes, memory.workspace, memory.params, memory.tree, state, depth=self.depth, rng=rng
-        )
-        return max(self._candidates(memory), key=lambda c: c.value).action
 
     def plan(self, memory: OutcomeTreeMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        action = self.act(memory, belief, state, rng)
-        tree = memory.tree
-        details = {"nodes": int(tree.size[0]), "depth": int(tree.size[1])}
-        return Plan(action, float(tree.value[ROOT]), tuple(self._candidates(memory)), details=details)
+        params, tree, worth = memory.params, memory.tree, memory.worth
+        given = params, tree, worth, state, self.n_trajectories
+        belief.run(grow_outcomes, memory.workspace, *given, depth=self.depth, rng=rng)
+        belief.call(back_up_outcomes, tree, worth, memory.squares, params.discount)
+        actions = np.flatnonzero(tree.tries[ROOT])
+        n, q = tree.tries[ROOT, actions], tree.value[ROOT, actions]
+        variance = np.maximum(0.0, memory.squares[actions] / n - q * q) * n / np.maximum(1, n - 1)
+        weighed = candidates(actions, q, np.where(n > 1, np.sqrt(variance), np.nan), n)
+        details = {"nodes": int(tree.used[NODES]), "depth": int(tree.used[DEEPEST])}
+        return Plan(int(actions[q.argmax()]), float(worth[ROOT]), weighed, details=details)
 
     def explain(self, memory: OutcomeTreeMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         plan = self.plan(memory, belief, state, rng)
-        return replace(plan, tree=_view(memory.tree, plan))
-
-    def _candidates(self, memory: OutcomeTreeMemory) -> list[Candidate]:
-        """Return the actions tried at the root."""
-        tree = memory.tree
-        out = []
-        for a in np.flatnonzero(tree.draws[ROOT]):
-            n = int(tree.draws[ROOT, a])
-            q = float(tree.total[ROOT, a]) / n
-            variance = max(0.0, float(tree.squares[a]) / n - q * q)
-            spread = (variance * n / (n - 1)) ** 0.5 if n > 1 else float("nan")
-            out.append(Candidate(int(a), q, spread, n))
-        return out
-
-
-def _view(tree: OutcomeTree, plan: Plan) -> Tree:
-    """Return the tree as it stands, with outcome nodes as choices."""
-    builder = TreeBuilder()
-    spreads = {c.action: c.spread for c in plan.candidates}
-    place = {ROOT: builder.hyper_state(NO_NODE, int(tree.state[ROOT]), value=plan.value, count=1)}
-    choices: dict[tuple[int, int], int] = {}
-    for node in range(int(tree.size[0])):
-        parent, a = int(tree.parent[node]), int(tree.action[node])
-        if node != ROOT:
-            n, r = int(tree.times[node]), float(tree.reward[node])
-            share, value = n / int(tree.draws[parent, a]), float(tree.value[node])
-            s2 = int(tree.state[node])
-            place[node] = builder.step(choices[parent, a], s2, r, share=share, value=value, count=n)
-        for b in np.flatnonzero(tree.draws[node]).tolist():
-            n = int(tree.draws[node, b])
-            spread = spreads[b] if node == ROOT else float("nan")
-            value = float(tree.total[node, b]) / n
-            choices[node, b] = builder.choice(place[node], b, value=value, spread=spread, count=n)
-    return builder.finish(choices[ROOT, plan.action])
+        return replace(plan, tree=recorded_histories(memory.tree, plan, memory.worth))

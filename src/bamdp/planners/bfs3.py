@@ -40,7 +40,7 @@ must be bounded.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -53,43 +53,41 @@ from bamdp._parameters import choice, whole_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import push_step, undo_steps
-from bamdp.beliefs.verbs import DONE, NO_ROOM
-from bamdp.planners.base import OUTCOME_STEPS, Cost, Plan, Planner, candidates, estimate
+from bamdp.planners.base import OUTCOME_STEPS, Cost, Plan, candidates, estimate, n_branches
 from bamdp.planners.random_play import any_best
-from bamdp.planners.shared.history_tree import NO_NODE, ROOT
+from bamdp.planners.shared.history_tree import (
+    UNOPENED,
+    HistoryTree,
+    append_node,
+    open_node,
+    plant_root,
+    py_add_node,
+    py_add_outcome,
+    py_add_step,
+    record_histories,
+    record_root,
+)
+from bamdp.planners.tree import (
+    ACTION,
+    CHOICE,
+    COUNT,
+    DEPTH,
+    LOWER,
+    NO_NODE,
+    NODES,
+    PARENT,
+    ROOT,
+    SPREAD,
+    STATE,
+    VALUE,
+    TreePlanner,
+    TreeRecord,
+    new_record,
+)
 
 BFS3_LEAVES = ("upper", "zero")
-FIRST_NODES = 1024  # room to begin with
-NO_ACTION, NO_SUCCESSOR = -1, -1
-TREE_NODES, TREE_EDGES, ALL_NODES, TRAJECTORIES = range(4)  # in BFS3Tree.used: of this tree, of all trees
-
-
-# --- trees ----------------------------------------------------------------------------------------------------
-
-
-class BFS3Tree(NamedTuple):
-    """The tree below one successor of the root, and what the root has found; all are written to."""
-
-    stream: Annotated[np.ndarray, "uint64 [M]"]  # what the node's draws are seeded by
-    begin: Annotated[np.ndarray, "int64 [M, A]"]  # first edge of a pair, or NO_SUCCESSOR
-    size: Annotated[np.ndarray, "int64 [M, A]"]  # how many edges, distinct successors, it has
-    upper: Annotated[np.ndarray, "float64 [M, A]"]  # U(s, a); -inf for actions that do not exist
-    lower: Annotated[np.ndarray, "float64 [M, A]"]  # L(s, a)
-    child: Annotated[np.ndarray, "int64 [E]"]  # node of the successor, or NO_NODE
-    next: Annotated[np.ndarray, "int64 [E]"]  # its state
-    reward: Annotated[np.ndarray, "float64 [E]"]  # the reward on the way
-    draws: Annotated[np.ndarray, "float64 [E]"]  # how many of the C draws
-    edge_upper: Annotated[np.ndarray, "float64 [E]"]  # U of the successor
-    edge_lower: Annotated[np.ndarray, "float64 [E]"]  # L
-    path: Annotated[np.ndarray, "int64 [D, 3]"]  # node, action, edge
-    used: Annotated[np.ndarray, "int64 [4]"]  # TREE_NODES and TREE_EDGES, ALL_NODES and TRAJECTORIES
-    scratch: Annotated[np.ndarray, "uint64 [4]"]  # the generator of a node's draws
-    ties: Annotated[np.ndarray, "uint64 [4]"]  # the generator that breaks ties in this tree
-    root_next: Annotated[np.ndarray, "int64 [A, C]"]  # successors of the root
-    root_reward: Annotated[np.ndarray, "float64 [A, C]"]
-    root_stream: Annotated[np.ndarray, "uint64 [A, C]"]
-    root_upper: Annotated[np.ndarray, "float64 [A, C]"]  # r + γ U
-    root_lower: Annotated[np.ndarray, "float64 [A, C]"]
+NO_ACTION = -1
+UPPER, LOW = range(2)  # columns of BFS3Bounds.node
 
 
 class BFS3Params(NamedTuple):
@@ -106,42 +104,129 @@ class BFS3Params(NamedTuple):
     certain: bool  # rewards are known
 
 
-@primitive
-def first_undrawn(tree, space, node, s):
-    """Return a pair of the node whose successors have not been drawn, or NO_ACTION."""
-    for a in range(space.allowed.shape[1]):
-        if space.allowed[s, a] and tree.begin[node, a] == NO_SUCCESSOR:
-            return a
-    return NO_ACTION
+class BFS3Bounds(NamedTuple):
+    """What BFS3 keeps of the nodes of a :class:`HistoryTree`, where U(s, a) is ``value``. All are written to.
+
+    The successors of a pair are nodes side by side: ``child`` is the first of them, ``tries`` their number, and COUNT
+    of each says how many of the C draws it was.
+    """
+
+    stream: Annotated[np.ndarray, "uint64 [M]"]  # what the node's draws are seeded by
+    node: Annotated[np.ndarray, "float64 [M, 2]"]  # U(s), L(s)
+    lower: Annotated[np.ndarray, "float64 [M, A]"]  # L(s, a); -inf for actions that do not exist
+    path: Annotated[np.ndarray, "int64 [D]"]  # the nodes that a trajectory has come to
+    scratch: Annotated[np.ndarray, "uint64 [4]"]  # the generator of a node's draws
+    ties: Annotated[np.ndarray, "uint64 [4]"]  # the generator that breaks ties in this tree
+
+
+class RootSuccessors(NamedTuple):
+    """The C successors of each action at the root, with what is found below them."""
+
+    state: Annotated[np.ndarray, "int64 [A, C]"]
+    reward: Annotated[np.ndarray, "float64 [A, C]"]
+    stream: Annotated[np.ndarray, "uint64 [A, C]"]
+    upper: Annotated[np.ndarray, "float64 [A, C]"]  # r + γ U
+    lower: Annotated[np.ndarray, "float64 [A, C]"]
+
+
+# --- one tree ------------------------------------------------------------------------------------------------
+
+
+@kernel
+def draw_roots(belief, roots, s, rng):
+    """Draw the successors of the root: before all else, so that they do not depend on how the trees are searched."""
+    n_actions = belief.space.allowed.shape[1]
+    for a in range(n_actions):
+        if belief.space.allowed[s, a]:
+            for c in range(roots.state.shape[1]):
+                row = s * n_actions + a
+                s2 = verbs.draw(belief.transitions, row, rng)
+                verbs.push(belief.transitions, row, s2)
+                roots.state[a, c] = s2
+                roots.reward[a, c] = verbs.draw_reward(belief.rewards, row, s2, rng)
+                verbs.pop(belief.transitions)
+                roots.stream[a, c] = next_word(rng)
+
+
+@kernel
+def bound_successor(belief, params, tree, bounds, roots, root, a, c):
+    """Search below successor ``c`` of action ``a`` in state ``root``, and bound r + γ V; return the trajectories."""
+    row = root * belief.space.allowed.shape[1] + a
+    s, r, stream = roots.state[a, c], roots.reward[a, c], roots.stream[a, c]
+    upper, lower = _first_bounds(belief.space, params, s, 1)
+    done = 0
+    tree.used[NODES] = 0
+    if params.depth > 1 and not belief.space.terminal[s]:
+        push_step(belief, row, s, r)
+        bounds.stream[plant_root(tree, s)] = stream
+        open_stream(
+            branch(stream, belief.space.allowed.shape[1]), bounds.ties
+        )  # actions have the numbers below
+        while done < params.n_trajectories and (done == 0 or upper > lower):
+            done += 1
+            d = _descend(belief, params, tree, bounds)
+            for j in range(d - 1, -1, -1):  # back up both bounds on the way back
+                undo_steps(belief, 1)
+                child = bounds.path[j]
+                _bound_node(tree, bounds, child)
+                _back_up(tree, bounds, params, tree.node[child, PARENT], tree.node[child, ACTION])
+            _bound_node(tree, bounds, ROOT)
+            upper, lower = bounds.node[ROOT, UPPER], bounds.node[ROOT, LOW]
+        undo_steps(belief, 1)
+    roots.upper[a, c] = r + params.discount * upper
+    roots.lower[a, c] = r + params.discount * lower
+    return done
 
 
 @primitive
-def widest_edge(tree, node, a):
-    """Return the edge with the largest count · (U − L), ties at random; NO_NODE where all bounds have met."""
-    most, edge, ties = 0.0, NO_NODE, 1
-    begin = tree.begin[node, a]
-    for e in range(begin, begin + tree.size[node, a]):
-        width = tree.draws[e] * (tree.edge_upper[e] - tree.edge_lower[e])
-        if width > most:
-            most, edge, ties = width, e, 1
-        elif width == most and most > 0.0:
-            ties += 1
-            if below(tree.ties, ties) == 0:
-                edge = e
-    return edge
+def _descend(belief, params, tree, bounds):
+    """Follow one trajectory, pushed on the belief; return its steps."""
+    n_actions = belief.space.allowed.shape[1]
+    node, d = np.int64(ROOT), 0
+    while True:
+        s = tree.node[node, STATE]
+        if tree.child[node, 0] == UNOPENED:
+            _open(belief, params, tree, bounds, node)
+        # the action with the highest upper bound, once those of all actions are known
+        if not params.by_action:
+            for a in range(n_actions):
+                if belief.space.allowed[s, a] and tree.child[node, a] == NO_NODE:
+                    _draw_successors(belief, params, tree, bounds, node, a)
+        a = any_best(tree.value[node], bounds.ties)
+        row = s * n_actions + a
+        if tree.child[node, a] == NO_NODE:
+            if tree.node[node, DEPTH] + 2 == params.depth:
+                return d  # whatever the successors are, their bounds are those of leaves
+            _draw_successors(belief, params, tree, bounds, node, a)
+        # the successor whose bounds are widest; stop where all have met
+        node = _widest(tree, bounds, node, a)
+        if node == NO_NODE:
+            return d
+        bounds.path[d] = node
+        d += 1
+        push_step(belief, row, tree.node[node, STATE], tree.reward[node])
+        if d + 1 == params.depth:
+            return d
 
 
 @primitive
-def highest_bound(bounds, node):
-    """Return max_a of a row of bounds."""
-    most = -np.inf
-    for a in range(bounds.shape[1]):
-        most = max(most, bounds[node, a])
-    return most
+def _open(belief, params, tree, bounds, node):
+    """Begin the actions of a node, the successors of which are not drawn."""
+    s, n_actions = tree.node[node, STATE], belief.space.allowed.shape[1]
+    open_node(tree, node, -np.inf)
+    for a in range(n_actions):
+        bounds.lower[node, a] = -np.inf
+    if params.by_action:
+        upper, lower = _first_bounds(belief.space, params, 0, tree.node[node, DEPTH] + 2)
+        for a in range(n_actions):
+            if belief.space.allowed[s, a]:  # the reward is the same for all next states
+                r = verbs.draw_reward(belief.rewards, s * n_actions + a, 0, bounds.scratch)
+                tree.value[node, a] = r + params.discount * upper
+                bounds.lower[node, a] = r + params.discount * lower
 
 
 @primitive
-def first_bounds(space, params, s, level):
+def _first_bounds(space, params, s, level):
     """Return (U, L) of a successor that nothing is known of yet, ``level`` steps from the root."""
     if space.terminal[s]:
         return 0.0, 0.0
@@ -151,209 +236,92 @@ def first_bounds(space, params, s, level):
 
 
 @primitive
-def new_node(belief, params, tree, s, level, stream):
-    """Append a node of which no successor is drawn."""
-    space = belief.space
-    n_actions = space.allowed.shape[1]
-    node = tree.used[TREE_NODES]
-    tree.used[TREE_NODES] = node + 1
-    tree.stream[node] = stream
-    for a in range(n_actions):
-        tree.begin[node, a] = NO_SUCCESSOR
-        tree.upper[node, a] = -np.inf
-        tree.lower[node, a] = -np.inf
-        if params.by_action and space.allowed[s, a]:
-            r = verbs.draw_reward(
-                belief.rewards, s * n_actions + a, 0, tree.scratch
-            )  # the same for all next states
-            upper, lower = first_bounds(space, params, 0, level + 1)
-            tree.upper[node, a] = r + params.discount * upper
-            tree.lower[node, a] = r + params.discount * lower
-
-
-@primitive
-def draw_successors(belief, params, tree, node, a, row, level):
-    """Draw C next states of a pair into edges, equal ones into one."""
-    T, R, space = belief.transitions, belief.rewards, belief.space
-    begin = tree.used[TREE_EDGES]
-    open_stream(branch(tree.stream[node], a), tree.scratch)
-    end = begin
+def _draw_successors(belief, params, tree, bounds, node, a):
+    """Draw C next states of a pair, equal ones into one node."""
+    T, R, rng = belief.transitions, belief.rewards, bounds.scratch
+    row = tree.node[node, STATE] * belief.space.allowed.shape[1] + a
+    stream = branch(bounds.stream[node], a)
+    open_stream(stream, rng)
+    first = tree.used[NODES]
     for _ in range(params.C):
-        s2 = verbs.draw(T, row, tree.scratch)
+        s2 = verbs.draw(T, row, rng)
         if not params.certain:
             verbs.push(T, row, s2)
-        r = verbs.draw_reward(R, row, s2, tree.scratch)
+        r = verbs.draw_reward(R, row, s2, rng)
         if not params.certain:
             verbs.pop(T)
-        edge = begin
-        while edge < end and not (tree.next[edge] == s2 and tree.reward[edge] == r):
-            edge += 1
-        if edge == end:
-            end += 1
-            tree.child[edge] = NO_NODE
-            tree.next[edge] = s2
-            tree.reward[edge] = r
-            tree.draws[edge] = 0.0
-            tree.edge_upper[edge], tree.edge_lower[edge] = first_bounds(space, params, s2, level + 1)
-        tree.draws[edge] += 1.0
-    tree.begin[node, a] = begin
-    tree.size[node, a] = end - begin
-    tree.used[TREE_EDGES] = end
-    back_up_bounds(tree, params, node, a)
+        child = first
+        while child < tree.used[NODES] and not (tree.node[child, STATE] == s2 and tree.reward[child] == r):
+            child += 1
+        if child == tree.used[NODES]:
+            append_node(tree, node, a, s2, r)
+            upper, lower = _first_bounds(belief.space, params, s2, tree.node[child, DEPTH] + 1)
+            bounds.node[child, UPPER] = upper
+            bounds.node[child, LOW] = lower
+            bounds.stream[child] = branch(stream, params.C + child - first)
+        tree.node[child, COUNT] += 1
+    tree.child[node, a] = first
+    tree.tries[node, a] = tree.used[NODES] - first
+    _back_up(tree, bounds, params, node, a)
 
 
 @primitive
-def back_up_bounds(tree, params, node, a):
+def _widest(tree, bounds, node, a):
+    """Return the successor with the largest count · (U − L), ties at random; NO_NODE where all bounds have met."""
+    most, widest, ties = 0.0, np.int64(NO_NODE), 1
+    for child in range(tree.child[node, a], tree.child[node, a] + tree.tries[node, a]):
+        width = tree.node[child, COUNT] * (bounds.node[child, UPPER] - bounds.node[child, LOW])
+        if width > most:
+            most, widest, ties = width, child, 1
+        elif width == most and most > 0.0:
+            ties += 1
+            if below(bounds.ties, ties) == 0:
+                widest = child
+    return widest
+
+
+@primitive
+def _back_up(tree, bounds, params, node, a):
     """U(s, a) and L(s, a) from the successors."""
-    begin = tree.begin[node, a]
     upper, lower = 0.0, 0.0
-    for e in range(begin, begin + tree.size[node, a]):
-        upper += tree.draws[e] * (tree.reward[e] + params.discount * tree.edge_upper[e])
-        lower += tree.draws[e] * (tree.reward[e] + params.discount * tree.edge_lower[e])
-    tree.upper[node, a] = upper / params.C
-    tree.lower[node, a] = lower / params.C
-
-
-# --- trajectories ---------------------------------------------------------------------------------------------
-
-
-@kernel
-def bound_actions(belief, tree, params, s, rng):
-    """r + γ U and r + γ L of every root successor into ``tree.root_upper`` and ``root_lower``.
-
-    Returns DONE or NO_ROOM; the belief is as before in either case.
-    """
-    n_actions = belief.space.allowed.shape[1]
-    tree.used[ALL_NODES] = 0
-    tree.used[TRAJECTORIES] = 0
-    for a in range(n_actions):  # first of all, so that they do not depend on how the trees are searched
-        if belief.space.allowed[s, a]:
-            for c in range(params.C):
-                draw_root(belief, tree, a, c, s * n_actions + a, rng)
-    for a in range(n_actions):
-        if not belief.space.allowed[s, a]:
-            continue
-        for c in range(params.C):
-            if bound_successor(belief, params, tree, s * n_actions + a, a, c) == NO_ROOM:
-                return NO_ROOM
-    return DONE
+    for child in range(tree.child[node, a], tree.child[node, a] + tree.tries[node, a]):
+        n, r = tree.node[child, COUNT], tree.reward[child]
+        upper += n * (r + params.discount * bounds.node[child, UPPER])
+        lower += n * (r + params.discount * bounds.node[child, LOW])
+    tree.value[node, a] = upper / params.C
+    bounds.lower[node, a] = lower / params.C
 
 
 @primitive
-def bound_successor(belief, params, tree, row, a, c):
-    """Search below one successor of the root, and bound it; returns DONE or NO_ROOM."""
-    s2, r = tree.root_next[a, c], tree.root_reward[a, c]
-    upper, lower = first_bounds(belief.space, params, s2, 1)
-    if params.depth > 1 and not belief.space.terminal[s2]:
-        push_step(belief, row, s2, r)
-        status = grow_below(belief, params, tree, s2, tree.root_stream[a, c])
-        undo_steps(belief, 1)
-        if status == NO_ROOM:
-            return NO_ROOM
-        upper, lower = highest_bound(tree.upper, ROOT), highest_bound(tree.lower, ROOT)
-    tree.root_upper[a, c] = r + params.discount * upper
-    tree.root_lower[a, c] = r + params.discount * lower
-    return DONE
+def _bound_node(tree, bounds, node):
+    """U(s) and L(s), where actions have been bounded."""
+    if tree.child[node, 0] != UNOPENED:
+        upper, lower = -np.inf, -np.inf
+        for a in range(tree.value.shape[1]):
+            upper = max(upper, tree.value[node, a])
+            lower = max(lower, bounds.lower[node, a])
+        bounds.node[node, UPPER] = upper
+        bounds.node[node, LOW] = lower
 
 
-@primitive
-def draw_root(belief, tree, a, c, row, rng):
-    """Draw one successor of a root action, and the stream of its tree."""
-    s2 = verbs.draw(belief.transitions, row, rng)
-    verbs.push(belief.transitions, row, s2)
-    tree.root_next[a, c] = s2
-    tree.root_reward[a, c] = verbs.draw_reward(belief.rewards, row, s2, rng)
-    verbs.pop(belief.transitions)
-    tree.root_stream[a, c] = next_word(rng)
-
-
-@primitive
-def grow_below(belief, params, tree, s, stream):
-    """Run the trajectories from ``s``, one step below the root; returns DONE or NO_ROOM."""
-    tree.used[TREE_NODES] = 0
-    tree.used[TREE_EDGES] = 0
-    open_stream(branch(stream, belief.space.allowed.shape[1]), tree.ties)  # actions have the numbers below
-    status = DONE
-    for i in range(params.n_trajectories):
-        met = i > 0 and highest_bound(tree.upper, ROOT) <= highest_bound(tree.lower, ROOT)
-        if status == NO_ROOM or met:
-            break
-        tree.used[TRAJECTORIES] += 1
-        d, status = descend(belief, params, tree, s, stream)
-        for j in range(d - 1, -1, -1):  # back up both bounds on the way back
-            undo_steps(belief, 1)
-            if status == DONE:
-                node, a, edge = tree.path[j, 0], tree.path[j, 1], tree.path[j, 2]
-                child = tree.child[edge]
-                if child != NO_NODE:
-                    tree.edge_upper[edge] = highest_bound(tree.upper, child)
-                    tree.edge_lower[edge] = highest_bound(tree.lower, child)
-                back_up_bounds(tree, params, node, a)
-    tree.used[ALL_NODES] += tree.used[TREE_NODES]
-    return status
-
-
-@primitive
-def descend(belief, params, tree, s, stream):
-    """Follow one trajectory, pushed on the belief; return (steps, DONE or NO_ROOM)."""
-    n_actions = belief.space.allowed.shape[1]
-    node, d = ROOT, 0
-    while True:
-        level = d + 1  # steps from the root of the plan
-        if node == tree.used[TREE_NODES]:  # the trajectory is the first to come here
-            if node == tree.stream.shape[0]:
-                return d, NO_ROOM
-            new_node(belief, params, tree, s, level, stream)
-        # the action with the highest upper bound, once those of all actions are known
-        a = NO_ACTION if params.by_action else first_undrawn(tree, belief.space, node, s)
-        all_drawn = a == NO_ACTION
-        if all_drawn:
-            a = any_best(tree.upper[node], tree.ties)
-        row = s * n_actions + a
-        if tree.begin[node, a] == NO_SUCCESSOR:
-            if all_drawn and level + 1 == params.depth:
-                return d, DONE  # whatever the successors are, their bounds are those of leaves
-            if tree.used[TREE_EDGES] + params.C > tree.next.shape[0]:
-                return d, NO_ROOM
-            draw_successors(belief, params, tree, node, a, row, level)
-            if not all_drawn:
-                continue
-        # the successor whose bounds are widest; stop where all have met
-        edge = widest_edge(tree, node, a)
-        if edge == NO_NODE:
-            return d, DONE
-        s = tree.next[edge]
-        tree.path[d, 0] = node
-        tree.path[d, 1] = a
-        tree.path[d, 2] = edge
-        d += 1
-        push_step(belief, row, s, tree.reward[edge])
-        if level + 1 == params.depth:
-            return d, DONE
-        if tree.child[edge] == NO_NODE:
-            stream = branch(branch(tree.stream[node], a), params.C + edge - tree.begin[node, a])
-            tree.child[edge] = tree.used[TREE_NODES]
-        node = tree.child[edge]
+# --- the planner ---------------------------------------------------------------------------------------------
 
 
 @dataclass
 class BFS3Memory:
-    """Room for the trees, which are grown anew at every step."""
+    """Buffers for one tree at a time, and the successors of the root."""
 
-    arrays: BFS3Tree
+    tree: HistoryTree
+    bounds: BFS3Bounds
+    roots: RootSuccessors
     discount: float
     reward_range: tuple[float, float]
-
-    def grow(self) -> None:
-        """Make room for twice as many nodes and edges."""
-        tree = self.arrays
-        n_actions, C = tree.root_upper.shape
-        nodes, edges = 2 * len(tree.stream), 2 * len(tree.next)
-        self.arrays = zeros(BFS3Tree, A=n_actions, C=C, D=len(tree.path), M=nodes, E=edges)
+    n_nodes: int = 0  # in all trees of the last decision
+    n_trajectories: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
-class BFS3(Planner):
+class BFS3(TreePlanner):
     """Bayesian forward-search sparse sampling.
 
     Parameters
@@ -393,45 +361,77 @@ class BFS3(Planner):
                 "has none; give it bounds=(low, high), in text for instance normal:bounds=(0,1), or use a planner "
                 "without bounds, such as BAMCP"
             )
-        nodes = min(self.n_trajectories * self.depth, FIRST_NODES)
-        C = self.n_successors
-        tree = zeros(BFS3Tree, A=belief.n_actions, C=C, D=self.depth, M=nodes, E=nodes * C)
-        return BFS3Memory(tree, discount, (float(low), float(high)))
+        A, C = belief.n_actions, self.n_successors
+        M, D = self._most_nodes(A), self.depth
+        tree, bounds = zeros(HistoryTree, M=M, A=A), zeros(BFS3Bounds, M=M, A=A, D=D)
+        return BFS3Memory(tree, bounds, zeros(RootSuccessors, A=A, C=C), discount, (float(low), float(high)))
+
+    def _most_nodes(self, n_actions: int) -> int:
+        """Return how many nodes a tree has at most: a trajectory draws C·A at each step, and the tree is finite."""
+        fan = n_actions * self.n_successors
+        return 1 + int(min(n_branches(fan, self.depth - 1), float(fan) * self.n_trajectories * self.depth))
 
     def act(self, memory: BFS3Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        params = self._params(memory, belief)
-        belief.run(bound_actions, memory, params, state, depth=self.depth + 1, rng=rng)
-        totals = np.add.accumulate(memory.arrays.root_upper, axis=1)[:, -1]  # added up one by one
+        return self._search(memory, belief, state, None, rng)
+
+    def _search(
+        self, memory: BFS3Memory, belief: Belief, state: int, record: TreeRecord | None, rng: np.ndarray
+    ) -> int:
+        """Bound all successors of the root and write their trees to ``record``; equal successors stay apart."""
+        roots, params = memory.roots, self._params(memory, belief)
+        belief.reserve(self.depth + 1)
+        belief.call(draw_roots, belief.arrays, roots, state, rng)
+        memory.n_nodes = memory.n_trajectories = 0
+        actions = np.flatnonzero(belief.space.allowed[state]).tolist()
+        if record is not None:
+            record_root(record, state, np.nan, 1)
+            for a in actions:
+                py_add_node(record, CHOICE, ROOT, state, a, self.n_successors)
+        for i, a in enumerate(actions):
+            for c in range(self.n_successors):
+                given = belief.arrays, params, memory.tree, memory.bounds, roots, state, a, c
+                memory.n_trajectories += belief.call(bound_successor, *given)
+                memory.n_nodes += int(memory.tree.used[NODES])
+                if record is not None:
+                    _record(record, 1 + i, memory, params, a, c)
+        totals = np.add.accumulate(roots.upper, axis=1)[:, -1]  # added up one by one
         return int(any_best(np.where(belief.space.allowed[state], totals, np.nan), rng))
 
-    def plan(self, memory: BFS3Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        action = self.act(memory, belief, state, rng)
-        tree, params = memory.arrays, self._params(memory, belief)
-        upper, lower = tree.root_upper.mean(axis=1), tree.root_lower.mean(axis=1)
+    def plan(
+        self,
+        memory: BFS3Memory,
+        belief: Belief,
+        state: int,
+        rng: np.ndarray,
+        record: TreeRecord | None = None,
+    ) -> Plan:
+        action = self._search(memory, belief, state, record, rng)
+        roots, params = memory.roots, self._params(memory, belief)
+        upper, lower = roots.upper.mean(axis=1), roots.lower.mean(axis=1)
         if self.leaf == "upper":  # what lies beyond may be as bad as V_min
             lower -= params.discount**self.depth * (params.high - params.low)
         spread = np.full(belief.n_actions, np.nan)
         if self.n_successors > 1:
-            spread = tree.root_upper.std(axis=1, ddof=1)
+            spread = roots.upper.std(axis=1, ddof=1)
         actions = np.flatnonzero(belief.space.allowed[state])
+        if record is not None:  # the root and its choices come first; L there also covers what lies beyond
+            record.real[ROOT, [VALUE, LOWER]] = upper[action], lower[action]
+            at_root = np.column_stack([upper, spread, lower])[actions]
+            record.real[1 : 1 + len(actions), [VALUE, SPREAD, LOWER]] = at_root
         return Plan(
             action,
             float(upper[action]),
             candidates(actions, upper[actions], spread[actions], self.n_successors),
             details={
                 "lower": {a: float(lower[a]) for a in actions.tolist()},
-                "nodes": int(tree.used[ALL_NODES]),
-                "trajectories": int(tree.used[TRAJECTORIES]),
+                "nodes": memory.n_nodes,
+                "trajectories": memory.n_trajectories,
                 "depth": self.depth,
             },
         )
 
-    def explain(self, memory: BFS3Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        from bamdp.planners.views.histories import view_bounds
-
-        plan = self.plan(memory, belief, state, rng)
-        tree = view_bounds(memory.arrays, self._params(memory, belief), belief, state, plan)
-        return replace(plan, tree=tree)
+    def record(self, belief: Belief) -> TreeRecord:
+        return new_record(math.inf, belief.n_actions)
 
     def _params(self, memory: BFS3Memory, belief: Belief) -> BFS3Params:
         ends = bool(belief.episodes.ends.any())
@@ -450,3 +450,20 @@ class BFS3(Planner):
             by_action=certain and not belief.rewards.by_next_state and not ends,
             certain=certain,
         )
+
+
+def _record(record: TreeRecord, choice: int, memory: BFS3Memory, params: BFS3Params, a: int, c: int) -> None:
+    """Write a successor of the root, which stands below ``choice``, and its tree to a record."""
+    roots, tree, bounds, C = memory.roots, memory.tree, memory.bounds, params.C
+    r, n = roots.reward[a, c], int(tree.used[NODES])
+    node = int(py_add_outcome(record, choice, 1.0 / C))
+    py_add_step(record, node, roots.state[a, c], r, 1.0)
+    if node != NO_NODE and params.discount > 0.0:
+        record.real[node, VALUE] = (roots.upper[a, c] - r) / params.discount
+        record.real[node, LOWER] = (roots.lower[a, c] - r) / params.discount
+    draws, opened = tree.node[:n, COUNT], tree.child[:n, :1] != UNOPENED
+    nodes = {"count": draws, "reward": tree.reward, "share": draws / C}
+    nodes |= {"value": bounds.node[:, UPPER], "lower": bounds.node[:, LOW]}
+    drawn = np.where(tree.child[:n] == NO_NODE, 0, C)
+    choices = {"count": drawn, "value": tree.value, "lower": bounds.lower}
+    record_histories(record, node, tree, opened & np.isfinite(tree.value[:n]), nodes, choices)

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -53,7 +53,7 @@ from bamdp.generators.lazy import (
     lazy_action,
     set_bound,
 )
-from bamdp.planners.base import Cost, Plan, Planner, Transition, candidates, estimate, n_branches
+from bamdp.planners.base import Cost, Plan, Transition, candidates, estimate, n_branches
 from bamdp.planners.shared.leaves import DSS_LEAVES, ModelLeaf, leaf_value
 from bamdp.planners.shared.samples import (
     BEST_Q,
@@ -79,12 +79,12 @@ from bamdp.planners.tree import (
     NODE_HERE,
     POLICIES,
     POLICY,
+    TreePlanner,
     TreeRecord,
     add_node,
     add_outcome,
     add_step,
     new_record,
-    recorded_tree,
     set_value,
 )
 
@@ -349,7 +349,7 @@ class DSSMemory:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DSS(Planner):
+class DSS(TreePlanner):
     """Deep, sparse sampling.
 
     A generator in plain Python costs 10 to 50 times more per step, since the search hands it models one by one.
@@ -413,13 +413,34 @@ class DSS(Planner):
         return DSSMemory(workspace, params, tree)
 
     def act(self, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        if not self._follows(memory, state):
-            self._search(memory, belief, state, None, rng)
+        if memory.steps_left == 0 or memory.tree.best[state] == UNKNOWN:
+            self._search(memory, belief, state, rng, None)
         memory.steps_left -= 1
         return int(memory.tree.best[state])
 
+    def plan(
+        self,
+        memory: DSSMemory,
+        belief: Belief,
+        state: int,
+        rng: np.ndarray,
+        record: TreeRecord | None = None,
+    ) -> Plan:
+        tree = memory.tree
+        following = memory.steps_left > 0 and bool(tree.best[state] != UNKNOWN)
+        if not following:
+            self._search(memory, belief, state, rng, record)
+        weighed = candidates(tree.action, tree.value, tree.spread, self.n_samples)
+        details = {"followed_from_last_plan": following}
+        return Plan(self.act(memory, belief, state, rng), float(tree.value.max()), weighed, details=details)
+
+    def record(self, belief: Belief) -> TreeRecord:
+        N, M, H = self.n_policies, self.n_samples, self.n_stages
+        nodes = 1 + n_branches(N * M, H) * (1 + 1 / M)
+        return new_record(nodes, N, H + 1, self.n_steps, belief.n_states)
+
     def _search(
-        self, memory: DSSMemory, belief: Belief, state: int, record: TreeRecord | None, rng: np.ndarray
+        self, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray, record: TreeRecord | None
     ) -> None:
         tree, params, depth = memory.tree, memory.params, self.n_steps * self.n_stages
         tree.level[0] = AT_ROOT
@@ -434,29 +455,6 @@ class DSS(Planner):
             undo_steps(belief.arrays, tree.at[:, LENGTH].sum())
             raise
         memory.steps_left = self.replan_every
-
-    @staticmethod
-    def _follows(memory: DSSMemory, state: int) -> bool:
-        """Return whether the best policy of the last plan is still followed in this state."""
-        return memory.steps_left > 0 and bool(memory.tree.best[state] != UNKNOWN)
-
-    def plan(self, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        following = self._follows(memory, state)
-        action = self.act(memory, belief, state, rng)
-        tree = memory.tree
-        weighed = candidates(tree.action, tree.value, tree.spread, self.n_samples)
-        details = {"followed_from_last_plan": following}
-        return Plan(action, float(tree.value.max()), weighed, details=details)
-
-    def explain(self, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        if self._follows(memory, state):  # no search, no tree
-            return self.plan(memory, belief, state, rng)
-        N, M, H = self.n_policies, self.n_samples, self.n_stages
-        nodes = 1 + n_branches(N * M, H) * (1 + 1 / M)
-        record = new_record(nodes, N, H + 1, self.n_steps, belief.n_states)
-        self._search(memory, belief, state, record, rng)
-        plan = self.plan(memory, belief, state, rng)
-        return replace(plan, tree=recorded_tree(record), details={"followed_from_last_plan": False})
 
     def learn(self, memory: DSSMemory, belief: Belief, seen: Transition) -> None:
         if seen.terminated:

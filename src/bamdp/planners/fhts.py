@@ -26,7 +26,7 @@ possible in all, no more than n^h after h steps, and no more than there are mult
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -37,8 +37,15 @@ from bamdp._parameters import whole_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import undo_steps
-from bamdp.planners.base import Cost, Plan, Planner, estimate, exact_candidates, greedy, n_branches
-from bamdp.planners.shared.tree_search import MANY_OUTCOMES
+from bamdp.planners.base import (
+    MANY_OUTCOMES,
+    Cost,
+    Plan,
+    estimate,
+    exact_candidates,
+    greedy,
+    n_branches,
+)
 from bamdp.planners.tree import (
     CHOICE,
     CHOICE_HERE,
@@ -46,12 +53,12 @@ from bamdp.planners.tree import (
     NO_NODE,
     NODE_HERE,
     SHARE,
+    TreePlanner,
     TreeRecord,
     add_node,
     add_outcome,
     add_step,
     new_record,
-    recorded_tree,
     set_value,
 )
 
@@ -283,7 +290,7 @@ class FHTSMemory:
 
 
 @dataclass(frozen=True)
-class FHTS(Planner):
+class FHTS(TreePlanner):
     """Exact Bayes-optimal planning over a finite horizon.
 
     Parameters
@@ -322,26 +329,14 @@ class FHTS(Planner):
             )
         return FHTSMemory(discount)
 
-    def act(self, memory: FHTSMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        return greedy(self._search(memory, belief, state)[0])
-
-    def plan(self, memory: FHTSMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        return self._plan(*self._search(memory, belief, state))
-
-    def explain(self, memory: FHTSMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        record = new_record(math.inf, belief.n_actions, self.horizon + 1)
-        plan = self._plan(*self._search(memory, belief, state, record))
-        return replace(plan, tree=recorded_tree(record))
-
-    def _plan(self, values: np.ndarray, table: ValueTable) -> Plan:
-        best = greedy(values)
-        details = {"hyper_states": int(table.size[STORED]) + 1, "merged": int(table.size[MERGED])}
-        return Plan(best, float(values[best]), exact_candidates(values), details=details)
-
-    def _search(
-        self, memory: FHTSMemory, belief: Belief, state: int, record: TreeRecord | None = None
-    ) -> tuple[np.ndarray, ValueTable]:
-        """Return the root's Q [A], and the values of all hyper-states below."""
+    def plan(
+        self,
+        memory: FHTSMemory,
+        belief: Belief,
+        state: int,
+        rng: np.ndarray,
+        record: TreeRecord | None = None,
+    ) -> Plan:
         n_rewards = belief.rewards.n_outcomes
         below = most_hyper_states(belief.n_states, belief.n_actions, n_rewards, self.horizon)
         stack, table = new_stack(belief, self.horizon), new_table(min(below, self.max_hyper_states - 1))
@@ -352,4 +347,9 @@ class FHTS(Planner):
                 f"FHTS(horizon={self.horizon}) needs more than {self.max_hyper_states} hyper-states here; lower the "
                 "horizon, raise max_hyper_states, or use a planner that samples, such as SparseSampling or DSS"
             )
-        return stack.value, table
+        best = greedy(stack.value)
+        details = {"hyper_states": int(table.size[STORED]) + 1, "merged": int(table.size[MERGED])}
+        return Plan(best, float(stack.value[best]), exact_candidates(stack.value), details=details)
+
+    def record(self, belief: Belief) -> TreeRecord:
+        return new_record(math.inf, belief.n_actions, self.horizon + 1)

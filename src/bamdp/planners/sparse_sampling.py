@@ -24,7 +24,7 @@ decision processes", Machine Learning 49 (2002).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -34,7 +34,7 @@ from bamdp._kernels.jit import kernel, primitive
 from bamdp._parameters import whole_number
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import simulate_step, undo_steps
-from bamdp.planners.base import Cost, Plan, Planner, candidates, estimate, greedy, n_branches
+from bamdp.planners.base import Cost, Plan, candidates, estimate, greedy, n_branches
 from bamdp.planners.shared.samples import (
     BEST_Q,
     Q_SUM,
@@ -49,12 +49,12 @@ from bamdp.planners.tree import (
     HYPER_STATE,
     NO_NODE,
     NODE_HERE,
+    TreePlanner,
     TreeRecord,
     add_node,
     add_outcome,
     add_step,
     new_record,
-    recorded_tree,
     set_value,
 )
 
@@ -165,7 +165,7 @@ class SparseSamplingMemory:
 
 
 @dataclass(frozen=True)
-class SparseSampling(Planner):
+class SparseSampling(TreePlanner):
     """Sparse sampling in the tree of beliefs.
 
     Parameters
@@ -195,41 +195,21 @@ class SparseSampling(Planner):
     def start(self, belief: Belief, discount: float) -> SparseSamplingMemory:
         return SparseSamplingMemory(zeros(SparseSamplingTree, D=self.depth, A=belief.n_actions), discount)
 
-    def act(self, memory: SparseSamplingMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        return self._search(memory, belief, state, None, rng)
-
-    def _search(
+    def plan(
         self,
         memory: SparseSamplingMemory,
         belief: Belief,
         state: int,
-        record: TreeRecord | None,
         rng: np.ndarray,
-    ) -> int:
-        belief.reserve(self.depth)
-        width, discount = self.width, memory.discount
-        belief.call(sparse_search, belief.arrays, memory.tree, record, width, discount, state, rng)
-        return greedy(memory.tree.value)
-
-    def plan(self, memory: SparseSamplingMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        return self._plan(memory, belief, state, None, rng)
-
-    def _plan(
-        self,
-        memory: SparseSamplingMemory,
-        belief: Belief,
-        state: int,
-        record: TreeRecord | None,
-        rng: np.ndarray,
+        record: TreeRecord | None = None,
     ) -> Plan:
-        action = self._search(memory, belief, state, record, rng)
-        tree = memory.tree
-        actions = np.flatnonzero(~np.isnan(tree.value))
-        weighed = candidates(actions, tree.value[actions], tree.spread[actions], self.width)
+        belief.reserve(self.depth)
+        tree, width = memory.tree, self.width
+        belief.call(sparse_search, belief.arrays, tree, record, width, memory.discount, state, rng)
+        action, actions = greedy(tree.value), np.flatnonzero(~np.isnan(tree.value))
+        weighed = candidates(actions, tree.value[actions], tree.spread[actions], width)
         return Plan(action, float(tree.value[action]), weighed)
 
-    def explain(self, memory: SparseSamplingMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+    def record(self, belief: Belief) -> TreeRecord:
         A, C = belief.n_actions, self.width
-        record = new_record(1 + n_branches(A * C, self.depth) * (1 + 1 / C), A, self.depth + 1)
-        plan = self._plan(memory, belief, state, record, rng)
-        return replace(plan, tree=recorded_tree(record))
+        return new_record(1 + n_branches(A * C, self.depth) * (1 + 1 / C), A, self.depth + 1)

@@ -9,14 +9,15 @@ A hyper-state below a choice is one thing that may come of it: a sampled rollout
 possible next states. ``Q`` of a choice is its ``value``; the edge into a hyper-state carries the ``reward`` collected
 on the way and the ``path`` of states passed.
 
-A search that is given a :class:`TreeRecord` writes its nodes there as it goes; given None, it is compiled without these
-lines. Searches that leave their whole tree in memory have it read out by a :class:`TreeBuilder`, which writes the same
-arrays.
+A depth-first search that is given a :class:`TreeRecord` writes its nodes there as it goes; given None, it is compiled
+without these lines. A search that keeps its whole tree has it copied to a record
+(:mod:`bamdp.planners.shared.history_tree`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import abstractmethod
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -24,14 +25,15 @@ from numpy.typing import NDArray
 
 from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import primitive
-from bamdp.planners.base import Transition
+from bamdp.beliefs.belief import Belief
+from bamdp.planners.base import Plan, Planner, Transition
 
 NO_NODE, ROOT = -1, 0
 HYPER_STATE, CHOICE = 0, 1  # kinds of nodes
 MAX_NODES = 200_000  # that are kept; those beyond are counted
 MAX_ENTRIES = 40_000_000  # of all paths, and of all policies
 
-KIND, PARENT, DEPTH, STATE, ACTION, POLICY, COUNT, PATH = range(8)  # columns of `whole`
+STATE, PARENT, ACTION, DEPTH, COUNT, KIND, POLICY, PATH = range(8)  # columns of `whole`
 REWARD, SHARE, VALUE, SPREAD, LOWER = range(5)  # columns of `real`
 NODES, TOTAL, STEPS, POLICIES, LIMIT = range(5)  # in `used`
 NODE_HERE, CHOICE_HERE = range(2)  # columns of `branch`
@@ -40,7 +42,7 @@ NODE_HERE, CHOICE_HERE = range(2)  # columns of `branch`
 class TreeRecord(NamedTuple):
     """Nodes in the order in which they are made, parents first. What does not apply to a node is -1 or NaN."""
 
-    whole: Annotated[np.ndarray, "int64 [n, 8]"]  # KIND .. PATH (where a node's path begins)
+    whole: Annotated[np.ndarray, "int64 [n, 8]"]  # STATE .. PATH (where a node's path begins)
     real: Annotated[np.ndarray, "float64 [n, 5]"]  # REWARD .. LOWER
     path: Annotated[np.ndarray, "int32 [P]"]
     path_reward: Annotated[np.ndarray, "float64 [P]"]
@@ -201,14 +203,33 @@ class Tree:
         return steps
 
 
-def recorded_tree(record: TreeRecord, root_choice: int | None = None) -> Tree:
-    """Return what a search has recorded; ``root_choice`` is what it settled for, by default the first of the best."""
+class TreePlanner(Planner):
+    """A planner that writes all it searches to a record, where it is given one."""
+
+    @abstractmethod
+    def record(self, belief: Belief) -> TreeRecord:
+        """Return an empty record for a decision."""
+
+    @abstractmethod
+    def plan(
+        self, memory: Any, belief: Belief, state: int, rng: np.ndarray, record: TreeRecord | None = None
+    ) -> Plan: ...
+
+    def explain(self, memory: Any, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        record = self.record(belief)
+        plan = self.plan(memory, belief, state, rng, record)
+        if record.used[NODES] == 0:
+            return plan
+        best = [c.value if c.action == plan.action else -np.inf for c in plan.candidates]
+        return replace(plan, tree=recorded_tree(record, int(np.argmax(best))))
+
+
+def recorded_tree(record: TreeRecord, chosen: int) -> Tree:
+    """Return what a search has recorded, which settled for the ``chosen``-th choice at the root."""
     n, total, steps, n_policies, _ = record.used.tolist()
     whole, real = record.whole[:n].T.copy(), record.real[:n].T.copy()
     parent, value = whole[PARENT], real[VALUE]
-    if root_choice is None:
-        at_root = np.flatnonzero(parent == ROOT)
-        root_choice = int(at_root[value[at_root].argmax()])
+    root_choice = int(np.flatnonzero(parent == ROOT)[chosen])
     return Tree(
         kind=whole[KIND],
         parent=parent,
@@ -248,65 +269,3 @@ def _chosen(
         if above != ROOT and chosen[above]:
             chosen[node] = kind[node] == HYPER_STATE or first[above] == node
     return chosen
-
-
-_COLUMNS = {"count": COUNT, "policy": POLICY, "depth": DEPTH}
-_REALS = {"reward": REWARD, "share": SHARE, "value": VALUE, "spread": SPREAD, "lower": LOWER}
-_add_node = getattr(add_node, "py_func", add_node)
-_add_step = getattr(add_step, "py_func", add_step)
-
-
-class TreeBuilder:
-    """A record written from Python, for searches that leave their tree in memory."""
-
-    def __init__(self, nodes: float = np.inf, at_root: int = 1000, steps: int = 1) -> None:
-        self.record = new_record(nodes, at_root, steps=steps)
-        self.policies: list[NDArray[np.int32]] = []
-
-    def hyper_state(self, parent: int, state: int, *, path: Any = (), gains: Any = (), **known: float) -> int:
-        """Add what a choice led to (or the root: parent NO_NODE); returns the node, NO_NODE if it is not kept."""
-        action = NO_NODE if parent == NO_NODE else int(self.record.whole[parent, ACTION])
-        node = _add_node(self.record, HYPER_STATE, parent, state, action, 0)
-        for s, r in zip(path, gains):
-            _add_step(self.record, node, s, r, 0.0)
-        return self.set(node, **known)
-
-    def step(self, parent: int, state: int, reward: float, **known: float) -> int:
-        """Add what a choice led to after a single step."""
-        return self.hyper_state(parent, state, path=(state,), gains=(reward,), reward=reward, **known)
-
-    def choice(self, parent: int, action: int, *, policy: Any = None, **known: float) -> int:
-        """Add a choice at a hyper-state; returns the node, NO_NODE if it is not kept."""
-        state = NO_NODE if parent == NO_NODE else int(self.record.whole[parent, STATE])
-        node = _add_node(self.record, CHOICE, parent, state, action, 0)
-        if policy is not None and node != NO_NODE:
-            known["policy"] = len(self.policies)
-            self.policies.append(policy)
-        return self.set(node, **known)
-
-    def set(self, node: int, **known: float) -> int:
-        """Write what is known of a node, and return it."""
-        if node != NO_NODE:
-            for name, value in known.items():
-                if name in _REALS:
-                    self.record.real[node, _REALS[name]] = value
-                else:
-                    self.record.whole[node, _COLUMNS[name]] = int(value)
-        return node
-
-    def at_root(self, action: int) -> int:
-        """Return the choice of an action at the root."""
-        return int(np.flatnonzero(self._is_choice_at_root & (self.record.whole[:, ACTION] == action))[0])
-
-    @property
-    def _is_choice_at_root(self) -> NDArray[np.bool_]:
-        whole = self.record.whole
-        return (whole[:, PARENT] == ROOT) & (whole[:, KIND] == CHOICE)
-
-    def finish(self, root_choice: int) -> Tree:
-        """Return the tree; ``root_choice`` is what the search settled for."""
-        record = self.record
-        if self.policies:
-            record.used[POLICIES] = len(self.policies)
-            record = record._replace(policies=np.array(self.policies, np.int32))
-        return recorded_tree(record, root_choice)

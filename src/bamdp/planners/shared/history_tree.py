@@ -1,215 +1,169 @@
-"""The tree of histories in which BAMCP and BAUCT search by UCT: its nodes and what is done to them.
+"""A tree of histories, which UCT, BFS3 and Bayesian sparse sampling grow where it pays.
 
-A node is a history h, with the state that it ends in; N(h) counts its simulations, N(h, a) and Q(h, a) those that
-chose ``a`` and their mean return. The tree is a struct of arrays, children found through a hash table: a node takes
-some 100 bytes for 4 actions (a child array over all S states, as in the original program, takes 8·S·A). At TREE_BYTES
-bytes it stops growing, and simulations go on below it by rollouts.
-
-**Reuse.** After a real transition the child (a, s', r) is the root of the next search, with its statistics: they are
-samples from the very belief that has now come true. They were cut off one step earlier than new ones will be.
+A node is a history h of simulated steps, with the state that it ends in. The tree is a struct of arrays; the children
+of a node by one action are a linked list, so a node takes about 150 bytes for 4 actions (a child array over all S
+states, as in the original BAMCP, takes 8·S·A).
 """
 
 from __future__ import annotations
 
-import math
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bamdp._kernels.bundles import zeros
-from bamdp._kernels.jit import kernel, primitive
-from bamdp._kernels.random import below
+from bamdp._kernels.jit import primitive
+from bamdp.planners.base import Plan
+from bamdp.planners.tree import (
+    ACTION,
+    CHOICE,
+    COUNT,
+    DEPTH,
+    HYPER_STATE,
+    LOWER,
+    NO_NODE,
+    NODES,
+    PARENT,
+    ROOT,
+    SPREAD,
+    STATE,
+    VALUE,
+    Tree,
+    TreeRecord,
+    add_node,
+    add_outcome,
+    add_step,
+    new_record,
+    recorded_tree,
+)
 
-ROOT, NO_NODE = 0, -1
-NODES, SIMULATIONS_LEFT = 0, 1  # entries of HistoryTree.used
-NO_KEY = -1  # the root's
-TREE_BYTES = 64_000_000  # that a tree may take
+UNOPENED = -2  # in ``child``: nothing is written of the node's actions
+SIBLING = 5  # in HistoryTree.node, after the columns that it shares with a TreeRecord
+DEEPEST = 1  # in HistoryTree.used, after NODES
 
 
 class HistoryTree(NamedTuple):
-    """Nodes in the order of their making, so that a parent stands before its children; all are written to."""
+    """Nodes in the order in which they are made, so that a parent stands before its children; all are written to."""
 
-    key: Annotated[np.ndarray, "int64 [M]"]  # (parent·A + action)·S + state, NO_KEY for the root
-    reward: Annotated[np.ndarray, "float64 [M]"]  # the reward on the way in, where it is part of the history
-    visits: Annotated[np.ndarray, "int64 [M]"]  # N(h)
-    tries: Annotated[np.ndarray, "int64 [M, A]"]  # N(h, a)
+    node: Annotated[np.ndarray, "int64 [M, 6]"]  # STATE, PARENT, ACTION, DEPTH, COUNT, SIBLING
+    reward: Annotated[np.ndarray, "float64 [M]"]  # on the way in
+    child: Annotated[np.ndarray, "int64 [M, A]"]  # the latest child by each action, or NO_NODE
+    tries: Annotated[np.ndarray, "int64 [M, A]"]  # how often an action was tried, or its next state drawn
     value: Annotated[np.ndarray, "float64 [M, A]"]  # Q(h, a)
-    table: Annotated[np.ndarray, "int32 [T]"]  # nodes by the hash of their key, or NO_NODE; T is a power of 2
-    used: Annotated[np.ndarray, "int64 [2]"]  # NODES that there are, SIMULATIONS_LEFT to be done
-    path: Annotated[np.ndarray, "int64 [D, 2]"]  # node and action of each step in the tree
-    gain: Annotated[np.ndarray, "float64 [D]"]  # the rewards of these steps
-    returns: Annotated[np.ndarray, "float64 [A, 3]"]  # of this search's at the root: number, sum, of squares
-
-
-# --- choosing and backing up ---------------------------------------------------------------------------------
-
-_COUNTS = np.arange(1.0, 4097.0)
-_ROOT_LOG = np.concatenate([[0.0], np.sqrt(np.log(_COUNTS))])
-_INVERSE_ROOT = np.concatenate([[0.0], 1.0 / np.sqrt(_COUNTS)])
+    used: Annotated[np.ndarray, "int64 [2]"]  # number of NODES, DEPTH of the DEEPEST
 
 
 @primitive
-def root_log(n):
-    """Return √log n, from a table where it is small: most nodes are."""
-    return _ROOT_LOG[n] if n < _ROOT_LOG.shape[0] else math.sqrt(math.log(n))
+def plant_root(tree, s):
+    """Make a tree of nothing but a root."""
+    tree.used[NODES] = 0
+    tree.used[DEEPEST] = 0
+    return append_node(tree, NO_NODE, 0, s, 0.0)
 
 
 @primitive
-def inverse_root(n):
-    """Return 1/√n."""
-    return _INVERSE_ROOT[n] if n < _INVERSE_ROOT.shape[0] else 1.0 / math.sqrt(n)
-
-
-@primitive
-def ucb_action(tree, space, node, s, exploration, rng):
-    """argmax of Q + c √(log N / N_a); untried actions first, ties at random."""
-    scale = exploration * root_log(tree.visits[node])
-    best, action, ties = -np.inf, 0, 1
-    for a in range(tree.tries.shape[1]):
-        if not space.allowed[s, a]:
-            continue
-        n = tree.tries[node, a]
-        score = tree.value[node, a] + scale * inverse_root(n) if n > 0 else np.inf
-        if score > best:
-            best, action, ties = score, a, 1
-        elif score == best:
-            ties += 1
-            if below(rng, ties) == 0:
-                action = a
-    return action
-
-
-@primitive
-def back_up_return(tree, inside, value, discount):
-    """Give the return to the nodes on the way, from the last to the root."""
-    for i in range(inside - 1, -1, -1):
-        node, a = tree.path[i, 0], tree.path[i, 1]
-        value = tree.gain[i] + discount * value
-        n = tree.tries[node, a] + 1
-        tree.tries[node, a] = n
-        tree.visits[node] += 1
-        tree.value[node, a] += (value - tree.value[node, a]) / n
-        if i == 0:
-            tree.returns[a, 0] += 1.0
-            tree.returns[a, 1] += value
-            tree.returns[a, 2] += value * value
-
-
-# --- nodes --------------------------------------------------------------------------------------------------
-
-
-@primitive
-def find_node(tree, key, r, by_reward):
-    """Return (node with this key and reward, or NO_NODE; the table's entry for it)."""
-    last = tree.table.shape[0] - 1
-    slot = ((((key ^ (key >> 31)) & 0x7FFFFFFF) * 1640531527) >> 24) & last  # the product stays below 2^62
-    node = np.int64(tree.table[slot])
-    while node != NO_NODE and not (tree.key[node] == key and (not by_reward or tree.reward[node] == r)):
-        slot = (slot + 1) & last
-        node = np.int64(tree.table[slot])
-    return node, slot
-
-
-@primitive
-def child_node(tree, space, parent, a, s, r, by_reward):
-    """Return the child (a, s, r) of a node, made if it is not there; NO_NODE when the tree is full."""
-    n_states, n_actions = space.allowed.shape
-    key = (parent * n_actions + a) * n_states + s
-    node, slot = find_node(tree, key, r, by_reward)
-    if node == NO_NODE and tree.used[NODES] < tree.key.shape[0]:
-        node = tree.used[NODES]
-        tree.used[NODES] = node + 1
-        tree.table[slot] = node
-        tree.key[node] = key
-        tree.reward[node] = r
-        clear_node(tree, node)
+def append_node(tree, parent, a, s, r):
+    """Add a node, the first child of its parent's action ``a``, and return it."""
+    node = tree.used[NODES]
+    tree.used[NODES] = node + 1
+    tree.reward[node] = r
+    tree.child[node, 0] = UNOPENED
+    info = tree.node[node]
+    info[STATE] = s
+    info[PARENT] = parent
+    info[ACTION] = a
+    info[COUNT] = 0
+    info[SIBLING] = NO_NODE
+    info[DEPTH] = 0
+    if parent != NO_NODE:
+        info[SIBLING] = tree.child[parent, a]
+        info[DEPTH] = tree.node[parent, DEPTH] + 1
+        tree.child[parent, a] = node
+        tree.used[DEEPEST] = max(tree.used[DEEPEST], info[DEPTH])
     return node
 
 
 @primitive
-def clear_node(tree, node):
-    """Clear a node: it has no simulation yet."""
-    tree.visits[node] = 0
-    for a in range(tree.tries.shape[1]):
+def open_node(tree, node, value):
+    """Begin the actions of a node, each with this value."""
+    for a in range(tree.child.shape[1]):
+        tree.child[node, a] = NO_NODE
         tree.tries[node, a] = 0
-        tree.value[node, a] = 0.0
+        tree.value[node, a] = value
 
 
-@kernel
-def plant_root(tree):
-    """Make a tree of nothing but a root."""
-    for i in range(tree.table.shape[0]):
-        tree.table[i] = NO_NODE
-    tree.used[NODES] = 1
-    tree.key[ROOT] = NO_KEY
-    clear_node(tree, ROOT)
+@primitive
+def find_child(tree, node, a, s, r, by_reward):
+    """Return the child (a, s, r), or (a, s) if rewards are no part of histories; NO_NODE if there is none."""
+    child = tree.child[node, a]
+    while child != NO_NODE and (tree.node[child, STATE] != s or (by_reward and tree.reward[child] != r)):
+        child = tree.node[child, SIBLING]
+    return child
 
 
-@kernel
-def rehash(tree, by_reward):
-    """Fill the table from the nodes."""
-    for i in range(tree.table.shape[0]):
-        tree.table[i] = NO_NODE
-    for node in range(1, tree.used[NODES]):
-        tree.table[find_node(tree, tree.key[node], tree.reward[node], by_reward)[1]] = node
+def _plain(function: Any) -> Any:
+    """Return a primitive as plain Python, which is quicker where it is called from Python."""
+    return getattr(function, "py_func", function)
 
 
-@kernel
-def reroot(tree, space, a, s, r, by_reward, moved):
-    """Make the root's child (a, s, r) the root and drop everything else; returns False if there is none.
+py_add_node, py_add_outcome, py_add_step = _plain(add_node), _plain(add_outcome), _plain(add_step)
 
-    ``moved``, int64 [nodes], is scratch: the new number of each node. Nodes stand after their parents, so one
-    pass in order is enough, and nothing is overwritten before it is read.
+
+def record_histories(
+    record: TreeRecord, top: int, tree: HistoryTree, tried: NDArray[np.bool_], nodes: Any, choices: Any
+) -> None:
+    """Write what stands below the root of a tree to a record, in which the root is node ``top``.
+
+    Parameters
+    ----------
+    tried
+        Which actions of the nodes are choices, bool [n, A].
+    nodes
+        ``count``, ``reward``, ``share``, ``value`` and, if there is one, ``lower`` of the nodes, each an array [n].
+    choices
+        ``count``, ``value`` and, if known, ``spread`` and ``lower`` of the actions, each an array [n, A].
     """
-    n_states, n_actions = space.allowed.shape
-    width = n_actions * n_states
-    root = find_node(tree, (ROOT * n_actions + a) * n_states + s, r, by_reward)[0]
-    if root == NO_NODE or tree.visits[root] == 0:
-        return False
-    for node in range(root):
-        moved[node] = NO_NODE
-    kept = 0
-    for node in range(root, tree.used[NODES]):
-        parent, edge = tree.key[node] // width, tree.key[node] % width
-        if node != root and moved[parent] == NO_NODE:
-            moved[node] = NO_NODE
-            continue
-        moved[node] = kept
-        tree.key[kept] = NO_KEY if node == root else moved[parent] * width + edge
-        tree.reward[kept] = tree.reward[node]
-        tree.visits[kept] = tree.visits[node]
-        for b in range(n_actions):
-            tree.tries[kept, b] = tree.tries[node, b]
-            tree.value[kept, b] = tree.value[node, b]
-        kept += 1
-    tree.used[NODES] = kept
-    return True
+    recorded: dict[tuple[int, int], int] = {}
+    for node in range(len(tried)):
+        parent, a, s = (int(tree.node[node, column]) for column in (PARENT, ACTION, STATE))
+        here = top
+        if node != ROOT:
+            here = int(py_add_outcome(record, recorded[parent, a], nodes["share"][node]))
+            py_add_step(record, here, s, nodes["reward"][node], 1.0)
+            _put(record, here, nodes, node)
+        for b in np.flatnonzero(tried[node]).tolist():
+            recorded[node, b] = choice = int(py_add_node(record, CHOICE, here, s, b, 0))
+            _put(record, choice, choices, (node, b))
 
 
-def new_history_tree(n_actions: int, n_nodes: int, depth: int) -> HistoryTree:
-    """Return room for so many nodes; there is a root."""
-    slots = 1 << max(2, (2 * n_nodes - 1).bit_length())
-    tree = zeros(HistoryTree, M=n_nodes, A=n_actions, D=depth, T=slots)
-    plant_root(tree)
-    return tree
+def recorded_histories(
+    tree: HistoryTree, plan: Plan, worth: NDArray[np.float64], *, rewards_known: bool = True
+) -> Tree:
+    """Return the tree behind a plan; ``worth`` are the values of its nodes, [M]."""
+    n = int(tree.used[NODES])
+    tries, (parent, a, visits) = tree.tries[:n], tree.node[:n, [PARENT, ACTION, COUNT]].T
+    nodes = {"count": visits, "value": worth, "share": visits / np.maximum(1, tries[parent, a])}
+    nodes["reward"] = tree.reward if rewards_known else np.full(n, np.nan)
+    choices = {"count": tries, "value": tree.value, "spread": np.full(tries.shape, np.nan)}
+    for candidate in plan.candidates:
+        choices["spread"][ROOT, candidate.action] = candidate.spread
+    record = new_record(n + tries.size, tries.shape[1])
+    root = record_root(record, int(tree.node[ROOT, STATE]), worth[ROOT], int(visits[ROOT]) or 1)
+    record_histories(record, root, tree, tries > 0, nodes, choices)
+    return recorded_tree(record, int(np.count_nonzero(tries[ROOT, : plan.action])))
 
 
-def most_nodes(n_actions: int) -> int:
-    """Return how many nodes TREE_BYTES holds: of each its row, and up to four entries of the table."""
-    return TREE_BYTES // (8 * (3 + 2 * n_actions) + 16)
+def record_root(record: TreeRecord, state: int, value: float, count: int) -> int:
+    """Write the root of a decision to an empty record."""
+    root = int(py_add_node(record, HYPER_STATE, NO_NODE, state, NO_NODE, count))
+    record.real[root, VALUE] = value
+    return root
 
 
-def with_node_room(tree: HistoryTree, n: int, by_reward: bool) -> HistoryTree:
-    """Return the same tree with room for ``n`` more nodes, as far as TREE_BYTES allows."""
-    n_actions = tree.tries.shape[1]
-    used, most = int(tree.used[NODES]), most_nodes(tree.tries.shape[1])
-    need = min(used + n, most)
-    if need <= len(tree.key):
-        return tree
-    grown = new_history_tree(n_actions, min(max(need, 2 * len(tree.key)), most), len(tree.gain))
-    for name in ("key", "reward", "visits", "tries", "value"):
-        getattr(grown, name)[:used] = getattr(tree, name)[:used]
-    grown.used[NODES] = used
-    grown.returns[:] = tree.returns
-    rehash(grown, by_reward)
-    return grown
+def _put(record: TreeRecord, node: int, columns: Any, at: Any) -> None:
+    """Write what is known of a node: the entries ``at`` of some arrays."""
+    if node != NO_NODE:
+        record.whole[node, COUNT] = columns["count"][at]
+        for name, column in (("value", VALUE), ("spread", SPREAD), ("lower", LOWER)):
+            if name in columns:
+                record.real[node, column] = columns[name][at]

@@ -6,7 +6,17 @@ import math
 
 from bamdp.planners.adaptive_dss import LEADER, MODELS, RaceArrays, RaceParams
 from bamdp.planners.base import Plan
-from bamdp.planners.tree import NO_NODE, Tree, TreeBuilder
+from bamdp.planners.shared.history_tree import py_add_node, py_add_outcome, py_add_step, record_root
+from bamdp.planners.tree import (
+    CHOICE,
+    POLICIES,
+    POLICY,
+    SPREAD,
+    VALUE,
+    Tree,
+    new_record,
+    recorded_tree,
+)
 
 
 def race_tree(plan: Plan, race: RaceArrays, params: RaceParams, state: int) -> Tree:
@@ -15,18 +25,18 @@ def race_tree(plan: Plan, race: RaceArrays, params: RaceParams, state: int) -> T
     Later stages follow policies that were solved on the way and are not kept. What a sample is worth is a difference
     of values in its model, so hyper-states have no values of their own.
     """
-    builder = TreeBuilder(steps=params.n_steps)
-    root = builder.hyper_state(NO_NODE, state, count=1, value=plan.value)
-    kept = min(int(race.number[MODELS]), len(race.path))
-    choices = []
+    kept, n = min(int(race.number[MODELS]), len(race.path)), len(plan.candidates)
+    record = new_record(1 + n * (1 + kept), n, steps=params.n_steps, n_states=race.policy.shape[1])
+    root = record_root(record, state, plan.value, 1)
     for c, candidate in enumerate(plan.candidates):
-        known = {"value": candidate.value, "spread": candidate.spread, "count": candidate.count}
-        choice = builder.choice(root, candidate.action, policy=race.policy[c].copy(), **known)
-        choices.append(choice)
-        n = min(kept, candidate.count)
-        for m in range(n):
-            path = race.path[m, c, : min(params.n_steps, race.path[m, c, -1])]
-            rewards = [math.nan] * len(path)
-            end = int(path[-1]) if len(path) else state
-            builder.hyper_state(choice, end, path=path.tolist(), gains=rewards, count=1, share=1.0 / n)
-    return builder.finish(choices[int(race.number[LEADER])])
+        choice = int(py_add_node(record, CHOICE, root, state, candidate.action, candidate.count))
+        record.whole[choice, POLICY] = c
+        record.real[choice, [VALUE, SPREAD]] = candidate.value, candidate.spread
+        record.policies[c] = race.policy[c]
+        n_samples = min(kept, candidate.count)
+        for m in range(n_samples):
+            node = int(py_add_outcome(record, choice, 1.0 / n_samples))
+            for s in race.path[m, c, : min(params.n_steps, race.path[m, c, -1])]:
+                py_add_step(record, node, s, math.nan, 1.0)
+    record.used[POLICIES] = n
+    return recorded_tree(record, int(race.number[LEADER]))
