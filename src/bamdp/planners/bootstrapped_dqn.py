@@ -38,7 +38,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -331,14 +331,16 @@ class BootstrappedDQN(Planner):
         x1, x2, q = forward(networks, states)
         error = q[:, place, a] + memory.prior[:, s, a] - target
         dq = np.zeros_like(q)
-        np.add.at(dq, (slice(None), place, a), (2.0 / len(slots) * error).astype(np.float32))
+        taken: Any = (slice(None), place, a)
+        np.add.at(dq, taken, (2.0 / len(slots) * error).astype(np.float32))
         memory.gradient[...] = 0.0
         backward(networks, states, x1, x2, dq, self._parts(memory, memory.gradient))
         memory.n_steps += 1
         root = math.sqrt(1.0 - BETA2**memory.n_steps)
         rate = np.float32(self.learning_rate * root / (1.0 - BETA1**memory.n_steps))
-        flat = (x.reshape(-1) for x in (memory.now, memory.first, memory.second, memory.gradient))
-        adam(*flat, rate, np.float32(EPSILON * root))
+        arrays = memory.now, memory.first, memory.second, memory.gradient
+        now, first, second, gradient = (x.reshape(-1) for x in arrays)
+        adam(now, first, second, gradient, rate, np.float32(EPSILON * root))
         if memory.n_steps % self.target_period == 0:
             memory.target[...] = memory.now
             memory.up_to_date[:] = False
