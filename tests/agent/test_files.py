@@ -34,7 +34,7 @@ def test_a_loaded_agent_acts_as_the_one_that_was_saved(case, tmp_path):
         bamdp.ThompsonSampling(resample="episode"),
         bamdp.MCBRL(n_models=2, resample=5),
         bamdp.BOSS(known_after=50),
-        bamdp.SBOSS(epsilon=0.01, delta=100.0),
+        bamdp.SBOSS(delta=100.0),
         bamdp.DSS(n_policies=2, n_samples=2, n_steps=3, replan_every=6),
         bamdp.BAMCP(n_simulations=20),
     ],

@@ -200,7 +200,7 @@ def test_the_plan_shows_its_evidence():
     assert plan.value == max(c.value for c in plan.candidates)
     assert all(c.count == 6 for c in plan.candidates)
     assert all(plan.details["lower"][c.action] <= c.value for c in plan.candidates)
-    assert plan.details["trajectories"] == 2 * 6 * 20
+    assert 2 * 6 <= plan.details["trajectories"] <= 2 * 6 * 20  # fewer where bounds have met
     assert plan.details["nodes"] >= 2 * 6
     assert plan.reproducible
 

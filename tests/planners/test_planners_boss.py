@@ -30,9 +30,8 @@ BOTH = {"boss": BOSS(n_models=3, known_after=2, tol=1e-8), "sboss": SBOSS(n_mode
 
 def drawn(agent):
     """(P [K, S, A, S], r [K, S, A]) of the models at hand."""
-    merged = agent.memory.models
-    K, n_states, n_actions = merged.n_models, agent.belief.n_states, agent.belief.n_actions
-    rows = merged.arrays.rows
+    K, n_states, n_actions = agent.planner.n_models, agent.belief.n_states, agent.belief.n_actions
+    rows = agent.memory.workspace.rows
     order = [
         [[(s * K + k) * n_actions + a for a in range(n_actions)] for s in range(n_states)] for k in range(K)
     ]
@@ -49,11 +48,11 @@ def test_the_merged_mdp_has_k_times_a_actions_and_is_worth_at_least_each_model(p
     agent = experience(agent_of(BOTH[planner], WORLD, prior=PRIORS[prior]), 30)
     agent.act(0)
     P, r = drawn(agent)
-    merged = agent.memory.models
-    assert merged.arrays.space.allowed.shape == (S, 3 * A)
-    assert merged.arrays.space.allowed.all()
+    merged = agent.memory.space
+    assert merged.allowed.shape == (S, 3 * A)
+    assert merged.allowed.all()
     np.testing.assert_allclose(P.sum(axis=-1), 1.0, atol=1e-9)
-    values = merged.arrays.solver.values
+    values = agent.memory.workspace.solver.values
     for k in range(3):
         assert (values >= optimal_values(P[k], r[k], agent.discount) - 1e-6).all()
     together = optimal_values(
@@ -69,7 +68,7 @@ def test_plan_shows_each_action_at_its_best_model(planner):
         plan = agent.plan(s)
         agent.act(s)
         P, r = drawn(agent)
-        values = agent.memory.models.arrays.solver.values
+        values = agent.memory.workspace.solver.values
         q = np.array([action_values(P[k], r[k], values, agent.discount)[s] for k in range(3)])
         assert [c.value for c in plan.candidates] == pytest.approx(q.max(axis=0), abs=1e-6)
         assert [c.spread for c in plan.candidates] == pytest.approx(q.std(axis=0, ddof=1), abs=1e-6)
@@ -129,7 +128,7 @@ def test_a_new_terminal_state_calls_for_a_draw(planner):
     agent.observe(0, 1, 0.0, 2, True)
     agent.act(0)
     assert agent.memory.n_draws == 2
-    assert agent.memory.models.arrays.solver.values[2] == 0.0
+    assert agent.memory.workspace.solver.values[2] == 0.0
     agent.observe(0, 1, 0.0, 2, True)  # known by now
     agent.act(0)
     assert agent.memory.n_draws == 2
@@ -238,37 +237,6 @@ def test_one_model_drawn_at_every_step_is_thompson_sampling(env_name, prior):
     assert agents[1].memory.n_draws == 100
 
 
-# --- the number of samples of a pair ----------------------------------------------------------------------
-
-
-def test_epsilon_sets_the_number_of_samples_of_each_pair():
-    epsilon, K = 0.01, 6
-    agent = agent_of(SBOSS(n_models=K, epsilon=epsilon), WORLD, prior=PRIORS["full"])
-    experience(agent, 200)
-    counts = full_alpha(S, A)
-    T = agent.belief.transitions
-    for row in range(S * A):
-        for i in range(T.start[row], T.start[row + 1]):
-            counts[row // A, row % A, T.index[i]] += T.count[i]
-    agent.act(0)
-    largest = np.array(
-        [[(dirichlet_moments(counts[s, a])[1] ** 2).max() for a in range(A)] for s in range(S)]
-    )
-    number = np.clip(np.ceil(largest / epsilon), 1, K).astype(int)
-    assert np.array_equal(agent.memory.models.arrays.number.reshape(S, A), number)
-    assert len(np.unique(number)) > 2
-    allowed = agent.memory.models.arrays.space.allowed.reshape(S, K, A)
-    assert np.array_equal(allowed.sum(axis=1), number)
-    assert [c.count for c in agent.plan(2).candidates] == number[2].tolist()
-
-
-def test_without_epsilon_every_pair_has_k_samples_and_with_a_huge_one_a_single_one():
-    for epsilon, expected in ((None, 4), (1e9, 1), (1e-9, 4)):
-        agent = experience(agent_of(SBOSS(n_models=4, epsilon=epsilon), WORLD), 30)
-        agent.act(0)
-        assert (agent.memory.models.arrays.space.allowed.reshape(S, 4, A).sum(axis=1) == expected).all()
-
-
 # --- promises ---------------------------------------------------------------------------------------------
 
 
@@ -293,8 +261,8 @@ def test_terminal_states_are_worth_nothing_and_masked_actions_do_not_exist(plann
     assert [c.action for c in agent.plan(0).candidates] == [0]
     for s in range(5):
         assert mask[s, agent.act(s)]
-    assert agent.memory.models.arrays.solver.values[5] == 0.0
-    assert agent.memory.models.arrays.solver.values.max() < 1 / (1 - agent.discount)
+    assert agent.memory.workspace.solver.values[5] == 0.0
+    assert agent.memory.workspace.solver.values.max() < 1 / (1 - agent.discount)
 
 
 @pytest.mark.parametrize("planner", BOTH)
@@ -317,8 +285,6 @@ def test_models_that_do_not_fit_at_first_are_given_room(planner):
         (SBOSS, {"n_models": -1}),
         (SBOSS, {"delta": -1.0}),
         (SBOSS, {"delta": float("nan")}),
-        (SBOSS, {"epsilon": 0.0}),
-        (SBOSS, {"epsilon": "1"}),
         (SBOSS, {"tol": -1.0}),
     ],
 )

@@ -18,7 +18,7 @@ SMALL = 1e-5
 
 def drawn(agent):
     """(P [K, S, A, S], r [K, S, A]) of the models at hand."""
-    rows, n = agent.memory.models.arrays.rows, agent.planner.n_models
+    rows, n = agent.memory.workspace.rows, agent.planner.n_models
     order = np.array([[[(s * n + k) * A + a for a in range(A)] for s in range(S)] for k in range(n)])
     P = np.array([dense_row(rows, row, S) for row in order.ravel()]).reshape(n, S, A, S)
     return P, rows.reward[order]

@@ -45,162 +45,91 @@ number of visits, and with δ = 3 nothing would ever be drawn again (double_loop
 ``benchmarks/rewards_myopic.py``). An outcome with σ = 0 is certain, so its p̄ cannot move and it adds nothing. With
 learned rewards their own |r̄_now − r̄_then|/σ is added to the sum: in a bandit transitions tell nothing.
 
-**How many samples.** K for every pair, as in the comparisons that this library reproduces; or, with ``epsilon``,
-Castro & Precup's number for each pair, max_{s'} ⌈σ(s')²/ε⌉ (at least 1 and at most K): the rows of a pair that is
-well known hardly differ, so that one of them will do.
-
 With K = 1 and δ = 0 this is Thompson sampling with a draw at every step.
 
 **Guarantee.** The values of the merged MDP are optimistic with a probability that grows with K (see BOSS); Castro &
 Precup bound the difference between the value of a drawn model and of the mean model by the posterior variances.
 
-**Departures.** "≥" instead of ">" so that δ = 0 means every step. A state that turns out to be terminal calls for a
-new draw. What is said above of the sparse prior and of learned rewards (the original has neither).
+**Departures.** K models of every pair, as in the comparisons that this library reproduces, where the original draws
+max_{s'} ⌈σ(s')²/ε⌉ rows of each. "≥" instead of ">" so that δ = 0 means every step. A state that turns out to be
+terminal calls for a new draw. What is said above of the sparse prior and of learned rewards (the original has neither).
 
 Reference: Castro & Precup, "Smarter sampling in model-based Bayesian reinforcement learning" (ECML 2010).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
-from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import kernel, primitive
-from bamdp._kernels.rows import Rows, Space
-from bamdp._kernels.solve import Solver, solve
+from bamdp._kernels.rows import Space
+from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import action_values
 from bamdp._parameters import positive_number, real_number, whole_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.kernels import sample_into, skip_row
-from bamdp.beliefs.verbs import NO_ROOM
-from bamdp.planners.base import Candidate, Cost, Plan, Planner, Transition, estimate, put_array
-from bamdp.planners.shared.workspace import (
-    Workspace,
-    WorkspaceArrays,
-    model_arrays,
-    put_model,
-    put_policy,
-    workspace_for,
-)
+from bamdp.beliefs.kernels import FULL, row_fits, sample_into, skip_row
+from bamdp.planners.base import Candidate, Cost, Plan, Transition, estimate
+from bamdp.planners.shared.workspace import ModelPlanner, Workspace, workspace_for
 
-NOT_LISTED = -1
+THEN = "then."  # begins the names of what a file holds of an earlier posterior
 FIRST_REWARDS = 2  # of learned rewards without units, before which nothing says what is far
-SNAPSHOT = ("span", "index", "mean", "spread", "rest", "reward")  # what a file holds of a snapshot
 
 
-# --- several models in one layout -----------------------------------------------------------------------------
-
-
-class MergedArrays(NamedTuple):
-    """Several models and the solution of the MDP that they make together, as kernels see them."""
-
-    rows: Rows  # of the merged MDP, S·K·A of them
-    solver: Solver
-    space: Space  # of the merged MDP: terminal [S], allowed [S, K·A]
-    number: np.ndarray  # int64 [S*A]: how many of the K models know the pair
+# --- several models in one layout ----------------------------------------------------------------------------
 
 
 @primitive
-def draw_models(belief, merged, rng):
-    """Draw K models, one after the other, into ``merged.rows`` and their actions into ``merged.space``.
-
-    Of pair (s, a) only the first ``number[s * A + a]`` models are drawn. Return the used entries, or NO_ROOM.
-    """
-    space, rows = belief.space, merged.rows
+def draw_models(belief, workspace, n_models, rng):
+    """Draw K models, one after the other, into ``workspace.rows``; return the used entries, or FULL."""
+    space, rows = belief.space, workspace.rows
     n_states, n_actions = space.allowed.shape
-    n_models = merged.space.allowed.shape[1] // n_actions
     at = 0
-    for s in range(n_states):
-        merged.space.terminal[s] = space.terminal[s]
     for k in range(n_models):
         choice = verbs.choose(belief.transitions, rng)  # what all rows of the k-th model share
         for s in range(n_states):
             for a in range(n_actions):
-                row = s * n_actions + a
-                place = (s * n_models + k) * n_actions + a
-                exists = space.allowed[s, a] and k < merged.number[row]
-                merged.space.allowed[s, k * n_actions + a] = exists
-                if space.terminal[s] or not exists:
-                    skip_row(rows, place, at)
+                row = (s * n_models + k) * n_actions + a
+                if space.terminal[s] or not space.allowed[s, a]:
+                    skip_row(rows, row, at)
                     continue
-                end = sample_into(belief, choice, row, rows, place, at, rng)
-                if end == NO_ROOM:
-                    return end
-                at = end
+                if not row_fits(belief, rows, at):
+                    return FULL
+                at = sample_into(belief, choice, s * n_actions + a, rows, row, at, rng)
     return at
 
 
 @kernel
-def draw_and_solve(belief, merged, discount, tol, rng):
-    """Draw K models and solve the merged MDP; returns NO_ROOM if they do not fit."""
-    end = draw_models(belief, merged, rng)
-    if end != NO_ROOM:
-        solve(merged.rows, merged.space, discount, tol, merged.solver, True)
+def draw_and_solve(belief, workspace, n_models, merged, discount, tol, rng):
+    """Draw K models and solve the MDP that they make together, whose space is ``merged``; return FULL or not."""
+    end = draw_models(belief, workspace, n_models, rng)
+    if end != FULL:
+        solve(workspace.rows, merged, discount, tol, workspace.solver, True)
     return end
 
 
 @dataclass
-class MergedModels:
-    """Room for K models and the solution of the MDP that they make together."""
+class MergedMemory:
+    """The merged MDP, its solution, and what decides when models are drawn again."""
 
-    arrays: MergedArrays
+    workspace: Workspace  # S·K·A rows
+    space: Space  # of the merged MDP: terminal [S], allowed [S, K·A]
     discount: float
-
-    @property
-    def n_actions(self) -> int:
-        """The number of actions A of the world itself."""
-        return len(self.arrays.number) // len(self.arrays.space.terminal)
-
-    @property
-    def n_models(self) -> int:
-        """The number of models K."""
-        return len(self.arrays.rows.reward) // len(self.arrays.number)
-
-    def grow(self) -> None:
-        """Make four times the room; the warm start stays."""
-        workspace = Workspace(WorkspaceArrays(self.arrays.rows, self.arrays.solver))
-        workspace.grow()
-        self.arrays = self.arrays._replace(rows=workspace.rows, solver=workspace.solver)
-
-    def plan(self, state: int, details: Mapping[str, Any]) -> Plan:
-        """Return the decision in ``state`` with its evidence: each action at its best, and how the models differ."""
-        n_actions, solver = self.n_actions, self.arrays.solver
-        q = np.empty(self.n_models * n_actions)
-        action_values(self.arrays.rows, self.arrays.space, self.discount, solver.values, state, q)
-        weighed = []
-        for a in range(n_actions):
-            values = q[a::n_actions]
-            values = values[~np.isnan(values)]
-            if len(values):
-                spread = float(values.std(ddof=1)) if len(values) > 1 else float("nan")
-                weighed.append(Candidate(a, float(values.max()), spread, len(values)))
-        choice = int(solver.policy[state])
-        details = {"model": choice // n_actions, **details}
-        return Plan(choice % n_actions, float(solver.values[state]), tuple(weighed), details=details)
+    due: bool = True
+    n_draws: int = 0
 
 
-def new_merged(belief: Belief, n_models: int, discount: float) -> MergedModels:
-    """Return room for ``n_models`` models of the belief's size."""
-    S, A = belief.n_states, belief.n_actions
-    workspace = workspace_for(belief, n_models)
-    space = Space(terminal=np.zeros(S, bool), allowed=np.zeros((S, A * n_models), bool))
-    number = np.full(S * A, n_models, np.int64)
-    return MergedModels(MergedArrays(workspace.rows, workspace.solver, space, number), discount)
-
-
-class MergedPlanner(Planner):
+class MergedPlanner(ModelPlanner):
     """A planner that acts by the solution of merged models until a new draw is due."""
 
     keeps: ClassVar[tuple[str, ...]] = (
-        "models.arrays.space.terminal",
-        "models.arrays.space.allowed",
-        "models.arrays.solver.values",
+        "space.terminal",
+        "space.allowed",
+        "workspace.solver.values",
         "due",
         "n_draws",
     )
@@ -212,61 +141,54 @@ class MergedPlanner(Planner):
         models = float(self.n_models)
         return estimate(n_states, n_actions, models=models, bytes=48.0 * models * n_states * n_actions)
 
-    def learned(self, memory: Any) -> dict[str, np.ndarray]:
-        models = memory.models.arrays
-        return super().learned(memory) | {"policy": models.solver.policy} | model_arrays(models.rows)
-
-    def relearn(self, memory: Any, belief: Belief, arrays: Mapping[str, np.ndarray]) -> None:
-        super().relearn(memory, belief, arrays)
-        put_model(memory.models, belief.n_states, arrays)
-        models = memory.models.arrays
-        put_policy(models.solver.policy, models.space.allowed.shape[1], arrays["policy"])
+    def merged(self, belief: Belief, discount: float) -> tuple[Workspace, Space, float]:
+        """Return what any memory begins with."""
+        S, A, K = belief.n_states, belief.n_actions, self.n_models
+        return workspace_for(belief, K), Space(np.zeros(S, bool), np.zeros((S, A * K), bool)), discount
 
     def act(self, memory: Any, belief: Belief, state: int, rng: np.ndarray) -> int:
-        models = memory.models
+        workspace = memory.workspace
         if memory.due:
-            self._before_draw(memory, belief)
-            belief.run(draw_and_solve, models, models.discount, self.tol, rng=rng)
+            memory.space.terminal[:] = belief.space.terminal
+            memory.space.allowed[:] = np.tile(belief.space.allowed, self.n_models)
+            given = self.n_models, memory.space, memory.discount, self.tol
+            belief.run(draw_and_solve, workspace, *given, rng=rng)
             memory.due = False
             memory.n_draws += 1
-        return int(models.arrays.solver.policy[state]) % models.n_actions
+        return int(workspace.solver.policy[state]) % belief.n_actions
 
     def plan(self, memory: Any, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         drawn = memory.due
-        self.act(memory, belief, state, rng)
-        details = {"drawn_now": drawn, "n_draws": memory.n_draws, **self._details(memory)}
-        return memory.models.plan(state, details)
-
-    def set_discount(self, memory: Any, discount: float) -> None:
-        memory.models.discount = discount
+        action = self.act(memory, belief, state, rng)
+        A, solver = belief.n_actions, memory.workspace.solver
+        q = np.empty(self.n_models * A)
+        action_values(memory.workspace.rows, memory.space, memory.discount, solver.values, state, q)
+        of_models = q.reshape(-1, A)
+        weighed = []
+        for a in np.flatnonzero(~np.isnan(of_models[0])).tolist():
+            values = of_models[:, a]
+            spread = float(values.std(ddof=1)) if len(values) > 1 else float("nan")
+            weighed.append(Candidate(a, float(values.max()), spread, len(values)))
+        details = {"model": int(solver.policy[state]) // A, "drawn_now": drawn, "n_draws": memory.n_draws}
+        return Plan(action, float(solver.values[state]), tuple(weighed), details=details)
 
     def on_space_changed(self, memory: Any, belief: Belief) -> None:
         memory.due = True
 
-    def _before_draw(self, memory: Any, belief: Belief) -> None:
-        """Take note of what models are about to be drawn from."""
-
-    def _details(self, memory: Any) -> dict[str, Any]:
-        """Return what else a plan tells."""
-        return {}
-
     @staticmethod
     def _is_new_end(memory: Any, belief: Belief, seen: Transition) -> bool:
         """Return whether a state has turned out to be terminal since the last draw."""
-        return bool(belief.space.terminal[seen.s2] and not memory.models.arrays.space.terminal[seen.s2])
+        return bool(belief.space.terminal[seen.s2] and not memory.space.terminal[seen.s2])
 
 
-# --- BOSS -----------------------------------------------------------------------------------------------------
+# --- BOSS ----------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class BOSSMemory:
-    """The merged MDP at hand and how often each pair was tried."""
+@dataclass(kw_only=True)
+class BOSSMemory(MergedMemory):
+    """Also how often each pair was tried."""
 
-    models: MergedModels
     visits: np.ndarray  # int64 [S*A]
-    due: bool = True
-    n_draws: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -295,10 +217,8 @@ class BOSS(MergedPlanner):
     tol: float = positive_number(1e-4)
 
     def start(self, belief: Belief, discount: float) -> BOSSMemory:
-        return BOSSMemory(
-            models=new_merged(belief, self.n_models, discount),
-            visits=np.zeros(belief.n_states * belief.n_actions, np.int64),
-        )
+        visits = np.zeros(belief.n_states * belief.n_actions, np.int64)
+        return BOSSMemory(*self.merged(belief, discount), visits=visits)
 
     def learn(self, memory: BOSSMemory, belief: Belief, seen: Transition) -> None:
         row = seen.s * belief.n_actions + seen.a
@@ -306,136 +226,40 @@ class BOSS(MergedPlanner):
         memory.due |= bool(memory.visits[row] == self.known_after) or self._is_new_end(memory, belief, seen)
 
 
-# --- SBOSS ----------------------------------------------------------------------------------------------------
-
-
-class Snapshot(NamedTuple):
-    """Means and standard deviations of all rows at the last draw, and room to write a row of now."""
-
-    span: Annotated[np.ndarray, "int64 [R, 2]"]  # of each of the R = S·A rows
-    index: Annotated[np.ndarray, "int32 [E]"]  # type: ignore[assignment]  # outcomes listed one by one
-    mean: Annotated[np.ndarray, "float64 [E]"]
-    spread: Annotated[np.ndarray, "float64 [E]"]
-    rest: Annotated[np.ndarray, "float64 [R, 2]"]  # mean and standard deviation of each other outcome
-    reward: Annotated[np.ndarray, "float64 [R, 2]"]  # mean and standard deviation of the expected reward
-    now_index: Annotated[np.ndarray, "int32 [E]"]
-    now: Annotated[np.ndarray, "float64 [E]"]
-
-
-def new_snapshot(n_rows: int, room: int) -> Snapshot:
-    """Return a snapshot in which nothing is noted yet."""
-    return zeros(Snapshot, R=n_rows, E=room)
-
-
-@dataclass
-class SnapshotRoom:
-    """A snapshot that grows if the posterior has more outcomes than fit."""
-
-    arrays: Snapshot
-
-    def grow(self) -> None:
-        """Make four times the room."""
-        self.arrays = new_snapshot(len(self.arrays.span), 4 * len(self.arrays.index))
+# --- SBOSS ---------------------------------------------------------------------------------------------------
 
 
 @kernel
-def take_snapshot(belief, then, epsilon, most, number):
-    """Note all rows in ``then``, and for ``epsilon`` > 0 the pairs' numbers of samples. Returns NO_ROOM if short."""
-    T, R, space = belief.transitions, belief.rewards, belief.space
-    n_states, n_actions = space.allowed.shape
-    at = 0
-    for row in range(n_states * n_actions):
-        s, a = row // n_actions, row % n_actions
-        then.span[row, 0] = at
-        then.span[row, 1] = at
-        if space.terminal[s] or not space.allowed[s, a]:
-            continue
-        # the expected reward and its variance under the mean row, which is then forgotten
-        end, background = verbs.mean_row(T, row, then.now_index, then.now, 0)
-        if end == NO_ROOM:
-            return end
-        reward = verbs.expected_reward(R, row, then.now_index, then.now, 0, end, background)
-        reward_variance = verbs.reward_variance(R, row, then.now_index, then.now, 0, end, background)
-        # means and standard deviations of the transition probabilities
-        end, rest, variance = verbs.moments_row(T, row, then.index, then.mean, then.spread, at)
-        if end == NO_ROOM:
-            return end
-        largest = variance if end - at < n_states else 0.0
-        for i in range(at, end):
-            largest = max(largest, then.spread[i])
-            then.spread[i] = math.sqrt(then.spread[i])
-        then.rest[row, 0] = rest
-        then.rest[row, 1] = math.sqrt(variance)
-        then.reward[row, 0] = reward
-        then.reward[row, 1] = math.sqrt(reward_variance)
-        if epsilon > 0.0:
-            number[row] = np.int64(min(np.float64(most), max(1.0, math.ceil(largest / epsilon))))
-        then.span[row, 1] = end
-        at = end
-    return np.int64(at)
+def row_moments(belief, row, index, mean, variance):
+    """Write means and variances of a row's probabilities as verbs.moments_row does, and return those of the others.
+
+    Returns (end, mean, variance, mean and variance of the expected reward).
+    """
+    T, R = belief.transitions, belief.rewards
+    end, background = verbs.mean_row(T, row, index, mean, 0)
+    reward = verbs.expected_reward(R, row, index, mean, 0, end, background)
+    reward_variance = verbs.reward_variance(R, row, index, mean, 0, end, background)
+    end, rest, rest_variance = verbs.moments_row(T, row, index, mean, variance, 0)
+    return end, rest, rest_variance, reward, reward_variance
 
 
-@primitive
-def _place(index, begin, end, s2, guess):
-    """Where ``s2`` stands in ``index[begin:end]``, or NOT_LISTED; lists of one row mostly keep their order."""
-    if begin <= guess < end and index[guess] == s2:
-        return guess
-    for i in range(begin, end):
-        if index[i] == s2:
-            return i
-    return NOT_LISTED
+def moments(belief: Belief, row: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return means and variances, each [S + 1]: of the probabilities of all next states, and of the reward."""
+    most = int(verbs.most_entries(belief.transitions, belief.n_states))
+    index, some = np.empty(most, np.int32), np.empty((2, most))
+    arrays = belief.movement_arrays
+    end, rest, rest_variance, *reward = belief.call(row_moments, arrays, row, index, some[0], some[1])
+    both = np.repeat([[rest], [rest_variance]], belief.n_states + 1, axis=1)
+    both[:, index[:end]] = some[:, :end]
+    both[:, -1] = reward
+    return both[0], both[1]
 
 
-@primitive
-def _in_spreads(difference, spread):
-    """Return a difference in standard deviations; 0 where there can be none."""
-    return abs(difference) / spread if spread > 0.0 else 0.0
+@dataclass(kw_only=True)
+class SBOSSMemory(MergedMemory):
+    """Also the posterior that the models were drawn from."""
 
-
-@primitive
-def _movement(T, then, row, n_states):
-    """Return (Δ of the transition row, where its mean now ends in ``then.now``, its background)."""
-    stop, background = verbs.mean_row(T, row, then.now_index, then.now, 0)
-    if stop == NO_ROOM:
-        return np.inf, stop, 0.0
-    begin, end = then.span[row, 0], then.span[row, 1]
-    share = background / n_states
-    rest, rest_spread = then.rest[row, 0], then.rest[row, 1]
-    total = 0.0
-    common = 0
-    for i in range(stop):
-        place = _place(then.index, begin, end, then.now_index[i], begin + i)
-        if place == NOT_LISTED:
-            total += _in_spreads(then.now[i] + share - rest, rest_spread)
-        else:
-            total += _in_spreads(then.now[i] + share - then.mean[place], then.spread[place])
-            common += 1
-    if common < end - begin:  # some outcomes of then are among the unlisted now
-        for i in range(begin, end):
-            if _place(then.now_index, 0, stop, then.index[i], i - begin) == NOT_LISTED:
-                total += _in_spreads(share - then.mean[i], then.spread[i])
-    others = n_states - (stop + end - begin - common)
-    return total + others * _in_spreads(share - rest, rest_spread), stop, background
-
-
-@kernel
-def movement(belief, then, row, learned_rewards):
-    """Δ of a row, with that of its reward if rewards are learned; infinite if it does not fit."""
-    total, stop, background = _movement(belief.transitions, then, row, belief.space.terminal.shape[0])
-    if not learned_rewards or stop == NO_ROOM:
-        return total
-    reward = verbs.expected_reward(belief.rewards, row, then.now_index, then.now, 0, stop, background)
-    return total + _in_spreads(reward - then.reward[row, 0], then.reward[row, 1])
-
-
-@dataclass
-class SBOSSMemory:
-    """The merged MDP at hand and the posterior that it was drawn from."""
-
-    models: MergedModels
-    then: SnapshotRoom
-    due: bool = True
-    n_draws: int = 0
+    then: Belief
     movement: float = 0.0  # Δ of the last transition
 
 
@@ -449,59 +273,50 @@ class SBOSS(MergedPlanner):
         K, models drawn at a time: 8 for Chain and 2 elsewhere in the paper on DSS.
     delta
         δ, how far a pair's posterior mean may move, in standard deviations summed over outcomes.
-    epsilon
-        If given, pair (s, a) gets max ⌈σ²/ε⌉ samples, between 1 and ``n_models``, instead of ``n_models``.
     tol
         Accuracy of the solution, as in :class:`~bamdp.generators.PI`.
 
     Examples
     --------
     >>> SBOSS(n_models=8)
-    SBOSS(n_models=8, delta=3.0, epsilon=None, tol=0.0001)
+    SBOSS(n_models=8, delta=3.0, tol=0.0001)
     """
 
-    keeps: ClassVar[tuple[str, ...]] = (*MergedPlanner.keeps, "movement", "models.arrays.number")
+    keeps: ClassVar[tuple[str, ...]] = (*MergedPlanner.keeps, "movement")
 
     n_models: int = whole_number(2)
     delta: float = real_number(3.0, low=0.0)
-    epsilon: float | None = positive_number(None)
     tol: float = positive_number(1e-4)
 
     def start(self, belief: Belief, discount: float) -> SBOSSMemory:
-        n_rows = belief.n_states * belief.n_actions
-        return SBOSSMemory(
-            models=new_merged(belief, self.n_models, discount),
-            then=SnapshotRoom(new_snapshot(n_rows, 4 * n_rows + belief.n_states)),
-        )
+        return SBOSSMemory(*self.merged(belief, discount), then=belief.copy())
+
+    def act(self, memory: SBOSSMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
+        if memory.due:
+            memory.then = belief.copy()
+        return super().act(memory, belief, state, rng)
+
+    def plan(self, memory: SBOSSMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        plan = super().plan(memory, belief, state, rng)
+        return replace(plan, details={**plan.details, "movement": memory.movement})
 
     def learn(self, memory: SBOSSMemory, belief: Belief, seen: Transition) -> None:
         if memory.due:
             return
         row = seen.s * belief.n_actions + seen.a
-        learned_rewards = not belief.rewards.certain
-        memory.movement = belief.call(
-            movement, belief.movement_arrays, memory.then.arrays, row, learned_rewards
-        )
+        (now, _), (then, variance) = moments(belief, row), moments(memory.then, row)
+        if belief.rewards.certain:
+            variance[-1] = 0.0
+        open_ = variance > 0.0  # what is certain cannot move
+        memory.movement = float((np.abs(now - then)[open_] / np.sqrt(variance[open_])).sum())
         unscaled = belief.rewards.pools and belief.n_observed <= FIRST_REWARDS
         memory.due = self._is_new_end(memory, belief, seen) or memory.movement >= self.delta or unscaled
 
     def learned(self, memory: SBOSSMemory) -> dict[str, np.ndarray]:
-        then = memory.then.arrays._asdict()
-        return super().learned(memory) | {f"then.{name}": then[name] for name in SNAPSHOT}
+        then = memory.then.statistics()
+        return super().learned(memory) | {THEN + name: array for name, array in then.items()}
 
     def relearn(self, memory: SBOSSMemory, belief: Belief, arrays: Mapping[str, np.ndarray]) -> None:
         super().relearn(memory, belief, arrays)
-        span, room = arrays["then.span"], len(arrays["then.index"])
-        if (memory.models.arrays.number > self.n_models).any() or (span < 0).any() or (span > room).any():
-            raise ValueError("the file's snapshot of the posterior is damaged")
-        memory.then.arrays = new_snapshot(belief.n_states * belief.n_actions, room)
-        for name in SNAPSHOT:
-            put_array(memory.then.arrays, name, arrays[f"then.{name}"])
-
-    def _details(self, memory: SBOSSMemory) -> dict[str, Any]:
-        return {"movement": memory.movement}
-
-    def _before_draw(self, memory: SBOSSMemory, belief: Belief) -> None:
-        epsilon = 0.0 if self.epsilon is None else float(self.epsilon)
-        number, measured = memory.models.arrays.number, belief.movement_arrays
-        belief.run(take_snapshot, memory.then, epsilon, self.n_models, number, arrays=measured)
+        then = {name.removeprefix(THEN): array for name, array in arrays.items() if name.startswith(THEN)}
+        memory.then = Belief.from_content({**belief.content(), "statistics": then})

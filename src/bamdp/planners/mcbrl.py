@@ -39,49 +39,41 @@ Dimitrakakis, "Monte-Carlo utility estimates for Bayesian reinforcement learning
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from bamdp._kernels.jit import inner, kernel
+from bamdp._kernels.rows import Rows, Space
 from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import average, row_value
 from bamdp._parameters import choice, positive_number, whole_number
 from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.kernels import empty_rows
 from bamdp.planners.base import Cost, Plan, candidates, estimate
-from bamdp.planners.boss import MergedModels, draw_models, new_merged
-from bamdp.planners.shared.workspace import lacks_rows, model_arrays, put_model, put_policy
+from bamdp.planners.boss import draw_models
+from bamdp.planners.shared.workspace import Workspace, lacks_rows, workspace_for
 from bamdp.planners.thompson import Redrawing, draw_is_due, resampling
 
 MCBRL_POLICIES = ("upper", "lower")
 
 
 @kernel
-def upper_values(rows, space, discount, tol, one, solver, q):
-    """Optimal action values of each model into ``q`` [K, S, A]; ``one`` is room for one model."""
+def draw(belief, workspace, n_models, rng):
+    """Draw K models into ``workspace.rows``; return the used entries, or FULL."""
+    return draw_models(belief, workspace, n_models, rng)
+
+
+@kernel
+def upper_values(rows, space, discount, tol, solver, q):
+    """Optimal action values of a model into ``q`` [S, A]."""
     n_states, n_actions = space.allowed.shape
-    n_models = q.shape[0]
-    for k in range(n_models):
-        at = 0
-        for row in range(n_states * n_actions):
-            place = (row // n_actions * n_models + k) * n_actions + row % n_actions
-            one.span[row, 0] = at
-            for i in range(rows.span[place, 0], rows.span[place, 1]):
-                one.index[at] = rows.index[i]
-                one.prob[at] = rows.prob[i]
-                at += 1
-            one.span[row, 1] = at
-            one.background[row] = rows.background[place]
-            one.reward[row] = rows.reward[place]
-        solve(one, space, discount, tol, solver, False)
-        mean = average(solver.values)
-        for s in range(n_states):
-            for a in range(n_actions):
-                row = s * n_actions + a
-                q[k, s, a] = one.reward[row] + discount * row_value(one, row, solver.values, mean)
+    solve(rows, space, discount, tol, solver, False)
+    mean = average(solver.values)
+    for s in range(n_states):
+        for a in range(n_actions):
+            row = s * n_actions + a
+            q[s, a] = rows.reward[row] + discount * row_value(rows, row, solver.values, mean)
 
 
 @kernel
@@ -121,18 +113,18 @@ def best_on_average(q, space, s):
     return action
 
 
-@kernel
-def greedy_policy(q, space, policy):
-    """Write the policy that is best on average, int32 [S]."""
-    for s in range(policy.shape[0]):
-        policy[s] = 0 if space.terminal[s] else best_on_average(q, space, s)
+def greedy_policy(q: np.ndarray, space: Space) -> np.ndarray:
+    """Return the policy that is best on average, int32 [S]; the lowest of equals."""
+    total = np.where(space.allowed, np.add.accumulate(q, axis=0)[-1], -np.inf)  # added up one by one
+    return np.where(space.terminal, 0, total.argmax(axis=1)).astype(np.int32)
 
 
 @dataclass
 class MCBRLMemory:
     """The models at hand, their action values, and the policy that these make."""
 
-    models: MergedModels
+    workspace: Workspace
+    discount: float
     q: np.ndarray  # float64 [K, S, A]
     policy: np.ndarray  # int32 [S]
     age: int = -1  # steps since the draw; -1: a new one is due
@@ -162,7 +154,8 @@ class MCBRL(Redrawing):
 
     result_version: ClassVar[int] = 3
 
-    keeps: ClassVar[tuple[str, ...]] = ("q", "age", "models.arrays.solver.values")
+    keeps: ClassVar[tuple[str, ...]] = ("q", "age", "workspace.solver.values")
+    policy_of: ClassVar[str] = "policy"
 
     n_models: int = whole_number(8)
     policy: str = choice("upper", MCBRL_POLICIES)
@@ -174,18 +167,14 @@ class MCBRL(Redrawing):
         return estimate(n_states, n_actions, models=models, bytes=48.0 * models * n_states * n_actions)
 
     def start(self, belief: Belief, discount: float) -> MCBRLMemory:
-        S, A = belief.n_states, belief.n_actions
-        return MCBRLMemory(
-            models=new_merged(belief, self.n_models, discount),
-            q=np.zeros((self.n_models, S, A)),
-            policy=np.zeros(S, np.int32),
-        )
+        S, A, K = belief.n_states, belief.n_actions, self.n_models
+        return MCBRLMemory(workspace_for(belief, K), discount, np.zeros((K, S, A)), np.zeros(S, np.int32))
 
     def act(self, memory: MCBRLMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        if draw_is_due(self.resample, memory.age, memory.models.discount, rng):
-            belief.run(draw_models, memory.models, rng=rng)
+        if draw_is_due(self.resample, memory.age, memory.discount, rng):
+            belief.run(draw, memory.workspace, self.n_models, rng=rng)
             self.bound(memory, belief, self.policy, memory.q)
-            greedy_policy(memory.q, belief.space, memory.policy)
+            memory.policy[:] = greedy_policy(memory.q, belief.space)
             memory.age = 0
         memory.age += 1
         return int(memory.policy[state])
@@ -197,7 +186,7 @@ class MCBRL(Redrawing):
         means = [of_action.mean() for of_action in values]
         spreads = [of_action.std(ddof=1) if self.n_models > 1 else np.nan for of_action in values]
         bounds = {}
-        warm = memory.models.arrays.solver.values.copy()
+        warm = memory.workspace.solver.values.copy()
         for name in MCBRL_POLICIES:
             q = memory.q
             if name != self.policy:
@@ -206,7 +195,7 @@ class MCBRL(Redrawing):
             of_models = q[:, state, actions]
             best = of_models.max(axis=1).mean() if name == "upper" else of_models.mean(axis=0).max()
             bounds[name] = float(best)
-        memory.models.arrays.solver.values[:] = warm
+        memory.workspace.solver.values[:] = warm
         return Plan(
             action,
             float(memory.q[:, state, action].mean()),
@@ -214,33 +203,37 @@ class MCBRL(Redrawing):
             details={**bounds, "age_of_draw": memory.age},
         )
 
-    def learned(self, memory: MCBRLMemory) -> dict[str, np.ndarray]:
-        return super().learned(memory) | {"policy": memory.policy} | model_arrays(memory.models.arrays.rows)
-
-    def relearn(self, memory: MCBRLMemory, belief: Belief, arrays: Mapping[str, np.ndarray]) -> None:
-        super().relearn(memory, belief, arrays)
-        put_model(memory.models, belief.n_states, arrays)
-        put_policy(memory.policy, belief.n_actions, arrays["policy"])
-
-    def set_discount(self, memory: MCBRLMemory, discount: float) -> None:
-        memory.models.discount = discount
-
     def on_space_changed(self, memory: MCBRLMemory, belief: Belief) -> None:
-        greedy_policy(memory.q, belief.space, memory.policy)
-        if lacks_rows(memory.models.arrays.rows, belief.space, self.n_models):
+        memory.policy[:] = greedy_policy(memory.q, belief.space)
+        if lacks_rows(memory.workspace.rows, belief.space, self.n_models):
             memory.age = -1
 
     def bound(self, memory: MCBRLMemory, belief: Belief, name: str, q: np.ndarray) -> None:
         """Action values of the models at hand for one of the two bounds, into ``q`` [K, S, A]."""
-        models, discount = memory.models.arrays, memory.models.discount
+        rows, solver, discount, space = (
+            memory.workspace.rows,
+            memory.workspace.solver,
+            memory.discount,
+            belief.space,
+        )
         if name == "upper":
-            one = empty_rows(belief.n_states * belief.n_actions, len(models.rows.index))
-            upper_values(models.rows, belief.space, discount, self.tol, one, models.solver, q)
+            for k in range(self.n_models):
+                belief.call(upper_values, self.model(rows, space, k), space, discount, self.tol, solver, q[k])
             return
-        low = min(0.0, float(models.rows.reward.min())) / (1.0 - discount)
+        low = min(0.0, float(rows.reward.min())) / (1.0 - discount)
         beyond = 1.0 / (1.0 - discount)  # in units of the rewards' range
         n_stages = 1
         if discount > 0.0 and beyond > self.tol:
             n_stages = max(1, math.ceil(math.log(self.tol / beyond) / math.log(discount)))
-        values = np.empty((self.n_models, belief.n_states))
-        lower_values(models.rows, belief.space, discount, n_stages, low, values, q)
+        lower_values(rows, space, discount, n_stages, low, np.empty(q.shape[:2]), q)
+
+    def model(self, rows: Rows, space: Space, k: int) -> Rows:
+        """Return the k-th model, which stands in the buffer from its first row's entries on."""
+        S, A = space.allowed.shape
+        span, background, reward = (
+            np.ascontiguousarray(x.reshape(S, self.n_models, A, -1)[:, k].reshape(S * A, -1))
+            for x in (rows.span, rows.background, rows.reward)
+        )
+        begin, end = span[0, 0], span[-1, 1]
+        entries = rows.index[begin:end], rows.prob[begin:end]
+        return Rows(span - begin, *entries, background.ravel(), reward.ravel())

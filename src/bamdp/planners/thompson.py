@@ -7,7 +7,6 @@ for a geometric time of mean 1/(1−γ), commits. DSS with one policy (N = 1) is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,15 +18,8 @@ from bamdp._parameters import positive_number, whole_number
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import FULL, sample_model
 from bamdp.generators.builtin import PIState, generate
-from bamdp.planners.base import Candidate, Plan, Planner, Transition
-from bamdp.planners.shared.workspace import (
-    Workspace,
-    lacks_rows,
-    model_arrays,
-    put_model,
-    put_policy,
-    workspace_for,
-)
+from bamdp.planners.base import Candidate, Plan, Transition
+from bamdp.planners.shared.workspace import ModelPlanner, Workspace, lacks_rows, workspace_for
 
 RESAMPLE = ("step", "episode", "discount")
 
@@ -64,7 +56,7 @@ def sample_policy(belief, workspace, generator, discount, s, rng):
     return end
 
 
-class Redrawing(Planner):
+class Redrawing(ModelPlanner):
     """A planner that draws models anew where an episode ends or begins, by the ``age`` in its memory."""
 
     def learn(self, memory: Any, belief: Belief, seen: Transition) -> None:
@@ -122,15 +114,6 @@ class ThompsonSampling(Redrawing):
         action = self.act(memory, belief, state, rng)
         value = float(memory.workspace.solver.values[state])
         return Plan(action, value, (Candidate(action, value, count=1),), details={"age_of_draw": memory.age})
-
-    def learned(self, memory: ThompsonMemory) -> dict[str, np.ndarray]:
-        workspace = memory.workspace
-        return super().learned(memory) | {"policy": workspace.solver.policy} | model_arrays(workspace.rows)
-
-    def relearn(self, memory: ThompsonMemory, belief: Belief, arrays: Mapping[str, np.ndarray]) -> None:
-        super().relearn(memory, belief, arrays)
-        put_model(memory.workspace, belief.n_states, arrays)
-        put_policy(memory.workspace.solver.policy, belief.n_actions, arrays["policy"])
 
     def on_space_changed(self, memory: ThompsonMemory, belief: Belief) -> None:
         memory.stale = True

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from operator import attrgetter
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from bamdp._kernels.solve import Solver, new_solver
 from bamdp.beliefs.belief import GROWTH, Belief, model_entries
 from bamdp.beliefs.kernels import empty_rows
 from bamdp.generators.lazy import LazyModels, fresh_models, new_lazy_models, with_longer_buffer
+from bamdp.planners.base import Planner
 
 ROUNDING = 1e-9  # by which a probability may exceed 1
 
@@ -130,6 +132,22 @@ def put_policy(policy: np.ndarray, n_actions: int, saved: np.ndarray) -> None:
     ):
         raise ValueError("the file's policy is damaged")
     policy[...] = saved
+
+
+class ModelPlanner(Planner):
+    """A planner that acts by models which stand in its memory's ``workspace``, and go into files with it."""
+
+    policy_of: ClassVar[str] = "workspace.solver.policy"  # where a memory has the policy, int32 [S]
+
+    def learned(self, memory: Any) -> dict[str, np.ndarray]:
+        policy = attrgetter(self.policy_of)(memory)
+        return super().learned(memory) | {"policy": policy} | model_arrays(memory.workspace.rows)
+
+    def relearn(self, memory: Any, belief: Belief, arrays: Mapping[str, np.ndarray]) -> None:
+        super().relearn(memory, belief, arrays)
+        rows = memory.workspace.rows
+        put_model(memory.workspace, belief.n_states, arrays)
+        put_policy(attrgetter(self.policy_of)(memory), len(rows.reward) // belief.n_states, arrays["policy"])
 
 
 def lacks_rows(rows: Rows, space: Space, n_models: int = 1) -> bool:
