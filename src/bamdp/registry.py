@@ -36,12 +36,17 @@ PRIORS: dict[str, Entry] = {
         Prior, note="Knows which states are neighbours in the environment, and nothing of what actions do."
     ),
     "models": Entry(Prior, note="The models that the environment may be (maze_door has two)."),
+    "disturbance": Entry(
+        Prior,
+        note="Knows by which rule the next state follows from a disturbance, and not how likely each disturbance is.",
+    ),
     "law": Entry(
         Prior, note="The law from which a family draws its models: the correct prior (family_gdl has one)."
     ),
 }
 OF_ENVIRONMENT = {  # priors that the environment determines, which take no parameters, and what they are for
     "models": "environments that may be one of several models, such as maze_door",
+    "disturbance": "environments that tell their rule, such as inventory",
     "law": "families, whose models are drawn from a law, such as family_gdl",
     "local": "environments that tell their own rules, such as grid",
 }
@@ -273,6 +278,8 @@ def _prior_of_environment(name: str, env: World | None) -> Prior:
         return FiniteModels(models, weights)
     if name == "local" and isinstance(env, Environment):
         return beliefs.Dirichlet.local(env.mdp)
+    if name == "disturbance" and isinstance(env, Environment) and env.disturbance is not None:
+        return env.disturbance
     if name == "law" and isinstance(env, Environment) and env.law is not None:
         return env.law
     which = "give the environment with it" if env is None else f"{env.name} is none"

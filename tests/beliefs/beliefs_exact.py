@@ -16,6 +16,7 @@ import numpy as np
 from bamdp import (
     BetaBernoulli,
     Dirichlet,
+    DisturbancePrior,
     FiniteMDP,
     FiniteModels,
     FiniteRewards,
@@ -120,6 +121,27 @@ def models(tables, weights, rewards=None):
     return evidence
 
 
+def disturbance(rule, alpha, known=()):
+    """Evidence under s' = rule(s, a, w), w from one Dirichlet law: the sum over all disturbances that fit."""
+    exact = [Fraction(float(x)) for x in alpha]
+
+    def evidence(data):
+        ways = Counter({(0,) * len(exact): Fraction(1)})
+        for s, a, _, s2 in data:
+            fits = [w for w in range(len(exact)) if rule(s, a, w) == s2]
+            longer = Counter()
+            for counts, n in ways.items():
+                if (s, a) in known:
+                    longer[counts] += n * Fraction(float(known[s, a][s2]))
+                else:
+                    for w in fits:
+                        longer[*counts[:w], counts[w] + 1, *counts[w + 1 :]] += n
+            ways = longer
+        return sum(n * dirichlet_row(exact, dict(enumerate(counts))) for counts, n in ways.items())
+
+    return evidence
+
+
 def mixture(parts, weights):
     return lambda data: sum(w * part(data) for w, part in zip(weights, parts)) / sum(weights)
 
@@ -216,6 +238,16 @@ ONE_BY_K = [Fraction(1, k**2) for k in range(1, S + 1)]
 TWO_BY_K = [Fraction(1, max(k, 2) ** 2) for k in range(1, S + 1)]
 NARROW = (0.0, 2.0, 1.0)  # two or three outcomes, never four
 
+DEMAND = np.array([0.5, 1.0, 0.25, 2.0])
+KNOWN_ROW = np.zeros((S, A, S))
+KNOWN_ROW[2, 1] = 0.5, 0.0, 0.25, 0.25
+
+
+def stock(s, a, w):
+    """What is left of up to 3 units, after one was ordered or not, and a demand that may not be met."""
+    return max(min(s + a, 3) - w, 0)
+
+
 CASES = {
     "scalar": Case(Dirichlet(alpha=0.3), dirichlet(0.3)),
     "per-row": Case(Dirichlet(alpha=PER_ROW), dirichlet(PER_ROW[..., None])),
@@ -226,6 +258,11 @@ CASES = {
     "shared or sparse": Case(
         Mixture([SharedSupport(alpha=1.5, beta=2.0), SparseDirichlet(alpha=0.2, beta=2.0)], [0.75, 0.25]),
         mixture([shared(1.5, TWO_BY_K), sparse(0.2, ONE_BY_K)], [Fraction(3, 4), Fraction(1, 4)]),
+    ),
+    "disturbance": Case(DisturbancePrior(stock, (S, A, 4), DEMAND), disturbance(stock, DEMAND)),
+    "known row": Case(
+        DisturbancePrior(stock, (S, A, 4), DEMAND, known=KNOWN_ROW),
+        disturbance(stock, DEMAND, {(2, 1): KNOWN_ROW[2, 1]}),
     ),
     "models": Case(MODELS, models(TABLES, MODEL_WEIGHTS)),
     "mixture": Case(

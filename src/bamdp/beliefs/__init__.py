@@ -8,6 +8,7 @@ from bamdp.beliefs.rewards.hierarchical import HierarchicalNormal
 from bamdp.beliefs.rewards.known import KnownRewards
 from bamdp.beliefs.rewards.normal import NormalGamma
 from bamdp.beliefs.transitions.dirichlet import Dirichlet
+from bamdp.beliefs.transitions.disturbance import DisturbancePrior
 from bamdp.beliefs.transitions.finite import FiniteModels
 from bamdp.beliefs.transitions.hierarchical import HierarchicalDirichlet
 from bamdp.beliefs.transitions.mixture import Mixture
@@ -18,6 +19,7 @@ __all__ = [
     "Belief",
     "BetaBernoulli",
     "Dirichlet",
+    "DisturbancePrior",
     "FiniteModels",
     "FiniteRewards",
     "HierarchicalDirichlet",

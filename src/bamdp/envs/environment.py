@@ -84,6 +84,9 @@ class Environment(World):
     draw_reward : callable (mean, u) -> float, optional
         Rewards that are drawn rather than certain: the quantile function at u in [0, 1) of the reward whose
         mean is the model's (`bernoulli`, for one). It takes a second number of the stream every step.
+    disturbance : Prior, optional
+        The prior of who knows by which rule the next state follows from state, action and a disturbance, but not the
+        law of the disturbance.
 
     Attributes
     ----------
@@ -128,6 +131,7 @@ class Environment(World):
         layout: Layout | None = None,
         parameters: Mapping[str, Any] | None = None,
         draw_reward: Callable[[float, float], float] | None = None,
+        disturbance: Prior | None = None,
     ) -> None:
         if not isinstance(mdp, FiniteMDP):
             raise TypeError(
@@ -148,6 +152,7 @@ class Environment(World):
         self.state = self.start
         self.terminated = False
         self.last_action: int | None = None
+        self.disturbance = disturbance
         self._draw_reward = draw_reward
         self._rng: np.random.Generator | None = None
         self._uniforms: list[float] = []

@@ -1,8 +1,9 @@
 """Textbook problems of operations research: an inventory, a machine that wears, a queue, and dynamic pricing.
 
 Each is of the form s' = f(s, a, w): the rule f is plain, and the disturbance w (demand, wear, arrivals, what a
-customer would pay) is drawn from one distribution in every step. Rewards are known to the agent unless it is given a
-model of them, such as ``rewards="normal"``.
+customer would pay) is drawn from one distribution in every step. An agent with the prior ``env.disturbance``, on the
+command line ``--prior disturbance``, knows f and learns the distribution (:class:`bamdp.DisturbancePrior`). Rewards are
+known to the agent unless it is given a model of them, such as ``rewards="normal"``.
 
 References: M. Puterman (1994), Markov Decision Processes; D. Bertsekas (2017), Dynamic Programming and Optimal Control,
 volume 1; G. Gallego and G. van Ryzin (1994), Optimal dynamic pricing of inventories with stochastic demand over finite
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
+from bamdp.beliefs.transitions.disturbance import DisturbancePrior
 from bamdp.envs.environment import Environment
 from bamdp.envs.layout import strip_layout
 from bamdp.mdp.model import FiniteMDP
@@ -371,8 +373,15 @@ def _controlled(
     np.add.at(transitions, (state, action, after), p[w])
     labels = [str(label) for label in state_labels]
     mdp = FiniteMDP(transitions, rewards, state_labels=labels, action_labels=tuple(action_labels))
-    layout = strip_layout(S)
-    return Environment(name, mdp, start=start, time_limit=0.25, layout=layout, parameters=parameters)
+    return Environment(
+        name,
+        mdp,
+        start=start,
+        time_limit=0.25,
+        layout=strip_layout(S),
+        parameters=parameters,
+        disturbance=DisturbancePrior(after),
+    )
 
 
 def _poisson(mean: float, highest: int) -> NDArray[np.float64]:
