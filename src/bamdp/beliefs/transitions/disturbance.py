@@ -352,8 +352,7 @@ class DisturbancePrior(Prior):
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        S, A, W = self.shape or ()
-        return f"DisturbancePrior({S} states, {A} actions, {W} disturbances)"
+        return "DisturbancePrior({} states, {} actions, {} disturbances)".format(*self.rule.shape)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DisturbancePrior) and self._parts() == other._parts()
@@ -371,16 +370,16 @@ class DisturbancePrior(Prior):
                 f"the rule is for {S} states and {A} actions, and there are {n_states} and {n_actions}"
             )
         rows = [np.unique(row, return_inverse=True) for row in self.rule.reshape(S * A, W)]
-        is_known = np.zeros(S * A, bool) if self.known is None else self.known.reshape(S * A, S).any(axis=1)
-        known = {row: np.flatnonzero(self.known.reshape(S * A, S)[row]) for row in np.flatnonzero(is_known)}
-        outcomes = [known.get(row, states) for row, (states, _) in enumerate(rows)]
+        table = np.zeros((S * A, S)) if self.known is None else self.known.reshape(S * A, S)
+        is_known = table.any(axis=1)
+        outcomes = [np.flatnonzero(table[i]) if is_known[i] else rows[i][0] for i in range(S * A)]
         size = np.array([len(states) for states in outcomes])
         K = int(size.max())
-        outcome, fixed = np.zeros((S * A, K), np.int32), np.zeros((S * A, K if len(known) else 0))
-        for row, states in enumerate(outcomes):
-            outcome[row, : len(states)] = states
-        for row, states in known.items():
-            fixed[row, : len(states)] = self.known.reshape(S * A, S)[row, states]
+        outcome, fixed = np.zeros((S * A, K), np.int32), np.zeros((S * A, K if is_known.any() else 0))
+        for i, states in enumerate(outcomes):
+            outcome[i, : len(states)] = states
+            if is_known[i]:
+                fixed[i, : len(states)] = table[i, states]
         beyond = np.append(np.cumsum(self.alpha[::-1])[::-1][1:], 0.0)
         law, chance = np.array([self.alpha, beyond]), np.zeros(W)
         update_chances(law, chance)
