@@ -371,7 +371,7 @@ class DisturbancePrior(Prior):
             )
         rows = [np.unique(row, return_inverse=True) for row in self.rule.reshape(S * A, W)]
         table = np.zeros((S * A, S)) if self.known is None else self.known.reshape(S * A, S)
-        is_known = table.any(axis=1)
+        is_known: NDArray[np.bool_] = np.any(table > 0.0, axis=1)
         outcomes = [np.flatnonzero(table[i]) if is_known[i] else rows[i][0] for i in range(S * A)]
         size = np.array([len(states) for states in outcomes])
         K = int(size.max())
