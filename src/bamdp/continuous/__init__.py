@@ -1,0 +1,38 @@
+"""Bayes-adaptive planning with continuous observations and actions.
+
+The nouns are those of the finite case. A prior (:class:`RandomFeatures`, :class:`LinearGaussian`) makes a belief about
+dynamics, :class:`DynamicsBelief`; planners (:class:`Mean`, :class:`Thompson`, :class:`OpenLoop`, :class:`DSS`) are
+hyper-parameters; a :class:`ContinuousAgent` is a planner at work on one belief. :meth:`bamdp.Agent.for_env` makes one
+for an environment whose observations are a ``Box``, and :func:`bamdp.simulate` and :func:`bamdp.compare` take it.
+
+    import gymnasium
+    import bamdp
+
+    env = gymnasium.make("Pendulum-v1")
+    agent = bamdp.Agent.for_env(env, seed=0)                    # dynamics, rewards and ends are learned
+    run = bamdp.simulate(agent, env, steps=400, seed=0)
+    plan = agent.plan(env.reset(seed=1)[0])                     # .action .value .states .candidates
+
+    def reward(obs, action, next_obs):                          # known rewards: arrays [n, d], [n, m], [n, d] -> [n]
+        ...
+
+    agent = bamdp.Agent.for_env(env, "dss", reward=reward, angles=[0], seed=0)
+
+The parts, in the order of their imports:
+
+- :class:`System`: spaces, angles, known rewards and ends; :func:`system_of` reads it off an environment.
+- :class:`RandomFeatures`, :class:`LinearGaussian`: priors; ``prior.belief(system)`` is a :class:`DynamicsBelief` with
+  ``observe(obs, action, reward, next_obs, terminated)``, ``predict(obs [n, d], actions) -> (mean [n, d], sd [n, d])`` of
+  the next observation, ``mean()`` and ``sample(rng)`` -> :class:`Model`, ``log_evidence``, ``coverage()``.
+- :class:`Model`: known or sampled dynamics; ``rollout(obs [b, d], controls [b, h, k]) -> states [b, h + 1, d]``.
+  :class:`KnownModel` wraps ``step(obs [n, d], actions) -> next_obs [n, d]`` of a user.
+- :class:`Mean`, :class:`Thompson`, :class:`OpenLoop`, :class:`DSS`: planners, also as text: ``"mean"``, ``"thompson"``,
+  ``"open-loop"``, ``"dss"``.
+- :class:`ContinuousAgent`: ``act(obs)``, ``begin(obs)``, ``observe(...)``, ``plan(obs) -> ContinuousPlan`` with ``action``,
+  ``value``, ``actions`` [h, m], ``states`` [h + 1, d], ``candidates``; ``copy``, ``save``, ``load``.
+- :func:`greedy_returns`: the returns of the policy that is greedy in the mean model, over several episodes at once.
+"""
+
+from bamdp.continuous.system import System, is_continuous
+
+__all__ = ["System", "is_continuous"]
