@@ -22,14 +22,14 @@ The parts, in the order of their imports:
 
 - :class:`System`: spaces, angles, known rewards and ends; :func:`system_of` reads it off an environment.
 - :class:`RandomFeatures`, :class:`LinearGaussian`: priors; ``prior.belief(system)`` is a :class:`DynamicsBelief` with
-  ``observe(obs, action, reward, next_obs, terminated)``, ``predict(obs [n, d], actions) -> (mean [n, d], sd [n, d])`` of
-  the next observation, ``mean()`` and ``sample(rng)`` -> :class:`Model`, ``log_evidence``, ``coverage()``.
+  ``observe(obs, action, reward, next_obs, terminated)``, ``predict(obs [n, d], actions) -> (mean [n, d], sd [n, d])``
+  of the next observation, ``mean()`` and ``sample(rng)`` -> :class:`Model`, ``log_evidence``, ``coverage()``.
 - :class:`Model`: known or sampled dynamics; ``rollout(obs [b, d], controls [b, h, k]) -> states [b, h + 1, d]``.
   :class:`KnownModel` wraps ``step(obs [n, d], actions) -> next_obs [n, d]`` of a user.
-- :class:`Mean`, :class:`Thompson`, :class:`OpenLoop`, :class:`DSS`: planners, also as text: ``"mean"``, ``"thompson"``,
-  ``"open-loop"``, ``"dss"``.
-- :class:`ContinuousAgent`: ``act(obs)``, ``begin(obs)``, ``observe(...)``, ``plan(obs) -> ContinuousPlan`` with ``action``,
-  ``value``, ``actions`` [h, m], ``states`` [h + 1, d], ``candidates``; ``copy``, ``save``, ``load``.
+- :class:`Mean`, :class:`Thompson`, :class:`OpenLoop`, :class:`DSS`: planners, also as text: ``"mean"``,
+  ``"thompson"``, ``"open-loop"``, ``"dss"``.
+- :class:`ContinuousAgent`: ``act(obs)``, ``begin(obs)``, ``observe(...)``, ``plan(obs) -> ContinuousPlan`` with
+  ``action``, ``value``, ``actions`` [h, m], ``states`` [h + 1, d], ``candidates``; ``copy``, ``save``, ``load``.
 - :func:`greedy_returns`: the returns of the policy that is greedy in the mean model, over several episodes at once.
 """
 

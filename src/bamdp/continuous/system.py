@@ -5,8 +5,8 @@ that learns s' sees neither: it sees the *inputs* x(s, a). A declared angle beco
 coordinate is shifted and scaled to about [−1, 1], by the declared box, or by the data where the box is infinite or
 more than a hundred times as wide as what was seen. A box's action is scaled to [−1, 1]; a numbered action is one-hot.
 
-Planners write actions as *controls* u [k]: a box's action in [−1, 1], or a preference for each numbered action, of which
-the greatest is taken.
+Planners write actions as *controls* u [k]: a box's action in [−1, 1], or a preference for each numbered action, of
+which the greatest is taken.
 """
 
 from __future__ import annotations
@@ -129,12 +129,9 @@ def system_of(
         )
     numbered = isinstance(actions, gymnasium.spaces.Discrete)
     low, high = (np.asarray(bound, float).ravel() for bound in (space.low, space.high))
-    box = (
-        (np.zeros(0), np.zeros(0))
-        if numbered
-        else tuple(np.asarray(b, float).ravel() for b in (actions.low, actions.high))
-    )
-    if not (np.isfinite(box[0]).all() and np.isfinite(box[1]).all()):
+    bounds = ((), ()) if numbered else (actions.low, actions.high)
+    action_low, action_high = (np.asarray(bound, float).ravel() for bound in bounds)
+    if not (np.isfinite(action_low).all() and np.isfinite(action_high).all()):
         raise ValueError(
             f"actions must have finite bounds, got {actions}; put gymnasium.wrappers.RescaleAction or an "
             "ActionWrapper with a finite Box around the environment"
@@ -150,7 +147,7 @@ def system_of(
     spec = getattr(env, "spec", None)
     steps = spec.max_episode_steps if spec is not None else None
     count, first = (int(actions.n), int(actions.start)) if numbered else (0, 0)
-    return System(low, high, *box, count, first, chosen, reward, terminated, steps)
+    return System(low, high, action_low, action_high, count, first, chosen, reward, terminated, steps)
 
 
 def is_continuous(env: Any) -> bool:
