@@ -79,3 +79,29 @@ def test_a_batch_prints_in_a_line_and_is_a_frame():
     assert np.array_equal(batch.rewards.sum(axis=1), batch.totals)
     ring = bamdp.run_many(Ring, "thompson", runs=1, steps=50)
     assert "episodes with mean return 1" in repr(ring)
+
+
+def run_of(rewards, ends):
+    n = len(rewards)
+    return bamdp.Run(np.zeros(n, int), np.zeros(n, int), np.array(rewards), np.array(ends, bool), np.zeros(n))
+
+
+@pytest.mark.parametrize(
+    ("rewards", "success"),
+    [
+        ([0.0, 1.0, 0.0, 0.0], 0.5),  # a goal, and a hole
+        ([0.0, 0.0, 0.0, 0.0], 0.0),  # a goal never reached
+        ([-1.0, 20.0, -1.0, -10.0], 0.5),  # the same, with costs on the way
+        ([-1.0, -1.0, -1.0, 0.0], None),  # nothing but costs
+        ([1.0, 1.0, 1.0, 1.0], None),  # to go on is what pays
+    ],
+)
+def test_success_is_a_share_only_where_a_positive_reward_means_a_goal(rewards, success):
+    assert run_of(rewards, [0, 1, 0, 1]).success == success
+    assert run_of(rewards, [0, 0, 0, 0]).success is None
+
+
+def test_the_success_of_a_batch_counts_runs_that_never_reached_the_goal():
+    lost, won = run_of([-1.0, -10.0], [0, 1]), run_of([-1.0, 20.0], [0, 1])
+    assert lost.success is None
+    assert bamdp.Batch(None, (lost, won), True, 0.0).success == 0.5

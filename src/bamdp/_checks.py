@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import difflib
-import json
 import math
 import os
-import re
-import shlex
 from collections.abc import Callable, Iterable
-from importlib import metadata
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
@@ -20,7 +14,7 @@ LARGEST_INTEGER = 2**63 - 1  # compiled code counts in 64 bits
 LARGEST_REAL = 1e100  # squares, and their sums over many steps, must be finite as well
 MAX_MEMORY_VARIABLE = "BAMDP_MAX_MEMORY"
 MEMORY_SHARE = 0.5  # of the machine's memory that a single request may need, where the variable is not set
-BYTE_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+GIBIBYTE = 2**30
 LONGEST_SHOWN = 80  # characters of a value in a message
 
 
@@ -109,28 +103,6 @@ def one_of(value: Any, name: str, choices: Iterable[str]) -> str:
     return str(value)
 
 
-def install_command(extra: str) -> str:
-    """Return the command that installs an extra of this package: from the checkout that it comes from, if any."""
-    checkout = Path(__file__).parents[2]
-    if (checkout / "pyproject.toml").is_file():
-        return f"pip install -e {shlex.quote(f'{checkout}[{extra}]')}"
-    source = _installed_from() or "bamdp"
-    return f"pip install {shlex.quote(f'{source}[{extra}]')}"
-
-
-def _installed_from() -> Path | None:
-    """Return the folder from which pip has installed this package, if it was one and is still there."""
-    try:
-        written = metadata.distribution("bamdp").read_text("direct_url.json")
-    except metadata.PackageNotFoundError:
-        return None
-    address = urlsplit(json.loads(written).get("url", "")) if written else None
-    if address is None or address.scheme != "file":
-        return None
-    folder = Path(unquote(address.path))
-    return folder if (folder / "pyproject.toml").is_file() else None
-
-
 def index(value: Any, name: str, size: int) -> int:
     """Check the number of a state or action, in 0..size-1."""
     if type(value) is int and 0 <= value < size:  # as in every step of a run
@@ -162,43 +134,36 @@ def weights(values: Any, size: int) -> tuple[float, ...]:
 def memory(n_bytes: float, what: str) -> None:
     """Refuse what needs more memory than one request may have; called before anything is allocated.
 
-    The limit is half of the machine's memory, or what the environment variable BAMDP_MAX_MEMORY says: a number of
-    bytes, or one with K, M, G or T behind it.
+    The limit is half of the machine's memory, or BAMDP_MAX_MEMORY, in GiB.
 
     Examples
     --------
     >>> memory(1e15, "a table of 10^7 by 10^7 states")
     Traceback (most recent call last):
     ...
-    ValueError: a table of 10^7 by 10^7 states would need about 931323 GiB of memory, more than the ... GiB ...
+    ValueError: a table of 10^7 by 10^7 states would need about 9.3e+05 GiB of memory, more than the ... GiB ...
     """
     limit = memory_limit()
     if n_bytes > limit:
+        needed, allowed = (f"{size / GIBIBYTE:.2g} GiB" for size in (n_bytes, limit))
         raise ValueError(
-            f"{what} would need about {_gibibytes(n_bytes)} of memory, more than the {_gibibytes(limit)} that one "
-            f"request may have here; ask for less, or set {MAX_MEMORY_VARIABLE} (for instance to 64G)"
+            f"{what} would need about {needed} of memory, more than the {allowed} that one request may have here; ask "
+            f"for less, or set {MAX_MEMORY_VARIABLE} (for instance to 64, in GiB)"
         )
 
 
 def memory_limit() -> float:
     """Return how many bytes one request may need; infinite where neither the machine nor the variable tells."""
-    text = os.environ.get(MAX_MEMORY_VARIABLE, "").strip()
-    if text:
-        match = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]*)?)\s*([kmgt]?)i?b?", text.lower())
-        if match is None or float(match[1]) == 0.0:
-            raise ValueError(
-                f"{MAX_MEMORY_VARIABLE} must be a number of bytes, or such a number and K, M, G or T, got {shown(text)}"
-            )
-        return float(match[1]) * BYTE_UNITS[match[2]]
+    text = os.environ.get(MAX_MEMORY_VARIABLE, "")
+    try:
+        if text:
+            return GIBIBYTE * real(float(text), MAX_MEMORY_VARIABLE, low=0.0, open_low=True)
+    except ValueError:
+        raise ValueError(f"{MAX_MEMORY_VARIABLE} must be a number of GiB, got {shown(text)}") from None
     try:
         return MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):  # not a POSIX system
         return math.inf
-
-
-def _gibibytes(n_bytes: float) -> str:
-    size = n_bytes / 2**30
-    return f"{size:.0f} GiB" if 10 <= size < 1e6 else f"{size:.2g} GiB"
 
 
 def shown(value: Any, write: Callable[[Any], str] = repr) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+MOVE_EVERY = 0.05  # seconds
 Progress = Callable[[int], Any]  # is called with the number of steps just done
 
 
@@ -40,5 +42,13 @@ def growing_bar(
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Bars(*columns, console=screen, transient=True) as bar:
         task = bar.add_task(escape(label), total=0)
-        more = lambda n: bar.update(task, total=(bar.tasks[0].total or 0) + n)
-        yield lambda n: bar.advance(task, n), more
+        waiting, last = 0, 0.0
+
+        def done(n: int) -> None:  # moves the bar a few times per second, since steps may take microseconds
+            nonlocal waiting, last
+            waiting += n
+            if (now := time.perf_counter()) - last >= MOVE_EVERY:
+                bar.advance(task, waiting)
+                waiting, last = 0, now
+
+        yield done, lambda n: bar.update(task, total=(bar.tasks[0].total or 0) + n)

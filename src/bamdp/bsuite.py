@@ -167,7 +167,7 @@ def load(bsuite_id: str) -> Any:
         from bsuite import sweep
     except ImportError:
         raise ImportError(
-            f"the package bsuite is not installed; install it with: {_checks.install_command('bsuite')}"
+            "the package bsuite is not installed; install it with: pip install bsuite"
         ) from None
     name = str(bsuite_id)
     if name not in sweep.SETTINGS:

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,11 +22,11 @@ from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.envs.environment import Environment, World
 from bamdp.envs.registry import new_world
 from bamdp.planners.base import Planner
-from bamdp.processes import TELL_EVERY, new_pool, stream
+from bamdp.processes import new_pool, stream
 from bamdp.registry import label
 from bamdp.seeding import seeds
 from bamdp.settings import STEP_BYTES, Setting, make_setting
-from bamdp.simulation import Callback, Run, new_frame, simulate
+from bamdp.simulation import Callback, Run, new_frame, simulate, success_share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -107,9 +107,8 @@ class Batch:
 
     @property
     def success(self) -> float | None:
-        """Mean share of successes of the runs that have one (:attr:`Run.success`)."""
-        shares = [run.success for run in self.runs if run.success is not None]
-        return float(np.mean(shares)) if shares else None
+        """The share of all completed episodes that reached their goal, see :func:`bamdp.simulation.success_share`."""
+        return success_share(self.runs)
 
     @property
     def ms_per_step(self) -> float:
@@ -148,8 +147,8 @@ def play(
     warm_up(setting)
     env = new_world(setting.env)
     agent = new_agent(setting, env, agent_seed)
-    with _throttled(progress or (lambda n: None)) as tick:
-        return simulate(agent, env, setting.steps, seed=environment_seed, progress=tick, callbacks=callbacks)
+    tick = progress or (lambda n: None)
+    return simulate(agent, env, setting.steps, seed=environment_seed, progress=tick, callbacks=callbacks)
 
 
 def run_one(setting: Setting, replicate: int, progress: Progress | None = None) -> Run:
@@ -254,20 +253,3 @@ def warm_up(setting: Setting) -> bool:
         agent.planner.warm_up(agent.memory, agent.belief, env.reset(seed=0), agent.rng)
         _warm[key] = plan.reproducible
     return _warm[key]
-
-
-@contextmanager
-def _throttled(progress: Progress) -> Iterator[Progress]:
-    """Yield a progress function that passes on sums a few times per second, since steps may take microseconds."""
-    waiting, last = 0, time.perf_counter()
-
-    def tick(n: int) -> None:
-        nonlocal waiting, last
-        waiting += n
-        now = time.perf_counter()
-        if now - last >= TELL_EVERY:
-            progress(waiting)
-            waiting, last = 0, now
-
-    yield tick
-    progress(waiting)

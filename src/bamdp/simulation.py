@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from time import thread_time
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -185,14 +185,8 @@ class Run:
 
     @property
     def success(self) -> float | None:
-        """The share of completed episodes that ended, in time, with a positive reward.
-
-        None where there was no such episode, nothing but costs, or where every step pays the same.
-        """
-        ends = self.ends
-        if not len(ends) or self.rewards.max() < 0.0 or self.rewards.min() == self.rewards.max() > 0.0:
-            return None
-        return float(np.mean(self.terminated[ends] & (self.rewards[ends] > 0.0)))
+        """The share of completed episodes that reached their goal; None where there is none, see `success_share`."""
+        return success_share([self])
 
     @property
     def total_reward(self) -> float:
@@ -209,6 +203,23 @@ class Run:
         """Mean processor milliseconds of a step, without the first, in which code may have been compiled."""
         later = self.step_seconds[1:] if len(self.step_seconds) > 1 else self.step_seconds
         return 1e3 * float(later.mean()) if len(later) else 0.0
+
+
+def success_share(runs: Sequence[Run]) -> float | None:
+    """Return the share of completed episodes that ended, in time, with a positive reward.
+
+    It is defined where that means reaching a goal: None where positive rewards come on the way, where there is
+    nothing but costs, or where no episode was completed.
+    """
+    rewards, ended = (
+        np.concatenate([getattr(run, name) for run in runs]) for name in ("rewards", "terminated")
+    )
+    n_episodes, reached = sum(len(run.ends) for run in runs), ended & (rewards > 0.0)
+    elsewhere, only_costs = (
+        (rewards[~ended] > 0.0).any(),
+        rewards.min(initial=0.0) < 0.0 and not reached.any(),
+    )
+    return None if elsewhere or only_costs or not n_episodes else float(reached.sum() / n_episodes)
 
 
 def new_frame(columns: Mapping[str, Any]) -> DataFrame:

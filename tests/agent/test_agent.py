@@ -73,7 +73,7 @@ def test_a_seed_is_the_first_replicate_of_it_everywhere():
 
 
 def test_an_agent_that_cannot_fit_is_refused_before_anything_is_allocated(monkeypatch):
-    monkeypatch.setenv("BAMDP_MAX_MEMORY", "1G")
+    monkeypatch.setenv("BAMDP_MAX_MEMORY", "1")
     with pytest.raises(
         ValueError, match=r"an agent of random for 10000000 states and 4 actions would need about"
     ):

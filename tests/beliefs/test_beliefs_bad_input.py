@@ -325,14 +325,14 @@ def test_a_generator_that_would_stand_still_is_refused():
 
 
 def test_a_model_too_large_to_draw_is_refused_with_the_cure(monkeypatch):
-    monkeypatch.setenv("BAMDP_MAX_MEMORY", "400K")
+    monkeypatch.setenv("BAMDP_MAX_MEMORY", "0.0004")
     belief = Dirichlet(alpha=1.0).belief(200, 2)
     refused(lambda: belief.sample(0), ValueError, "SparseDirichlet, or with a smaller alpha")
     assert belief.mean().n_states == 200
 
 
 def test_a_belief_that_cannot_fit_is_refused_before_it_is_made(monkeypatch):
-    monkeypatch.setenv("BAMDP_MAX_MEMORY", "1G")
+    monkeypatch.setenv("BAMDP_MAX_MEMORY", "1")
     for prior in (Dirichlet(), SparseDirichlet()):
         refused(
             lambda prior=prior: prior.belief(10**9, 4),

@@ -335,6 +335,6 @@ def test_both_kinds_of_file_read_terminal_states_and_masks_alike():
     ids=["dense", "rewards", "many-entries", "stacked", "list", "table"],
 )
 def test_a_model_that_cannot_fit_is_refused_before_it_is_made(monkeypatch, transitions, rewards, what):
-    monkeypatch.setenv("BAMDP_MAX_MEMORY", "100M")
+    monkeypatch.setenv("BAMDP_MAX_MEMORY", "0.1")
     with pytest.raises(ValueError, match=what + r".* would need about .* GiB of memory"):
         FiniteMDP(transitions, rewards)

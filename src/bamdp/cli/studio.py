@@ -48,7 +48,7 @@ def studio_command(arguments: argparse.Namespace) -> int:
         from bamdp.studio import server
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"the studio needs {error.name}, which is not installed; install it with: {_checks.install_command('web')}"
+            f"the studio needs {error.name}, which is not installed; install it with: pip install fastapi uvicorn"
         ) from None
     host = arguments.host.strip() or "127.0.0.1"
     socket = server.listen(host, port)

@@ -42,8 +42,9 @@ class Cluster(Pool):
         try:
             import distributed
         except ImportError:
-            command = _checks.install_command("cluster")
-            raise ValueError(f"a cluster needs Dask; install it with: {command}") from None
+            raise ValueError(
+                "a cluster needs Dask; install it with: pip install 'dask[distributed]'"
+            ) from None
         if not re.fullmatch(r"([a-z]+://)?[^/\s]+:\d+", address):
             raise ValueError(
                 f"{address!r} is not the address of a scheduler; write for instance tcp://127.0.0.1:8786"
@@ -102,7 +103,7 @@ class Cluster(Pool):
 
         error = future.exception()
         if isinstance(error, KilledWorker):
-            return WorkerDied(begun=True)
+            return WorkerDied()
         if isinstance(error, CancelledError):
             return RuntimeError(
                 f"the connection to the scheduler at {self.address} was lost; what is done is kept: try again"

@@ -31,7 +31,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from bamdp import _checks
 from bamdp.lab.choosing import CellSchedule, planned_runs, study_units
 from bamdp.lab.results import TUNE
 from bamdp.lab.store import RECORD_FIELDS, Store, is_plausible
@@ -264,9 +263,7 @@ def write_parquet(study: Study, store: Store, path: str | Path) -> int:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise ValueError(
-            f"Parquet needs pyarrow; install it with: {_checks.install_command('parquet')}"
-        ) from None
+        raise ValueError("Parquet needs pyarrow; install it with: pip install pyarrow") from None
     rows = list(_run_rows(study, store))
     columns = {name: _same_type([row.get(name) for row in rows]) for name in _column_names(rows)}
     traces = [_row_rewards(store, row) for row in rows]

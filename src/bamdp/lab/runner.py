@@ -132,7 +132,7 @@ def forget_failed(study: Study, store: Store) -> None:
 class RunQueue:
     """The runs to claim and execute, in the order of the study; each cell advances when its last batch is stored.
 
-    If a worker dies, all runs in work are lost, and nobody knows which of them was the cause. So those that had begun
+    If a worker dies, all runs in work are lost, and nobody knows which of them was the cause. So they
     are done again one at a time, and a death counts against a run only if it was alone.
 
     Parameters
@@ -158,7 +158,7 @@ class RunQueue:
         self.queue: deque[str] = deque()
         self.elsewhere: dict[str, None] = {}  # claimed by other drivers, in order
         self.in_work: dict[str, bool] = {}  # run: whether another has been in work at the same time
-        self.suspects: deque[str] = deque()  # had begun, as others had, when a worker died
+        self.suspects: deque[str] = deque()  # were in work, as others were, when a worker died
         self.on_trial = False  # a suspect is in work, alone
         self.looked_at = 0.0  # when other drivers' work was looked at
         self.deaths: Counter[str] = Counter()
@@ -201,9 +201,6 @@ class RunQueue:
         accompanied = self.in_work.pop(unit.id)
         self.on_trial = False
         if isinstance(outcome, WorkerDied):
-            if not outcome.begun:
-                self.queue.appendleft(unit.id)
-                return
             self.deaths[unit.id] += not accompanied
             if self.deaths[unit.id] < MAX_DEATHS:
                 self.suspects.append(unit.id)
