@@ -216,7 +216,8 @@ class Agent:
 
     def act(self, state: int) -> int:
         """Return the action that the agent chooses in a state; this advances its random stream."""
-        return self.planner.act(self.memory, self.belief, self._state(state), self.rng)
+        planner = self.planner
+        return int(planner.act(self.memory, self.belief, self._state(state), planner.random(self.rng)))
 
     def plan(self, state: int, *, tree: bool = False) -> Plan:
         """Return what :meth:`act` would choose now, with its evidence. Nothing changes, so it can be asked again.
@@ -226,7 +227,7 @@ class Agent:
         """
         memory, rng = copy.deepcopy(self.memory), self.rng.copy()
         ask = self.planner.explain if tree else self.planner.plan
-        return ask(memory, self.belief, self._state(state), rng)
+        return ask(memory, self.belief, self._state(state), self.planner.random(rng))
 
     def observe(self, s: int, a: int, r: float, s2: int, terminated: bool = False) -> None:
         """Learn from a real transition. A truncated episode has not ``terminated``; say :meth:`begin` after it."""

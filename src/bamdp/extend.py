@@ -24,6 +24,7 @@ from bamdp.beliefs.arrays import (
 )
 from bamdp.beliefs.kernels import mean_model, push_step, sample_model, simulate_step, undo_steps
 from bamdp.beliefs.verbs import DONE, NO_ROOM
+from bamdp.planners.base import KernelPlanner
 from bamdp.planners.shared.workspace import Workspace, workspace_for
 from bamdp.planners.thompson import sample_policy
 
@@ -31,6 +32,7 @@ __all__ = [
     "DONE",
     "NO_ROOM",
     "BeliefArrays",
+    "KernelPlanner",
     "Workspace",
     "below",
     "beta",

@@ -250,6 +250,6 @@ def warm_up(setting: Setting) -> bool:
         agent = new_agent(setting, env)
         plan = agent.plan(env.reset(seed=0))
         simulate(agent, env, steps=2, seed=0)
-        agent.planner.warm_up(agent.memory, agent.belief, env.reset(seed=0), agent.rng)
+        agent.planner.warm_up(agent.memory, agent.belief, env.reset(seed=0), agent.planner.random(agent.rng))
         _warm[key] = plan.reproducible
     return _warm[key]

@@ -78,7 +78,7 @@ from bamdp.beliefs.belief import Belief, model_entries
 from bamdp.beliefs.kernels import FULL, empty_rows, sample_model, sample_rows, undo_steps
 from bamdp.beliefs.verbs import DONE
 from bamdp.generators import generate, generator_parameter, make_generator
-from bamdp.planners.base import Cost, Plan, Planner, candidates, estimate
+from bamdp.planners.base import Cost, KernelPlanner, Plan, candidates, estimate
 from bamdp.planners.beb import BEBRule
 from bamdp.planners.shared.mean_model import (
     add_bonus,
@@ -506,7 +506,7 @@ class RaceMemory:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdaptiveDSS(Planner):
+class AdaptiveDSS(KernelPlanner):
     """Deep, sparse sampling of strategies, judged by what they earn and by what they find out.
 
     Parameters

@@ -77,7 +77,7 @@ from bamdp._parameters import choice, positive_number, real_number, whole_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import empty_rows
-from bamdp.planners.base import MANY_OUTCOMES, Cost, Plan, Planner, Transition, candidates, estimate
+from bamdp.planners.base import MANY_OUTCOMES, Cost, KernelPlanner, Plan, Transition, candidates, estimate
 from bamdp.planners.random_play import any_best
 from bamdp.planners.shared.history_tree import (
     HistoryTree,
@@ -308,7 +308,7 @@ class UCTMemory:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BAUCT(Planner):
+class BAUCT(KernelPlanner):
     """UCT in the belief MDP.
 
     Parameters as for :class:`BAMCP`, without root sampling.

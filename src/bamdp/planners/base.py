@@ -2,14 +2,13 @@
 
 A planner is hyper-parameters only, a frozen dataclass. What an algorithm must remember between steps (a
 workspace, the current policy, a warm start) is its *memory*, made by ``start`` and owned by the agent. The
-agent hands belief, memory and random state to ``act`` and ``plan``; ``plan`` gets copies, so that asking does
+agent hands memory, belief, state and random numbers to ``act`` and ``plan``; ``plan`` gets copies, so that asking does
 not change the agent. Simulated transitions are pushed on the belief and popped again, never left there.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import reduce
@@ -161,27 +160,55 @@ def n_branches(branching: float, depth: int) -> float:
         return math.inf
 
 
-def put_array(memory: Any, name: str, array: np.ndarray) -> None:
-    """Write an array of a file into the part of a memory with this dotted name, of the same dtype and shape."""
-    *path, last = name.split(".")
-    owner = reduce(getattr, path, memory)
-    old = getattr(owner, last)
-    like = np.asarray(old)
+def checked_array(name: str, array: np.ndarray, like: np.ndarray) -> np.ndarray:
+    """Return an array of a file, which must have the dtype and shape of ``like``."""
     if array.dtype != like.dtype or array.shape != like.shape:
         raise ValueError(f"{name} is not {like.dtype} {list(like.shape)}, the array that this planner keeps")
     if array.dtype.kind == "f" and np.isnan(array).any() and not np.isnan(like).any():
         raise ValueError(f"{name} has entries that are not numbers")
+    return array
+
+
+def put_array(memory: Any, name: str, array: np.ndarray) -> None:
+    """Write an array of a file into the part of a memory with this dotted name."""
+    *path, last = name.split(".")
+    owner = reduce(getattr, path, memory)
+    old = getattr(owner, last)
+    array = checked_array(name, array, np.asarray(old))
     if isinstance(old, np.ndarray):
         old[...] = array
     else:
         setattr(owner, last, array.item())
 
 
-class Planner(Declared, ABC):
-    """Hyper-parameters of a planning algorithm.
+class Planner(Declared):
+    """Hyper-parameters of a planning algorithm, and what it does with an agent's belief.
 
-    Subclasses are frozen dataclasses whose fields are declared (:mod:`bamdp._parameters`). ``result_version``
-    is raised whenever a change makes the same seed give another result.
+    A planner of your own is a frozen dataclass that defines :meth:`act`, or :meth:`plan` if it can show its evidence.
+    Everything else is optional:
+
+    - :meth:`start` returns the memory, an object of any class in which the planner may keep things between steps;
+    - :meth:`learn` takes note of a real transition, :meth:`begin` of the start of an episode;
+    - ``keeps`` names the attributes of the memory that a saved agent needs. A memory that is an array is saved whole.
+
+    ``rng`` is a :class:`numpy.random.Generator`, seeded from the agent's stream at every decision: the same seed gives
+    the same actions, also after saving and loading. Ask the ``belief`` with its methods; leave it as it was.
+
+    The hyper-parameters are declared as fields, checked by the functions of :mod:`bamdp._parameters` or not at all.
+    ``result_version`` is raised whenever a change makes the same seed give another result.
+
+    Examples
+    --------
+    >>> import bamdp
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class Sampler(Planner):
+    ...     "Thompson sampling."
+    ...     gamma: float = 0.9
+    ...     def act(self, memory, belief, state, rng):
+    ...         return bamdp.policy_iteration(belief.sample(rng), self.gamma).policy[state]
+    >>> len(bamdp.simulate(bamdp.Agent.for_env("chain", Sampler(), seed=0), "chain", steps=20, seed=0).rewards)
+    20
     """
 
     result_version: ClassVar[int] = 2
@@ -193,47 +220,60 @@ class Planner(Declared, ABC):
     keeps: ClassVar[tuple[str, ...]] = ()  # dotted names of what a memory has learned, which goes into files
     one_discount: ClassVar[str] = ""  # why the discount cannot change between decisions, where that is so
 
-    @abstractmethod
     def start(self, belief: Belief, discount: float) -> Any:
-        """Make the memory to begin with; refuse beliefs that the algorithm cannot handle."""
+        """Return the memory of a new agent; refuse beliefs that the algorithm cannot handle."""
+        return None
 
-    @abstractmethod
-    def plan(self, memory: Any, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        """Decide, with evidence. Advances ``memory`` and ``rng`` exactly as :meth:`act` does."""
-
-    def act(self, memory: Any, belief: Belief, state: int, rng: np.ndarray) -> int:
-        """Decide: the action of :meth:`plan`, without the evidence where that is cheaper."""
+    def act(self, memory: Any, belief: Belief, state: int, rng: Any) -> int:
+        """Choose an action: that of :meth:`plan`, without the evidence where that is cheaper."""
         return self.plan(memory, belief, state, rng).action
 
-    def warm_up(self, memory: Any, belief: Belief, state: int, rng: np.ndarray) -> None:
-        """Call what only some decisions reach, so that it is compiled before time is measured; nothing by default."""
+    def plan(self, memory: Any, belief: Belief, state: int, rng: Any) -> Plan:
+        """Choose, and show the evidence. Changes ``memory`` and ``rng`` exactly as :meth:`act` does."""
+        if type(self).act is Planner.act:
+            raise TypeError(f"{type(self).__name__} must define act(memory, belief, state, rng), or plan")
+        action = int(self.act(memory, belief, state, rng))
+        return Plan(action, math.nan, (Candidate(action, math.nan),))
 
-    def explain(self, memory: Any, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        """Return the same plan as :meth:`plan`, bit for bit, with the tree behind it where the algorithm grows one."""
+    def explain(self, memory: Any, belief: Belief, state: int, rng: Any) -> Plan:
+        """Return the same as :meth:`plan`, with the tree behind it where the algorithm grows one."""
         return self.plan(memory, belief, state, rng)
 
     def learn(self, memory: Any, belief: Belief, seen: Transition) -> None:
-        """Take note of a real transition that the belief has just learned."""
+        """Take note of a real transition, which the belief has just learned."""
 
     def begin(self, memory: Any, belief: Belief, state: int) -> None:
         """Take note that an episode begins in ``state``: the first, or one after an end or a truncation."""
 
     def on_space_changed(self, memory: Any, belief: Belief) -> None:
-        """Take note that a state ends episodes or an action does not exist: what was solved may be out of date."""
+        """Take note that a state ends episodes or an action does not exist: solutions may be out of date."""
+
+    def warm_up(self, memory: Any, belief: Belief, state: int, rng: Any) -> None:
+        """Call what only some decisions reach, so that it is compiled before time is measured; nothing by default."""
+
+    def random(self, words: np.ndarray) -> Any:
+        """Return the random numbers of one decision, and advance the agent's stream, uint64 [4]."""
+        generator = np.random.default_rng(words)
+        words[:] = generator.integers(0, 2**64, size=4, dtype=np.uint64)
+        return generator
 
     def learned(self, memory: Any) -> dict[str, np.ndarray]:
         """Return what a memory has learned and a file must hold; :meth:`start` makes the rest."""
+        if isinstance(memory, np.ndarray):
+            return {"memory": memory}
         return {name: np.array(attrgetter(name)(memory)) for name in self.keeps}
 
     def relearn(self, memory: Any, belief: Belief, arrays: Mapping[str, np.ndarray]) -> None:
         """Write what :meth:`learned` has returned into a memory that :meth:`start` has just made."""
+        if isinstance(memory, np.ndarray):
+            memory[...] = checked_array("memory", arrays["memory"], memory)
         for name in self.keeps:
             put_array(memory, name, arrays[name])
 
     def set_discount(self, memory: Any, discount: float) -> None:
         """Plan with another discount from the next decision on; refused with ``one_discount`` where that is set.
 
-        It stands in the memory's ``params``, or in the memory itself.
+        It is the ``discount`` of the memory, or of the memory's ``params``.
         """
         if self.one_discount:
             raise ValueError(
@@ -241,7 +281,7 @@ class Planner(Declared, ABC):
             )
         if hasattr(memory, "params"):
             memory.params = memory.params._replace(discount=discount)
-        elif memory is not None:
+        elif hasattr(memory, "discount"):
             memory.discount = discount
 
     def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
@@ -251,3 +291,10 @@ class Planner(Declared, ABC):
     def parameters(self) -> dict[str, Any]:
         """Return the hyper-parameters by name."""
         return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+
+
+class KernelPlanner(Planner):
+    """A planner whose kernels draw from the agent's stream itself: ``rng`` is uint64 [4]."""
+
+    def random(self, words: np.ndarray) -> np.ndarray:
+        return words

@@ -64,7 +64,7 @@ from bamdp._kernels.jit import kernel
 from bamdp._kernels.random import gamma, normal
 from bamdp._parameters import choice, positive_number, real_number
 from bamdp.beliefs.belief import Belief
-from bamdp.planners.base import Plan, Planner, Transition, candidates
+from bamdp.planners.base import KernelPlanner, Plan, Transition, candidates
 from bamdp.planners.random_play import best_action_of
 
 SELECTION = ("vpi", "sampling")
@@ -233,7 +233,7 @@ class BayesianQMemory:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BayesianQLearning(Planner):
+class BayesianQLearning(KernelPlanner):
     """Bayesian Q-learning: Normal-Gamma beliefs about returns.
 
     Parameters

@@ -57,7 +57,7 @@ from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import FULL, mean_model, push_step, sample_model, undo_steps
 from bamdp.beliefs.verbs import DONE
-from bamdp.planners.base import OUTCOME_STEPS, Cost, Plan, Planner, candidates, estimate
+from bamdp.planners.base import OUTCOME_STEPS, Cost, KernelPlanner, Plan, candidates, estimate
 from bamdp.planners.shared.history_tree import (
     DEEPEST,
     SIBLING,
@@ -209,7 +209,7 @@ class OutcomeTreeMemory:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BayesianSparseSampling(Planner):
+class BayesianSparseSampling(KernelPlanner):
     """A sparse look-ahead tree grown by Thompson sampling.
 
     Parameters

@@ -45,7 +45,7 @@ from bamdp._parameters import positive_number, real_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import FULL, row_fits, skip_row
-from bamdp.planners.base import Plan, Planner, exact_candidates
+from bamdp.planners.base import KernelPlanner, Plan, exact_candidates
 from bamdp.planners.shared.bonus import require_counts
 from bamdp.planners.shared.workspace import Workspace, workspace_for
 
@@ -176,7 +176,7 @@ class BOLTMemory:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BOLT(Planner):
+class BOLT(KernelPlanner):
     """Bayesian optimistic local transitions.
 
     Examples

@@ -49,7 +49,7 @@ from bamdp._kernels.jit import kernel
 from bamdp._kernels.random import below, next_word
 from bamdp._parameters import positive_number, real_number, whole_number
 from bamdp.beliefs.belief import Belief
-from bamdp.planners.base import Cost, Plan, Planner, Transition, candidates, estimate
+from bamdp.planners.base import Cost, KernelPlanner, Plan, Transition, candidates, estimate
 from bamdp.planners.random_play import best_action_of
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # Adam's usual ones
@@ -165,7 +165,7 @@ class DQNMemory:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BootstrappedDQN(Planner):
+class BootstrappedDQN(KernelPlanner):
     """Bootstrapped DQN with randomised priors: values by an ensemble of networks, no model.
 
     Parameters

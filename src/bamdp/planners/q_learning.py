@@ -31,7 +31,7 @@ import numpy as np
 
 from bamdp._parameters import real_number
 from bamdp.beliefs.belief import Belief
-from bamdp.planners.base import Plan, Planner, Transition, candidates
+from bamdp.planners.base import KernelPlanner, Plan, Transition, candidates
 from bamdp.planners.random_play import GREEDY, best_action_of, exploring_action
 
 
@@ -45,7 +45,7 @@ class QLearningMemory:
 
 
 @dataclass(frozen=True, kw_only=True)
-class QLearning(Planner):
+class QLearning(KernelPlanner):
     """Watkins's Q-learning with ε-greedy exploration.
 
     Parameters

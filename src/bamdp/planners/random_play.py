@@ -14,7 +14,7 @@ import numpy as np
 from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.random import below, uniform
 from bamdp.beliefs.belief import Belief
-from bamdp.planners.base import Plan, Planner, candidates
+from bamdp.planners.base import KernelPlanner, Plan, candidates
 
 GREEDY = -1  # what exploring_action returns when it leaves the choice to the greedy rule
 
@@ -84,7 +84,7 @@ def any_best(scores, rng):
 
 
 @dataclass(frozen=True)
-class Random(Planner):
+class Random(KernelPlanner):
     """Uniformly random play. Its plans have no values (NaN).
 
     Examples

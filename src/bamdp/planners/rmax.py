@@ -46,7 +46,7 @@ from bamdp._kernels.sweeps import action_values
 from bamdp._parameters import flag, positive_number, whole_number
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import empty_rows
-from bamdp.planners.base import Plan, Planner, Transition, candidates, greedy
+from bamdp.planners.base import KernelPlanner, Plan, Transition, candidates, greedy
 
 
 @kernel
@@ -85,7 +85,7 @@ class RMaxMemory:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RMax(Planner):
+class RMax(KernelPlanner):
     """R-max: unknown pairs are optimal, known ones as they were seen.
 
     Examples

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import primitive
 from bamdp.beliefs.belief import Belief
-from bamdp.planners.base import Plan, Planner, Transition
+from bamdp.planners.base import KernelPlanner, Plan, Transition
 
 NO_NODE, ROOT = -1, 0
 HYPER_STATE, CHOICE = 0, 1  # kinds of nodes
@@ -203,7 +203,7 @@ class Tree:
         return steps
 
 
-class TreePlanner(Planner):
+class TreePlanner(KernelPlanner):
     """A planner that writes all it searches to a record, where it is given one."""
 
     @abstractmethod

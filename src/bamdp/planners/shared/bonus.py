@@ -26,7 +26,7 @@ from bamdp._kernels.sweeps import action_values
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import FULL, skip_row
-from bamdp.planners.base import Plan, Planner, Transition, exact_candidates
+from bamdp.planners.base import KernelPlanner, Plan, Transition, exact_candidates
 from bamdp.planners.shared.workspace import Workspace, workspace_for
 
 EVERY_ROW, NO_ROW = -1, -2  # instead of the one row that a transition has changed
@@ -131,7 +131,7 @@ class BonusMemory:
     n_observed: int = 0  # transitions that the belief had when `changed` was set
 
 
-class BonusPlanner(Planner):
+class BonusPlanner(KernelPlanner):
     """A planner that is optimal for the mean model with a bonus; ``tol`` is the accuracy of its solution."""
 
     keeps: ClassVar[tuple[str, ...]] = ("workspace.solver.values", "visits")

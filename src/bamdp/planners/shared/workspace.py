@@ -15,7 +15,7 @@ from bamdp._kernels.solve import Solver, new_solver
 from bamdp.beliefs.belief import GROWTH, Belief, model_entries
 from bamdp.beliefs.kernels import empty_rows
 from bamdp.generators.lazy import LazyModels, fresh_models, new_lazy_models, with_longer_buffer
-from bamdp.planners.base import Planner
+from bamdp.planners.base import KernelPlanner
 
 ROUNDING = 1e-9  # by which a probability may exceed 1
 
@@ -134,7 +134,7 @@ def put_policy(policy: np.ndarray, n_actions: int, saved: np.ndarray) -> None:
     policy[...] = saved
 
 
-class ModelPlanner(Planner):
+class ModelPlanner(KernelPlanner):
     """A planner that acts by models which stand in its memory's ``workspace``, and go into files with it."""
 
     policy_of: ClassVar[str] = "workspace.solver.policy"  # where a memory has the policy, int32 [S]
