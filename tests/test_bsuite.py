@@ -29,7 +29,7 @@ def test_deep_sea_is_solved_as_in_our_own_environment():
     before = solved
     experiment.run(player, env, num_episodes=50)
     assert env.bsuite_info()["total_bad_episodes"] - before < 15
-    assert len(player.numbering.seen) <= 55, "cells right of the diagonal never appear"
+    assert len(player.numbering.numbers) <= 55, "cells right of the diagonal never appear"
 
 
 def test_the_best_arm_of_the_bandit_is_found():
@@ -61,16 +61,16 @@ def test_small_discrete_experiments_run(name, states, episodes):
     env = load(name)
     player = BsuiteAgent.for_env(env, PSRL, bamdp.Dirichlet(alpha=0.1), max_states=states, seed=0)
     experiment.run(player, env, num_episodes=episodes)
-    assert 1 < len(player.numbering.seen) <= states
+    assert 1 < len(player.numbering.numbers) <= states
     assert player.agent.belief.episodes.starts.sum() == episodes
 
 
 def test_more_observations_than_stated_are_refused_and_nothing_is_lost():
     env = load("mountain_car/0")
     player = BsuiteAgent.for_env(env, PSRL, max_states=20, seed=0)
-    with pytest.raises(ValueError, match=r"more than 20 different observations.*max_states"):
+    with pytest.raises(ValueError, match="20 others have been seen, which is max_states"):
         experiment.run(player, env, num_episodes=1)
-    assert len(player.numbering.seen) == 20
+    assert len(player.numbering.numbers) == 20
     assert player.agent.act(3) in range(3)
 
 
@@ -109,24 +109,6 @@ def test_an_end_is_learned_and_a_truncation_is_not():
         1.5
     )  # one reward of 3 and a prior mean of 0 worth one
     assert belief.episodes.starts.tolist() == [2, 0, 0, 0, 0, 0]
-
-
-def test_a_saved_agent_goes_on_as_it_would_have(tmp_path):
-    env = load("deep_sea/0")
-    player = BsuiteAgent.for_env(env, PSRL, max_states=60, seed=3)
-    experiment.run(player, env, num_episodes=5)
-    player.save(tmp_path / "player.npz")
-    twin = BsuiteAgent.load(tmp_path / "player.npz")
-    ways = []
-    for one in (player, twin):
-        timestep, way = env.reset(), []
-        while not timestep.last():
-            way.append(one.select_action(timestep))
-            following = env.step(way[-1])
-            one.update(timestep, way[-1], following)
-            timestep = following
-        ways.append(way)
-    assert ways[0] == ways[1]
 
 
 def test_bad_input_is_told():

@@ -56,7 +56,7 @@ def test_a_copy_for_a_run_numbers_observations_anew():
     before = bamdp.run_many(world, "thompson", runs=1, steps=30)
     agent = bamdp.Agent.for_env(world, "random", seed=1)
     bamdp.simulate(agent, world, 200, seed=9)  # other observations come first
-    assert len(new_world(world).numbering.seen) == 0 < len(world.numbering.seen)
+    assert len(new_world(world).numbering.numbers) == 0 < len(world.numbering.numbers)
     assert bamdp.run_many(world, "thompson", runs=1, steps=30).runs == before.runs
 
 

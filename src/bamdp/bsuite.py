@@ -14,18 +14,16 @@ Only :func:`load` needs the package bsuite: ``pip install 'bamdp[bsuite]'``.
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 
-from bamdp import _checks, _files
+from bamdp import _checks
 from bamdp.agent import Agent
-from bamdp.beliefs.base import Prior, RewardModel
+from bamdp.beliefs.base import Prior
+from bamdp.envs.environment import World
 from bamdp.gym.spaces import Numbering
 from bamdp.planners.base import Planner
-from bamdp.registry import make_planner
-from bamdp.seeding import Seed
 
 
 class BsuiteAgent:
@@ -43,10 +41,10 @@ class BsuiteAgent:
     101
     """
 
-    def __init__(self, agent: Agent, numbering: Numbering, begun: bool = False) -> None:
+    def __init__(self, agent: Agent, numbering: Numbering) -> None:
         self.agent = agent
         self.numbering = numbering
-        self.begun = begun  # whether the agent knows of the episode that has begun
+        self.begun = False  # whether the agent knows of the episode that has begun
 
     @classmethod
     def for_env(
@@ -55,11 +53,8 @@ class BsuiteAgent:
         planner: Planner | str,
         prior: Prior | str | None = None,
         *,
-        rewards: RewardModel | str = "normal",
-        discount: float | None = None,
-        objective: str = "episode",
         max_states: int = 1000,
-        seed: Seed = None,
+        **options: Any,
     ) -> BsuiteAgent:
         """Make an agent that has learned nothing yet.
 
@@ -67,20 +62,12 @@ class BsuiteAgent:
         ----------
         env
             The dm_env environment: its actions must be discrete.
-        planner
-            The algorithm's hyper-parameters, or text, such as ``"dss-pi:n_steps=30"``.
-        prior
-            What is believed about transitions, or text; by default the planner's ``default_prior``.
-        rewards
-            A reward model, or text; by default ``NormalGamma()``.
-        discount
-            γ in [0, 1), the planning discount; by default the planner's, or 0.99 if that depends on a horizon.
-        objective
-            What an end is worth: ``"episode"``, nothing; ``"lifetime"``, what the next episode is worth.
+        planner, prior
+            As in :meth:`bamdp.Agent.for_env`.
         max_states
-            How many different observations may appear.
-        seed
-            The seed of the agent's random stream.
+            The number of different observations that may appear.
+        **options
+            ``rewards``, ``discount``, ``horizon``, ``objective`` and ``seed``, as in :meth:`bamdp.Agent.for_env`.
         """
         n_actions = getattr(env.action_spec(), "num_values", None)
         if n_actions is None:
@@ -88,29 +75,16 @@ class BsuiteAgent:
                 f"actions must be discrete, and these are {env.action_spec()}; wrap the environment so that it takes "
                 "the number of an action"
             )
-        numbering = Numbering(None, _checks.integer(max_states, "max_states"))
-        made = make_planner(planner)
-        usual = made.default_discount
-        gamma = discount if discount is not None else 0.99 if isinstance(usual, str) else usual
-        agent = Agent(
-            made,
-            prior=made.default_prior if prior is None else prior,
-            rewards=rewards,
-            n_states=numbering.n + 1,
-            n_actions=int(n_actions),
-            discount=gamma,
-            end=numbering.n,
-            objective=objective,
-            seed=seed,
-        )
-        return cls(agent, numbering)
+        numbering = Numbering(_checks.integer(max_states, "max_states"))
+        world = _Numbered(numbering.n, int(n_actions))
+        return cls(Agent.for_env(world, planner, prior=prior, **options), numbering)
 
     def __repr__(self) -> str:
-        return f"<BsuiteAgent {self.agent!r}, {len(self.numbering.seen)} observations seen>"
+        return f"<BsuiteAgent {self.agent!r}, {len(self.numbering.numbers)} observations seen>"
 
     def select_action(self, timestep: Any) -> int:
         """Return the agent's action."""
-        state = self._state(timestep.observation)
+        state = self._state(timestep)
         if timestep.first() and not self.begun:
             self.agent.begin(state)
             self.begun = True
@@ -119,35 +93,28 @@ class BsuiteAgent:
     def update(self, timestep: Any, action: int, new_timestep: Any) -> None:
         """Learn from a step."""
         ended = bool(new_timestep.last() and new_timestep.discount == 0)
-        after = self.numbering.n if ended else self._state(new_timestep.observation)
+        after = self.numbering.n if ended else self._state(new_timestep)
         reward = _checks.real(new_timestep.reward, "reward")
-        self.agent.observe(self._state(timestep.observation), int(action), reward, after, ended)
+        self.agent.observe(self._state(timestep), int(action), reward, after, ended)
         self.begun = self.begun and not new_timestep.last()
 
-    def _state(self, observation: Any) -> int:
+    def _state(self, timestep: Any) -> int:
         """Return the number of an observation; two arrays are one state if all entries agree."""
-        key = tuple(np.asarray(observation, float).ravel().tolist())
-        seen = self.numbering.seen
-        if key not in seen and len(seen) == self.numbering.n:
-            raise ValueError(
-                f"there are more than {len(seen)} different observations, which is max_states; raise it, unless "
-                "they are continuous: then wrap the environment so that it shows a few numbers"
-            )
-        return self.numbering(key)
+        return self.numbering(np.asarray(timestep.observation, float).ravel().tolist())
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the agent to one ``.npz`` file."""
-        content = {"agent": self.agent.content(), "numbering": self.numbering, "begun": self.begun}
-        _files.write(path, "a bsuite agent", content)
 
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> BsuiteAgent:
-        """Read an agent that :meth:`save` wrote."""
+class _Numbered(World):
+    """The sizes of an experiment, which acts by itself."""
 
-        def make(content: dict[str, Any]) -> BsuiteAgent:
-            return BsuiteAgent(Agent.from_content(content["agent"]), content["numbering"], content["begun"])
+    name = "the experiment"
 
-        return _files.read(path, "a bsuite agent", make)
+    def __init__(self, n_observations: int, n_actions: int) -> None:
+        self.n_states, self.n_actions = n_observations + 1, n_actions
+
+    @property
+    def knowledge(self) -> dict[str, Any]:
+        """The arguments of `Agent` that are known beforehand: the state that stands for the end."""
+        return {"end": self.n_states - 1}
 
 
 def load(bsuite_id: str) -> Any:

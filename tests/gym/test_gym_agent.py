@@ -1,7 +1,5 @@
 """GymAgent: any finite environment, wrapped or in a vector; what goes wrong does not cost what was learned."""
 
-import doctest
-
 import gymnasium
 import numpy as np
 import pytest
@@ -11,7 +9,6 @@ from gymnasium.wrappers import TimeLimit
 
 import bamdp
 from bamdp.gym import GymWorld
-from bamdp.gym import player as player_module
 
 PLANNER = bamdp.ThompsonSampling()
 PRIOR = bamdp.SparseDirichlet(alpha=0.2, beta=4.0)
@@ -121,8 +118,6 @@ def test_when_the_environment_fails_nothing_learned_is_lost(fault, tmp_path):
     again = bamdp.GymAgent.load(tmp_path / "player.npz", TimeLimit(Corridor(), 50))
     assert again.agent.belief.n_observed == learned
     assert again.play(steps=100, seed=1).success > 0.8
-    one.move_to(TimeLimit(Corridor(), 50))
-    assert one.play(steps=100, seed=1).success > 0.8
 
 
 def test_a_saved_player_goes_on_bit_for_bit(tmp_path):
@@ -131,15 +126,10 @@ def test_a_saved_player_goes_on_bit_for_bit(tmp_path):
     one.save(tmp_path / "player.npz")
     env = TimeLimit(Corridor(show=lambda s: ("at", s), space=gymnasium.spaces.Text(9)), 50)
     two = bamdp.GymAgent.load(tmp_path / "player.npz", env)
-    assert two.world.numbering == one.world.numbering
+    assert two.world.numbering.numbers == one.world.numbering.numbers
     assert np.array_equal(one.play(steps=60, seed=1).actions, two.play(steps=60, seed=1).actions)
-    with pytest.raises(ValueError, match="made for other actions"):
+    with pytest.raises(ValueError, match="made for 10 states and 2 actions; FrozenLake-v1 has 10 and 4"):
         bamdp.GymAgent.load(tmp_path / "player.npz", gymnasium.make("FrozenLake-v1"))
-
-
-def test_seeds_may_be_whole_numbers_of_numpy():
-    one, two = player(Corridor(), seed=np.int64(3)), player(Corridor(), seed=3)
-    assert np.array_equal(one.play(steps=30, seed=np.uint8(5)).actions, two.play(steps=30, seed=5).actions)
 
 
 def test_a_saved_player_asks_for_its_function_again(tmp_path):
@@ -157,10 +147,9 @@ def test_a_saved_player_asks_for_its_function_again(tmp_path):
     assert again.world.number(3) == with_one.world.number(3)
 
 
-@pytest.mark.parametrize("mode", AutoresetMode)
-def test_a_vector_of_environments_feeds_one_belief(mode):
-    """Whenever the parts reset, what is learned is the corridor: 3 → end, end → 0, and nothing across an end."""
-    env = SyncVectorEnv([lambda: TimeLimit(Corridor(), 9)] * 3, autoreset_mode=mode)
+def test_a_vector_of_environments_feeds_one_belief():
+    """What is learned is the corridor: 3 → end, end → 0, and nothing across an end."""
+    env = SyncVectorEnv([lambda: TimeLimit(Corridor(), 9)] * 3)
     one = bamdp.GymAgent.for_env(
         env, PLANNER, bamdp.Dirichlet(alpha=0.1), discount=0.9, objective="lifetime", seed=0
     )
@@ -181,6 +170,9 @@ def test_a_vector_of_environments_feeds_one_belief(mode):
         one.play(steps=3)
     with pytest.raises(ValueError, match="use play"):
         player(Corridor()).play_vector(steps=3)
+    other = SyncVectorEnv([Corridor], autoreset_mode=AutoresetMode.SAME_STEP)
+    with pytest.raises(ValueError, match="NEXT_STEP, Gymnasium's default"):
+        bamdp.GymAgent.for_env(other, PLANNER).play_vector(steps=3)
 
 
 def test_a_vector_tells_its_masks_and_counts_episodes():
@@ -192,14 +184,13 @@ def test_a_vector_tells_its_masks_and_counts_episodes():
 
 
 def test_runs_know_their_episodes():
-    run = bamdp.Run(
-        states=np.zeros(6, np.int64),
-        actions=np.zeros(6, np.int64),
-        rewards=np.array([1.0, 2.0, 4.0, -8.0, 16.0, 32.0]),
-        terminated=np.array([0, 1, 0, 1, 0, 0], bool),
-        step_seconds=np.zeros(6),
-        truncated=np.array([0, 0, 0, 0, 1, 0], bool),
+    rewards, ended, cut = (
+        np.array([1.0, 2.0, 4.0, -8.0, 16.0, 32.0]),
+        np.eye(6, dtype=bool)[1],
+        np.eye(6, dtype=bool)[4],
     )
+    zeros = np.zeros(6, np.int64)
+    run = bamdp.Run(zeros, zeros, rewards, ended | np.eye(6, dtype=bool)[3], np.zeros(6), cut)
     assert run.ends.tolist() == [1, 3, 4]
     assert run.episode_returns.tolist() == [3.0, -4.0, 16.0]
     assert run.success == pytest.approx(1 / 3)  # one ended well, one badly, one not in time
@@ -233,10 +224,6 @@ def test_worlds_from_text():
             bamdp.make_world(text)
     with pytest.raises(ValueError, match="is not known, and it is needed here"):
         bamdp.make_env("gym:FrozenLake-v1")
-
-
-def test_the_examples_in_the_docstrings_hold():
-    assert doctest.testmod(player_module).failed == 0
 
 
 def test_callbacks_of_play_see_every_step_and_can_end_it():

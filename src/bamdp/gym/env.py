@@ -10,7 +10,6 @@ import numpy as np
 from bamdp import _checks
 from bamdp.envs.environment import Environment
 from bamdp.envs.registry import list_envs, make_env
-from bamdp.gym import spaces
 
 NAMESPACE, ID_VERSION = "bamdp", 0
 
@@ -18,9 +17,9 @@ NAMESPACE, ID_VERSION = "bamdp", 0
 class GymEnv(gymnasium.Env[Any, Any]):
     """An environment of bamdp behind Gymnasium's interface.
 
-    Observations and actions are numbers, ``Discrete``. Where not every action exists, ``info["action_mask"]`` tells
-    which do. ``options={"state": s}`` begins an episode in a state of choice. Episodes are cut off (truncated)
-    after the horizon of the literature for these parameters, unless ``episode_steps`` says otherwise.
+    Observations and actions are numbers, ``Discrete``. Where not every action exists, ``info["action_mask"]`` says
+    which do. ``options={"state": s}`` begins an episode in a state of choice. Episodes are cut off (truncated) after
+    the horizon of the literature for these parameters, unless ``episode_steps`` says otherwise.
 
     Parameters
     ----------
@@ -29,8 +28,7 @@ class GymEnv(gymnasium.Env[Any, Any]):
     render_mode
         ``"ansi"``, text, or ``"rgb_array"``, an image.
     episode_steps
-        After how many steps an episode is cut off; by default the environment's horizon. (What ``gymnasium.make`` is
-        told as ``max_episode_steps`` can only cut off before.)
+        After how many steps an episode is cut off; by default the environment's horizon.
     **parameters
         Of `bamdp.make_env`.
     """
@@ -50,10 +48,8 @@ class GymEnv(gymnasium.Env[Any, Any]):
         self.render_mode = render_mode
         self.observation_space = gymnasium.spaces.Discrete(self.world.n_states)
         self.action_space = gymnasium.spaces.Discrete(self.world.n_actions)
-        self.episode_steps = (
-            self.world.horizon if episode_steps is None else _checks.integer(episode_steps, "episode_steps")
-        )
-        self._actions = spaces.number_actions(self.action_space)
+        steps = self.world.horizon if episode_steps is None else episode_steps
+        self.episode_steps = _checks.integer(steps, "episode_steps")
         self._steps = 0  # of this episode
 
     def reset(
@@ -69,7 +65,7 @@ class GymEnv(gymnasium.Env[Any, Any]):
 
     def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
         """Take an action and return what Gymnasium's ``step`` returns."""
-        state, reward, terminated = self.world.step(spaces.number_of(self._actions, action))
+        state, reward, terminated = self.world.step(np.asarray(action).item())
         self._steps += 1
         return state, reward, terminated, self._steps >= self.episode_steps, self._info()
 
@@ -84,18 +80,6 @@ class GymEnv(gymnasium.Env[Any, Any]):
         return {} if mask.all() else {"action_mask": mask[self.world.state].astype(np.int8)}
 
 
-def longest_episode(env: Any) -> int | None:
-    """Return after how many steps an environment, or a vector of them, truncates an episode; None if not known."""
-    spec = getattr(env, "spec", None)
-    limits = [spec.max_episode_steps] if spec is not None and (spec.max_episode_steps or 0) > 0 else []
-    if isinstance(env, gymnasium.vector.VectorEnv):
-        if spec is not None and spec.namespace == NAMESPACE:
-            limits.append(max(env.get_attr("episode_steps")))  # type: ignore[attr-defined]
-    elif isinstance(env.unwrapped, GymEnv):
-        limits.append(env.unwrapped.episode_steps)
-    return min(limits, default=None)
-
-
 def gym_id(name: str) -> str:
     """Return the id under which an environment is registered.
 
@@ -108,10 +92,8 @@ def gym_id(name: str) -> str:
 
 
 def register_all() -> list[str]:
-    """Register every environment that `make_env` knows by name and return the ids; it may be called again."""
-    ids = []
-    for info in list_envs():
-        ids.append(gym_id(info.name))
-        if ids[-1] not in gymnasium.registry:
-            gymnasium.register(ids[-1], entry_point="bamdp.gym.env:GymEnv", kwargs={"env": info.name})
-    return ids
+    """Register every environment that `make_env` knows by name, if it is not, and return the ids."""
+    names = {gym_id(info.name): info.name for info in list_envs()}
+    for made in names.keys() - gymnasium.registry.keys():
+        gymnasium.register(made, entry_point="bamdp.gym.env:GymEnv", kwargs={"env": names[made]})
+    return list(names)

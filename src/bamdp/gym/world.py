@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from bamdp import _checks
 from bamdp._specs import parse_spec
 from bamdp.envs.environment import World
-from bamdp.gym import spaces
-from bamdp.gym.spaces import UNIFORM, Discretize
+from bamdp.gym.discretize import Discretize
+from bamdp.gym.spaces import Numbering, list_actions, number_observations
 
-SAVED_ATTRIBUTES = ("numbering", "actions", "name", "masked", "reworked")
-WORLD_ARGUMENTS = ("max_states", "action_mask", "observation", "bins", "edges", "bounds")
+WORLD_ARGUMENTS = ("max_states", "action_mask", "observation")
+BIN_ARGUMENTS = ("bins", "edges", "bounds")
 DEFAULT_HORIZON = 1000  # steps of a run
+RETURNED = {"reset": "observation, info", "step": "observation, reward, terminated, truncated, info"}
 
 
 class GymWorld(World):
@@ -32,7 +33,7 @@ class GymWorld(World):
     Parameters
     ----------
     env
-        The environment, wrapped in whatever way. It is stepped and reset, never closed.
+        The environment, wrapped or not, or a vector of environments. It is stepped and reset, never closed.
     max_states
         Number observations as they appear, up to so many: for spaces that are large, or not finite but hashable.
         By default finite spaces are numbered ahead of time.
@@ -41,7 +42,7 @@ class GymWorld(World):
     action_mask
         Whether to believe ``info["action_mask"]``, where the environment gives one.
     name
-        What it is called.
+        Its name.
 
     Examples
     --------
@@ -60,50 +61,33 @@ class GymWorld(World):
         action_mask: bool = True,
         name: str | None = None,
     ) -> None:
-        self.env = env
-        self.function = observation
-        self.reworked: bool | None = observation is not None  # whether there is a function; it is not saved
-        observations, actions = single_spaces(env)
-        self.actions = spaces.number_actions(actions)
-        self.numbering = spaces.number_observations(observations, max_states, observation)
-        spec = getattr(env, "spec", None)
-        self.name = str(name or (spec.id if spec is not None else type(env).__name__))
         if not isinstance(action_mask, bool):
             raise TypeError(f"action_mask must be True or False, got {action_mask!r}")
-        self.masked = action_mask
-        self._settle()
-
-    def _settle(self) -> None:
-        """Set the attributes that follow from how observations and actions are numbered."""
-        self.n_states = self.numbering.n + 1
-        self.n_actions = spaces.n_elements(self.actions)
+        self.env, self.function, self.masked = env, observation, action_mask
+        # of the parts of a vector, else of the environment
+        observations = getattr(env, "single_observation_space", env.observation_space)
+        self.action_space = getattr(env, "single_action_space", env.action_space)
+        self.actions = list_actions(self.action_space)
+        self.action_number = Numbering(len(self.actions), self.actions, self.action_space)
+        self.numbering = number_observations(observations, max_states, observation)
+        spec = getattr(env, "spec", None)
+        self.name = str(name or (spec.id if spec is not None else type(env).__name__))
+        self.n_states, self.n_actions = self.numbering.n + 1, len(self.actions)
         self.end = self.numbering.n
         self.horizon = DEFAULT_HORIZON
         self.state = 0
         self.terminated = self.truncated = False
-        self.allowed: NDArray[np.bool_] | None = None  # of the present state, if the environment tells
+        self.allowed: NDArray[np.bool_] | None = None  # of the present state, if the environment says
         self._masks: dict[int, bytes] = {}
-        self._space: Any = None  # the action space that was looked at last
 
     def __repr__(self) -> str:
         return f"GymWorld({self.name!r}, {self.n_states} states with the end, {self.n_actions} actions)"
 
-    def content(self) -> dict[str, Any]:
-        """Return what a file says of the world: nothing of the environment and the function for observations."""
-        return {name: getattr(self, name) for name in SAVED_ATTRIBUTES}
-
-    @classmethod
-    def from_content(cls, content: dict[str, Any]) -> GymWorld:
-        """Return the world of which :meth:`content` said this, as yet without an environment."""
-        world = cls.__new__(cls)
-        vars(world).update(content, env=None, function=None)
-        world._settle()
-        return world
-
     def forget_run(self) -> None:
         """Forget which observations have appeared, so that a copy for another run numbers them anew."""
-        self.numbering.seen.clear()
         self._masks.clear()
+        if self.numbering.space is None:
+            self.numbering.numbers.clear()
 
     @property
     def knowledge(self) -> dict[str, Any]:
@@ -117,12 +101,10 @@ class GymWorld(World):
         except TypeError as error:
             if "seed" not in str(error):
                 raise
-            written = "def reset(self, *, seed=None, options=None)"
-            raise TypeError(f"reset of {self.name} must take a seed, as in Gymnasium: {written}") from error
-        observation, info = self._returned(result, "reset", "observation, info")
+            signature = "def reset(self, *, seed=None, options=None)"
+            raise TypeError(f"reset of {self.name} must take a seed, as in Gymnasium: {signature}") from error
         self.terminated = self.truncated = False
-        self._check_actions()
-        return self._arrive(observation, info)
+        return self._arrive(*self._returned(result, "reset"))
 
     def step(self, action: int) -> tuple[int, float, bool]:
         """Take the action with this number; return (next state, reward, whether the episode has ended).
@@ -130,10 +112,8 @@ class GymWorld(World):
         Afterwards ``truncated`` says whether the episode was cut off.
         """
         action = _checks.index(action, "action", self.n_actions)
-        observation, reward, terminated, truncated, info = self._returned(
-            self.env.step(self.element(action)), "step", "observation, reward, terminated, truncated, info"
-        )
-        self._check_actions()
+        result = self._returned(self.env.step(self.actions[action]), "step")
+        observation, reward, terminated, truncated, info = result
         self.terminated, self.truncated = bool(terminated), bool(truncated)
         if self.terminated:
             self.state, self.allowed = self.end, None
@@ -144,8 +124,9 @@ class GymWorld(World):
         except (TypeError, ValueError):
             raise TypeError(f"the reward of {self.name} must be a number, got {reward!r}") from None
 
-    def _returned(self, result: Any, method: str, names: str) -> Any:
-        """Return what a method of the environment has returned, if it is what Gymnasium asks for."""
+    def _returned(self, result: Any, method: str) -> Any:
+        """Return what a method of the environment has returned, if it has the form that Gymnasium asks for."""
+        names = RETURNED[method]
         n = names.count(",") + 1
         if not isinstance(result, (tuple, list)) or len(result) != n:
             raise TypeError(
@@ -156,10 +137,6 @@ class GymWorld(World):
     def number(self, observation: Any) -> int:
         """Return the number of an observation, after the function for observations if there is one."""
         return self.numbering(observation if self.function is None else self.function(observation))
-
-    def element(self, action: int) -> Any:
-        """Return the action with a number as the environment takes it."""
-        return spaces.element_of(single_spaces(self.env)[1], action)
 
     def mask(self, state: int, info: Any) -> NDArray[np.bool_] | None:
         """Return the mask of the actions that exist in a state, or None if ``info`` has none.
@@ -187,25 +164,6 @@ class GymWorld(World):
         self.allowed = self.mask(self.state, info)
         return self.state
 
-    def _check_actions(self) -> None:
-        """Raise ValueError if the environment has changed its action space."""
-        if self.env.action_space is self._space:
-            return
-        if spaces.digits_of(self.env.action_space) != self.actions:
-            raise ValueError(
-                f"{self.name} has changed its action space to {self.env.action_space}; agents need one for all states: "
-                'let it be the largest, with info["action_mask"] where not all of it exists'
-            )
-        self._space = self.env.action_space
-
-
-def single_spaces(env: Any) -> tuple[Any, Any]:
-    """Return the observation and the action space of an environment, or of the parts of a vector."""
-    observations = getattr(env, "single_observation_space", None)
-    if observations is None:
-        return env.observation_space, env.action_space
-    return observations, env.single_action_space
-
 
 def gymnasium_seed(seed: Any) -> int | None:
     """Return a seed as Gymnasium takes it: a whole number or None."""
@@ -226,35 +184,26 @@ def from_gym(text: str, **parameters: Any) -> GymWorld:
     """
     name, written = read_gym(text)
     arguments = written | parameters
-    world_arguments = {key: arguments.pop(key) for key in WORLD_ARGUMENTS if key in arguments}
-    return wrap_gym(make_gym(name, **arguments), name=name, **world_arguments)
-
-
-def make_gym(name: str, **arguments: Any) -> gymnasium.Env[Any, Any]:
-    """Call ``gymnasium.make``; what is wrong is a ValueError in one line."""
+    own = {key: arguments.pop(key) for key in (*WORLD_ARGUMENTS, *BIN_ARGUMENTS) if key in arguments}
     try:
-        return gymnasium.make(name, **arguments)
-    except (gymnasium.error.Error, ImportError) as error:
-        how = f"register it: gymnasium.register('MyEnv-v0', entry_point={name!r})"
-        hint = (
-            f" (PYTHONPATH=. finds modules of the working directory; a class has no id, {how})"
-            if ":" in name
-            else ""
-        )
-        raise ValueError(f"Gymnasium cannot make {name!r}: {error}{hint}") from None
+        env = gymnasium.make(name, **arguments)
     except Exception as error:  # environments check their parameters in any way, or not at all
-        raise ValueError(f"Gymnasium cannot make {name!r} with {arguments}: {error}") from None
+        hint = (
+            " (PYTHONPATH=. finds modules of the working directory; a class has no id, register it: "
+            f"gymnasium.register('MyEnv-v0', entry_point={name!r})"
+        )
+        given = f" with {arguments}" if arguments else ""
+        hint = hint if ":" in name else ""
+        raise ValueError(f"Gymnasium cannot make {name!r}{given}: {error}{hint}") from None
+    return wrap_gym(env, name=name, **own)
 
 
-def wrap_gym(
-    env: Any, *, bins: Any = None, edges: str = UNIFORM, bounds: Any = None, **arguments: Any
-) -> GymWorld:
+def wrap_gym(env: Any, **arguments: Any) -> GymWorld:
     """Make a world of an environment, whose observations are discretised first if ``bins`` are given."""
     if isinstance(env, gymnasium.vector.VectorEnv):
         raise ValueError("a vector of environments is played by bamdp.GymAgent.for_env(...).play_vector(...)")
-    if bins is not None:
-        env = Discretize(env, bins, edges=edges, bounds=bounds)
-    return GymWorld(env, **arguments)
+    bins = {key: arguments.pop(key) for key in BIN_ARGUMENTS if key in arguments}
+    return GymWorld(Discretize(env, **bins) if bins.get("bins") is not None else env, **arguments)
 
 
 def with_bins(text: str, bins: str) -> str:
