@@ -83,9 +83,8 @@ class Discretize(gymnasium.ObservationWrapper[Any, Any, Any], gymnasium.utils.Re
                 "space needs none"
             )
         _checks.one_of(edges, "edges", EDGES)
-        wanted, ranges = (
-            iter(_per_coordinate(*given, n_real)) for given in ((bins, "bins"), (bounds, "bounds"))
-        )
+        wanted = iter(_per_coordinate(bins, "bins", n_real))
+        ranges = iter(_per_coordinate(bounds, "bounds", n_real))
         seen = cache(partial(_random_play, env, _checks.integer(steps, "steps"), seed))
         self.edges = tuple(
             whole if limits is None else _inner_edges(i, next(wanted), next(ranges) or limits, edges, seen)
