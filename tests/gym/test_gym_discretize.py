@@ -8,7 +8,7 @@ import pytest
 from gymnasium import spaces
 
 import bamdp
-from bamdp.gym import Discretize, GymWorld, discretize, player, world
+from bamdp.gym import Discretize, DiscretizeActions, GymWorld, discretize, player, world
 from bamdp.gym import spaces as numbered_spaces
 from bamdp.gym.world import with_bins
 
@@ -121,3 +121,71 @@ def test_bins_as_text_and_as_argument_are_the_same_world():
     assert isinstance(by_text, GymWorld)
     assert by_text.n_states == by_argument.n_states == 271
     assert all(np.array_equal(a, b) for a, b in zip(by_text.env.edges, by_argument.env.edges))
+
+
+# Actions
+
+
+class Arm(gymnasium.Env):
+    """Nothing but an action of two numbers, which it remembers."""
+
+    observation_space = spaces.Discrete(2)
+    action_space = spaces.Box(np.array([-1.0, 0.0]), np.array([1.0, 6.0]), dtype=np.float64)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return 0, {}
+
+    def step(self, action):
+        self.taken = action
+        return 0, float(-((action - [0.0, 6.0]) ** 2).sum()), False, False, {}
+
+
+def test_numbers_stand_for_levels_of_each_coordinate_the_last_one_running_fastest():
+    env = DiscretizeActions(Arm(), (3, [0.0, 1.5, 6.0, 2.0]))
+    assert env.action_space == spaces.Discrete(12)
+    assert env.actions[[0, 1, 4, 11]].tolist() == [[-1.0, 0.0], [-1.0, 1.5], [0.0, 0.0], [1.0, 2.0]]
+    assert all(Arm.action_space.contains(action) for action in env.actions)
+    assert DiscretizeActions(Arm(), 1).actions.tolist() == [[0.0, 3.0]]
+    env.reset(seed=0)
+    env.step(6)
+    assert env.unwrapped.taken.tolist() == [0.0, 6.0]
+    env.unwrapped.taken += 1.0  # an environment may change what it was given
+    assert env.action(6).tolist() == [0.0, 6.0]
+    assert env.spec is None
+
+
+def test_actions_keep_the_type_and_shape_of_their_box():
+    env = DiscretizeActions(gymnasium.make("Pendulum-v1"), 5)
+    assert env.actions.dtype == np.float32
+    assert env.actions.shape == (5, 1)
+
+
+@pytest.mark.parametrize(
+    ("env", "levels", "words"),
+    [
+        (Drift(), 3, "actions that are arrays of numbers"),
+        (Arm(), (3, 3, 3), "one for each of the 2 coordinates, got 3"),
+        (Arm(), 0, "levels must be at least 1"),
+        (Arm(), (3, [7.0]), r"levels of coordinate 1 must be numbers in \[0, 6\]"),
+        (Arm(), (3, []), "levels of coordinate 1"),
+    ],
+)
+def test_what_is_wrong_with_levels_is_said(env, levels, words):
+    with pytest.raises(ValueError, match=words):
+        DiscretizeActions(env, levels)
+
+
+def test_levels_of_unbounded_actions_must_be_given():
+    env = Arm()
+    env.action_space = spaces.Box(-np.inf, np.inf, (1,))
+    with pytest.raises(ValueError, match="no bounds in coordinate 0: give its levels"):
+        DiscretizeActions(env, 3)
+    assert DiscretizeActions(env, ([-1.0, 1.0],)).action_space.n == 2
+
+
+def test_an_agent_learns_which_level_pays():
+    env = DiscretizeActions(Arm(), 3)
+    agent = bamdp.Agent.for_env(env, "thompson", discount=0.5, seed=0)
+    run = bamdp.simulate(agent, env, 300, seed=0)
+    assert env.actions[run.actions[-1]].tolist() == [0.0, 6.0]

@@ -5,11 +5,11 @@ Gymnasium environment with finite observations and actions, of whose model it is
 where episodes begin and end, and which actions exist are all learned.
 """
 
-from bamdp.gym.discretize import Discretize
+from bamdp.gym.discretize import Discretize, DiscretizeActions
 from bamdp.gym.env import GymEnv, register_all
 from bamdp.gym.player import GymAgent
 from bamdp.gym.world import GymWorld
 
-__all__ = ["IDS", "Discretize", "GymAgent", "GymEnv", "GymWorld"]
+__all__ = ["IDS", "Discretize", "DiscretizeActions", "GymAgent", "GymEnv", "GymWorld"]
 
 IDS = tuple(register_all())

@@ -1,4 +1,4 @@
-"""Observations that are not whole numbers as states: bins along each coordinate."""
+"""Observations that are not whole numbers as states, by bins along each coordinate; a few levels of such actions."""
 
 from __future__ import annotations
 
@@ -106,6 +106,74 @@ class Discretize(gymnasium.ObservationWrapper[Any, Any, Any], gymnasium.utils.Re
         state = _checks.index(state, "state", math.prod(self.sizes))
         ends = [(-np.inf, *inner.tolist(), np.inf) for inner in self.edges]
         return [(end[i], end[i + 1]) for end, i in zip(ends, np.unravel_index(state, self.sizes))]
+
+
+class DiscretizeActions(gymnasium.ActionWrapper[Any, Any, Any], gymnasium.utils.RecordConstructorArgs):
+    """An environment whose actions, a ``Box``, become numbers: each stands for one level of every coordinate.
+
+    With :class:`Discretize` it makes a finite world of one with real observations and actions. The number of actions is
+    the product of the numbers of levels, and every state must learn what each of them does: use few.
+
+    Parameters
+    ----------
+    env
+        The environment. Its action space is a ``Box``.
+    levels
+        How many levels, at equal distances from the lower to the upper bound, both included (1 is the middle): a number
+        for all coordinates, or one for each. In place of a number there may be the levels themselves.
+
+    Attributes
+    ----------
+    actions : array
+        The action [m] that each number stands for.
+
+    Examples
+    --------
+    >>> import gymnasium
+    >>> env = DiscretizeActions(gymnasium.make("Pendulum-v1"), levels=3)
+    >>> env.action_space, env.actions.ravel().tolist()
+    (Discrete(3), [-2.0, 0.0, 2.0])
+    >>> from bamdp import make_world
+    >>> world = make_world(Discretize(env, bins=(8, 8, 8)))
+    >>> world.n_states, world.n_actions  # with the state that stands for the end
+    (513, 3)
+    """
+
+    def __init__(self, env: gymnasium.Env[Any, Any], levels: int | Sequence[int | ArrayLike]) -> None:
+        gymnasium.utils.RecordConstructorArgs.__init__(self, levels=levels)
+        super().__init__(env)
+        box = env.action_space
+        if not isinstance(box, spaces.Box):
+            raise ValueError(f"levels are for actions that are arrays of numbers (Box), got {box}")
+        ranges = list(zip(box.low.ravel().tolist(), box.high.ravel().tolist()))
+        values = [
+            _levels(i, level, *ends)
+            for i, (level, ends) in enumerate(zip(_per_coordinate(levels, "levels", len(ranges)), ranges))
+        ]
+        grid = np.stack(np.meshgrid(*values, indexing="ij"), axis=-1)
+        self.actions = grid.reshape(-1, *box.shape).astype(box.dtype)
+        self.action_space = spaces.Discrete(len(self.actions))
+
+    def action(self, action: Any) -> NDArray[Any]:
+        """Return the action that a number stands for."""
+        return np.array(self.actions[_checks.index(action, "action", len(self.actions))])
+
+
+def _levels(i: int, wanted: Any, low: float, high: float) -> NDArray[np.float64]:
+    """Return the levels of one coordinate of actions."""
+    if isinstance(wanted, (Sequence, np.ndarray)):
+        values = np.asarray(wanted, float)
+        if values.ndim != 1 or not len(values) or not ((values >= low) & (values <= high)).all():
+            raise ValueError(
+                f"levels of coordinate {i} must be numbers in [{low:g}, {high:g}], got {wanted!r}"
+            )
+        return values
+    size = _checks.integer(wanted, "levels")
+    if not np.isfinite([low, high]).all():
+        raise ValueError(
+            f"actions have no bounds in coordinate {i}: give its levels, such as levels=([-1.0, 0.0, 1.0],)"
+        )
+    return np.linspace(low, high, size) if size > 1 else np.array([0.5 * (low + high)])
 
 
 def _coordinates(space: Any) -> Iterator[tuple[tuple[float, float] | None, NDArray[Any]]]:

@@ -134,8 +134,8 @@ def list_actions(space: Any) -> list[Any]:
     """Return the actions of a space; raise ValueError if it is not finite, or too large."""
     if not is_finite(space):
         raise ValueError(
-            f"actions {space} cannot be actions of a finite model; put a gymnasium.ActionWrapper around the "
-            "environment whose action space is Discrete, such as a list of a few useful actions"
+            f"actions {space} cannot be actions of a finite model; a Box of actions becomes a few with "
+            "bamdp.gym.DiscretizeActions(env, levels=3), others with a gymnasium.ActionWrapper of your own"
         )
     listed = elements(space)
     if len(listed) > MAX_ELEMENTS:
