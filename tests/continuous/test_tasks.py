@@ -13,7 +13,7 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 
 import bamdp.continuous.tasks as tasks
-from bamdp.continuous.tasks import AngleObservation, GainSolution, known, systems
+from bamdp.continuous.tasks import GainSolution, known, systems
 
 RNG = np.random.default_rng(8)
 
@@ -158,15 +158,8 @@ GYMNASIUM = {
 
 
 @pytest.mark.parametrize("name", GYMNASIUM)
-@pytest.mark.parametrize("angles", [False, True])
-def test_the_known_rewards_and_ends_are_gymnasiums(name, angles):
+def test_the_known_rewards_and_ends_are_gymnasiums(name):
     env = gymnasium.make(name)
-    if angles:
-        if name not in ("Pendulum-v1", "Acrobot-v1"):
-            with pytest.raises(ValueError, match="pairs="):
-                AngleObservation(env)
-            return
-        env = AngleObservation(env)
     facts, ended = known(env), False
     env.action_space.seed(0)
     for start in (None, GYMNASIUM[name]):
@@ -184,18 +177,10 @@ def test_the_known_rewards_and_ends_are_gymnasiums(name, angles):
             if terminated:
                 break
     assert ended or name == "Pendulum-v1"
-    assert facts["angles"] == (getattr(env, "angles", ()) if angles else ())
-
-
-def test_angles_are_shown_in_place_of_cosines_and_sines():
-    raw, env = gymnasium.make("Acrobot-v1"), AngleObservation(gymnasium.make("Acrobot-v1"))
-    assert env.expand(env.reset(seed=5)[0]) == pytest.approx(raw.reset(seed=5)[0], abs=1e-6)
-    assert env.observation_space.high[:2].tolist() == [np.pi, np.pi]
-    assert env.observation_space.contains(env.step(0)[0])
-    with pytest.raises(ValueError, match="right after it"):
-        AngleObservation(raw, pairs=[(0, 2)])
-    with pytest.raises(ValueError, match="a Box of one axis"):
-        AngleObservation(gymnasium.make("FrozenLake-v1"))
+    first, _ = env.reset(seed=0)
+    for cosine, sine in facts["angles"]:
+        assert first[cosine] ** 2 + first[sine] ** 2 == pytest.approx(1.0)
+    assert len(facts["angles"]) == {"Pendulum-v1": 1, "Acrobot-v1": 2}.get(name, 0)
 
 
 def test_what_is_not_known_is_said():

@@ -34,6 +34,6 @@ The parts, in the order of their imports:
 """
 
 from bamdp.continuous.system import System, is_continuous
-from bamdp.continuous.tasks import AngleObservation, known
+from bamdp.continuous.tasks import known
 
-__all__ = ["AngleObservation", "System", "is_continuous", "known"]
+__all__ = ["System", "is_continuous", "known"]

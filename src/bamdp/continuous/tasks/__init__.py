@@ -8,13 +8,12 @@
 
 import gymnasium
 
-from bamdp.continuous.tasks.known import AngleObservation, known
+from bamdp.continuous.tasks.known import known
 from bamdp.continuous.tasks.systems import LavaPath, PilcoCartPole, SparsePendulum, Task, TipCartPole
 from bamdp.continuous.tasks.unknown_gain import GainSolution, UnknownGain
 
 __all__ = [
     "IDS",
-    "AngleObservation",
     "GainSolution",
     "LavaPath",
     "PilcoCartPole",
