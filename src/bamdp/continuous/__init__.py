@@ -23,8 +23,8 @@ The parts, in the order of their imports:
 - :class:`System`: spaces, angles, known rewards and ends; :func:`system_of` reads it off an environment.
 - :class:`RandomFeatures`, :class:`LinearGaussian`: priors; ``prior.belief(system)`` is a :class:`DynamicsBelief` with
   ``observe(obs, action, reward, next_obs, terminated)``, ``predict(obs [n, d], actions) -> (mean [n, d], sd [n, d])``
-  of the next observation, ``mean()`` and ``sample(rng)`` -> :class:`Model`, ``log_evidence``, ``coverage()``.
-- :class:`Model`: known or sampled dynamics; ``rollout(obs [b, d], controls [b, h, k]) -> states [b, h + 1, d]``.
+  of the next observation, ``mean()`` and ``sample(rng)`` -> :class:`LearnedModels`, ``log_evidence``, ``coverage()``.
+- :class:`Models`: known or sampled dynamics; ``rollout(states [b, d], controls [b, h, k]) -> states [b, h + 1, d]``.
   :class:`KnownModel` wraps ``step(obs [n, d], actions) -> next_obs [n, d]`` of a user.
 - :class:`Mean`, :class:`Thompson`, :class:`OpenLoop`, :class:`DSS`: planners, also as text: ``"mean"``,
   ``"thompson"``, ``"open-loop"``, ``"dss"``.
@@ -33,7 +33,33 @@ The parts, in the order of their imports:
 - :func:`greedy_returns`: the returns of the policy that is greedy in the mean model, over several episodes at once.
 """
 
-from bamdp.continuous.system import System, is_continuous
+from bamdp.continuous.agent import ContinuousAgent, greedy_returns
+from bamdp.continuous.belief import DynamicsBelief, DynamicsPrior, LinearGaussian, RandomFeatures
+from bamdp.continuous.dss import DSS
+from bamdp.continuous.models import KnownModel, LearnedModels, Models
+from bamdp.continuous.planners import Choice, ContinuousPlan, ContinuousPlanner, Mean, OpenLoop, Thompson
+from bamdp.continuous.system import System, is_continuous, system_of
 from bamdp.continuous.tasks import known
 
-__all__ = ["System", "is_continuous", "known"]
+__all__ = [
+    "DSS",
+    "Choice",
+    "ContinuousAgent",
+    "ContinuousPlan",
+    "ContinuousPlanner",
+    "DynamicsBelief",
+    "DynamicsPrior",
+    "KnownModel",
+    "LearnedModels",
+    "LinearGaussian",
+    "Mean",
+    "Models",
+    "OpenLoop",
+    "RandomFeatures",
+    "System",
+    "Thompson",
+    "greedy_returns",
+    "is_continuous",
+    "known",
+    "system_of",
+]

@@ -1,9 +1,10 @@
 """What is known of a system with continuous observations before anything is learned.
 
-An observation is a vector s in a box [d]; an action is a vector a in a box [m], or one of n numbers. The regression
-that learns s' sees neither: it sees the *inputs* x(s, a). A declared angle becomes its sine and cosine; any other
-coordinate is shifted and scaled to about [−1, 1], by the declared box, or by the data where the box is infinite or
-more than a hundred times as wide as what was seen. A box's action is scaled to [−1, 1]; a numbered action is one-hot.
+An observation is a vector in a box [D]; an action is a vector a in a box [m], or one of n numbers. The *state* s [d] is
+the observation in which the cosine and sine of a declared pair are replaced by their angle. The regression that learns
+s' sees neither s nor a: it sees the *inputs* x(s, a). An angle becomes its sine and cosine; any other coordinate is
+shifted and scaled to about [−1, 1], by the declared box, or by the data where the box is infinite or more than a
+hundred times as wide as what was seen. A box's action is scaled to [−1, 1]; a numbered action is one-hot.
 
 Planners write actions as *controls* u [k]: a box's action in [−1, 1], or a preference for each numbered action, of
 which the greatest is taken.
@@ -11,13 +12,14 @@ which the greatest is taken.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import gymnasium
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from bamdp import _checks
 
@@ -32,18 +34,17 @@ class System:
 
     Parameters
     ----------
-    low, high
-        The box of observations [d]; infinite where nothing is known.
+    box_low, box_high
+        The box of observations [D]; infinite where nothing is known.
     action_low, action_high
-        The box of actions [m]; ignored if there are numbered actions.
-    n_actions
-        The number of actions if they are numbered; 0 if they are a box.
-    first_action
-        The number of the first of them.
+        The box of actions [m]; empty if actions are numbered.
+    n_actions, first_action
+        The number of actions if they are numbered, and the first number; 0 if they are a box.
     angles
-        The coordinates of the observation that are angles in radians.
+        The angles among the observation's coordinates: an index for one in radians, a pair of indices for its cosine
+        and sine.
     reward
-        ``reward(obs, action, next_obs)`` [n], for arrays [n, d], [n, m] (numbered actions: [n]) and [n, d]; None if
+        ``reward(obs, action, next_obs)`` [n], for arrays [n, D], [n, m] (numbered actions: [n]) and [n, D]; None if
         rewards are to be learned.
     terminated
         ``terminated(obs, action, next_obs)`` [n], bool, of the same arrays; None if ends are to be learned.
@@ -51,43 +52,82 @@ class System:
         After how many steps an episode is cut off, if that is known.
     """
 
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    box_low: NDArray[np.float64]
+    box_high: NDArray[np.float64]
     action_low: NDArray[np.float64]
     action_high: NDArray[np.float64]
     n_actions: int = 0
     first_action: int = 0
-    angles: tuple[int, ...] = ()
+    angles: tuple[int | tuple[int, int], ...] = ()
     reward: Reward | None = None
     terminated: Reward | None = None
     steps: int | None = None
 
+    @cached_property
+    def sources(self) -> list[int | tuple[int, int]]:
+        """Where each coordinate of a state comes from: an index in the observation, or a pair for an angle."""
+        pairs = {pair[0]: pair for pair in self.angles if isinstance(pair, tuple)}
+        sines = {pair[1] for pair in pairs.values()}
+        return [pairs.get(j, j) for j in range(len(self.box_low)) if j not in sines]
+
+    @cached_property
+    def state_angles(self) -> tuple[int, ...]:
+        """The coordinates of the state that are angles."""
+        return tuple(j for j, source in enumerate(self.sources) if source in self.angles)
+
+    @cached_property
+    def low(self) -> NDArray[np.float64]:
+        """The lower bounds [d] of the state; an angle of a pair has none."""
+        return np.array([-np.inf if isinstance(j, tuple) else self.box_low[j] for j in self.sources])
+
+    @cached_property
+    def high(self) -> NDArray[np.float64]:
+        """The upper bounds [d] of the state."""
+        return np.array([np.inf if isinstance(j, tuple) else self.box_high[j] for j in self.sources])
+
+    @cached_property
+    def turns(self) -> NDArray[np.bool_]:
+        """The angles [d] whose box is one full turn, beyond which they begin again."""
+        turn = np.zeros(self.n_states, bool)
+        turn[list(self.state_angles)] = True
+        return turn & (np.abs(self.high - self.low - FULL_TURN) < 1e-3)
+
     @property
-    def n_observations(self) -> int:
-        """The number d of coordinates of an observation."""
-        return len(self.low)
+    def n_states(self) -> int:
+        """The number d of coordinates of a state."""
+        return len(self.sources)
 
     @property
     def n_controls(self) -> int:
         """The number k of coordinates of a control."""
         return self.n_actions or len(self.action_low)
 
-    @property
-    def turns(self) -> NDArray[np.bool_]:
-        """The angles [d] whose box is one full turn, beyond which they begin again."""
-        width = self.high - self.low
-        turn = np.zeros(len(width), bool)
-        turn[list(self.angles)] = True
-        return turn & (np.abs(width - FULL_TURN) < 1e-3)
-
-    def observation(self, value: Any) -> NDArray[np.float64]:
-        """Check an observation and return it as a vector [d]."""
-        vector = np.asarray(value, float).ravel()
-        if vector.shape != self.low.shape:
-            raise ValueError(f"an observation has {len(self.low)} numbers, got {_checks.shown(value)}")
+    def state(self, observation: Any) -> NDArray[np.float64]:
+        """Check an observation and return its state [d]."""
+        vector = np.asarray(observation, float).ravel()
+        if vector.shape != self.box_low.shape:
+            raise ValueError(
+                f"an observation has {len(self.box_low)} numbers, got {_checks.shown(observation)}"
+            )
         if not np.isfinite(vector).all():
-            raise ValueError(f"the environment returned an observation that is not finite: {value}")
-        return vector
+            raise ValueError(f"the environment returned an observation that is not finite: {observation}")
+        parts = (
+            np.arctan2(vector[j[1]], vector[j[0]]) if isinstance(j, tuple) else vector[j]
+            for j in self.sources
+        )
+        return np.array(list(parts))
+
+    def observations(self, states: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the observations [..., D] of states [..., d]."""
+        if not any(isinstance(source, tuple) for source in self.sources):
+            return np.asarray(states, float)
+        made = np.empty((*states.shape[:-1], len(self.box_low)))
+        for j, source in enumerate(self.sources):
+            if isinstance(source, tuple):
+                made[..., source[0]], made[..., source[1]] = np.cos(states[..., j]), np.sin(states[..., j])
+            else:
+                made[..., source] = states[..., j]
+        return made
 
     def control(self, action: Any) -> NDArray[np.float64]:
         """Return the control [k] of an action of the environment."""
@@ -119,7 +159,7 @@ def system_of(
     *,
     reward: Reward | None = None,
     terminated: Reward | None = None,
-    angles: ArrayLike = (),
+    angles: Iterable[int | tuple[int, int]] = (),
 ) -> System:
     """Return what a Gymnasium environment and its user tell of a system."""
     space, actions = env.observation_space, env.action_space
@@ -141,13 +181,27 @@ def system_of(
             raise TypeError(
                 f"{name} must be a function of (obs, action, next_obs), got {_checks.shown(function)}"
             )
-    chosen = tuple(
-        _checks.index(angle, "angle", len(low)) for angle in np.atleast_1d(np.asarray(angles, int)).tolist()
-    )
+    chosen = _angles(angles, len(low))
     spec = getattr(env, "spec", None)
     steps = spec.max_episode_steps if spec is not None else None
     count, first = (int(actions.n), int(actions.start)) if numbered else (0, 0)
     return System(low, high, action_low, action_high, count, first, chosen, reward, terminated, steps)
+
+
+def _angles(angles: Iterable[int | tuple[int, int]], size: int) -> tuple[int | tuple[int, int], ...]:
+    """Check which coordinates are angles."""
+    chosen: list[int | tuple[int, int]] = []
+    for angle in angles:
+        if isinstance(angle, (int, np.integer)):
+            chosen.append(_checks.index(angle, "angle", size))
+        elif len(angle) == 2:
+            chosen.append((_checks.index(angle[0], "cosine", size), _checks.index(angle[1], "sine", size)))
+        else:
+            raise ValueError(f"an angle is an index, or the indices of its cosine and sine, got {angle!r}")
+    used = [j for angle in chosen for j in (angle if isinstance(angle, tuple) else (angle,))]
+    if len(set(used)) < len(used):
+        raise ValueError(f"a coordinate belongs to one angle only, got {chosen}")
+    return tuple(chosen)
 
 
 def is_continuous(env: Any) -> bool:

@@ -1,0 +1,208 @@
+"""An agent for continuous observations and actions, and the world it acts in."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bamdp import _checks, _files
+from bamdp._specs import parse_spec
+from bamdp.continuous.belief import DynamicsBelief, DynamicsPrior, LinearGaussian, RandomFeatures
+from bamdp.continuous.dss import DSS
+from bamdp.continuous.planners import (
+    ContinuousPlan,
+    ContinuousPlanner,
+    Mean,
+    Memory,
+    OpenLoop,
+    Question,
+    Thompson,
+)
+from bamdp.continuous.system import Reward, system_of
+from bamdp.seeding import AGENT, Seed, stream_seed
+
+PLANNERS: dict[str, type[ContinuousPlanner]] = {
+    "mean": Mean,
+    "thompson": Thompson,
+    "open-loop": OpenLoop,
+    "dss": DSS,
+}
+PRIORS: dict[str, type[DynamicsPrior]] = {"random-features": RandomFeatures, "linear": LinearGaussian}
+DEFAULT_PLANNER, DEFAULT_PRIOR = "thompson", "random-features"
+DISCOUNT = 0.99
+
+
+def make_continuous(thing: Any, known: Mapping[str, type], kind: str) -> Any:
+    """Make a planner or prior from text, ``name`` or ``name:key=value,...``; an object stays as it is."""
+    if isinstance(thing, tuple(known.values())):
+        return thing
+    if not isinstance(thing, str):
+        raise TypeError(f"a {kind} for continuous observations is one of {', '.join(known)}, got {thing!r}")
+    spec = parse_spec(thing)
+    return known[_checks.one_of(spec.name, f"{kind} for continuous observations", known)](**spec.parameters)
+
+
+class ContinuousAgent:
+    """A planner at work on one belief about continuous dynamics.
+
+    Made by :meth:`for_env`, or of its parts; ``horizon`` is how many steps there are, if the agent is to plan for those
+    that are left, undiscounted.
+    """
+
+    def __init__(
+        self,
+        planner: ContinuousPlanner,
+        belief: DynamicsBelief,
+        *,
+        discount: float = DISCOUNT,
+        horizon: int | None = None,
+        seed: Seed = None,
+    ) -> None:
+        self.planner, self.belief, self.system = planner, belief, belief.system
+        self.horizon = self.steps_left = None if horizon is None else _checks.integer(horizon, "horizon")
+        self.discount = 1.0 if horizon is not None else _checks.discount(discount)
+        self.rng = np.random.default_rng(stream_seed(seed, AGENT))
+        self.memory = Memory()
+
+    @classmethod
+    def for_env(
+        cls,
+        env: Any,
+        planner: ContinuousPlanner | str = DEFAULT_PLANNER,
+        *,
+        prior: DynamicsPrior | str | None = None,
+        reward: Reward | None = None,
+        terminated: Reward | None = None,
+        angles: Iterable[int | tuple[int, int]] = (),
+        discount: float | None = None,
+        horizon: int | None = None,
+        seed: Seed = None,
+    ) -> ContinuousAgent:
+        """Make an agent that has seen nothing yet for a Gymnasium environment, see :meth:`bamdp.Agent.for_env`."""
+        system = system_of(env, reward=reward, terminated=terminated, angles=angles)
+        made = make_continuous(DEFAULT_PRIOR if prior is None else prior, PRIORS, "prior")
+        return cls(
+            make_continuous(planner, PLANNERS, "planner"),
+            made.belief(system),
+            discount=DISCOUNT if discount is None else discount,
+            horizon=horizon,
+            seed=seed,
+        )
+
+    def __repr__(self) -> str:
+        return f"<ContinuousAgent {self.planner} on {self.belief!r}>"
+
+    def begin(self, observation: Any) -> None:
+        """Take note that an episode begins: the first, or one after an end or a truncation."""
+        self.system.state(observation)
+        self.planner.begin(self.memory)
+
+    def allow(self, observation: Any, actions: Any) -> None:
+        """Refuse masks of actions: continuous planners have none."""
+        raise ValueError("action masks are for finite models")
+
+    def act(self, observation: Any) -> Any:
+        """Return the action that the agent chooses; this advances its random stream."""
+        return self.planner.act(self._question(observation, self.rng), self.memory)
+
+    def plan(self, observation: Any) -> ContinuousPlan:
+        """Return the plan that the agent would make now, with its evidence. Nothing changes."""
+        return self.planner.plan(
+            self._question(observation, copy.deepcopy(self.rng)), copy.deepcopy(self.memory)
+        )
+
+    def observe(
+        self, observation: Any, action: Any, reward: float, next_observation: Any, terminated: bool = False
+    ) -> None:
+        """Learn from a real step."""
+        self.belief.observe(observation, action, reward, next_observation, terminated)
+        if self.steps_left is not None and self.horizon is not None:
+            self.steps_left = self.steps_left - 1 or self.horizon
+
+    def greedy(self) -> ContinuousAgent:
+        """Return an independent agent with the same belief that plans for the posterior mean."""
+        shared = {name: getattr(self.planner, name) for name in Mean.__dataclass_fields__}
+        made = self.copy()
+        made.planner, made.memory = Mean(**shared), Memory()
+        return made
+
+    def copy(self) -> ContinuousAgent:
+        """Return an independent agent in the same state, random stream included."""
+        made = copy.copy(self)
+        made.belief, made.rng, made.memory = (
+            self.belief.copy(),
+            copy.deepcopy(self.rng),
+            copy.deepcopy(self.memory),
+        )
+        return made
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the agent to one ``.npz`` file; functions given by name must be defined at the top of a module."""
+        _files.write(path, "an agent", self.content())
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> ContinuousAgent:
+        """Read an agent that :meth:`save` wrote."""
+        return _files.read(path, "an agent", ContinuousAgent.from_content)
+
+    def content(self) -> dict[str, Any]:
+        """Return what a file says of the agent."""
+        state: Any = self.rng.bit_generator.state["state"]
+        return {
+            "planner": self.planner,
+            "prior": self.belief.prior,
+            "system": self.system,
+            "belief": self.belief.content(),
+            "discount": self.discount,
+            "horizon": self.horizon,
+            "steps_left": self.steps_left,
+            "rng": f"{state['state']} {state['inc']}",  # of 128 bits each
+            "memory": self.memory,
+        }
+
+    @staticmethod
+    def from_content(content: Mapping[str, Any]) -> ContinuousAgent:
+        """Return the agent of which :meth:`content` said this."""
+        belief = content["prior"].belief(content["system"])
+        belief.restore(content["belief"])
+        made = ContinuousAgent(content["planner"], belief, horizon=content["horizon"], seed=0)
+        made.discount, made.steps_left, made.memory = (
+            content["discount"],
+            content["steps_left"],
+            content["memory"],
+        )
+        state, increment = map(int, content["rng"].split())
+        words = {"state": {"state": state, "inc": increment}, "has_uint32": 0, "uinteger": 0}
+        made.rng.bit_generator.state = {"bit_generator": "PCG64", **words}
+        return made
+
+    def _question(self, observation: Any, rng: np.random.Generator) -> Question:
+        return Question(self.belief, self.system.state(observation), self.discount, self.steps_left, rng)
+
+
+def greedy_returns(
+    agent: ContinuousAgent, envs: Iterable[Any], seeds: Iterable[int], *, above: float | None = None
+) -> NDArray[np.float64]:
+    """Return what an agent that plans for the posterior mean, and no longer learns, earns in one episode of each env.
+
+    With ``above`` it stops, with what there is so far, as soon as rewards that are never positive have made it
+    impossible that the mean of all episodes exceeds it.
+    """
+    envs = list(envs)
+    players = [agent.greedy() for _ in envs]
+    seen = [env.reset(seed=seed)[0] for env, seed in zip(envs, seeds)]
+    totals, going = np.zeros(len(envs)), np.ones(len(envs), bool)
+    while going.any():
+        for i in np.flatnonzero(going):
+            action = players[i].act(seen[i])
+            seen[i], reward, terminated, truncated, _ = envs[i].step(action)
+            totals[i] += reward
+            going[i] = not (terminated or truncated)
+        if above is not None and totals.sum() < above * len(envs):
+            break
+    return totals

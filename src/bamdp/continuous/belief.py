@@ -1,0 +1,475 @@
+"""Beliefs about continuous dynamics, and the priors that make them.
+
+Every output is a regression of its own (:mod:`bamdp.continuous.regression`): the change of each coordinate of the
+state, then, where they are not known, the reward and whether the episode ended (1 or 0, of which only the mean is
+used, and nothing before the first end). The change of an angle is the shortest one.
+
+**Walls and clipping.** Predictions are clipped to the observation box. A coordinate that arrives on its bound is not
+learned from where the prediction lies beyond the bound, too: the bound says the rest. Other coordinates of such a
+step (a velocity that a wall has stopped) are outliers, and left out, where they are more than OUTLIER predictive
+deviations off. **Process noise** is that of the regression, Gaussian, of one deviation for each output.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import t as student
+
+from bamdp import _checks
+from bamdp._parameters import Declared, flag, real_number, whole_number
+from bamdp.continuous.models import Encoding, LearnedModels
+from bamdp.continuous.regression import (
+    Hyper,
+    Posterior,
+    draw_scale,
+    empty_posterior,
+    features,
+    fit,
+    frequencies,
+)
+from bamdp.continuous.system import FULL_TURN, MAX_BOUND, System
+
+Array = NDArray[np.float64]
+Physics = Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
+FIRST_FIT = 5  # data
+OUTLIER = 6.0
+TOO_WIDE = 100.0  # a declared box that is so many times as wide as the data is not used as their scale
+KNOWN = 1e12  # degrees of freedom of a noise that is known
+
+
+class DynamicsPrior(Declared):
+    """What is believed about dynamics before any data; a subclass says what features there are, and their scales."""
+
+    mean: Physics | None
+    features: Physics | None
+
+    def belief(self, system: System) -> DynamicsBelief:
+        """Return the belief of one who has seen nothing."""
+        return DynamicsBelief(self, system)
+
+    @property
+    @abstractmethod
+    def n_frequencies(self) -> int:
+        """How many random frequencies each output has."""
+
+    @property
+    @abstractmethod
+    def fits(self) -> bool:
+        """Whether scales and hyper-parameters follow the data."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> float:
+        """The shape a₀ of the prior of the noise."""
+
+    @abstractmethod
+    def first(self, n_inputs: int, n_controls: int, n_extra: int) -> Hyper:
+        """Return the hyper-parameters of an output before any data."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomFeatures(DynamicsPrior):
+    """Smooth dynamics: random Fourier features and a line, with hyper-parameters fitted as data arrive.
+
+    ``mean(obs, action) -> next_obs`` is what is expected beforehand, where that is not the observation itself;
+    ``features(obs, action)`` [n, K] are further features, such as a known term with an unknown weight.
+    """
+
+    frequencies: int = whole_number(64, help="random frequencies of each output; each is two features")
+    refit: bool = flag(True, help="whether hyper-parameters are fitted to the data")
+    noise_df: float = real_number(
+        8.0, low=0.1, help="degrees of freedom of the prior of the noise's deviation"
+    )
+    mean: Physics | None = None
+    features: Physics | None = None
+
+    n_frequencies = property(lambda self: self.frequencies)
+    fits = property(lambda self: self.refit)
+    shape = property(lambda self: 0.5 * self.noise_df)
+
+    def first(self, n_inputs: int, n_controls: int, n_extra: int) -> Hyper:
+        return Hyper(np.full(n_inputs, 1.5), 1.0, np.ones(n_inputs + 1 + n_extra), 0.01)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearGaussian(DynamicsPrior):
+    """A linear state-space model: s' = s + A s + B a + c + noise, in the units of the environment.
+
+    The entries of A, B and c are independent and normal, with mean 0 and the deviations given here times that of the
+    noise over its prior value (the usual conjugate prior); 0 excludes a term.
+    """
+
+    state: float = real_number(1.0, low=0.0, help="prior deviation of the entries of A")
+    action: float = real_number(1.0, low=0.0, help="prior deviation of the entries of B")
+    bias: float = real_number(1.0, low=0.0, help="prior deviation of the entries of c")
+    noise: float = real_number(0.1, low=0.0, open_low=True, help="prior value of the noise's deviation")
+    noise_df: float | None = real_number(
+        None, low=0.1, help="degrees of freedom of the noise's prior; None if the noise is known"
+    )
+    mean: Physics | None = None
+    features: Physics | None = None
+
+    n_frequencies = 0
+    fits = False
+
+    @property
+    def shape(self) -> float:
+        return 0.5 * (KNOWN if self.noise_df is None else self.noise_df)
+
+    def first(self, n_inputs: int, n_controls: int, n_extra: int) -> Hyper:
+        line = np.ones(n_inputs + 1 + n_extra)
+        line[: n_inputs - n_controls], line[n_inputs - n_controls : n_inputs] = self.state, self.action
+        line[n_inputs] = self.bias
+        return Hyper(np.ones(n_inputs), 1.0, line, self.noise)
+
+
+@dataclass(frozen=True, eq=False)
+class Imagined:
+    """A posterior after a simulated branch, by Matheron's rule: see :mod:`bamdp.continuous.regression`."""
+
+    belief: DynamicsBelief
+    rows: Array  # [O, K, P]
+    means: Array  # [O, P]
+    gains: Array  # [O, P, K]
+    scales: Array  # [O], b'
+
+    def mean(self) -> LearnedModels:
+        """Return the mean model."""
+        return self.belief._models(self.means[None], self.belief._deviations()[None])
+
+    def drawn(self, directions: Array, quantiles: Array, rng: np.random.Generator) -> LearnedModels:
+        """Return the draws that :meth:`DynamicsBelief.directions` has made, corrected by the branch."""
+        noise = rng.normal(size=(len(directions), *self.rows.shape[:2]))
+        off = np.einsum("mop,okp->mok", directions, self.rows) + noise
+        moved = directions - np.einsum("mok,opk->mop", off, self.gains)
+        shapes = [p.a + 0.5 * self.rows.shape[1] for p in self.belief.posteriors]
+        sigma = np.array([[draw_scale(*part) for part in zip(shapes, self.scales, u)] for u in quantiles])
+        return self.belief._drawn(self.means, sigma, moved)
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """What was observed, row by row."""
+
+    obs: list[Array] = field(default_factory=list)
+    controls: list[Array] = field(default_factory=list)
+    outputs: list[Array] = field(default_factory=list)  # [O]
+    used: list[NDArray[np.bool_]] = field(default_factory=list)  # [O]; False for what a wall has decided
+    places: list[Array] = field(
+        default_factory=list
+    )  # [O] of the predictive distributions, in (0, 1); NaN at walls
+
+
+class DynamicsBelief:
+    """A posterior over the dynamics of a system, and over rewards and ends if these are not known.
+
+    Made by ``prior.belief(system)``.
+    """
+
+    def __init__(self, prior: DynamicsPrior, system: System) -> None:
+        self.prior, self.system, self.data = prior, system, Data()
+        d = system.n_states
+        self.reward_output = d if system.reward is None else -1
+        self.end_output = d + (system.reward is None) if system.terminated is None else -1
+        self.n_outputs = d + (system.reward is None) + (system.terminated is None)
+        self.ends = 0  # how many were observed
+        n_inputs = d + len(system.state_angles) + system.n_controls
+        self.n_extra = self._extra(np.zeros((1, d)), np.zeros((1, system.n_controls))).shape[1]
+        self.base = frequencies(prior.n_frequencies, n_inputs, np.random.default_rng(0))
+        self.hypers = [prior.first(n_inputs, system.n_controls, self.n_extra)] * self.n_outputs
+        self.next_fit = FIRST_FIT
+        self._rebuild()
+
+    def __repr__(self) -> str:
+        return f"<DynamicsBelief of {self.prior}, {len(self.data.obs)} steps observed>"
+
+    @property
+    def n(self) -> int:
+        """The number of steps observed."""
+        return len(self.data.obs)
+
+    def observe(
+        self, obs: ArrayLike, action: Any, reward: float, next_obs: ArrayLike, terminated: bool = False
+    ) -> None:
+        """Learn from a real step."""
+        s, after = self.system.state(obs), self.system.state(next_obs)
+        control = self.system.control(action)
+        outputs = self._outputs(s, control, _checks.real(reward, "reward"), after, bool(terminated))
+        location, scale, freedom = self._predict(s[None], control[None])
+        used = self._learnable(after, outputs, location[0], scale[0])
+        places = student.cdf((outputs - location[0]) / scale[0], freedom)
+        row = (s, control, outputs, used, np.where(used, places, np.nan))
+        for name, value in zip(vars(self.data), row):
+            getattr(self.data, name).append(value)
+        self.ends += bool(terminated)
+        if self.prior.fits and self.n >= self.next_fit:
+            self._fit()
+        else:
+            self._learn(-1)
+
+    def predict(self, obs: ArrayLike, actions: ArrayLike) -> tuple[Array, Array]:
+        """Return mean and deviation [n, d] of the next states, process noise included, before clipping."""
+        s = np.array([self.system.state(row) for row in np.atleast_2d(np.asarray(obs, float))])
+        rows = (
+            np.asarray(actions) if self.system.n_actions else np.asarray(actions, float).reshape(len(s), -1)
+        )
+        controls = np.array([self.system.control(action) for action in rows])
+        location, scale, freedom = self._predict(s, controls)
+        d = self.system.n_states
+        base = s if self.prior.mean is None else self.prior.mean(s, self.system.actions(controls))
+        return base + location[:, :d], (scale * np.sqrt(freedom / np.maximum(freedom - 2.0, 1e-9)))[:, :d]
+
+    def mean(self) -> LearnedModels:
+        """Return the posterior mean model."""
+        return self._models(np.array([[p.mean for p in self.posteriors]]), self._deviations()[None])
+
+    def sample(self, rng: np.random.Generator | int, count: int = 1) -> LearnedModels:
+        """Return ``count`` models drawn from the posterior; with a number for ``rng``, the draws of that number."""
+        directions, quantiles = self.directions(rng, count)
+        return self.drawn(directions, quantiles)
+
+    def directions(self, rng: np.random.Generator | int, count: int) -> tuple[Array, Array]:
+        """Return ẑ [M, O, P] and the quantiles [M, O] of the noise of M draws.
+
+        A draw with the same number is the same function, corrected by the data that have come since.
+        """
+        seed = int(rng.integers(2**62)) if isinstance(rng, np.random.Generator) else rng
+        P = self.scales.shape[1]
+        directions, quantiles = np.empty((count, self.n_outputs, P)), np.empty((count, self.n_outputs))
+        for m in range(count):
+            first, later = np.random.default_rng([seed, m]), np.random.default_rng([seed, m, 1])
+            z, quantiles[m] = first.normal(size=(self.n_outputs, P)), first.random(self.n_outputs)
+            e = later.normal(size=(self.n, self.n_outputs))
+            for o, (posterior, used) in enumerate(zip(self.posteriors, self._used())):
+                directions[m, o] = posterior.direction(z[o], e[used, o])
+        return directions, quantiles
+
+    def drawn(self, directions: Array, quantiles: Array) -> LearnedModels:
+        """Return the models of draws."""
+        posteriors = self.posteriors
+        sigma = np.array([[draw_scale(p.a, p.b, u) for p, u in zip(posteriors, row)] for row in quantiles])
+        return self._drawn(np.array([p.mean for p in posteriors]), sigma, directions)
+
+    def imagine(self, states: Array, controls: Array, extras: Array) -> Imagined:
+        """Return what would be believed after a simulated branch; this belief stays as it is.
+
+        The branch is ``states`` [K + 1, d], ``controls`` [K, k], ``extras`` [K, E], as :meth:`LearnedModels.follow`
+        returns them with process noise.
+        """
+        obs = states[:-1].astype(float)
+        targets = self._targets(self._changes(obs, controls, states[1:].astype(float)), extras)
+        rows = [self._rows(o, obs, controls) for o in range(self.n_outputs)]
+        parts = [p.condition(rows[o], targets[:, o]) for o, p in enumerate(self.posteriors)]
+        means, gains, scales = zip(*parts)
+        return Imagined(self, np.array(rows), np.array(means), np.array(gains), np.array(scales))
+
+    def log_evidence(self) -> float:
+        """Return the log density of all that was learned from, in the units of the environment."""
+        scales = [hyper.noise * s for hyper, s in zip(self.hypers, self.encoding.target_scale)]
+        return float(sum(p.log_evidence() - p.n * np.log(s) for p, s in zip(self.posteriors, scales)))
+
+    def coverage(self, level: float = 0.9) -> Array:
+        """Return how often [O] the central predictive intervals of this level held what came next."""
+        places = np.array(self.data.places).reshape(-1, self.n_outputs)
+        inside = np.abs(2.0 * places - 1.0) <= level
+        return np.where(np.isnan(places), np.nan, inside).sum(0, where=~np.isnan(places)) / np.maximum(
+            (~np.isnan(places)).sum(0), 1
+        )
+
+    def copy(self) -> DynamicsBelief:
+        """Return an independent belief."""
+        made = DynamicsBelief.__new__(DynamicsBelief)
+        made.__dict__.update(vars(self))
+        made.data = Data(*(list(column) for column in vars(self.data).values()))
+        made.posteriors = [p.copy() for p in self.posteriors]
+        return made
+
+    def content(self) -> dict[str, Any]:
+        """Return what a file says of the belief."""
+        columns = {name: np.array(column) for name, column in vars(self.data).items()}
+        hypers = [(h.lengthscales, h.waves, h.line, h.noise) for h in self.hypers]
+        encoding = dict(vars(self.encoding))
+        return {"data": columns, "hypers": hypers, "encoding": encoding, "next_fit": self.next_fit}
+
+    def restore(self, content: Mapping[str, Any]) -> None:
+        """Take over what :meth:`content` said of a belief with the same prior and system."""
+        self.data = Data(**{name: list(column) for name, column in content["data"].items()})
+        self.hypers = [Hyper(*hyper) for hyper in content["hypers"]]
+        self.next_fit = content["next_fit"]
+        if self.end_output >= 0:
+            self.ends = int(sum(row[self.end_output] for row in self.data.outputs))
+        self._rebuild(Encoding(**content["encoding"]))
+
+    # --- from observations to regressions -----------------------------------------------------------------------
+
+    def _extra(self, obs: Array, controls: Array) -> Array:
+        if self.prior.features is None:
+            return np.zeros((len(obs), 0))
+        return np.asarray(self.prior.features(obs, self.system.actions(controls)), float).reshape(
+            len(obs), -1
+        )
+
+    def _changes(self, obs: Array, controls: Array, after: Array) -> Array:
+        """Return the changes [n, d] of the coordinates, beyond what was expected."""
+        base = obs if self.prior.mean is None else self.prior.mean(obs, self.system.actions(controls))
+        change = after - base
+        for j in self.system.state_angles:
+            change[:, j] -= FULL_TURN * np.round(change[:, j] / FULL_TURN)
+        return change
+
+    def _outputs(self, s: Array, control: Array, reward: float, after: Array, terminated: bool) -> Array:
+        change = self._changes(s[None], control[None], after[None])[0]
+        learned = [reward] * (self.reward_output >= 0) + [float(terminated)] * (self.end_output >= 0)
+        return np.concatenate([change, learned])
+
+    def _learnable(self, after: Array, outputs: Array, location: Array, scale: Array) -> NDArray[np.bool_]:
+        """Return which outputs [O] of a step to learn from; see the top of the module."""
+        used, d = np.ones(self.n_outputs, bool), len(after)
+        margin = 1e-6 * np.where(
+            np.isfinite(self.system.high - self.system.low), self.system.high - self.system.low, 1
+        )
+        below, above = after <= self.system.low + margin, after >= self.system.high - margin
+        below, above = (bound & ~self.system.turns for bound in (below, above))
+        if not (below | above).any():
+            return used
+        surprise = (outputs - location) / scale
+        used &= np.abs(surprise) < OUTLIER
+        used[:d] &= ~((below & (surprise[:d] > 0)) | (above & (surprise[:d] < 0)))
+        used[d:] = True
+        return used
+
+    def _targets(self, changes: Array, extras: Array) -> Array:
+        """Return the targets [n, O] of the regressions, in deviations of the noise."""
+        y = np.concatenate([changes, extras], 1) - self.encoding.target_offset
+        return y / self.encoding.target_scale / np.array([hyper.noise for hyper in self.hypers])
+
+    def _rows(self, output: int, obs: Array, controls: Array) -> Array:
+        x = self.encoding.inputs(self.system, obs, controls)
+        return features(self.base, self.hypers[output], x, self._extra(obs, controls))
+
+    def _predict(self, obs: Array, controls: Array) -> tuple[Array, Array, Array]:
+        """Return location, scale [n, O] and degrees of freedom [O] of the outputs, in the units of the environment."""
+        found = [p.predict(self._rows(o, obs, controls)) for o, p in enumerate(self.posteriors)]
+        units = self.encoding.target_scale * np.array([hyper.noise for hyper in self.hypers])
+        location, scale = (np.array(part).T * units for part in zip(*found))
+        return location + self.encoding.target_offset, scale, np.array([2.0 * p.a for p in self.posteriors])
+
+    def _deviations(self) -> Array:
+        """Return the expected deviations [O] of the noise, in those of the regressions."""
+        return np.array([np.sqrt(p.b / p.a) for p in self.posteriors])
+
+    def _drawn(self, means: Array, sigma: Array, directions: Array) -> LearnedModels:
+        """Return draws [M] from means [O, P], deviations [M, O] and directions [M, O, P]; of ends only the mean."""
+        weights = means + sigma[..., None] * directions
+        if self.end_output >= 0:
+            weights[:, self.end_output] = means[self.end_output]
+        return self._models(weights, sigma)
+
+    def _models(self, weights: Array, sigma: Array) -> LearnedModels:
+        units = self.encoding.target_scale * np.array([hyper.noise for hyper in self.hypers])
+        omega = np.array([self.base / hyper.lengthscales for hyper in self.hypers])
+        noise = sigma * units
+        noise[:, self.system.n_states :] = 0.0
+        return LearnedModels(
+            self.system,
+            self.encoding,
+            omega,
+            self.scales,
+            weights,
+            noise,
+            self.prior.mean,
+            self.prior.features,
+        )
+
+    # --- learning -----------------------------------------------------------------------------------------------
+
+    def _used(self) -> NDArray[np.bool_]:
+        return np.array(self.data.used, bool).reshape(-1, self.n_outputs).T
+
+    def _learn(self, i: int) -> None:
+        """Add datum ``i`` to the regressions."""
+        obs, control, outputs = (
+            np.array(c[i])[None] for c in (self.data.obs, self.data.controls, self.data.outputs)
+        )
+        d = self.system.n_states
+        targets = self._targets(outputs[:, :d], outputs[:, d:])[0]
+        for o in np.flatnonzero(self.data.used[i]).tolist():
+            self.posteriors[o] = self.posteriors[o].observe(self._rows(o, obs, control)[0], targets[o])
+
+    def _rebuild(self, encoding: Encoding | None = None) -> None:
+        """Compute all posteriors anew, with the present hyper-parameters and with scales of the present data."""
+        self.encoding = self._encoding() if encoding is None else encoding
+        F = len(self.base)
+        self.scales = np.array(
+            [np.concatenate([np.full(2 * F, h.waves / np.sqrt(max(F, 1))), h.line]) for h in self.hypers]
+        )
+        P, shape = self.scales.shape[1], self.prior.shape
+        self.posteriors: list[Posterior] = [empty_posterior(P, shape) for _ in range(self.n_outputs)]
+        if not self.n:
+            return
+        obs, controls, outputs = map(np.array, (self.data.obs, self.data.controls, self.data.outputs))
+        d = self.system.n_states
+        targets = self._targets(outputs[:, :d], outputs[:, d:])
+        for o, used in enumerate(self._used()):
+            self.posteriors[o] = self.posteriors[o].observe_all(
+                self._rows(o, obs[used], controls[used]), targets[used, o]
+            )
+
+    def _encoding(self) -> Encoding:
+        """Return the scales of inputs and targets that the present data suggest."""
+        system, d = self.system, self.system.n_states
+        if not self.prior.fits and self.prior.n_frequencies == 0:  # the units of the environment
+            gain, offset = np.ones(system.n_controls), np.zeros(system.n_controls)
+            if not system.n_actions:
+                gain = 0.5 * (system.action_high - system.action_low)
+                offset = system.action_low + gain
+            return Encoding(
+                np.zeros(d), np.ones(d), gain, offset, np.zeros(self.n_outputs), np.ones(self.n_outputs)
+            )
+        centre, half = self._ranges()
+        offset, scale = np.zeros(self.n_outputs), np.ones(self.n_outputs)
+        scale[:d] = 0.1 * half
+        if self.n >= FIRST_FIT:
+            outputs = np.array(self.data.outputs)
+            size = np.sqrt((outputs[:, :d] ** 2).mean(0))
+            scale[:d] = np.where(size > 1e-9 * half, size, 1e-3 * half)
+            if self.reward_output >= 0:
+                rewards = outputs[:, self.reward_output]
+                offset[self.reward_output] = rewards.mean()
+                scale[self.reward_output] = rewards.std() or max(abs(rewards.mean()), 1.0)
+        ones = np.ones(system.n_controls)
+        return Encoding(centre, half, ones, 0.0 * ones, offset, scale)
+
+    def _ranges(self) -> tuple[Array, Array]:
+        """Return centre and half width [d] of each coordinate, of the declared box or of the data."""
+        low, high = self.system.low, self.system.high
+        declared = np.isfinite(high - low) & (high - low < MAX_BOUND)
+        low, high = np.where(declared, low, -1.0), np.where(declared, high, 1.0)
+        centre, half = 0.5 * (low + high), np.maximum(0.5 * (high - low), 1e-9)
+        if self.n:
+            seen = np.array(self.data.obs)
+            least, most = seen.min(0), seen.max(0)
+            middle, width = 0.5 * (least + most), most - least  # the data fill half of the range
+            by_data = ~declared | (half > TOO_WIDE * np.maximum(np.abs(seen - centre).max(0), 1e-9))
+            by_data &= width > 1e-9
+            centre, half = np.where(by_data, middle, centre), np.where(by_data, width, half)
+        return centre, half
+
+    def _fit(self) -> None:
+        """Fit the hyper-parameters of all outputs, and compute their posteriors anew."""
+        self.next_fit = self.n + max(FIRST_FIT, self.n // 4)
+        self.encoding = self._encoding()
+        obs, controls, outputs = map(np.array, (self.data.obs, self.data.controls, self.data.outputs))
+        x = self.encoding.inputs(self.system, obs, controls)
+        y = (outputs - self.encoding.target_offset) / self.encoding.target_scale
+        for o, used in enumerate(self._used()):
+            if used.sum() >= FIRST_FIT and (o != self.end_output or self.ends):
+                rng = np.random.default_rng(self.n)
+                self.hypers[o] = fit(x[used], y[used, o], self.hypers[o], rng)
+        self._rebuild(self.encoding)

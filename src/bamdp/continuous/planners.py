@@ -1,0 +1,252 @@
+"""Planners for continuous dynamics: what is done with the models of a belief.
+
+All search for plans by the cross-entropy method (:mod:`bamdp.continuous.cem`), begin with what is left of the last
+plan, and plan again when its first control has been held for its steps. They differ in the models by which plans are
+judged:
+
+=============  ==========================================================================================
+``mean``       the posterior mean: certainty equivalence, which never tries anything for what it may teach
+``thompson``   one draw from the posterior, kept for an episode and corrected as data arrive
+``open-loop``  the average over several draws: cautious, and blind to what will be learned on the way
+``dss``        draws, followed in the belief: see :mod:`bamdp.continuous.dss`
+=============  ==========================================================================================
+"""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bamdp._parameters import Declared, positive_number, real_number, whole_number
+from bamdp.continuous.belief import DynamicsBelief
+from bamdp.continuous.cem import Objective, Outputs, Search, optimise
+from bamdp.continuous.models import Models
+from bamdp.continuous.system import System
+
+Array = NDArray[Any]
+AUTO = "auto"
+BLOCKS = 30  # of a plan, and so many it has at most
+STEPS_PER_BLOCK = 200  # of an episode: one of 200 steps has blocks of one step, one of 1000 has blocks of 5
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A plan that a planner weighed at the root."""
+
+    action: Any
+    value: float
+    spread: float = float("nan")  # standard deviation of the returns behind the value
+    count: int = 0  # how many returns
+    actions: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False, compare=False)  # [T, m]
+    states: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False, compare=False)  # [T + 1, D]
+
+    def __str__(self) -> str:
+        spread = "" if np.isnan(self.spread) else f" ± {self.spread:.2g}"
+        count = f" ({self.count} samples)" if self.count else ""
+        action = np.array2string(np.asarray(self.action), precision=3)
+        return f"action {action}: {self.value:.4g}{spread}{count}"
+
+
+@dataclass(frozen=True)
+class ContinuousPlan:
+    """A decision with its evidence.
+
+    ``actions`` [T, m] (numbered ones: [T]) is the plan behind it and ``states`` [T + 1, D] where the model that it was
+    planned in expects it to lead, as observations; ``candidates`` are the plans that were compared.
+    """
+
+    action: Any
+    value: float
+    actions: Array = field(repr=False, compare=False)
+    states: Array = field(repr=False, compare=False)
+    candidates: tuple[Choice, ...] = ()
+    reproducible: bool = True  # False when a time budget decided how much was computed
+    details: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    def __str__(self) -> str:
+        action = np.array2string(np.asarray(self.action), precision=3)
+        return "\n  ".join([f"action {action}, value {self.value:.4g}", *map(str, self.candidates)])
+
+
+@dataclass
+class Memory:
+    """What a planner keeps between decisions."""
+
+    plan: Array | None = None  # [H, k]: what is left of the last plan, to begin the next search with
+    draw: int = -1  # the number of the draw that is kept; -1: another is due
+    age: int = 0  # decisions since it was drawn
+    control: Array | None = None  # [k]: the control that is held
+    hold: int = 0  # for so many steps more
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What a planner is asked: a state, the belief, and for how many steps to plan."""
+
+    belief: DynamicsBelief
+    state: Array
+    discount: float
+    steps_left: int | None
+    rng: np.random.Generator
+
+    @property
+    def system(self) -> System:
+        """The system of the belief."""
+        return self.belief.system
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContinuousPlanner(Declared):
+    """Hyper-parameters that all planners for continuous dynamics share."""
+
+    blocks: int | str = whole_number(
+        AUTO, names=[AUTO], help=f"controls of a plan; auto: {BLOCKS}, or as many as an episode has"
+    )
+    repeat: int | str = whole_number(
+        AUTO,
+        names=[AUTO],
+        help=f"steps for which each control is held; auto: one for every {STEPS_PER_BLOCK} steps of an episode",
+    )
+    plans: int = whole_number(80, low=2, help="plans drawn in an iteration of the search")
+    iterations: int = whole_number(4, help="iterations of the search")
+    elites: int = whole_number(8, help="plans to which the next draws are fitted")
+    colour: float = real_number(0.7, low=0.0, high=0.999, help="correlation of successive controls in a draw")
+    milliseconds: float | None = positive_number(
+        None, help="iterate for so long instead, at least once; results then depend on the clock"
+    )
+
+    @abstractmethod
+    def decide(
+        self, question: Question, search: Search, memory: Memory
+    ) -> tuple[Array, tuple[Choice, ...], Models]:
+        """Return the plan [H, k], the candidates, the chosen one first, and a model to show the plan in."""
+
+    def search(self, system: System, discount: float, steps_left: int | None) -> Search:
+        """Return how plans of a system are searched for, with at most ``steps_left`` steps."""
+        repeat, blocks, steps = self.repeat, self.blocks, system.steps
+        if isinstance(repeat, str):
+            repeat = 1 if steps is None else max(1, round(steps / STEPS_PER_BLOCK))
+        if isinstance(blocks, str):
+            blocks = BLOCKS if steps is None else min(BLOCKS, -(-steps // repeat))
+        if steps_left is not None:
+            repeat = min(repeat, steps_left)
+            blocks = min(blocks, -(-steps_left // repeat))
+        return Search(blocks, repeat, self.plans, self.iterations, self.elites, self.colour, discount)
+
+    def plan(self, question: Question, memory: Memory) -> ContinuousPlan:
+        """Decide, with evidence; what is left of the plan stays in the memory."""
+        begin = time.perf_counter()
+        search = self.search(question.system, question.discount, question.steps_left)
+        if self.milliseconds is not None:
+            search = replace(search, deadline=begin + 1e-3 * self.milliseconds)
+        plan, found, model = self.decide(question, search, memory)
+        memory.plan = np.concatenate([plan[1:], np.zeros((1, plan.shape[1]))])
+        memory.control, memory.hold = plan[0], search.repeat
+        memory.age += 1
+        system, chosen = question.system, found[0]
+        states = model.follow(np.zeros(1, np.int64), question.state[None], plan[None], search.repeat)[0][0]
+        actions = system.actions(plan.repeat(search.repeat, 0))
+        details = {"steps observed": question.belief.n, "blocks": search.blocks, "repeat": search.repeat}
+        return ContinuousPlan(
+            system.action(plan[0]),
+            chosen.value,
+            actions,
+            system.observations(states),
+            found,
+            self.milliseconds is None,
+            details,
+        )
+
+    def act(self, question: Question, memory: Memory) -> Any:
+        """Return the action: the control that is held, or the first of a new plan."""
+        if memory.hold > 0 and memory.control is not None:
+            memory.hold -= 1
+            return question.system.action(memory.control)
+        action = self.plan(question, memory).action
+        memory.hold -= 1
+        return action
+
+    def begin(self, memory: Memory) -> None:
+        """Take note that an episode begins."""
+        memory.plan, memory.draw, memory.age, memory.control, memory.hold = None, -1, 0, None, 0
+
+
+def starts(memory: Memory, search: Search, k: int) -> Array:
+    """Return the plans [1, G, H, k] that a search begins with: what is left of the last one."""
+    plan = np.zeros((search.blocks, k))
+    if memory.plan is not None:
+        n = min(len(plan), len(memory.plan))
+        plan[:n] = memory.plan[:n]
+    return plan[None, None]
+
+
+def outputs_of(belief: DynamicsBelief) -> Outputs:
+    """Return where a belief's models say what is earned and whether it ends."""
+    d = belief.system.n_states
+    end = belief.end_output - d if belief.end_output >= 0 and belief.ends else -1
+    return Outputs(belief.system, belief.reward_output - d if belief.reward_output >= 0 else -1, end)
+
+
+def best_plan(
+    question: Question, models: Models, search: Search, memory: Memory
+) -> tuple[Array, tuple[Choice, ...]]:
+    """Return the best plan for the average over models, and the candidate that it is."""
+    system = question.system
+    which = np.arange(models.count)[None]
+    objective = Objective(models, which, question.state[None], search, outputs_of(question.belief))
+    plans, values = optimise(
+        objective, starts(memory, search, system.n_controls), question.rng, bool(system.n_actions)
+    )
+    return plans[0], (Choice(system.action(plans[0, 0]), float(values[0])),)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mean(ContinuousPlanner):
+    """Certainty equivalence: the best plan for the posterior mean model."""
+
+    def decide(
+        self, question: Question, search: Search, memory: Memory
+    ) -> tuple[Array, tuple[Choice, ...], Models]:
+        model = question.belief.mean()
+        return *best_plan(question, model, search, memory), model
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thompson(ContinuousPlanner):
+    """Thompson sampling: the best plan for one model drawn from the posterior.
+
+    The draw stays the same function, corrected by what is observed, until another is due.
+    """
+
+    resample: int | str = whole_number(
+        "episode",
+        names=["episode"],
+        help="when another model is drawn: at each episode, or after so many decisions",
+    )
+
+    def decide(
+        self, question: Question, search: Search, memory: Memory
+    ) -> tuple[Array, tuple[Choice, ...], Models]:
+        if memory.draw < 0 or (not isinstance(self.resample, str) and memory.age >= self.resample):
+            memory.draw, memory.age = int(question.rng.integers(2**62)), 0
+        model = question.belief.sample(memory.draw)
+        return *best_plan(question, model, search, memory), model
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenLoop(ContinuousPlanner):
+    """The plan that is best on average over several models drawn from the posterior, as if nothing would be learned."""
+
+    models: int = whole_number(8, help="M, models drawn for each decision")
+
+    def decide(
+        self, question: Question, search: Search, memory: Memory
+    ) -> tuple[Array, tuple[Choice, ...], Models]:
+        models = question.belief.sample(question.rng, self.models)
+        return *best_plan(question, models, search, memory), models

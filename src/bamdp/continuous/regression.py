@@ -1,0 +1,213 @@
+"""Bayesian linear regression in random Fourier features, with the noise unknown, and its hyper-parameters.
+
+One output y of inputs x [X] is φ(x)·w + noise, where φ has 2F random Fourier features of a squared-exponential kernel
+(Rahimi & Recht, 2007; frequencies orthogonal in blocks, Yu et al., 2016), the inputs, a bias, and features of a user.
+Features are scaled by the prior deviations of their weights and divided by that of the noise, so that the prior is
+
+    w | σ² ~ N(0, σ² I),   σ² ~ InverseGamma(a₀, a₀),   y/s = φ(x)·w + N(0, σ²),
+
+with s the deviation of the noise, and n data leave (A = I + ΦᵀΦ, m = A⁻¹Φᵀy, a = a₀ + n/2, b = a₀ + (y·y − mᵀAm)/2).
+
+**Draws** are w = m + σ ẑ with ẑ = A⁻¹(z + Φᵀe), z and e standard normal: a draw is known by its z and e, one number of
+e for each datum, and stays the same function, corrected, as data arrive. **Conditioning** on simulated data (Ψ, η)
+without a new factor is Matheron's rule, with G = A⁻¹Ψᵀ and S = I + ΨG:
+
+    m' = m + G S⁻¹(η − Ψm),   ẑ' = ẑ − G S⁻¹(Ψẑ + e'),   b' = b + (η − Ψm)ᵀS⁻¹(η − Ψm)/2.
+
+**Hyper-parameters** (lengthscales, amplitudes of the waves and of the line, noise) maximise the evidence of the exact
+Gaussian process times log-normal priors, by L-BFGS with the analytic gradient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve, lapack
+from scipy.optimize import minimize
+from scipy.special import gammaincinv, gammaln
+
+Array = NDArray[np.float64]
+MOST_POINTS = 150  # of the exact Gaussian process
+ITERATIONS = 12
+NOISE_FLOOR = 1e-3  # of the targets' root mean square
+CENTRES = np.log([1.5, 1.0, 1.0, 0.01])  # of the priors of lengthscales, wave and line amplitude, noise
+SPREADS = np.array([1.0, 1.0, 1.0, 1.5])
+LIMITS = np.log([(0.05, 100.0), (0.01, 30.0), (0.001, 30.0), (NOISE_FLOOR, 2.0)])
+JITTER = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class Hyper:
+    """Hyper-parameters of one output."""
+
+    lengthscales: Array  # [X]
+    waves: float  # prior deviation of the sum of all waves at a point
+    line: Array  # prior deviations [X + 1 + K] of the slopes, the bias and the weights of a user's features
+    noise: float
+
+
+def frequencies(n: int, n_inputs: int, rng: np.random.Generator) -> Array:
+    """Return frequencies [n, X] of the squared-exponential kernel with lengthscale 1, orthogonal in blocks of X."""
+    blocks = []
+    for _ in range(-(-n // n_inputs)):
+        directions, _ = np.linalg.qr(rng.normal(size=(n_inputs, n_inputs)))
+        blocks.append(directions * np.sqrt(rng.chisquare(n_inputs, n_inputs))[:, None])
+    return np.concatenate(blocks)[:n] if blocks else np.zeros((0, n_inputs))
+
+
+def features(base: Array, hyper: Hyper, x: Array, extra: Array) -> Array:
+    """Return the scaled features [n, P] of inputs [n, X] and of a user's features [n, K]."""
+    z = x @ (base / hyper.lengthscales).T
+    line = np.concatenate([x, np.ones((len(x), 1)), extra], 1) * hyper.line
+    wave = hyper.waves / np.sqrt(max(len(base), 1))
+    return np.concatenate([wave * np.cos(z), wave * np.sin(z), line], 1) / hyper.noise
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """The posterior of one output in scaled units; ``precision`` is A and ``moment`` is Φᵀy."""
+
+    precision: Array  # [P, P]
+    moment: Array  # [P]
+    square: float  # y·y
+    n: int
+    shape: float  # a₀
+    rows: list[Array] = field(default_factory=list)  # Φ
+
+    def observe(self, row: Array, y: float) -> Posterior:
+        """Return the posterior after one more datum; this one must not be used again."""
+        self.rows.append(row)
+        return replace(
+            self,
+            precision=self.precision + np.outer(row, row),
+            moment=self.moment + y * row,
+            square=self.square + y * y,
+            n=self.n + 1,
+        )
+
+    def observe_all(self, rows: Array, targets: Array) -> Posterior:
+        """Return the posterior after data [n, P], [n]."""
+        return replace(
+            self,
+            precision=self.precision + rows.T @ rows,
+            moment=self.moment + targets @ rows,
+            square=self.square + float(targets @ targets),
+            n=self.n + len(rows),
+            rows=self.rows + list(rows),
+        )
+
+    def copy(self) -> Posterior:
+        """Return a posterior to which data can be added independently."""
+        return replace(self, rows=list(self.rows))
+
+    @cached_property
+    def factor(self) -> tuple[Array, bool]:
+        """The Cholesky factor of A, with as much added to the diagonal as it takes."""
+        jitter = 0.0
+        while True:
+            factor, info = lapack.dpotrf(self.precision + jitter * np.eye(len(self.moment)), lower=1)
+            if not info:
+                return factor, True
+            jitter = max(10.0 * jitter, JITTER * float(np.trace(self.precision)) / len(self.moment))
+
+    def solve(self, right: Array) -> Array:
+        """Return A⁻¹ ``right``."""
+        return cho_solve(self.factor, right, check_finite=False)
+
+    @cached_property
+    def mean(self) -> Array:
+        """The posterior mean m of the weights."""
+        return self.solve(self.moment)
+
+    @property
+    def a(self) -> float:
+        """The shape of the posterior of σ²."""
+        return self.shape + 0.5 * self.n
+
+    @cached_property
+    def b(self) -> float:
+        """The scale of the posterior of σ²."""
+        return self.shape + 0.5 * max(self.square - float(self.mean @ self.moment), 0.0)
+
+    def predict(self, rows: Array) -> tuple[Array, Array]:
+        """Return the location and scale of the Student distributions, with 2a degrees of freedom, of new targets."""
+        spread = 1.0 + np.einsum("np,pn->n", rows, self.solve(rows.T))
+        return rows @ self.mean, np.sqrt(self.b / self.a * spread)
+
+    def log_evidence(self) -> float:
+        """Return the log density of all data seen, in scaled units."""
+        a, b, a0 = self.a, self.b, self.shape
+        half_logdet = float(np.log(np.diag(self.factor[0])).sum())
+        gammas = gammaln(a) - gammaln(a0) + a0 * np.log(a0) - a * np.log(b)
+        return float(gammas - half_logdet - 0.5 * self.n * np.log(2.0 * np.pi))
+
+    def direction(self, z: Array, e: Array) -> Array:
+        """Return ẑ of a draw, given z [P] and e [n]."""
+        return self.solve(z + e @ np.array(self.rows) if self.n else z)
+
+    def condition(self, rows: Array, targets: Array) -> tuple[Array, Array, float]:
+        """Return m', the map G S⁻¹ [P, K] and b' after simulated data, without a new factor."""
+        gain = self.solve(rows.T)
+        middle = cho_factor(np.eye(len(rows)) + rows @ gain, lower=True, check_finite=False)
+        residual = targets - rows @ self.mean
+        gain = cho_solve(middle, gain.T, check_finite=False).T
+        return self.mean + gain @ residual, gain, self.b + 0.5 * float(residual @ cho_solve(middle, residual))
+
+
+def draw_scale(a: float, b: float, u: float) -> float:
+    """Return σ where u in (0, 1) is the quantile of 1/σ² under InverseGamma(a, b)."""
+    return float(np.sqrt(b / max(gammaincinv(a, u), 1e-300))) if a < 1e6 else float(np.sqrt(b / a))
+
+
+def empty_posterior(n_features: int, shape: float) -> Posterior:
+    """Return the prior as a posterior of no data."""
+    return Posterior(np.eye(n_features), np.zeros(n_features), 0.0, 0, shape)
+
+
+def fit(x: Array, y: Array, start: Hyper, rng: np.random.Generator) -> Hyper:
+    """Return hyper-parameters by maximum posterior evidence, from ``start``; x [n, X] and y [n] in scaled units."""
+    if len(y) > MOST_POINTS:
+        chosen = rng.permutation(len(y))[:MOST_POINTS]
+        x, y = x[chosen], y[chosen]
+    n_inputs = x.shape[1]
+    distances = (x.T[:, :, None] - x.T[:, None, :]) ** 2  # [X, n, n]
+    products = x @ x.T + 1.0
+    kinds = np.concatenate([np.zeros(n_inputs, int), [1, 2, 3]])
+    first = np.concatenate([start.lengthscales, [start.waves, start.line[0], start.noise]])
+    first = np.clip(np.log(first), LIMITS[kinds, 0], LIMITS[kinds, 1])
+
+    def loss(theta: Array) -> tuple[float, Array]:
+        scales, (waves, line, noise) = np.exp(-2.0 * theta[:n_inputs]), np.exp(2.0 * theta[n_inputs:])
+        kernel = waves * np.exp(-0.5 * np.tensordot(scales, distances, 1))
+        whole = kernel + line * products
+        whole[np.diag_indices_from(whole)] += noise + JITTER
+        lower, info = lapack.dpotrf(whole, lower=1)
+        if info:
+            return 1e25, np.zeros(len(theta))
+        alpha = cho_solve((lower, True), y, check_finite=False)
+        inverse, _ = lapack.dpotri(lower, lower=1)
+        weights = np.tril(inverse) + np.tril(inverse, -1).T - np.outer(alpha, alpha)
+        change = weights * kernel
+        gradient = np.concatenate(
+            [
+                0.5 * scales * np.tensordot(distances, change, 2),
+                [change.sum(), line * (weights * products).sum(), noise * np.trace(weights)],
+            ]
+        )
+        off = (theta - CENTRES[kinds]) / SPREADS[kinds]
+        value = 0.5 * float(y @ alpha) + float(np.log(np.diag(lower)).sum()) + 0.5 * float(off @ off)
+        return value, gradient + off / SPREADS[kinds]
+
+    bounds = [tuple(LIMITS[kind]) for kind in kinds]
+    found = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": ITERATIONS})
+    values = np.exp(found.x if np.isfinite(found.x).all() else first)
+    line = np.full(n_inputs + 1, values[-2])
+    return Hyper(
+        values[:n_inputs],
+        float(values[-3]),
+        np.concatenate([line, start.line[n_inputs + 1 :]]),
+        float(values[-1]),
+    )
