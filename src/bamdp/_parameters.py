@@ -169,7 +169,7 @@ def _named(f: Field[Any], name: str) -> Parameter:
 def _of_hint(hint: Any, given: inspect.Parameter) -> Parameter:
     """Return what the signature of a function says of a parameter."""
     help = next((note for note in getattr(hint, "__metadata__", ()) if isinstance(note, str)), "")
-    kind = typing.get_args(hint)[0] if help else hint
+    kind = typing.get_args(hint)[0] if hasattr(hint, "__metadata__") else hint
     options = [kind, *typing.get_args(kind)]
     choices = tuple(
         word for one in options if typing.get_origin(one) is typing.Literal for word in typing.get_args(one)

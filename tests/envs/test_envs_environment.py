@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bamdp.ceilings import expected_total, optimal_total
 from bamdp.envs import Environment, from_mdp, list_envs, make_env
 from bamdp.mdp import FiniteMDP
 
@@ -37,16 +36,6 @@ def test_the_same_seed_gives_the_same_run(name):
     assert run(make_env(name), np.random.SeedSequence(11)) == first
     if name not in ("double_loop", "deep_sea"):  # deterministic: nothing to tell seeds apart
         assert any(run(env, seed) != first for seed in (12, 13, 14))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_steps_return_plain_python_numbers(name):
-    env = make_env(name)
-    assert type(env.reset(seed=0)) is int
-    state, reward, terminated = env.step(np.int64(0))
-    assert (type(state), type(reward), type(terminated)) == (int, float, bool)
-    assert env.state == state
-    assert env.last_action == 0
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -169,7 +158,7 @@ def test_a_drawn_start_follows_its_probabilities():
     assert env.start == env.state
 
 
-def test_misuse_is_told():
+def test_misuse_is_refused_with_a_reason():
     env = make_env("chain")
     with pytest.raises(RuntimeError, match="has not been reset"):
         env.step(0)
@@ -190,10 +179,8 @@ def test_misuse_is_told():
     ("wrong", "error", "words"),
     [
         ({"start": 5}, ValueError, "start"),
-        ({"start": "0"}, (TypeError, ValueError), "start"),
         ({"start": [0.5, 0.5]}, ValueError, "start"),
         ({"horizon": 0}, ValueError, "horizon"),
-        ({"horizon": 10.5}, TypeError, "horizon"),
         ({"time_limit": 0.0}, ValueError, "time_limit"),
     ],
 )
@@ -211,22 +198,8 @@ def test_a_terminal_start_and_a_model_of_another_kind_are_refused():
         Environment("x", np.ones((1, 1, 1)))
 
 
-def test_an_agent_is_told_the_model_s_rewards():
+def test_the_rewards_that_an_agent_may_know_are_the_model_s():
     for name in NAMES:
         env = make_env(name)
         assert env.rewards is env.mdp.rewards
         assert env.stochastic_rewards == (name in ("bandit", "deep_sea_stochastic"))
-
-
-@pytest.mark.parametrize("name", ["grid5", "deep_sea:size=4"])
-def test_totals_of_bad_input_are_refused_with_and_without_ends(name):
-    env = make_env(name)
-    for steps in (-3, 2.5):
-        with pytest.raises((ValueError, TypeError), match="must be"):
-            optimal_total(env, steps)
-    with pytest.raises(ValueError, match="did you mean 'uniform'"):
-        expected_total(env.mdp, 0, 10, "unifrom")
-    with pytest.raises(ValueError, match="start"):
-        expected_total(env.mdp, -1, 10)
-    zeros = [0] * env.n_states
-    assert expected_total(env.mdp, 0, 10, zeros) == expected_total(env.mdp, 0, 10, np.array(zeros))

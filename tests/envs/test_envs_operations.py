@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from bamdp.envs import inventory, machine, make_env, pricing, queue
+from bamdp.envs import make_env
+from bamdp.envs.operations import inventory, machine, pricing, queue
 from bamdp.mdp import gain, policy_iteration, total_reward, uniform_policy
 
 NAMES = ("inventory", "machine", "queue", "pricing")
@@ -101,7 +102,9 @@ def test_a_strip_shows_the_states_in_a_row_with_the_policy_in_words():
     env = make_env("machine")
     env.reset(seed=0)
     policy = policy_iteration(env.mdp, 0.95).policy
-    assert env.render(policy=policy).splitlines()[3] == "│ @  0  1  1  1  1  2  2  2  2 │"
+    lines = env.render(policy=policy).splitlines()
+    assert lines[2] == "[new]  1  2  3  4  5  6  7  8  broken"
+    assert lines[4:7] == ["  new   run  @", "    1   run", "    2   service"]
     assert env.layout()["height"] == 1
     plain, told = env.render("rgb"), env.render("rgb", policy=policy)
     assert plain.shape[1] > 5 * plain.shape[0]

@@ -10,7 +10,7 @@ import pytest
 
 from bamdp.envs import drawing, from_mdp, list_envs, make_env
 from bamdp.envs.drawing import element, figure, group, placement, shape, text_element
-from bamdp.envs.image import rasterize
+from bamdp.envs.image import as_image
 from bamdp.mdp import FiniteMDP
 
 WORLDS = [info.name for info in list_envs()] + [
@@ -32,6 +32,8 @@ def coral(image):
 def test_an_image_shows_the_agent(name, rich):
     env = make_env(name)
     env.reset(seed=0)
+    if env.n_states == 1:
+        env.step(0)  # before its first pull the agent is nowhere
     extra = {"policy": np.zeros(env.n_states, int), "values": np.arange(env.n_states)} if rich else {}
     image = env.render("rgb", **extra)
     assert image.dtype == np.uint8
@@ -39,34 +41,6 @@ def test_an_image_shows_the_agent(name, rich):
     assert image.shape[2] == 3
     assert max(image.shape) <= 1000
     assert coral(image)[2] >= 10
-
-
-@pytest.mark.parametrize("name", ["grid5", "maze", "double_loop", "chain"])
-def test_the_agent_is_drawn_where_it_is(name):
-    env = make_env(name)
-    env.reset(seed=0)
-    places = np.array(env.layout()["positions"])
-    seen = []
-    for s in range(0, env.n_states, 8 if name == "maze" else 1):
-        env.state = s
-        seen.append((*places[s], *coral(env.render("rgb"))[:2]))
-    x, y, px, py = np.array(seen).T
-    assert np.corrcoef(x, px)[0, 1] > 0.999
-    assert np.ptp(y) == 0 or np.corrcoef(y, py)[0, 1] > 0.999
-
-
-def test_a_picture_does_not_change_the_world():
-    env = make_env("maze")
-    env.reset(seed=3)
-    first = [env.step(2) for _ in range(20)]
-    env.reset(seed=3)
-    again = []
-    for _ in range(20):
-        env.render("rgb")
-        env.render()
-        env.layout()
-        again.append(env.step(2))
-    assert again == first
 
 
 def test_values_colour_the_cells_and_flags_fade_when_held():
@@ -127,10 +101,9 @@ def test_text_of_graphs_and_arms():
     bandit = make_env("bandit")
     bandit.reset(seed=0)
     bandit.step(2)
-    assert "@ arm 2" in bandit.render(policy=[1])
-    assert "arm 1 ██████████░░░░░░░░░░ 0.50  ←" in bandit.render(policy=[1])
+    assert "arm 0  arm 1  [arm 2]" in bandit.render(policy=[1])
     lines = make_env("random_mdp", n_states=50, prior="flat").render(values=np.ones(50)).splitlines()
-    assert lines[2].startswith("0 → ")
+    assert lines[2].startswith("[0]  1  2")
     assert lines[-1] == "  ... 10 more states"
 
 
@@ -190,34 +163,36 @@ def test_bad_requests_are_refused(arguments, error, words):
         make_env("chain").render(**arguments)
 
 
-STYLES = """
-.full{fill:#000000;} .pen{fill:none;stroke:#000000;stroke-width:4;} .faint{opacity:0.5;}
-"""
+BLACK = {"style": "fill:#000000"}
+PEN = {"style": "fill:none;stroke:#000000;stroke-width:4"}
 
 
 def area(*parts):
     """The area that is painted black, in units of the drawing; an image has two pixels to a unit at most."""
-    image = rasterize(figure((100.0, 80.0), *parts), STYLES, "#ffffff")
-    return float((1.0 - image.astype(float) / 255)[:, :, 0].sum() / 4)
+    image = as_image(
+        figure((100.0, 80.0), element("rect", width=100.0, height=80.0, style="fill:#ffffff"), *parts)
+    )
+    inside = image[8:-8, 8:-8].astype(float)  # without the margin
+    return float((1.0 - inside / 255)[:, :, 0].sum() / 4)
 
 
 @pytest.mark.parametrize(
     ("part", "expected"),
     [
-        (element("circle", cx=50.0, cy=40.0, r=20.0, class_="full"), np.pi * 400),
-        (element("circle", cx=50.0, cy=40.0, r=20.0, class_="pen"), 2 * np.pi * 20 * 4),
-        (element("circle", cx=50.0, cy=40.0, r=20.0, class_="full faint"), np.pi * 200),
+        (element("circle", cx=50.0, cy=40.0, r=20.0, **BLACK), np.pi * 400),
+        (element("circle", cx=50.0, cy=40.0, r=20.0, **PEN), 2 * np.pi * 20 * 4),
+        (element("circle", cx=50.0, cy=40.0, r=20.0, **BLACK, opacity=0.5), np.pi * 200),
         (
-            element("rect", x=10.0, y=10.0, width=30.0, height=20.0, rx=5.0, class_="full"),
+            element("rect", x=10.0, y=10.0, width=30.0, height=20.0, rx=5.0, **BLACK),
             600 - (4 - np.pi) * 25,
         ),
-        (shape([(20, 40), (60, 40)], closed=False, class_="pen"), 160 + np.pi * 4),
-        (shape([(10, 10), (50, 10), (10, 50)], class_="full"), 800),
+        (shape([(20, 40), (60, 40)], closed=False, **PEN), 160 + np.pi * 4),
+        (shape([(10, 10), (50, 10), (10, 50)], **BLACK), 800),
         (
-            group(shape([(0, 0), (10, 0), (10, 5), (0, 5)], class_="full"), transform=placement(50, 40, 30)),
+            group(shape([(0, 0), (10, 0), (10, 5), (0, 5)], **BLACK), transform=placement(50, 40, 30)),
             50,
         ),
-        (element("circle", cx=50.0, cy=40.0, r=20.0, class_="full", visibility="hidden"), 0),
+        (element("circle", cx=50.0, cy=40.0, r=20.0, **BLACK, visibility="hidden"), 0),
     ],
     ids=lambda part: str(part)[:20],
 )
@@ -226,7 +201,7 @@ def test_shapes_cover_the_area_that_they_should(part, expected):
 
 
 def test_texts_are_painted_and_later_shapes_lie_over_earlier_ones():
-    words = text_element(50.0, 40.0, "-1.5?", class_="full")
+    words = text_element(50.0, 40.0, "-1.5?", **BLACK)
     assert 20 < area(words) < 200
     white = element("rect", x=0.0, y=0.0, width=100.0, height=80.0, style="fill:#ffffff")
     assert area(words, white) == pytest.approx(0.0, abs=1.0)

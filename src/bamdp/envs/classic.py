@@ -11,6 +11,7 @@ import numpy as np
 from bamdp import _checks
 from bamdp.envs.environment import Environment, bernoulli
 from bamdp.envs.layout import Layout, graph_layout, line_layout
+from bamdp.envs.making import Probability, Size, environment, rows
 from bamdp.mdp.model import FiniteMDP
 
 DOUBLE_LOOP_TEXT = """\
@@ -23,8 +24,9 @@ DOUBLE_LOOP_TEXT = """\
 (3)──▶(4)       (8)◀──(7)"""
 
 
+@environment
 def chain(
-    rewards: Literal["action", "effect"] = "action", n_states: int = 5, slip: float = 0.2
+    rewards: Literal["action", "effect"] = "action", n_states: Size = 5, slip: Probability = 0.2
 ) -> Environment:
     """A chain of states whose far end pays, with slips back to the beginning.
 
@@ -79,40 +81,26 @@ def chain(
     >>> env.rewards.tolist()
     [[0.2, 0.0], [0.2, 0.0], [0.2, 0.0], [0.2, 0.0], [0.2, 1.0]]
     """
-    _checks.one_of(rewards, "reward convention of chain", ("action", "effect"))
-    n_states = _checks.integer(n_states, "n_states", low=2)
-    slip = _checks.real(slip, "slip", low=0.0, high=1.0)
-    entry_bytes = 16 if rewards == "action" else 32  # of the arrays here and those of the model
-    _checks.memory(entry_bytes * 2 * n_states**2, f"a chain of {n_states} states")
     states, last = np.arange(n_states), n_states - 1
-    ahead = np.minimum(states + 1, last)
-    transitions = np.zeros((n_states, 2, n_states))
-    transitions[:, :, 0] = 1.0 - slip, slip
-    transitions[states, :, ahead] = slip, 1.0 - slip
+    target = np.stack([np.zeros(n_states, int), np.minimum(states + 1, last)], axis=1)  # of back and forward
     if rewards == "action":
         table = np.zeros((n_states, 2))
         table[:, 0] = 0.2
         table[last, 1] = 1.0
     else:
+        _checks.memory(16 * n_states**2, f"rewards of the effects in a chain of {n_states} states")
         table = np.zeros((n_states, 2, n_states))
         table[:, :, 0] = 0.2
         table[last, :, last] = 1.0
-    mdp = FiniteMDP(transitions, table, action_labels=("back", "forward"))
-    return Environment(
-        "chain",
-        mdp,
-        time_limit=0.25,
-        layout=_chain_layout(n_states),
-        parameters={"rewards": rewards, "n_states": n_states, "slip": slip},
-    )
+    chances = [[1.0 - slip, slip], [slip, 1.0 - slip]]
+    mdp = FiniteMDP(rows(target[:, None].repeat(2, 1), chances), table, action_labels=("back", "forward"))
+    # forward straight, back in arcs below
+    bends = {(s, s + 1): 0.0 for s in range(last)} | {(s, 0): 0.42 for s in range(1, n_states)}
+    layout = line_layout(n_states, bends=bends, text="──▶".join(f"({s})" for s in range(n_states)))
+    return Environment("chain", mdp, time_limit=0.25, layout=layout)
 
 
-def _chain_layout(n_states: int) -> Layout:
-    """Forward straight, back in arcs below."""
-    bends = {(s, s + 1): 0.0 for s in range(n_states - 1)} | {(s, 0): 0.42 for s in range(1, n_states)}
-    return line_layout(n_states, bends=bends, text="──▶".join(f"({s})" for s in range(n_states)))
-
-
+@environment
 def double_loop() -> Environment:
     """Two loops through one state; the one that is easy to leave pays twice the other.
 
@@ -156,11 +144,9 @@ def double_loop() -> Environment:
     (0, 2.0, False)
     """
     target = np.array([[1, 5], [2, 2], [3, 3], [4, 4], [0, 0], [0, 6], [0, 7], [0, 8], [0, 0]])
-    transitions = np.zeros((9, 2, 9))
-    np.put_along_axis(transitions, target[:, :, None], 1.0, axis=2)
     rewards = np.zeros((9, 2))
     rewards[4], rewards[8] = 1.0, 2.0
-    mdp = FiniteMDP(transitions, rewards, action_labels=("left", "right"))
+    mdp = FiniteMDP(rows(target[:, :, None], 1.0), rewards, action_labels=("left", "right"))
     return Environment("double_loop", mdp, time_limit=0.25, layout=double_loop_layout())
 
 
@@ -175,7 +161,8 @@ def double_loop_layout() -> Layout:
     return graph_layout(positions, bends={(0, 5): 0.0, (5, 0): 0.3}, text=DOUBLE_LOOP_TEXT)
 
 
-def river_swim(n_states: int = 6) -> Environment:
+@environment
+def river_swim(n_states: Size = 6) -> Environment:
     """A river to swim up against the current, for a large reward at its end.
 
     Description
@@ -220,27 +207,20 @@ def river_swim(n_states: int = 6) -> Environment:
     >>> river_swim().mdp.row(2, 1)
     (array([1, 2, 3]), array([0.05, 0.6 , 0.35]))
     """
-    n_states = _checks.integer(n_states, "n_states", low=2)
-    _checks.memory(16 * 2 * n_states**2, f"a river of {n_states} states")
     s, last = np.arange(n_states), n_states - 1
-    transitions = np.zeros((n_states, 2, n_states))
-    transitions[s, 0, np.maximum(s - 1, 0)] = 1.0
-    transitions[s[1:], 1, s[1:] - 1] = 0.05
-    transitions[s, 1, s] = 0.6
-    transitions[s[:-1], 1, s[:-1] + 1] = 0.35
-    transitions[0, 1, [0, 1]] = 0.4, 0.6
-    transitions[last, 1, [last - 1, last]] = 0.4, 0.6
+    target = np.stack([np.maximum(s - 1, 0), s, np.minimum(s + 1, last)], axis=1)[:, None].repeat(2, 1)
+    chances = np.zeros((n_states, 2, 3))
+    chances[:, 0, 0] = 1.0
+    chances[:, 1] = 0.05, 0.6, 0.35
+    chances[0, 1], chances[last, 1] = (0.0, 0.4, 0.6), (0.4, 0.6, 0.0)
     rewards = np.zeros((n_states, 2))
     rewards[0, 0], rewards[last, 1] = 0.005, 1.0
-    return Environment(
-        "river_swim",
-        FiniteMDP(transitions, rewards, action_labels=("left", "right")),
-        time_limit=0.25,
-        layout=line_layout(n_states, text="◀─▶".join(f"({i})" for i in range(n_states))),
-        parameters={"n_states": n_states},
-    )
+    mdp = FiniteMDP(rows(target, chances), rewards, action_labels=("left", "right"))
+    layout = line_layout(n_states, text="◀─▶".join(f"({i})" for i in range(n_states)))
+    return Environment("river_swim", mdp, time_limit=0.25, layout=layout)
 
 
+@environment
 def bandit(means: Sequence[float] = (0.3, 0.5, 0.7)) -> Environment:
     """A bandit: one state, and arms that pay 1 with probabilities of their own.
 
@@ -292,15 +272,11 @@ def bandit(means: Sequence[float] = (0.3, 0.5, 0.7)) -> Environment:
     if isinstance(means, str) or len(means) == 0:
         raise ValueError(f"means must be a sequence of one number or more, one per arm, got {means!r}")
     chances = tuple(_checks.real(m, f"means[{a}]", low=0.0, high=1.0) for a, m in enumerate(means))
-    n_arms = len(chances)
     mdp = FiniteMDP(
-        np.ones((1, n_arms, 1)), np.array([chances]), action_labels=[f"arm {a}" for a in range(n_arms)]
+        np.ones((1, len(chances), 1)), [chances], action_labels=[f"arm {a}" for a in range(len(chances))]
     )
+    layout = Layout("arms", len(chances), 1, np.zeros((1, 2)))
+    parameters = {"means": chances}
     return Environment(
-        "bandit",
-        mdp,
-        time_limit=0.25,
-        layout=Layout("arms", n_arms, 3, np.array([[(n_arms - 1) / 2, 2.0]])),
-        parameters={"means": chances},
-        draw_reward=bernoulli,
+        "bandit", mdp, time_limit=0.25, layout=layout, parameters=parameters, draw_reward=bernoulli
     )

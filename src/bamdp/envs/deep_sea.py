@@ -10,12 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from bamdp import _checks
 from bamdp.envs.environment import Environment, StepResult
 from bamdp.envs.layout import Layout, Mark
+from bamdp.envs.making import Seed, Size, environment, rows
 from bamdp.mdp.model import FiniteMDP
 
 MOVE_COST = 0.01  # of a whole way to the right
 
 
-def deep_sea(size: int = 10, mapping_seed: int = 42) -> Environment:
+@environment
+def deep_sea(size: Size = 10, mapping_seed: Seed = 42) -> Environment:
     """A dive of ``size`` steps to a treasure that one single sequence of actions reaches.
 
     Description
@@ -69,10 +71,11 @@ def deep_sea(size: int = 10, mapping_seed: int = 42) -> Environment:
     >>> [env.step(int(env.right[row, row])) for row in range(3)]
     [(4, -0.0033333333333333335, False), (8, -0.0033333333333333335, False), (9, 0.9966666666666667, True)]
     """
-    return DeepSea("deep_sea", size, mapping_seed, stochastic=False)
+    return DeepSea(size, mapping_seed, stochastic=False)
 
 
-def deep_sea_stochastic(size: int = 10, mapping_seed: int = 42) -> Environment:
+@environment
+def deep_sea_stochastic(size: Size = 10, mapping_seed: Seed = 42) -> Environment:
     """Deep sea with a current, and with noise where the dive may end; see `deep_sea`.
 
     Description
@@ -118,7 +121,7 @@ def deep_sea_stochastic(size: int = 10, mapping_seed: int = 42) -> Environment:
     >>> env.mdp.row(0, int(env.right[0, 0]))
     (array([4, 5]), array([0.25, 0.75]))
     """
-    return DeepSea("deep_sea_stochastic", size, mapping_seed, stochastic=True)
+    return DeepSea(size, mapping_seed, stochastic=True)
 
 
 class DeepSea(Environment):
@@ -131,21 +134,15 @@ class DeepSea(Environment):
         The action that leads to the right, by row and column.
     """
 
-    def __init__(self, name: str, size: int, mapping_seed: int, *, stochastic: bool) -> None:
-        self.size = _checks.integer(size, "size", low=2)
-        _checks.memory(1000 * self.size**2, f"a deep sea of {self.size} by {self.size} cells")
-        seed = _checks.integer(mapping_seed, "mapping_seed", low=0, high=2**32 - 1)
+    def __init__(self, size: int, mapping_seed: int, *, stochastic: bool) -> None:
+        _checks.memory(1000 * size**2, f"a deep sea of {size} by {size} cells")
+        self.size = size
         # the very table of bsuite
-        self.right = np.random.RandomState(seed).binomial(1, 0.5, (self.size, self.size))
-        corners = ((self.size - 1) * self.size, self.size**2 - 1)
-        self._noisy = frozenset(corners if stochastic else ())
-        super().__init__(
-            name,
-            _model(self.size, self.right, 1.0 / self.size if stochastic else 0.0),
-            horizon=10_000 if self.size < 20 else 50_000,
-            layout=_layout(self.size, self.right),
-            parameters={"size": self.size, "mapping_seed": seed},
-        )
+        self.right = np.random.RandomState(mapping_seed).binomial(1, 0.5, (size, size))
+        self._noisy = frozenset(((size - 1) * size, size**2 - 1) if stochastic else ())
+        mdp = _model(size, self.right, 1.0 / size if stochastic else 0.0)
+        horizon = 10_000 if size < 20 else 50_000
+        super().__init__("deep_sea", mdp, horizon=horizon, layout=_layout(size, self.right))
 
     @property
     def stochastic_rewards(self) -> bool:  # type: ignore[override]
@@ -199,40 +196,28 @@ class DeepSea(Environment):
 
 
 def _model(size: int, right: NDArray[np.int64], fails: float) -> FiniteMDP:
-    """The tables of the world; ``fails`` is the probability that a step to the right only sinks."""
-    from scipy import sparse  # slow to import
-
+    """The model of the world; ``fails`` is the probability that a step to the right only sinks."""
     cells, end = np.arange(size * size), size * size
     row, column = np.divmod(cells, size)
-
-    def below(target: NDArray[np.int64]) -> NDArray[np.int64]:
-        inside = np.clip(target, 0, size - 1)
-        return np.where(row < size - 1, (row + 1) * size + inside, end)
-
-    goes_right = np.column_stack([right.ravel() == 0, right.ravel() == 1])  # [cells, A]
-    matrices = []
-    for a in range(2):
-        ahead = np.where(goes_right[:, a], below(column + 1), below(column - 1))
-        stay = np.where(goes_right[:, a], fails, 0.0)
-        chances = np.concatenate([1.0 - stay, stay])
-        where = np.tile(cells, 2), np.concatenate([ahead, below(column)])
-        matrix = sparse.csr_matrix((chances, where), shape=(end + 1, end + 1))
-        matrix.eliminate_zeros()
-        matrices.append(matrix)
+    goes_right = right.reshape(-1, 1) == np.arange(2)  # [cells, A]
+    aside = np.where(goes_right, 1, -1)
+    columns = np.clip(column[:, None, None] + np.stack([aside, 0 * aside], axis=2), 0, size - 1)
+    target = np.full((end + 1, 2, 2), end)
+    target[:-1] = np.where(row[:, None, None] < size - 1, (row[:, None, None] + 1) * size + columns, end)
+    chances = np.zeros((end + 1, 2, 2))
+    chances[:-1, :, 1] = fails * goes_right
+    chances[:, :, 0] = 1.0 - chances[:, :, 1]
     rewards = np.zeros((end + 1, 2))
-    treasure = goes_right & (column == size - 1)[:, None]
-    rewards[:end] = 1.0 * treasure - (MOVE_COST / size) * goes_right
-    terminal = np.arange(end + 1) == end
+    rewards[:end] = 1.0 * (goes_right & (column == size - 1)[:, None]) - (MOVE_COST / size) * goes_right
     labels = [*(f"({r}, {c})" for r, c in zip(row.tolist(), column.tolist())), "the end"]
-    return FiniteMDP(matrices, rewards, terminal=terminal, state_labels=labels)
+    return FiniteMDP(rows(target, chances), rewards, terminal=[end], state_labels=labels)
 
 
 def _layout(size: int, right: NDArray[np.int64]) -> Layout:
     """Rows from the top, the treasure in the lower right corner; the end lies below, where it is not drawn."""
     row, column = np.divmod(np.arange(size * size), size)
-    positions = np.concatenate([np.column_stack([column, row]), [((size - 1) / 2, size + 1)]]).astype(float)
-    moves = np.zeros((size * size + 1, 2, 2))
-    moves[:, :, 1] = 1.0
+    positions = np.vstack([np.column_stack([column, row]), [(size - 1) / 2, size + 1]])
+    moves = np.ones((size * size + 1, 2, 2))
     moves[:-1, :, 0] = np.where(right.reshape(-1, 1) == [[0, 1]], 1.0, -1.0)
     marks = (Mark("start", 0, 0), Mark("goal", size - 1, size - 1))
     return Layout("grid", size, size, positions, state_moves=moves, marks=marks)

@@ -21,20 +21,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
-from bamdp.envs.layout import Layout, circle_layout, world_text
+from bamdp.envs.layout import Layout, circle_layout
 from bamdp.mdp.model import FiniteMDP, check_start
 
 if TYPE_CHECKING:
     from bamdp.beliefs.base import Prior
 
 _BLOCK = 512  # uniforms are drawn this many at a time; the stream does not depend on it
+REFERENCE_MODELS = 64  # that stand for all models that a run may have
 Seed = int | np.random.SeedSequence | None
 StepResult = tuple[int, float, bool]  # next state, reward, whether the episode has ended
 OutcomeRow = tuple[list[float], list[StepResult]]
 
 
 class World:
-    """Whatever an agent acts in: states and actions are numbers. A subclass sets name and sizes, `reset` and `step`."""
+    """What an agent acts in: states and actions are numbers. A subclass sets name and sizes, `reset` and `step`."""
 
     name: str
     n_states: int
@@ -76,7 +77,7 @@ class Environment(World):
         How many steps a run usually lasts: the paper's T where it has one.
     time_limit : float, default 1.0
         Seconds of planning that a step may take: the paper's where it has one.
-    layout : Layout, optional
+    layout : Layout or callable (FiniteMDP) -> Layout, optional
         How to draw it; nodes on a circle by default.
     parameters : mapping, optional
         The arguments it was made with. For names that `make_env` knows, ``make_env(env.name, **env.parameters)`` makes
@@ -84,9 +85,13 @@ class Environment(World):
     draw_reward : callable (mean, u) -> float, optional
         Rewards that are drawn rather than certain: the quantile function at u in [0, 1) of the reward whose
         mean is the model's (`bernoulli`, for one). It takes a second number of the stream every step.
+    draw_model : callable (u) -> FiniteMDP, optional
+        Another model in every run: the one of a run whose stream begins with u in [0, 1).
+    law : Prior, optional
+        The distribution from which models are drawn: the correct prior of an agent.
     disturbance : Prior, optional
-        The prior of who knows by which rule the next state follows from state, action and a disturbance, but not the
-        law of the disturbance.
+        The prior of an agent that knows how the next state follows from state, action and a disturbance, but not the
+        distribution of the disturbance.
 
     Attributes
     ----------
@@ -102,8 +107,6 @@ class Environment(World):
         The last action since `reset`.
     draws_model : bool
         Whether the model of a run is drawn at its beginning, so that ``mdp`` is that of the present run.
-    law : Prior or None
-        The distribution from which it is drawn, in a family of models.
 
     Examples
     --------
@@ -117,9 +120,6 @@ class Environment(World):
     (5, 0.0, False)
     """
 
-    law: Prior | None = None
-    draws_model = False
-
     def __init__(
         self,
         name: str,
@@ -128,9 +128,11 @@ class Environment(World):
         start: int | ArrayLike = 0,
         horizon: int = 1000,
         time_limit: float = 1.0,
-        layout: Layout | None = None,
+        layout: Layout | Callable[[FiniteMDP], Layout] | None = None,
         parameters: Mapping[str, Any] | None = None,
         draw_reward: Callable[[float, float], float] | None = None,
+        draw_model: Callable[[float], FiniteMDP] | None = None,
+        law: Prior | None = None,
         disturbance: Prior | None = None,
     ) -> None:
         if not isinstance(mdp, FiniteMDP):
@@ -152,8 +154,9 @@ class Environment(World):
         self.state = self.start
         self.terminated = False
         self.last_action: int | None = None
-        self.disturbance = disturbance
-        self._draw_reward = draw_reward
+        self.law, self.disturbance = law, disturbance
+        self.draws_model = draw_model is not None
+        self._draw_model, self._draw_reward = draw_model, draw_reward
         self._rng: np.random.Generator | None = None
         self._uniforms: list[float] = []
         self._layout = circle_layout(mdp.n_states) if layout is None else layout
@@ -171,21 +174,16 @@ class Environment(World):
         self._ends = np.asarray(mdp.terminal, bool)
         self._rows: dict[int, OutcomeRow] = {}
 
-    def _model_at(self, u: float) -> FiniteMDP:
-        """Return the model of a run from the first number u in [0, 1) of its stream, where it is drawn."""
-        return self.mdp
-
     def models(self, seeds: Sequence[np.random.SeedSequence] = ()) -> tuple[tuple[float, FiniteMDP], ...]:
         """Return the models of runs with these seeds, with their shares; without seeds, those that it may have.
 
-        For most environments it is one. Of a family, which has too many, 64 drawn ones stand for all.
+        For most environments it is one. Where models are drawn, some that are spread evenly stand for all.
         """
-        return self._weighted([np.random.default_rng(seed).random() for seed in seeds])
-
-    def _weighted(self, numbers: Sequence[float]) -> tuple[tuple[float, FiniteMDP], ...]:
-        if not (self.draws_model and numbers):
+        if self._draw_model is None:
             return ((1.0, self.mdp),)
-        drawn = [self._model_at(u) for u in numbers]
+        even = ((np.arange(REFERENCE_MODELS) + 0.5) / REFERENCE_MODELS).tolist()
+        numbers = [np.random.default_rng(seed).random() for seed in seeds] or even
+        drawn = [self._draw_model(u) for u in numbers]
         counts = Counter(map(id, drawn))
         return tuple((counts[id(m)] / len(drawn), m) for m in {id(m): m for m in drawn}.values())
 
@@ -221,8 +219,8 @@ class Environment(World):
         if seed is not None or self._rng is None:
             self._rng = np.random.default_rng(seed)
             self._uniforms = []
-        if self.draws_model:
-            self._become(self._model_at(self._uniform()))
+        if self._draw_model is not None:
+            self._become(self._draw_model(self._uniform()))
         if self.start_probabilities is not None:
             cumulative = np.cumsum(self.start_probabilities)
             self.start = int(np.searchsorted(cumulative / cumulative[-1], self._uniform(), side="right"))
@@ -301,21 +299,13 @@ class Environment(World):
         self._rows[s * self.n_actions + action] = row = cumulative, outcomes
         return row
 
-    def _geometry(self) -> Layout:
-        """Return how to draw the world of the present run."""
-        return self._layout
+    @property
+    def geometry(self) -> Layout:
+        """How to draw the world of the present run."""
+        return self._layout(self.mdp) if callable(self._layout) else self._layout
 
     def layout(self) -> dict[str, Any]:
-        """Return the geometry of the world as plain data, to draw it from.
-
-        Returns
-        -------
-        dict
-            ``kind`` ("grid", "graph" or "arms"), ``width`` and ``height`` in cells, ``positions`` [S][x, y]
-            with y down, ``layers`` [S] (states at one place differ in it: the flags held, as bits), ``moves``
-            [A][dx, dy] on a grid, ``walls`` [x, y], ``marks`` (``kind``: "start", "goal", "flag" with its
-            ``bit``, "door_open", "door_closed"), ``edges`` of a graph (``source``, ``target``,
-            ``probabilities`` [A], ``bend``), ``start``, ``state_labels``, ``action_labels``.
+        """Return the picture of the world as plain data; see :meth:`bamdp.envs.layout.Layout.data`.
 
         Examples
         --------
@@ -325,7 +315,11 @@ class Environment(World):
         ('grid', [[0.0, 1.0], [0.0, 0.0], [1.0, 1.0], [1.0, 0.0]])
         """
         return {
-            **self._geometry().data(self.mdp, self.start),
+            **self.geometry.data(self.mdp, self.start),
+            "name": self.name,
+            "n_actions": self.n_actions,
+            "terminal": np.flatnonzero(self.mdp.terminal).tolist(),
+            "arms": self.mdp.expected_rewards[0].tolist() if self.n_states == 1 else None,
             "state_labels": [self.state_label(s) for s in range(self.n_states)],
             "action_labels": [self.action_label(a) for a in range(self.n_actions)],
         }
@@ -362,7 +356,7 @@ class Environment(World):
         <BLANKLINE>
         [0]──▶(1)──▶(2)──▶(3)──▶(4)
         """
-        from bamdp.envs.picture import world_image  # drawings are not needed to take steps
+        from bamdp.envs import picture, text  # drawings are not needed to take steps
 
         _checks.one_of(mode, "render mode", ("ansi", "rgb"))
         actions = None if policy is None else np.asarray(policy, np.int64)
@@ -370,8 +364,7 @@ class Environment(World):
         for array, name in ((actions, "policy"), (numbers, "values")):
             if array is not None and array.shape != (self.n_states,):
                 raise ValueError(f"{name} must have shape [S] = ({self.n_states},), got {array.shape}")
-        draw = world_text if mode == "ansi" else world_image
-        return draw(self, self._geometry(), actions, numbers)
+        return (text.draw_text if mode == "ansi" else picture.world_image)(self, actions, numbers)
 
     def __repr__(self) -> str:
         return (

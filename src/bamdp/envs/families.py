@@ -12,7 +12,7 @@ either of our priors; they can also be had one by one (`random_mdp`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,6 +26,7 @@ from bamdp.envs.classic import double_loop_layout
 from bamdp.envs.environment import Environment
 from bamdp.envs.grids import cell_neighbours
 from bamdp.envs.layout import Layout, Mark, grid_layout, line_layout
+from bamdp.envs.making import Count, OptionalNumber, Positive, Real, Seed, Size, environment
 from bamdp.mdp.model import FiniteMDP
 
 if TYPE_CHECKING:
@@ -34,76 +35,39 @@ if TYPE_CHECKING:
     from bamdp.beliefs.base import Prior
 
 FAMILY_HORIZON = 250  # steps of a run in the benchmark
-REFERENCE_MODELS = 64  # models over which reference values are averaged
-_REFERENCE_SEED, _REWARD_SEED = 0, 0
+REWARD_SEED = 0
 ROW_BYTES, ENTRY_BYTES = 1200, 150  # about what a row takes while the model is made, and each of its outcomes
-LARGEST_LOGARITHM = 700.0  # beyond, exp overflows
 
 
-class Family(Environment):
-    """An environment that is another world of one family in every run.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    rows : callable (numpy Generator) -> transitions
-        Draws the transitions of a world, in a form that `FiniteMDP` takes.
-    known_rewards : array
-        The rewards, which all worlds of the family have.
-    law : Prior
-        The law of the worlds.
-    world : int, optional
-        One certain world of the family, by its number, instead of another one in every run.
-    layout : Layout, optional
-        How to draw it; nodes on a circle by default.
-    parameters : mapping
-        The arguments that it was made with.
-
-    Attributes
-    ----------
-    mdp : FiniteMDP
-        The world of the present run; before the first, world 0.
-    law : Prior
-        What worlds are drawn from: the correct prior of an agent.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        rows: Callable[[np.random.Generator], Any],
-        known_rewards: NDArray[np.float64],
-        law: Prior,
-        *,
-        world: int | None,
-        layout: Layout | None = None,
-        parameters: Mapping[str, Any],
-    ) -> None:
-        self.law, self._draw_rows, self._known_rewards = law, rows, known_rewards
-        self.draws_model = world is None
-        first = self.numbered(0 if world is None else world)
-        parameters = {**parameters, "world": world}
-        super().__init__(name, first, horizon=FAMILY_HORIZON, layout=layout, parameters=parameters)
-
-    def numbered(self, world: int) -> FiniteMDP:
-        """Return a model of the family by its number."""
-        number = _checks.integer(world, "world", low=0)
-        return self._drawn(np.random.SeedSequence(_REFERENCE_SEED, spawn_key=(number,)))
-
-    def models(self, seeds: Sequence[np.random.SeedSequence] = ()) -> tuple[tuple[float, FiniteMDP], ...]:
-        """See `Environment.models`."""
-        if seeds or not self.draws_model:
-            return super().models(seeds)
-        return tuple((1.0 / REFERENCE_MODELS, self.numbered(i)) for i in range(REFERENCE_MODELS))
-
-    def _model_at(self, u: float) -> FiniteMDP:
-        return self._drawn(int(u * 2**53))
-
-    def _drawn(self, seed: Any) -> FiniteMDP:
-        return FiniteMDP(self._draw_rows(np.random.default_rng(seed)), self._known_rewards)
+def _family(
+    draw_rows: Callable[[np.random.Generator], Any],
+    rewards: NDArray[np.float64],
+    law: Prior,
+    world: int | None,
+    layout: Layout | None = None,
+) -> Environment:
+    """Return an environment with another model in every run, or with one certain model, by its number."""
+    draw = partial(_model_at, draw_rows, rewards)
+    seed = np.random.SeedSequence(0, spawn_key=(world or 0,))
+    mdp = FiniteMDP(draw_rows(np.random.default_rng(seed)), rewards)
+    return Environment(
+        "family",
+        mdp,
+        horizon=FAMILY_HORIZON,
+        layout=layout,
+        law=law,
+        draw_model=draw if world is None else None,
+    )
 
 
-def family_gc(world: int | None = None) -> Environment:
+def _model_at(
+    draw_rows: Callable[[np.random.Generator], Any], rewards: NDArray[np.float64], u: float
+) -> FiniteMDP:
+    return FiniteMDP(draw_rows(np.random.default_rng(int(u * 2**53))), rewards)
+
+
+@environment
+def family_gc(world: OptionalNumber = None) -> Environment:
     """The generalised chain: every action leads on or back with probabilities of its own.
 
     Description
@@ -154,10 +118,11 @@ def family_gc(world: int | None = None) -> Environment:
     counts[np.arange(5), :, np.minimum(np.arange(5) + 1, 4)] = 1.0
     rewards = np.zeros((5, 3, 5))
     rewards[:, :, 0], rewards[:, :, 4] = 2.0, 10.0
-    return _dirichlet_family("family_gc", counts, rewards, world, line_layout(5))
+    return _dirichlet_family(counts, rewards, world, line_layout(5))
 
 
-def family_gdl(world: int | None = None) -> Environment:
+@environment
+def family_gdl(world: OptionalNumber = None) -> Environment:
     """The generalised double loop: a poor loop that holds, and a good one that one may fall out of.
 
     Description
@@ -207,10 +172,11 @@ def family_gdl(world: int | None = None) -> Environment:
     counts[[5, 6, 7], :, [6, 7, 8]] = 1.0
     rewards = np.zeros((9, 2))
     rewards[4], rewards[8] = 1.0, 2.0
-    return _dirichlet_family("family_gdl", counts, rewards, world, double_loop_layout())
+    return _dirichlet_family(counts, rewards, world, double_loop_layout())
 
 
-def family_grid(size: int = 5, world: int | None = None) -> Environment:
+@environment
+def family_grid(size: Size = 5, world: OptionalNumber = None) -> Environment:
     """A grid in which every step fails with a probability of its own.
 
     Description
@@ -258,27 +224,27 @@ def family_grid(size: int = 5, world: int | None = None) -> Environment:
     >>> family_grid(world=0).mdp.row(23, 1)[0]
     array([ 0, 23])
     """
-    size = _checks.integer(size, "size", low=2)
     n = size * size
     _checks.memory(2 * 8 * 4 * n**2, f"a family of grids of {size} by {size} cells")
-    cells = [(s % size, s // size) for s in range(n)]
+    cells = np.stack(np.divmod(np.arange(n), size)[::-1], axis=1)
     ahead = cell_neighbours(cells)[:, [3, 1, 0, 2]]  # left, right, up, down
     s, a = np.arange(n)[:, None], np.arange(4)
     enters = (ahead == n - 1) & (s != n - 1)
     counts, rewards = np.zeros((n, 4, n)), np.zeros((n, 4, n))
     counts[s, a, s] = counts[s, a, np.where(enters, 0, ahead)] = 1.0
     rewards[:, :, 0] = 10.0 * enters
-    layout = grid_layout(size, size, cells, marks=(Mark("start", *cells[0]), Mark("goal", *cells[-1])))
-    return _dirichlet_family("family_grid", counts, rewards, world, layout, size=size)
+    layout = grid_layout(size, size, cells, marks=(Mark("start", 0, 0), Mark("goal", size - 1, size - 1)))
+    return _dirichlet_family(counts, rewards, world, layout)
 
 
+@environment
 def random_mdp(
-    n_states: int = 10,
-    n_actions: int = 2,
+    n_states: Count = 10,
+    n_actions: Count = 2,
     prior: Literal["sparse", "flat"] = "sparse",
-    alpha: float = 0.2,
-    beta: float = 2.0,
-    model_seed: int = 0,
+    alpha: Positive = 0.2,
+    beta: Real = 2.0,
+    model_seed: Seed = 0,
 ) -> Environment:
     """A model drawn from a prior, so that an agent with this prior is the best that there can be on average.
 
@@ -333,32 +299,24 @@ def random_mdp(
     >>> env.mdp.row(0, 0)
     (array([1]), array([1.]))
     """
-    parameters = _random_parameters(n_states, n_actions, prior, alpha, beta)
-    model_seed = _checks.integer(model_seed, "model_seed", low=0)
+    _check_size(n_states, n_actions, prior, beta)
     rng = np.random.default_rng(model_seed)
-    mdp = FiniteMDP(_random_rows(rng, **parameters), rng.random((n_states, n_actions)))
-    return Environment("random_mdp", mdp, parameters={**parameters, "model_seed": model_seed})
+    transitions = _random_rows(n_states, n_actions, prior, alpha, beta, rng)
+    return Environment("random_mdp", FiniteMDP(transitions, rng.random((n_states, n_actions))))
 
 
-def _random_parameters(
-    n_states: int, n_actions: int, prior: str, alpha: float, beta: float
-) -> dict[str, Any]:
-    """Return the parameters of a random model, checked; it must fit into memory."""
-    n_states = _checks.integer(n_states, "n_states")
-    n_actions = _checks.integer(n_actions, "n_actions")
-    _checks.one_of(prior, "prior of random_mdp", ("sparse", "flat"))
-    alpha = _checks.real(alpha, "alpha", low=0.0, open_low=True)
-    beta = _checks.real(beta, "beta")
-    what = f"a random model of {n_states} states and {n_actions} actions"
-    _checks.memory(ROW_BYTES * n_states * n_actions, what)
-    sizes = np.arange(1, n_states + 1)
-    outcomes = float(n_states if prior == "flat" else _size_probabilities(n_states, beta) @ sizes)
-    _checks.memory((ROW_BYTES + ENTRY_BYTES * outcomes) * n_states * n_actions, what)
-    return {"n_states": n_states, "n_actions": n_actions, "prior": prior, "alpha": alpha, "beta": beta}
+def _check_size(n_states: int, n_actions: int, prior: str, beta: float) -> None:
+    """Refuse a random model that would not fit into memory."""
+    what, n_rows = f"a random model of {n_states} states and {n_actions} actions", n_states * n_actions
+    _checks.memory(ROW_BYTES * n_rows, what)
+    outcomes = (
+        n_states if prior == "flat" else _size_probabilities(n_states, beta) @ np.arange(1, n_states + 1)
+    )
+    _checks.memory((ROW_BYTES + ENTRY_BYTES * float(outcomes)) * n_rows, what)
 
 
 def _random_rows(
-    rng: np.random.Generator, n_states: int, n_actions: int, prior: str, alpha: float, beta: float
+    n_states: int, n_actions: int, prior: str, alpha: float, beta: float, rng: np.random.Generator
 ) -> sparse.csr_matrix:
     """Draw the transitions of a random model, a row for each pair of state and action."""
     from scipy import sparse
@@ -378,19 +336,18 @@ def _random_rows(
 def _size_probabilities(n_states: int, beta: float) -> NDArray[np.float64]:
     """The probabilities of rows with 1, 2, ... possible outcomes, under the sparse prior."""
     logarithms = -beta * np.log(np.arange(1, n_states + 1))
-    if logarithms[-1] > LARGEST_LOGARITHM:  # for a strongly negative beta
-        logarithms -= logarithms[-1]
-    weights = np.exp(logarithms)
+    weights = np.exp(logarithms - logarithms.max())
     return np.asarray(weights / weights.sum(), float)
 
 
+@environment
 def family_random(
-    n_states: int = 10,
-    n_actions: int = 2,
+    n_states: Count = 10,
+    n_actions: Count = 2,
     prior: Literal["sparse", "flat"] = "sparse",
-    alpha: float = 0.2,
-    beta: float = 2.0,
-    world: int | None = None,
+    alpha: Positive = 0.2,
+    beta: Real = 2.0,
+    world: OptionalNumber = None,
 ) -> Environment:
     """Random models from either prior, another one in every run; see `random_mdp`.
 
@@ -436,26 +393,19 @@ def family_random(
     >>> [env.reset(seed=seed) or env.mdp.row(0, 0)[0].tolist() for seed in (1, 2, 3)]
     [[0, 2, 3], [2], [1]]
     """
-    parameters = _random_parameters(n_states, n_actions, prior, alpha, beta)
-    rewards = np.random.default_rng(_REWARD_SEED).random((n_states, n_actions))
+    _check_size(n_states, n_actions, prior, beta)
+    rewards = np.random.default_rng(REWARD_SEED).random((n_states, n_actions))
     law = Dirichlet(alpha=alpha) if prior == "flat" else SparseDirichlet(alpha=alpha, beta=beta)
-    rows = partial(_random_rows, **parameters)
-    return Family("family_random", rows, rewards, law, world=world, parameters=parameters)
+    return _family(partial(_random_rows, n_states, n_actions, prior, alpha, beta), rewards, law, world)
+
+
+def _dirichlet_family(
+    counts: NDArray[np.float64], rewards: NDArray[np.float64], world: int | None, layout: Layout
+) -> Environment:
+    return _family(partial(_dirichlet_rows, counts), rewards, Dirichlet(alpha=counts), world, layout)
 
 
 def _dirichlet_rows(counts: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
     """Draw rows that are Dirichlet with the given counts; 0 means impossible."""
     weights = rng.standard_gamma(counts)
     return np.asarray(weights / weights.sum(axis=2, keepdims=True), float)
-
-
-def _dirichlet_family(
-    name: str,
-    counts: NDArray[np.float64],
-    rewards: NDArray[np.float64],
-    world: int | None,
-    layout: Layout,
-    **rest: Any,
-) -> Family:
-    rows, law = partial(_dirichlet_rows, counts), Dirichlet(alpha=counts)
-    return Family(name, rows, rewards, law, world=world, layout=layout, parameters=rest)

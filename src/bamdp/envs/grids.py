@@ -6,16 +6,16 @@ with a door, which is open or closed, has one bit to learn, and asks whether to 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
 from bamdp.envs.environment import Environment
 from bamdp.envs.layout import DIRECTIONS, GRID_MOVES, Layout, Mark, grid_layout
+from bamdp.envs.making import Probability, Size, environment, rows
 from bamdp.mdp.model import FiniteMDP
 
 if TYPE_CHECKING:
@@ -40,10 +40,10 @@ DOOR_MAP = np.array(
 )  # the state of each cell, rows from the top; -1 a wall
 DOOR_CELLS = [(int(x), int(y)) for s in range(17) for y, x in np.argwhere(s == DOOR_MAP)]  # by state
 DOOR, DOOR_GOAL = 6, 16  # states of it
-DOORS = ("open", "closed")
 
 
-def grid(size: int = 5, slip: float = 0.2) -> Environment:
+@environment
+def grid(size: Size = 5, slip: Probability = 0.2) -> Environment:
     """A square grid with a goal in the far corner and slippery moves.
 
     Description
@@ -91,9 +91,21 @@ def grid(size: int = 5, slip: float = 0.2) -> Environment:
     >>> env.mdp.row(0, 1)
     (array([0, 1, 3]), array([0.1, 0.1, 0.8]))
     """
-    return _grid("grid", size, slip, {"size": size, "slip": slip})
+    _checks.memory(2000 * size * size, f"a grid of {size} by {size} cells")
+    goal = size * size - 1
+    places = np.stack(np.divmod(np.arange(size * size), size), axis=1)
+    cells = places * (1, -1) + (0, size - 1)
+    neighbours = cell_neighbours(cells)
+    neighbours[goal] = 0
+    rewards = np.zeros((size * size, 4))
+    rewards[goal] = 1.0
+    labels = [str((x, y)) for x, y in places.tolist()]
+    mdp = FiniteMDP(slippery_moves(neighbours, slip), rewards, state_labels=labels, action_labels=DIRECTIONS)
+    marks = (Mark("start", 0, size - 1), Mark("goal", size - 1, 0))
+    return Environment("grid", mdp, horizon=200 * size, layout=grid_layout(size, size, cells, marks=marks))
 
 
+@environment
 def grid5() -> Environment:
     """The paper's grid of 5 by 5 cells; see `grid`.
 
@@ -102,9 +114,10 @@ def grid5() -> Environment:
     >>> grid5()
     Environment('grid5', 25 states, 4 actions, start 0, horizon 1000)
     """
-    return _grid("grid5", 5, 0.2, {})
+    return grid(5)
 
 
+@environment
 def grid10() -> Environment:
     """The paper's grid of 10 by 10 cells; see `grid`.
 
@@ -113,32 +126,10 @@ def grid10() -> Environment:
     >>> grid10()
     Environment('grid10', 100 states, 4 actions, start 0, horizon 2000)
     """
-    return _grid("grid10", 10, 0.2, {})
+    return grid(10)
 
 
-def _grid(name: str, size: int, slip: float, parameters: dict[str, object]) -> Environment:
-    size = _checks.integer(size, "size", low=2)
-    slip = _checks.real(slip, "slip", low=0.0, high=1.0)
-    _checks.memory(2000 * size * size, f"a grid of {size} by {size} cells")
-    goal = size * size - 1
-    places = [divmod(s, size) for s in range(size * size)]
-    cells = [(x, size - 1 - y) for x, y in places]
-    neighbours = cell_neighbours(cells)
-    neighbours[goal] = 0
-    rewards = np.zeros((size * size, 4))
-    rewards[goal] = 1.0
-    labels = [str(place) for place in places]
-    marks = (Mark("start", *cells[0]), Mark("goal", *cells[goal]))
-    return Environment(
-        name,
-        FiniteMDP(slippery_moves(neighbours, slip), rewards, state_labels=labels, action_labels=DIRECTIONS),
-        horizon=200 * size,
-        layout=grid_layout(size, size, cells, marks=marks),
-        parameters=parameters,
-    )
-
-
-def cell_neighbours(cells: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
+def cell_neighbours(cells: ArrayLike) -> NDArray[np.int64]:
     """Return the number of the cell that lies up, right, down and left of each cell (x, y), or its own without one.
 
     Examples
@@ -147,14 +138,16 @@ def cell_neighbours(cells: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
     array([[0, 1, 0, 0],
            [1, 1, 1, 0]])
     """
-    number = {cell: s for s, cell in enumerate(cells)}
-    return np.array(
-        [[number.get((x + dx, y + dy), s) for dx, dy in GRID_MOVES] for s, (x, y) in enumerate(cells)]
-    )
+    x, y = np.asarray(cells).T + 1
+    own = np.arange(len(x))
+    board = np.full((x.max() + 2, y.max() + 2), -1)  # with a margin
+    board[x, y] = own
+    ahead = np.stack([board[x + dx, y + dy] for dx, dy in GRID_MOVES], axis=1)
+    return np.where(ahead < 0, own[:, None], ahead)
 
 
-def slippery_moves(neighbours: NDArray[np.int64], slip: float) -> list[sparse.csr_matrix]:
-    """Return the transition matrices of the actions up, right, down and left, whose moves may slip to either side.
+def slippery_moves(neighbours: NDArray[np.int64], slip: float) -> sparse.csr_matrix:
+    """Return the transitions of the actions up, right, down and left, whose moves may slip to either side.
 
     Parameters
     ----------
@@ -163,32 +156,18 @@ def slippery_moves(neighbours: NDArray[np.int64], slip: float) -> list[sparse.cs
     slip : float
         The probability of going to a side instead: half of it to each of the two neighbouring directions.
 
-    Returns
-    -------
-    list of 4 sparse matrices [S, S]
-
     Examples
     --------
     >>> two = np.array([[0, 1, 0, 0], [1, 1, 1, 0]])  # two cells, side by side
-    >>> slippery_moves(two, 0.2)[1].toarray()
+    >>> slippery_moves(two, 0.2).toarray()[1::4]  # to the right
     array([[0.2, 0.8],
            [0. , 1. ]])
     """
-    from scipy import sparse  # slow to import
-
-    n_states = len(neighbours)
-    source = np.tile(np.arange(n_states), 3)
-    chance = np.repeat([1.0 - slip, slip / 2, slip / 2], n_states)
-    matrices = []
-    for a in range(4):
-        target = neighbours[:, [a, (a + 1) % 4, (a - 1) % 4]].T.ravel()
-        matrix = sparse.csr_matrix((chance, (source, target)), shape=(n_states, n_states))
-        matrix.sum_duplicates()
-        matrix.eliminate_zeros()
-        matrices.append(matrix)
-    return matrices
+    aside = [np.roll(neighbours, turn, axis=1) for turn in (-1, 1)]
+    return rows(np.stack([neighbours, *aside], axis=2), (1.0 - slip, slip / 2, slip / 2))
 
 
+@environment
 def maze() -> Environment:
     """A maze with three flags: the goal pays for each flag that is carried there.
 
@@ -243,41 +222,33 @@ def maze() -> Environment:
     │ ⚑  ·  ·  ·  ·  · ███│
     └─────────────────────┘
     """
-    rows = [line.split() for line in FLAG_MAP.splitlines()]
-    height, width = len(rows), len(rows[0])
-    places = [(x, y) for x in range(width) for y in range(height)]
-    cells = [(x, y) for x, y in places if rows[y][x] != "X"]
-    flags = {place: 1 << i for i, place in enumerate((x, y) for x, y in places if rows[y][x] == "$")}
-    goal = next((x, y) for x, y in places if rows[y][x] == "G")
+    board = np.array([line.split() for line in FLAG_MAP.splitlines()]).T  # [x, y]
+    cells = [(x, y) for x, y in np.ndindex(board.shape) if board[x, y] != "X"]
+    flags = {cell: 1 << i for i, cell in enumerate(cell for cell in cells if board[cell] == "$")}
+    goal = next(s for s, cell in enumerate(cells) if board[cell] == "G")
     flag = np.array([flags.get(cell, 0) for cell in cells])
     ahead, held = cell_neighbours(cells)[:, None], np.arange(8)
     neighbours = 8 * ahead + (held[:, None] | flag[ahead])  # [cell, flags, direction]
-    neighbours[cells.index(goal)] = 0  # to the start without flags
+    neighbours[goal] = 0  # to the start without flags
     rewards = np.zeros((len(cells), 8, 4))
-    rewards[cells.index(goal)] = [[n.bit_count()] for n in range(8)]
-    return Environment(
-        "maze",
-        FiniteMDP(
-            slippery_moves(neighbours.reshape(-1, 4), MAZE_SLIP),
-            rewards.reshape(-1, 4),
-            state_labels=[f"{cell}, {_holding(held)}" for cell in cells for held in range(8)],
-            action_labels=DIRECTIONS,
-        ),
-        horizon=20_000,
-        time_limit=1.5,
-        layout=grid_layout(
-            width,
-            height,
-            np.repeat(cells, 8, axis=0).tolist(),
-            walls=[place for place in places if place not in cells],
-            marks=(
-                Mark("start", *cells[0]),
-                Mark("goal", *goal),
-                *(Mark("flag", *place, bit=bit) for place, bit in flags.items()),
-            ),
-            layers=np.tile(held, len(cells)),
-        ),
+    rewards[goal] = [[n.bit_count()] for n in range(8)]
+    labels = [f"{cell}, {_holding(n)}" for cell in cells for n in range(8)]
+    moves = slippery_moves(neighbours.reshape(-1, 4), MAZE_SLIP)
+    mdp = FiniteMDP(moves, rewards.reshape(-1, 4), state_labels=labels, action_labels=DIRECTIONS)
+    width, height = board.shape
+    layout = grid_layout(
+        width,
+        height,
+        np.repeat(cells, 8, axis=0),
+        walls=[cell for cell in np.ndindex(board.shape) if board[cell] == "X"],
+        marks=[
+            Mark("start", *cells[0]),
+            Mark("goal", *cells[goal]),
+            *(Mark("flag", *cell, bit=bit) for cell, bit in flags.items()),
+        ],
+        layers=np.tile(held, len(cells)),
     )
+    return Environment("maze", mdp, horizon=20_000, time_limit=1.5, layout=layout)
 
 
 def _holding(flags: int) -> str:
@@ -285,6 +256,7 @@ def _holding(flags: int) -> str:
     return "no flags" if not held else f"flag{'s' if len(held) > 1 else ''} {'+'.join(held)}"
 
 
+@environment
 def maze_door(door: Literal["open", "closed", "random"] = "random") -> Environment:
     """A small maze with two ways to the goal, one of them through a door that may be closed.
 
@@ -340,10 +312,14 @@ def maze_door(door: Literal["open", "closed", "random"] = "random") -> Environme
     >>> maze_door("closed").mdp.row(4, 1)
     (array([3, 4]), array([0.05, 0.95]))
     >>> env = maze_door()
-    >>> [env.reset(seed=seed) or env.door for seed in range(4)]
-    ['closed', 'closed', 'open', 'open']
+    >>> open_door, _ = maze_door_models()
+    >>> [env.reset(seed=seed) or env.mdp == open_door for seed in range(4)]
+    [False, False, True, True]
     """
-    return MazeDoor(door)
+    draw = _random_door if door == "random" else None
+    return Environment(
+        "maze_door", _door_model(door != "closed"), time_limit=0.25, layout=_door_layout, draw_model=draw
+    )
 
 
 def maze_door_models() -> tuple[FiniteMDP, FiniteMDP]:
@@ -355,38 +331,17 @@ def maze_door_models() -> tuple[FiniteMDP, FiniteMDP]:
     >>> open_door.row(4, 1)[0].tolist(), closed_door.row(4, 1)[0].tolist()
     ([3, 4, 6], [3, 4])
     """
-    return _door_model(DOORS[0]), _door_model(DOORS[1])
+    return _door_model(True), _door_model(False)
 
 
-class MazeDoor(Environment):
-    """The environment of `maze_door`, which tells how its ``door`` is in the present run."""
-
-    def __init__(self, door: str = "random") -> None:
-        _checks.one_of(door, "door", (*DOORS, "random"))
-        self.draws_model = door == "random"
-        model, parameters = _door_model("closed" if door == "closed" else "open"), {"door": door}
-        super().__init__("maze_door", model, time_limit=0.25, parameters=parameters)
-
-    @property
-    def door(self) -> str:
-        """How the door is, ``"open"`` or ``"closed"``."""
-        return "closed" if self.mdp == _door_model("closed") else "open"
-
-    def models(self, seeds: Sequence[np.random.SeedSequence] = ()) -> tuple[tuple[float, FiniteMDP], ...]:
-        """See `Environment.models`."""
-        return super().models(seeds) if seeds else self._weighted((0.25, 0.75))
-
-    def _model_at(self, u: float) -> FiniteMDP:
-        return _door_model("open" if u < 0.5 else "closed")
-
-    def _geometry(self) -> Layout:
-        return _door_layout(self.door)
+def _random_door(u: float) -> FiniteMDP:
+    return _door_model(u < 0.5)
 
 
 @cache
-def _door_model(door: str) -> FiniteMDP:
+def _door_model(is_open: bool) -> FiniteMDP:
     neighbours = cell_neighbours(DOOR_CELLS)
-    if door == "closed":
+    if not is_open:
         neighbours = np.where(neighbours == DOOR, np.arange(17)[:, None], neighbours)
     neighbours[DOOR_GOAL] = 0  # to the start
     rewards = np.zeros((17, 4))
@@ -396,9 +351,9 @@ def _door_model(door: str) -> FiniteMDP:
     return FiniteMDP(moves, rewards, state_labels=labels, action_labels=DIRECTIONS)
 
 
-def _door_layout(door: str) -> Layout:
-    kinds = {0: "start", DOOR_GOAL: "goal", DOOR: f"door_{door}"}
-    marks = [Mark(kind, *DOOR_CELLS[s]) for s, kind in kinds.items()]
+def _door_layout(mdp: FiniteMDP) -> Layout:
+    door = "door_open" if mdp == _door_model(True) else "door_closed"
+    marks = [Mark(kind, *DOOR_CELLS[s]) for s, kind in ((0, "start"), (DOOR_GOAL, "goal"), (DOOR, door))]
     walls = [(int(x), int(y)) for y, x in np.argwhere(DOOR_MAP < 0)]
     height, width = DOOR_MAP.shape
     return grid_layout(width, height, DOOR_CELLS, walls=walls, marks=marks)

@@ -1,105 +1,105 @@
-"""Images of drawings, which Matplotlib's Agg paints: shapes with smooth edges, strokes, opacity and words."""
+"""Drawings on Matplotlib's axes: every shape of the SVG tree as a patch, with the looks of its classes."""
 
 from __future__ import annotations
 
-import math
 import re
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import Element
 
 import numpy as np
-from matplotlib.backends.backend_agg import RendererAgg
-from matplotlib.colors import to_rgb
-from matplotlib.patches import BoxStyle
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patches import BoxStyle, PathPatch
 from matplotlib.path import Path
 from matplotlib.textpath import TextPath
 from matplotlib.transforms import Affine2D, Transform
 from numpy.typing import NDArray
 
-from bamdp.envs.drawing import element, view_box
+from bamdp.envs.drawing import LIGHT_COLOURS, view_box, with_colours
+from bamdp.envs.picture import world_css
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 IMAGE_SIZE = 720  # pixels of the longer side of a drawing, at most
-IMAGE_MARGIN = 8  # pixels
 MAX_SCALE = 2.0  # pixels for a unit of the drawing
+MARGIN = 4.0  # units around the drawing
 HALF_LETTER = 0.36  # of the size of a font: half the height of a capital letter
 LETTER_STROKE = 0.5  # around letters, which makes them a little bolder
 
-Style = dict[str, str]
+
+def as_image(drawing: Element) -> NDArray[np.uint8]:
+    """Paint a drawing as an image, uint8 [height, width, 3]."""
+    _, _, width, height = view_box(drawing)
+    scale = min(IMAGE_SIZE / max(width, height), MAX_SCALE) / 72  # inches for a unit
+    sides = ((width + 2 * MARGIN) * scale, (height + 2 * MARGIN) * scale)
+    canvas = FigureCanvasAgg(Figure(sides, dpi=72, facecolor=LIGHT_COLOURS["paper"]))
+    paint(canvas.figure.add_axes((0.0, 0.0, 1.0, 1.0)), drawing)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
 
 
-def rasterize(drawing: Element, style_sheet: str, back: str) -> NDArray[np.uint8]:
-    """Paint a figure as an image, uint8 [height, width, 3].
-
-    Parameters
-    ----------
-    drawing
-        A figure of rectangles, circles, paths of straight lines, texts and groups of them.
-    style_sheet
-        Rules for classes, such as ``.world .wall{fill:#414a5b;}``, of which the last word counts; of several that fit,
-        later ones override earlier ones.
-    back
-        The colour behind it.
-    """
+def paint(axes: Axes, drawing: Element) -> None:
+    """Paint a drawing of rectangles, circles, straight lines and words on axes, which get its coordinates."""
     left, top, width, height = view_box(drawing)
-    scale = min(IMAGE_SIZE / max(width, height), MAX_SCALE)
-    wide, high = (math.ceil(side * scale) + 2 * IMAGE_MARGIN for side in (width, height))
-    painter = _Painter(RendererAgg(wide, high, dpi=72), scale, style_sheet)  # with these, a point is a pixel
-    upright = Affine2D().scale(1.0, -1.0).translate(0.0, high)  # y is up on the canvas
-    painter.paint(element("rect", x=0, y=0, width=wide, height=high, style=f"fill:{back}"), upright)
-    middle = Affine2D().translate(-left, -top).scale(scale).translate(IMAGE_MARGIN, IMAGE_MARGIN)
-    painter.paint(drawing, middle + upright)
-    return np.asarray(painter.canvas.buffer_rgba())[:, :, :3].copy()
+    axes.set(
+        xlim=(left - MARGIN, left + width + MARGIN),
+        ylim=(top + height + MARGIN, top - MARGIN),
+        aspect="equal",
+    )
+    axes.set_axis_off()
+    box = axes.get_window_extent()
+    points = 72 / axes.figure.dpi * min(box.width / (width + 2 * MARGIN), box.height / (height + 2 * MARGIN))
+    _paint(axes, drawing, Affine2D(), 1.0, points)
 
 
-class _Painter:
-    """Paints elements on a canvas with ``scale`` pixels for a unit of the drawing."""
-
-    def __init__(self, canvas: RendererAgg, scale: float, style_sheet: str) -> None:
-        self.canvas, self.scale = canvas, scale
-        rules = re.findall(r"\.([\w.-]+)\{([^}]*)\}", style_sheet)
-        self.rules = [(frozenset(classes.split(".")), _read(looks)) for classes, looks in rules]
-
-    def paint(self, part: Element, transform: Transform, opacity: float = 1.0) -> None:
-        """Paint an element and all that is inside."""
-        if part.get("visibility") == "hidden" or (part.tag == "text" and not part.text):
-            return
-        style = self._style(part)
-        opacity *= float(style.get("opacity", 1.0)) * float(part.get("opacity", 1.0))
-        if place := part.get("transform"):
-            x, y, angle = map(float, re.findall(r"-?[\d.]+", place))
-            transform = Affine2D().rotate_deg(angle).translate(x, y) + transform
-        if part.tag not in ("g", "svg"):
-            self._paint_shape(part, style, transform, opacity)
-        for child in part:
-            self.paint(child, transform, opacity)
-
-    def _style(self, part: Element) -> Style:
-        classes = set(part.get("class", "").split())
-        fitting = [looks for needed, looks in self.rules if needed <= classes]
-        return {
-            key: value for looks in (*fitting, _read(part.get("style", ""))) for key, value in looks.items()
-        }
-
-    def _paint_shape(self, part: Element, style: Style, transform: Transform, opacity: float) -> None:
+def _paint(axes: Axes, part: Element, place: Transform, opacity: float, points: float) -> None:
+    """Paint an element and all that is inside."""
+    if part.get("visibility") == "hidden" or (part.tag == "text" and not part.text):
+        return
+    style = _style(part)
+    opacity *= float(style.get("opacity", 1.0)) * float(part.get("opacity", 1.0))
+    if moved := part.get("transform"):
+        x, y, angle = map(float, re.findall(r"-?[\d.]+", moved))
+        place = Affine2D().rotate_deg(angle).translate(x, y) + place
+    if part.tag not in ("g", "svg"):
+        fill, stroke, width = (style.get(key, "none") for key in ("fill", "stroke", "stroke-width"))
         if part.tag == "text":
-            style = {**style, "stroke": style["fill"], "stroke-width": str(LETTER_STROKE)}
-        stroke = style.get("stroke", "none")
-        pen = self.canvas.new_gc()
-        pen.set_linewidth(self.scale * float(style.get("stroke-width", 1.0)) if stroke != "none" else 0.0)
-        pen.set_foreground(stroke)
-        pen.set_capstyle("round")
-        pen.set_joinstyle("round")
-        pen.set_alpha(opacity)
-        pen.set_snap(False)
-        fill = style.get("fill", "none")
-        self.canvas.draw_path(pen, _outline(part, style), transform, None if fill == "none" else to_rgb(fill))
+            stroke, width = fill, str(LETTER_STROKE)
+        patch = PathPatch(
+            _outline(part, style),
+            facecolor=fill,
+            edgecolor=stroke,
+            linewidth=points * float(width) if stroke != "none" else 0.0,
+            alpha=opacity,
+            transform=place + axes.transData,
+            capstyle="round",
+            joinstyle="round",
+        )
+        axes.add_artist(patch)
+    for child in part:
+        _paint(axes, child, place, opacity, points)
 
 
-def _read(looks: str) -> Style:
-    return dict(re.findall(r"([\w-]+):([^;]+)", looks))
+@cache
+def _rules() -> list[tuple[frozenset[str], dict[str, str]]]:
+    """Return the rules of the style sheet: the classes that an element needs, and its looks."""
+    found = re.findall(r"\.([\w.-]+)\{([^}]*)\}", with_colours(world_css()))
+    return [(frozenset(classes.split(".")), _looks(looks)) for classes, looks in found]
 
 
-def _outline(part: Element, style: Style) -> Path:
+def _style(part: Element) -> dict[str, str]:
+    classes = set(part.get("class", "").split())
+    fitting = [looks for needed, looks in _rules() if needed <= classes]
+    return {key: value for looks in (*fitting, _looks(part.get("style", ""))) for key, value in looks.items()}
+
+
+def _looks(text: str) -> dict[str, str]:
+    return dict(re.findall(r"([\w-]+):([^;]+)", text))
+
+
+def _outline(part: Element, style: dict[str, str]) -> Path:
     """Return the outline of a path, a circle, a rectangle with round corners, or words."""
     if part.tag == "path":
         return Path.make_compound_path(*map(_line, part.attrib["d"].split("M")[1:]))

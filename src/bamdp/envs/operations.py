@@ -13,30 +13,29 @@ horizons, Management Science 40.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bamdp import _checks
 from bamdp.beliefs.transitions.disturbance import DisturbancePrior
 from bamdp.envs.environment import Environment
 from bamdp.envs.layout import strip_layout
+from bamdp.envs.making import Count, Rate, Real, Size, environment, rows
 from bamdp.mdp.model import FiniteMDP
 
-HIGHEST_RATE = 500.0  # of a Poisson distribution whose probabilities can be computed one by one
 
-
+@environment
 def inventory(
-    capacity: int = 14,
-    n_orders: int = 5,
-    lot: int = 2,
-    demand: float = 3.0,
-    price: float = 4.0,
-    cost: float = 1.0,
-    fee: float = 4.0,
-    holding: float = 0.5,
+    capacity: Count = 14,
+    n_orders: Size = 5,
+    lot: Count = 2,
+    demand: Rate = 3.0,
+    price: Real = 4.0,
+    cost: Real = 1.0,
+    fee: Real = 4.0,
+    holding: Real = 0.5,
 ) -> Environment:
     """A shop orders goods, for a fee per order, before it knows the demand of the day.
 
@@ -91,11 +90,6 @@ def inventory(
     >>> env.mdp.row(2, 0)[1].round(3)  # a stock of 2 is sold out on four days of five
     array([0.801, 0.149, 0.05 ])
     """
-    capacity = _checks.integer(capacity, "capacity")
-    n_orders = _checks.integer(n_orders, "n_orders", low=2)
-    lot = _checks.integer(lot, "lot")
-    demand = _checks.real(demand, "demand", low=0.0, high=HIGHEST_RATE, open_low=True)
-    money = _real(price=price, cost=cost, fee=fee, holding=holding)
     stock, order, w = np.ogrid[: capacity + 1, :n_orders, : capacity + 1]
     morning = np.minimum(stock + lot * order, capacity)
     delivered, left = morning - stock, w  # the third axis stands for the next state as well
@@ -106,18 +100,19 @@ def inventory(
         np.maximum(morning - w, 0),
         _poisson(demand, capacity),
         np.where(left <= morning, paid, 0.0),
+        axis="units in stock in the evening",
         state_labels=range(capacity + 1),
         action_labels=[f"order {lot * a}" for a in range(n_orders)],
-        parameters={"capacity": capacity, "n_orders": n_orders, "lot": lot, "demand": demand, **money},
     )
 
 
+@environment
 def machine(
-    n_states: int = 10,
+    n_states: Size = 10,
     wear: Sequence[float] = (0.4, 0.35, 0.2, 0.05),
-    income: float = 1.0,
-    service: float = 0.4,
-    replacement: float = 2.0,
+    income: Real = 1.0,
+    service: Real = 0.4,
+    replacement: Real = 2.0,
 ) -> Environment:
     """A machine wears while it runs and earns the less the more worn it is; it can be serviced or replaced.
 
@@ -167,8 +162,6 @@ def machine(
     >>> machine().mdp.row(8, 0)
     (array([8, 9]), array([0.4, 0.6]))
     """
-    n_states = _checks.integer(n_states, "n_states", low=2)
-    money = _real(income=income, service=service, replacement=replacement)
     state, w = np.ogrid[:n_states, : len(wear)]
     after = np.zeros((n_states, 3, len(wear)), int)
     after[:, 0] = np.minimum(state + w, n_states - 1)
@@ -181,19 +174,21 @@ def machine(
         after,
         wear,
         rewards,
+        axis="wear",
         state_labels=["new", *(f"{s}" for s in range(1, n_states - 1)), "broken"],
         action_labels=("run", "service", "replace"),
-        parameters={"n_states": n_states, "wear": tuple(wear), **money},
+        parameters={"wear": tuple(wear)},
     )
 
 
+@environment
 def queue(
-    capacity: int = 11,
-    arrivals: float = 1.5,
+    capacity: Count = 11,
+    arrivals: Rate = 1.5,
     speeds: Sequence[int] = (1, 2, 4),
     costs: Sequence[float] = (0.0, 1.0, 4.0),
-    fee: float = 1.0,
-    waiting: float = 0.3,
+    fee: Real = 1.0,
+    waiting: Real = 0.3,
 ) -> Environment:
     """A counter with three speeds of service: faster costs more, and so do customers who wait or are turned away.
 
@@ -245,9 +240,6 @@ def queue(
     >>> queue().mdp.row(11, 2)[0]
     array([ 7,  8,  9, 10, 11])
     """
-    capacity = _checks.integer(capacity, "capacity")
-    arrivals = _checks.real(arrivals, "arrivals", low=0.0, high=HIGHEST_RATE, open_low=True)
-    money = _real(fee=fee, waiting=waiting)
     served, price = np.array(speeds, int), np.array(costs, float)
     if served.shape != price.shape or served.ndim != 1 or not len(served) or (served < 0).any():
         raise ValueError(f"speeds and costs must be lists of one length, got {speeds} and {costs}")
@@ -258,19 +250,20 @@ def queue(
         np.minimum((length - done)[:, :, None] + w, capacity),
         _poisson(arrivals, capacity),
         fee * done - waiting * length - price,
+        axis="customers in the queue",
         state_labels=range(capacity + 1),
         action_labels=[f"serve {n}" for n in served],
-        parameters={"capacity": capacity, "arrivals": arrivals, "speeds": tuple(served.tolist())}
-        | {"costs": tuple(price.tolist()), **money},
+        parameters={"speeds": tuple(served.tolist()), "costs": tuple(price.tolist())},
     )
 
 
+@environment
 def pricing(
-    stock: int = 10,
+    stock: Count = 10,
     prices: Sequence[float] = (1.0, 2.0, 3.0, 4.0, 5.0),
     buyers: Sequence[float] = (0.95, 0.75, 0.5, 0.3, 0.15),
-    holding: float = 0.2,
-    restocking: float = 5.0,
+    holding: Real = 0.2,
+    restocking: Real = 5.0,
 ) -> Environment:
     """A shop sets the price of the day for goods that cost storage until they are sold.
 
@@ -321,8 +314,6 @@ def pricing(
     >>> pricing().mdp.row(3, 2)
     (array([2, 3]), array([0.5, 0.5]))
     """
-    stock = _checks.integer(stock, "stock")
-    money = _real(holding=holding, restocking=restocking)
     menu, chances = np.array(prices, float), np.array(buyers, float)
     if menu.shape != chances.shape or menu.ndim != 1 or not len(menu):
         raise ValueError(f"prices and buyers must be lists of one length, got {prices} and {buyers}")
@@ -341,14 +332,10 @@ def pricing(
         -np.diff(limits),
         rewards,
         start=stock,
+        axis="units in stock",
         state_labels=range(stock + 1),
         action_labels=[f"price {p:g}" for p in menu],
-        parameters={
-            "stock": stock,
-            "prices": tuple(menu.tolist()),
-            "buyers": tuple(chances.tolist()),
-            **money,
-        },
+        parameters={"prices": tuple(menu.tolist()), "buyers": tuple(chances.tolist())},
     )
 
 
@@ -358,27 +345,24 @@ def _controlled(
     chances: ArrayLike,
     rewards: NDArray[np.float64],
     *,
+    axis: str,
     state_labels: Sequence[Any],
     action_labels: Sequence[str],
-    parameters: Mapping[str, Any],
+    parameters: dict[str, Any] | None = None,
     start: int = 0,
 ) -> Environment:
     """Return the environment in which ``after`` [S, A, W] follows on each disturbance, with its probabilities."""
-    S, A, W = after.shape
     p = np.array(chances, float)
-    if p.shape != (W,) or not (p >= 0.0).all() or abs(p.sum() - 1.0) > 1e-9:
+    if p.shape != after.shape[2:] or not (p >= 0.0).all() or abs(p.sum() - 1.0) > 1e-9:
         raise ValueError(f"the probabilities of {name}'s disturbances must be at least 0 and sum to 1")
-    transitions = np.zeros((S, A, S))
-    state, action, w = np.indices(after.shape)
-    np.add.at(transitions, (state, action, after), p[w])
     labels = [str(label) for label in state_labels]
-    mdp = FiniteMDP(transitions, rewards, state_labels=labels, action_labels=tuple(action_labels))
+    mdp = FiniteMDP(rows(after, p), rewards, state_labels=labels, action_labels=tuple(action_labels))
     return Environment(
         name,
         mdp,
         start=start,
         time_limit=0.25,
-        layout=strip_layout(S),
+        layout=strip_layout(len(after), axis),
         parameters=parameters,
         disturbance=DisturbancePrior(after),
     )
@@ -389,7 +373,3 @@ def _poisson(mean: float, highest: int) -> NDArray[np.float64]:
     n = np.arange(highest)
     p = np.exp(n * math.log(mean) - mean - np.array([math.lgamma(k + 1.0) for k in n]))
     return np.append(p, max(0.0, 1.0 - p.sum()))
-
-
-def _real(**values: float) -> dict[str, float]:
-    return {name: _checks.real(value, name) for name, value in values.items()}

@@ -1,6 +1,8 @@
-"""The picture of an environment: one drawing, for pages and files (SVG) and for images.
+"""The picture of an environment: one drawing, for pages and files (SVG) and for Matplotlib.
 
-States that share a place on paper (the flags of a maze) share a shape: :attr:`WorldDrawing.place` says which. A page's
+A picture has places: cells of a grid or a strip, nodes of a graph, or the arms of a bandit. A place has a name, the
+colour of a value, and the policy there, as an arrow where actions have a direction, else in words or as the colour of
+the rim. States that share a place (the flags of a maze) share a shape: :attr:`WorldDrawing.place` says which. A page's
 script finds the shapes by class and ``data-place`` and writes into them what changes from step to step.
 """
 
@@ -17,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamdp.envs.drawing import (
-    LIGHT_COLOURS,
     Point,
     action_css,
     colour_of,
@@ -30,24 +31,21 @@ from bamdp.envs.drawing import (
     shade,
     shape,
     text_element,
-    with_colours,
 )
 from bamdp.envs.layout import shown_states, world_move
 
 if TYPE_CHECKING:
     from bamdp.envs.environment import Environment
-    from bamdp.envs.layout import Layout
 
 CELL_SIZE = 64.0  # pixels
 NODE_RADIUS = 0.3 * CELL_SIZE  # of a graph
-ARM_HEIGHT, ARM_PITCH = 2.6 * CELL_SIZE, 1.25 * CELL_SIZE  # of a bandit
-MAX_LABEL_LENGTH = 4  # characters that fit into a node
-TILE = {"width": CELL_SIZE - 3, "height": CELL_SIZE - 3, "rx": 6.0}  # of a cell
+MAX_LABEL_LENGTH = 4  # characters that fit into a node; twice as many fit into a cell
+SIDE = CELL_SIZE - 3  # of a cell
 ARROW = [(-9.0, -4.2), (1.0, -4.2), (1.0, -9.5), (12.0, 0.0), (1.0, 9.5), (1.0, 4.2), (-9.0, 4.2)]
 STAR = [
     (r * math.sin(math.pi * i / 5), -r * math.cos(math.pi * i / 5)) for i, r in enumerate([19.0, 8.5] * 5)
 ]
-FLAG = {"pole": [(-9, -20), (-9, 20)], "cloth": [(-8, -19), (14, -10), (-8, -1)]}
+POLE, CLOTH = [(-9.0, -20.0), (-9.0, 20.0)], [(-8.0, -19.0), (14.0, -10.0), (-8.0, -1.0)]
 
 PerState = Sequence[float | None] | NDArray[Any] | None
 
@@ -77,6 +75,8 @@ def draw_world(
     policy: PerState = None,
     *,
     last_action: int | None = None,
+    visited: NDArray[np.bool_] | None = None,
+    agent: bool = True,
     rollouts: Sequence[Element] = (),
 ) -> WorldDrawing:
     """Draw an environment.
@@ -84,43 +84,47 @@ def draw_world(
     Parameters
     ----------
     world
-        What `Environment.layout` returns, with ``name``, ``n_actions``, ``terminal`` (a list of states) and ``arms``
-        (the mean rewards of a bandit).
+        What `Environment.layout` returns.
     state
         Where the agent is, by default at the start; of states that share a place, those with its flags are shown.
     values, policy
-        A number for each state (of a bandit: for each arm), as colours, and an action for each, as arrows or rims.
+        A number for each state (of a bandit: for each arm), as colours, and an action for each.
     last_action
         The arm of a bandit that was pulled.
+    visited
+        Of each state, whether the agent has been there; elsewhere the policy is drawn faintly.
+    agent
+        Whether the agent is drawn.
     rollouts
-        What lies over the picture.
+        Elements over the picture.
     """
-    painter = _Painter(world, world["start"] if state is None else state, values, policy, last_action)
-    corner, size, parts = {"grid": painter.grid, "graph": painter.graph, "arms": painter.arms}[
-        world["kind"]
-    ]()
-    over = [group(class_="expected"), group(*rollouts, class_="rollouts"), painter.agent()]
+    painter = _Painter(
+        world, world["start"] if state is None else state, values, policy, last_action, visited
+    )
+    over = [
+        group(class_="expected"),
+        group(*rollouts, class_="rollouts"),
+        *([painter.agent()] if agent else []),
+    ]
     label, classes = f"The environment {world['name']}", f"scene world {world['kind']}"
-    drawing = figure(size, *parts, *over, corner=corner, label=label, class_=classes)
+    parts = painter.graph() if world["kind"] == "graph" else painter.grid()
+    drawing = figure(painter.size, *parts, *over, corner=painter.corner, label=label, class_=classes)
     return WorldDrawing(drawing, painter.centres, painter.place)
 
 
 def world_places(world: Mapping[str, Any]) -> tuple[list[Point], list[int]]:
-    """Return the centres of the places of a drawing, and the place of each state.
-
-    A bandit's first place is the middle, the others are those over its arms.
-    """
+    """Return the centres of the places of a drawing, and the place of each state; a bandit's places are its arms."""
     if world["kind"] == "arms":
-        n = world["n_actions"]
-        return [(x * ARM_PITCH, 0.32 * CELL_SIZE) for x in (n / 2, *(a + 0.5 for a in range(n)))], [0]
+        return [_centre(a, 0) for a in range(world["n_actions"])], [0]
     positions = [tuple(p) for p in world["positions"]]
     number = {p: i for i, p in enumerate(dict.fromkeys(positions))}
     return [_centre(x, y) for x, y in number], [number[p] for p in positions]
 
 
 def value_range(world: Mapping[str, Any], state: int, values: PerState) -> tuple[float, float]:
-    """Return the lowest and the highest value of the states that are shown."""
-    shown = np.asarray(values, float)[shown_states(world, state)]
+    """Return the lowest and the highest value of the states that are shown (of a bandit: of the arms)."""
+    numbers = np.asarray(values, float)
+    shown = numbers if world["kind"] == "arms" else numbers[shown_states(world, state)]
     return float(np.nanmin(shown)), float(np.nanmax(shown))
 
 
@@ -138,89 +142,109 @@ class _Painter:
         values: PerState,
         policy: PerState,
         last_action: int | None,
+        visited: NDArray[np.bool_] | None,
     ) -> None:
-        self.world, self.state, self.last_action = world, state, last_action
+        self.world, self.state, self.visited = world, state, visited
+        self.arms = world["kind"] == "arms"
+        self.labels = world["action_labels" if self.arms else "state_labels"]
         self.policy = None if policy is None else np.asarray(policy)
-        self.values = None if values is None else np.asarray(values, float)
         self.centres, self.place = world_places(world)
-        self.shown = {self.place[s]: s for s in shown_states(world, state)}
+        shown = range(len(self.centres)) if self.arms else shown_states(world, state)
+        self.shown = {s if self.arms else self.place[s]: s for s in shown}  # the state (or arm) at each place
+        self.here = last_action if self.arms else self.place[state]  # the place of the agent
         self.fills: dict[int, str] = {}  # of places
-        if self.values is not None and world["kind"] != "arms":
+        if values is not None:
             low, high = value_range(world, state, values)
-            level = np.nan_to_num((self.values - low) / (high - low or 1.0))
+            level = np.nan_to_num((np.asarray(values, float) - low) / (high - low or 1.0))
             self.fills = {i: shade("value", level[s]) for i, s in self.shown.items()}
+        width, height = world["width"] * CELL_SIZE, world["height"] * CELL_SIZE
+        self.corner, self.size = (-6.0, -6.0), (width + 12.0, height + 12.0)
 
     def style(self, i: int) -> str | None:
         """Return the style of a place with its own colour."""
         return f"fill:{self.fills[i]}" if i in self.fills else None
 
     def on_fill(self, class_: str, i: int) -> str:
-        """Return the class of what is drawn on a place: its light variant where the fill is dark."""
-        return f"{class_} light" if i in self.fills and is_dark(self.fills[i]) else class_
+        """Return the class of what is drawn on a place: light where the fill is dark, faint where it is a guess."""
+        light = " light" if i in self.fills and is_dark(self.fills[i]) else ""
+        guess = self.visited is not None and i in self.shown and not self.visited[self.shown[i]]
+        return f"{class_}{light}{' guess' if guess and class_ != 'name' else ''}"
 
-    def angle(self, state: int | None) -> float | None:
-        """Return where the policy goes from a state, in degrees; None where that is not known."""
-        move = (
-            None
-            if self.policy is None or state is None
-            else world_move(self.world, state, int(self.policy[state]))
-        )
+    def choice(self, i: int) -> int | None:
+        """Return the policy's action at a place; None where there is none, as in terminal states."""
+        s = self.shown.get(i)
+        known = self.policy is not None and s is not None and not self.arms
+        return int(self.policy[s]) if known and s not in self.world["terminal"] else None  # type: ignore[index]
+
+    def angle(self, i: int) -> float | None:
+        """Return where the policy goes from a place, in degrees; None where that is not known."""
+        action = self.choice(i)
+        move = None if action is None else world_move(self.world, self.shown[i], action)
         return None if move is None else math.degrees(math.atan2(move[1], move[0]))
 
     def agent(self) -> Element:
-        """Draw the agent with the flags that it carries."""
-        kind, held = self.world["kind"], int(self.world["layers"][self.state])
-        radius = (0.27 if kind == "grid" else 0.2) * CELL_SIZE
-        arm = 0 if self.last_action is None else self.last_action + 1
-        heading = self.angle(self.state) if kind == "grid" else None
-        words = node_label(self.world["state_labels"][self.state], self.state) if kind == "graph" else ""
-        n = held.bit_count()
+        """Draw the agent with the flags that it carries; before a bandit's first arm it is hidden."""
+        graph, held = self.world["kind"] == "graph", int(self.world["layers"][self.state])
+        named = self.world["named"] or self.arms
+        radius = (0.2 if graph else 0.16 if named else 0.27) * CELL_SIZE
+        n, here = held.bit_count(), self.here
+        heading = self.angle(here) if here is not None and not graph else None
+        flags = [
+            group(*_flag(0.5), transform=placement(radius * (i - (n - 1) / 2), -radius)) for i in range(n)
+        ]
         return group(
             element("circle", class_="shadow", cy=0.14 * radius, r=1.18 * radius),
             element("circle", class_="rim", r=1.14 * radius),
             element("circle", class_="body", r=0.95 * radius),
             _arrow((0.0, 0.0), heading, class_="heading"),
-            text_element(0.0, 0.0, words, class_="name light", dy="0.35em"),
-            *(group(*_flag(0.5), transform=placement(radius * (i - (n - 1) / 2), -radius)) for i in range(n)),
+            text_element(0.0, 0.0, self.label(self.state) if graph else "", class_="name light", dy="0.35em"),
+            *flags,
             class_="agent",
-            transform=placement(*self.centres[arm if kind == "arms" else self.place[self.state]]),
+            transform=placement(*self.centres[here or 0]),
+            visibility="hidden" if here is None else None,
         )
 
-    def name(self, x: float, y: float, i: int) -> Element:
-        """Draw the label of a place's state."""
-        state = self.place.index(i)
-        words = node_label(self.world["state_labels"][state], state)
-        return text_element(x, y, words, class_=self.on_fill("name", i), data_place=i, dy="0.35em")
+    def label(self, state: int) -> str:
+        """Return what fits into a place: the label of its state if it is short, else its number."""
+        most = MAX_LABEL_LENGTH * (1 if self.world["kind"] == "graph" else 2)
+        return self.labels[state] if len(self.labels[state]) <= most else str(state)
 
-    def grid(self) -> tuple[Point, Point, list[Element]]:
-        """Draw cells, walls, marks, and an arrow in every cell."""
-        world, edge = self.world, 6.0
-        size = world["width"] * CELL_SIZE + 2 * edge, world["height"] * CELL_SIZE + 2 * edge
-        frame = element("rect", class_="frame", x=-edge, y=-edge, width=size[0], height=size[1], rx=10.0)
-        cells = [
-            _tile(*at, class_="cell", data_place=i, style=self.style(i)) for i, at in enumerate(self.centres)
-        ]
+    def name(self, i: int, dy: float) -> Element:
+        """Draw the name of a place."""
+        x, y = self.centres[i]
+        words = self.label(i if self.arms else self.place.index(i))
+        return text_element(x, y + dy, words, class_=self.on_fill("name", i), data_place=i, dy="0.35em")
+
+    def grid(self) -> list[Element]:
+        """Draw cells, walls, marks, and the policy in every cell."""
+        world, at = self.world, self.centres
+        frame = element(
+            "rect", class_="frame", x=-6.0, y=-6.0, width=self.size[0], height=self.size[1], rx=10.0
+        )
+        cells = [_tile(*c, class_="cell", data_place=i, style=self.style(i)) for i, c in enumerate(at)]
         walls = [_tile(*_centre(x, y), class_="wall") for x, y in world["walls"]]
-        names = [self.name(x, y - 18, i) for i, (x, y) in enumerate(self.centres) if world.get("named")]
+        names = [self.name(i, -21.0) for i in range(len(at)) if world["named"] or self.arms]
         marks = [self.mark(mark) for mark in world["marks"]]
         solid = {_centre(m["x"], m["y"]) for m in world["marks"] if m["kind"] in ("goal", "door_closed")}
         arrows = [
-            _arrow(at, None if at in solid else self.angle(self.shown.get(i)), self.on_fill("arrow", i), i)
-            for i, at in enumerate(self.centres)
+            _arrow(c, None if c in solid else self.angle(i), self.on_fill("arrow", i), i)
+            for i, c in enumerate(at)
         ]
-        named = [] if world["moves"] or world["state_moves"] else self.action_names()
-        parts = [frame, *cells, *walls, *names, *named, group(*marks, class_="marks"), *arrows]
-        return (-edge, -edge), size, parts
+        words = [] if world["moves"] or world["state_moves"] else self.words()
+        return [frame, *cells, *walls, *names, *words, group(*marks, class_="marks"), *arrows]
 
-    def action_names(self) -> list[Element]:
-        """Draw the policy as words, where actions have no direction."""
-        if self.policy is None:
-            return []
-        words = {i: self.world["action_labels"][int(self.policy[s])] for i, s in self.shown.items()}
+    def words(self) -> list[Element]:
+        """Write the policy under the names, where actions have no direction; the best arm of a bandit is ticked."""
+        if self.arms and self.policy is not None:
+            words = {int(self.policy[0]): "✓"}
+        else:
+            chosen = {i: self.choice(i) for i in self.shown}
+            words = {i: self.world["action_labels"][a] for i, a in chosen.items() if a is not None}
         return [
-            text_element(x, y + 26, words[i], class_=self.on_fill("name small", i))
-            for i, (x, y) in enumerate(self.centres)
-            if i in words and self.shown[i] not in self.world["terminal"]
+            text_element(
+                self.centres[i][0], self.centres[i][1] + 26, word, class_=self.on_fill("name small", i)
+            )
+            for i, word in words.items()
         ]
 
     def mark(self, mark: Mapping[str, Any]) -> Element:
@@ -231,22 +255,24 @@ class _Painter:
         at = placement(*_centre(mark["x"], mark["y"]))
         return group(*inside, class_=f"mark {kind}", data_bit=bit, transform=at, opacity=faint)
 
-    def graph(self) -> tuple[Point, Point, list[Element]]:
+    def graph(self) -> list[Element]:
         """Draw nodes, with the policy as the colour of their rims, and edges in the colour of their action."""
         at = np.array(self.centres)
         curves = [(edge, self.curve(at, edge)) for edge in self.world["edges"]]
         curves.sort(key=lambda curve: max(curve[0]["probabilities"]))
         everything = np.vstack([at, *(points for _, points in curves)])
         low, high = everything.min(axis=0) - 0.55 * CELL_SIZE, everything.max(axis=0) + 0.55 * CELL_SIZE
+        self.corner, self.size = tuple(low.tolist()), tuple((high - low).tolist())
         parts = [_edge(edge, points) for edge, points in curves if len(points) > 1]
         for i, (x, y) in enumerate(self.centres):
-            rim = "" if self.policy is None else f" stroke{colour_of(int(self.policy[self.shown[i]]))}"
+            action = self.choice(i)
+            rim = self.on_fill("" if action is None else f" stroke{colour_of(action)}", i)
             circle = {"cx": x, "cy": y, "r": NODE_RADIUS, "style": self.style(i)}
             parts.append(element("circle", class_=f"cell node{rim}", data_place=i, **circle))
             if self.place.index(i) in self.world["terminal"]:
                 parts.append(element("circle", class_="ends", cx=x, cy=y, r=0.72 * NODE_RADIUS))
-            parts.append(self.name(x, y, i))
-        return tuple(low.tolist()), tuple((high - low).tolist()), parts
+            parts.append(self.name(i, 0.0))
+        return parts
 
     def curve(self, at: NDArray[np.float64], edge: Mapping[str, Any]) -> NDArray[np.float64]:
         """Return the points of an edge from rim to rim: a parabola, or a loop at one node."""
@@ -266,36 +292,9 @@ class _Painter:
         outside = np.where(half, 1.08, 1.34) * NODE_RADIUS
         return points[np.hypot(*np.where(half[:, None], points - p, points - q).T) > outside]
 
-    def arms(self) -> tuple[Point, Point, list[Element]]:
-        """Draw a column per arm, filled to what is believed of it; the tick is the truth."""
-        world, parts = self.world, []
-        for a, (x, _) in enumerate(self.centres[1:]):
-            tick = CELL_SIZE + ARM_HEIGHT * (1 - world["arms"][a])
-            believed = 0.0 if self.values is None else float(self.values[a])
-            height = ARM_HEIGHT * min(max(believed, 0.0), 1.0)
-            column = {"x": x - 22, "width": 44.0, "rx": 8.0}
-            filled = {"y": CELL_SIZE + ARM_HEIGHT - height, "height": height, **column}
-            number = "" if self.values is None else f"{believed:.2f}"
-            parts += [
-                element("rect", class_="slot", y=CELL_SIZE, height=ARM_HEIGHT, **column),
-                element("rect", class_=f"fill{colour_of(a)}", data_arm=a, **filled),
-                shape([(x - 30, tick), (x + 30, tick)], closed=False, class_="truth"),
-                text_element(x, CELL_SIZE + ARM_HEIGHT + 26, world["action_labels"][a], class_="name"),
-                text_element(x, CELL_SIZE - 10, number, class_="name believed", data_arm=a),
-            ]
-        if self.policy is not None:
-            x, y = self.centres[int(self.policy[0]) + 1][0], CELL_SIZE + ARM_HEIGHT + 9
-            parts.append(element("rect", class_="best", x=x - 32, y=y, width=64.0, height=25.0, rx=9.0))
-        return (0.0, 0.0), (world["n_actions"] * ARM_PITCH, ARM_HEIGHT + 1.75 * CELL_SIZE), parts
-
-
-def node_label(label: str, state: int) -> str:
-    """Return what fits into a node: the state's label if it is short, else its number."""
-    return label if len(label) <= MAX_LABEL_LENGTH else str(state)
-
 
 def _tile(x: float, y: float, **attributes: Any) -> Element:
-    return element("rect", **attributes, x=x - TILE["width"] / 2, y=y - TILE["height"] / 2, **TILE)
+    return element("rect", **attributes, x=x - SIDE / 2, y=y - SIDE / 2, width=SIDE, height=SIDE, rx=6.0)
 
 
 def _arrow(at: Point, angle: float | None, class_: str, data_place: int | None = None) -> Element:
@@ -305,8 +304,8 @@ def _arrow(at: Point, angle: float | None, class_: str, data_place: int | None =
 
 
 def _flag(scale: float, x: float = 0.0, y: float = 0.0) -> list[Element]:
-    parts = {name: [(x + scale * dx, y + scale * dy) for dx, dy in points] for name, points in FLAG.items()}
-    return [shape(points, closed=name == "cloth", class_=name) for name, points in parts.items()]
+    pole, cloth = ([(x + scale * dx, y + scale * dy) for dx, dy in points] for points in (POLE, CLOTH))
+    return [shape(pole, closed=False, class_="pole"), shape(cloth, class_="cloth")]
 
 
 def _edge(edge: Mapping[str, Any], points: NDArray[np.float64]) -> Element:
@@ -322,23 +321,20 @@ def _edge(edge: Mapping[str, Any], points: NDArray[np.float64]) -> Element:
     return group(*parts, class_="edge", opacity=0.25 + 0.75 * max(chances))
 
 
-_ON_MARK = {"x": -TILE["width"] / 2, "y": -TILE["height"] / 2, **TILE}
 MARKS = {
     "start": [element("circle", class_="start", r=19.0)],
-    "goal": [element("rect", class_="goal", **_ON_MARK), shape(STAR, class_="star")],
-    "door_closed": [element("rect", class_="door", **_ON_MARK), element("circle", class_="knob", r=3.2)],
+    "goal": [_tile(0.0, 0.0, class_="goal"), shape(STAR, class_="star")],
+    "door_closed": [_tile(0.0, 0.0, class_="door"), element("circle", class_="knob", r=3.2)],
     "door_open": [shape([(-29.0, -27.0), (-14.0, -20.0), (-14.0, 24.0), (-29.0, 28.0)], class_="door")],
 }
 
 
 def world_image(
-    env: Environment, layout: Layout, policy: NDArray[np.int64] | None, values: NDArray[np.float64] | None
+    env: Environment, policy: NDArray[np.int64] | None, values: NDArray[np.float64] | None
 ) -> NDArray[np.uint8]:
     """Return the picture of an environment as it is now as an image; see `Environment.render`."""
-    from bamdp.envs.image import rasterize  # Matplotlib is needed for images only
+    from bamdp.envs.image import as_image  # Matplotlib is needed for images only
 
-    terminal, arms = np.flatnonzero(env.mdp.terminal).tolist(), env.mdp.expected_rewards[0].tolist()
-    world = {**env.layout(), "name": env.name, "n_actions": env.n_actions, "terminal": terminal, "arms": arms}
-    numbers = arms if layout.kind == "arms" else values
-    drawing = draw_world(world, env.state, numbers, policy, last_action=env.last_action)
-    return rasterize(drawing.figure, with_colours(world_css()), LIGHT_COLOURS["paper"])
+    world = env.layout()
+    numbers = world["arms"] if world["kind"] == "arms" else values
+    return as_image(draw_world(world, env.state, numbers, policy, last_action=env.last_action).figure)

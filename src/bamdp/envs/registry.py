@@ -1,4 +1,4 @@
-"""Environments by name, `make_env` and `list_envs`; worlds of whatever describes one, `make_world` and `new_world`."""
+"""Environments by name, `make_env` and `list_envs`; worlds of any kind, `make_world` and `new_world`."""
 
 from __future__ import annotations
 
@@ -12,45 +12,23 @@ from typing import Any
 from bamdp import _checks
 from bamdp._parameters import declared
 from bamdp._specs import Info, InfoList, parse_spec
-from bamdp.envs.classic import bandit, chain, double_loop, river_swim
+from bamdp.envs import classic, deep_sea, families, grids, operations
 from bamdp.envs.custom import from_file
-from bamdp.envs.deep_sea import deep_sea, deep_sea_stochastic
 from bamdp.envs.environment import Environment, World
-from bamdp.envs.families import family_gc, family_gdl, family_grid, family_random, random_mdp
-from bamdp.envs.grids import grid, grid5, grid10, maze, maze_door
-from bamdp.envs.operations import inventory, machine, pricing, queue
+from bamdp.envs.making import ENVIRONMENTS
 from bamdp.mdp.model import FiniteMDP
 
+MODULES = (classic, grids, operations, deep_sea, families)  # in the order in which environments are listed
+_FACTORIES = {
+    name: make
+    for module in MODULES
+    for name, make in ENVIRONMENTS.items()
+    if make.__module__ == module.__name__
+}
 _KINDS = (
     "a name such as grid5 or gym:FrozenLake-v1, what make_env, from_mdp or from_function have made, or a Gymnasium "
     "environment"
 )
-
-_FACTORIES: dict[str, Callable[..., Environment]] = {
-    factory.__name__: factory
-    for factory in (
-        chain,
-        double_loop,
-        grid5,
-        grid10,
-        grid,
-        maze,
-        maze_door,
-        river_swim,
-        bandit,
-        inventory,
-        machine,
-        queue,
-        pricing,
-        random_mdp,
-        deep_sea,
-        deep_sea_stochastic,
-        family_gc,
-        family_gdl,
-        family_grid,
-        family_random,
-    )
-}
 
 
 def list_envs() -> InfoList:
@@ -58,11 +36,10 @@ def list_envs() -> InfoList:
 
     Examples
     --------
-    >>> for info in list_envs()[:3]:
+    >>> for info in list_envs()[:2]:
     ...     print(info.name, info.parameters)
     chain {'rewards': 'action', 'n_states': 5, 'slip': 0.2}
     double_loop {}
-    grid5 {}
     """
     return InfoList(
         Info(name, (inspect.getdoc(factory) or "").partition("\n")[0], declared(factory))
@@ -118,13 +95,8 @@ def make_env(name: str, **parameters: Any) -> Environment:
     return factory(**written)
 
 
-def env_factory(name: str) -> Callable[..., Environment]:
-    """Return the function that makes the environment of a name, without parameters in it."""
-    return _FACTORIES[name]
-
-
 def make_world(env: Any, **parameters: Any) -> World:
-    """Make a world that agents can act in of whatever describes one.
+    """Make a world that agents can act in.
 
     Parameters
     ----------

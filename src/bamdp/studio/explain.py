@@ -124,10 +124,9 @@ def as_svg(run: Playback) -> str:
         placed(scene, 28, top, wide * scale, high * scale),
     ]
     under = top + high * scale
-    if world["kind"] != "arms":
-        under += 18
-        bounds = " to ".join(map(short, value_range(world, run.state, values)))
-        parts.append(text_element(28, under, f"colours: believed value, from {bounds}", class_="facts"))
+    under += 18
+    bounds = " to ".join(map(short, value_range(world, run.state, values)))
+    parts.append(text_element(28, under, f"colours: believed value, from {bounds}", class_="facts"))
     table, bottom = _table(decision.candidates(), 28, under + 30)
     parts.append(table)
     if decision.tree is not None:

@@ -94,10 +94,6 @@ export class Lane {
 
   drawLegend(overlay, range) {
     const { ramp, legend } = OVERLAYS[overlay];
-    if (this.data.kind === "arms") {
-      this.legend.replaceChildren(make("span", "", "bars: believed mean reward"), make("span", "", "ticks: truth"));
-      return;
-    }
     const [low, high] = legend(...range);
     this.legend.replaceChildren(make("span", "", low), make("span", `ramp ${ramp}`), make("span", "", high));
   }

@@ -78,6 +78,7 @@ export class World {
       if (!this.byLayer.has(layer)) this.byLayer.set(layer, []);
       this.byLayer.get(layer)[world.scene.place[s]] = s;
     });
+    if (world.kind === "arms") this.byLayer.set(0, [...Array(world.n_actions).keys()]); // a bandit's places are its arms
   }
 
   // The state that a place stands for while the agent is where it is.
@@ -89,13 +90,20 @@ export class World {
   // The ends of the ramp: fixed for what is unknown, else by what is to be seen now.
   range(overlay, frame) {
     if (overlay === "entropy") return [0, Math.log2(Math.max(2, this.world.n_states))];
-    const table = overlay === "truth" ? this.world.truth.value : frame[overlay];
+    const table = this.table(overlay, frame);
     const shown = this.byLayer.get(this.world.layers[frame.state]).map((s) => table[s]).filter((x) => x !== undefined && x !== null);
     return overlay === "visits" ? [0, Math.max(1, ...shown)] : [Math.min(...shown), Math.max(...shown)];
   }
 
+  // The numbers of an overlay by state; of a bandit by arm.
+  table(overlay, frame) {
+    if (this.world.kind !== "arms") return overlay === "truth" ? this.world.truth.value : frame[overlay];
+    if (overlay === "truth") return this.world.arms;
+    return frame.expects.map((row) => (overlay === "visits" ? row.visits : overlay === "value" ? row.reward : 0));
+  }
+
   places(overlay, frame, [low, high]) {
-    const value = overlay === "truth" ? this.world.truth.value : frame[overlay];
+    const value = this.table(overlay, frame);
     return (s) => {
       if (value[s] === null || high <= low) return 0;
       if (overlay === "visits") return Math.log1p(value[s]) / Math.log1p(high);
@@ -105,8 +113,9 @@ export class World {
 
   paint(frame, overlay, arrows, range = this.range(overlay, frame)) {
     this.frame = frame;
-    if (this.world.kind === "arms") this.paintArms(frame);
-    else this.paintPlaces(frame, overlay, arrows, range);
+    this.paintPlaces(frame, overlay, arrows, range);
+    const arms = this.world.kind === "arms";
+    this.agent.setAttribute("visibility", arms && frame.last_action === null ? "hidden" : "visible");
     const [x, y] = this.agentAt(frame);
     this.agent.style.transform = `translate(${x}px, ${y}px)`;
     if (this.agentName) this.agentName.textContent = this.names[this.world.scene.place[frame.state]].textContent;
@@ -118,13 +127,13 @@ export class World {
 
   agentAt(frame) {
     const { centres, place } = this.world.scene;
-    if (this.world.kind === "arms") return centres[frame.last_action === null ? 0 : frame.last_action + 1];
+    if (this.world.kind === "arms") return centres[frame.last_action ?? 0];
     return centres[place[frame.state]];
   }
 
   // Where an action aims in a state, or nothing.
   move(s, action) {
-    return (this.world.state_moves ? this.world.state_moves[s][action] : this.world.moves[action]) ?? null;
+    return (this.world.state_moves ? this.world.state_moves[s]?.[action] : this.world.moves[action]) ?? null;
   }
 
   paintPlaces(frame, overlay, arrows, range) {
@@ -155,16 +164,6 @@ export class World {
       const known = overlay === "truth" || frame.visits[s] > 0;
       arrow.style.fill = isDark(fills[at]) ? "#ffffff" : "#252c38";
       arrow.style.opacity = known ? 0.72 : 0.18; // where it has never been, the arrow is a guess
-    }
-  }
-
-  paintArms(frame) {
-    for (const { action, reward } of frame.expects) {
-      const bar = this.svg.querySelector(`rect[data-arm="${action}"]`);
-      const tall = 166.4 * Math.min(Math.max(reward, 0), 1);
-      bar.setAttribute("height", tall);
-      bar.setAttribute("y", 64 + 166.4 - tall);
-      this.svg.querySelector(`.believed[data-arm="${action}"]`).textContent = short(reward);
     }
   }
 
