@@ -19,7 +19,7 @@ from bamdp.runs import run_one
 from bamdp.settings import make_setting
 from bamdp.studio import explain
 from bamdp.studio.playback import Playback
-from bamdp.studio.view import Appearance, Watcher, describe_world, watched_world
+from bamdp.studio.view import Watcher, describe_world, watched_world
 
 LAKE = "gym:FrozenLake-v1:is_slippery=True"
 
@@ -68,7 +68,7 @@ def test_a_grid_of_gymnasium_is_drawn_as_one_with_its_actions_named():
     assert world["state_labels"][16] == "end"
     assert world["terminal"] == [16]
     assert world["truth"] is world["optimum"] is None
-    cliff = Appearance(bamdp.make_world("gym:CliffWalking-v1")).layout()
+    cliff = bamdp.make_world("gym:CliffWalking-v1").layout()
     assert (cliff["width"], cliff["height"]) == (12, 4)
 
 
@@ -123,10 +123,9 @@ def test_in_deep_sea_actions_are_named_by_where_they_lead():
         assert sorted(names) == ["left", "right"]
         after, _ = env.mdp.row(state, names.index("right"))
         assert after[0] == state + 5  # one down, one to the right
-    looks = Appearance(env)
-    moves = np.array(looks.layout()["state_moves"])
+    moves = np.array(env.layout()["state_moves"])
     assert (moves[:, :, 1] == 1).all()
-    assert [mark["kind"] for mark in looks.layout()["marks"]] == ["start", "goal"]
-    assert looks.layout()["marks"][1]["x"] == looks.layout()["marks"][1]["y"] == 3
+    assert [mark["kind"] for mark in env.layout()["marks"]] == ["start", "goal"]
+    assert env.layout()["marks"][1]["x"] == env.layout()["marks"][1]["y"] == 3
     run = Playback(make_setting("deep_sea:size=4", "random", steps=20))
     assert {row["label"] for row in Watcher(run).frame()["expects"]} == {"left", "right"}

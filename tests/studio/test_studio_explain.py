@@ -41,7 +41,7 @@ def test_the_picture_is_plain_svg(run):
     assert "script" not in {element.tag.rpartition("}")[2] for element in root.iter()}
     words = " ".join(element.text or "" for element in root.iter() if element.tag.endswith("text"))
     decision = run.agent.plan(run.state)
-    assert f"Why {run.looks.action_label(decision.action, run.state)}?" in words
+    assert f"Why {run.env.action_label(decision.action, run.state)}?" in words
     assert f"{decision.value:.3g}" in words
 
 
