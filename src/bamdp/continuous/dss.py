@@ -41,7 +41,9 @@ class DSS(ContinuousPlanner):
 
     n_policies: int | str = whole_number(AUTO, names=[AUTO], help="N, plans of sampled models")
     n_samples: int | str = whole_number(AUTO, names=[AUTO], help="M, models in which each plan is followed")
-    n_steps: int = whole_number(4, help="K, blocks that are followed before planning again")
+    n_steps: int | str = whole_number(
+        AUTO, names=[AUTO], help="K, blocks that are followed before planning again; auto: an eighth of the plan"
+    )
     n_stages: int = whole_number(
         1, help="H, how often a plan is followed for K blocks and what was seen is learned"
     )
@@ -111,7 +113,8 @@ def judge(
         Array, ...
     ] = ()  # states [B, t + 1, d], controls [B, t, k] and extras [B, t, E] of the branches
     for stage in range(planner.n_stages):
-        K = min(planner.n_steps, left)
+        steps = planner.n_steps
+        K = min(-(-search.blocks // 8) if isinstance(steps, str) else steps, left)
         rng = np.random.default_rng([seed, stage])
         noise = rng.normal(size=(M if planner.common else B, K * search.repeat, belief.n_outputs))[truth]
         held = controls[:, :K]
