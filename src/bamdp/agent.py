@@ -130,7 +130,7 @@ class Agent:
     def for_env(
         cls,
         env: Any,
-        planner: Planner | str = DEFAULT_PLANNER,
+        planner: Planner | str | None = None,
         *,
         prior: Prior | str | None = None,
         rewards: RewardModel | ArrayLike | str | None = None,
@@ -138,6 +138,7 @@ class Agent:
         horizon: int | None = None,
         objective: str = "episode",
         seed: Seed = None,
+        **continuous: Any,
     ) -> Agent:
         """Make an agent for an environment: with its numbers of states and actions, and what it tells beforehand.
 
@@ -148,7 +149,7 @@ class Agent:
             :func:`bamdp.make_world` takes. :func:`simulate` takes the same.
         planner
             The algorithm: an object such as ``DSS()``, or text, as on the command line; by default
-            :class:`~bamdp.AdaptiveDSS`.
+            :class:`~bamdp.AdaptiveDSS`, or :class:`bamdp.continuous.Thompson` if observations are continuous.
         prior
             What is believed about transitions: an object or text; by default the planner's ``default_prior``.
         rewards
@@ -163,6 +164,10 @@ class Agent:
             What an end is worth: ``"episode"``, nothing; ``"lifetime"``, what the next episode is worth.
         seed
             The seed of the agent's random stream.
+        **continuous
+            Where observations are continuous (a ``Box`` that is not discretised) the agent is a
+            :class:`bamdp.continuous.ContinuousAgent`: its planners and priors are those of :mod:`bamdp.continuous`, and
+            it takes ``reward=`` and ``terminated=``, functions of (obs, action, next_obs), and ``angles=``.
 
         Examples
         --------
@@ -172,6 +177,15 @@ class Agent:
         >>> run = bamdp.simulate(agent, env, steps=100, seed=0)
         """
         world = make_world(env)
+        planner = planner or world.usual_planner or DEFAULT_PLANNER
+        if world.system is not None:
+            return _continuous_agent(
+                world, planner, prior, rewards, discount, horizon=horizon, seed=seed, **continuous
+            )
+        if continuous:
+            raise TypeError(
+                f"{', '.join(continuous)} is for continuous observations; where states are numbered, give rewards="
+            )
         made = make_planner(planner)
         if discount is None and (horizon is None or isinstance(made.default_discount, str)):
             discount = made.default_discount
@@ -292,6 +306,10 @@ class Agent:
     @staticmethod
     def from_content(content: Mapping[str, Any]) -> Agent:
         """Return the agent of which :meth:`content` said this."""
+        if "system" in content:
+            from bamdp.continuous.agent import ContinuousAgent  # imported only where it is used
+
+            return ContinuousAgent.from_content(content)  # type: ignore[return-value]
         planner, belief = content["planner"], Belief.from_content(content["belief"])
         discount, rng = _checks.discount(content["discount"]), content["rng"]
         if not isinstance(planner, Planner) or rng.shape != (4,) or rng.dtype != np.uint64 or not rng.any():
@@ -314,6 +332,19 @@ class Agent:
                 "other times, give the agent a state that stands for the end: end=...)"
             )
         return s
+
+
+def _continuous_agent(
+    world: Any, planner: Any, prior: Any, rewards: Any, discount: Any, **options: Any
+) -> Any:
+    """Make the agent of a world with continuous observations; ``discount`` may say horizon, too."""
+    from bamdp.continuous.agent import ContinuousAgent  # imported only where it is used
+
+    if isinstance(discount, str):
+        options["horizon"], discount = options.get("horizon") or world.horizon, None
+    if rewards is not None:
+        options = {**world.facts(rewards), **options}
+    return ContinuousAgent.for_env(world.env, planner, prior=prior, discount=discount, **options)
 
 
 def _restored(**parts: Any) -> Agent:

@@ -411,6 +411,12 @@ def label(thing: Planner | Prior | RewardModel) -> str:
     """Return what tables and figures call a planner, prior or reward model: its text, or what it prints."""
     if isinstance(thing, KnownRewards):
         return "known"
+    if thing is None:  # of continuous observations
+        return "learned"
+    if hasattr(thing, "text") or isinstance(thing, str):
+        return str(getattr(thing, "text", thing))
+    if callable(thing):
+        return str(getattr(thing, "__name__", thing))
     return text_of(thing) or re.sub(r"\S*<locals>\.", "", " ".join(repr(thing).split()))
 
 

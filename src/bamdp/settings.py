@@ -146,6 +146,9 @@ def make_setting(
     if world is None:
         with in_field("env"):
             world = new_world(env)
+    steps = world.horizon if steps is None else steps
+    if world.system is not None:
+        return _continuous_setting(env, planner, parameters, prior, rewards, discount, objective, steps, seed)
     with in_field("planner"):
         made_planner = make_planner(planner, parameters)
         check_fits(made_planner, world)
@@ -153,9 +156,32 @@ def make_setting(
         made_prior = make_prior(made_planner.default_prior if prior is None else prior, world)
     with in_field("rewards"):
         made_rewards = make_rewards(rewards, world)
-    steps = world.horizon if steps is None else steps
     discount = made_planner.default_discount if discount is None else discount
     return Setting(env, made_planner, made_prior, made_rewards, discount, steps, seed, objective)
+
+
+def _continuous_setting(
+    env: Any,
+    planner: Any,
+    parameters: Mapping[str, str] | None,
+    prior: Any,
+    rewards: Any,
+    discount: Any,
+    objective: str,
+    steps: int,
+    seed: int,
+) -> Setting:
+    """Make the setting of a world with continuous observations; its planners and priors have names of their own."""
+    from bamdp.continuous.agent import DEFAULT_PRIOR, DISCOUNT, PLANNERS, PRIORS, make_continuous
+
+    with in_field("planner"):
+        made = make_continuous(planner, PLANNERS, "planner", parameters)
+    with in_field("prior"):
+        made_prior = make_continuous(DEFAULT_PRIOR if prior is None else prior, PRIORS, "prior")
+    with in_field("objective"):
+        _checks.one_of(objective, "objective of a world with continuous observations", ("episode",))
+    discount = DISCOUNT if discount is None else discount
+    return Setting(env, made, made_prior, rewards, discount, steps, seed, objective)
 
 
 @lru_cache(maxsize=256)

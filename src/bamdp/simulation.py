@@ -123,8 +123,10 @@ class WorldInteraction(Interaction):
 class Run:
     """The steps of an agent in an environment. Runs are equal if their steps are; times do not count."""
 
-    states: NDArray[np.int64]  # [T]: the state in which each action was taken
-    actions: NDArray[np.int64]  # [T]
+    states: NDArray[
+        Any
+    ]  # [T]: the state in which each action was taken; [T, d] where observations are continuous
+    actions: NDArray[Any]  # [T], or [T, m]
     rewards: NDArray[np.float64]  # [T]
     terminated: NDArray[np.bool_]  # [T]
     step_seconds: NDArray[np.float64]  # [T]: processor time of planning and learning
@@ -162,8 +164,8 @@ class Run:
             {
                 "step": steps,
                 "episode": np.searchsorted(self.ends, steps),
-                "state": self.states,
-                "action": self.actions,
+                **_columns("state", self.states),
+                **_columns("action", self.actions),
                 "reward": self.rewards,
                 "terminated": self.terminated,
                 "truncated": np.zeros(len(steps), bool) if self.truncated is None else self.truncated,
@@ -222,6 +224,13 @@ def success_share(runs: Sequence[Run]) -> float | None:
     return None if elsewhere or only_costs or not n_episodes else float(reached.sum() / n_episodes)
 
 
+def _columns(name: str, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """Return the column of values [T], or a column for each coordinate of values [T, d]."""
+    return (
+        {name: values} if values.ndim == 1 else {f"{name}_{j}": values[:, j] for j in range(values.shape[1])}
+    )
+
+
 def new_frame(columns: Mapping[str, Any]) -> DataFrame:
     """Return a pandas DataFrame; pandas is imported only where a frame is made."""
     from pandas import DataFrame
@@ -268,18 +277,20 @@ def simulate(
     What has to be compiled is compiled in the first step, which takes some seconds on a machine where it was never
     done; the logger ``bamdp`` says so.
     """
-    if not isinstance(agent, Agent):
+    if not isinstance(agent, Agent) and not hasattr(agent, "system"):
         hint = "; a GymAgent plays by itself: player.play(steps=...)" if hasattr(agent, "play") else ""
         raise TypeError(f"simulate(agent, env, ...) takes an Agent first, got {type(agent).__name__}{hint}")
     env = make_world(env)
     T = env.horizon if steps is None else _checks.integer(steps, "steps", low=0)
-    if (env.n_states, env.n_actions) != (agent.belief.n_states, agent.belief.n_actions):
+    if env.system is not None or not isinstance(agent, Agent):
+        env.check_agent(agent)
+    elif (env.n_states, env.n_actions) != (agent.belief.n_states, agent.belief.n_actions):
         raise ValueError(
             f"the environment has {env.n_states} states and {env.n_actions} actions, the agent was made for "
             f"{agent.belief.n_states} and {agent.belief.n_actions}"
         )
     listeners = tuple(callbacks)
-    states, actions = np.zeros(T, np.int64), np.zeros(T, np.int64)
+    states, actions = env.records(T)
     rewards, ends, cuts = np.zeros(T), np.zeros(T, bool), np.zeros(T, bool)
     seconds = np.zeros(T)
     loop: WorldInteraction | None = None

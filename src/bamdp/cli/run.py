@@ -43,7 +43,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     env = bamdp.make_world(options.environment_text(arguments))
     settings = {
         planner: options.read_setting(arguments, env, arguments.steps, planner)
-        for planner in arguments.planners or [DEFAULT_PLANNER]
+        for planner in arguments.planners or [env.usual_planner or DEFAULT_PLANNER]
     }
     for planner, setting in settings.items():
         check_size(setting, runs, arguments.jobs)

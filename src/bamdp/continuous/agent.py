@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamdp import _checks, _files
-from bamdp._specs import parse_spec
+from bamdp._parameters import declared
+from bamdp._specs import Spec, parse_spec
 from bamdp.continuous.belief import DynamicsBelief, DynamicsPrior, LinearGaussian, RandomFeatures
 from bamdp.continuous.dss import DSS
 from bamdp.continuous.planners import (
@@ -26,25 +27,27 @@ from bamdp.continuous.planners import (
 from bamdp.continuous.system import Reward, system_of
 from bamdp.seeding import AGENT, Seed, stream_seed
 
-PLANNERS: dict[str, type[ContinuousPlanner]] = {
-    "mean": Mean,
-    "thompson": Thompson,
-    "open-loop": OpenLoop,
-    "dss": DSS,
-}
-PRIORS: dict[str, type[DynamicsPrior]] = {"random-features": RandomFeatures, "linear": LinearGaussian}
+PLANNERS: dict[str, type[ContinuousPlanner]] = {cls.name: cls for cls in (Mean, Thompson, OpenLoop, DSS)}
+PRIORS: dict[str, type[DynamicsPrior]] = {cls.name: cls for cls in (RandomFeatures, LinearGaussian)}
 DEFAULT_PLANNER, DEFAULT_PRIOR = "thompson", "random-features"
 DISCOUNT = 0.99
 
 
-def make_continuous(thing: Any, known: Mapping[str, type], kind: str) -> Any:
+def make_continuous(
+    thing: Any, known: Mapping[str, type], kind: str, parameters: Mapping[str, Any] | None = None
+) -> Any:
     """Make a planner or prior from text, ``name`` or ``name:key=value,...``; an object stays as it is."""
     if isinstance(thing, tuple(known.values())):
         return thing
-    if not isinstance(thing, str):
+    if not isinstance(thing, (str, Spec)):
         raise TypeError(f"a {kind} for continuous observations is one of {', '.join(known)}, got {thing!r}")
-    spec = parse_spec(thing)
-    return known[_checks.one_of(spec.name, f"{kind} for continuous observations", known)](**spec.parameters)
+    spec = parse_spec(thing).extended(parameters or {}, "in --set")
+    cls = known[_checks.one_of(spec.name.lower(), f"{kind} for continuous observations", known)]
+    types = {one.name: one for one in declared(cls)}
+    values = {
+        key: types[key].convert(value) if key in types else value for key, value in spec.parameters.items()
+    }
+    return cls(**values)
 
 
 class ContinuousAgent:

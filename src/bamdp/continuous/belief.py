@@ -15,14 +15,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import t as student
+from scipy.special import stdtr
 
 from bamdp import _checks
-from bamdp._parameters import Declared, flag, real_number, whole_number
+from bamdp._parameters import Declared, declared, flag, real_number, whole_number
+from bamdp._specs import Spec
 from bamdp.continuous.models import Encoding, LearnedModels
 from bamdp.continuous.regression import (
     Hyper,
@@ -43,11 +44,28 @@ TOO_WIDE = 100.0  # a declared box that is so many times as wide as the data is 
 KNOWN = 1e12  # degrees of freedom of a noise that is known
 
 
+def text_of(thing: Any) -> str:
+    """Return a planner or prior as text: its name, and the parameters that are not the usual ones."""
+    values = {
+        one.name: getattr(thing, one.name)
+        for one in declared(type(thing))
+        if getattr(thing, one.name) != one.default
+    }
+    plain = {key: getattr(value, "__name__", value) for key, value in values.items()}
+    return str(Spec(thing.name, plain))
+
+
 class DynamicsPrior(Declared):
     """What is believed about dynamics before any data; a subclass says what features there are, and their scales."""
 
+    name: ClassVar[str]
     mean: Physics | None
     features: Physics | None
+
+    @property
+    def text(self) -> str:
+        """What tables call it."""
+        return text_of(self)
 
     def belief(self, system: System) -> DynamicsBelief:
         """Return the belief of one who has seen nothing."""
@@ -81,6 +99,7 @@ class RandomFeatures(DynamicsPrior):
     ``features(obs, action)`` [n, K] are further features, such as a known term with an unknown weight.
     """
 
+    name: ClassVar[str] = "random-features"
     frequencies: int = whole_number(64, help="random frequencies of each output; each is two features")
     refit: bool = flag(True, help="whether hyper-parameters are fitted to the data")
     noise_df: float = real_number(
@@ -105,6 +124,7 @@ class LinearGaussian(DynamicsPrior):
     noise over its prior value (the usual conjugate prior); 0 excludes a term.
     """
 
+    name: ClassVar[str] = "linear"
     state: float = real_number(1.0, low=0.0, help="prior deviation of the entries of A")
     action: float = real_number(1.0, low=0.0, help="prior deviation of the entries of B")
     bias: float = real_number(1.0, low=0.0, help="prior deviation of the entries of c")
@@ -203,7 +223,7 @@ class DynamicsBelief:
         outputs = self._outputs(s, control, _checks.real(reward, "reward"), after, bool(terminated))
         location, scale, freedom = self._predict(s[None], control[None])
         used = self._learnable(after, outputs, location[0], scale[0])
-        places = student.cdf((outputs - location[0]) / scale[0], freedom)
+        places = stdtr(freedom, (outputs - location[0]) / scale[0])
         row = (s, control, outputs, used, np.where(used, places, np.nan))
         for name, value in zip(vars(self.data), row):
             getattr(self.data, name).append(value)

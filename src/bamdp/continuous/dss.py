@@ -20,7 +20,7 @@ candidates meet the same models, the same process noise, and the same draws in t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,10 +39,13 @@ MOST_POLICIES = 16
 class DSS(ContinuousPlanner):
     """Deep, sparse sampling: plans of sampled models, judged by what will be learned when they are followed."""
 
+    name: ClassVar[str] = "dss"
     n_policies: int | str = whole_number(AUTO, names=[AUTO], help="N, plans of sampled models")
     n_samples: int | str = whole_number(AUTO, names=[AUTO], help="M, models in which each plan is followed")
     n_steps: int | str = whole_number(
-        AUTO, names=[AUTO], help="K, blocks that are followed before planning again; auto: an eighth of the plan"
+        AUTO,
+        names=[AUTO],
+        help="K, blocks that are followed before planning again; auto: an eighth of the plan",
     )
     n_stages: int = whole_number(
         1, help="H, how often a plan is followed for K blocks and what was seen is learned"

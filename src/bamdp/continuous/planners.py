@@ -18,20 +18,22 @@ import time
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bamdp._parameters import Declared, positive_number, real_number, whole_number
-from bamdp.continuous.belief import DynamicsBelief
+from bamdp.continuous.belief import DynamicsBelief, text_of
 from bamdp.continuous.cem import Objective, Outputs, Search, optimise
 from bamdp.continuous.models import Models
 from bamdp.continuous.system import System
+from bamdp.planners.base import Cost
 
 Array = NDArray[Any]
 AUTO = "auto"
 BLOCKS = 30  # of a plan, and so many it has at most
+STEP_SECONDS = 1e-6  # of a simulated step
 STEPS_PER_BLOCK = 200  # of an episode: one of 200 steps has blocks of one step, one of 1000 has blocks of 5
 
 
@@ -105,6 +107,9 @@ class Question:
 class ContinuousPlanner(Declared):
     """Hyper-parameters that all planners for continuous dynamics share."""
 
+    name: ClassVar[str]
+    result_version: ClassVar[int] = 1
+    uses_prior: ClassVar[bool] = True
     blocks: int | str = whole_number(
         AUTO, names=[AUTO], help=f"controls of a plan; auto: {BLOCKS}, or as many as an episode has"
     )
@@ -120,6 +125,23 @@ class ContinuousPlanner(Declared):
     milliseconds: float | None = positive_number(
         None, help="iterate for so long instead, at least once; results then depend on the clock"
     )
+
+    @property
+    def text(self) -> str:
+        """What tables call it."""
+        return text_of(self)
+
+    def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
+        """Return about how long a decision takes, and no memory to speak of."""
+        blocks = BLOCKS if isinstance(self.blocks, str) else self.blocks
+        return Cost(STEP_SECONDS * self.plans * self.iterations * blocks, 0.0)
+
+    def random(self, rng: Any) -> Any:
+        """Return the random numbers that decisions use: the agent's."""
+        return rng
+
+    def warm_up(self, memory: Any, belief: Any, state: Any, rng: Any) -> None:
+        """Do nothing: the first decision has called all kernels."""
 
     @abstractmethod
     def decide(
@@ -210,6 +232,8 @@ def best_plan(
 class Mean(ContinuousPlanner):
     """Certainty equivalence: the best plan for the posterior mean model."""
 
+    name: ClassVar[str] = "mean"
+
     def decide(
         self, question: Question, search: Search, memory: Memory
     ) -> tuple[Array, tuple[Choice, ...], Models]:
@@ -224,6 +248,7 @@ class Thompson(ContinuousPlanner):
     The draw stays the same function, corrected by what is observed, until another is due.
     """
 
+    name: ClassVar[str] = "thompson"
     resample: int | str = whole_number(
         "episode",
         names=["episode"],
@@ -243,6 +268,7 @@ class Thompson(ContinuousPlanner):
 class OpenLoop(ContinuousPlanner):
     """The plan that is best on average over several models drawn from the posterior, as if nothing would be learned."""
 
+    name: ClassVar[str] = "open-loop"
     models: int = whole_number(8, help="M, models drawn for each decision")
 
     def decide(

@@ -43,6 +43,10 @@ class World:
     horizon: int = 1000  # how many steps a run usually lasts
     truncated: bool = False  # whether the last step cut the episode off, without having ended it
     stochastic_rewards: bool = True  # whether rewards are drawn rather than certain
+    system: Any = (
+        None  # what is known of continuous observations, see bamdp.continuous; None where states are numbered
+    )
+    usual_planner: str | None = None  # where another than the usual one is to be used
     # the mask [A] of the present state's actions, where it becomes known only on arrival
     allowed: NDArray[np.bool_] | None = None
     mdp: FiniteMDP | None = None  # the true model, where it is known
@@ -53,6 +57,14 @@ class World:
     def knowledge(self) -> dict[str, Any]:
         """The arguments of `Agent` that are known beforehand."""
         return {}
+
+    def check_agent(self, agent: Any) -> None:
+        """Refuse an agent for continuous observations."""
+        raise ValueError(f"{agent!r} is for continuous observations, and the states of {self!r} are numbered")
+
+    def records(self, steps: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return empty arrays of ``steps`` states and actions."""
+        return np.zeros(steps, np.int64), np.zeros(steps, np.int64)
 
     def reset(self, *, seed: Seed = None) -> int:
         """Begin an episode and return its first state; with a seed, begin the stream of random numbers again."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from bamdp import _checks
 from bamdp._specs import parse_spec
+from bamdp.continuous.world import as_continuous
 from bamdp.envs.environment import World
 from bamdp.envs.layout import DIRECTIONS, GRID_MOVES, Layout, table_layout
 from bamdp.gym.discretize import Discretize
@@ -206,7 +207,7 @@ def gymnasium_seed(seed: Any) -> int | None:
     return None if seed is None else operator.index(seed)
 
 
-def from_gym(text: str, **parameters: Any) -> GymWorld:
+def from_gym(text: str, **parameters: Any) -> Any:
     """Make a world from text: ``ID`` or ``ID:key=value,...``, with arguments of ``gymnasium.make`` or of a world.
 
     Examples
@@ -232,11 +233,17 @@ def from_gym(text: str, **parameters: Any) -> GymWorld:
     return wrap_gym(env, name=name, **own)
 
 
-def wrap_gym(env: Any, **arguments: Any) -> GymWorld:
-    """Make a world of an environment, whose observations are discretised first if ``bins`` are given."""
+def wrap_gym(env: Any, **arguments: Any) -> World:
+    """Make a world of an environment, whose observations are discretised first if ``bins`` are given.
+
+    Real observations that nothing says how to number stay as they are, in a `bamdp.continuous.ContinuousWorld`.
+    """
     if isinstance(env, gymnasium.vector.VectorEnv):
         raise ValueError("a vector of environments is played by bamdp.GymAgent.for_env(...).play_vector(...)")
     bins = {key: arguments.pop(key) for key in BIN_ARGUMENTS if key in arguments}
+    continuous = as_continuous(env, **arguments) if bins.get("bins") is None else None
+    if continuous is not None:
+        return continuous
     return GymWorld(Discretize(env, **bins) if bins.get("bins") is not None else env, **arguments)
 
 
