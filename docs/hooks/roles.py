@@ -1,7 +1,7 @@
 """What the pages make of docstrings.
 
 Names written as :class:`~bamdp.DSS` are shown as code, by their last part where ~ says so. Parameters that are
-described together, ``leaf_samples, leaf_tol``, become one entry each, since the reader of docstrings would give the
+described together, ``epsilon, learning_rate``, become one entry each, since the reader of docstrings would give the
 second the default of the first. A parameter that says what it may be, ``n_models: int = whole_number(5)``, is
 shown with its default, 5.
 """

@@ -10,9 +10,6 @@ import pytest
 
 import bamdp
 from bamdp import AdaptiveDSS
-from bamdp._kernels.changes import new_links
-from bamdp._kernels.solve import new_solver
-from bamdp.beliefs.kernels import empty_rows
 
 DISCOUNT = 0.8
 REWARDS = np.array([[0.3, 0.0], [0.0, 1.0], [0.1, 0.0]])
@@ -383,35 +380,6 @@ def test_the_tree_shows_the_race():
     for choice in choices:
         for end in plan.tree.children(choice):
             assert len(plan.tree.path_of(end)) <= 2
-
-
-@pytest.mark.parametrize(("name", "n_policies"), [("grid5", 1), ("grid10", 0)])
-def test_room_makes_no_difference(name, n_policies):
-    """A workspace that must grow in the middle of a race leads to the same decisions."""
-    runs = []
-    for small in (False, True):
-        env = bamdp.make_env(name)
-        S = env.n_states
-        planner = AdaptiveDSS(n_simulations=60, n_policies=n_policies)
-        agent = bamdp.Agent(
-            planner,
-            prior=bamdp.SparseDirichlet(),
-            rewards=env.rewards,
-            n_states=env.n_states,
-            n_actions=env.n_actions,
-            discount=0.95,
-            seed=0,
-        )
-        if small:
-            space = agent.memory.room.arrays
-            room = 4 * S + 10
-            rows = {field: empty_rows(4 * S, room) for field in ("model", "mean", "other")}
-            links = new_links(S, room + planner.n_steps * planner.n_stages)
-            agent.memory.room.arrays = space._replace(
-                **rows, solver=new_solver(S, room), variance=np.zeros(room), links=links
-            )
-        runs.append(bamdp.simulate(agent, env, steps=40, seed=1))
-    assert runs[0] == runs[1]
 
 
 @pytest.mark.parametrize(

@@ -83,13 +83,6 @@ def test_terminal_states_are_worth_nothing_and_masked_actions_do_not_exist():
     assert only.value == pytest.approx(1.0, abs=1e-8)
 
 
-def test_models_that_do_not_fit_at_first_are_given_room():
-    world = {"n_states": 40, "n_actions": 2, "rewards": np.linspace(0, 1, 40)}
-    alpha = np.random.default_rng(0).uniform(0.1, 1, size=(40, 2, 40))
-    agent = agent_of(BayesGreedy(tol=1e-6), world, prior=bamdp.Dirichlet(alpha=alpha))
-    assert [c.value for c in agent.plan(3).candidates] == pytest.approx(exact_q(agent)[3], abs=1e-5)
-
-
 @pytest.mark.parametrize("name", PRIORS)
 def test_keeps_the_promises_of_a_planner(name, tmp_path):
     check_promises(experience(agent_of(BayesGreedy(), {}, prior=PRIORS[name])), 1, tmp_path)

@@ -176,14 +176,6 @@ def test_terminal_states_are_worth_nothing_and_masked_actions_do_not_exist():
     assert only.value == pytest.approx(0.5 / 0.8, abs=1e-8)
 
 
-def test_models_that_do_not_fit_at_first_are_given_room():
-    world = {"n_states": 30, "n_actions": 2, "rewards": np.linspace(0, 1, 30)}
-    planner = BayesianSparseSampling(n_trajectories=10, depth=3)
-    alpha = np.random.default_rng(0).uniform(0.1, 1, size=(30, 2, 30))
-    agent = agent_of(planner, world, prior=bamdp.Dirichlet(alpha=alpha))
-    assert check_promises(agent, 3).details["nodes"] <= 11
-
-
 @pytest.mark.parametrize("leaf", ["mean", "horizon"])
 @pytest.mark.parametrize(
     "prior", [bamdp.Dirichlet(alpha=0.5), bamdp.SparseDirichlet()], ids=["flat", "sparse"]

@@ -190,16 +190,6 @@ def test_a_new_terminal_state_is_taken_in():
     assert agent.memory.workspace.rows.reward[4 * A : 5 * A].tolist() == [0.0] * A
 
 
-def test_models_that_do_not_fit_at_first_are_given_room():
-    alpha = np.random.default_rng(0).uniform(0.1, 1, size=(40, 2, 40))
-    world = {"n_states": 40, "n_actions": 2, "rewards": np.linspace(0, 1, 40)}
-    agent = agent_of(BEB(tol=1e-8), world, prior=bamdp.Dirichlet(alpha=alpha))
-    P, r = mean_model(agent.belief)
-    r = r + 1.0 / (1 + alpha.sum(axis=2))
-    q = action_values(P, r, optimal_values(P, r, 0.9), 0.9)
-    assert [c.value for c in agent.plan(3).candidates] == pytest.approx(q[3], abs=1e-5)
-
-
 @pytest.mark.parametrize("name, rewards", KINDS)
 def test_keeps_the_promises_of_a_planner(name, rewards, tmp_path):
     world = {**WORLD, "rewards": WORLD["rewards"] if rewards == "known" else bamdp.BetaBernoulli()}

@@ -265,16 +265,6 @@ def test_terminal_states_are_worth_nothing_and_masked_actions_do_not_exist(plann
     assert agent.memory.workspace.solver.values.max() < 1 / (1 - agent.discount)
 
 
-@pytest.mark.parametrize("planner", BOTH)
-def test_models_that_do_not_fit_at_first_are_given_room(planner):
-    alpha = np.random.default_rng(0).uniform(0.1, 1, size=(40, 2, 40))
-    world = {"n_states": 40, "n_actions": 2, "rewards": np.linspace(0, 1, 40)}
-    agent = agent_of(BOTH[planner], world, prior=bamdp.Dirichlet(alpha=alpha))
-    check_promises(agent, 3)
-    P, _ = drawn(agent)
-    np.testing.assert_allclose(P.sum(axis=-1), 1.0, atol=1e-9)
-
-
 @pytest.mark.parametrize(
     "cls, bad",
     [

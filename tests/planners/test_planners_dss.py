@@ -153,10 +153,10 @@ def test_a_known_deterministic_world_is_valued_exactly_however_it_is_cut(steps, 
 def test_leaves_of_a_known_world_give_its_optimal_value(leaf):
     env = bamdp.make_env("double_loop")
     exact = bamdp.policy_iteration(env.mdp, 0.95).values
-    planner = bamdp.DSS(n_policies=1, n_samples=2, n_steps=3, n_stages=2, leaf=leaf, leaf_tol=1e-9)
+    planner = bamdp.DSS(n_policies=1, n_samples=2, n_steps=3, n_stages=2, leaf=leaf)
     agent = agent_of(planner, bamdp.FiniteModels([env.mdp]), env.mdp, discount=0.95)
     for state in range(9):
-        assert agent.plan(state).value == pytest.approx(exact[state], abs=1e-6)
+        assert agent.plan(state).value == pytest.approx(exact[state], abs=0.02)  # the leaf's tolerance
 
 
 def test_leaves_are_ordered_policy_below_mean_of_optima():
@@ -164,7 +164,7 @@ def test_leaves_are_ordered_policy_below_mean_of_optima():
     mdp = small_world()
     value = {}
     for leaf in ("zero", "policy", "upper"):
-        planner = bamdp.DSS(n_policies=2, n_samples=20, n_steps=2, leaf=leaf, leaf_samples=20)
+        planner = bamdp.DSS(n_policies=2, n_samples=20, n_steps=2, leaf=leaf)
         agent = agent_of(planner, bamdp.Dirichlet(alpha=0.5), mdp)
         value[leaf] = np.mean([agent_value(planner, agent, i) for i in range(30)])
     assert value["zero"] < value["policy"] < value["upper"]
@@ -191,17 +191,6 @@ def test_every_generator_solves_a_known_world(generator):
     agent = agent_of(planner, bamdp.FiniteModels([env.mdp]), env.mdp, discount=0.95)
     run = bamdp.simulate(agent, env, 600, seed=0)
     assert run.total_reward > 45  # the optimum gets 55 in 600 steps, random play 5
-
-
-def test_models_that_do_not_fit_at_first_are_drawn_again():
-    rng = np.random.default_rng(0)
-    mdp = bamdp.FiniteMDP(rng.dirichlet(np.ones(40), size=(40, 2)), rng.random((40, 2)))
-    planner = bamdp.DSS(n_policies=2, n_samples=2, n_steps=3, leaf="upper")
-    agents = [agent_of(planner, bamdp.Dirichlet(alpha=1.0), mdp, seed=7) for _ in range(2)]
-    small = len(agents[0].memory.workspace.rows.index)
-    actions = [[agent.act(s) for s in range(10)] for agent in agents]
-    assert actions[0] == actions[1]
-    assert len(agents[0].memory.workspace.rows.index) > small
 
 
 def test_a_policy_is_followed_for_replan_every_steps_and_dropped_at_an_end():
@@ -245,7 +234,6 @@ def test_spread_and_value_are_those_of_the_samples():
         ({"leaf": "means"}, "did you mean 'mean'"),
         ({"generator": "pii"}, "did you mean 'pi'"),
         ({"generator": 3}, "generator must be"),
-        ({"leaf_tol": float("nan")}, "leaf_tol"),
     ],
 )
 def test_bad_parameters_are_refused_when_made(bad, message):
@@ -290,3 +278,16 @@ def test_a_state_that_turns_out_to_end_episodes_is_worth_nothing_from_then_on(ge
         agent.observe(0, 0, 0.0, 1, True)
     assert {agent.act(0) for _ in range(20)} == {1}
     assert agent.memory.workspace.solver.values[1] == 0.0
+
+
+@pytest.mark.parametrize("planner", ["dss-pi", "beb"])
+def test_models_that_are_too_large_for_the_machine_are_refused_with_a_cure(planner, monkeypatch):
+    monkeypatch.setattr("bamdp.beliefs.belief.MOST_ENTRIES", 100)
+    agent = agent_of(planner, bamdp.Dirichlet(alpha=np.full((3, 2, 3), 1.0)), small_world())
+    assert 0 <= agent.act(0) < 2
+    monkeypatch.setattr("bamdp.beliefs.belief.MOST_ENTRIES", 10)
+    agent = agent_of(planner, bamdp.Dirichlet(alpha=np.full((3, 2, 3), 1.0)), small_world())
+    before = agent.belief.predictive(0, 0)
+    with pytest.raises(ValueError, match="too many entries for this machine"):
+        agent.act(0)
+    np.testing.assert_array_equal(before, agent.belief.predictive(0, 0))

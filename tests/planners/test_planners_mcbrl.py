@@ -184,14 +184,6 @@ def test_keeps_the_promises_of_a_planner(policy, name, rewards, tmp_path):
     check_promises(agent, 2, tmp_path)
 
 
-@pytest.mark.parametrize("policy", ["upper", "lower"])
-def test_models_that_do_not_fit_at_first_are_given_room(policy):
-    alpha = np.random.default_rng(0).uniform(0.1, 1, size=(40, 2, 40))
-    world = {"n_states": 40, "n_actions": 2, "rewards": np.linspace(0, 1, 40)}
-    agent = agent_of(MCBRL(n_models=2, policy=policy), world, prior=bamdp.Dirichlet(alpha=alpha))
-    check_promises(agent, 3)
-
-
 def test_a_discount_of_zero_is_the_reward_at_hand():
     for policy in ("upper", "lower"):
         agent = agent_of(MCBRL(policy=policy), WORLD, discount=0.0)

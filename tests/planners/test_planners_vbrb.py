@@ -106,14 +106,6 @@ def test_keeps_the_promises_of_a_planner(name, rewards, tmp_path):
     check_promises(agent, 2, tmp_path)
 
 
-def test_models_that_do_not_fit_at_first_are_given_room():
-    world = {"n_states": 40, "n_actions": 2, "rewards": np.linspace(0, 1, 40)}
-    many = bamdp.FiniteModels(models(40, 2, 5, rewards=np.zeros((40, 2))))
-    agent = agent_of(VBRB(tol=1e-8), world, prior=many)
-    spread = [math.sqrt(variances(agent.belief, 3, a).sum()) for a in range(2)]
-    assert list(agent.plan(3).details["bonus"].values()) == pytest.approx([0.5 * x for x in spread], abs=1e-7)
-
-
 @pytest.mark.parametrize("bad", [{"beta_r": -1.0}, {"beta_p": float("nan")}, {"beta_p": None}, {"tol": 0.0}])
 def test_bad_parameters_are_refused(bad):
     with pytest.raises((TypeError, ValueError), match=next(iter(bad))):

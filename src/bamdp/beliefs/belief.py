@@ -13,7 +13,7 @@ import copy
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,18 +21,17 @@ from numpy.typing import ArrayLike, NDArray
 from bamdp import _checks, _files
 from bamdp._kernels.jit import KernelCalls
 from bamdp._kernels.random import as_state
-from bamdp._kernels.rows import Space
+from bamdp._kernels.rows import Rows, Space
 from bamdp.beliefs import kernels, verbs
 from bamdp.beliefs.arrays import (
     BeliefArrays,
-    n_bytes,
     pay_nothing,
     same_arrays,
     shared_weights,
     with_room,
 )
 from bamdp.beliefs.episodes import BEGIN_AGAIN, Episodes, new_episodes
-from bamdp.beliefs.kernels import FULL, empty_rows, mean_model, sample_model
+from bamdp.beliefs.kernels import empty_rows, mean_model, sample_model
 from bamdp.beliefs.statistics import belief_statistics, restore
 from bamdp.mdp.model import FiniteMDP
 
@@ -40,19 +39,8 @@ if TYPE_CHECKING:
     from bamdp.beliefs.base import Prior, RewardModel
 
 SPARE = 64  # real observations for which room is made at a time
-ENTRIES_PER_ROW = 8  # of the buffer for a sampled model, at first
-GROWTH = 4  # times as large as before a buffer becomes
-
-
-class Buffer(Protocol):
-    """Arrays that models are drawn into, and that can be made larger."""
-
-    @property
-    def arrays(self) -> Any:
-        """What the kernel is given."""
-
-    def grow(self) -> None:
-        """Make ``arrays`` larger."""
+MOST_ENTRIES = 1 << 26  # of a buffer for sampled models: address space, of which memory is what models fill
+ENTRY_BYTES = 32  # of a model and its solution
 
 
 class Belief:
@@ -320,59 +308,37 @@ class Belief:
 
     def _as_mdp(self, fill: Any, rng: NDArray[np.uint64] | None) -> FiniteMDP:
         """Return a model that the kernel ``fill`` writes, as one that owns its arrays."""
-        buffer = ModelBuffer(self)
-        end = self.run(fill, buffer, rng=rng)
-        rows = buffer.arrays
+        rows = self.model_buffer()
+        end = self.run(fill, rows, *() if rng is None else (rng,))
         rows = rows._replace(index=rows.index[:end].copy(), prob=rows.prob[:end].copy())
         return FiniteMDP.from_rows(rows, copy.deepcopy(self.space))
 
     # --- calling kernels --------------------------------------------------------------------------------
 
-    def run(
-        self,
-        kernel: Any,
-        buffer: Buffer,
-        *args: Any,
-        depth: int = 0,
-        rng: NDArray[np.uint64] | None = None,
-        arrays: BeliefArrays | None = None,
-        resumes: bool = False,
-    ) -> Any:
-        """Call a kernel that draws models of this belief, and return what it returns.
+    def run(self, kernel: Any, *args: Any, depth: int = 0) -> Any:
+        """Call ``kernel(belief.arrays, *args)``, and return what it returns.
 
-        The kernel is called as ``kernel(belief.arrays, buffer.arrays, *args)``, with ``rng`` last if it is given. If it
-        returns FULL, because a model did not fit (:func:`~bamdp.beliefs.kernels.sample_model`), the buffer grows and
-        the kernel is called again with the same random numbers: the result does not depend on the buffer.
-
-        Parameters
-        ----------
-        kernel
-            Compiled code that writes its results to its arguments and returns a number.
-        buffer
-            The arrays that models are drawn into.
-        *args
-            Whatever else the kernel is given.
-        depth
-            The largest number of simulated transitions that the kernel pushes at a time.
-        rng
-            The random state that the kernel draws from.
-        arrays
-            Another view of this belief, such as ``movement_arrays``, to give to the kernel.
-        resumes
-            The kernel goes on where it stopped, to where it has put the random state back. Otherwise it begins again,
-            and must have popped what it pushed.
+        ``depth`` is the largest number of simulated transitions that the kernel pushes at a time; it pops them again.
         """
         self.reserve(depth)
-        if rng is not None:
-            args = (*args, rng)
-            before = rng.copy()
-        while (status := self.call(kernel, arrays or self.arrays, buffer.arrays, *args)) == FULL:
-            what = f"models drawn from {self.prior} (fewer with SparseDirichlet, or with a smaller alpha)"
-            _checks.memory(GROWTH * n_bytes(buffer.arrays), what)
-            buffer.grow()
-            if rng is not None and not resumes:
-                rng[:] = before
-        return status
+        try:
+            return self.call(kernel, self.arrays, *args)
+        except MemoryError:
+            raise ValueError(
+                f"models drawn from {self.prior} have too many entries for this machine's memory (fewer with "
+                "SparseDirichlet, or with a smaller alpha)"
+            ) from None
+
+    def model_buffer(self, n_models: int = 1, more: int = 0) -> Rows:
+        """Return a buffer for models drawn from this belief, side by side, and ``more`` entries behind them.
+
+        It is as long as they can be, up to MOST_ENTRIES or half of the memory: the system provides memory where it is
+        written to.
+        """
+        n_rows = n_models * self.n_states * self.n_actions
+        longest = (n_rows + 1) * int(verbs.most_entries(self.transitions, self.n_states)) + more
+        limit = min(MOST_ENTRIES, _checks.memory_limit() / ENTRY_BYTES)
+        return empty_rows(n_rows, min(longest, int(limit)))
 
     # --- keeping ----------------------------------------------------------------------------------------
 
@@ -435,20 +401,3 @@ class Belief:
         belief = content["prior"].belief(**{name: content[name] for name in names})
         belief.restore(content["statistics"])
         return belief
-
-
-def model_entries(belief: Belief, n_rows: int) -> int:
-    """Return the entries of a buffer for models of ``n_rows`` rows, at first."""
-    return ENTRIES_PER_ROW * n_rows + int(verbs.most_entries(belief.transitions, belief.n_states))
-
-
-class ModelBuffer:
-    """A buffer for one model of a belief's size."""
-
-    def __init__(self, belief: Belief) -> None:
-        n_rows = belief.n_states * belief.n_actions
-        self.arrays = empty_rows(n_rows, model_entries(belief, n_rows))
-
-    def grow(self) -> None:
-        """Make it GROWTH times as long."""
-        self.arrays = empty_rows(len(self.arrays.reward), GROWTH * len(self.arrays.index))

@@ -11,7 +11,7 @@ from bamdp._kernels.jit import inner, kernel, primitive
 from bamdp._kernels.rows import Rows
 from bamdp.beliefs import verbs
 
-FULL = -1  # the buffer of a model is too short for its next row: Belief.run makes it larger and calls again
+NO_SPACE = "a sampled model is larger than its buffer"
 
 # --- one step ------------------------------------------------------------------------------------------------
 
@@ -73,12 +73,11 @@ def empty_rows(n_rows: int, capacity: int) -> Rows:
 
 
 @primitive
-def row_fits(belief, rows, at, n_rows=1):
-    """Return whether any rows can be written at ``at``."""
-    return (
-        at + n_rows * verbs.most_entries(belief.transitions, belief.space.terminal.shape[0])
-        <= rows.index.shape[0]
-    )
+def check_space(belief, rows, at, n_rows):
+    """Raise MemoryError unless any ``n_rows`` rows can be written at ``at``; :meth:`Belief.run` says what to do."""
+    most = n_rows * verbs.most_entries(belief.transitions, belief.space.terminal.shape[0])
+    if at + most > rows.index.shape[0]:
+        raise MemoryError(NO_SPACE)
 
 
 @kernel
@@ -90,7 +89,7 @@ def predictive_row(belief, row, index, prob):
 
 @kernel
 def sample_model(belief, rows, rng):
-    """Draw a whole model from the posterior into ``rows``; return the used entries, or FULL."""
+    """Draw a whole model from the posterior into ``rows``; return the used entries."""
     choice = verbs.choose(belief.transitions, rng)
     return sample_rows(belief, choice, rows, rng)
 
@@ -110,8 +109,7 @@ def sample_rows(belief, choice, rows, rng):
             if space.terminal[s] or not space.allowed[s, a]:
                 skip_row(rows, row, at)
                 continue
-            if not row_fits(belief, rows, at):
-                return FULL
+            check_space(belief, rows, at, 1)
             at = sample_into(belief, choice, row, rows, row, at, rng)
     return at
 
@@ -120,7 +118,7 @@ def sample_rows(belief, choice, rows, rng):
 def sample_into(belief, choice, pair, rows, row, at, rng):
     """Draw the row of a pair and its expected reward into ``row`` of ``rows``, at ``at``; return its end.
 
-    It must fit (:func:`row_fits`). If ``rng`` is None, it is the mean row.
+    It must fit (:func:`check_space`). If ``rng`` is None, it is the mean row.
     """
     T, R, index, prob = belief.transitions, belief.rewards, rows.index, rows.prob
     if rng is None:  # decided by its type, when this is compiled
@@ -139,7 +137,7 @@ def sample_into(belief, choice, pair, rows, row, at, rng):
 
 @kernel
 def mean_model(belief, rows):
-    """Write the posterior mean model into ``rows``; return the used entries, or FULL."""
+    """Write the posterior mean model into ``rows``; return the used entries."""
     return sample_rows(belief, 0, rows, None)
 
 

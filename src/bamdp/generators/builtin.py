@@ -10,12 +10,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bamdp._kernels.jit import generic, inner, primitive
-from bamdp._kernels.random import put_words, random_words
 from bamdp._kernels.solve import reward_scale, solve
 from bamdp._kernels.sweeps import average, improve
 from bamdp._parameters import Declared, choice, positive_number, whole_number
-from bamdp.beliefs.kernels import FULL
-from bamdp.beliefs.verbs import DONE
 from bamdp.generators.lazy import begin_model, stage_rows, touch, value_bound
 from bamdp.generators.trials import BOUNDS, RMAX, TrialTable, run_trials
 from bamdp.mdp.model import FiniteMDP
@@ -205,22 +202,12 @@ def ahead(G):
 
 @primitive
 def generate_lazily(G, models, belief, discount, h, s, rng):
-    """Begin a model at stage ``h``, and look at it until its policy from ``s`` is known.
-
-    Returns DONE, or FULL with ``rng`` put back.
-    """
-    before = random_words(rng)
+    """Begin a model at stage ``h``, and look at it until its policy from ``s`` is known."""
     begin_model(models, belief, h, rng)
     touch(models, belief, h, s)
     table = TrialTable(models.values[h], models.reached, models.seen)
     rows, space = stage_rows(models, h), belief.space
-    done, models.mean[h] = run_trials(
-        rows, space, discount, s, G, table, models.mean[h], models, belief, h, rng
-    )
-    if done < 0:
-        put_words(rng, before)
-        return FULL
-    return DONE
+    _, models.mean[h] = run_trials(rows, space, discount, s, G, table, models.mean[h], models, belief, h, rng)
 
 
 @inner

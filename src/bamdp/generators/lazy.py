@@ -25,9 +25,8 @@ from bamdp._kernels.rows import Rows
 from bamdp._kernels.sweeps import best_action
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.kernels import FULL, row_fits, sample_into, skip_row
+from bamdp.beliefs.kernels import check_space, sample_into, skip_row
 
-FIRST_ENTRIES = 1 << 20  # of the buffer for all rows, at first
 UNTOUCHED, TOUCHED, ROWS, ROWS_AHEAD = range(
     4
 )  # of a state: its rows are drawn, those of all successors as well
@@ -58,8 +57,8 @@ class LazyModels(NamedTuple):
 def new_lazy_models(belief: Belief, n_stages: int, discount: float) -> LazyModels:
     """Return the models of a search of so many stages."""
     S, A = belief.n_states, belief.n_actions
-    entries = FIRST_ENTRIES + A * int(verbs.most_entries(belief.transitions, S))
-    models = zeros(LazyModels, H=n_stages, S=S, R=S * A, E=entries)
+    buffer = belief.model_buffer(n_stages)
+    models = zeros(LazyModels, H=n_stages, S=S, R=S * A, index=buffer.index, prob=buffer.prob)
     set_bound(models, belief, discount)
     return models
 
@@ -68,13 +67,6 @@ def fresh_models(models: LazyModels) -> LazyModels:
     """Return models of the same size with the same bounds, of which nothing has been looked at."""
     fresh = LazyModels(*(np.zeros(array.shape, array.dtype) for array in models))
     return fresh._replace(bound=models.bound.copy())
-
-
-def with_longer_buffer(models: LazyModels, length: int) -> LazyModels:
-    """Return models with room for ``length`` entries; what was drawn stays."""
-    index, prob = np.empty(length, np.int32), np.empty(length)
-    index[: len(models.index)], prob[: len(models.prob)] = models.index, models.prob
-    return models._replace(index=index, prob=prob)
 
 
 def set_bound(models: LazyModels, belief: Belief, discount: float) -> None:
@@ -133,28 +125,25 @@ def touch(models, belief, h, s):
 
 @primitive
 def open_state(models, belief, discount, ahead, h, s, rng):
-    """Draw what a backup of a state needs, if it was not drawn before; returns whether it fits.
+    """Draw what a backup of a state needs, if it was not drawn before.
 
     With ``ahead`` these are also the rows of its successors, whose values start from bounds by their own rewards.
     Nothing to do for ``models`` None: all rows were drawn before.
     """
-    if models is None:
-        return True
-    else:
-        fits = models.drawn[h, s] >= ROWS or draw_rows(models, belief, h, s, rng)
-        if fits and ahead and models.drawn[h, s] == ROWS:
-            fits = draw_rows_ahead(models, belief, discount, h, s, rng)
-        return fits
+    if models is not None:
+        if models.drawn[h, s] < ROWS:
+            draw_rows(models, belief, h, s, rng)
+        if ahead and models.drawn[h, s] == ROWS:
+            draw_rows_ahead(models, belief, discount, h, s, rng)
 
 
 @inner
 def draw_rows(models, belief, h, s, rng):
-    """Draw the rows of all actions of a state; returns whether they fit, and draws nothing if not."""
+    """Draw the rows of all actions of a state."""
     space = belief.space
     rows, n_actions = stage_rows(models, h), space.allowed.shape[1]
     at = models.number[h, END]
-    if not row_fits(belief, rows, at, n_actions):
-        return False
+    check_space(belief, rows, at, n_actions)
     touch(models, belief, h, s)
     for a in range(n_actions):
         row, end = s * n_actions + a, at
@@ -167,7 +156,6 @@ def draw_rows(models, belief, h, s, rng):
         at = end
     models.number[h, END] = at
     models.drawn[h, s] = ROWS
-    return True
 
 
 @inner
@@ -180,23 +168,20 @@ def draw_rows_ahead(models, belief, discount, h, s, rng):
             to = np.int64(rows.index[i])
             if models.drawn[h, to] >= ROWS or space.terminal[to]:
                 continue
-            if not draw_rows(models, belief, h, to, rng):
-                return False
+            draw_rows(models, belief, h, to, rng)
             own = -np.inf
             for a in range(n_actions):
                 if space.allowed[to, a]:
                     own = max(own, rows.reward[to * n_actions + a])
             models.values[h, to] = min(models.bound[LARGEST], own + discount * models.bound[LATER])
     models.drawn[h, s] = ROWS_AHEAD
-    return True
 
 
 @primitive
 def lazy_action(models, belief, discount, ahead, h, s, rng):
-    """Return the action of stage ``h``'s policy in state ``s``, greedy for its values; or FULL."""
+    """Return the action of stage ``h``'s policy in state ``s``, greedy for its values."""
     if models.drawn[h, s] == UNTOUCHED or models.action[h, s] == UNKNOWN:
-        if not open_state(models, belief, discount, ahead, h, s, rng):
-            return np.int64(FULL)
+        open_state(models, belief, discount, ahead, h, s, rng)
         rows = stage_rows(models, h)
         models.action[h, s] = best_action(rows, belief.space, discount, s, models.values[h], models.mean[h])[
             0

@@ -50,7 +50,7 @@ def run_trials(rows, space, discount, start, limits, table, mean, models, belief
     ``limits`` is an RTDPState, ``mean`` the mean of the values. The rows are those of a whole model, and ``models`` is
     None, or they are the rows of stage ``h`` of ``models`` (:mod:`bamdp.generators.lazy`), drawn from ``belief``.
 
-    Returns the number of trials, -1 if rows did not fit, and the mean of the values then.
+    Returns the number of trials, and the mean of the values then.
     """
     n_states, n_actions = space.allowed.shape
     values = table.values
@@ -62,8 +62,7 @@ def run_trials(rows, space, discount, start, limits, table, mean, models, belief
             at = np.uint64(s)
             if space.terminal[at]:
                 break
-            if not open_state(models, belief, discount, ahead, h, s, rng):
-                return -1, mean
+            open_state(models, belief, discount, ahead, h, s, rng)
             action, best = best_action(rows, space, discount, s, values, mean)
             delta = best - values[at]
             values[at] = best
@@ -74,21 +73,18 @@ def run_trials(rows, space, discount, start, limits, table, mean, models, belief
                 s = below(rng, n_states)
         if change <= limits.tol:
             settled, mean = settle(rows, space, discount, start, limits, table, mean, models, belief, h, rng)
-            if settled != 0:
-                return (trial + 1 if settled == 1 else -1), mean
+            if settled:
+                return trial + 1, mean
     return limits.n_trials, mean
 
 
 @inner
 def settle(rows, space, discount, start, limits, table, mean, models, belief, h, rng):
-    """Return whether ``start`` is settled, and the mean of the values.
-
-    It is 1 if so, 0 if not, and -1 if rows did not fit. If it is not settled, the states looked at are backed up.
-    """
+    """Return whether ``start`` is settled, and the mean of the values; if not, the states looked at are backed up."""
     n_states, n_actions = space.allowed.shape
     values, reached, seen = table.values, table.reached, table.seen
     most = ENVELOPE * limits.depth
-    settled = 1
+    settled = True
     reached[0] = start
     seen[start] = 1
     n, i = 1, 0
@@ -97,19 +93,17 @@ def settle(rows, space, discount, start, limits, table, mean, models, belief, h,
         i += 1
         if space.terminal[s]:
             continue
-        if not open_state(models, belief, discount, limits.bound != RMAX, h, s, rng):
-            settled = -1
-            break
+        open_state(models, belief, discount, limits.bound != RMAX, h, s, rng)
         action, best = best_action(rows, space, discount, s, values, mean)
         row = s * n_actions + action
         if abs(best - values[s]) > limits.tol or rows.background[row] > 0.0:
-            settled = 0
+            settled = False
             continue
         for j in range(np.uint64(rows.span[row, 0]), np.uint64(rows.span[row, 1])):
             s2 = np.int64(rows.index[j])
             if seen[s2] == 0 and rows.prob[j] > 0.0:
                 if n == most:
-                    settled = 0
+                    settled = False
                     break
                 seen[s2] = 1
                 reached[n] = s2
@@ -118,7 +112,7 @@ def settle(rows, space, discount, start, limits, table, mean, models, belief, h,
         n -= 1
         s = np.int64(reached[n])
         seen[s] = 0
-        if settled == 0 and not space.terminal[s]:
+        if not settled and not space.terminal[s]:
             best = best_action(rows, space, discount, s, values, mean)[1]
             mean += (best - values[s]) / n_states
             values[s] = best

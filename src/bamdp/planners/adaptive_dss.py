@@ -74,9 +74,8 @@ from bamdp._kernels.solve import FEW_IF_DENSE, Solver, evaluate_solver_policy, n
 from bamdp._kernels.sweeps import average, row_value
 from bamdp._parameters import positive_number, real_number, whole_number
 from bamdp.beliefs import verbs
-from bamdp.beliefs.belief import Belief, model_entries
-from bamdp.beliefs.kernels import FULL, empty_rows, sample_model, sample_rows, undo_steps
-from bamdp.beliefs.verbs import DONE
+from bamdp.beliefs.belief import Belief
+from bamdp.beliefs.kernels import sample_model, sample_rows, undo_steps
 from bamdp.generators import generate, generator_parameter, make_generator
 from bamdp.planners.base import Cost, KernelPlanner, Plan, candidates, estimate
 from bamdp.planners.beb import BEBRule
@@ -89,7 +88,7 @@ from bamdp.planners.shared.mean_model import (
     solves_changes,
     write_mean,
 )
-from bamdp.planners.shared.workspace import with_scratch
+from bamdp.planners.shared.workspace import duplicate
 from bamdp.planners.vbrb import VBRBRule
 
 MOST_TRIALS, FEWEST_TRIALS, TRIALS_TIMES_PAIRS = 2048, 64, 153_600  # of a budget that is not given
@@ -115,6 +114,9 @@ class RaceSpace(NamedTuple):
     links: Links  # between the states of the mean model
     queue: StateQueue
 
+    def __deepcopy__(self, memo: Any) -> RaceSpace:
+        return duplicate(self._replace(links=new_links(len(self.solver.values), len(self.links.source))))
+
 
 class RaceParams(NamedTuple):
     """What does not change between decisions."""
@@ -128,7 +130,7 @@ class RaceParams(NamedTuple):
     n_stages: int  # H
     first_models: int
     confidence: float
-    n_trial_entries: int  # of the rows that a trial writes, at most
+    n_trial_rows: int  # that a trial writes, at most
     row_by_row: bool  # only the rows that were passed change
     by_state: bool  # to pass a row is to pass all rows of its state
     redraws: bool  # rewards are learned, and drawn again at the end of a trial
@@ -169,11 +171,9 @@ class RaceArrays(NamedTuple):
 
 @kernel
 def make_candidates(belief, space, params, race, s, rng):
-    """The candidates' policies from ``s``; returns CLEAR if all take the same action, else OPEN, or FULL."""
-    if write_mean(belief, space, params, race) == FULL:
-        return FULL
+    """The candidates' policies from ``s``; returns CLEAR if all take the same action, else OPEN."""
+    write_mean(belief, space, params, race)
     solver = space.solver
-    # What may lack room comes first, before values are changed.
     for c in range(race.action.shape[0] - 1, -1, -1):
         if c < race.weight.shape[0]:
             add_bonus(space, race, race.weight[c])
@@ -182,8 +182,8 @@ def make_candidates(belief, space, params, race, s, rng):
             solve(space.mean, belief.space, params.discount, params.tol, solver, False)
             for t in range(solver.values.shape[0]):
                 race.values[c, t] = solver.values[t]
-        elif _sample_policy(belief, space, params, s, rng) == FULL:
-            return FULL
+        else:
+            _sample_policy(belief, space, params, s, rng)
         for t in range(solver.policy.shape[0]):
             race.policy[c, t] = solver.policy[t]
         race.action[c] = solver.policy[s]
@@ -206,11 +206,9 @@ def make_candidates(belief, space, params, race, s, rng):
 
 @inner
 def _sample_policy(belief, space, params, s, rng):
-    """A policy of a model drawn from what is believed now, into the solver; returns DONE or FULL."""
-    if sample_model(belief, space.other, rng) == FULL:
-        return FULL
+    """A policy of a model drawn from what is believed now, into the solver."""
+    sample_model(belief, space.other, rng)
     generate(params.generator, space.other, belief.space, params.discount, s, space.solver, rng)
-    return DONE
 
 
 # --- one trial -----------------------------------------------------------------------------------------------
@@ -252,7 +250,7 @@ def _pass_rows(belief, space, params, race, row, begin, n, n_fresh):
 
 @inner
 def follow(belief, space, params, race, c, choice, s, rng):
-    """Follow candidate ``c`` from ``s`` in the model at hand; returns (DONE or FULL, a sample of its Q).
+    """Follow candidate ``c`` from ``s`` in the model at hand; returns a sample of its Q.
 
     The belief, the mean model and the model at hand are as before when it returns.
     """
@@ -265,21 +263,17 @@ def follow(belief, space, params, race, c, choice, s, rng):
     mean = average(race.base)
     q, weight = race.base[s], 1.0
     pushed, n, n_fresh = 0, 0, 0  # steps taken; rows passed, and those of them that are not yet written
-    status = DONE
     for t in range(n_states):
         race.trial_policy[t] = race.policy[c, t]
     for h in range(params.n_stages):
         if h > 0:  # the strategy's policy for what has been learned so far
             if c >= race.weight.shape[0]:
-                status = _sample_policy(belief, space, params, s, rng)
+                _sample_policy(belief, space, params, s, rng)
             else:
-                status = learn_rows(belief, space, params, race, n_fresh)
-                if status != FULL:
-                    solve_changed(belief, space, params, race, race.weight[c], c, race.fresh, n_fresh, h > 1)
-                    race.number[MARK] += 1
-                    n_fresh = 0
-            if status == FULL:
-                break
+                learn_rows(belief, space, params, race, n_fresh)
+                solve_changed(belief, space, params, race, race.weight[c], c, race.fresh, n_fresh, h > 1)
+                race.number[MARK] += 1
+                n_fresh = 0
             for t in range(n_states):
                 race.trial_policy[t] = solver.policy[t]
         for _ in range(params.n_steps):
@@ -313,18 +307,17 @@ def follow(belief, space, params, race, c, choice, s, rng):
             weight *= params.discount
     if race.number[MODELS] < race.path.shape[0]:
         race.path[race.number[MODELS], c, params.n_steps * params.n_stages] = pushed
-    if status != FULL and not belief.space.terminal[s]:
-        status = learn_rows(belief, space, params, race, n_fresh)
-        if status != FULL:
-            solve_changed(belief, space, params, race, 0.0, 0, race.passed, n, False)
-            q += weight * _gain(belief, space, params, race, n, choice, s, rng)
+    if not belief.space.terminal[s]:
+        learn_rows(belief, space, params, race, n_fresh)
+        solve_changed(belief, space, params, race, 0.0, 0, race.passed, n, False)
+        q += weight * _gain(belief, space, params, race, n, choice, s, rng)
     if params.row_by_row:  # else the next trial or decision writes the whole model
         for i in range(n):
             put_row_back(space.mean, race, race.passed[i], i)
         put_row_back(space.mean, race, last, kept_last)
     drop_links(space.links, n_links)
     undo_steps(belief, pushed)
-    return status, q
+    return q
 
 
 @inner
@@ -382,33 +375,27 @@ def _follow_to_the_end(belief, space, params, race, s, rng):
 
 @kernel
 def run_race(belief, space, params, race, s, n_simulations, rng):
-    """Draw models and follow the candidates in them; returns CLEAR, OPEN after ``n_simulations`` trials, or FULL.
+    """Draw models and follow the candidates in them; returns CLEAR, OPEN after ``n_simulations`` trials.
 
-    A race goes on where it stopped, with the model at which there was no room.
+    A race goes on where it stopped.
     """
     n_states, n_actions = belief.space.allowed.shape
     solver = space.solver
-    if write_mean(belief, space, params, race) == FULL:
-        return FULL
+    write_mean(belief, space, params, race)
     drop_links(space.links, 0)
     if solves_changes(belief, params):
         for row in range(n_states * n_actions):
             link_row(space.links, space.mean, row, row // n_actions)
     while race.number[TRIALS] < n_simulations:
-        before = (rng[0], rng[1], rng[2], rng[3])
         choice = verbs.choose(belief.transitions, rng)
-        status = DONE if sample_rows(belief, choice, space.model, rng) != FULL else FULL
-        if status != FULL:
-            for t in range(n_states):
-                solver.policy[t] = race.policy[0, t]
-                solver.values[t] = race.values[0, t]
-            evaluate_solver_policy(space.model, belief.space, params.discount, params.tol, solver)
-            for t in range(n_states):
-                race.base[t] = solver.values[t]
-            status = _follow_all(belief, space, params, race, choice, s, rng)
-        if status == FULL:
-            rng[0], rng[1], rng[2], rng[3] = before
-            return FULL
+        sample_rows(belief, choice, space.model, rng)
+        for t in range(n_states):
+            solver.policy[t] = race.policy[0, t]
+            solver.values[t] = race.values[0, t]
+        evaluate_solver_policy(space.model, belief.space, params.discount, params.tol, solver)
+        for t in range(n_states):
+            race.base[t] = solver.values[t]
+        _follow_all(belief, space, params, race, choice, s, rng)
         if race.number[MODELS] % BATCH == 0 and _drop_losers(params, race):
             return CLEAR
     _drop_losers(params, race)
@@ -417,7 +404,7 @@ def run_race(belief, space, params, race, s, n_simulations, rng):
 
 @inner
 def _follow_all(belief, space, params, race, choice, s, rng):
-    """One trial of each candidate that is in the race, with the same random numbers; returns DONE or FULL."""
+    """One trial of each candidate that is in the race, with the same random numbers."""
     n_candidates = race.action.shape[0]
     for i in range(4):
         race.start[i] = rng[i]
@@ -425,11 +412,9 @@ def _follow_all(belief, space, params, race, choice, s, rng):
         if race.racing[c]:
             for i in range(4):
                 rng[i] = race.start[i]
-            status, race.sample[c] = follow(belief, space, params, race, c, choice, s, rng)
-            if status == FULL:
-                return FULL
-            if not params.row_by_row and write_mean(belief, space, params, race) == FULL:
-                return FULL
+            race.sample[c] = follow(belief, space, params, race, c, choice, s, rng)
+            if not params.row_by_row:
+                write_mean(belief, space, params, race)
     race.number[MODELS] += 1
     least, most = np.inf, -np.inf
     for c in range(n_candidates):
@@ -445,7 +430,6 @@ def _follow_all(belief, space, params, race, choice, s, rng):
                     race.ahead[c, d] += ahead
                     race.ahead_square[c, d] += ahead * ahead
     race.stake[NOW] = max(race.stake[NOW], most - least)
-    return DONE
 
 
 @inner
@@ -475,32 +459,20 @@ def _drop_losers(params, race):
 # --- the planner ---------------------------------------------------------------------------------------------
 
 
-@dataclass
-class RaceRoom:
-    """Room for the models of a race, which grows if one does not fit."""
-
-    arrays: RaceSpace
-
-    def grow(self) -> None:
-        """Make four times the room."""
-        old = self.arrays
-        room, depth = 4 * len(old.model.index), len(old.links.source) - len(old.mean.index)
-        self.arrays = _new_space(with_scratch(old.solver, room), len(old.model.reward), room, depth)
-
-
-def _new_space(solver: Solver, n_rows: int, room: int, depth: int) -> RaceSpace:
-    """Return room for models of so many entries, and trials of so many steps."""
-    n_states = len(solver.values)
-    model, mean, other = (empty_rows(n_rows, room) for _ in range(3))
+def _new_space(belief: Belief, n_trial_rows: int, depth: int) -> RaceSpace:
+    """Return room for models, and for trials of so many steps."""
+    more = n_trial_rows * int(verbs.most_entries(belief.transitions, belief.n_states))
+    model, mean, other = belief.model_buffer(), belief.model_buffer(more=more), belief.model_buffer()
+    room, n_states = len(mean.index), belief.n_states
     links, queue = new_links(n_states, room + depth), new_queue(n_states)
-    return RaceSpace(model, mean, other, solver, np.zeros(room), links, queue)
+    return RaceSpace(model, mean, other, new_solver(n_states, room), np.zeros(room), links, queue)
 
 
 @dataclass
 class RaceMemory:
     """What an agent keeps between decisions: room, and the values that the next ones start from."""
 
-    room: RaceRoom
+    room: RaceSpace
     params: RaceParams
     race: RaceArrays
 
@@ -589,7 +561,6 @@ class AdaptiveDSS(KernelPlanner):
         depth = self.n_steps * self.n_stages
         most = depth * (A if transitions.changes == "state" else 1)  # rows that a trial passes
         n_rows = most + self.n_stages + 2 if transitions.changes != "all" else 0  # and those that it writes
-        n_trial_entries = n_rows * int(verbs.most_entries(transitions, S))
         params = RaceParams(
             rule=BEBRule(1.0) if transitions.counts_transitions else VBRBRule(1.0 / unit, 1.0),
             generator=make_generator(self.generator).state(),
@@ -600,18 +571,17 @@ class AdaptiveDSS(KernelPlanner):
             n_stages=self.n_stages,
             first_models=self.first_models,
             confidence=float(self.confidence),
-            n_trial_entries=n_trial_entries,
+            n_trial_rows=n_rows,
             row_by_row=transitions.changes != "all" and bool(rewards.independent_rows),
             by_state=transitions.changes == "state",
             redraws=not rewards.certain and not rewards.shares_weights,
         )
-        room = model_entries(belief, S * A) + n_trial_entries
-        space = _new_space(new_solver(S, room), S * A, room, depth)
+        space = _new_space(belief, n_rows, depth)
         D, N = min(most, S * A), 1 + self.n_bonuses + self.n_policies
         ladder = [self.largest_bonus * LADDER_STEP**-i for i in reversed(range(self.n_bonuses))]
         weight, stake = unit * np.array([0.0, *ladder]), np.array([0.0, unit / (1.0 - discount)])
         sizes = {"S": S, "R": S * A, "N": N, "D": D, "E": D + 1, "P": 0, "T": depth + 1}
-        return RaceMemory(RaceRoom(space), params, zeros(RaceArrays, weight=weight, stake=stake, **sizes))
+        return RaceMemory(space, params, zeros(RaceArrays, weight=weight, stake=stake, **sizes))
 
     def act(self, memory: RaceMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         if self._make_candidates(memory, belief, state, rng) == CLEAR:
@@ -632,13 +602,13 @@ class AdaptiveDSS(KernelPlanner):
 
     def _make_candidates(self, memory: RaceMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         depth, given = self.n_steps * self.n_stages, (memory.params, memory.race, state)
-        return int(belief.run(make_candidates, memory.room, *given, depth=depth, rng=rng))
+        return int(belief.run(make_candidates, memory.room, *given, rng, depth=depth))
 
     def _run_race(
         self, memory: RaceMemory, belief: Belief, state: int, n_trials: int, rng: np.ndarray
     ) -> int:
         depth, given = self.n_steps * self.n_stages, (memory.params, memory.race, state, n_trials)
-        return int(belief.run(run_race, memory.room, *given, depth=depth, rng=rng, resumes=True))
+        return int(belief.run(run_race, memory.room, *given, rng, depth=depth))
 
     def plan(self, memory: RaceMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)

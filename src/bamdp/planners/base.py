@@ -218,6 +218,7 @@ class Planner(Declared):
         0.95  # the same; or "auto" or "horizon", where the steps are known
     )
     keeps: ClassVar[tuple[str, ...]] = ()  # dotted names of what a memory has learned, which goes into files
+    policies: ClassVar[tuple[str, ...]] = ()  # which of these hold actions, or -1 for none
     one_discount: ClassVar[str] = ""  # why the discount cannot change between decisions, where that is so
 
     def start(self, belief: Belief, discount: float) -> Any:
@@ -269,6 +270,8 @@ class Planner(Declared):
             memory[...] = checked_array("memory", arrays["memory"], memory)
         for name in self.keeps:
             put_array(memory, name, arrays[name])
+            if name in self.policies and not ((arrays[name] >= -1) & (arrays[name] < belief.n_actions)).all():
+                raise ValueError(f"{name} has actions that do not exist")
 
     def set_discount(self, memory: Any, discount: float) -> None:
         """Plan with another discount from the next decision on; refused with ``one_discount`` where that is set.

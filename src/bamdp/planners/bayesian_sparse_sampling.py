@@ -55,8 +55,7 @@ from bamdp._kernels.sweeps import improve
 from bamdp._parameters import choice, positive_number, whole_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.kernels import FULL, mean_model, push_step, sample_model, undo_steps
-from bamdp.beliefs.verbs import DONE
+from bamdp.beliefs.kernels import mean_model, push_step, sample_model, undo_steps
 from bamdp.planners.base import OUTCOME_STEPS, Cost, KernelPlanner, Plan, candidates, estimate
 from bamdp.planners.shared.history_tree import (
     DEEPEST,
@@ -68,7 +67,7 @@ from bamdp.planners.shared.history_tree import (
     plant_root,
     recorded_histories,
 )
-from bamdp.planners.shared.workspace import Workspace, leaf_workspace_for
+from bamdp.planners.shared.workspace import Workspace, workspace_for
 from bamdp.planners.tree import (
     ACTION,
     COUNT,
@@ -96,7 +95,7 @@ class OutcomeTreeParams(NamedTuple):
 
 @kernel
 def grow_outcomes(belief, workspace, params, tree, worth, s, n, rng):
-    """Grow a tree from state ``s`` by ``n`` descents; returns DONE or FULL, the belief as it was.
+    """Grow a tree from state ``s`` by ``n`` descents.
 
     COUNT of a node is the number of draws of this outcome, ``tries`` that of an action. ``worth``, float64 [M], are the
     values of nodes: of a leaf here, of all after :func:`back_up_outcomes`.
@@ -109,31 +108,23 @@ def grow_outcomes(belief, workspace, params, tree, worth, s, n, rng):
         while not fresh and tree.node[node, DEPTH] < params.depth:
             if belief.space.terminal[tree.node[node, STATE]]:
                 break
-            before, size = node, tree.used[NODES]
+            size = tree.used[NODES]
             node = _descend(belief, workspace, params, tree, node, rng)
-            if node == FULL:
-                undo_steps(belief, tree.node[before, DEPTH])
-                return FULL
             fresh = tree.used[NODES] > size
-        status = DONE
         if fresh:
             open_node(tree, node, 0.0)
             worth[node] = 0.0
             if not belief.space.terminal[tree.node[node, STATE]]:
-                status = _value_leaf(belief, workspace, params, tree, worth, node)
+                worth[node] = _leaf_value(belief, workspace, params, tree, node)
         undo_steps(belief, tree.node[node, DEPTH])
-        if status == FULL:
-            return FULL
-    return DONE
 
 
 @inner
 def _descend(belief, workspace, params, tree, node, rng):
-    """Go on to an outcome of the action that is optimal for a sampled model; returns its node, or FULL."""
+    """Go on to an outcome of the action that is optimal for a sampled model; returns its node."""
     T, R, rows, solver = belief.transitions, belief.rewards, workspace.rows, workspace.solver
     s = tree.node[node, STATE]
-    if sample_model(belief, rows, rng) == FULL:
-        return np.int64(FULL)
+    sample_model(belief, rows, rng)
     solve(rows, belief.space, params.discount, params.tol, solver, True)
     a = np.int64(solver.policy[s])
     row = s * belief.space.allowed.shape[1] + a
@@ -157,11 +148,10 @@ def _descend(belief, workspace, params, tree, node, rng):
 
 
 @inner
-def _value_leaf(belief, workspace, params, tree, worth, node):
-    """Value a new leaf by the mean model of its belief; returns DONE or FULL."""
+def _leaf_value(belief, workspace, params, tree, node):
+    """Return the value of a new leaf by the mean model of its belief."""
     rows, solver, discount = workspace.rows, workspace.leaf_solver, params.discount
-    if mean_model(belief, rows) == FULL:
-        return FULL
+    mean_model(belief, rows)
     values, scratch = solver.values, solver.scratch
     if params.leaf == BY_MEAN_MODEL:
         solve(rows, belief.space, discount, params.tol, solver, False)
@@ -172,8 +162,7 @@ def _value_leaf(belief, workspace, params, tree, worth, node):
             improve(rows, belief.space, discount, values, scratch, solver.policy)
             for t in range(values.shape[0]):
                 values[t] = scratch[t]
-    worth[node] = values[tree.node[node, STATE]]
-    return DONE
+    return values[tree.node[node, STATE]]
 
 
 @kernel
@@ -250,7 +239,7 @@ class BayesianSparseSampling(KernelPlanner):
     def start(self, belief: Belief, discount: float) -> OutcomeTreeMemory:
         n_nodes, leaf = self.n_trajectories + 1, OUTCOME_LEAVES.index(self.leaf)
         return OutcomeTreeMemory(
-            leaf_workspace_for(belief),
+            workspace_for(belief, leaves=True),
             OutcomeTreeParams(discount, float(self.tol), self.depth, self.width, leaf),
             zeros(HistoryTree, M=n_nodes, A=belief.n_actions),
             worth=np.zeros(n_nodes),
@@ -260,7 +249,7 @@ class BayesianSparseSampling(KernelPlanner):
     def plan(self, memory: OutcomeTreeMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         params, tree, worth = memory.params, memory.tree, memory.worth
         given = params, tree, worth, state, self.n_trajectories
-        belief.run(grow_outcomes, memory.workspace, *given, depth=self.depth, rng=rng)
+        belief.run(grow_outcomes, memory.workspace, *given, rng, depth=self.depth)
         belief.call(back_up_outcomes, tree, worth, memory.squares, params.discount)
         actions = np.flatnonzero(tree.tries[ROOT])
         n, q = tree.tries[ROOT, actions], tree.value[ROOT, actions]

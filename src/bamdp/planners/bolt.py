@@ -44,7 +44,7 @@ from bamdp._kernels.sweeps import action_values
 from bamdp._parameters import positive_number, real_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.kernels import FULL, row_fits, skip_row
+from bamdp.beliefs.kernels import check_space, skip_row
 from bamdp.planners.base import KernelPlanner, Plan, exact_candidates
 from bamdp.planners.shared.bonus import require_counts
 from bamdp.planners.shared.workspace import Workspace, workspace_for
@@ -88,7 +88,7 @@ def _aim(R, row, rows, hopes, s2):
 
 @inner
 def hopeful_model(belief, eta, rows, hopes):
-    """Write the mean model with every pair's hope as the last entry of its row; return FULL if it does not fit."""
+    """Write the mean model with every pair's hope as the last entry of its row."""
     T, R, space = belief.transitions, belief.rewards, belief.space
     n_states, n_actions = space.allowed.shape
     at = 0
@@ -96,8 +96,7 @@ def hopeful_model(belief, eta, rows, hopes):
         if space.terminal[row // n_actions] or not space.allowed[row // n_actions, row % n_actions]:
             skip_row(rows, row, at)
             continue
-        if not row_fits(belief, rows, at + 1):
-            return np.int64(FULL)
+        check_space(belief, rows, at + 1, 1)
         end, background = verbs.mean_row(T, row, rows.index, rows.prob, at)
         # the mean row moved towards the hoped-for state, which is its last entry
         weight = eta / (verbs.concentration(T, row) + eta)
@@ -114,7 +113,6 @@ def hopeful_model(belief, eta, rows, hopes):
             s2 = rows.index[at]  # the state that it hoped for has turned out to be impossible
         _aim(R, row, rows, hopes, s2)
         at = end + 1
-    return np.int64(at)
 
 
 @inner
@@ -153,10 +151,9 @@ def hope_again(belief, params, tol, rows, values, hopes):
 
 @kernel
 def solve_hopeful(belief, workspace, params, hopes, s, q):
-    """Solve the optimistic model; Q(s, ·) into ``q`` [A] (NaN: no such action). Returns the action or FULL."""
+    """Solve the optimistic model; Q(s, ·) into ``q`` [A] (NaN: no such action). Returns the action."""
     rows, solver, discount = workspace.rows, workspace.solver, params.discount
-    if hopeful_model(belief, params.eta, rows, hopes) == FULL:
-        return np.int64(FULL)
+    hopeful_model(belief, params.eta, rows, hopes)
     tol = params.tol * (1.0 - discount)
     solve(rows, belief.space, discount, tol, solver, False)
     gain = params.tol * reward_scale(rows, belief.space)

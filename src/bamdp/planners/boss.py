@@ -72,9 +72,9 @@ from bamdp._kernels.sweeps import action_values
 from bamdp._parameters import positive_number, real_number, whole_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.kernels import FULL, row_fits, sample_into, skip_row
-from bamdp.planners.base import Candidate, Cost, Plan, Transition, estimate
-from bamdp.planners.shared.workspace import ModelPlanner, Workspace, workspace_for
+from bamdp.beliefs.kernels import check_space, sample_into, skip_row
+from bamdp.planners.base import Cost, KernelPlanner, Plan, Transition, candidates, estimate
+from bamdp.planners.shared.workspace import Workspace, workspace_for
 
 THEN = "then."  # begins the names of what a file holds of an earlier posterior
 FIRST_REWARDS = 2  # of learned rewards without units, before which nothing says what is far
@@ -84,9 +84,9 @@ FIRST_REWARDS = 2  # of learned rewards without units, before which nothing says
 
 
 @primitive
-def draw_models(belief, workspace, n_models, rng):
-    """Draw K models, one after the other, into ``workspace.rows``; return the used entries, or FULL."""
-    space, rows = belief.space, workspace.rows
+def draw_models(belief, rows, n_models, rng):
+    """Draw K models, one after the other, into ``rows``."""
+    space = belief.space
     n_states, n_actions = space.allowed.shape
     at = 0
     for k in range(n_models):
@@ -97,42 +97,37 @@ def draw_models(belief, workspace, n_models, rng):
                 if space.terminal[s] or not space.allowed[s, a]:
                     skip_row(rows, row, at)
                     continue
-                if not row_fits(belief, rows, at):
-                    return FULL
+                check_space(belief, rows, at, 1)
                 at = sample_into(belief, choice, s * n_actions + a, rows, row, at, rng)
-    return at
 
 
 @kernel
-def draw_and_solve(belief, workspace, n_models, merged, discount, tol, rng):
-    """Draw K models and solve the MDP that they make together, whose space is ``merged``; return FULL or not."""
-    end = draw_models(belief, workspace, n_models, rng)
-    if end != FULL:
-        solve(workspace.rows, merged, discount, tol, workspace.solver, True)
-    return end
+def draw_and_solve(belief, workspace, n_models, merged, discount, tol, policy, q, rng):
+    """Draw K models and solve the MDP that they make together, whose space is ``merged``: Q into ``q`` [S, K·A]."""
+    draw_models(belief, workspace.rows, n_models, rng)
+    solve(workspace.rows, merged, discount, tol, workspace.solver, True)
+    for s in range(policy.shape[0]):
+        best = action_values(workspace.rows, merged, discount, workspace.solver.values, s, q[s])
+        policy[s] = best % belief.space.allowed.shape[1]
 
 
-@dataclass
+@dataclass(kw_only=True)
 class MergedMemory:
     """The merged MDP, its solution, and what decides when models are drawn again."""
 
     workspace: Workspace  # S·K·A rows
-    space: Space  # of the merged MDP: terminal [S], allowed [S, K·A]
+    q: np.ndarray  # float64 [S, K·A]
+    policy: np.ndarray  # int32 [S]: the action of the best pair of model and action
     discount: float
     due: bool = True
     n_draws: int = 0
 
 
-class MergedPlanner(ModelPlanner):
+class MergedPlanner(KernelPlanner):
     """A planner that acts by the solution of merged models until a new draw is due."""
 
-    keeps: ClassVar[tuple[str, ...]] = (
-        "space.terminal",
-        "space.allowed",
-        "workspace.solver.values",
-        "due",
-        "n_draws",
-    )
+    keeps: ClassVar[tuple[str, ...]] = ("workspace.solver.values", "q", "policy", "due", "n_draws")
+    policies: ClassVar[tuple[str, ...]] = ("policy",)
 
     n_models: int
     tol: float
@@ -141,44 +136,34 @@ class MergedPlanner(ModelPlanner):
         models = float(self.n_models)
         return estimate(n_states, n_actions, models=models, bytes=48.0 * models * n_states * n_actions)
 
-    def merged(self, belief: Belief, discount: float) -> tuple[Workspace, Space, float]:
+    def merged(self, belief: Belief, discount: float) -> dict[str, Any]:
         """Return what any memory begins with."""
         S, A, K = belief.n_states, belief.n_actions, self.n_models
-        return workspace_for(belief, K), Space(np.zeros(S, bool), np.zeros((S, A * K), bool)), discount
+        q, policy = np.full((S, K * A), np.nan), np.zeros(S, np.int32)
+        return {"workspace": workspace_for(belief, K), "q": q, "policy": policy, "discount": discount}
 
     def act(self, memory: Any, belief: Belief, state: int, rng: np.ndarray) -> int:
-        workspace = memory.workspace
         if memory.due:
-            memory.space.terminal[:] = belief.space.terminal
-            memory.space.allowed[:] = np.tile(belief.space.allowed, self.n_models)
-            given = self.n_models, memory.space, memory.discount, self.tol
-            belief.run(draw_and_solve, workspace, *given, rng=rng)
+            space = Space(belief.space.terminal, np.tile(belief.space.allowed, self.n_models))
+            given = self.n_models, space, memory.discount, self.tol, memory.policy, memory.q
+            belief.run(draw_and_solve, memory.workspace, *given, rng)
             memory.due = False
             memory.n_draws += 1
-        return int(workspace.solver.policy[state]) % belief.n_actions
+        return int(memory.policy[state])
 
     def plan(self, memory: Any, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         drawn = memory.due
         action = self.act(memory, belief, state, rng)
-        A, solver = belief.n_actions, memory.workspace.solver
-        q = np.empty(self.n_models * A)
-        action_values(memory.workspace.rows, memory.space, memory.discount, solver.values, state, q)
-        of_models = q.reshape(-1, A)
-        weighed = []
-        for a in np.flatnonzero(~np.isnan(of_models[0])).tolist():
-            values = of_models[:, a]
-            spread = float(values.std(ddof=1)) if len(values) > 1 else float("nan")
-            weighed.append(Candidate(a, float(values.max()), spread, len(values)))
-        details = {"model": int(solver.policy[state]) // A, "drawn_now": drawn, "n_draws": memory.n_draws}
-        return Plan(action, float(solver.values[state]), tuple(weighed), details=details)
+        q = memory.q[state].reshape(self.n_models, -1)
+        actions = np.flatnonzero(~np.isnan(q[0]))
+        spreads = q[:, actions].std(axis=0, ddof=1) if self.n_models > 1 else np.nan
+        weighed = candidates(actions, q[:, actions].max(axis=0), spreads, self.n_models)
+        model = int(q[:, action].argmax())
+        details = {"model": model, "drawn_now": drawn, "n_draws": memory.n_draws}
+        return Plan(action, float(q[model, action]), weighed, details=details)
 
     def on_space_changed(self, memory: Any, belief: Belief) -> None:
         memory.due = True
-
-    @staticmethod
-    def _is_new_end(memory: Any, belief: Belief, seen: Transition) -> bool:
-        """Return whether a state has turned out to be terminal since the last draw."""
-        return bool(belief.space.terminal[seen.s2] and not memory.space.terminal[seen.s2])
 
 
 # --- BOSS ----------------------------------------------------------------------------------------------------
@@ -188,7 +173,7 @@ class MergedPlanner(ModelPlanner):
 class BOSSMemory(MergedMemory):
     """Also how often each pair was tried."""
 
-    visits: np.ndarray  # int64 [S*A]
+    visits: np.ndarray  # int64 [S, A]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,13 +202,12 @@ class BOSS(MergedPlanner):
     tol: float = positive_number(1e-4)
 
     def start(self, belief: Belief, discount: float) -> BOSSMemory:
-        visits = np.zeros(belief.n_states * belief.n_actions, np.int64)
-        return BOSSMemory(*self.merged(belief, discount), visits=visits)
+        visits = np.zeros((belief.n_states, belief.n_actions), np.int64)
+        return BOSSMemory(**self.merged(belief, discount), visits=visits)
 
     def learn(self, memory: BOSSMemory, belief: Belief, seen: Transition) -> None:
-        row = seen.s * belief.n_actions + seen.a
-        memory.visits[row] += 1
-        memory.due |= bool(memory.visits[row] == self.known_after) or self._is_new_end(memory, belief, seen)
+        memory.visits[seen.s, seen.a] += 1
+        memory.due |= bool(memory.visits[seen.s, seen.a] == self.known_after)
 
 
 # --- SBOSS ---------------------------------------------------------------------------------------------------
@@ -289,7 +273,7 @@ class SBOSS(MergedPlanner):
     tol: float = positive_number(1e-4)
 
     def start(self, belief: Belief, discount: float) -> SBOSSMemory:
-        return SBOSSMemory(*self.merged(belief, discount), then=belief.copy())
+        return SBOSSMemory(**self.merged(belief, discount), then=belief.copy())
 
     def act(self, memory: SBOSSMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         if memory.due:
@@ -310,7 +294,7 @@ class SBOSS(MergedPlanner):
         open_ = variance > 0.0  # what is certain cannot move
         memory.movement = float((np.abs(now - then)[open_] / np.sqrt(variance[open_])).sum())
         unscaled = belief.rewards.pools and belief.n_observed <= FIRST_REWARDS
-        memory.due = self._is_new_end(memory, belief, seen) or memory.movement >= self.delta or unscaled
+        memory.due = memory.movement >= self.delta or unscaled
 
     def learned(self, memory: SBOSSMemory) -> dict[str, np.ndarray]:
         then = memory.then.statistics()

@@ -22,8 +22,8 @@ A generator that looks at few rows of a model (RTDP) is given models whose rows 
 (:mod:`bamdp.generators.lazy`) if there are more than ``WHOLE_MODELS`` states: a step then costs what its trials
 and samples touch, whatever the number of states.
 
-The search can stop and go on, since all that it knows is on its stack. It stops where a model does not fit into its
-buffer, which then grows, and, with a generator in plain Python, where it needs a policy.
+With a generator in plain Python the search stops where it needs a policy and goes on when it has one, since all that
+it knows is on its stack. :mod:`bamdp.planners.sparse_sampling` is the same search, whose policies are the actions.
 """
 
 from __future__ import annotations
@@ -37,61 +37,22 @@ import numpy as np
 
 from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import kernel, primitive
-from bamdp._kernels.random import put_words, random_words
-from bamdp._parameters import choice, positive_number, whole_number
+from bamdp._parameters import choice, whole_number
 from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.kernels import FULL, sample_model, simulate_step, undo_steps
-from bamdp.beliefs.verbs import DONE
+from bamdp.beliefs.kernels import sample_model, simulate_step, undo_steps
 from bamdp.generators import Generator, generate, generator_parameter, make_generator, python_policy
 from bamdp.generators.builtin import ahead, generate_lazily
-from bamdp.generators.lazy import (
-    N_TOUCHED,
-    ROWS,
-    ROWS_AHEAD,
-    UNKNOWN,
-    highest_reward,
-    lazy_action,
-    set_bound,
-)
+from bamdp.generators.lazy import N_TOUCHED, ROWS, ROWS_AHEAD, UNKNOWN, highest_reward, lazy_action, set_bound
+from bamdp.planners import tree as trees
 from bamdp.planners.base import Cost, Plan, Transition, candidates, estimate, n_branches
 from bamdp.planners.shared.leaves import DSS_LEAVES, ModelLeaf, leaf_value
-from bamdp.planners.shared.samples import (
-    BEST_Q,
-    Q_SUM,
-    SAMPLE_RETURN,
-    WEIGHT,
-    add_sample,
-    clear_samples,
-    sample_spread,
-)
-from bamdp.planners.shared.workspace import (
-    Workspace,
-    lazy_workspace_for,
-    leaf_workspace_for,
-    put_policy,
-    workspace_for,
-)
-from bamdp.planners.tree import (
-    CHOICE,
-    CHOICE_HERE,
-    HYPER_STATE,
-    NO_NODE,
-    NODE_HERE,
-    POLICIES,
-    POLICY,
-    TreePlanner,
-    TreeRecord,
-    add_node,
-    add_outcome,
-    add_step,
-    new_record,
-    set_value,
-)
+from bamdp.planners.shared.workspace import Workspace, lazy_workspace_for, workspace_for
+from bamdp.planners.tree import CHOICE_HERE, NO_NODE, NODE_HERE, TreePlanner, TreeRecord, new_record
 
 WHOLE_MODELS = 1000  # states, up to which models are drawn whole
-ASKS = -2  # status of a search that needs a policy from a generator in plain Python
-STATE, TRIAL, SAMPLE, LENGTH, NOW = range(5)  # columns of DSSTree.at
+STATE, TRIAL, SAMPLE, LENGTH = range(4)  # columns of DSSTree.at
 DUE, GIVEN = -2, -1  # in SAMPLE: a policy is needed, was given
+RETURN, Q_SUM, Q_SQUARES, BEST_Q = range(4)  # columns of DSSTree.sums
 AT_ROOT = -1  # in DSSTree.level: the search begins
 
 
@@ -110,208 +71,185 @@ class DSSTree(NamedTuple):
     """The stack, one entry per stage and one for the leaf, and what is found at the root."""
 
     level: Annotated[np.ndarray, "int64 [1]"]  # where the search goes on, or AT_ROOT
-    # state of the node; which policy, which sample of it; steps pushed by the sample, the state that it has come to
-    at: Annotated[np.ndarray, "int64 [L, 5]"]
-    sums: Annotated[np.ndarray, "float64 [L, 5]"]  # see :mod:`bamdp.planners.shared.samples`
-    policy: Annotated[np.ndarray, "int32 [H, W]"]  # being tried; W is S, or 0 if models are drawn lazily
+    at: Annotated[np.ndarray, "int64 [L, 4]"]  # state of the node; which policy, which sample, its steps
+    sums: Annotated[
+        np.ndarray, "float64 [L, 4]"
+    ]  # of the sample, R; of the policy, Σ and Σ² of returns; best Q
+    policy: Annotated[np.ndarray, "int32 [H, W]"]  # being tried; W is S, or 0 where no policies are written
     action: Annotated[np.ndarray, "int32 [N]"]  # first action of each root policy
     value: Annotated[np.ndarray, "float64 [N]"]  # its Q
     spread: Annotated[np.ndarray, "float64 [N]"]  # standard deviation of its M samples
     best: Annotated[np.ndarray, "int32 [S]"]  # best root policy, UNKNOWN where its model was not looked at
-    known: Annotated[
-        np.ndarray, "int64 [Z]"
-    ]  # if models are drawn lazily: their number, then where it is known
+    known: Annotated[np.ndarray, "int64 [Z]"]  # if models are drawn lazily: number of known states, then they
 
 
 @kernel
 def search(belief, workspace, params, tree, record, s, rng):
-    """Algorithm 2 from state ``s``, from the root or where it has stopped; returns DONE, FULL or ASKS.
+    """Algorithm 2 from state ``s``, or from where it stopped; returns False if it stops for a policy.
 
     Fills the root arrays of ``tree`` and writes its nodes to ``record``, a TreeRecord or None. The belief is as before
     when the search is done; where it stops, the steps of the branch are left in it.
     """
-    N, M, discount = params.n_policies, params.n_samples, params.discount
-    H = tree.policy.shape[0]
-    last_discount = discount**params.n_steps
+    rows, lazy, n_actions = workspace.rows, workspace.lazy, belief.space.allowed.shape[1]
+    N, M, H = params.n_policies, params.n_samples, tree.policy.shape[0]
+    last_discount = params.discount**params.n_steps
     h = tree.level[0]
     if h == AT_ROOT:
         h = np.int64(0)
-        _enter(tree, h, s)
+        _enter(belief, rows, tree, h, s)
         if record is not None:
-            add_node(record, HYPER_STATE, NO_NODE, s, NO_NODE, 1)
+            trees.add_node(record, trees.HYPER_STATE, NO_NODE, s, NO_NODE, 1)
     while True:
-        value = 0.0
-        if h == H:
-            leaf, rows, solver = params.leaf, workspace.rows, workspace.leaf_solver
-            status, value = leaf_value(leaf, belief, rows, solver, discount, tree.at[h, STATE], rng)
-            if status != DONE:
-                tree.level[0] = h
-                return status
+        if h == H:  # lines 3 to 5
+            s = tree.at[h, STATE]
+            value = leaf_value(params.leaf, belief, rows, workspace.leaf_solver, params.discount, s, rng)
             h -= 1
         else:
-            if tree.at[h, SAMPLE] == DUE:  # line 6
-                status = _draw_policy(
-                    belief, workspace, workspace.lazy, params.generator, discount, tree, h, rng
-                )
-                if status != DONE:
-                    tree.level[0] = h
-                    return status
-                tree.at[h, SAMPLE] = GIVEN
-            if tree.at[h, SAMPLE] == GIVEN:
-                _begin_policy(belief, workspace, params, tree, record, h, rng)
-            if not _follow(belief, workspace, params, tree, record, h, rng):  # lines 10 to 18
+            if tree.at[h, SAMPLE] == DUE and _needs_python(rows, params.generator):
                 tree.level[0] = h
-                return FULL
-            end = tree.at[h, NOW]
-            if not belief.space.terminal[end]:
+                return False
+            if tree.at[h, SAMPLE] == DUE:  # lines 6 to 8
+                _draw_policy(belief, workspace, rows, lazy, params.generator, params.discount, tree, h, rng)
+            if tree.at[h, SAMPLE] < 0:
+                _begin_policy(belief, rows, lazy, params, tree, record, h, rng)
+            if record is not None:
+                branch = record.branch
+                branch[h + 1, NODE_HERE] = trees.add_outcome(record, branch[h, CHOICE_HERE], 1.0 / M)
+            s, k, total, weight = tree.at[h, STATE], 0, 0.0, 1.0
+            while k < params.n_steps and not belief.space.terminal[np.uint64(s)]:  # lines 10 to 18
+                a = _action(belief, rows, lazy, params.generator, params.discount, tree, h, s, rng)
+                s, r = simulate_step(belief, s * n_actions + a, rng)
+                total += weight * r
+                if record is not None:
+                    trees.add_step(record, record.branch[h + 1, NODE_HERE], s, r, weight)
+                weight *= params.discount
+                k += 1
+            tree.at[h, LENGTH] = k
+            tree.sums[h, RETURN] = total
+            value = 0.0
+            if not belief.space.terminal[s]:
                 h += 1
-                _enter(tree, h, end)
+                _enter(belief, rows, tree, h, s)
                 continue
         while True:  # a sample of level h is complete; its policy and its node may be, too
-            _finish_sample(belief, params, tree, record, h, last_discount * value, value)  # line 19
+            undo_steps(belief, tree.at[h, LENGTH])
+            tree.at[h, LENGTH] = 0
+            if record is not None:
+                trees.set_value(record, record.branch[h + 1, NODE_HERE], value, np.nan)
+            q = tree.sums[h, RETURN] + last_discount * value  # line 19
+            tree.sums[h, Q_SUM] += q
+            tree.sums[h, Q_SQUARES] += q * q
+            tree.at[h, SAMPLE] += 1
             if tree.at[h, SAMPLE] < M:
-                _begin_sample(params, tree, record, h)
                 break
-            _finish_policy(belief, workspace, params, tree, record, h, rng)
+            _finish_policy(belief, rows, lazy, params, tree, record, h, rng)  # line 21
+            _turn_to(belief, rows, tree, h, tree.at[h, TRIAL] + 1)
             if tree.at[h, TRIAL] < N:
                 break
-            value = tree.sums[h, BEST_Q]
+            value = tree.sums[h, BEST_Q]  # line 23
             if h == 0:
                 if record is not None:
-                    set_value(record, 0, value, np.nan)
-                return DONE
+                    trees.set_value(record, 0, value, np.nan)
+                return True
             h -= 1
 
 
 @primitive
-def _enter(tree, h, s):
+def _enter(belief, rows, tree, h, s):
     """Begin a node at level ``h``."""
     tree.at[h, STATE] = s
-    tree.at[h, TRIAL] = 0
-    tree.at[h, SAMPLE] = DUE
     tree.at[h, LENGTH] = 0
     tree.sums[h, BEST_Q] = -np.inf
+    _turn_to(belief, rows, tree, h, 0)
 
 
 @primitive
-def _draw_policy(belief, workspace, lazy, generator, discount, tree, h, rng):
-    """Draw a model and make it the policy of stage ``h``; returns DONE, FULL or ASKS."""
-    if generator is None:
-        return ASKS
+def _turn_to(belief, rows, tree, h, i):
+    """Turn to the i-th policy, or to the first action from ``i`` on that exists."""
+    if rows is None:
+        allowed = belief.space.allowed
+        while i < allowed.shape[1] and not allowed[tree.at[h, STATE], i]:
+            i += 1
+    tree.at[h, TRIAL] = i
+    tree.at[h, SAMPLE] = DUE
+
+
+@primitive
+def _needs_python(rows, generator):
+    """Return whether policies come from plain Python."""
+    if rows is None:
+        return False
+    else:
+        return generator is None
+
+
+@primitive
+def _draw_policy(belief, workspace, rows, lazy, generator, discount, tree, h, rng):
+    """Draw a model and make it the policy of stage ``h``; in sparse sampling there is nothing to do."""
+    if rows is None or generator is None:
+        return
     elif lazy is None:
-        before = random_words(rng)
-        if sample_model(belief, workspace.rows, rng) == FULL:
-            put_words(rng, before)
-            return FULL
-        policy = workspace.solver.policy
-        generate(generator, workspace.rows, belief.space, discount, tree.at[h, STATE], workspace.solver, rng)
+        s, policy = tree.at[h, STATE], workspace.solver.policy
+        sample_model(belief, rows, rng)
+        generate(generator, rows, belief.space, discount, s, workspace.solver, rng)
         for t in range(policy.shape[0]):
             tree.policy[h, t] = policy[t]
-        return DONE
     else:
-        return generate_lazily(generator, lazy, belief, discount, h, tree.at[h, STATE], rng)
+        generate_lazily(generator, lazy, belief, discount, h, tree.at[h, STATE], rng)
 
 
 @primitive
-def _action(belief, lazy, generator, discount, tree, h, s, rng):
-    """Return the action of stage ``h``'s policy in state ``s``, or FULL."""
-    if lazy is None:
+def _action(belief, rows, lazy, generator, discount, tree, h, s, rng):
+    """Return the action of stage ``h``'s policy in state ``s``."""
+    if rows is None:
+        return tree.at[h, TRIAL]
+    elif lazy is None:
         return np.int64(tree.policy[np.uint64(h), np.uint64(s)])
     else:
         return lazy_action(lazy, belief, discount, ahead(generator), h, s, rng)
 
 
 @primitive
-def _begin_policy(belief, workspace, params, tree, record, h, rng):
+def _begin_policy(belief, rows, lazy, params, tree, record, h, rng):
     """Begin the samples of a policy."""
-    clear_samples(tree.sums, h)
+    tree.sums[h, Q_SUM] = 0.0
+    tree.sums[h, Q_SQUARES] = 0.0
     tree.at[h, SAMPLE] = 0
     if record is not None:
         s = tree.at[h, STATE]
-        a = _action(belief, workspace.lazy, params.generator, params.discount, tree, h, s, rng)
-        choice = add_node(record, CHOICE, record.branch[h, NODE_HERE], s, a, params.n_samples)
-        record.branch[h, CHOICE_HERE] = choice
-        if choice != NO_NODE:
-            record.whole[choice, POLICY] = record.used[POLICIES]
-            record.used[POLICIES] += 1
-    _begin_sample(params, tree, record, h)
+        a = _action(belief, rows, lazy, params.generator, params.discount, tree, h, s, rng)
+        here = record.branch[h, NODE_HERE]
+        record.branch[h, CHOICE_HERE] = trees.add_policy(record, here, s, a, params.n_samples)
 
 
 @primitive
-def _begin_sample(params, tree, record, h):
-    """Begin a sample of the level's policy."""
-    tree.at[h, NOW] = tree.at[h, STATE]
-    tree.at[h, LENGTH] = 0
-    tree.sums[h, SAMPLE_RETURN] = 0.0
-    tree.sums[h, WEIGHT] = 1.0
-    if record is not None:
-        branch = record.branch
-        branch[h + 1, NODE_HERE] = add_outcome(record, branch[h, CHOICE_HERE], 1.0 / params.n_samples)
-
-
-@primitive
-def _follow(belief, workspace, params, tree, record, h, rng):
-    """Follow the level's policy in the belief up to K steps; returns False where a lazily drawn row does not fit."""
-    n_actions = belief.space.allowed.shape[1]
-    s, k = tree.at[h, NOW], tree.at[h, LENGTH]
-    total, weight = tree.sums[h, SAMPLE_RETURN], tree.sums[h, WEIGHT]
-    fits = True
-    while fits and k < params.n_steps and not belief.space.terminal[np.uint64(s)]:
-        action = _action(belief, workspace.lazy, params.generator, params.discount, tree, h, s, rng)
-        fits = action != FULL
-        if fits:
-            s, r = simulate_step(belief, s * n_actions + action, rng)
-            total += weight * r
-            if record is not None:
-                add_step(record, record.branch[h + 1, NODE_HERE], s, r, weight)
-            weight *= params.discount
-            k += 1
-    tree.at[h, NOW] = s
-    tree.at[h, LENGTH] = k
-    tree.sums[h, SAMPLE_RETURN] = total
-    tree.sums[h, WEIGHT] = weight
-    return fits
-
-
-@primitive
-def _finish_sample(belief, params, tree, record, h, later, value):
-    """Pop what a sample has pushed; ``later`` is γ^K times ``value``, that of the hyper-state it came to."""
-    undo_steps(belief, tree.at[h, LENGTH])
-    tree.at[h, LENGTH] = 0
-    tree.at[h, SAMPLE] += 1
-    add_sample(tree.sums, h, tree.sums[h, SAMPLE_RETURN] + later)
-    if record is not None:
-        set_value(record, record.branch[h + 1, NODE_HERE], value, np.nan)
-
-
-@primitive
-def _finish_policy(belief, workspace, params, tree, record, h, rng):
-    """Compare a policy, all M samples of which are in, with the best, and turn to the next."""
-    i = tree.at[h, TRIAL]
-    q = tree.sums[h, Q_SUM] / params.n_samples
-    spread = sample_spread(tree.sums, h, params.n_samples)
+def _finish_policy(belief, rows, lazy, params, tree, record, h, rng):
+    """Compare a policy, all M samples of which are in, with the best."""
+    M, i, generator = params.n_samples, tree.at[h, TRIAL], params.generator
+    q, spread = tree.sums[h, Q_SUM] / M, np.nan
+    if M > 1:
+        spread = np.sqrt(max(0.0, tree.sums[h, Q_SQUARES] / M - q * q) * M / (M - 1))
     if h == 0:
-        s, generator = tree.at[h, STATE], params.generator
-        tree.action[i] = _action(belief, workspace.lazy, generator, params.discount, tree, h, s, rng)
+        s = tree.at[h, STATE]
+        tree.action[i] = _action(belief, rows, lazy, generator, params.discount, tree, h, s, rng)
         tree.value[i] = q
         tree.spread[i] = spread
         if q > tree.sums[h, BEST_Q]:
-            _keep_policy(belief, workspace.lazy, generator, params.discount, tree, rng)
+            _keep_policy(belief, rows, lazy, generator, params.discount, tree, rng)
     if record is not None:
         choice = record.branch[h, CHOICE_HERE]
-        set_value(record, choice, q, spread)
-        if choice != NO_NODE:
-            _copy_policy(workspace.lazy, tree, h, record.policies, record.whole[choice, POLICY])
+        trees.set_value(record, choice, q, spread)
+        _record_policy(rows, lazy, tree, h, record, choice)
     tree.sums[h, BEST_Q] = max(tree.sums[h, BEST_Q], q)
-    tree.at[h, TRIAL] = i + 1
-    tree.at[h, SAMPLE] = DUE
 
 
 @primitive
-def _keep_policy(belief, lazy, generator, discount, tree, rng):
+def _keep_policy(belief, rows, lazy, generator, discount, tree, rng):
     """Keep the root's policy in ``tree.best``, UNKNOWN where its model was not looked at."""
     best, known = tree.best, tree.known
-    if lazy is None:
+    if rows is None:
+        return
+    elif lazy is None:
         for t in range(best.shape[0]):
             best[t] = tree.policy[0, t]
     else:
@@ -328,8 +266,11 @@ def _keep_policy(belief, lazy, generator, discount, tree, rng):
 
 
 @primitive
-def _copy_policy(lazy, tree, h, policies, row):
-    """Write the policy of stage ``h``, as far as it is known, to a row of ``policies``."""
+def _record_policy(rows, lazy, tree, h, record, choice):
+    """Write the policy of stage ``h``, as far as it is known, to the row of a choice."""
+    if rows is None or choice == NO_NODE:
+        return
+    row, policies = record.whole[choice, trees.POLICY], record.policies
     for t in range(policies.shape[1]):
         policies[row, t] = tree.policy[h, t] if lazy is None else UNKNOWN
     if lazy is not None:
@@ -360,7 +301,8 @@ class DSS(TreePlanner):
     18
     """
 
-    keeps: ClassVar[tuple[str, ...]] = ("steps_left", "tree.action", "tree.value", "tree.spread")
+    keeps: ClassVar[tuple[str, ...]] = ("steps_left", "tree.action", "tree.value", "tree.spread", "tree.best")
+    policies: ClassVar[tuple[str, ...]] = ("tree.action", "tree.best")
 
     n_policies: int = whole_number(4, help="N, policies (sampled models) at a node")
     n_samples: int = whole_number(4, help="M, samples of each policy")
@@ -376,10 +318,8 @@ class DSS(TreePlanner):
         "zero",
         DSS_LEAVES,
         help="value after the last stage: 0; the optimal value of the mean model after the simulated updates; the mean "
-        "optimal value of leaf_samples sampled models; the value of the mean model's policy on them",
+        "optimal value of two sampled models; the value of the mean model's policy on them",
     )
-    leaf_samples: int = whole_number(2, help="models sampled for a leaf")
-    leaf_tol: float = positive_number(1e-3, help="accuracy of the solutions at leaves")
     replan_every: int = whole_number(
         1,
         help="real steps for which the best policy is followed; fewer in large worlds, if it comes to a state that "
@@ -398,15 +338,15 @@ class DSS(TreePlanner):
         large = S > WHOLE_MODELS and math.isfinite(highest_reward(belief))
         leaf = None
         if self.leaf != "zero":
-            leaf = ModelLeaf(DSS_LEAVES.index(self.leaf), self.leaf_samples, float(self.leaf_tol))
-            workspace = leaf_workspace_for(belief)
+            leaf = ModelLeaf(DSS_LEAVES.index(self.leaf))
+            workspace = workspace_for(belief, leaves=True)
         elif large and getattr(generator, "lazy", False):
             workspace = lazy_workspace_for(belief, H, discount)
         else:
             workspace = workspace_for(belief)
         compiled = generator.state() if isinstance(generator, Generator) else None
         params = DSSParams(compiled, leaf, discount, N, self.n_samples, self.n_steps)
-        lazy = workspace.arrays.lazy is not None
+        lazy = workspace.lazy is not None
         tree = zeros(DSSTree, L=H + 1, H=H, N=N, S=S, W=0 if lazy else S, Z=1 + S if lazy else 0)
         if lazy:
             tree.best[:] = UNKNOWN
@@ -445,9 +385,8 @@ class DSS(TreePlanner):
         tree, params, depth = memory.tree, memory.params, self.n_steps * self.n_stages
         tree.level[0] = AT_ROOT
         tree.at[:, LENGTH] = 0
-        given = memory.workspace, params, tree, record, state
         try:
-            while belief.run(search, *given, depth=depth, rng=rng, resumes=True) == ASKS:
+            while not belief.run(search, memory.workspace, params, tree, record, state, rng, depth=depth):
                 h = tree.level[0]
                 tree.policy[h] = python_policy(self.generator, belief.sample(rng), params.discount)
                 tree.at[h, SAMPLE] = GIVEN
@@ -463,20 +402,14 @@ class DSS(TreePlanner):
     def begin(self, memory: DSSMemory, belief: Belief, state: int) -> None:
         memory.steps_left = 0
 
-    def learned(self, memory: DSSMemory) -> dict[str, np.ndarray]:
-        return super().learned(memory) | {"policy": memory.tree.best}
-
     def relearn(self, memory: DSSMemory, belief: Belief, arrays: Mapping[str, np.ndarray]) -> None:
         super().relearn(memory, belief, arrays)
-        tree = memory.tree
-        known = np.flatnonzero(arrays["policy"] != UNKNOWN)
-        put_policy(tree.best[known], belief.n_actions, arrays["policy"][known])
-        tree.best[known] = arrays["policy"][known]
-        if len(tree.known):
-            tree.known[: 1 + len(known)] = [len(known), *known]
+        known = np.flatnonzero(memory.tree.best != UNKNOWN)
+        if len(memory.tree.known):
+            memory.tree.known[: 1 + len(known)] = [len(known), *known]
 
     def on_space_changed(self, memory: DSSMemory, belief: Belief) -> None:
         memory.steps_left = 0
-        lazy = memory.workspace.arrays.lazy
+        lazy = memory.workspace.lazy
         if lazy is not None:
             set_bound(lazy, belief, memory.params.discount)

@@ -52,7 +52,7 @@ from bamdp._parameters import choice, positive_number, whole_number
 from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import Cost, Plan, candidates, estimate
 from bamdp.planners.boss import draw_models
-from bamdp.planners.shared.workspace import Workspace, lacks_rows, workspace_for
+from bamdp.planners.shared.workspace import Workspace, workspace_for
 from bamdp.planners.thompson import Redrawing, draw_is_due, resampling
 
 MCBRL_POLICIES = ("upper", "lower")
@@ -60,8 +60,8 @@ MCBRL_POLICIES = ("upper", "lower")
 
 @kernel
 def draw(belief, workspace, n_models, rng):
-    """Draw K models into ``workspace.rows``; return the used entries, or FULL."""
-    return draw_models(belief, workspace, n_models, rng)
+    """Draw K models into ``workspace.rows``."""
+    draw_models(belief, workspace.rows, n_models, rng)
 
 
 @kernel
@@ -154,8 +154,8 @@ class MCBRL(Redrawing):
 
     result_version: ClassVar[int] = 3
 
-    keeps: ClassVar[tuple[str, ...]] = ("q", "age", "workspace.solver.values")
-    policy_of: ClassVar[str] = "policy"
+    keeps: ClassVar[tuple[str, ...]] = ("q", "policy", "age", "workspace.solver.values")
+    policies: ClassVar[tuple[str, ...]] = ("policy",)
 
     n_models: int = whole_number(8)
     policy: str = choice("upper", MCBRL_POLICIES)
@@ -172,7 +172,7 @@ class MCBRL(Redrawing):
 
     def act(self, memory: MCBRLMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         if draw_is_due(self.resample, memory.age, memory.discount, rng):
-            belief.run(draw, memory.workspace, self.n_models, rng=rng)
+            belief.run(draw, memory.workspace, self.n_models, rng)
             self.bound(memory, belief, self.policy, memory.q)
             memory.policy[:] = greedy_policy(memory.q, belief.space)
             memory.age = 0
@@ -190,6 +190,8 @@ class MCBRL(Redrawing):
         for name in MCBRL_POLICIES:
             q = memory.q
             if name != self.policy:
+                if memory.workspace.rows.span[0, 0] < 0:  # the agent was loaded, the models were not
+                    continue
                 q = np.zeros_like(memory.q)
                 self.bound(memory, belief, name, q)
             of_models = q[:, state, actions]
@@ -202,11 +204,6 @@ class MCBRL(Redrawing):
             candidates(actions, means, spreads, self.n_models),
             details={**bounds, "age_of_draw": memory.age},
         )
-
-    def on_space_changed(self, memory: MCBRLMemory, belief: Belief) -> None:
-        memory.policy[:] = greedy_policy(memory.q, belief.space)
-        if lacks_rows(memory.workspace.rows, belief.space, self.n_models):
-            memory.age = -1
 
     def bound(self, memory: MCBRLMemory, belief: Belief, name: str, q: np.ndarray) -> None:
         """Action values of the models at hand for one of the two bounds, into ``q`` [K, S, A]."""

@@ -12,22 +12,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bamdp._kernels.jit import kernel, primitive
+from bamdp._kernels.jit import kernel
 from bamdp._kernels.random import uniform
 from bamdp._parameters import positive_number, whole_number
 from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.kernels import FULL, sample_model
+from bamdp.beliefs.kernels import sample_model
 from bamdp.generators.builtin import PIState, generate
-from bamdp.planners.base import Candidate, Plan, Transition
-from bamdp.planners.shared.workspace import ModelPlanner, Workspace, lacks_rows, workspace_for
+from bamdp.planners.base import Candidate, KernelPlanner, Plan, Transition
+from bamdp.planners.shared.workspace import Workspace, workspace_for
 
 RESAMPLE = ("step", "episode", "discount")
-
-
-@primitive
-def solve_again(space, generator, discount, workspace, s, rng):
-    """Make the model at hand a policy once more."""
-    generate(generator, workspace.rows, space, discount, s, workspace.solver, rng)
 
 
 def resampling(default: str | int) -> Any:
@@ -46,18 +40,13 @@ def draw_is_due(resample: str | int, age: int, discount: float, rng: np.ndarray)
 
 @kernel
 def sample_policy(belief, workspace, generator, discount, s, rng):
-    """Draw a model and make it a policy, ``workspace.solver.policy``; returns the used entries, or FULL.
-
-    ``s`` is the state that the policy will be run from.
-    """
-    end = sample_model(belief, workspace.rows, rng)
-    if end != FULL:
-        generate(generator, workspace.rows, belief.space, discount, s, workspace.solver, rng)
-    return end
+    """Draw a model and make it a policy, ``workspace.solver.policy``, to be run from state ``s``."""
+    sample_model(belief, workspace.rows, rng)
+    generate(generator, workspace.rows, belief.space, discount, s, workspace.solver, rng)
 
 
-class Redrawing(ModelPlanner):
-    """A planner that draws models anew where an episode ends or begins, by the ``age`` in its memory."""
+class Redrawing(KernelPlanner):
+    """A planner that draws models again by the ``age`` in its memory, and where an episode ends or begins."""
 
     def learn(self, memory: Any, belief: Belief, seen: Transition) -> None:
         if seen.terminated:
@@ -66,15 +55,17 @@ class Redrawing(ModelPlanner):
     def begin(self, memory: Any, belief: Belief, state: int) -> None:
         memory.age = -1
 
+    def on_space_changed(self, memory: Any, belief: Belief) -> None:
+        memory.age = -1
+
 
 @dataclass
 class ThompsonMemory:
-    """The policy of the current draw stands in the workspace's solver."""
+    """The policy of the current draw is the solver's."""
 
     workspace: Workspace
     discount: float
     age: int = -1  # steps since the draw; -1: a new one is due
-    stale: bool = False  # the draw was solved for another set of actions or ends
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,12 +76,14 @@ class ThompsonSampling(Redrawing):
     ----------
     resample
         When to draw a new model: ``"step"`` (every step), a number n (every n steps), ``"episode"`` (when an
-        episode has ended), or ``"discount"`` (with probability 1−γ at each step). Always after an episode.
+        episode has ended), or ``"discount"`` (with probability 1−γ at each step). Always after an episode, and when a
+        state turns out to be terminal or an action not to exist.
     tol
         Accuracy of the solution, as in :class:`~bamdp.generators.PI`.
     """
 
-    keeps: ClassVar[tuple[str, ...]] = ("workspace.solver.values", "age", "stale")
+    keeps: ClassVar[tuple[str, ...]] = ("workspace.solver.values", "workspace.solver.policy", "age")
+    policies: ClassVar[tuple[str, ...]] = ("workspace.solver.policy",)
 
     resample: str | int = resampling("step")
     tol: float = positive_number(1e-4)
@@ -99,23 +92,14 @@ class ThompsonSampling(Redrawing):
         return ThompsonMemory(workspace_for(belief), discount)
 
     def act(self, memory: ThompsonMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        generator = PIState(float(self.tol))
-        workspace, discount = memory.workspace, memory.discount
-        if draw_is_due(self.resample, memory.age, discount, rng):
-            belief.run(sample_policy, workspace, generator, discount, state, rng=rng)
+        if draw_is_due(self.resample, memory.age, memory.discount, rng):
+            generator = PIState(float(self.tol))
+            belief.run(sample_policy, memory.workspace, generator, memory.discount, state, rng)
             memory.age = 0
-        elif memory.stale:
-            solve_again(belief.space, generator, discount, workspace.arrays, state, rng)
-        memory.stale = False
         memory.age += 1
-        return int(workspace.solver.policy[state])
+        return int(memory.workspace.solver.policy[state])
 
     def plan(self, memory: ThompsonMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)
         value = float(memory.workspace.solver.values[state])
         return Plan(action, value, (Candidate(action, value, count=1),), details={"age_of_draw": memory.age})
-
-    def on_space_changed(self, memory: ThompsonMemory, belief: Belief) -> None:
-        memory.stale = True
-        if lacks_rows(memory.workspace.rows, belief.space):
-            memory.age = -1

@@ -98,6 +98,16 @@ def add_node(record, kind, parent, state, action, count):
 
 
 @primitive
+def add_policy(record, parent, state, action, count):
+    """Add a choice that is a policy, where policies are recorded, and return it."""
+    choice = add_node(record, CHOICE, parent, state, action, count)
+    if choice != NO_NODE and record.policies.shape[0] > 0:
+        record.whole[choice, POLICY] = record.used[POLICIES]
+        record.used[POLICIES] += 1
+    return choice
+
+
+@primitive
 def add_outcome(record, choice, share):
     """Add a hyper-state below a choice, to which :func:`add_step` leads."""
     known = max(choice, 0)

@@ -25,7 +25,7 @@ from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import action_values
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.kernels import FULL, skip_row
+from bamdp.beliefs.kernels import check_space, skip_row
 from bamdp.planners.base import KernelPlanner, Plan, Transition, exact_candidates
 from bamdp.planners.shared.workspace import Workspace, workspace_for
 
@@ -64,18 +64,16 @@ def write_mean_row(rule, belief, rows, variance, extra, row, at):
 
 @inner
 def write_mean_model(rule, belief, rows, variance, extra):
-    """Write all mean rows one after the other, bonuses to ``extra`` alone; return the used entries, or FULL."""
+    """Write all mean rows one after the other, bonuses to ``extra`` alone; return the used entries."""
     space = belief.space
     n_states, n_actions = space.allowed.shape
-    most = 2 * verbs.most_entries(belief.transitions, n_states)  # a row and the scratch of its bonus
     at = np.int64(0)
     for row in range(n_states * n_actions):
         if space.terminal[row // n_actions] or not space.allowed[row // n_actions, row % n_actions]:
             skip_row(rows, row, at)
             extra[row] = 0.0
             continue
-        if at + most > rows.index.shape[0]:
-            return np.int64(FULL)
+        check_space(belief, rows, at, 2)  # a row and the scratch of its bonus
         at = np.int64(write_mean_row(rule, belief, rows, variance, extra, row, at))
     return at
 
@@ -85,9 +83,7 @@ def rewrite_mean_row(rule, belief, rows, variance, extra, row):
     """Write one row of a model again in its place; return False if it does not fit there."""
     used = rows.span[rows.span.shape[0] - 1, 1]
     begin, end = rows.span[row, 0], rows.span[row, 1]
-    most = 2 * verbs.most_entries(belief.transitions, belief.space.terminal.shape[0])
-    if used + most > rows.index.shape[0]:
-        return False
+    check_space(belief, rows, used, 2)
     size = write_mean_row(rule, belief, rows, variance, extra, row, used) - used
     rows.span[row, 0] = begin
     rows.span[row, 1] = end
@@ -102,16 +98,15 @@ def solve_with_bonus(belief, workspace, params, extra, changed, s, q):
     """Bring the model in ``workspace`` up to date and solve it; write Q(s, ·) to ``q`` (NaN: no such action).
 
     ``changed`` is the row that has changed, or EVERY_ROW, or NO_ROW; ``extra``, float64 [S*A], are the bonuses that
-    are included in the rewards. Returns the greedy action, or FULL.
+    are included in the rewards. Returns the greedy action.
     """
     rows, solver, rule = workspace.rows, workspace.solver, params.rule
-    every = changed == EVERY_ROW or rows.span[0, 0] < 0  # a new buffer is empty
+    every = changed == EVERY_ROW
     if changed >= 0 and not every:
         every = not rewrite_mean_row(rule, belief, rows, solver.sums, extra, changed)
         rows.reward[changed] += extra[changed]
     if every:
-        if write_mean_model(rule, belief, rows, solver.sums, extra) == FULL:
-            return np.int64(FULL)
+        write_mean_model(rule, belief, rows, solver.sums, extra)
         for row in range(extra.shape[0]):
             rows.reward[row] += extra[row]
     solve(rows, belief.space, params.discount, params.tol, solver, False)

@@ -5,46 +5,37 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bamdp._kernels.jit import inner
-from bamdp._kernels.random import put_words, random_words
 from bamdp._kernels.solve import evaluate_solver_policy, solve
-from bamdp.beliefs.kernels import FULL, mean_model, sample_model
-from bamdp.beliefs.verbs import DONE
+from bamdp.beliefs.kernels import mean_model, sample_model
 
 DSS_LEAVES = ("zero", "mean", "upper", "policy")
 MEAN_LEAF, UPPER_LEAF = DSS_LEAVES.index("mean"), DSS_LEAVES.index("upper")
+LEAF_MODELS, LEAF_TOL = 2, 1e-3  # models sampled for a leaf, accuracy of their solutions
 
 
 class ModelLeaf(NamedTuple):
     """A leaf is valued by solving models, from the values of earlier leaves."""
 
     kind: int  # an index of DSS_LEAVES
-    n_models: int
-    tol: float
 
 
 @inner
 def leaf_value(leaf, belief, rows, solver, discount, s, rng):
-    """Return (DONE, value) of the hyper-state (s, belief) after the last stage, or FULL with ``rng`` put back.
-
-    ``leaf`` None stands for 0.
-    """
+    """Return the value of the hyper-state (s, belief) after the last stage; ``leaf`` None stands for 0."""
     if leaf is None:
-        return DONE, 0.0
+        return 0.0
     else:
-        before, total = random_words(rng), 0.0
         if leaf.kind != UPPER_LEAF:
-            if mean_model(belief, rows) == FULL:
-                return FULL, 0.0
-            solve(rows, belief.space, discount, leaf.tol, solver, False)
+            mean_model(belief, rows)
+            solve(rows, belief.space, discount, LEAF_TOL, solver, False)
             if leaf.kind == MEAN_LEAF:  # optimal value of the mean model
-                return DONE, solver.values[s]
-        for _ in range(leaf.n_models):
-            if sample_model(belief, rows, rng) == FULL:
-                put_words(rng, before)
-                return FULL, 0.0
+                return solver.values[s]
+        total = 0.0
+        for _ in range(LEAF_MODELS):
+            sample_model(belief, rows, rng)
             if leaf.kind == UPPER_LEAF:  # mean optimal value of a few sampled models
-                solve(rows, belief.space, discount, leaf.tol, solver, True)
+                solve(rows, belief.space, discount, LEAF_TOL, solver, True)
             else:  # value of the mean model's policy on them
-                evaluate_solver_policy(rows, belief.space, discount, leaf.tol, solver)
+                evaluate_solver_policy(rows, belief.space, discount, LEAF_TOL, solver)
             total += solver.values[s]
-        return DONE, total / leaf.n_models
+        return total / LEAF_MODELS

@@ -11,8 +11,7 @@ from __future__ import annotations
 from bamdp._kernels.changes import enqueue, solve_changes
 from bamdp._kernels.jit import inner, primitive
 from bamdp._kernels.solve import FEW_IF_DENSE, solve
-from bamdp.beliefs.kernels import FULL
-from bamdp.beliefs.verbs import DONE
+from bamdp.beliefs.kernels import check_space
 from bamdp.planners.shared.bonus import write_mean_model, write_mean_row
 
 MOST_CHANGES = 8  # changes per state after which a model is solved as a whole
@@ -20,27 +19,26 @@ MOST_CHANGES = 8  # changes per state after which a model is solved as a whole
 
 @inner
 def write_mean(belief, space, params, race):
-    """The mean model into ``space.mean``, its rewards and u into ``race``; returns DONE or FULL.
+    """The mean model into ``space.mean``, its rewards and u into ``race``.
 
     Behind the model there is space for all rows that a trial may pass.
     """
     rows = space.mean
     end = write_mean_model(params.rule, belief, rows, space.variance, race.extra)
-    if end == FULL or end + params.n_trial_entries > rows.index.shape[0]:
-        return FULL
+    check_space(belief, rows, end, params.n_trial_rows)
     for row in range(race.reward.shape[0]):
         race.reward[row] = rows.reward[row]
-    return DONE
 
 
 @inner
 def learn_rows(belief, space, params, race, n):
     """Write ``n`` rows, ``race.fresh``, as they are believed now: behind all others, to which spans then point.
 
-    The last row is copied behind them, so that it still ends where the model ends. Returns DONE or FULL.
+    The last row is copied behind them, so that it still ends where the model ends.
     """
     if not params.row_by_row:
-        return write_mean(belief, space, params, race)
+        write_mean(belief, space, params, race)
+        return
     rows = space.mean
     last = race.reward.shape[0] - 1
     at = rows.span[last, 1]
@@ -55,7 +53,6 @@ def learn_rows(belief, space, params, race, n):
             rows.prob[at + i] = rows.prob[begin + i]
         rows.span[last, 0] = at
         rows.span[last, 1] = at + stop - begin
-    return DONE
 
 
 @primitive
