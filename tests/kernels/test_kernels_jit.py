@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import bamdp
-from bamdp._kernels import jit, numba_internals
+from bamdp._kernels import announcing, jit, numba_internals
 from bamdp._kernels.random import gamma_above_one, new_state
 
 CALLEE = """
@@ -28,7 +28,8 @@ def step(x):
 CALLER = """
 from typing import NamedTuple
 import numpy as np
-from bamdp._kernels.jit import JIT, generic, kernel, on_first_compile
+from bamdp._kernels.announcing import on_first_compile
+from bamdp._kernels.jit import JIT, generic, kernel
 from bamdp.beliefs.callee import step
 
 class Cat(NamedTuple):
@@ -81,9 +82,9 @@ def package(tmp_path):
     source = Path(bamdp.__file__).parent
     target = tmp_path / "bamdp"
     shutil.copytree(source / "_kernels", target / "_kernels", ignore=shutil.ignore_patterns("__pycache__"))
-    for room in ("beliefs", "planners"):
-        (target / room).mkdir()
-        (target / room / "__init__.py").write_text("")
+    for layer in ("beliefs", "planners"):
+        (target / layer).mkdir()
+        (target / layer / "__init__.py").write_text("")
     (target / "__init__.py").write_text("")
     (target / "beliefs" / "callee.py").write_text(CALLEE.format(amount=1.0))
     (target / "planners" / "caller.py").write_text(CALLER)
@@ -191,12 +192,12 @@ def test_an_implementation_registered_from_outside_is_part_of_the_key(package, t
         assert finish(process) == ([want], (told, 0, 0))
 
 
-def room_of(module):
-    """Where a module stands: the place of its room, counted from below."""
+def layer_of(module):
+    """Where a module stands: the place of its layer, counted from below."""
     parts = module.split(".")
     assert parts[0] == "bamdp", module
-    assert parts[1] in jit.ROOMS, f"{module} has compiled code, but the cache's key does not know its room"
-    return jit.ROOMS.index(parts[1])
+    assert parts[1] in jit.LAYERS, f"{module} has compiled code, but the cache's key does not know its layer"
+    return jit.LAYERS.index(parts[1])
 
 
 def compiled_code():
@@ -210,16 +211,16 @@ def compiled_code():
                 yield info.name, name, value
 
 
-def test_every_kernel_lives_in_a_room_that_the_cache_key_covers():
+def test_every_kernel_is_in_a_layer_that_the_cache_key_covers():
     """And implementations of a generic function stand no higher than its stub, whose callers' keys cover that."""
     kernels = 0
     for module, _, value in compiled_code():
         if hasattr(value, "py_func"):
             kernels += 1
-            room_of(module)
+            layer_of(module)
         for implementation in getattr(value, "table", {}).values() if hasattr(value, "register") else ():
             if implementation.__module__.startswith("bamdp."):
-                assert room_of(implementation.__module__) <= room_of(module)
+                assert layer_of(implementation.__module__) <= layer_of(module)
     assert kernels > 50 or not jit.JIT
 
 
@@ -256,7 +257,7 @@ def test_a_primitive_can_be_called_from_python_too():
 
 ANNOUNCED = """
 import logging
-from bamdp._kernels import numba_internals
+from bamdp._kernels import announcing
 from bamdp.planners.caller import on_first_compile, walk, total, Cat
 import numba, numpy as np
 lines = []
@@ -267,11 +268,11 @@ numba.njit(lambda x: x + 1)(1)  # somebody else's function
 before = len(lines)
 walk(0.0)  # compiles several functions
 once = len(lines)
-numba_internals.Announcer.busy_until -= 60.0  # a minute later
+announcing.Announcer.busy_until -= 60.0  # a minute later
 with on_first_compile(lambda: None):  # somebody tells of it
     total(Cat(np.array([9.0])), 2.0)
 told = len(lines)
-numba_internals.Announcer.busy_until -= 60.0
+announcing.Announcer.busy_until -= 60.0
 total(Cat(np.array([9.0])), np.float32(2.0))
 print(before, once, told, len(lines), lines[0])
 """
@@ -279,11 +280,11 @@ print(before, once, told, len(lines), lines[0])
 
 def test_compiling_is_announced_once_by_the_logger_unless_somebody_tells_of_it(package):
     out, error = start(package, ANNOUNCED).communicate(timeout=120)
-    assert out.split(maxsplit=4) == ["0", "1", "1", "2", f"{numba_internals.COMPILING}\n"], error
+    assert out.split(maxsplit=4) == ["0", "1", "1", "2", f"{announcing.COMPILING}\n"], error
     again, error = start(package, ANNOUNCED.replace("lines[0]", "")).communicate(timeout=120)
     assert again.split() == ["0"] * 4, error  # all of it is on disk
 
 
 def test_without_a_handler_the_announcement_is_on_standard_error(package):
     _, error = start(package, "from bamdp.planners.caller import walk; walk(0.0)").communicate(timeout=120)
-    assert error == f"{numba_internals.COMPILING}\n"
+    assert error == f"{announcing.COMPILING}\n"

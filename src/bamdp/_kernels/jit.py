@@ -29,22 +29,18 @@ import numba
 import numpy as np
 from numba.extending import overload
 
-from bamdp._kernels.numba_internals import (
-    AVAILABLE,
-    INLINED_OPTIONS,
-    INNER_OPTIONS,
-    KERNEL_OPTIONS,
-    compile_function,
-    compiled_entry,
-)
-from bamdp._kernels.numba_internals import COMPILING as COMPILING
-from bamdp._kernels.numba_internals import on_first_compile as on_first_compile
+try:
+    if os.environ.get("BAMDP_PLAIN_NUMBA"):
+        raise ImportError("asked for")
+    from bamdp._kernels import numba_internals as internals
+except (ImportError, AttributeError):  # another release of Numba than those that were tried
+    internals = None  # type: ignore[assignment]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 JIT = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
 _PACKAGE = Path(__file__).resolve().parent.parent
-ROOMS = ("_kernels", "mdp", "beliefs", "generators", "planners")  # the packages with kernels, lowest first
+LAYERS = ("_kernels", "mdp", "beliefs", "generators", "planners", "continuous")  # with kernels, lowest first
 _extra_sources: list[str] = []
 
 
@@ -56,10 +52,10 @@ def package_stamp(module: str) -> str:
     for a module elsewhere, all of them.
     """
     package = [*module.split("."), ""][1]
-    rooms = ROOMS[: ROOMS.index(package) + 1] if package in ROOMS else ROOMS
+    layers = LAYERS[: LAYERS.index(package) + 1] if package in LAYERS else LAYERS
     digest = hashlib.sha256()
-    for room in rooms:
-        for path in sorted((_PACKAGE / room).rglob("*.py")):
+    for layer in layers:
+        for path in sorted((_PACKAGE / layer).rglob("*.py")):
             info = path.stat()
             digest.update(f"{path.relative_to(_PACKAGE)}:{info.st_size}:{info.st_mtime_ns};".encode())
     return digest.hexdigest()
@@ -82,9 +78,15 @@ def add_source(function: Callable[..., Any]) -> None:
     _extra_sources.append(hashlib.sha256(text.encode()).hexdigest())
 
 
+def _compile(function: F, kind: str) -> F:
+    if internals is None:
+        return numba.njit(cache=True, error_model="numpy")(function)
+    return internals.compile_function(function, getattr(internals, kind), source_stamps)
+
+
 def kernel(function: F) -> F:
     """Compile ``function`` at its first call and keep the result on disk."""
-    return compile_function(function, KERNEL_OPTIONS, source_stamps)
+    return _compile(function, "KERNEL_OPTIONS")
 
 
 def inner(function: F) -> F:
@@ -92,15 +94,12 @@ def inner(function: F) -> F:
 
     Python can call it, too: it is then compiled as a kernel of its own.
     """
-    return compile_function(function, INNER_OPTIONS, source_stamps)
+    return _compile(function, "INNER_OPTIONS")
 
 
 def primitive(function: F) -> F:
-    """Compile an inner function that is always inlined: a NamedTuple argument then costs nothing.
-
-    Passed to a real call it is copied field by field, some hundred words for a belief.
-    """
-    return compile_function(function, INLINED_OPTIONS, source_stamps)
+    """Compile an inner function that is always inlined."""
+    return _compile(function, "INLINED_OPTIONS")
 
 
 def wrapping(function: F) -> F:
@@ -138,7 +137,7 @@ def generic(stub: Callable[..., Any]) -> Any:
         return add
 
     choose.__signature__ = inspect.signature(stub)  # type: ignore[attr-defined]
-    options = {"jit_options": INLINED_OPTIONS} if AVAILABLE else {}
+    options = {} if internals is None else {"jit_options": internals.INLINED_OPTIONS}
     overload(call, strict=False, **options)(choose)  # type: ignore[arg-type]
     call.register = register  # type: ignore[attr-defined]
     call.table = table  # type: ignore[attr-defined]
@@ -187,8 +186,8 @@ class KernelCalls:
                     self._last[function] = entry, args
                 return entry(*args)
         result = function(*args)
-        if JIT:
-            compiled = compiled_entry(function, args)
+        if JIT and internals is not None:
+            compiled = internals.compiled_entry(function, args)
             if compiled is not None:
                 self._last[function] = compiled, args
         return result

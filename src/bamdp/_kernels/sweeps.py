@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bamdp._kernels.jit import inner, kernel, primitive
+from bamdp._kernels.jit import inner, primitive
 
 
 @primitive
@@ -70,7 +70,7 @@ def action_values(rows, space, discount, values, s, q):
     return action
 
 
-@kernel
+@inner
 def improve(rows, space, discount, values, new_values, policy):
     """Do one Jacobi optimality sweep: T V into ``new_values``, the greedy policy of V into ``policy``.
 

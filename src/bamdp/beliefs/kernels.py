@@ -87,7 +87,7 @@ def predictive_row(belief, row, index, prob):
     return end, background, verbs.expected_reward(belief.rewards, row, index, prob, 0, end, background)
 
 
-@kernel
+@inner
 def sample_model(belief, rows, rng):
     """Draw a whole model from the posterior into ``rows``; return the used entries."""
     choice = verbs.choose(belief.transitions, rng)
@@ -135,7 +135,7 @@ def sample_into(belief, choice, pair, rows, row, at, rng):
     return end
 
 
-@kernel
+@inner
 def mean_model(belief, rows):
     """Write the posterior mean model into ``rows``; return the used entries."""
     return sample_rows(belief, 0, rows, None)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bamdp import _progress
-from bamdp._kernels.jit import COMPILING, on_first_compile
+from bamdp._kernels.announcing import COMPILING, on_first_compile
 from bamdp._progress import Progress
 from bamdp.envs.environment import World
 from bamdp.settings import Setting
