@@ -26,7 +26,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numba
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import types
 from numba.core.caching import IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
