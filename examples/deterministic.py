@@ -22,7 +22,7 @@ from bamdp.extend import below, transition_posterior, verbs, with_room
 UNSEEN = -1
 
 
-@transition_posterior(independent_rows=True)
+@transition_posterior(independent_rows=True, learned=("outcome",))
 class State(NamedTuple):
     """The posterior; all arrays but ``n_states`` are written to."""
 

@@ -142,7 +142,7 @@ def test_classes_of_ones_own_have_names_and_labels():
         pass
 
     assert text_of(Own()) is None
-    assert label(Own()) == repr(Own())
+    assert label(Own()) == "Own()"
     try:
         bamdp.register("own-planner")(Own)
         assert isinstance(make_planner("own_planner"), Own)

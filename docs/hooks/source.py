@@ -9,9 +9,11 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +57,21 @@ def planner_references() -> str:
 def help_text(command: str) -> str:
     """A fenced block with the help of a command."""
     os.environ["COLUMNS"] = str(WIDTH + 2)  # argparse leaves two free
-    from bamdp.cli.names import command_parsers
-
     return f"```text\n{dict(command_parsers())[command].format_help()}```"
+
+
+def command_parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """The parser of every command; those of the laboratory are "lab run" and so on."""
+    from bamdp.cli import make_parser
+
+    def below(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                yield from action.choices.items()
+
+    for name, parser in below(make_parser()):
+        yield name, parser
+        yield from ((f"{name} {inner}", one) for inner, one in below(parser))
 
 
 def quoted(path: str, name: str) -> str:

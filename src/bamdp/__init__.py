@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from bamdp import extend as extend
     from bamdp import gym as gym
     from bamdp import plot, theory
+    from bamdp import testing as testing
     from bamdp.experiments import ComparisonResult, TuningResult, compare, tune
     from bamdp.gym import GymAgent
 
@@ -63,7 +64,7 @@ _LATER = {  # what is imported when it is first asked for, and from where: it ne
     "TuningResult": "bamdp.experiments",
     "plot": "bamdp.plot",
     "theory": "bamdp.theory",
-    **{name: f"bamdp.{name}" for name in ("bsuite", "extend", "gym")},
+    **{name: f"bamdp.{name}" for name in ("bsuite", "extend", "gym", "testing")},
 }
 
 

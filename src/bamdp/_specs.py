@@ -135,13 +135,17 @@ class Info:
         """The parameters with their defaults."""
         return {one.name: one.default for one in self.declared}
 
-    def written_parameters(self) -> dict[str, str]:
-        """Return the parameters with their defaults as they are written."""
-        return {key: write_value(value) for key, value in self.parameters.items()}
+    def data(self) -> dict[str, Any]:
+        """Return everything as plain JSON; defaults are written as in a spec."""
+        shown = [
+            {"name": p.name, "default": write_value(p.default), "help": p.help, "choices": list(p.choices)}
+            for p in self.declared
+        ]
+        return {"name": self.name, "help": self.help, "parameters": shown}
 
     def parameters_text(self) -> str:
         """Return the written parameters in one line."""
-        return "  ".join(f"{key}={text}" for key, text in self.written_parameters().items())
+        return "  ".join(f"{key}={write_value(value)}" for key, value in self.parameters.items())
 
 
 class InfoList(list[Info]):

@@ -240,7 +240,9 @@ def comparison_study(env: Any, planners: Any, *, runs: int, prior: Prior | str |
     if twice is not None:
         raise ValueError(f"{twice} is given twice; drop one, or give it other parameters: {twice}:key=value")
     algorithms = {label: {"planner": spec} for label, spec in zip(labels, specs)}
-    return environment_study(env, algorithms, runs=runs, prior=prior, **rest)
+    if not algorithms:
+        raise ValueError("there is nothing to compare; name planners, such as ['dss-pi', 'thompson']")
+    return environment_study(env, algorithms, runs=_checks.integer(runs, "runs"), prior=prior, **rest)
 
 
 def tuning_study(

@@ -1,5 +1,7 @@
 """What a prior, a reward model, a policy generator or a planner of your own is written with.
 
+- Parameters are fields that :func:`whole_number`, :func:`real_number`, :func:`positive_number`, :func:`choice` and
+  :func:`flag` declare: they are checked, documented, and shown in forms.
 - A posterior is a NamedTuple of arrays, declared by :func:`transition_posterior` or :func:`reward_posterior`, with an
   implementation of each verb in :data:`verbs` that does not follow from others, and of :func:`with_room`.
 - Random numbers inside compiled code come from :func:`uniform`, :func:`below`, :func:`normal`, :func:`gamma` and
@@ -13,6 +15,7 @@ The page "Your own parts" of the documentation has examples of each.
 
 from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.random import below, beta, gamma, normal, uniform
+from bamdp._parameters import choice, flag, positive_number, real_number, whole_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import (
     BeliefArrays,
@@ -36,13 +39,17 @@ __all__ = [
     "Workspace",
     "below",
     "beta",
+    "choice",
+    "flag",
     "gamma",
     "kernel",
     "mean_model",
     "normal",
     "pay_nothing",
+    "positive_number",
     "primitive",
     "push_step",
+    "real_number",
     "reward_posterior",
     "sample_model",
     "sample_policy",
@@ -52,6 +59,7 @@ __all__ = [
     "undo_steps",
     "uniform",
     "verbs",
+    "whole_number",
     "with_room",
     "workspace_for",
 ]

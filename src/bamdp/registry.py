@@ -44,11 +44,19 @@ PRIORS: dict[str, Entry] = {
         Prior, note="The law from which a family draws its models: the correct prior (family_gdl has one)."
     ),
 }
-OF_ENVIRONMENT = {  # priors that the environment determines, which take no parameters, and what they are for
-    "models": "environments that may be one of several models, such as maze_door",
-    "disturbance": "environments that tell their rule, such as inventory",
-    "law": "families, whose models are drawn from a law, such as family_gdl",
-    "local": "environments that tell their own rules, such as grid",
+OF_ENVIRONMENT: dict[
+    str, tuple[Callable[[Environment], Prior | None], str]
+] = {  # without parameters; what for
+    "models": (
+        lambda env: _models(env) if env.draws_model and env.law is None else None,
+        "environments that may be one of several models, such as maze_door",
+    ),
+    "disturbance": (lambda env: env.disturbance, "environments that tell their rule, such as inventory"),
+    "law": (lambda env: env.law, "families, whose models are drawn from a law, such as family_gdl"),
+    "local": (
+        lambda env: beliefs.Dirichlet.local(env.mdp),
+        "environments that tell their own rules, such as grid",
+    ),
 }
 LEARNED_REWARDS: dict[str, Entry] = {
     "hierarchical": Entry(beliefs.HierarchicalNormal),
@@ -114,8 +122,8 @@ def _table(cls: type) -> dict[str, Entry]:
     )
 
 
-def _entries(base: type) -> dict[str, Entry]:
-    """Return the table of a kind, with what other packages have added to it."""
+def names(base: type) -> dict[str, Entry]:
+    """Return the planners, priors or reward models by name, with those that other packages have added."""
     _load_entry_points()
     return TABLES[base]
 
@@ -146,7 +154,7 @@ def list_rewards() -> InfoList:
 def _listed(base: type) -> InfoList:
     return InfoList(
         Info(name, entry.help, [] if name in OF_ENVIRONMENT else entry.declared())
-        for name, entry in _entries(base).items()
+        for name, entry in names(base).items()
     )
 
 
@@ -177,11 +185,9 @@ def make_planner(spec: str | Spec | Planner, parameters: Mapping[str, Any] | Non
     if isinstance(spec, Planner):
         return with_parameters(spec, parameters) if parameters else spec
     _check_text(spec, "planner", "a planner such as DSS(), or text such as 'dss-pi:n_steps=100'")
-    spec = parse_spec(spec)
-    entries = _entries(Planner)
-    name = _checks.one_of(planner_name(spec), "planner", entries)
-    written = spec.extended(parameters, "as a parameter").parameters
-    planner: Planner = build(entries[name], Spec(name, written))
+    head, written = parse_spec(spec).extended(parameters, "as a parameter")
+    name = _checks.one_of(head.lower().replace("_", "-"), "planner", names(Planner))
+    planner: Planner = build(names(Planner)[name], Spec(name, written))
     return planner
 
 
@@ -200,14 +206,9 @@ def with_parameters(thing: P, parameters: Mapping[str, Any]) -> P:
 def entry_of(thing: str | Planner | Prior) -> Entry:
     """Return the entry of a planner's name, or one that stands for a planner or prior with its parameters."""
     if isinstance(thing, str):
-        return _entries(Planner)[thing]
+        return names(Planner)[thing]
     values = {one.name: getattr(thing, one.name) for one in declared(type(thing))}
     return Entry(type(thing), values)
-
-
-def planner_name(spec: str | Spec) -> str:
-    """Return the name in a planner's spec as the table has it, in lower case and with hyphens."""
-    return parse_spec(spec).name.lower().replace("_", "-")
 
 
 def make_prior(spec: str | Spec | Prior, env: World | None = None, *, n_states: int | None = None) -> Prior:
@@ -258,8 +259,8 @@ def _split_weight(text: str) -> tuple[float, str]:
 
 
 def _make_single_prior(spec: Spec, env: World | None, n_states: int | None) -> Prior:
-    entries = _entries(Prior)
-    name = _checks.one_of(spec.name.lower(), "prior", entries)
+    entries = names(Prior)
+    name = _checks.one_of(spec.name.lower().replace("_", "-"), "prior", entries)
     if name in OF_ENVIRONMENT:
         if spec.parameters:
             raise ValueError(f"{name} takes no parameters, got {next(iter(spec.parameters))!r}")
@@ -273,19 +274,17 @@ def _make_single_prior(spec: Spec, env: World | None, n_states: int | None) -> P
 
 def _prior_of_environment(name: str, env: World | None) -> Prior:
     """Return the prior that the environment determines, or say which environments have one."""
-    if name == "models" and isinstance(env, Environment) and env.draws_model and env.law is None:
-        weights, models = zip(*env.models())
-        return FiniteModels(models, weights)
-    if name == "local" and isinstance(env, Environment):
-        return beliefs.Dirichlet.local(env.mdp)
-    if name == "disturbance" and isinstance(env, Environment) and env.disturbance is not None:
-        return env.disturbance
-    if name == "law" and isinstance(env, Environment) and env.law is not None:
-        return env.law
-    which = "give the environment with it" if env is None else f"{env.name} is none"
-    raise ValueError(
-        f"the prior {name!r} is for {OF_ENVIRONMENT[name]}; {which}, or use for instance {DEFAULT_PRIOR}"
-    )
+    make, which = OF_ENVIRONMENT[name]
+    prior = make(env) if isinstance(env, Environment) else None
+    if prior is None:
+        given = "give the environment with it" if env is None else f"{env.name} is none"
+        raise ValueError(f"the prior {name!r} is for {which}; {given}, or use for instance {DEFAULT_PRIOR}")
+    return prior
+
+
+def _models(env: Environment) -> Prior:
+    weights, models = zip(*env.models())
+    return FiniteModels(models, weights)
 
 
 def _divide_by_states(value: Any, n_states: int | None) -> Any:
@@ -323,7 +322,7 @@ def make_rewards(spec: str | Spec | RewardModel | ArrayLike | None, env: World |
     if spec is not None and not isinstance(spec, (str, Spec)):
         return spec if isinstance(spec, RewardModel) else KnownRewards(spec)
     spec = parse_spec(spec or _default_rewards(env))
-    entries = _entries(RewardModel)
+    entries = names(RewardModel)
     name = _checks.one_of(spec.name.lower(), "reward model", ["known", *entries])
     if name != "known":
         model: RewardModel = build(entries[name], Spec(name, spec.parameters))
@@ -447,11 +446,9 @@ def part_versions(planner: Planner) -> dict[str, int]:
     >>> part_versions(make_planner("dss-rtdp")), part_versions(make_planner("dss-pi"))
     ({'generator': 2}, {})
     """
-    parts = {
-        one.name: (one.parts, getattr(planner, one.name)) for one in declared(type(planner)) if one.parts
-    }
-    classes = {
-        key: named[value] if isinstance(value, str) else value for key, (named, value) in parts.items()
-    }
-    versions = {key: getattr(cls, "result_version", 1) for key, cls in classes.items()}
+    versions = {}
+    for one in declared(type(planner)):
+        part = getattr(planner, one.name)
+        part = one.parts.get(part, part) if one.parts and isinstance(part, str) else part
+        versions[one.name] = getattr(part, "result_version", 1) if one.parts else 1
     return {key: version for key, version in versions.items() if version > 1}

@@ -1,13 +1,11 @@
 """Settings: everything that determines a run but its number, and the one place that makes a setting from text.
 
-The command line, the studio's form and studies all come here. What is wrong with a text is a :class:`FieldError`,
-which names the field it belongs to, so that a form can point at it.
+The command line, the studio's form and studies all come here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -26,28 +24,6 @@ from bamdp.registry import check_fits, make_planner, make_prior, make_rewards
 STEP_BYTES = 50  # about what a run keeps of a step
 
 
-class FieldError(ValueError):
-    """Something is wrong with one field of a setting."""
-
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(field, message)
-        self.field = field
-
-    def __str__(self) -> str:
-        return str(self.args[1])
-
-
-@contextmanager
-def in_field(field: str) -> Iterator[None]:
-    """Turn errors inside the block into those of a field; what is one already stays as it is."""
-    try:
-        yield
-    except FieldError:
-        raise
-    except (ValueError, TypeError, OSError) as error:
-        raise FieldError(field, _checks.error_line(error)) from error
-
-
 @dataclass(frozen=True)
 class Setting:
     """Everything that determines a replicate but its number."""
@@ -62,15 +38,11 @@ class Setting:
     objective: str = "episode"
 
     def __post_init__(self) -> None:
-        with in_field("discount"):
-            object.__setattr__(self, "discount", _checks.planning_discount(self.discount))
-        with in_field("steps"):
-            steps = _checks.integer(self.steps, "steps")
-            _checks.memory(STEP_BYTES * steps, f"the record of a run of {steps} steps")
-        with in_field("seed"):
-            _checks.integer(self.seed, "seed", low=0)
-        with in_field("objective"):
-            _checks.one_of(self.objective, "objective", OBJECTIVES)
+        object.__setattr__(self, "discount", _checks.planning_discount(self.discount))
+        steps = _checks.integer(self.steps, "steps")
+        _checks.memory(STEP_BYTES * steps, f"the record of a run of {steps} steps")
+        _checks.integer(self.seed, "seed", low=0)
+        _checks.one_of(self.objective, "objective", OBJECTIVES)
 
     @property
     def env_name(self) -> str:
@@ -93,7 +65,7 @@ def make_setting(
     env: Any,
     planner: str | Spec | Planner,
     *,
-    parameters: Mapping[str, str] | None = None,
+    parameters: Mapping[str, Any] | None = None,
     prior: str | Spec | Prior | None = None,
     rewards: str | Spec | RewardModel | ArrayLike | None = None,
     discount: float | str | None = None,
@@ -111,7 +83,7 @@ def make_setting(
     planner
         The planner, ``name`` or ``name:key=value,...``.
     parameters
-        More parameters of the planner, as they are written.
+        More parameters of the planner, as values or as they are written.
     prior
         The prior over transitions, as :func:`bamdp.registry.make_prior` reads it; None for that of the planner.
     rewards
@@ -129,11 +101,6 @@ def make_setting(
     world
         The environment that ``env`` names, if it has been made already.
 
-    Raises
-    ------
-    FieldError
-        If anything is wrong; its ``field`` is the name of the parameter here.
-
     Examples
     --------
     >>> make_setting("chain", "thompson:resample=episode", prior="flat").planner
@@ -141,47 +108,32 @@ def make_setting(
     >>> make_setting("chain", "thompson", prior="sparse:bata=2")
     Traceback (most recent call last):
     ...
-    bamdp.settings.FieldError: unknown parameter of sparse 'bata'; did you mean 'beta'? (known: ...)
+    ValueError: unknown parameter of sparse 'bata'; did you mean 'beta'? (known: ...)
     """
-    if world is None:
-        with in_field("env"):
-            world = new_world(env)
-    steps = world.horizon if steps is None else steps
+    world = new_world(env) if world is None else world
+    made: Any
+    model: Any = rewards
     if world.system is not None:
-        return _continuous_setting(env, planner, parameters, prior, rewards, discount, objective, steps, seed)
-    with in_field("planner"):
-        made_planner = make_planner(planner, parameters)
-        check_fits(made_planner, world)
-    with in_field("prior"):
-        made_prior = make_prior(made_planner.default_prior if prior is None else prior, world)
-    with in_field("rewards"):
-        made_rewards = make_rewards(rewards, world)
-    discount = made_planner.default_discount if discount is None else discount
-    return Setting(env, made_planner, made_prior, made_rewards, discount, steps, seed, objective)
+        _checks.one_of(objective, "objective of a world with continuous observations", ("episode",))
+        made, made_prior, usual = _continuous_parts(planner, parameters, prior)
+    else:
+        made = make_planner(planner, parameters)
+        check_fits(made, world)
+        made_prior = make_prior(made.default_prior if prior is None else prior, world)
+        model, usual = make_rewards(rewards, world), made.default_discount
+    discount = usual if discount is None else discount
+    steps = world.horizon if steps is None else steps
+    return Setting(env, made, made_prior, model, discount, steps, seed, objective)
 
 
-def _continuous_setting(
-    env: Any,
-    planner: Any,
-    parameters: Mapping[str, str] | None,
-    prior: Any,
-    rewards: Any,
-    discount: Any,
-    objective: str,
-    steps: int,
-    seed: int,
-) -> Setting:
-    """Make the setting of a world with continuous observations; its planners and priors have names of their own."""
+def _continuous_parts(
+    planner: Any, parameters: Mapping[str, Any] | None, prior: Any
+) -> tuple[Any, Any, float]:
+    """Return the planner, prior and usual discount in a world with continuous observations, which have own names."""
     from bamdp.continuous.agent import DEFAULT_PRIOR, DISCOUNT, PLANNERS, PRIORS, make_continuous
 
-    with in_field("planner"):
-        made = make_continuous(planner, PLANNERS, "planner", parameters)
-    with in_field("prior"):
-        made_prior = make_continuous(DEFAULT_PRIOR if prior is None else prior, PRIORS, "prior")
-    with in_field("objective"):
-        _checks.one_of(objective, "objective of a world with continuous observations", ("episode",))
-    discount = DISCOUNT if discount is None else discount
-    return Setting(env, made, made_prior, rewards, discount, steps, seed, objective)
+    made = make_continuous(planner, PLANNERS, "planner", parameters)
+    return made, make_continuous(DEFAULT_PRIOR if prior is None else prior, PRIORS, "prior"), DISCOUNT
 
 
 @lru_cache(maxsize=256)

@@ -7,7 +7,7 @@ import bamdp
 from bamdp.planners import PLANNERS
 from bamdp.registry import make_planner
 from bamdp.runs import new_agent
-from bamdp.settings import FieldError, make_setting
+from bamdp.settings import make_setting
 
 
 def agent_of(planner, seed=0, **plans_for):
@@ -161,5 +161,5 @@ def test_the_command_line_and_settings_say_horizon():
     assert new_agent(setting, env).steps_left == 20
     run = bamdp.simulate(new_agent(setting, env), env, steps=20, seed=0)
     assert np.isfinite(run.total_reward)
-    with pytest.raises(FieldError, match="'horizon' or 'auto'"):
+    with pytest.raises(TypeError, match="'horizon' or 'auto'"):
         make_setting("chain", "bayes-greedy", discount="horizn")

@@ -8,17 +8,20 @@ may refuse a belief, but then when the agent is made and with a message.
 from __future__ import annotations
 
 import itertools
-import pickle
 
 import numpy as np
 import pytest
 
 import bamdp
 from bamdp.registry import PLANNERS, make_planner
+from bamdp.testing import check_planner
 from conformance_cases import (
     BY_PAIR,
     COVER,
     MASK,
+    OBJECTIVES,
+    PRIORS,
+    REWARDS,
     SMALL,
     SQUARE,
     TERMINAL,
@@ -41,7 +44,7 @@ def belief_arrays(belief: bamdp.Belief) -> list[np.ndarray]:
     ]
 
 
-def check(name: str, prior: str, rewards: str, tmp_path) -> None:
+def check(name: str, prior: str, rewards: str) -> None:
     refusal = None
     try:
         agent = agent_of(name, prior, rewards)
@@ -50,34 +53,13 @@ def check(name: str, prior: str, rewards: str, tmp_path) -> None:
     if refusal is not None:
         assert len(refusal) > 40, f"{name} refuses {prior}/{rewards} without saying why"
         return
-    env = environment(rewards)
-    steps = 25
-
-    run = bamdp.simulate(agent, env, steps, seed=5)
-    again = bamdp.simulate(agent_of(name, prior, rewards), env, steps, seed=5)
-    assert np.array_equal(run.actions, again.actions), "same seed, same actions"
-    assert np.array_equal(run.rewards, again.rewards)
-    assert MASK[run.states, run.actions].all(), "only allowed actions"
-    assert run.terminated.any(), "the test must pass through ends of episodes"
-
-    before = belief_arrays(agent.belief)
-    plan = agent.plan(0)
-    assert repr(plan) == repr(agent.plan(0)), "asking changes nothing"  # repr, since NaN is not itself
-    assert plan.candidates
-    assert all(MASK[0, c.action] for c in plan.candidates)
-    assert name == "random" or np.isfinite(plan.value)
-
-    path = tmp_path / "agent.npz"
-    agent.save(path)
-    twin = bamdp.Agent.load(path)
-    assert agent.act(0) == plan.action == twin.act(0), "the plan is what is done"
-    for old, new in zip(before, belief_arrays(agent.belief)):
-        assert np.array_equal(old, new), "planning leaves the belief as it was"
-    later = bamdp.simulate(agent, environment(rewards), steps, seed=6)
-    resumed = bamdp.simulate(twin, environment(rewards), steps, seed=6)
-    assert np.array_equal(later.actions, resumed.actions), "a saved agent goes on bit for bit"
-
-    assert pickle.loads(pickle.dumps(agent.planner)) == agent.planner
+    check_planner(
+        agent.planner,
+        environment(rewards),
+        prior=PRIORS[prior],
+        rewards=REWARDS[rewards],
+        objective="episode" if prior == "models" else OBJECTIVES.get(rewards, "episode"),
+    )
     with pytest.raises(ValueError, match="terminal"):
         agent.act(3)
     with pytest.raises(ValueError, match=r"0\.\.3"):
@@ -85,14 +67,14 @@ def check(name: str, prior: str, rewards: str, tmp_path) -> None:
 
 
 @pytest.mark.parametrize(("name", "prior", "rewards"), COVER)
-def test_planner_keeps_its_promises(name, prior, rewards, tmp_path):
-    check(name, prior, rewards, tmp_path)
+def test_planner_keeps_its_promises(name, prior, rewards):
+    check(name, prior, rewards)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "prior", "rewards"), [case for case in SQUARE if case not in COVER])
-def test_planner_keeps_its_promises_everywhere(name, prior, rewards, tmp_path):
-    check(name, prior, rewards, tmp_path)
+def test_planner_keeps_its_promises_everywhere(name, prior, rewards):
+    check(name, prior, rewards)
 
 
 TREES = (

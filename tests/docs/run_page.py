@@ -12,6 +12,7 @@ import contextlib
 import io
 import re
 import sys
+import types
 from pathlib import Path
 
 FENCE = re.compile(r'^```(python|text|console|sh)(?: title="([^"]+)")?\n(.*?)^```$', flags=re.M | re.S)
@@ -22,14 +23,17 @@ def main(page: Path, root: Path) -> int:
     """Returns the number of blocks that were run."""
     include = lambda found: (root / found[1]).read_text().rstrip()
     sys.path.insert(0, str(Path.cwd()))
-    names: dict[str, object] = {"__name__": "page"}
+    module = sys.modules["page"] = types.ModuleType("page")  # so that what it defines can be pickled
+    names = vars(module)
     printed, done = "", 0
     for language, title, code in FENCE.findall(INCLUDE.sub(include, page.read_text())):
         if language == "python" and title:
             if "/" not in title:  # a file of the reader's; others are parts of a walk through the repository
                 Path(title).write_text(code)
         elif language == "python":
-            printed = captured(lambda code=code: exec(compile(code, page.name, "exec"), names))
+            printed = captured(
+                lambda code=code: exec(compile(code, page.name, "exec", dont_inherit=True), names)
+            )
         elif language == "text" and title == "output":
             assert code == printed, f"the page says\n{code}\nbut it prints\n{printed}"
         elif language == "console":

@@ -1,7 +1,11 @@
-"""The server: sessions that play and rewind, tabs that leave each other alone, limits, and errors with their field."""
+"""The server: sessions that play and rewind, tabs that leave each other alone, limits, and what the command says."""
 
 from __future__ import annotations
 
+import re
+import signal
+import subprocess
+import sys
 import time
 
 import httpx
@@ -10,21 +14,14 @@ import pytest
 from studio_runs import DSS, run_of
 from studio_server import Tab, running
 
+import bamdp.studio
+from bamdp.cli import main
 from bamdp.registry import make_planner
-from bamdp.settings import FieldError
 from bamdp.studio import server, sessions
 from bamdp.studio.settings import Choice, Limits
 from bamdp.studio.view import Watcher
 
-CHAIN = {"env": "chain", "planners": ["thompson"], "prior": "sparse:alpha=0.2,beta=2", "seed": 3}
-
-
-@pytest.fixture
-def tab(studio):
-    made = Tab(studio, CHAIN)
-    made.wait("opened")
-    yield made
-    made.end()
+CHAIN = {"env": "chain", "planners": ["thompson"], "prior": "sparse", "seed": 3}
 
 
 def same_frame(shown, t, seed=3):
@@ -35,7 +32,8 @@ def same_frame(shown, t, seed=3):
     )
 
 
-def test_a_session_steps_rewinds_and_jumps(tab):
+def test_a_session_steps_rewinds_and_jumps(studio):
+    tab = Tab(studio, CHAIN)
     assert tab.wait("frame")["frames"][0]["t"] == 0
     tab.do("step")
     tab.frame(1)
@@ -46,8 +44,7 @@ def test_a_session_steps_rewinds_and_jumps(tab):
     tab.frame(59)
     tab.do("goto", 7)
     assert same_frame(tab.frame(7)["frames"][0], 7)
-    tab.do("goto", 60)
-    assert tab.frame(60)["frames"][0]["curve"] == there["frames"][0]["curve"]
+    tab.end()
 
 
 def test_decisions_are_explained_and_nodes_can_be_opened(studio):
@@ -59,9 +56,7 @@ def test_decisions_are_explained_and_nodes_can_be_opened(studio):
     assert tab.get("node", lane=0, t=5, node=node).json()["steps"] == 6
     assert "moved on" in tab.get("node", lane=0, t=4, node=node).json()["detail"]
     assert tab.get("node", lane=0, t=5, node=10**6).status_code == 422
-    assert tab.get("node", lane="x", t=5, node=0).json()["detail"][0]["loc"][-1] == "lane"
     assert [row["action"] for row in tab.get("state", lane=0, state=4).json()["expects"]] == [0, 1]
-    assert tab.get("state", lane=0, state=5).status_code == 422
     tab.end()
 
 
@@ -81,45 +76,36 @@ def test_two_tabs_do_not_disturb_each_other_and_a_reloaded_one_is_told_everythin
     again.end()
 
 
-BAD = [
-    ({"env": "gird5"}, "env", "did you mean 'grid5'"),
-    ({"env": "grid:size=60"}, "env", "--max-states"),
-    ({"planners": ("thompson", "dss-pi:n_steps=0")}, "planner 1", "n_steps must be at least 1"),
-    ({"planners": ("dss-pi:n_stepz=3",)}, "planner 0", "did you mean 'n_steps'"),
-    ({"planners": ("bamcp:n_simulations=1e12",)}, "planner 0", "--limit"),
-    ({"planners": ("random",) * 3}, "planners", "one planner or two"),
-    ({"prior": "spars"}, "prior", "did you mean 'sparse'"),
-    ({"rewards": "beta", "env": "chain"}, "rewards", "pays 0.2"),
-    ({"discount": 1}, "discount", "discount must be"),
-    ({"seed": -1}, "seed", "at least 0"),
-]
-
-
-@pytest.mark.parametrize(("form", "field", "message"), BAD, ids=[str(form) for form, _, _ in BAD])
-def test_errors_of_the_form_name_their_field(form, field, message):
-    with pytest.raises(FieldError) as error:
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        ({"env": "gird5"}, "did you mean 'grid5'"),
+        ({"env": "grid:size=60"}, "--max-states"),
+        ({"planners": ("thompson", "dss-pi:n_steps=0")}, "n_steps must be at least 1"),
+        ({"planners": ("bamcp:n_simulations=1e12",)}, "--limit"),
+        ({"planners": ("random",) * 3}, "one planner or two"),
+        ({"seed": -1}, "at least 0"),
+    ],
+)
+def test_the_form_is_checked(form, message):
+    with pytest.raises(ValueError, match=message):
         Choice(**form).settings(Limits())
-    assert error.value.field == field
-    assert message in str(error.value)
 
 
 def test_a_bad_choice_is_told_to_the_tab(studio):
     tab = Tab(studio, {**CHAIN, "prior": "spars"})
     problem = tab.wait("status", lambda data: data["phase"] == "failed")
-    assert problem["field"] == "prior"
     assert "did you mean 'sparse'" in problem["error"]
     tab.end()
-    answer = httpx.post(f"{studio}/api/sessions", json={"env": "chain", "seed": "x"})
-    assert answer.status_code == 422
-    assert answer.json()["detail"][0]["loc"] == ["body", "seed"]
+    assert httpx.post(f"{studio}/api/sessions", json={"env": "chain", "seed": "x"}).status_code == 422
 
 
 def test_a_slow_planner_freezes_nobody_and_is_stopped(monkeypatch):
-    monkeypatch.setattr(sessions, "OPEN_LIMIT", 5.0)
     with running(limits=Limits(seconds=1e6)) as address:
-        slow = Tab(address, {"env": "chain", "planners": ["bamcp:time_limit=1000000"]})
         quick = Tab(address, {**CHAIN, "planners": ["random"]})
         quick.wait("opened")
+        monkeypatch.setattr(sessions, "OPEN_LIMIT", 5.0)
+        slow = Tab(address, {"env": "chain", "planners": ["bamcp:time_limit=1000000"]})
         quick.do("goto", 20)
         quick.frame(20)
         quick.end()
@@ -147,7 +133,6 @@ def test_there_is_a_limit_to_tabs_forgotten_ones_give_way_and_no_process_is_left
 
 def test_only_names_of_this_machine_and_known_commands_are_answered(studio):
     assert httpx.get(studio, headers={"host": "evil.example"}).status_code == 400
-    assert httpx.get(f"{studio}/static/%2e%2e%2fserver.py").status_code == 404
     for path in ("/", "/static/palette.css", "/static/studio.css", "/static/icon.svg"):
         assert httpx.get(studio + path).status_code == 200
     for command in ({"do": "fly"}, {"do": "goto", "value": -1}, []):
@@ -155,13 +140,10 @@ def test_only_names_of_this_machine_and_known_commands_are_answered(studio):
     assert httpx.post(f"{studio}/api/sessions/nobody", json={"do": "play"}).status_code == 404
 
 
-def test_the_form_says_what_each_parameter_means_and_which_words_it_may_be():
-    parts = server.list_parts()
+def test_the_form_says_what_each_parameter_means_and_which_words_it_may_be(studio):
+    parts = httpx.get(f"{studio}/api/catalogue").json()
     assert {"grid10", "maze", "bandit"} <= {info["name"] for info in parts["envs"]}
-    planners = {
-        info["name"]: {parameter["name"]: parameter for parameter in info["parameters"]}
-        for info in parts["planners"]
-    }
+    planners = {info["name"]: {one["name"]: one for one in info["parameters"]} for info in parts["planners"]}
     for name, parameters in planners.items():
         for key, parameter in parameters.items():
             for word in parameter["choices"]:
@@ -171,6 +153,29 @@ def test_the_form_says_what_each_parameter_means_and_which_words_it_may_be():
     assert planners["dss-pi"]["leaf"]["choices"] == ["zero", "mean", "upper", "policy"]
 
 
-def test_a_port_that_is_taken_is_said_to_be():
+def test_the_command_prints_its_address_and_ends_with_ctrl_c():
+    command = "-m bamdp studio chain thompson --seed 4 --prior flat --port 0".split()
+    process = subprocess.Popen(
+        [sys.executable, *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # it may be ignored here
+    )
+    address = re.fullmatch(r"bamdp studio: (http://\S+)\n", process.stdout.readline())[1]
+    first = httpx.get(f"{address}api/catalogue").json()["first"]
+    assert (first["planners"], first["seed"], first["prior"]) == (["thompson"], 4, "flat")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (out, process.returncode) == ("", 130)
+    assert "warning" not in err
     with server.listen("127.0.0.1", 0) as taken, pytest.raises(ValueError, match="cannot listen"):
         server.listen("127.0.0.1", taken.getsockname()[1])
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    monkeypatch.delitem(sys.modules, "bamdp.studio.server", raising=False)
+    monkeypatch.delattr(bamdp.studio, "server", raising=False)
+    assert main(["studio", "chain", "thompson"]) == 2
+    assert "pip install fastapi uvicorn" in capsys.readouterr().err

@@ -72,8 +72,8 @@ class Saved:
     def array(self, like: NDArray[Any], *, rows: bool = False, infinite: bool = False) -> NDArray[Any]:
         """Return a copy of the array of this part, of the dtype and shape of ``like``.
 
-        With ``rows`` the first axis may have any length. Whole numbers are not negative, and real ones are finite
-        unless they may be ``infinite``.
+        With ``rows`` the first axis may have any length. Whole numbers are not negative, or not below the least of
+        ``like``; real ones are finite unless they may be ``infinite``.
         """
         if self.name not in self.arrays:
             raise ValueError(f"there are no statistics {self.name!r}")
@@ -82,7 +82,11 @@ class Saved:
         self.require(array.dtype == like.dtype and array.ndim == like.ndim)
         self.require(array.shape[axes] == like.shape[axes])
         self.require(
-            array >= 0 if array.dtype.kind == "i" else ~np.isnan(array) if infinite else np.isfinite(array)
+            array >= like.min(initial=0)
+            if array.dtype.kind == "i"
+            else ~np.isnan(array)
+            if infinite
+            else np.isfinite(array)
         )
         return array
 

@@ -13,8 +13,12 @@ from __future__ import annotations
 import argparse
 import difflib
 import os
+import signal
+import socket
 import sys
-from collections.abc import Collection, Sequence
+import threading
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -34,9 +38,9 @@ COMMANDS = {  # the module in bamdp.cli, and the help
     "tune": ("studies", "Choose the parameters of a planner."),
     "lab": ("lab", "Whole studies: new, run, status, report, check, export, import."),
     "reproduce": ("reproduce", "Tables and figures of the paper."),
-    "completion": ("names", "A script that completes commands and names in bash or zsh."),
 }
 LONGEST_MESSAGE = 1000  # characters
+PATIENCE = 0.5  # seconds after Ctrl-C
 ARGUMENT_NAMES = {"what": "list", "lab_command": "lab command"}  # in messages, where dest is not plain
 
 
@@ -55,7 +59,8 @@ class PlainParser(argparse.ArgumentParser):
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     try:
-        return _parse_and_run(sys.argv[1:] if words is None else words)
+        with _ended_soon_by_ctrl_c():
+            return _parse_and_run(sys.argv[1:] if words is None else words)
     except KeyboardInterrupt as stop:
         console.note(str(stop) or "stopped")
         return 130
@@ -66,6 +71,32 @@ def main(words: Sequence[str] | None = None) -> int:
         return _report_error(error, 2)
     except (RuntimeError, MemoryError, ArithmeticError) as error:
         return _report_error(error, 1)
+
+
+@contextmanager
+def _ended_soon_by_ctrl_c() -> Iterator[None]:
+    """End the process after Ctrl-C even where Python is not reached at once, as while LLVM compiles."""
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+
+    def watch() -> None:
+        while signal.SIGINT in reader.recv(1):
+            sys.unraisablehook = lambda _: None  # of objects that were half made
+            if not over.wait(PATIENCE):
+                console.note("stopped")
+                os._exit(130)
+
+    over, before = threading.Event(), signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        signal.set_wakeup_fd(before)
+        writer.close()
+        watcher.join()
+        reader.close()
 
 
 def _parse_and_run(words: Sequence[str]) -> int:

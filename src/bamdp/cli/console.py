@@ -19,7 +19,7 @@ from bamdp.settings import Setting
 PICTURES = (".png", ".svg", ".pdf")
 PLAIN_WIDTH = 120  # of tables that go to a file or another program
 LONG_STEP, LONG_WORK = 10.0, 3600.0  # seconds from which a step, or all steps of all runs, are announced
-TIME_UNITS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0, "year": 365.25 * 86400.0}
+HOUR, YEAR = 3600.0, 365.25 * 86400.0  # seconds
 
 
 def note(text: str) -> None:
@@ -36,18 +36,16 @@ def announce(setting: Setting, env: World, label: str, n_steps: int) -> None:
     """Print a note before work in which a step, or all of ``n_steps``, will take long."""
     step = setting.planner.cost(env.n_states, env.n_actions, setting.first_discount).seconds
     if step > LONG_STEP or step * n_steps > LONG_WORK:
-        whole = f", and all {n_steps} of them {_in_words(step * n_steps)}" if n_steps > 1 else ""
-        remark(f"a step of {label} takes {_in_words(step)}{whole}; Ctrl-C ends it")
+        whole = f", and all {n_steps} of them {duration(step * n_steps)}" if n_steps > 1 else ""
+        remark(f"a step of {label} takes about {duration(step)}{whole}; Ctrl-C ends it")
 
 
-def _in_words(seconds: float) -> str:
-    """Return a length of time in the largest unit that fits, with one or two digits."""
-    if seconds >= 1e4 * TIME_UNITS["year"]:
-        return "more than 10 000 years"
-    unit = next((name for name in reversed(TIME_UNITS) if seconds >= TIME_UNITS[name]), "second")
-    amount = seconds / TIME_UNITS[unit]
-    number = f"{amount:.2g}" if amount < 99 else f"{amount:.0f}"
-    return f"about {number} {unit}{'' if number == '1' else 's'}"
+def duration(seconds: float) -> str:
+    """Return a length of time in seconds, minutes, hours or years."""
+    for unit, name in ((YEAR, "years"), (HOUR, "h"), (60.0, "min")):
+        if seconds >= 1.5 * unit:
+            return f"{seconds / unit:.2g} {name}" if seconds < 100 * unit else f"{seconds / unit:.0f} {name}"
+    return f"{seconds:.2g} s"
 
 
 def print_json(value: Any) -> None:
@@ -63,11 +61,11 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def check_picture_path(output: str, option: str = "--output") -> Path:
+def check_picture_path(path: str, endings: Sequence[str] = PICTURES, option: str = "--figure") -> Path:
     """Check that the file name of a picture has an ending that can be written, and return its path."""
-    if Path(output).suffix not in PICTURES:
-        raise ValueError(f"{option} must end in .png, .svg or .pdf, got {output!r}")
-    return Path(output)
+    if Path(path).suffix not in endings:
+        raise ValueError(f"{option} must end in {', '.join(endings[:-1])} or {endings[-1]}, got {path!r}")
+    return Path(path)
 
 
 @contextmanager
@@ -78,11 +76,11 @@ def compiling() -> Iterator[None]:
 
 
 @contextmanager
-def progress_bar(total: int, label: str, shown: bool | None = None) -> Iterator[Progress | None]:
-    """Show a bar over ``total`` steps, and yield the function that advances it; None where no bar is shown."""
+def progress_bar(total: int, label: str, shown: bool | None = None) -> Iterator[Progress]:
+    """Show a bar over ``total`` steps, and yield the function that advances it."""
     with terminal_bar(label, shown) as (steps, more):
         more(total)
-        yield steps if _is_shown(shown) else None
+        yield steps
 
 
 @contextmanager
@@ -91,12 +89,9 @@ def terminal_bar(label: str, shown: bool | None = None) -> Iterator[tuple[Progre
 
     With ``shown`` None there is a bar if standard error is a terminal.
     """
-    with _progress.growing_bar(label, _is_shown(shown), force_terminal=True if shown else None) as counters:
+    seen = sys.stderr.isatty() if shown is None else shown
+    with _progress.growing_bar(label, seen, force_terminal=True if shown else None) as counters:
         yield counters
-
-
-def _is_shown(shown: bool | None) -> bool:
-    return sys.stderr.isatty() if shown is None else shown
 
 
 def print_table(

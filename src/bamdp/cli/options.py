@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bamdp._checks import AUTO, HORIZON
-from bamdp._specs import split_assignment
+from bamdp._specs import parse_spec, read_value, split_assignment
 from bamdp.cli import console
 from bamdp.envs.environment import World
-from bamdp.registry import LEARNED_REWARDS
+from bamdp.registry import DEFAULT_PLANNER, LEARNED_REWARDS
 from bamdp.settings import Setting, make_setting
 
 Parser = argparse.ArgumentParser
@@ -19,28 +18,21 @@ AGENT = ("--prior", "--rewards", "--objective", "--discount")  # what determines
 RUN_VALUES = ("prior", "rewards", "objective", "discount", "seed")  # of a run, as the functions call them
 
 
-def number_or_horizon(text: str) -> float | str:
-    """Read what an agent plans for: a discount, or the word horizon or auto."""
-    if text in (HORIZON, AUTO):
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"a discount is a number in [0, 1), or the word horizon or auto, got {text!r}"
-        ) from None
-
-
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "env": {"metavar": "ENV", "help": "name, name:key=value,..., file:model.npz or gym:ID"},
-    "planner": {"metavar": "PLANNER", "help": "name, see `bamdp list planners`"},
+    "planner": {"metavar": "PLANNER", "help": "name, or name:key=value,..., see `bamdp list planners`"},
+    "planners": {
+        "metavar": "PLANNER",
+        "nargs": "*",
+        "help": f"names, or name:key=value,..., see `bamdp list planners` (default: {DEFAULT_PLANNER})",
+    },
     "study": {"metavar": "STUDY", "help": "the study's file, or the name of one that ships"},
     "--set": {
         "metavar": "KEY=VALUE",
         "nargs": "+",
         "action": "extend",
         "default": [],
-        "help": "parameters of the planner, such as n_steps=100 or generator.depth=50",
+        "help": "parameters of every planner that is named, such as n_steps=100 or generator.depth=50",
     },
     "--prior": {
         "metavar": "SPEC",
@@ -57,7 +49,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
         "help": "what follows the end of an episode: nothing (episode, the default) or the next one (lifetime)",
     },
     "--discount": {
-        "type": number_or_horizon,
+        "type": read_value,
         "metavar": "γ",
         "help": "for planning (default: the planner's); horizon plans for the total of the steps left, auto no "
         "further ahead than there are data to learn from",
@@ -133,23 +125,20 @@ def environment_text(arguments: argparse.Namespace) -> str:
     return with_bins(arguments.env, arguments.bins)
 
 
-def read_setting(
-    arguments: argparse.Namespace, world: World, steps: int | None, planner: str | None = None
-) -> Setting:
-    """Make the setting of a command with an environment, a planner, --set and the options of an agent."""
-    return make_setting(
-        environment_text(arguments),
-        arguments.planner if planner is None else planner,
-        parameters=read_assignments(arguments.set),
-        steps=steps,
-        world=world,
-        **values(arguments, *RUN_VALUES),
-    )
+def planner_text(arguments: argparse.Namespace, planner: str) -> str:
+    """Return the text of a planner with the parameters of --set."""
+    return str(parse_spec(planner).extended(read_assignments(arguments.set), "with --set"))
+
+
+def read_setting(arguments: argparse.Namespace, world: World, steps: int | None, planner: str) -> Setting:
+    """Make the setting of a command with an environment, --set and the options of an agent."""
+    text, of_run = environment_text(arguments), values(arguments, *RUN_VALUES)
+    return make_setting(text, planner_text(arguments, planner), steps=steps, world=world, **of_run)
 
 
 def figure_path(arguments: argparse.Namespace) -> Path | None:
     """Return the file of --figure, after a check of its ending."""
-    return None if arguments.figure is None else console.check_picture_path(arguments.figure, "--figure")
+    return None if arguments.figure is None else console.check_picture_path(arguments.figure)
 
 
 def draw_figure(path: Path, draw: Callable[..., Any]) -> None:

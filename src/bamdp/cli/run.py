@@ -10,14 +10,7 @@ from typing import Any
 
 import bamdp
 from bamdp.cli import console, options
-from bamdp.registry import (
-    DEFAULT_PLANNER,
-    DEFAULT_PRIOR,
-    PLANNERS,
-    describe_planner,
-    label,
-    planner_name,
-)
+from bamdp.registry import DEFAULT_PLANNER, DEFAULT_PRIOR, PLANNERS, describe_planner, label
 from bamdp.runs import Batch, check_size, run_setting, warm_up
 from bamdp.seeding import seeds
 from bamdp.settings import make_setting
@@ -28,10 +21,8 @@ def run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "Example: bamdp run grid10 dss-pi --set n_steps=100 n_stages=2 --prior sparse:beta=6 --jobs 2"
     )
-    options.add(parser, "env")
-    help = f"name, or name:key=value,... (default: {DEFAULT_PLANNER})"
-    parser.add_argument("planners", metavar="PLANNER", nargs="*", help=help)
-    options.add(parser, "--set", *options.AGENT, "--steps", "--runs", "--seed", "--jobs", "--progress")
+    options.add(parser, "env", "planners", "--set", *options.AGENT)
+    options.add(parser, "--steps", "--runs", "--seed", "--jobs", "--progress")
     options.add(parser, "--bins", "--figure", "--json")
 
 
@@ -61,67 +52,60 @@ def run_command(arguments: argparse.Namespace) -> int:
         draw = partial(bamdp.plot.learning_curve, batches) if others else first.plot
         options.draw_figure(figure, partial(draw, title=title))
     if arguments.json:
-        results = [_as_json(planner_name(name), batch, optimum) for name, batch in batches.items()]
+        results = [_as_json(name, batch, optimum) for name, batch in batches.items()]
         console.print_json(results if len(results) > 1 else results[0])
     else:
-        _print_batches(batches, optimum)
+        _print_batches(list(batches.values()), optimum)
     return 0
 
 
-def _print_batches(batches: dict[str, Batch], optimum: float | None) -> None:
+def _print_batches(batches: list[Batch], optimum: float | None) -> None:
     """Print a row for each planner, and one for the optimum where the model is known."""
-    (first, *_), priors = batches.values(), {name: _prior(batch) for name, batch in batches.items()}
-    setting, n_runs = first.setting, len(first.runs)
+    setting, n_runs = batches[0].setting, len(batches[0].runs)
     runs = "1 run" if n_runs == 1 else f"{n_runs} runs (mean ± s.e.)"
-    same = len(set(priors.values())) == 1
-    title = f"{setting.env}, {setting.steps} steps, {runs}" + (f", prior {priors.popitem()[1]}" * same)
-    with_episodes = any(len(batch.episode_returns) for batch in batches.values())
-    rows = []
-    for name, batch in batches.items():
-        error = f" ± {batch.standard_error:.2f}" if math.isfinite(batch.standard_error) else ""
-        row = {"planner": name} | ({} if same else {"prior": priors[name]})
-        row["total reward"] = f"{batch.mean:.2f}{error}"
-        if with_episodes:
-            n = len(batch.episode_returns)
-            row["episodes per run"] = f"{n / n_runs:.1f}"
-            row["return"] = f"{batch.episode_returns.mean():.3f}" if n else "–"
-            row["success"] = _percent(batch.success)
-        if optimum is not None:
-            row["share of optimum"] = _percent(_share_of_optimum(batch, optimum))
-        rows.append({**row, "ms/step": f"{batch.ms_per_step:.3f}"})
-    columns = list(rows[0])
+    rows = [_row(batch, optimum) for batch in batches]
+    used = [name for name in rows[0] if any(row[name] != "–" for row in rows)]
     if optimum is not None:
         best = {"total reward": f"{optimum:.2f}", "share of optimum": "100.0 %"}
         rows.append({"planner": "optimum (known model)", **best})
-    cells = [[row.get(column, "") for column in columns] for row in rows]
-    console.print_table(columns, cells, title, numbers=columns[1 if same else 2 :])
+    cells = [[row.get(column, "") for column in used] for row in rows]
+    console.print_table(used, cells, f"{setting.env}, {setting.steps} steps, {runs}", numbers=used[3:])
+    if len({(batch.setting.prior, batch.setting.discount) for batch in batches}) > 1:
+        console.remark("each planner has its own prior and discount; --prior and --discount name one for all")
 
 
-def _prior(batch: Batch) -> str:
-    return label(batch.setting.prior)
+def _row(batch: Batch, optimum: float | None) -> dict[str, str]:
+    """Return the cells of a planner, by column."""
+    setting, returns = batch.setting, batch.episode_returns
+    error = f" ± {batch.standard_error:.2f}" if math.isfinite(batch.standard_error) else ""
+    return {
+        "planner": label(setting.planner),
+        "prior": label(setting.prior) if getattr(setting.planner, "uses_prior", True) else "not used",
+        "discount": str(setting.discount),
+        "total reward": f"{batch.mean:.2f}{error}",
+        "episodes per run": f"{len(returns) / len(batch.runs):.1f}" if len(returns) else "–",
+        "return": f"{returns.mean():.3f}" if len(returns) else "–",
+        "success": _percent(batch.success),
+        "share of optimum": _percent(_share_of_optimum(batch, optimum)),
+        "ms/step": f"{batch.ms_per_step:.3f}",
+    }
 
 
 def _as_json(planner: str, batch: Batch, optimum: float | None) -> dict[str, Any]:
     """Return the JSON of a planner's runs."""
     setting, returns = batch.setting, batch.episode_returns
-    late = [r for run in batch.runs for r in run.episode_returns[len(run.episode_returns) // 2 :].tolist()]
     return {
         "env": setting.env,
         "planner": planner,
         "parameters": describe_planner(setting.planner),
-        "prior": _prior(batch),
+        "prior": label(setting.prior),
         "rewards": label(setting.rewards),
         "runs": len(batch.runs),
         **{name: getattr(setting, name) for name in ("objective", "discount", "steps", "seed")},
-        "total_reward": {
-            "mean": batch.mean,
-            "se": batch.standard_error,
-            "values": batch.totals.tolist(),
-        },
+        "total_reward": {"mean": batch.mean, "se": batch.standard_error, "values": batch.totals.tolist()},
         "episodes": {
             "completed": [len(run.ends) for run in batch.runs],
             "mean_return": float(returns.mean()) if len(returns) else None,
-            "mean_return_second_half": sum(late) / len(late) if late else None,
             "success": batch.success,
         },
         "optimum": optimum,
@@ -143,28 +127,21 @@ def _share_of_optimum(batch: Batch, optimum: float | None) -> float | None:
 
 def warmup_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``bamdp warmup``."""
-    parser.add_argument("planners", metavar="PLANNER", nargs="*", help="default: all")
+    parser.add_argument("planners", metavar="PLANNER", nargs="*", default=list(PLANNERS), help="default: all")
     options.add(parser, "--prior", default=DEFAULT_PRIOR)
-    options.add(parser, "--rewards")
+    options.add(parser, "--rewards", default="known")
 
 
 def warmup_command(arguments: argparse.Namespace) -> int:
     """Compile the planners for one kind of belief; compiled code does not depend on the environment's size."""
-    rewards = arguments.rewards or "known"
-    known = "double_loop" if rewards == "known" else "bandit"
-    env = bamdp.make_env("maze_door" if "models" in arguments.prior else known)
-    settings = {
-        name: make_setting(env.name, name, prior=arguments.prior, rewards=rewards, steps=2, world=env)
-        for name in arguments.planners or PLANNERS
-    }
-    for name, setting in settings.items():
+    env = "double_loop" if arguments.rewards == "known" else "bandit"
+    for name in arguments.planners:
         begin = time.perf_counter()
         try:
-            warm_up(setting)
+            warm_up(make_setting(env, name, prior=arguments.prior, rewards=arguments.rewards, steps=2))
+            console.note(f"{name}: ready after {time.perf_counter() - begin:.1f} s")
         except ValueError as error:  # a planner may refuse a belief
-            if arguments.planners:
+            if len(arguments.planners) < len(PLANNERS):
                 raise
             console.note(f"{name}: left out, {error}")
-            continue
-        console.note(f"{name}: ready after {time.perf_counter() - begin:.1f} s")
     return 0

@@ -173,7 +173,7 @@ def compare_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "Example: bamdp compare grid5 dss-pi:n_steps=25 thompson bamcp --runs 30 --jobs 2"
     options.add(parser, "env", "--steps")
     parser.add_argument("planners", metavar="PLANNER", nargs="+", help="name or name:key=value,...")
-    options.add(parser, *options.AGENT, "--seed", "--runs")
+    options.add(parser, "--set", *options.AGENT, "--seed", "--runs")
     options.add_study_running(parser)
     options.add(parser, "--store", "--bins", "--figure", "--json")
 
@@ -185,7 +185,7 @@ def compare_command(arguments: argparse.Namespace) -> int:
     figure = options.figure_path(arguments)
     study = comparison_study(
         options.environment_text(arguments),
-        arguments.planners,
+        [options.planner_text(arguments, planner) for planner in arguments.planners],
         **options.values(arguments, "runs", "steps", *options.RUN_VALUES),
     )
     with run_and_collect(study, arguments) as results:
@@ -216,9 +216,9 @@ def tune_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_option(parser, "--screening", int, "T", "halving: steps of a run before the last round")
     help = "runs of the chosen configuration, with other seeds (default: 0)"
     options.add_option(parser, "--evaluate", int, "N", help, 0)
-    options.add(parser, *options.AGENT, "--seed")
+    options.add(parser, "--set", *options.AGENT, "--seed")
     options.add_study_running(parser)
-    options.add(parser, "--store", "--bins", "--json")
+    options.add(parser, "--store", "--bins", "--figure", "--json")
 
 
 def tune_command(arguments: argparse.Namespace) -> int:
@@ -228,12 +228,15 @@ def tune_command(arguments: argparse.Namespace) -> int:
     written = options.read_assignments(arguments.grid, "--grid", "key=value,value", "n_steps=25,50")
     study = tuning_study(
         options.environment_text(arguments),
-        arguments.planner,
+        options.planner_text(arguments, arguments.planner),
         {key: split_commas(values) for key, values in written.items()},
         tuning=options.values(arguments, "method", "runs", "configurations", "budget", "screening"),
         **options.values(arguments, "evaluate", "steps", *options.RUN_VALUES),
     )
+    figure = options.figure_path(arguments)
     with run_and_collect(study, arguments) as results:
+        if figure is not None:
+            options.draw_figure(figure, TuningResult(study, results).plot)
         chosen = next((dict(sample.configuration) for sample in results.samples if sample.chosen), None)
         if arguments.json:
             console.print_json({**results_json(results), "chosen": chosen})

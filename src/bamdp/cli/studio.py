@@ -7,16 +7,11 @@ import webbrowser
 
 import bamdp
 from bamdp import _checks
-from bamdp._specs import parse_spec
 from bamdp.cli import console, options
 from bamdp.registry import DEFAULT_PLANNER
 from bamdp.studio.settings import FIRST, Choice, Limits
 
-LIMITS = {  # fields of Limits: the option, its metavar and help
-    "seconds": ("--limit", "SECONDS", "for a single decision"),
-    "sessions": ("--max-sessions", "N", "tabs at a time, each with a process"),
-    "states": ("--max-states", "N", "of an environment"),
-}
+USUAL = Limits()
 
 
 def studio_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,23 +20,23 @@ def studio_arguments(parser: argparse.ArgumentParser) -> None:
     options.add(parser, "env", default=FIRST.env)
     options.add(parser, "planner", default=FIRST.planners[0])
     options.add(parser, "--set", *options.AGENT, "--seed", "--bins")
-    options.add_option(
-        parser, "--host", str, "ADDRESS", "where to listen (default: this machine only)", "127.0.0.1"
-    )
-    options.add_option(parser, "--port", int, "N", "default: the first free one from 8137 on")
-    for field, (flag, metavar, help) in LIMITS.items():
-        usual = getattr(Limits(), field)
-        help = f"{help} (default: {usual:g})"
-        parser.add_argument(flag, dest=field, type=type(usual), metavar=metavar, help=help, default=usual)
+    for flag, kind, metavar, help, default in (
+        ("--host", str, "ADDRESS", "where to listen (default: this machine only)", "127.0.0.1"),
+        ("--port", int, "N", "default: the first free one from 8137 on", None),
+        ("--limit", float, "SECONDS", "for a single decision (default: %(default)g)", USUAL.seconds),
+        ("--max-sessions", int, "N", "tabs at a time (default: %(default)s)", USUAL.sessions),
+        ("--max-states", int, "N", "of an environment (default: %(default)s)", USUAL.states),
+    ):
+        options.add_option(parser, flag, kind, metavar, help, default)
     parser.add_argument("--open", action="store_true", help="open the page in the web browser")
 
 
 def studio_command(arguments: argparse.Namespace) -> int:
     """Check the form that the page opens with, and serve until Ctrl-C."""
-    limits = Limits(**options.values(arguments, *LIMITS))
-    planner = parse_spec(arguments.planner).extended(options.read_assignments(arguments.set), "with --set")
+    limits = Limits(arguments.max_sessions, arguments.max_states, arguments.limit)
+    planner = options.planner_text(arguments, arguments.planner)
     run = options.values(arguments, *options.RUN_VALUES)
-    first = Choice(options.environment_text(arguments), (str(planner),), **run)
+    first = Choice(options.environment_text(arguments), (planner,), **run)
     first.settings(limits)  # an error is told here, before anything is served
     port = None if arguments.port is None else _checks.integer(arguments.port, "port", low=0, high=65535)
     try:
@@ -54,8 +49,7 @@ def studio_command(arguments: argparse.Namespace) -> int:
     socket = server.listen(host, port)
     if host not in server.LOOPBACK:
         console.note(f"warning: listening on {host}: everyone in this network can use the studio")
-    name = f"[{host}]" if ":" in host else host
-    address = f"http://{name}:{socket.getsockname()[1]}/"
+    address = f"http://{f'[{host}]' if ':' in host else host}:{socket.getsockname()[1]}/"
     print(f"bamdp studio: {address}", flush=True)
     console.note("Ctrl-C ends it.")
     if arguments.open:
@@ -66,30 +60,29 @@ def studio_command(arguments: argparse.Namespace) -> int:
 
 def explain_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``bamdp explain``."""
-    parser.epilog = "Example: bamdp explain grid10 dss-pi --step 40 --prior sparse:beta=6 --out why.html"
+    parser.epilog = "Example: bamdp explain grid10 dss-pi --step 40 --prior sparse:beta=6 --figure why.html"
     options.add(parser, "env")
     options.add(parser, "planner", default=DEFAULT_PLANNER)
     options.add_option(parser, "--step", int, "T", "which decision (default: 0, the first)", 0)
-    options.add_option(parser, "--out", str, "PATH", ".html or .svg (default: why.html)", "why.html")
+    options.add(parser, "--figure", default="why.html", help="a .html page or a .svg (default: %(default)s)")
     options.add(parser, "--set", *options.AGENT, "--seed", "--bins")
 
 
 def explain_command(arguments: argparse.Namespace) -> int:
     """Run up to the step, and write the decision."""
-    from bamdp.studio.explain import check_format, write_explanation
+    from bamdp.studio.explain import FORMATS, write_explanation
     from bamdp.studio.playback import Playback
 
-    target = check_format(arguments.out)
+    target = console.check_picture_path(arguments.figure, FORMATS)
     step = _checks.integer(arguments.step, "step", low=0, high=_checks.LARGEST_INTEGER - 1)
     env = bamdp.make_world(options.environment_text(arguments))
-    setting = options.read_setting(arguments, env, max(step + 1, env.horizon))
+    setting = options.read_setting(arguments, env, max(step + 1, env.horizon), arguments.planner)
     console.announce(setting, env, arguments.planner, step + 1)
     run = Playback(setting)
     with console.compiling(), console.progress_bar(step, arguments.planner) as progress:
         while run.t < step:
             run.advance()
-            if progress is not None:
-                progress(1)
+            progress(1)
         write_explanation(target, run)
     console.note(f"why: {target}")
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import bamdp
@@ -18,6 +19,9 @@ def solve_arguments(parser: argparse.ArgumentParser) -> None:
     options.add(parser, "env", help="name, name:key=value,... or file:model.npz")
     options.add_option(parser, "--discount", float, "γ", "default: %(default)s", 0.95)
     options.add(parser, "--steps", help="for the totals (default: the environment's)")
+    options.add(
+        parser, "--figure", help="draw the optimal policy and its values as FILE, a .png, .svg or .pdf"
+    )
     options.add(parser, "--json")
 
 
@@ -25,10 +29,13 @@ def solve_command(arguments: argparse.Namespace) -> int:
     """Solve the environment, and print a table or JSON."""
     from bamdp.ceilings import GAIN_STATES, ceilings
 
-    env = bamdp.make_env(arguments.env)
+    env, figure = bamdp.make_env(arguments.env), options.figure_path(arguments)
     steps = env.horizon if arguments.steps is None else _checks.integer(arguments.steps, "steps")
     with console.compiling():
         solved = ceilings(env, arguments.discount, steps)
+    if figure is not None:
+        best = bamdp.policy_iteration(env.mdp, arguments.discount)
+        options.draw_figure(figure, partial(bamdp.plot.value_map, env, best, policy=best, title=env.name))
     if arguments.json:
         totals = asdict(solved)
         given = {"env": arguments.env, "n_states": env.n_states, "n_actions": env.n_actions, "steps": steps}

@@ -33,7 +33,7 @@ from bamdp.lab.study import (
     positive_optimum,
 )
 from bamdp.planners.base import Planner
-from bamdp.registry import PLANNERS, entry_of
+from bamdp.registry import entry_of, names
 from bamdp.settings import cached_world
 
 STUDIES = (
@@ -286,7 +286,7 @@ def _read_planner(label: str, table: TomlTable) -> tuple[str | Planner, dict[str
     head, written = parse_spec(str(table.get("planner", label)))
     name = head.lower().replace("_", "-")
     try:
-        planner = _checks.one_of(name, "planner", PLANNERS)
+        planner = _checks.one_of(name, "planner", names(Planner))
     except ValueError as error:
         if "planner" in table:
             raise

@@ -38,7 +38,7 @@ STATIC_FILES = Path(__file__).with_name("static")
 TEMPLATES = Path(__file__).with_name("templates")
 PAGE_SCRIPTS = ("dom.js", "tip.js", "world.js", "why.js", "file.js")
 PAGE_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
-EXPLANATION_FORMATS = (".html", ".svg")
+FORMATS = (".html", ".svg")
 PICTURE_WIDTH = 1360.0
 WORLD_SIDE = 400.0  # of the world in the picture
 
@@ -48,14 +48,6 @@ def write_explanation(target: Path, run: Playback) -> None:
     make = as_html if target.suffix == ".html" else as_svg
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(make(run), encoding="utf-8")
-
-
-def check_format(path: str | Path) -> Path:
-    """Return the path, or raise ValueError if its ending is none of the formats."""
-    target = Path(path)
-    if target.suffix not in EXPLANATION_FORMATS:
-        raise ValueError(f"--out must end in {' or '.join(EXPLANATION_FORMATS)}, got {str(path)!r}")
-    return target
 
 
 def run_facts(run: Playback) -> str:

@@ -22,7 +22,6 @@ from fastapi.staticfiles import StaticFiles
 from pydantic import BaseModel, Field
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from bamdp._specs import write_value
 from bamdp.envs.drawing import palette_css
 from bamdp.envs.picture import world_css
 from bamdp.envs.registry import list_envs
@@ -78,7 +77,9 @@ def make_app(first: Choice = FIRST, *, host: str = "127.0.0.1", limits: Limits |
 
     @app.get("/api/catalogue")
     async def catalogue() -> dict[str, Any]:
-        return {"first": asdict(first), "first_step": FIRST_STEP, **list_parts()}
+        lists = {"envs": list_envs(), "planners": list_planners(), "priors": list_priors()}
+        parts = {what: [info.data() for info in listed] for what, listed in lists.items()}
+        return {"first": asdict(first), "first_step": FIRST_STEP, **parts, "rewards": REWARDS}
 
     @app.post("/api/sessions", status_code=201)
     async def new(choice: Choice) -> dict[str, str]:
@@ -123,30 +124,6 @@ async def _events(session: Session) -> AsyncIterator[str]:
         yield "event: closed\ndata: {}\n\n"
     finally:
         session.detach()
-
-
-def list_parts() -> dict[str, Any]:
-    """Return what the form may name: environments, planners, priors and reward models, with their parameters."""
-    return {
-        "envs": [_part(info) for info in list_envs()],
-        "planners": [_part(info) for info in list_planners()],
-        "priors": [_part(info) for info in list_priors()],
-        "rewards": list(REWARDS),
-    }
-
-
-def _part(info: Any) -> dict[str, Any]:
-    """Return a name with its help and parameters: the default as it is written, what it means, and its choices."""
-    parameters = [
-        {
-            "name": one.name,
-            "default": write_value(one.default),
-            "help": one.help,
-            "choices": list(one.choices),
-        }
-        for one in info.declared
-    ]
-    return {"name": info.name, "help": info.help, "parameters": parameters}
 
 
 def listen(host: str, port: int | None) -> socket.socket:

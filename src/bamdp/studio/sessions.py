@@ -56,15 +56,11 @@ def serve_requests(pipe: Any, choice: Choice, limits: Limits) -> None:
             except Exception as error:  # whatever it is, the tab should hear of it
                 expected = isinstance(error, (ValueError, TypeError, RuntimeError, OSError))
                 message = _checks.error_line(error) if expected else f"something went wrong: {error!r}"
-                pipe.send(("failed", {"error": message, "field": getattr(error, "field", None)}))
+                pipe.send(("failed", message))
 
 
 class WorkerFailed(Exception):
-    """The worker could not do what it must, or has ended; ``field`` is the part of the form at fault, if any."""
-
-    def __init__(self, message: str, field: str | None = None) -> None:
-        super().__init__(message)
-        self.field = field
+    """The worker could not do what it must, or has ended."""
 
 
 class Worker:
@@ -88,7 +84,7 @@ class Worker:
                 if kind == "done":
                     return data
                 if kind == "failed":
-                    raise WorkerFailed(data["error"], data["field"])
+                    raise WorkerFailed(data)
                 note(data)
                 limit = OPEN_LIMIT
         except (EOFError, OSError) as error:
@@ -202,9 +198,7 @@ class Session:
         except Exception as error:  # whatever it is, the tab must hear of it
             self.playing, self.goal = False, None
             message = str(error) if isinstance(error, WorkerFailed) else repr(error)
-            self._tell(
-                "status", {"phase": "failed", "error": message, "field": getattr(error, "field", None)}
-            )
+            self._tell("status", {"phase": "failed", "error": message})
 
     async def _approach(self, goal: int) -> None:
         self._take_frames(await self._request("go", goal, SLICE_SECONDS))

@@ -1,7 +1,4 @@
-"""The studio's form: an environment, a prior, one planner or two, as text.
-
-An error is a :class:`~bamdp.settings.FieldError`, which names its field so that the form can point at it.
-"""
+"""The studio's form: an environment, a prior, one planner or two, as text."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from bamdp import _checks
 from bamdp.envs.environment import World
 from bamdp.envs.registry import make_world
 from bamdp.runs import new_agent
-from bamdp.settings import FieldError, Setting, in_field, make_setting
+from bamdp.settings import Setting, make_setting
 
 MOST_STEPS = 100_000  # of a run that is watched
 
@@ -29,16 +26,13 @@ class Limits:
         _checks.integer(self.states, "max-states")
         _checks.real(self.seconds, "limit", low=0.0, high=1e6, open_low=True)  # poll counts in ms
 
-    def check_size(self, env: World) -> None:
-        """Refuse an environment with too many states to be drawn."""
+    def check(self, setting: Setting, env: World) -> None:
+        """Refuse what cannot be drawn, and a planner whose decisions would take too long or too much memory."""
         if env.n_states > self.states:
             raise ValueError(
                 f"{env.name} has {env.n_states} states, and the studio draws up to {self.states}: choose a smaller "
                 "one, or start the studio with a larger --max-states"
             )
-
-    def check_cost(self, setting: Setting, env: World) -> None:
-        """Refuse a planner whose decisions are expected to take too long or too much memory."""
         cost = setting.planner.cost(env.n_states, env.n_actions, setting.first_discount)
         if cost.seconds > self.seconds:
             raise ValueError(
@@ -46,6 +40,7 @@ class Limits:
                 f"{self.seconds:g} s: lower the planner's parameters, or start the studio with a larger --limit"
             )
         _checks.memory(cost.bytes, "a decision")
+        new_agent(setting, env)  # the planner may refuse the belief
 
 
 @dataclass(frozen=True)
@@ -63,26 +58,15 @@ class Choice:
 
     def settings(self, limits: Limits) -> list[Setting]:
         """Return one setting for each planner, after checking everything."""
-        with in_field("planners"):
-            if not 1 <= len(self.planners) <= 2:
-                raise ValueError(f"choose one planner or two, got {len(self.planners)}")
-        with in_field("env"):
-            env = make_world(self.env)
-            limits.check_size(env)
-        return [self._setting(i, env, limits) for i in range(len(self.planners))]
-
-    def _setting(self, i: int, env: World, limits: Limits) -> Setting:
-        values = {key: getattr(self, key) for key in ("prior", "rewards", "discount", "objective", "seed")}
+        if not 1 <= len(self.planners) <= 2:
+            raise ValueError(f"choose one planner or two, got {len(self.planners)}")
+        env = make_world(self.env)
         steps = min(env.horizon, MOST_STEPS) if self.steps is None else self.steps
-        try:
-            setting = make_setting(self.env, self.planners[i], steps=steps, world=env, **values)
-            with in_field("planner"):
-                limits.check_cost(setting, env)
-                new_agent(setting, env)  # the planner may refuse the belief
-        except FieldError as error:  # the form has several planners
-            field = f"planner {i}" if error.field == "planner" else error.field
-            raise FieldError(field, str(error)) from error
-        return setting
+        values = {key: getattr(self, key) for key in ("prior", "rewards", "discount", "objective", "seed")}
+        made = [make_setting(self.env, name, steps=steps, world=env, **values) for name in self.planners]
+        for setting in made:
+            limits.check(setting, env)
+        return made
 
 
 # What a tab shows that asks for nothing else: an agent that has found the goal

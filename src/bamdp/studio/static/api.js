@@ -6,7 +6,7 @@ export class Refusal extends Error {
     const [first] = Array.isArray(detail) ? detail : [];
     const field = first?.loc.at(-1) ?? null;
     super(first ? `${field}: ${first.msg}` : detail);
-    Object.assign(this, { status, field });
+    this.status = status;
   }
 }
 

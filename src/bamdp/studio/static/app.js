@@ -42,7 +42,7 @@ async function begin(choice, t = null) {
     if (turn === page.turn) follow(id);
     else api.end(id).catch(() => {}); // something else was chosen meanwhile
   } catch (error) {
-    if (turn === page.turn) failed({ error: error.message, field: error.field });
+    if (turn === page.turn) failed({ error: error.message });
   }
 }
 

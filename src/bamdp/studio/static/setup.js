@@ -129,17 +129,12 @@ export class Setup {
     ];
     columns.replaceChildren(...this.parts.map((part) => part.element), this.common(choice));
     this.error.hidden = !problem;
-    if (problem) {
-      this.error.textContent = problem.error;
-      const at = problem.field && this.dialog.querySelector(`[data-field="${CSS.escape(problem.field)}"]`);
-      at?.classList.add("bad");
-    }
+    if (problem) this.error.textContent = problem.error;
     if (!this.dialog.open) this.dialog.showModal();
   }
 
   part(title, field, known, spec) {
     const element = make("fieldset");
-    element.dataset.field = field;
     element.append(make("legend", "", title));
     const plus = spec.includes("+") || whole(spec);
     const [name, given] = plus ? [spec, {}] : splitSpec(spec);
@@ -188,7 +183,6 @@ export class Setup {
     const field = (name, text, value) => {
       const label = make("label", "", text), input = make("input");
       Object.assign(input, { name, value: value ?? "", placeholder: value === null ? OWN : "" });
-      label.dataset.field = name;
       label.append(input);
       element.append(label);
     };
@@ -197,7 +191,6 @@ export class Setup {
     const chooser = (name, choices, value) => {
       const label = make("label", "", name), made = make("select");
       made.name = name;
-      label.dataset.field = name;
       choices.forEach(([word, text]) => option(made, word, text));
       select(made, value);
       label.append(made);
