@@ -207,18 +207,6 @@ def test_a_tree_too_large_to_keep_says_how_large_it_is(monkeypatch):
     assert "of " in repr(tree)
 
 
-def test_a_model_that_does_not_fit_at_first_gives_the_same_tree():
-    prior = bamdp.Dirichlet(alpha=5.0)  # rows with far more outcomes than there is room for to begin with
-    worlds = {"n_states": 40, "rewards": np.linspace(0, 1, 40)}
-    planner = bamdp.DSS(n_policies=2, n_samples=2, n_steps=5, n_stages=2)
-    agent = agent_of(planner, {}, prior=prior, **worlds)
-    room = len(agent.memory.workspace.rows.index)
-    plan = agent.plan(3, tree=True)
-    assert repr(plan) == repr(agent.plan(3))
-    agent.act(3)
-    assert len(agent.memory.workspace.rows.index) > room
-
-
 def test_a_plan_that_is_only_followed_has_no_tree():
     agent = experience(agent_of(bamdp.DSS(**DSS, replan_every=2), {}, seed=7))
     assert agent.plan(0, tree=True).tree is not None
@@ -253,7 +241,7 @@ def test_a_copy_of_an_agent_goes_on_bit_for_bit():
 
 
 @pytest.mark.parametrize(
-    "planner", [bamdp.DSS(**DSS), bamdp.SparseSampling(width=3, depth=2), bamdp.FHTS(horizon=3), bamdp.BFS3()]
+    "planner", [bamdp.DSS(**DSS), bamdp.SparseSampling(width=3, depth=2), bamdp.FHTS(horizon=3)]
 )
 def test_what_there_was_to_choose_from_is_in_every_tree_however_small(planner, monkeypatch):
     """Nodes come depth first: without that, the choice that was made might be beyond the limit."""

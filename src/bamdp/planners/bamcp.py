@@ -85,7 +85,7 @@ from bamdp.planners.shared.history_tree import (
     find_child,
     open_node,
     plant_root,
-    recorded_histories,
+    shown_histories,
 )
 from bamdp.planners.tree import (
     COUNT,
@@ -383,7 +383,7 @@ class BAUCT(KernelPlanner):
         with np.errstate(invalid="ignore"):
             mean = (tree.tries[:n] * tree.value[:n]).sum(axis=1) / tree.node[:n, COUNT]
         known = memory.params.by_reward or belief.rewards.certain
-        return replace(plan, tree=recorded_histories(tree, plan, mean, rewards_known=known))
+        return replace(plan, tree=shown_histories(tree, plan, mean, known))
 
     def _search(self, memory: UCTMemory, belief: Belief, state: int, rng: np.ndarray) -> tuple[int, int]:
         """Grow a tree from ``state``; returns the action with the highest mean return, and the simulations."""

@@ -65,7 +65,7 @@ from bamdp.planners.shared.history_tree import (
     find_child,
     open_node,
     plant_root,
-    recorded_histories,
+    shown_histories,
 )
 from bamdp.planners.shared.workspace import Workspace, workspace_for
 from bamdp.planners.tree import (
@@ -260,4 +260,4 @@ class BayesianSparseSampling(KernelPlanner):
 
     def explain(self, memory: OutcomeTreeMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         plan = self.plan(memory, belief, state, rng)
-        return replace(plan, tree=recorded_histories(memory.tree, plan, memory.worth))
+        return replace(plan, tree=shown_histories(memory.tree, plan, memory.worth))

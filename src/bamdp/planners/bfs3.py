@@ -40,7 +40,7 @@ must be bounded.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -53,40 +53,20 @@ from bamdp._parameters import choice, whole_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import push_step, undo_steps
-from bamdp.planners.base import OUTCOME_STEPS, Cost, Plan, candidates, estimate, n_branches
+from bamdp.planners.base import OUTCOME_STEPS, Cost, KernelPlanner, Plan, candidates, estimate, n_branches
 from bamdp.planners.random_play import any_best
 from bamdp.planners.shared.history_tree import (
     UNOPENED,
     HistoryTree,
+    Shown,
     append_node,
     open_node,
     plant_root,
-    py_add_node,
-    py_add_outcome,
-    py_add_step,
-    record_histories,
-    record_root,
+    shown_tree,
 )
-from bamdp.planners.tree import (
-    ACTION,
-    CHOICE,
-    COUNT,
-    DEPTH,
-    LOWER,
-    NO_NODE,
-    NODES,
-    PARENT,
-    ROOT,
-    SPREAD,
-    STATE,
-    VALUE,
-    TreePlanner,
-    TreeRecord,
-    new_record,
-)
+from bamdp.planners.tree import ACTION, COUNT, DEPTH, NO_NODE, NODES, PARENT, ROOT, STATE
 
 BFS3_LEAVES = ("upper", "zero")
-NO_ACTION = -1
 UPPER, LOW = range(2)  # columns of BFS3Bounds.node
 
 
@@ -155,13 +135,13 @@ def bound_successor(belief, params, tree, bounds, roots, root, a, c):
     s, r, stream = roots.state[a, c], roots.reward[a, c], roots.stream[a, c]
     upper, lower = _first_bounds(belief.space, params, s, 1)
     done = 0
-    tree.used[NODES] = 0
+    bounds.stream[plant_root(tree, s)] = stream
+    tree.reward[ROOT] = r
+    tree.node[ROOT, COUNT] = 1
     if params.depth > 1 and not belief.space.terminal[s]:
         push_step(belief, row, s, r)
-        bounds.stream[plant_root(tree, s)] = stream
-        open_stream(
-            branch(stream, belief.space.allowed.shape[1]), bounds.ties
-        )  # actions have the numbers below
+        first = belief.space.allowed.shape[1]  # actions have the numbers below
+        open_stream(branch(stream, first), bounds.ties)
         while done < params.n_trajectories and (done == 0 or upper > lower):
             done += 1
             d = _descend(belief, params, tree, bounds)
@@ -173,6 +153,8 @@ def bound_successor(belief, params, tree, bounds, roots, root, a, c):
             _bound_node(tree, bounds, ROOT)
             upper, lower = bounds.node[ROOT, UPPER], bounds.node[ROOT, LOW]
         undo_steps(belief, 1)
+    bounds.node[ROOT, UPPER] = upper
+    bounds.node[ROOT, LOW] = lower
     roots.upper[a, c] = r + params.discount * upper
     roots.lower[a, c] = r + params.discount * lower
     return done
@@ -316,12 +298,10 @@ class BFS3Memory:
     roots: RootSuccessors
     discount: float
     reward_range: tuple[float, float]
-    n_nodes: int = 0  # in all trees of the last decision
-    n_trajectories: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
-class BFS3(TreePlanner):
+class BFS3(KernelPlanner):
     """Bayesian forward-search sparse sampling.
 
     Parameters
@@ -354,48 +334,45 @@ class BFS3(TreePlanner):
         return estimate(n_states, n_actions, models=0.0, steps=steps_of_all, bytes=nodes * steps)
 
     def start(self, belief: Belief, discount: float) -> BFS3Memory:
-        low, high = belief.rewards.reward_range
+        low, high = map(float, belief.rewards.reward_range)
         if not (math.isfinite(low) and math.isfinite(high)):
             raise ValueError(
                 f"BFS3 bounds values by the range of the rewards, and {belief.reward_model} "
                 "has none; give it bounds=(low, high), in text for instance normal:bounds=(0,1), or use a planner "
                 "without bounds, such as BAMCP"
             )
-        A, C = belief.n_actions, self.n_successors
-        M, D = self._most_nodes(A), self.depth
+        A, C, D = belief.n_actions, self.n_successors, self.depth
+        # a trajectory draws C·A successors at each step, and the tree is finite
+        M = 1 + int(min(n_branches(A * C, D - 1), float(A * C) * self.n_trajectories * D))
         tree, bounds = zeros(HistoryTree, M=M, A=A), zeros(BFS3Bounds, M=M, A=A, D=D)
-        return BFS3Memory(tree, bounds, zeros(RootSuccessors, A=A, C=C), discount, (float(low), float(high)))
-
-    def _most_nodes(self, n_actions: int) -> int:
-        """Return how many nodes a tree has at most: a trajectory draws C·A at each step, and the tree is finite."""
-        fan = n_actions * self.n_successors
-        return 1 + int(min(n_branches(fan, self.depth - 1), float(fan) * self.n_trajectories * self.depth))
-
-    def act(self, memory: BFS3Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        return self._search(memory, belief, state, None, rng)
+        return BFS3Memory(tree, bounds, zeros(RootSuccessors, A=A, C=C), discount, (low, high))
 
     def _search(
-        self, memory: BFS3Memory, belief: Belief, state: int, record: TreeRecord | None, rng: np.ndarray
-    ) -> int:
-        """Bound all successors of the root and write their trees to ``record``; equal successors stay apart."""
-        roots, params = memory.roots, self._params(memory, belief)
+        self,
+        memory: BFS3Memory,
+        belief: Belief,
+        state: int,
+        rng: np.ndarray,
+        shown: list[Shown] | None = None,
+    ) -> tuple[int, int, int]:
+        """Bound all successors of the root; return the action, and how many nodes and trajectories there were."""
+        tree, roots, params = memory.tree, memory.roots, self._params(memory, belief)
         belief.reserve(self.depth + 1)
         belief.call(draw_roots, belief.arrays, roots, state, rng)
-        memory.n_nodes = memory.n_trajectories = 0
-        actions = np.flatnonzero(belief.space.allowed[state]).tolist()
-        if record is not None:
-            record_root(record, state, np.nan, 1)
-            for a in actions:
-                py_add_node(record, CHOICE, ROOT, state, a, self.n_successors)
-        for i, a in enumerate(actions):
+        n_nodes = n_trajectories = 0
+        for a in np.flatnonzero(belief.space.allowed[state]).tolist():
             for c in range(self.n_successors):
-                given = belief.arrays, params, memory.tree, memory.bounds, roots, state, a, c
-                memory.n_trajectories += belief.call(bound_successor, *given)
-                memory.n_nodes += int(memory.tree.used[NODES])
-                if record is not None:
-                    _record(record, 1 + i, memory, params, a, c)
+                given = belief.arrays, params, tree, memory.bounds, roots, state, a, c
+                n_trajectories += belief.call(bound_successor, *given)
+                if shown is not None:
+                    shown.append(_shown(tree, memory.bounds, a, 1 + n_nodes, self.n_successors))
+                n_nodes += int(tree.used[NODES])
         totals = np.add.accumulate(roots.upper, axis=1)[:, -1]  # added up one by one
-        return int(any_best(np.where(belief.space.allowed[state], totals, np.nan), rng))
+        best = any_best(np.where(belief.space.allowed[state], totals, np.nan), rng)
+        return int(best), n_nodes, n_trajectories
+
+    def act(self, memory: BFS3Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
+        return self._search(memory, belief, state, rng)[0]
 
     def plan(
         self,
@@ -403,35 +380,35 @@ class BFS3(TreePlanner):
         belief: Belief,
         state: int,
         rng: np.ndarray,
-        record: TreeRecord | None = None,
+        shown: list[Shown] | None = None,
     ) -> Plan:
-        action = self._search(memory, belief, state, record, rng)
-        roots, params = memory.roots, self._params(memory, belief)
+        action, n_nodes, n_trajectories = self._search(memory, belief, state, rng, shown)
+        roots, params, C = memory.roots, self._params(memory, belief), self.n_successors
         upper, lower = roots.upper.mean(axis=1), roots.lower.mean(axis=1)
         if self.leaf == "upper":  # what lies beyond may be as bad as V_min
             lower -= params.discount**self.depth * (params.high - params.low)
-        spread = np.full(belief.n_actions, np.nan)
-        if self.n_successors > 1:
-            spread = roots.upper.std(axis=1, ddof=1)
+        spread = roots.upper.std(axis=1, ddof=1) if C > 1 else np.full(len(upper), np.nan)
         actions = np.flatnonzero(belief.space.allowed[state])
-        if record is not None:  # the root and its choices come first; L there also covers what lies beyond
-            record.real[ROOT, [VALUE, LOWER]] = upper[action], lower[action]
-            at_root = np.column_stack([upper, spread, lower])[actions]
-            record.real[1 : 1 + len(actions), [VALUE, SPREAD, LOWER]] = at_root
-        return Plan(
-            action,
-            float(upper[action]),
-            candidates(actions, upper[actions], spread[actions], self.n_successors),
-            details={
-                "lower": {a: float(lower[a]) for a in actions.tolist()},
-                "nodes": memory.n_nodes,
-                "trajectories": memory.n_trajectories,
-                "depth": self.depth,
-            },
-        )
+        details = {
+            "lower": {a: float(lower[a]) for a in actions.tolist()},
+            "nodes": n_nodes,
+            "trajectories": n_trajectories,
+            "depth": self.depth,
+        }
+        weighed = candidates(actions, upper[actions], spread[actions], C)
+        return Plan(action, float(upper[action]), weighed, details=details)
 
-    def record(self, belief: Belief) -> TreeRecord:
-        return new_record(math.inf, belief.n_actions)
+    def explain(self, memory: BFS3Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        shown: list[Shown] = []
+        plan = self.plan(memory, belief, state, rng, shown)
+        A, lower = belief.n_actions, plan.details["lower"]
+        q = np.full((1, A, 3), np.nan)
+        for c in plan.candidates:
+            q[0, c.action] = c.value, c.spread, lower[c.action]
+        node, nan = np.array([[state, NO_NODE, 0, 0, 1]]), np.full(1, np.nan)
+        value, tried = np.array([[plan.value, lower[plan.action]]]), ~np.isnan(q[..., 0])
+        root = Shown(node, nan, nan, value, tried, np.full((1, A), self.n_successors), q)
+        return replace(plan, tree=shown_tree(Shown(*map(np.concatenate, zip(root, *shown))), plan.action))
 
     def _params(self, memory: BFS3Memory, belief: Belief) -> BFS3Params:
         ends = bool(belief.episodes.ends.any())
@@ -452,18 +429,15 @@ class BFS3(TreePlanner):
         )
 
 
-def _record(record: TreeRecord, choice: int, memory: BFS3Memory, params: BFS3Params, a: int, c: int) -> None:
-    """Write a successor of the root, which stands below ``choice``, and its tree to a record."""
-    roots, tree, bounds, C = memory.roots, memory.tree, memory.bounds, params.C
-    r, n = roots.reward[a, c], int(tree.used[NODES])
-    node = int(py_add_outcome(record, choice, 1.0 / C))
-    py_add_step(record, node, roots.state[a, c], r, 1.0)
-    if node != NO_NODE and params.discount > 0.0:
-        record.real[node, VALUE] = (roots.upper[a, c] - r) / params.discount
-        record.real[node, LOWER] = (roots.lower[a, c] - r) / params.discount
-    draws, opened = tree.node[:n, COUNT], tree.child[:n, :1] != UNOPENED
-    nodes = {"count": draws, "reward": tree.reward, "share": draws / C}
-    nodes |= {"value": bounds.node[:, UPPER], "lower": bounds.node[:, LOW]}
-    drawn = np.where(tree.child[:n] == NO_NODE, 0, C)
-    choices = {"count": drawn, "value": tree.value, "lower": bounds.lower}
-    record_histories(record, node, tree, opened & np.isfinite(tree.value[:n]), nodes, choices)
+def _shown(tree: HistoryTree, bounds: BFS3Bounds, action: int, offset: int, C: int) -> Shown:
+    """Return the tree of a successor of the root by ``action``, whose nodes stand behind ``offset`` others."""
+    n = int(tree.used[NODES])
+    node = tree.node[:n, : COUNT + 1].copy()
+    node[:, PARENT] += offset
+    node[:, DEPTH] += 1
+    node[ROOT, [PARENT, ACTION]] = ROOT, action
+    opened = tree.child[:n, :1] != UNOPENED
+    q = np.stack([tree.value[:n], np.full(tree.value[:n].shape, np.nan), bounds.lower[:n]], axis=-1)
+    tries = np.where(tree.child[:n] == NO_NODE, 0, C)
+    tried = opened & np.isfinite(q[..., 0])
+    return Shown(node, tree.reward[:n].copy(), node[:, COUNT] / C, bounds.node[:n].copy(), tried, tries, q)

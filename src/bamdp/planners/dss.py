@@ -43,11 +43,24 @@ from bamdp.beliefs.kernels import sample_model, simulate_step, undo_steps
 from bamdp.generators import Generator, generate, generator_parameter, make_generator, python_policy
 from bamdp.generators.builtin import ahead, generate_lazily
 from bamdp.generators.lazy import N_TOUCHED, ROWS, ROWS_AHEAD, UNKNOWN, highest_reward, lazy_action, set_bound
-from bamdp.planners import tree as trees
 from bamdp.planners.base import Cost, Plan, Transition, candidates, estimate, n_branches
 from bamdp.planners.shared.leaves import DSS_LEAVES, ModelLeaf, leaf_value
 from bamdp.planners.shared.workspace import Workspace, lazy_workspace_for, workspace_for
-from bamdp.planners.tree import CHOICE_HERE, NO_NODE, NODE_HERE, TreePlanner, TreeRecord, new_record
+from bamdp.planners.tree import (
+    CHOICE_HERE,
+    HYPER_STATE,
+    NO_NODE,
+    NODE_HERE,
+    POLICY,
+    TreePlanner,
+    TreeRecord,
+    add_node,
+    add_outcome,
+    add_policy,
+    add_step,
+    new_record,
+    set_value,
+)
 
 WHOLE_MODELS = 1000  # states, up to which models are drawn whole
 STATE, TRIAL, SAMPLE, LENGTH = range(4)  # columns of DSSTree.at
@@ -98,7 +111,7 @@ def search(belief, workspace, params, tree, record, s, rng):
         h = np.int64(0)
         _enter(belief, rows, tree, h, s)
         if record is not None:
-            trees.add_node(record, trees.HYPER_STATE, NO_NODE, s, NO_NODE, 1)
+            add_node(record, HYPER_STATE, NO_NODE, s, NO_NODE, 1)
     while True:
         if h == H:  # lines 3 to 5
             s = tree.at[h, STATE]
@@ -114,14 +127,14 @@ def search(belief, workspace, params, tree, record, s, rng):
                 _begin_policy(belief, rows, lazy, params, tree, record, h, rng)
             if record is not None:
                 branch = record.branch
-                branch[h + 1, NODE_HERE] = trees.add_outcome(record, branch[h, CHOICE_HERE], 1.0 / M)
+                branch[h + 1, NODE_HERE] = add_outcome(record, branch[h, CHOICE_HERE], 1.0 / M)
             s, k, total, weight = tree.at[h, STATE], 0, 0.0, 1.0
             while k < params.n_steps and not belief.space.terminal[np.uint64(s)]:  # lines 10 to 18
                 a = _action(belief, rows, lazy, params.generator, params.discount, tree, h, s, rng)
                 s, r = simulate_step(belief, s * n_actions + a, rng)
                 total += weight * r
                 if record is not None:
-                    trees.add_step(record, record.branch[h + 1, NODE_HERE], s, r, weight)
+                    add_step(record, record.branch[h + 1, NODE_HERE], s, r, weight)
                 weight *= params.discount
                 k += 1
             tree.at[h, LENGTH] = k
@@ -135,7 +148,7 @@ def search(belief, workspace, params, tree, record, s, rng):
             undo_steps(belief, tree.at[h, LENGTH])
             tree.at[h, LENGTH] = 0
             if record is not None:
-                trees.set_value(record, record.branch[h + 1, NODE_HERE], value, np.nan)
+                set_value(record, record.branch[h + 1, NODE_HERE], value, np.nan)
             q = tree.sums[h, RETURN] + last_discount * value  # line 19
             tree.sums[h, Q_SUM] += q
             tree.sums[h, Q_SQUARES] += q * q
@@ -149,7 +162,7 @@ def search(belief, workspace, params, tree, record, s, rng):
             value = tree.sums[h, BEST_Q]  # line 23
             if h == 0:
                 if record is not None:
-                    trees.set_value(record, 0, value, np.nan)
+                    set_value(record, 0, value, np.nan)
                 return True
             h -= 1
 
@@ -219,7 +232,7 @@ def _begin_policy(belief, rows, lazy, params, tree, record, h, rng):
         s = tree.at[h, STATE]
         a = _action(belief, rows, lazy, params.generator, params.discount, tree, h, s, rng)
         here = record.branch[h, NODE_HERE]
-        record.branch[h, CHOICE_HERE] = trees.add_policy(record, here, s, a, params.n_samples)
+        record.branch[h, CHOICE_HERE] = add_policy(record, here, s, a, params.n_samples)
 
 
 @primitive
@@ -238,7 +251,7 @@ def _finish_policy(belief, rows, lazy, params, tree, record, h, rng):
             _keep_policy(belief, rows, lazy, generator, params.discount, tree, rng)
     if record is not None:
         choice = record.branch[h, CHOICE_HERE]
-        trees.set_value(record, choice, q, spread)
+        set_value(record, choice, q, spread)
         _record_policy(rows, lazy, tree, h, record, choice)
     tree.sums[h, BEST_Q] = max(tree.sums[h, BEST_Q], q)
 
@@ -270,7 +283,7 @@ def _record_policy(rows, lazy, tree, h, record, choice):
     """Write the policy of stage ``h``, as far as it is known, to the row of a choice."""
     if rows is None or choice == NO_NODE:
         return
-    row, policies = record.whole[choice, trees.POLICY], record.policies
+    row, policies = record.whole[choice, POLICY], record.policies
     for t in range(policies.shape[1]):
         policies[row, t] = tree.policy[h, t] if lazy is None else UNKNOWN
     if lazy is not None:

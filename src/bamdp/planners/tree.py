@@ -10,8 +10,7 @@ possible next states. ``Q`` of a choice is its ``value``; the edge into a hyper-
 on the way and the ``path`` of states passed.
 
 A depth-first search that is given a :class:`TreeRecord` writes its nodes there as it goes; given None, it is compiled
-without these lines. A search that keeps its whole tree has it copied to a record
-(:mod:`bamdp.planners.shared.history_tree`).
+without these lines. Searches that keep their whole tree are shown by :mod:`bamdp.planners.shared.history_tree`.
 """
 
 from __future__ import annotations
@@ -253,7 +252,7 @@ def recorded_tree(record: TreeRecord, chosen: int) -> Tree:
         value=value,
         spread=real[SPREAD],
         lower=real[LOWER],
-        chosen=_chosen(parent, whole[KIND], value, root_choice),
+        chosen=chosen_nodes(parent, whole[KIND], value, root_choice),
         path_begin=np.append(whole[PATH], steps),
         path=record.path[:steps].copy(),
         path_reward=record.path_reward[:steps].copy(),
@@ -262,7 +261,7 @@ def recorded_tree(record: TreeRecord, chosen: int) -> Tree:
     )
 
 
-def _chosen(
+def chosen_nodes(
     parent: NDArray[np.int64], kind: NDArray[Any], value: NDArray[np.float64], root_choice: int
 ) -> NDArray[np.bool_]:
     """Return which nodes best choices lead to, from the root down: all samples of the best choice, the best there..."""

@@ -20,21 +20,13 @@ from bamdp.planners.tree import (
     COUNT,
     DEPTH,
     HYPER_STATE,
-    LOWER,
     NO_NODE,
     NODES,
     PARENT,
     ROOT,
-    SPREAD,
     STATE,
-    VALUE,
     Tree,
-    TreeRecord,
-    add_node,
-    add_outcome,
-    add_step,
-    new_record,
-    recorded_tree,
+    chosen_nodes,
 )
 
 UNOPENED = -2  # in ``child``: nothing is written of the node's actions
@@ -101,69 +93,71 @@ def find_child(tree, node, a, s, r, by_reward):
     return child
 
 
-def _plain(function: Any) -> Any:
-    """Return a primitive as plain Python, which is quicker where it is called from Python."""
-    return getattr(function, "py_func", function)
+class Shown(NamedTuple):
+    """What is shown of n nodes, parents first, and of the actions that were tried there."""
+
+    node: np.ndarray  # int64 [n, 5]: STATE, PARENT, ACTION, DEPTH, COUNT
+    reward: np.ndarray  # float64 [n]
+    share: np.ndarray  # float64 [n]
+    value: np.ndarray  # float64 [n, 2]: and lower bound
+    tried: np.ndarray  # bool [n, A]
+    tries: np.ndarray  # int64 [n, A]
+    q: np.ndarray  # float64 [n, A, 3]: value, spread, lower bound
 
 
-py_add_node, py_add_outcome, py_add_step = _plain(add_node), _plain(add_outcome), _plain(add_step)
-
-
-def record_histories(
-    record: TreeRecord, top: int, tree: HistoryTree, tried: NDArray[np.bool_], nodes: Any, choices: Any
-) -> None:
-    """Write what stands below the root of a tree to a record, in which the root is node ``top``.
-
-    Parameters
-    ----------
-    tried
-        Which actions of the nodes are choices, bool [n, A].
-    nodes
-        ``count``, ``reward``, ``share``, ``value`` and, if there is one, ``lower`` of the nodes, each an array [n].
-    choices
-        ``count``, ``value`` and, if known, ``spread`` and ``lower`` of the actions, each an array [n, A].
-    """
-    recorded: dict[tuple[int, int], int] = {}
-    for node in range(len(tried)):
-        parent, a, s = (int(tree.node[node, column]) for column in (PARENT, ACTION, STATE))
-        here = top
-        if node != ROOT:
-            here = int(py_add_outcome(record, recorded[parent, a], nodes["share"][node]))
-            py_add_step(record, here, s, nodes["reward"][node], 1.0)
-            _put(record, here, nodes, node)
-        for b in np.flatnonzero(tried[node]).tolist():
-            recorded[node, b] = choice = int(py_add_node(record, CHOICE, here, s, b, 0))
-            _put(record, choice, choices, (node, b))
-
-
-def recorded_histories(
-    tree: HistoryTree, plan: Plan, worth: NDArray[np.float64], *, rewards_known: bool = True
-) -> Tree:
-    """Return the tree behind a plan; ``worth`` are the values of its nodes, [M]."""
+def shown_histories(tree: HistoryTree, plan: Plan, worth: NDArray[np.float64], known: bool = True) -> Tree:
+    """Return the tree behind a plan; ``worth`` are the values of its nodes, [M], ``known`` whether rewards are."""
     n = int(tree.used[NODES])
-    tries, (parent, a, visits) = tree.tries[:n], tree.node[:n, [PARENT, ACTION, COUNT]].T
-    nodes = {"count": visits, "value": worth, "share": visits / np.maximum(1, tries[parent, a])}
-    nodes["reward"] = tree.reward if rewards_known else np.full(n, np.nan)
-    choices = {"count": tries, "value": tree.value, "spread": np.full(tries.shape, np.nan)}
+    node, tries = tree.node[:n], tree.tries[:n]
+    value, q = np.full((n, 2), np.nan), np.full((*tries.shape, 3), np.nan)
+    value[:, 0], q[..., 0] = worth[:n], tree.value[:n]
     for candidate in plan.candidates:
-        choices["spread"][ROOT, candidate.action] = candidate.spread
-    record = new_record(n + tries.size, tries.shape[1])
-    root = record_root(record, int(tree.node[ROOT, STATE]), worth[ROOT], int(visits[ROOT]) or 1)
-    record_histories(record, root, tree, tries > 0, nodes, choices)
-    return recorded_tree(record, int(np.count_nonzero(tries[ROOT, : plan.action])))
+        q[ROOT, candidate.action, 1] = candidate.spread
+    share = node[:, COUNT] / np.maximum(1, tries[node[:, PARENT], node[:, ACTION]])
+    reward = tree.reward[:n] if known else np.full(n, np.nan)
+    shown = Shown(node[:, : COUNT + 1], reward, share, value, tries > 0, tries, q)
+    return shown_tree(shown, plan.action)
 
 
-def record_root(record: TreeRecord, state: int, value: float, count: int) -> int:
-    """Write the root of a decision to an empty record."""
-    root = int(py_add_node(record, HYPER_STATE, NO_NODE, state, NO_NODE, count))
-    record.real[root, VALUE] = value
-    return root
+def shown_tree(shown: Shown, action: int) -> Tree:
+    """Return a tree of histories, of which ``action`` was chosen at the root: each node, then its choices."""
+    n, A = shown.tried.shape
+    at, b = np.nonzero(shown.tried)
+    order = np.argsort(np.concatenate([np.arange(n) * (A + 1), at * (A + 1) + 1 + b]))
+    place = np.argsort(order)
+    choice = np.full((n, A), NO_NODE)
+    choice[at, b] = place[n:]
+    state, parent, taken, depth, count = shown.node.T
 
+    def column(of_nodes: Any, of_choices: Any, at_root: Any = None) -> NDArray[Any]:
+        """Return one array of nodes and choices."""
+        both = np.concatenate([of_nodes, np.broadcast_to(of_choices, at.shape)])
+        if at_root is not None:
+            both[ROOT] = at_root
+        return both[order]
 
-def _put(record: TreeRecord, node: int, columns: Any, at: Any) -> None:
-    """Write what is known of a node: the entries ``at`` of some arrays."""
-    if node != NO_NODE:
-        record.whole[node, COUNT] = columns["count"][at]
-        for name, column in (("value", VALUE), ("spread", SPREAD), ("lower", LOWER)):
-            if name in columns:
-                record.real[node, column] = columns[name][at]
+    kind = column(np.full(n, HYPER_STATE), CHOICE)
+    above = column(choice[parent, taken], place[at], NO_NODE)
+    value, nothing = column(shown.value[:, 0], shown.q[at, b, 0]), np.full(n, np.nan)
+    reached = (kind == HYPER_STATE) & (above != NO_NODE)
+    states, rewards = column(state, state[at]), column(shown.reward, np.nan, np.nan)
+    return Tree(
+        kind=kind,
+        parent=above,
+        depth=column(depth, depth[at]),
+        state=states,
+        action=column(taken, b, NO_NODE),
+        policy=np.full(len(kind), NO_NODE),
+        reward=rewards,
+        share=column(shown.share, np.nan, np.nan),
+        count=column(count, shown.tries[at, b], max(1, count[ROOT])),
+        value=value,
+        spread=column(nothing, shown.q[at, b, 1]),
+        lower=column(shown.value[:, 1], shown.q[at, b, 2]),
+        chosen=chosen_nodes(above, kind, value, int(choice[ROOT, action])),
+        path_begin=np.append(0, np.cumsum(reached)),
+        path=states[reached].astype(np.int32),
+        path_reward=rewards[reached],
+        policies=np.zeros((0, 0), np.int32),
+        total=len(kind),
+    )

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from bamdp.planners.adaptive_dss import LEADER, MODELS, RaceArrays, RaceParams
 from bamdp.planners.base import Plan
-from bamdp.planners.shared.history_tree import py_add_node, py_add_outcome, py_add_step, record_root
 from bamdp.planners.tree import (
     CHOICE,
+    HYPER_STATE,
+    NO_NODE,
     POLICIES,
     POLICY,
     SPREAD,
     VALUE,
     Tree,
+    add_node,
+    add_outcome,
+    add_step,
     new_record,
     recorded_tree,
 )
+
+
+def _plain(function: Any) -> Any:
+    """Return a primitive as plain Python, which is quicker where it is called from Python."""
+    return getattr(function, "py_func", function)
+
+
+py_add_node, py_add_outcome, py_add_step = _plain(add_node), _plain(add_outcome), _plain(add_step)
 
 
 def race_tree(plan: Plan, race: RaceArrays, params: RaceParams, state: int) -> Tree:
@@ -27,7 +40,8 @@ def race_tree(plan: Plan, race: RaceArrays, params: RaceParams, state: int) -> T
     """
     kept, n = min(int(race.number[MODELS]), len(race.path)), len(plan.candidates)
     record = new_record(1 + n * (1 + kept), n, steps=params.n_steps, n_states=race.policy.shape[1])
-    root = record_root(record, state, plan.value, 1)
+    root = int(py_add_node(record, HYPER_STATE, NO_NODE, state, NO_NODE, 1))
+    record.real[root, VALUE] = plan.value
     for c, candidate in enumerate(plan.candidates):
         choice = int(py_add_node(record, CHOICE, root, state, candidate.action, candidate.count))
         record.whole[choice, POLICY] = c
