@@ -8,7 +8,7 @@ After n rewards of a cell, w of them 1,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bamdp import _checks
 from bamdp._kernels.jit import primitive
@@ -27,7 +27,9 @@ from bamdp.beliefs.rewards.cells import (
     open_cell,
     statistic,
     stored_in_cells,
+    used_statistics,
 )
+from bamdp.beliefs.statistics import is_valid
 
 N_TRIALS, N_WINS = 0, 1  # statistics of a cell
 
@@ -99,6 +101,13 @@ def _outcome(R, row, s2, i):
     if cell == FREE:
         return (1.0, 0.0) if i == 1 else (0.0, 1.0)
     return (1.0, _success(R, cell)) if i == 1 else (0.0, _failure(R, cell))
+
+
+@is_valid.register
+def _is_valid(R: BetaState) -> Any:
+    n, wins = used_statistics(R.cells).T
+    return (wins >= 0.0) & (wins <= n)
+
 
 
 @dataclass(frozen=True, kw_only=True)

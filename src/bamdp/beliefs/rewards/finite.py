@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -50,7 +50,9 @@ from bamdp.beliefs.rewards.cells import (
     open_cell,
     statistic,
     stored_in_cells,
+    used_statistics,
 )
+from bamdp.beliefs.statistics import is_valid
 
 MOST_VALUES = 10_000
 
@@ -208,6 +210,15 @@ def _outcome(R, row, s2, i):
     if cell == FREE:
         return 0.0, 1.0 if i == 0 else 0.0
     return R.values[i], _weight(R, cell, i) / _total(R, cell)
+
+
+@is_valid.register
+def _is_valid(R: ValuesState) -> Any:
+    stats, K, size = used_statistics(R.cells), int(R.known[0]), len(R.values) - 1
+    values_fit = K <= size and len(np.unique(R.values[:K])) == K and (K == size or not R.values_given)
+    counts_fit = (stats >= 0.0).all() and (stats[:, K : size + 1] == 0.0).all()
+    return values_fit and counts_fit and (stats[:, : size + 1].sum(axis=1) == stats[:, size + 1]).all()
+
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,7 +57,9 @@ from bamdp.beliefs.rewards.cells import (
     open_cell,
     statistic,
     stored_in_cells,
+    used_statistics,
 )
+from bamdp.beliefs.statistics import is_valid
 from bamdp.beliefs.rewards.normal import LARGEST_REWARD
 
 N_SEEN, CELL_MEAN, SQUARES = 0, 1, 2  # statistics of a cell: n, r̄ − origin, sum of squares around r̄
@@ -197,6 +199,15 @@ def _log_probability(R, row, s2, r):
 @verbs.reward_probability.register(HierarchicalState)
 def _probability(R, row, s2, r):
     return math.exp(verbs.log_reward_probability(R, row, s2, r))
+
+
+@is_valid.register
+def _is_valid(R: HierarchicalState) -> Any:
+    stats, pooled = used_statistics(R.cells), R.pooled
+    cells_fit = ((stats[:, N_SEEN] >= 1.0) & (stats[:, SQUARES] >= 0.0)).all()
+    sums_fit = pooled[C] == len(stats) and pooled[N] == stats[:, N_SEEN].sum()
+    return cells_fit and sums_fit and pooled[SPREAD] > 0.0 and pooled[NOISE] > 0.0
+
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bamdp import _checks
 from bamdp._kernels.jit import primitive
@@ -41,7 +41,9 @@ from bamdp.beliefs.rewards.cells import (
     open_cell,
     statistic,
     stored_in_cells,
+    used_statistics,
 )
+from bamdp.beliefs.statistics import is_valid
 
 N_SEEN, CELL_MEAN, RATE = 0, 1, 2  # statistics of a cell: n, m, β
 LARGEST_REWARD = 1e100  # rewards beyond it would overflow when squared
@@ -129,6 +131,13 @@ def _log_probability(R, row, s2, r):
 @verbs.reward_probability.register(NormalState)
 def _probability(R, row, s2, r):
     return math.exp(verbs.log_reward_probability(R, row, s2, r))
+
+
+@is_valid.register
+def _is_valid(R: NormalState) -> Any:
+    stats = used_statistics(R.cells)
+    return (stats[:, N_SEEN] >= 0.0) & (stats[:, RATE] > 0.0)
+
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,12 +15,14 @@ from bamdp._kernels.jit import generic, inner, primitive
 from bamdp._kernels.random import below
 from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import longer, same_arrays, with_room
+from bamdp.beliefs.statistics import Arrays, Saved, restored, statistics
 
 START, SIZE, ROOM, TOTAL = 0, 1, 2, 3  # columns of Counts.rows
 NEXT, COUNT = 0, 1  # columns of Counts.pool
 POOL_END, LOG_END, WIDEST = 0, 1, 2  # entries of Counts.top
 NOT_SEEN = -1
 STAYED = -2  # in the log: the row did not move
+LARGEST_COUNT = 2**31 - 1
 SEARCHED_OUTCOMES = 8  # up to so many outcomes a row is searched, beyond it outcomes are marked
 
 
@@ -206,3 +208,41 @@ def register_count_verbs(posterior: type) -> None:
     verbs.push.register(posterior)(_push)
     verbs.pop.register(posterior)(_pop)
     verbs.commit.register(posterior)(_commit)
+
+
+# --- what a file keeps of counts ---------------------------------------------------------------------------------
+
+
+@statistics.register
+def _count_statistics(counts: Counts, name: str) -> Arrays:
+    """Triples (row, next state, count), int64 [n, 3]."""
+    start, size = counts.rows[:, START], counts.rows[:, SIZE]
+    begin = np.cumsum(size) - size
+    row = np.repeat(np.arange(len(size)), size)
+    slot = np.repeat(start - begin, size) + np.arange(len(row))
+    triples = np.column_stack([row, counts.pool[slot, NEXT], counts.pool[slot, COUNT]])
+    return {name: triples[triples[:, 2] > 0]}
+
+
+@restored.register
+def _restored_counts(fresh: Counts, saved: Saved) -> Counts:
+    triples = saved.array(np.zeros((0, 3), np.int64), rows=True)
+    row, state, count = triples.T
+    rows, n = fresh.rows, saved.n_states
+    saved.require((np.diff(row) >= 0).all() and (row < len(rows)) & (state < n))
+    saved.require((count > 0) & (count <= LARGEST_COUNT))
+    key = row * n + state
+    saved.require(len(np.unique(key)) == len(key))
+    rows[:, TOTAL] = np.bincount(row, count, len(rows))
+    if fresh.top[POOL_END] > 0:  # all possible outcomes are listed, rising within a row
+        listed = np.repeat(np.arange(len(rows)), rows[:, SIZE]) * n + fresh.pool[:, NEXT]
+        slot = np.minimum(np.searchsorted(listed, key), len(listed) - 1)
+        saved.require(listed[slot] == key)
+        fresh.pool[slot, COUNT] = count
+        return fresh
+    size = np.bincount(row, minlength=len(rows))
+    rows[:, START], rows[:, SIZE], rows[:, ROOM] = np.cumsum(size) - size, size, size
+    pool = longer(fresh.pool, len(row))
+    pool[: len(row), NEXT], pool[: len(row), COUNT] = state, count
+    fresh.top[[POOL_END, LOG_END, WIDEST]] = len(row), 0, size.max(initial=0)
+    return fresh._replace(pool=pool)

@@ -41,7 +41,7 @@ from bamdp._kernels.streams import open_stream
 from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import longer, transition_posterior, with_room
 from bamdp.beliefs.base import Prior
-from bamdp.beliefs.statistics import Saved, restored
+from bamdp.beliefs.statistics import is_valid
 
 HIT, PASS, CHANCE = 0, 1, 2  # a and b, the rows of ``law``, and in the log the predictive p
 DEPTH_BITS, STREAM_BITS = 23, 40  # of a choice
@@ -294,14 +294,10 @@ def _moments_row(T, row, index, mean, variance, at):
     return end, rest, 0.0
 
 
-@restored.register
-def _restored_law(fresh: DisturbanceState, saved: Saved) -> DisturbanceState:
-    law, seen = saved.part("law").array(fresh.law), saved.part("seen").array(fresh.seen)
-    saved.part("seen").require(seen >= 0.0)
-    saved.part("law").require(law >= fresh.law * (1.0 - ROUNDING))
-    fresh.law[...], fresh.seen[...] = law, seen
-    update_chances(fresh.law, fresh.chance)
-    return fresh
+@is_valid.register
+def _is_valid(T: DisturbanceState) -> Any:
+    update_chances(T.law, T.chance)
+    return (T.seen >= 0.0).all() and (T.law >= T.prior * (1.0 - ROUNDING)).all()
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,7 @@ from bamdp._kernels.random import below, uniform
 from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import transition_posterior
 from bamdp.beliefs.base import Prior
+from bamdp.beliefs.statistics import is_valid
 from bamdp.beliefs.transitions import counts as tally
 from bamdp.beliefs.transitions.counts import COUNT, LOG_END, NEXT, NOT_SEEN, SIZE, START, TOTAL, Counts
 from bamdp.beliefs.transitions.dirichlet import STICKS_PAY, break_sticks
@@ -300,6 +301,17 @@ def update(T, a):
             mass += T.mass[a, k, listed]
             listed += 1
         T.listed[a, k], T.total[a, k] = listed, mass
+
+
+@is_valid.register
+def _is_valid(T: HierarchicalState) -> Any:
+    falls = (T.mass >= 0.0).all() and (np.diff(T.mass) <= 0.0).all()
+    inside = (T.place < [[2 * T.n_states - 1], [T.n_states]]).all()
+    if falls and inside and (T.weight >= 1.0).all():
+        for a in range(T.n_actions):
+            update(T, a)
+        return True
+    return False
 
 
 @dataclass(frozen=True, kw_only=True)

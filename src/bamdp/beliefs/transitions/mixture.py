@@ -26,6 +26,7 @@ from bamdp._kernels.rows import Space
 from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import longer, shared_weights, transition_posterior, with_room
 from bamdp.beliefs.base import Prior
+from bamdp.beliefs.statistics import ROUNDING, Arrays, Saved, restored, statistics
 from bamdp.mdp.build import read_space
 
 # --- weights of alternatives ----------------------------------------------------------------------------------
@@ -50,6 +51,21 @@ def new_weights(weights: np.ndarray) -> Weights:
 @with_room.register(Weights)
 def _with_room(weights: Weights, depth: int) -> Weights:
     return weights._replace(past=longer(weights.past, depth + int(weights.top[0])))
+
+
+@statistics.register
+def _weight_statistics(weights: Weights, name: str) -> Arrays:
+    """Logarithms of the weights and the weights themselves, float64 [2, L]."""
+    return {name: np.array([weights.log, weights.now])}
+
+
+@restored.register
+def _restored_weights(fresh: Weights, saved: Saved) -> Weights:
+    log, now = saved.array(np.zeros((2, len(fresh.now))), infinite=True)
+    saved.require((log < ROUNDING) & (now >= 0.0) & (np.abs(np.exp(log) - now) < ROUNDING))
+    saved.require(abs(now.sum() - 1.0) < ROUNDING * len(now))
+    fresh.log[...], fresh.now[...] = log, now
+    return fresh
 
 
 @primitive

@@ -36,6 +36,7 @@ from bamdp._kernels.streams import branch, open_stream
 from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import longer, transition_posterior, with_room
 from bamdp.beliefs.base import Prior
+from bamdp.beliefs.statistics import ROUNDING, is_valid, statistics
 from bamdp.beliefs.transitions.counts import (
     COUNT,
     LOG_END,
@@ -276,6 +277,20 @@ def _moments_row(T, row, index, mean, variance, at):
 @verbs.concentration.register(SharedState)
 def _concentration(T, row):
     return 1.0 / _expectations(T, row, row // T.n_actions)[0]
+
+
+@is_valid.register
+def _is_valid(T: SharedState) -> Any:
+    row, state, count = statistics(T.counts, "counts")["counts"].T
+    s, seen_state, seen = statistics(T.seen, "seen")["seen"].T
+    pairs, where = np.unique(row // T.n_actions * T.n_states + state, return_inverse=True)
+    order = np.argsort(s * T.n_states + seen_state)
+    return (
+        np.array_equal(pairs, (s * T.n_states + seen_state)[order])
+        and np.array_equal(np.bincount(where, count), seen[order])
+        and np.array_equal(T.weight > 0.0, T.size >= T.seen.rows[:, [SIZE]])
+        and np.abs(T.weight.sum(axis=1) - 1.0) < ROUNDING
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
