@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+import bamdp.beliefs.kernels as kernels
+import bamdp.beliefs.verbs as verbs
 from bamdp import _checks, _files
 from bamdp._kernels.jit import KernelCalls
 from bamdp._kernels.random import as_state
 from bamdp._kernels.rows import Rows, Space
-from bamdp.beliefs import kernels, verbs
 from bamdp.beliefs.arrays import (
     BeliefArrays,
     pay_nothing,

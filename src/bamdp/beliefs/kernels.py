@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+import bamdp.beliefs.verbs as verbs
 from bamdp._kernels.jit import inner, kernel, primitive
 from bamdp._kernels.rows import Rows
-from bamdp.beliefs import verbs
 
 NO_SPACE = "a sampled model is larger than its buffer"
 

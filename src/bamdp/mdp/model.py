@@ -34,9 +34,9 @@ from typing import Any
 
 import numpy as np
 
+import bamdp.mdp.build as build
 from bamdp import _checks
 from bamdp._kernels.rows import Rows, Space
-from bamdp.mdp import build
 from bamdp.mdp.gym_tables import is_gym_table, read_gym_table
 
 Start = int | np.ndarray | None

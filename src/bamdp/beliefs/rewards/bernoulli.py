@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import bamdp.beliefs.verbs as verbs
 from bamdp import _checks
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import beta, uniform
-from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import reward_posterior
 from bamdp.beliefs.base import RewardModel, check_by
 from bamdp.beliefs.rewards.cells import (
@@ -107,7 +107,6 @@ def _outcome(R, row, s2, i):
 def _is_valid(R: BetaState) -> Any:
     n, wins = used_statistics(R.cells).T
     return (wins >= 0.0) & (wins <= n)
-
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+import bamdp.beliefs.verbs as verbs
 from bamdp._kernels.jit import generic, primitive
 from bamdp._kernels.rows import is_listed
-from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import longer, pay_nothing, with_room
 from bamdp.beliefs.statistics import Arrays, Saved, restored, statistics
 

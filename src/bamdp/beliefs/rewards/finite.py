@@ -30,11 +30,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import bamdp.beliefs.verbs as verbs
 from bamdp import _checks
 from bamdp._kernels.dirichlet import dirichlet
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import uniform
-from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import reward_posterior
 from bamdp.beliefs.base import RewardModel, check_bounds, check_by
 from bamdp.beliefs.rewards.cells import (
@@ -215,10 +215,9 @@ def _outcome(R, row, s2, i):
 @is_valid.register
 def _is_valid(R: ValuesState) -> Any:
     stats, K, size = used_statistics(R.cells), int(R.known[0]), len(R.values) - 1
-    values_fit = K <= size and len(np.unique(R.values[:K])) == K and (K == size or not R.values_given)
+    values_fit = size >= K and len(np.unique(R.values[:K])) == K and (size == K or not R.values_given)
     counts_fit = (stats >= 0.0).all() and (stats[:, K : size + 1] == 0.0).all()
     return values_fit and counts_fit and (stats[:, : size + 1].sum(axis=1) == stats[:, size + 1]).all()
-
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,9 +37,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import bamdp.beliefs.verbs as verbs
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import normal
-from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import reward_posterior
 from bamdp.beliefs.base import RewardModel, check_bounds, check_by
 from bamdp.beliefs.rewards.cells import (
@@ -59,8 +59,8 @@ from bamdp.beliefs.rewards.cells import (
     stored_in_cells,
     used_statistics,
 )
-from bamdp.beliefs.statistics import is_valid
 from bamdp.beliefs.rewards.normal import LARGEST_REWARD
+from bamdp.beliefs.statistics import is_valid
 
 N_SEEN, CELL_MEAN, SQUARES = 0, 1, 2  # statistics of a cell: n, r̄ − origin, sum of squares around r̄
 # places in HierarchicalState.pooled: the first reward; estimates, m without the origin; sums over rewards; over cells
@@ -207,7 +207,6 @@ def _is_valid(R: HierarchicalState) -> Any:
     cells_fit = ((stats[:, N_SEEN] >= 1.0) & (stats[:, SQUARES] >= 0.0)).all()
     sums_fit = pooled[C] == len(stats) and pooled[N] == stats[:, N_SEEN].sum()
     return cells_fit and sums_fit and pooled[SPREAD] > 0.0 and pooled[NOISE] > 0.0
-
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import bamdp.beliefs.verbs as verbs
 from bamdp import _checks
-from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import pay_nothing, reward_posterior, with_room
 from bamdp.beliefs.base import RewardModel
 

@@ -24,10 +24,10 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import bamdp.beliefs.verbs as verbs
 from bamdp import _checks
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import gamma, normal
-from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import reward_posterior
 from bamdp.beliefs.base import RewardModel, check_bounds, check_by
 from bamdp.beliefs.rewards.cells import (
@@ -137,7 +137,6 @@ def _probability(R, row, s2, r):
 def _is_valid(R: NormalState) -> Any:
     stats = used_statistics(R.cells)
     return (stats[:, N_SEEN] >= 0.0) & (stats[:, RATE] > 0.0)
-
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+import bamdp.beliefs.verbs as verbs
 from bamdp._kernels.jit import generic, inner, primitive
 from bamdp._kernels.random import below
-from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import longer, same_arrays, with_room
 from bamdp.beliefs.statistics import Arrays, Saved, restored, statistics
 

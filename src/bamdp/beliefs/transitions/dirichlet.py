@@ -21,15 +21,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+import bamdp.beliefs.transitions.counts as tally
+import bamdp.beliefs.verbs as verbs
 from bamdp import _checks
 from bamdp._kernels.dirichlet import MOST_FACTORS, dirichlet, posterior_row, posterior_row_by_gs, small_shapes
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import below, exponential, uniform
 from bamdp._parameters import NUMBER, parameter
-from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import longer, transition_posterior, with_room
 from bamdp.beliefs.base import Prior
-from bamdp.beliefs.transitions import counts as tally
 from bamdp.beliefs.transitions.counts import COUNT, NEXT, NOT_SEEN, POOL_END, ROOM, SIZE, START, TOTAL
 from bamdp.mdp.build import row_entries
 from bamdp.mdp.model import FiniteMDP

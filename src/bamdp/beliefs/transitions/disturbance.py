@@ -34,11 +34,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+import bamdp.beliefs.verbs as verbs
 from bamdp import _checks
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import beta, next_word, uniform
 from bamdp._kernels.streams import open_stream
-from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import longer, transition_posterior, with_room
 from bamdp.beliefs.base import Prior
 from bamdp.beliefs.statistics import is_valid

@@ -19,11 +19,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+import bamdp.beliefs.verbs as verbs
 from bamdp import _checks
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import below, uniform
 from bamdp._kernels.rows import Space
-from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import reward_posterior, shared_weights, transition_posterior
 from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.beliefs.rewards.known import KnownRewards

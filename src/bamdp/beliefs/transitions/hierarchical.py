@@ -33,14 +33,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import bamdp.beliefs.transitions.counts as tally
+import bamdp.beliefs.verbs as verbs
 from bamdp._kernels.dirichlet import dirichlet
 from bamdp._kernels.jit import inner, primitive
 from bamdp._kernels.random import below, uniform
-from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import transition_posterior
 from bamdp.beliefs.base import Prior
 from bamdp.beliefs.statistics import is_valid
-from bamdp.beliefs.transitions import counts as tally
 from bamdp.beliefs.transitions.counts import COUNT, LOG_END, NEXT, NOT_SEEN, SIZE, START, TOTAL, Counts
 from bamdp.beliefs.transitions.dirichlet import STICKS_PAY, break_sticks
 

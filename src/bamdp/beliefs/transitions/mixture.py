@@ -19,11 +19,11 @@ import numpy as np
 from numba import literal_unroll
 from numpy.typing import ArrayLike
 
+import bamdp.beliefs.verbs as verbs
 from bamdp import _checks
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import uniform
 from bamdp._kernels.rows import Space
-from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import longer, shared_weights, transition_posterior, with_room
 from bamdp.beliefs.base import Prior
 from bamdp.beliefs.statistics import ROUNDING, Arrays, Saved, restored, statistics

@@ -28,12 +28,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+import bamdp.beliefs.verbs as verbs
 from bamdp import _checks
 from bamdp._kernels.dirichlet import posterior_row, small_shapes
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import below, next_word, uniform
 from bamdp._kernels.streams import branch, open_stream
-from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import longer, transition_posterior, with_room
 from bamdp.beliefs.base import Prior
 from bamdp.beliefs.statistics import ROUNDING, is_valid, statistics

@@ -29,11 +29,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+import bamdp.beliefs.verbs as verbs
 from bamdp import _checks
 from bamdp._kernels.dirichlet import posterior_row, small_shapes
 from bamdp._kernels.jit import inner, primitive
 from bamdp._kernels.random import below, uniform
-from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import transition_posterior
 from bamdp.beliefs.base import Prior
 from bamdp.beliefs.transitions.counts import (
