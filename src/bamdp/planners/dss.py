@@ -35,7 +35,6 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-import bamdp.planners.tree as trees
 from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import kernel, primitive
 from bamdp._parameters import choice, whole_number
