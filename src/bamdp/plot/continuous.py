@@ -1,0 +1,329 @@
+"""Systems with continuous states: what is believed and how surely, sampled plans, real steps, and film strips."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bamdp import _checks
+from bamdp.plot import style
+from bamdp.plot.curves import draw_mean
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+Scene = Callable[[Array], tuple[ArrayLike, float]]
+PORTRAIT_SIZE, STRIP_SIZE = (5.2, 3.8), (8.0, 1.5)  # inches
+ARROWS, CELLS = 17, 60  # of a portrait, along each axis
+FADED = 0.15  # opacity of the first figure in a frame of a strip
+
+
+def phase_portrait(
+    agent: Any,
+    *,
+    coordinates: tuple[int, int] = (0, 1),
+    action: Any = None,
+    at: ArrayLike | None = None,
+    bounds: Sequence[tuple[float, float]] | None = None,
+    path: ArrayLike | None = None,
+    names: Sequence[str] | None = None,
+    title: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw how two coordinates are expected to change, as arrows, and how surely, as a colour.
+
+    The colour is the predictive standard deviation of the change, per coordinate relative to the width of the picture,
+    the larger of the two; dark is unsure. Dots are the states that were visited.
+
+    Parameters
+    ----------
+    agent
+        A `ContinuousAgent` or its belief.
+    coordinates
+        The two coordinates of the state. Where an angle is observed as its cosine and sine, it is one coordinate of the
+        state, in radians.
+    action
+        The action; by default the middle of the action space, or action 0.
+    at
+        The state [d] that gives the other coordinates; by default the mean of the visited ones.
+    bounds
+        The (low, high) of both axes; by default a full turn for an angle, else the range of what was visited.
+    path
+        States [T, d] to join by a line, such as ``agent.system.states(run.states)`` of an episode.
+    names
+        The names of the axes.
+    title
+        The title.
+    ax
+        Axes to draw on; by default those of a new figure.
+    """
+    belief = getattr(agent, "belief", agent)
+    system = belief.system
+    x, y = (_checks.index(j, "coordinate", system.n_states) for j in coordinates)
+    seen = np.array(belief.data.obs).reshape(-1, system.n_states)
+    if not len(seen) and (bounds is None or at is None):
+        raise ValueError("nothing was observed yet: give bounds= and at=, or let the agent act first")
+    ranges = (
+        [_range(seen[:, j], j in system.state_angles) for j in (x, y)] if bounds is None else list(bounds)
+    )
+    base = seen.mean(axis=0) if at is None else np.asarray(at, float)
+
+    def changes(n: int) -> tuple[Array, Array, Array, Array]:
+        """Return a grid of n by n points, the change there and its deviation."""
+        grid = np.meshgrid(*(np.linspace(*ends, n) for ends in ranges))
+        states = np.tile(base, (n * n, 1))
+        states[:, x], states[:, y] = grid[0].ravel(), grid[1].ravel()
+        chosen = system.action(np.zeros(system.n_controls)) if action is None else action
+        after, deviation = belief.predict(states, np.array([chosen] * len(states)))
+        return grid[0], grid[1], after - states, deviation
+
+    with style.drawing_axes(ax, PORTRAIT_SIZE, grid=False) as axes:
+        across, up, _, deviation = changes(CELLS)
+        widths = np.array([high - low for low, high in ranges])
+        unsure = (deviation[:, [x, y]] / widths).max(axis=1).reshape(CELLS, CELLS)
+        colours = axes.pcolormesh(across, up, unsure, cmap="Blues", shading="gouraud", rasterized=True)
+        axes.figure.colorbar(colours, ax=axes, label="deviation of the change / width of the axis")
+        across, up, change, _ = changes(ARROWS)
+        arrows = change[:, [x, y]] / widths
+        axes.quiver(across, up, *arrows.T, angles="uv", pivot="mid", color=style.TEXT_COLOUR, width=0.0025)
+        axes.plot(seen[:, x], seen[:, y], ".", color=style.COLOURS[1], markersize=4, label="visited")
+        if path is not None:
+            _draw_path(axes, np.asarray(path, float)[:, [x, y]], x in system.state_angles)
+        labels = names or [f"coordinate {j}" for j in (x, y)]
+        axes.set(xlim=ranges[0], ylim=ranges[1], xlabel=labels[0], ylabel=labels[1])
+        axes.legend(loc="upper right")
+        axes.set_title(title)
+    return axes
+
+
+def plans(
+    plan: Any,
+    *,
+    coordinate: int = 0,
+    name: str | None = None,
+    title: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw where the candidates of a decision lead, each in the model that it was made for; the chosen one is thick.
+
+    Parameters
+    ----------
+    plan
+        The `ContinuousPlan` of ``agent.plan(obs)``; the candidates of ``dss`` are plans of sampled models.
+    coordinate
+        The coordinate of the observation.
+    name
+        Its name.
+    title, ax
+        As in :func:`phase_portrait`.
+    """
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    candidates = [choice for choice in plan.candidates if len(choice.states)] or [plan]
+    values = np.array([choice.value for choice in candidates])
+    scale = ScalarMappable(Normalize(values.min(), max(values.max(), values.min() + 1e-9)), "viridis_r")
+    _checks.index(coordinate, "coordinate", np.shape(plan.states)[1])
+    with style.drawing_axes(ax) as axes:
+        for rank, choice in enumerate(candidates):
+            look = {"linewidth": 2.6, "zorder": 3, "label": "chosen"} if rank == 0 else {"linewidth": 1.0}
+            axes.plot(np.asarray(choice.states)[:, coordinate], color=scale.to_rgba(choice.value), **look)
+        if len(candidates) > 1:
+            axes.figure.colorbar(scale, ax=axes, label="value")
+        axes.set(xlabel="steps ahead", ylabel=name or f"coordinate {coordinate}")
+        axes.legend()
+        axes.set_title(title or f"plans of {len(candidates)} models")
+    return axes
+
+
+def real_steps(
+    curves: Mapping[str, Any],
+    *,
+    anchors: Mapping[str, float] | None = None,
+    solved: float | None = None,
+    log: bool = True,
+    title: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw returns against the number of real steps, with published numbers of steps as vertical lines.
+
+    Parameters
+    ----------
+    curves
+        By label, the pair (steps [P], returns [P] or [R, P]), or runs of episodes: a `Run` or a list of them, whose
+        returns stand at the ends of their episodes. Of several runs it is the mean with a 95% bootstrap band.
+    anchors
+        By name, after how many real steps another method solves the task.
+    solved
+        The return from which the task counts as solved, drawn as a horizontal line.
+    log
+        Whether the axis of steps is logarithmic.
+    title, ax
+        As in :func:`phase_portrait`.
+    """
+    with style.drawing_axes(ax) as axes:
+        for index, (label, curve) in enumerate(curves.items()):
+            steps, values = _curve(curve, label)
+            if len(values) > 1:
+                draw_mean(axes, steps, values, label, index)
+            else:
+                axes.plot(steps, values[0], label=label, **style.look(index))
+        if log:
+            style.log_axis(axes)
+        if solved is not None:
+            axes.axhline(solved, **style.REFERENCE_LINE)
+            axes.annotate(
+                "solved", (1.0, solved), xycoords=("axes fraction", "data"), ha="right", va="bottom"
+            )
+        for name, at in (anchors or {}).items():
+            axes.axvline(at, color=style.GREY_COLOUR, linewidth=0.9, linestyle=(0, (1, 1.5)))
+            axes.annotate(
+                f"{name} {at:g}",
+                (at, 0.02),
+                xycoords=("data", "axes fraction"),
+                rotation=90,
+                ha="right",
+                va="bottom",
+                fontsize=8,
+                color=style.GREY_COLOUR,
+            )
+        axes.set(xlabel="real steps (log)" if log else "real steps", ylabel="return of an episode")
+        axes.legend(loc="best")
+        axes.set_title(title)
+    return axes
+
+
+def film_strip(
+    observations: ArrayLike,
+    scene: Any,
+    *,
+    frames: int = 8,
+    seconds: float | None = None,
+    title: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw an episode of a pendulum, a cart-pole or the like as a strip of frames, each with the motion since the last.
+
+    Parameters
+    ----------
+    observations
+        The observations [T, D] of an episode.
+    scene
+        The environment, one of ``TipCartPole``, ``PilcoCartPole``, ``SparsePendulum``, ``Pendulum-v1``, ``CartPole-v1``
+        and ``Acrobot-v1``; or a function of an observation that returns points [k, 2], to be joined by lines, and
+        the width of the cart that the first of them is (0 for none).
+    frames
+        The number of frames.
+    seconds
+        The length of a step; by default frames are labelled by steps.
+    title, ax
+        As in :func:`phase_portrait`.
+    """
+    states = np.atleast_2d(np.asarray(observations, float))
+    draw = scene if callable(scene) and not hasattr(scene, "step") else scene_of(scene)
+    n = min(_checks.integer(frames, "frames"), len(states))
+    ends = np.linspace(0, len(states) - 1, n).round().astype(int)
+    figures = [draw(state) for state in states]
+    points = np.array([figure[0] for figure in figures], float)  # [T, k, 2]
+    cart = figures[0][1]
+    centre = 0.5 * (points.min(axis=(0, 1)) + points.max(axis=(0, 1)))
+    half = 0.5 * np.ptp(points, axis=(0, 1)).max() + 0.6 * cart
+    half = max(half, 1e-9) * 1.15
+    with style.drawing_axes(ax, STRIP_SIZE, grid=False) as axes:
+        for frame, end in enumerate(ends):
+            begin = end if frame == 0 else ends[frame - 1] + 1
+            shift = np.array([2.0 * half * frame, 0.0]) - centre
+            for t in range(begin, end + 1):
+                opacity = 1.0 if t == end else FADED + 0.3 * (t - begin) / max(end - begin, 1)
+                _draw_figure(axes, points[t] + shift, cart, opacity)
+            label = f"step {end}" if seconds is None else f"{end * seconds:.1f} s"
+            axes.annotate(label, (2.0 * half * frame, -half), ha="center", va="top", fontsize=8)
+            if frame:
+                axes.axvline(half * (2 * frame - 1), color="#dddddd", linewidth=0.8)
+        axes.set(xlim=(-half, half * (2 * n - 1)), ylim=(-1.25 * half, half), aspect="equal")
+        axes.set_axis_off()
+        axes.set_title(title)
+    return axes
+
+
+def scene_of(env: Any) -> Scene:
+    """Return how an environment is drawn: a function of an observation, see :func:`film_strip`."""
+    inner = env.unwrapped
+    name = type(inner).__name__
+    if name not in SCENES:
+        known = ", ".join(sorted(SCENES))
+        raise ValueError(
+            f"there is no drawing of {name} (there are some of {known}); give a function of an observation that "
+            "returns points [k, 2] and the width of the cart at the first, 0 for none"
+        )
+    return SCENES[name]
+
+
+def _pole(angle: float, length: float, base: ArrayLike = (0.0, 0.0)) -> Array:
+    """Return both ends of a rod whose angle is counted anticlockwise from upright."""
+    return np.array([base, np.add(base, [-length * np.sin(angle), length * np.cos(angle)])])
+
+
+def _acrobot(obs: Array) -> tuple[Array, float]:
+    first, both = np.arctan2(obs[1], obs[0]), np.arctan2(obs[1], obs[0]) + np.arctan2(obs[3], obs[2])
+    elbow = np.array([np.sin(first), -np.cos(first)])
+    return np.array([[0.0, 0.0], elbow, elbow + np.array([np.sin(both), -np.cos(both)])]), 0.0
+
+
+SCENES: dict[str, Scene] = {
+    "PendulumEnv": lambda obs: (_pole(np.arctan2(obs[1], obs[0]), 1.0), 0.0),
+    "SparsePendulum": lambda obs: (_pole(obs[0], 0.5), 0.0),
+    "TipCartPole": lambda obs: (_pole(obs[2], 0.6, (obs[0], 0.0)), 0.3),
+    "PilcoCartPole": lambda obs: (_pole(obs[2], 0.5, (obs[0], 0.0)), 0.3),
+    "CartPoleEnv": lambda obs: (_pole(-obs[2], 1.0, (obs[0], 0.0)), 0.5),
+    "AcrobotEnv": _acrobot,
+}
+"""How systems are drawn, by the name of their class."""
+
+
+def _draw_figure(axes: Axes, points: Array, cart: float, opacity: float) -> None:
+    from matplotlib.patches import Rectangle
+
+    if cart:
+        corner = points[0] - [0.5 * cart, 0.25 * cart]
+        axes.add_patch(
+            Rectangle(tuple(corner), cart, 0.5 * cart, color=style.GREY_COLOUR, alpha=opacity, lw=0)
+        )
+    axes.plot(*points.T, color=style.COLOURS[0], alpha=opacity, linewidth=2.0, solid_capstyle="round")
+    axes.plot(*points[-1], "o", color=style.COLOURS[1], alpha=opacity, markersize=4.5, markeredgewidth=0)
+
+
+def _range(values: Array, turns: bool) -> tuple[float, float]:
+    """Return the limits of an axis: a full turn, or what was visited and a tenth more on both sides."""
+    if turns:
+        return -np.pi, np.pi
+    low, high = float(values.min()), float(values.max())
+    margin = 0.1 * (high - low) or 1.0
+    return low - margin, high + margin
+
+
+def _draw_path(axes: Axes, points: Array, turns: bool) -> None:
+    """Draw a line, interrupted where an angle begins another turn."""
+    points = points.copy()
+    if turns:
+        points[1:][np.abs(np.diff(points[:, 0])) > np.pi] = np.nan
+    axes.plot(*points.T, color=style.COLOURS[1], linewidth=1.2, label="path")
+
+
+def _curve(curve: Any, label: str) -> tuple[NDArray[np.int64], Array]:
+    """Return steps [P] and returns [R, P] of a pair, or of runs."""
+    if isinstance(curve, tuple) and len(curve) == 2 and not hasattr(curve[0], "episode_returns"):
+        steps, values = np.asarray(curve[0]), np.atleast_2d(np.asarray(curve[1], float))
+        if values.shape[-1] != len(steps):
+            raise ValueError(f"{label}: there are {len(steps)} steps and {values.shape[-1]} returns")
+        return steps, values
+    runs = list(curve) if isinstance(curve, (list, tuple)) else [curve]
+    n = min(len(run.ends) for run in runs)
+    if not n:
+        raise ValueError(f"{label}: a run has no completed episode")
+    steps = np.mean([run.ends[:n] + 1 for run in runs], axis=0).round().astype(int)
+    return steps, np.array([run.episode_returns[:n] for run in runs])
