@@ -212,7 +212,7 @@ class SparsePendulum(Task):
     """
 
     angles = (0,)
-    horizon = 100
+    horizon = 400
     scale = (np.pi, 25.0)
     period = 4 / 80  # seconds that a torque is held
 
