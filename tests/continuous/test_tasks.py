@@ -62,7 +62,7 @@ def test_steps_of_pilco_and_of_the_sparse_pendulum_solve_their_equations():
     state = np.array([2.0, 1.0])
     fine = state
     for _ in range(20_000):
-        fine = fine + 0.05 / 20_000 * tasks.SparsePendulum.derivative(fine, -0.7)
+        fine = fine + 0.1 / 20_000 * tasks.SparsePendulum.derivative(fine, -0.7)
     assert tasks.SparsePendulum().move(state, np.array([-0.7])) == pytest.approx(fine, abs=1e-3)
 
 

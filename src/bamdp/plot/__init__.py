@@ -14,7 +14,20 @@ line can be added by the usual means. Objects have a method for what is drawn mo
 >>> axes = bamdp.plot.posterior(agent, state=0, action=1, truth=env)
 """
 
+from bamdp.plot.continuous import film_strip, phase_portrait, plans, real_steps
 from bamdp.plot.curves import comparison, learning_curve, returns
 from bamdp.plot.worlds import policy, posterior, value_map, visits
 
-__all__ = ["comparison", "learning_curve", "policy", "posterior", "returns", "value_map", "visits"]
+__all__ = [
+    "comparison",
+    "film_strip",
+    "learning_curve",
+    "phase_portrait",
+    "plans",
+    "policy",
+    "posterior",
+    "real_steps",
+    "returns",
+    "value_map",
+    "visits",
+]

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 Scene = Callable[[Array], tuple[ArrayLike, float]]
-PORTRAIT_SIZE, STRIP_SIZE = (5.2, 3.8), (8.0, 1.5)  # inches
+PORTRAIT_SIZE = (5.2, 3.8)  # inches
 ARROWS, CELLS = 17, 60  # of a portrait, along each axis
-FADED = 0.15  # opacity of the first figure in a frame of a strip
+TRAIL, FADED = 3, 0.35  # earlier figures in a frame of a strip, and the opacity of the last of them
 
 
 def phase_portrait(
@@ -78,15 +78,18 @@ def phase_portrait(
         states = np.tile(base, (n * n, 1))
         states[:, x], states[:, y] = grid[0].ravel(), grid[1].ravel()
         chosen = system.action(np.zeros(system.n_controls)) if action is None else action
-        after, deviation = belief.predict(states, np.array([chosen] * len(states)))
-        return grid[0], grid[1], after - states, deviation
+        observations = system.observations(states)
+        after, deviation = belief.predict(observations, np.array([chosen] * len(states)))
+        change, turning = after - states, list(system.state_angles)
+        change[:, turning] = (change[:, turning] + np.pi) % (2.0 * np.pi) - np.pi
+        return grid[0], grid[1], change, deviation
 
     with style.drawing_axes(ax, PORTRAIT_SIZE, grid=False) as axes:
         across, up, _, deviation = changes(CELLS)
         widths = np.array([high - low for low, high in ranges])
         unsure = (deviation[:, [x, y]] / widths).max(axis=1).reshape(CELLS, CELLS)
         colours = axes.pcolormesh(across, up, unsure, cmap="Blues", shading="gouraud", rasterized=True)
-        axes.figure.colorbar(colours, ax=axes, label="deviation of the change / width of the axis")
+        axes.figure.colorbar(colours, ax=axes, label="deviation of the change / axis width")
         across, up, change, _ = changes(ARROWS)
         arrows = change[:, [x, y]] / widths
         axes.quiver(across, up, *arrows.T, angles="uv", pivot="mid", color=style.TEXT_COLOUR, width=0.0025)
@@ -95,7 +98,7 @@ def phase_portrait(
             _draw_path(axes, np.asarray(path, float)[:, [x, y]], x in system.state_angles)
         labels = names or [f"coordinate {j}" for j in (x, y)]
         axes.set(xlim=ranges[0], ylim=ranges[1], xlabel=labels[0], ylabel=labels[1])
-        axes.legend(loc="upper right")
+        axes.legend(loc="upper right", frameon=True, framealpha=0.9)
         axes.set_title(title)
     return axes
 
@@ -223,28 +226,30 @@ def film_strip(
     title, ax
         As in :func:`phase_portrait`.
     """
+    from matplotlib.patches import Rectangle
+
     states = np.atleast_2d(np.asarray(observations, float))
     draw = scene if callable(scene) and not hasattr(scene, "step") else scene_of(scene)
     n = min(_checks.integer(frames, "frames"), len(states))
     ends = np.linspace(0, len(states) - 1, n).round().astype(int)
     figures = [draw(state) for state in states]
-    points = np.array([figure[0] for figure in figures], float)  # [T, k, 2]
-    cart = figures[0][1]
-    centre = 0.5 * (points.min(axis=(0, 1)) + points.max(axis=(0, 1)))
-    half = 0.5 * np.ptp(points, axis=(0, 1)).max() + 0.6 * cart
-    half = max(half, 1e-9) * 1.15
-    with style.drawing_axes(ax, STRIP_SIZE, grid=False) as axes:
+    points, cart = np.array([figure[0] for figure in figures], float), figures[0][1]  # [T, k, 2]
+    reach = float(np.abs(points - points[:, :1]).max())
+    half = 1.2 * max(reach, 0.6 * cart, 1e-9)
+    with style.drawing_axes(ax, (max(n, 3), 1.5), grid=False) as axes:
         for frame, end in enumerate(ends):
-            begin = end if frame == 0 else ends[frame - 1] + 1
-            shift = np.array([2.0 * half * frame, 0.0]) - centre
-            for t in range(begin, end + 1):
-                opacity = 1.0 if t == end else FADED + 0.3 * (t - begin) / max(end - begin, 1)
-                _draw_figure(axes, points[t] + shift, cart, opacity)
-            label = f"step {end}" if seconds is None else f"{end * seconds:.1f} s"
-            axes.annotate(label, (2.0 * half * frame, -half), ha="center", va="top", fontsize=8)
-            if frame:
-                axes.axvline(half * (2 * frame - 1), color="#dddddd", linewidth=0.8)
-        axes.set(xlim=(-half, half * (2 * n - 1)), ylim=(-1.25 * half, half), aspect="equal")
+            middle = 2.0 * half * frame
+            window = Rectangle((middle - half, -half), 2 * half, 2 * half, fill=False, ec="#dddddd", lw=0.8)
+            axes.add_patch(window)
+            if cart:
+                axes.hlines(-0.25 * cart, middle - half, middle + half, color="#999999", linewidth=0.8)
+            shift = [middle - points[end, 0, 0], -points[end, 0, 1]]  # the frame follows what stands first
+            for t in range(max(end - TRAIL, 0 if frame == 0 else ends[frame - 1]), end + 1):
+                opacity = 1.0 if t == end else FADED / (end - t)
+                _draw_figure(axes, points[t] + shift, cart, opacity, window)
+            label = f"step {end}" if seconds is None else f"{end * seconds:.3g} s"
+            axes.annotate(label, (middle, -1.05 * half), ha="center", va="top", fontsize=8)
+        axes.set(xlim=(-half, half * (2 * n - 1)), ylim=(-1.35 * half, 1.02 * half), aspect="equal")
         axes.set_axis_off()
         axes.set_title(title)
     return axes
@@ -285,16 +290,18 @@ SCENES: dict[str, Scene] = {
 """How systems are drawn, by the name of their class."""
 
 
-def _draw_figure(axes: Axes, points: Array, cart: float, opacity: float) -> None:
+def _draw_figure(axes: Axes, points: Array, cart: float, opacity: float, window: Any) -> None:
     from matplotlib.patches import Rectangle
 
+    look: dict[str, Any] = {"alpha": opacity}
     if cart:
         corner = points[0] - [0.5 * cart, 0.25 * cart]
-        axes.add_patch(
-            Rectangle(tuple(corner), cart, 0.5 * cart, color=style.GREY_COLOUR, alpha=opacity, lw=0)
-        )
-    axes.plot(*points.T, color=style.COLOURS[0], alpha=opacity, linewidth=2.0, solid_capstyle="round")
-    axes.plot(*points[-1], "o", color=style.COLOURS[1], alpha=opacity, markersize=4.5, markeredgewidth=0)
+        box = Rectangle(tuple(corner), cart, 0.5 * cart, color=style.GREY_COLOUR, linewidth=0, **look)
+        axes.add_patch(box).set_clip_path(window)
+    rod = axes.plot(*points.T, color=style.COLOURS[0], linewidth=2.0, solid_capstyle="round", **look)
+    tip = axes.plot(*points[-1], "o", color=style.COLOURS[1], markersize=4.5, markeredgewidth=0, **look)
+    for line in (*rod, *tip):
+        line.set_clip_path(window)
 
 
 def _range(values: Array, turns: bool) -> tuple[float, float]:
