@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -129,7 +130,7 @@ class ContinuousAgent:
 
     def greedy(self) -> ContinuousAgent:
         """Return an independent agent with the same belief that plans for the posterior mean."""
-        shared = {name: getattr(self.planner, name) for name in Mean.__dataclass_fields__}
+        shared = {field.name: getattr(self.planner, field.name) for field in fields(Mean)}
         made = self.copy()
         made.planner, made.memory = Mean(**shared), Memory()
         return made
