@@ -11,6 +11,7 @@ import sys
 import tomllib
 import venv
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -55,14 +56,6 @@ def test_the_readme_code_runs(tmp_path, monkeypatch):
         exec(compile(block, "README.md", "exec"), {})
 
 
-def test_the_readme_names_every_planner_and_environment():
-    text = (ROOT / "README.md").read_text()
-    from bamdp.registry import PLANNERS, PRIORS
-
-    for name in [*PLANNERS, *PRIORS, *(info.name for info in bamdp.list_envs())]:
-        assert f"`{name}`" in text, name
-
-
 def test_the_readme_links_to_files_that_exist():
     links = re.findall(r"\]\(([^)#:]+)\)", (ROOT / "README.md").read_text())
     assert links
@@ -71,29 +64,27 @@ def test_the_readme_links_to_files_that_exist():
 
 def test_dir_has_what_is_public_and_nothing_else():
     plain = {name for name in dir(bamdp) if not name.startswith("_")}
-    assert plain == {name for name in bamdp.__all__ if not name.startswith("_")} | {"bsuite", "extend", "gym"}
+    assert plain == {name for name in bamdp.__all__ if not name.startswith("_")} | {
+        "bsuite",
+        "extend",
+        "gym",
+        "testing",
+    }
     assert bamdp.gym.Discretize  # is imported when it is asked for
     with pytest.raises(AttributeError, match="no attribute 'Any'"):
         _ = bamdp.Any
 
 
-def test_the_workflow_tests_every_version_that_the_package_names():
-    steps = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())["jobs"]
-    prefix = "Programming Language :: Python :: 3."
-    named = [
-        line.removeprefix(prefix) for line in PROJECT["project"]["classifiers"] if line.startswith(prefix)
-    ]
-    matrix = steps["test"]["strategy"]["matrix"]
-    tested, later = matrix["python-version"], matrix["include"]
-    assert tested == [f"3.{minor}" for minor in named]
-    assert all(one["untried"] and one["python-version"] not in tested for one in later)
-    assert PROJECT["project"]["requires-python"] == f">={tested[0]}"
-    commands = [step["run"] for job in steps.values() for step in job["steps"] if "run" in step]
+def test_the_workflow_tests_the_version_that_the_package_names_by_targets_that_exist():
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())["jobs"]
+    assert (
+        PROJECT["project"]["requires-python"]
+        == f">={jobs['test']['strategy']['matrix']['python-version'][0]}"
+    )
+    commands = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.M))
-    made = [command.removeprefix("make ") for command in commands if command.startswith("make ")]
-    assert set(made) == {"setup", "lint", "test", "test-slow"} <= targets
-    for command in commands:
-        assert subprocess.run(["bash", "-n", "-c", command], check=False).returncode == 0
+    made = {command.removeprefix("make ") for command in commands if command.startswith("make ")}
+    assert {"lint", "test", "test-slow"} <= made <= targets
 
 
 def test_the_long_description_has_whole_addresses():
@@ -125,21 +116,33 @@ def test_modules_that_the_compile_cache_does_not_watch_have_no_kernels():
     assert [path.name for path in unwatched if words.search(path.read_text())] == []
 
 
+PICTURE = """
+import bamdp
+run = bamdp.simulate(bamdp.Agent.for_env("chain", "thompson", seed=0), "chain", steps=50, seed=0)
+run.plot().figure.savefig("run.png")
+print(bamdp.__file__)
+"""
+
+
 @pytest.mark.slow
-def test_the_wheel_installs_and_runs_elsewhere(tmp_path):
-    build = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--sdist", "--outdir", str(tmp_path)]
+def test_the_wheel_is_installed_and_used_without_the_repository(tmp_path):
+    build = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", tmp_path, ROOT]
     address = {**os.environ, "BAMDP_PROJECT_URL": "https://example.org/bamdp"}
-    subprocess.run([*build, str(ROOT)], check=True, capture_output=True, env=address)
+    subprocess.run(build, check=True, capture_output=True, env=address)
     wheel = next(tmp_path.glob("*.whl"))
     with zipfile.ZipFile(wheel) as archive:
         metadata = archive.read(next(n for n in archive.namelist() if n.endswith("METADATA"))).decode()
     assert "Project-URL: Homepage, https://example.org/bamdp" in metadata
-    assert "https://example.org/bamdp/raw/main/docs/images/" in metadata
-    assert list(tmp_path.glob("*.tar.gz"))
     venv.create(tmp_path / "env", with_pip=True)
-    python = tmp_path / "env" / "bin" / "python"
-    pip = [python, "-m", "pip", "install", "--quiet", "-c", ROOT / "constraints.txt"]
-    subprocess.run([*pip, wheel], check=True, capture_output=True)
-    command = [tmp_path / "env" / "bin" / "bamdp", "run", "chain", "thompson", "--steps", "20", "--runs", "2"]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path)
+    run = partial(
+        subprocess.run, check=True, capture_output=True, text=True, cwd=tmp_path, env={"PATH": os.defpath}
+    )
+    programs = tmp_path / "env" / "bin"
+    run([programs / "pip", "install", "--quiet", "-c", ROOT / "constraints.txt", wheel])
+    done = run(
+        [programs / "bamdp", "run", "chain", "thompson", "--steps", "20", "--runs", "2", "--figure", "it.png"]
+    )
     assert "optimum" in done.stdout
+    assert str(tmp_path) in run([programs / "python", "-c", PICTURE]).stdout
+    for name in ("it.png", "run.png"):
+        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")

@@ -50,13 +50,10 @@ def test_numbers_words_and_parts_are_read_by_the_types_of_the_fields():
     assert make_prior("dirichlet:alpha=2/S", GRID) == bamdp.Dirichlet(alpha=2 / 25)
 
 
-def test_priors_joined_by_a_plus_are_a_mixture():
+def test_priors_joined_by_a_plus_are_a_mixture_with_weights_before_them():
     mixture = make_prior("flat:alpha=1e+0 + sparse:beta=6", GRID)
     assert mixture == bamdp.Mixture([bamdp.Dirichlet(alpha=1.0), bamdp.SparseDirichlet(beta=6.0)])
     assert text_of(mixture) == "dirichlet+sparse:beta=6"
-
-
-def test_weights_of_a_mixture_are_written_before_its_priors():
     mixture = make_prior("3*flat:alpha=1e+0 + sparse:beta=6 + 1e-1 * sparse:beta=2", GRID)
     assert mixture.weights == pytest.approx((3 / 4.1, 1 / 4.1, 0.1 / 4.1))
     again = make_prior(text_of(mixture), GRID)
@@ -71,25 +68,14 @@ def test_weights_of_a_mixture_are_written_before_its_priors():
         make_prior("0*flat + 0*sparse", GRID)
 
 
-def test_descriptions_lose_no_digit():
-    prior = bamdp.SparseDirichlet(alpha=0.1234567890123, beta=1 / 3)
-    assert make_prior(text_of(prior), GRID) == prior
-
-
-def test_a_door_is_a_prior_of_two_models():
-    env = bamdp.make_env("maze_door")
-    prior = make_prior("models", env)
-    assert prior.mdps == bamdp.maze_door_models()
-    assert text_of(prior) is None
-    assert label(prior) == repr(prior)
-
-
 def test_a_parsed_spec_is_as_good_as_its_text():
-    for text in ("dss-rtdp:n_steps=100,generator.depth=50", "thompson"):
-        spec = parse_spec(text)
-        assert str(spec) == text
-        assert parse_spec(spec) is spec
-        assert make_planner(spec) == make_planner(text)
+    text = "dss-rtdp:n_steps=100,generator.depth=50"
+    spec = parse_spec(text)
+    assert (str(spec), parse_spec(spec)) == (text, spec)
+    assert make_planner(spec) == make_planner(text)
+    assert make_planner("dss-pi", {"n_steps": 7, "n_samples": "3"}) == bamdp.DSS(n_steps=7, n_samples=3)
+    prior = bamdp.SparseDirichlet(alpha=0.1234567890123, beta=1 / 3)
+    assert make_prior(text_of(prior), GRID) == prior  # no digit is lost
     assert make_prior(Spec("sparse", {"beta": "6"}), GRID) == make_prior("sparse:beta=6", GRID)
 
 
@@ -123,7 +109,7 @@ def other_value(value):
         ("dss-pi:n_step=2", "unknown parameter of dss-pi 'n_step'; did you mean 'n_steps'"),
         ("dss-pi:n_steps=few", "n_steps must be a whole number, got 'few'"),
         ("dss-pi:n_steps=2.5", "n_steps must be a whole number, got 2.5"),
-        ("dss-pi:leaf_tol=inf", "leaf_tol must be"),
+        ("thompson:tol=inf", "tol must be"),
         ("rmax:refine=yes", "refine must be True or False, got 'yes'"),
         ("dss-pi:generator=rtd", "unknown generator 'rtd'; did you mean 'rtdp'"),
         ("dss-rtdp:generator.dept=3", "unknown parameter of the generator rtdp 'dept'; did you mean 'depth'"),
@@ -183,7 +169,3 @@ def test_objects_are_taken_as_they_are_and_priors_need_no_environment():
     assert registry.make_rewards([0.0, 1.0]) == bamdp.KnownRewards([0.0, 1.0])
     with pytest.raises(ValueError, match="give the environment, or n_states"):
         make_prior("flat")
-
-
-def test_parameters_may_be_values():
-    assert make_planner("dss-pi", {"n_steps": 7, "leaf_tol": 0.5}) == bamdp.DSS(n_steps=7, leaf_tol=0.5)

@@ -3,8 +3,7 @@
 ``::: source src/bamdp/planners/dss.py search`` becomes the source of that function, wherever it has moved in its file;
 ``::: include CONTRIBUTING.md`` becomes that file of the repository, with its links as they are on the site;
 ``::: help lab run`` becomes what ``bamdp lab run --help`` prints;
-``::: defaults`` becomes the table of what planners use where nothing else is named;
-``::: planners`` becomes the reference of every planner, in the order in which ``bamdp list`` has them.
+``::: defaults`` becomes the table of what planners use where nothing else is named.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCE = re.compile(r"^::: source (\S+) ([\w.]+)$", flags=re.M)
 INCLUDE = re.compile(r"^::: include (\S+)$", flags=re.M)
 HELP = re.compile(r"^::: help ([\w ]+)$", flags=re.M)
-PLANNERS = re.compile(r"^::: planners$", flags=re.M)
 DEFAULTS = re.compile(r"^::: defaults$", flags=re.M)
 WIDTH = 85  # columns of help
 
@@ -31,7 +29,6 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     markdown = SOURCE.sub(lambda found: quoted(found[1], found[2]), markdown)
     markdown = HELP.sub(lambda found: help_text(found[1]), markdown)
     markdown = DEFAULTS.sub(lambda found: defaults_table(), markdown)
-    markdown = PLANNERS.sub(lambda found: planner_references(), markdown)
     return INCLUDE.sub(lambda found: (ROOT / found[1]).read_text().replace("](docs/", "]("), markdown)
 
 
@@ -44,14 +41,6 @@ def defaults_table() -> str:
         prior = f"`{entry.cls.default_prior}`" if entry.cls.uses_prior else "not used"
         rows.append(f"| `{name}` | {prior} | {entry.cls.default_discount} |")
     return "\n".join(rows)
-
-
-def planner_references() -> str:
-    """A line of mkdocstrings for the class of every planner."""
-    from bamdp.planners import PLANNERS as registered
-
-    names = dict.fromkeys(entry.cls.__name__ for entry in registered.values())
-    return "\n".join(f"::: bamdp.{name}\n    options: {{ members: false }}" for name in names)
 
 
 def help_text(command: str) -> str:

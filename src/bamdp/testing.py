@@ -30,6 +30,8 @@ from bamdp.mdp.model import FiniteMDP
 from bamdp.planners.base import Planner
 from bamdp.simulation import Run, simulate
 
+__all__ = ["check_planner", "check_posterior", "small_world"]
+
 SAMPLES = 400  # models whose mean is compared with the predictive
 TOLERANCE = 1e-9
 
