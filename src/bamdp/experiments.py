@@ -1,14 +1,12 @@
 """Planners compared and tuned in one environment: the laboratory's studies, by a call.
 
 ``bamdp compare`` and ``bamdp tune`` make their studies here, too, so that the command line and Python give the same
-numbers. What comes out prints as a table, plots, and turns into a pandas DataFrame.
+numbers. A result prints as a table, plots, and turns into a pandas DataFrame.
 """
 
 from __future__ import annotations
 
-import weakref
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,82 +21,71 @@ from bamdp._progress import growing_bar
 from bamdp.agent import Agent
 from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.envs.registry import new_world
-from bamdp.lab.collect import collect_results
+from bamdp.lab import tables
 from bamdp.lab.comparisons import Group, groups
-from bamdp.lab.figures import looks
-from bamdp.lab.figures.parameters import draw_ablation, draw_heat_map
-from bamdp.lab.figures.style import drawing_axes
 from bamdp.lab.reading import make_study
-from bamdp.lab.results import EVALUATE, TUNE, Results, Sample, comparable_results, differing_parameters
+from bamdp.lab.report import draw_learning, draw_parameters
+from bamdp.lab.results import Results, collect_results, rewards
 from bamdp.lab.runner import run_study
 from bamdp.lab.store import Store
-from bamdp.lab.study import Study, planner_parameters, prior_spec
-from bamdp.lab.tables import evaluation
-from bamdp.lab.tables.table import ResultTable, to_html, to_text
-from bamdp.lab.tables.tuning import tried_configurations
+from bamdp.lab.study import Study, planner_parameters, prior_spec, varied_keys
+from bamdp.lab.tables import Table
+from bamdp.lab.units import EVALUATE, TUNE
 from bamdp.planners.base import Planner
-from bamdp.plot.curves import learning_curve, returns
+from bamdp.plot.style import drawing_axes
 from bamdp.registry import label, make_planner, make_rewards, text_of
-from bamdp.simulation import new_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
 T = TypeVar("T")
-MOST_ROWS = 20  # configurations in the table of a tuning
 
 
-# What comes out
+# Results
 
 
 @dataclass(frozen=True, eq=False)
-class ExperimentResult(ABC):
-    """The results of a study of one environment, which print as tables."""
+class ExperimentResult:
+    """The results of a study of one environment, which print as a table."""
 
     study: Study
     results: Results
 
     @property
     def environment(self) -> str:
-        """What the environment is called."""
+        """The name of the environment."""
         return self.study.environments[0].label
 
-    @property
-    @abstractmethod
-    def tables(self) -> tuple[ResultTable, ...]:
-        """The tables that are printed."""
+    def tables(self, full: bool = False) -> list[Table]:
+        """Return the table that is printed; with ``full``, all statistics as well."""
+        raise NotImplementedError
 
     def __repr__(self) -> str:
-        return to_text(self.tables)
+        return "\n\n".join(map(str, self.tables()))
 
     def _repr_html_(self) -> str:
-        return "".join(to_html(table) for table in self.tables)
+        return "".join(table.to_html() for table in self.tables())
 
 
 class ComparisonResult(ExperimentResult):
-    """What :func:`compare` returns: it prints as a table, plots, and turns into a DataFrame.
+    """The result of :func:`compare`."""
 
-    ``results`` is what the laboratory knows of it: tables, figures and tests of :mod:`bamdp.lab` take it.
-    """
-
-    @property
-    def tables(self) -> tuple[ResultTable, ...]:
-        """A summary of every planner, its episodes where there are any, and its difference to the best."""
-        complete, label = comparable_results(self.results), self.environment
-        pairs = evaluation.against_best(complete, label) if len(self.study.cells) > 1 else ()
-        summaries, episodes = evaluation.summaries(complete, label), evaluation.episodes(complete, label)
-        return (*summaries, *episodes, *evaluation.unfinished(self.results), *pairs)
+    def tables(self, full: bool = False) -> list[Table]:
+        """Return one row for each planner; with ``full``, all statistics and every pair as well."""
+        group = self._group
+        more = [tables.statistics(group), *([tables.pairs(group)] if len(group.values) > 1 else [])]
+        return [tables.comparison(group), *(more if full else [])]
 
     @property
     def totals(self) -> dict[str, NDArray[np.float64]]:
         """The total rewards [R] of each planner, by label."""
-        return {name: sample.totals for name, sample in self._group.named.items()}
+        return {name: found.total.to_numpy() for name, found in self._finished.items()}
 
     @property
     def rewards(self) -> dict[str, NDArray[np.float64]]:
         """The rewards [R, T] of each planner, by label."""
-        return {name: sample.traces() for name, sample in self._group.named.items()}
+        return {name: rewards(found) for name, found in self._finished.items()}
 
     @property
     def optimum(self) -> float | None:
@@ -109,60 +96,48 @@ class ComparisonResult(ExperimentResult):
     @property
     def best(self) -> str:
         """The label of the planner with the highest mean total; of returns, if all totals are the same."""
-        return self._group.ranked[0]
+        return self._group.best
 
     def plot(self, *, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw the learning curves, as :func:`bamdp.plot.learning_curve` does; its options can be given.
 
-        Where every step pays the same, the returns of episodes are drawn, by :func:`bamdp.plot.returns`.
+        Where all totals are equal, the returns of episodes are drawn, by :func:`bamdp.plot.returns`.
         :func:`bamdp.plot.comparison` draws the totals.
         """
-        group = self._group
-        if group.returns is not None:
-            runs = {name: found.runs for name, sample in group.named.items() if (found := sample.episodes())}
-            return returns(runs, ax=ax, **({"title": self.environment} | options))
-        known = None if group.ceilings is None else group.ceilings.best_per_step(group.horizon)
-        return learning_curve(
-            self.rewards, ax=ax, **({"optimum": known, "title": self.environment} | options)
-        )
+        return draw_learning(self._group, ax, **options)
 
     def to_frame(self) -> DataFrame:
-        """Return a pandas DataFrame with a row for each run of each planner; pandas must be installed."""
-        named = self._group.named.items()
-        return new_frame(
-            {
-                "planner": [name for name, sample in named for _ in range(sample.runs)],
-                "run": np.concatenate([sample.replicates for _, sample in named]),
-                "total_reward": np.concatenate([sample.totals for _, sample in named]),
-                "ms_per_step": np.concatenate([sample.ms_per_step for _, sample in named]),
-            }
-        )
+        """Return a pandas DataFrame with a row for each run of each planner."""
+        columns = {"label": "planner", "replicate": "run", "total": "total_reward"}
+        names = [*columns, "episodes", "mean_return", "success", "ms_per_step", "prior", "discount"]
+        runs = self._group.runs
+        return runs[runs.failure == ""][names].rename(columns=columns).reset_index(drop=True)
 
     @property
     def _group(self) -> Group:
-        return groups(comparable_results(self.results))[0]
+        return groups(self.results)[0]
+
+    @property
+    def _finished(self) -> dict[str, DataFrame]:
+        runs = self._group.runs
+        return {name: runs[(runs.label == name) & (runs.failure == "")] for name in self._group.values}
 
 
 class TuningResult(ExperimentResult):
-    """What :func:`tune` returns: the configurations that were tried, and the chosen one.
+    """The result of :func:`tune`: the configurations that were tried, and the chosen one."""
 
-    ``results`` is what the laboratory knows of it: tables, figures and tests of :mod:`bamdp.lab` take it.
-    """
-
-    @property
-    def tables(self) -> tuple[ResultTable, ...]:
-        """The configurations, the best ones first, and the evaluation of the chosen one if there was any."""
-        algorithm = self.study.cells[0].algorithm
-        tried = tried_configurations(self.results, self.environment, algorithm).first_rows(MOST_ROWS)
-        return (tried, *(evaluation.summaries(self.results, self.environment) if self.study.runs else ()))
+    def tables(self, full: bool = False) -> list[Table]:
+        """Return the configurations, the best ones first, and the evaluation of the chosen one if there was any."""
+        shown = tables.tried(self.results, self.environment, self.study.cells[0].algorithm)
+        return [shown, *map(tables.comparison, groups(self.results))]
 
     @property
     def chosen(self) -> dict[str, Any]:
         """The chosen configuration: the planner's parameters, prior, discount."""
-        chosen = next((dict(sample.configuration) for sample in self.results.samples if sample.chosen), None)
-        if chosen is None:
+        chosen = self.results.runs.loc[self.results.runs.chosen, "configuration"]
+        if chosen.empty:
             raise ValueError("nothing was chosen: every configuration failed, or took too long")
-        return chosen
+        return dict(chosen.iloc[0])
 
     @property
     def planner(self) -> Planner:
@@ -196,34 +171,23 @@ class TuningResult(ExperimentResult):
 
     def plot(self, *parameters: str, ax: Axes | None = None) -> Axes:
         """Draw the mean total reward in tuning over one or two parameters; by default the first two that vary."""
-        samples = self.results.select(TUNE)
-        varied = differing_parameters(samples)
+        runs = self.results.select(TUNE)
+        varied = varied_keys(runs.configuration)
         for name in parameters:
             _checks.one_of(name, "parameter", varied)
-        shown = parameters or varied[:2]
+        shown = list(parameters or varied[:2])
         if len(shown) > 2:
-            raise ValueError(f"a picture has one or two parameters, got {len(shown)}")
+            raise ValueError(f"a figure has one or two parameters, got {len(shown)}")
         with drawing_axes(ax) as axes:
-            if len(shown) == 2:
-                draw_heat_map(axes, samples, (shown[0], shown[1]))
-            else:
-                draw_ablation(axes, samples, shown[0], looks([samples[0].algorithm]))
+            draw_parameters(runs, shown, ax=axes)
         return axes
 
     def to_frame(self) -> DataFrame:
-        """Return a pandas DataFrame with a row for each configuration and number of steps; pandas must be installed."""
-        samples: Sequence[Sample] = self.results.select(TUNE)
-        keys = dict.fromkeys(key for sample in samples for key in sample.configuration)
-        return new_frame(
-            {
-                **{key: [sample.configuration.get(key) for sample in samples] for key in keys},
-                "steps": [sample.horizon for sample in samples],
-                "runs": [sample.runs for sample in samples],
-                "total_reward": [sample.totals.mean() if sample.runs else np.nan for sample in samples],
-                "ms_per_step": [sample.ms_per_step.mean() if sample.runs else np.nan for sample in samples],
-                "chosen": [sample.chosen for sample in samples],
-            }
-        )
+        """Return a pandas DataFrame with a row for each configuration."""
+        found = tables.tried_frame(self.results.select(TUNE)).reset_index(drop=True)
+        keys = dict.fromkeys(key for one in found.configuration for key in one)
+        parameters = {key: [one.get(key) for one in found.configuration] for key in keys}
+        return found.drop(columns="configuration").assign(**parameters)
 
 
 # Studies of one environment
@@ -450,18 +414,17 @@ def tune(
 
 
 def _run(kind: Any, study: Study, store: str | Path | None, jobs: int, progress: bool) -> Any:
-    """Run what is missing of a study and return its results; without a store, in a folder that goes with them."""
+    """Run what is missing of a study and return its results; without a store, in a temporary folder."""
     if store is not None:
         _check_storable(study)
-    with ExitStack() as folder:
+    with ExitStack() as stack:
         if store is None:
-            made = TemporaryDirectory(prefix="bamdp-", ignore_cleanup_errors=True)
-            store = Path(folder.enter_context(made), "runs.sqlite")
-        with Store(Path(store)) as runs, growing_bar(study.title, progress) as (done, more):
-            run_study(study, runs, jobs=_checks.integer(jobs, "jobs"), steps=done, more=more)
-            found = kind(study, collect_results(study, runs))
-        weakref.finalize(found, folder.pop_all().close)
-    for sample in found.results.select(EVALUATE):  # a table of nothing but failures would be empty
-        if sample.failures and not sample.runs:
-            raise RuntimeError(f"{sample.algorithm}: {sample.failures[0]}")
+            store = Path(stack.enter_context(TemporaryDirectory(prefix="bamdp-")), "runs.sqlite")
+        runs = stack.enter_context(Store(store))
+        done, more = stack.enter_context(growing_bar(study.title, progress))
+        run_study(study, runs, jobs=_checks.integer(jobs, "jobs"), steps=done, more=more)
+        found = kind(study, collect_results(study, runs))
+    for name, rows in found.results.select(EVALUATE).groupby("label", sort=False):
+        if (rows.failure != "").all():  # a table of nothing but failures would be empty
+            raise RuntimeError(f"{name}: {rows.failure.iloc[0]}")
     return found

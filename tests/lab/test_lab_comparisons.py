@@ -8,15 +8,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lab_samples import sample
+from lab_fakes import group
+from pandas import Series
 from scipy import stats
 
-from bamdp.ceilings import Ceilings
 from bamdp.lab.comparisons import (
+    ABOUT_EQUAL,
+    BEST,
     EXACT_RUNS,
-    Group,
-    compare_samples,
-    differences,
+    TOO_FEW,
+    UNDECIDED,
+    WORSE,
+    compare_all,
     holm,
     least_p,
     sign_flip_p,
@@ -25,13 +28,9 @@ from bamdp.lab.comparisons import (
 probabilities = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=5)
 
 
-def group_of(samples):
-    return Group("chain", 1000, tuple(samples), Ceilings(1.0, None, 1.0, 1.0, 0.0, 0.95), alone=True)
-
-
-def not_distinguishable(group):
+def not_distinguishable(found):
     """The best, and those that the test does not tell from it."""
-    return group.near_best | group.undecided
+    return {name for name, verdict in found.verdicts.items() if verdict != WORSE}
 
 
 def scipys(d, resamples=np.inf):
@@ -78,10 +77,8 @@ def test_no_p_is_below_the_least_one(runs, tests):
 def test_many_pairs_do_not_hide_what_many_runs_show():
     """46 samples have 1035 pairs: with 16 384 patterns no p could pass the correction."""
     rng = np.random.default_rng(2)
-    samples = [
-        sample(rng.normal(0.0, 1.0, 30) + (9.0 if i == 0 else 0.0), algorithm=f"a{i}") for i in range(46)
-    ]
-    assert not_distinguishable(group_of(samples)) == {"a0"}
+    totals = {f"a{i}": rng.normal(0.0, 1.0, 30) + (9.0 if i == 0 else 0.0) for i in range(46)}
+    assert not_distinguishable(group(totals)) == {"a0"}
 
 
 def test_equal_totals_are_no_evidence_and_no_common_run_is_no_test():
@@ -110,7 +107,7 @@ def test_pairing_sees_what_shared_noise_hides():
     rng = np.random.default_rng(4)
     shared = rng.normal(0.0, 30.0, 20)
     a, b = 300.0 + shared + rng.normal(0.0, 2.0, 20), 296.0 + shared + rng.normal(0.0, 2.0, 20)
-    (found,) = compare_samples([sample(a, algorithm="a"), sample(b, algorithm="b")])
+    (found,) = compare_all({"a": Series(a), "b": Series(b)})
     assert found.adjusted < 0.001
     assert found.difference.low > 0.0
     assert stats.ttest_ind(a, b).pvalue > 0.3
@@ -131,12 +128,12 @@ def test_what_was_not_tested_is_not_corrected_for():
 def field(rng, means, runs=12):
     """Algorithms with these true means, with common random numbers."""
     shared = rng.normal(0.0, 5.0, runs)
-    return [sample(m + shared + rng.normal(0.0, 1.0, runs), algorithm=f"a{i}") for i, m in enumerate(means)]
+    return {f"a{i}": Series(m + shared + rng.normal(0.0, 1.0, runs)) for i, m in enumerate(means)}
 
 
 def test_alike_algorithms_are_told_apart_at_most_once_in_twenty_and_without_correction_more_often():
     rng, bound = np.random.default_rng(6), 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
-    trials = [compare_samples(field(rng, [10.0] * 4, runs=8)) for _ in range(200)]
+    trials = [compare_all(field(rng, [10.0] * 4, runs=8)) for _ in range(200)]
     assert np.mean([any(c.distinguishable for c in pairs) for pairs in trials]) <= bound
     assert np.mean([any(c.p <= 0.05 for c in pairs) for pairs in trials]) > bound
 
@@ -145,63 +142,57 @@ def test_the_truly_best_is_among_those_not_distinguishable_from_the_best():
     """Two that differ by a fifth of the noise, and one far behind, which is always found out."""
     rng = np.random.default_rng(7)
     fields = [field(rng, [10.0, 9.8, 5.0]) for _ in range(100)]
-    marked = [not_distinguishable(group_of(samples)) for samples in fields]
+    marked = [not_distinguishable(group(totals)) for totals in fields]
     assert np.mean(["a0" in names for names in marked]) >= 0.95
     assert not any("a2" in names for names in marked)
 
 
 def test_only_replicates_that_both_have_finished_are_compared():
-    a = sample([10.0, 20.0, 30.0], replicates=[0, 1, 2])
-    b = sample([5.0, 1.0], algorithm="b", replicates=[2, 0])
-    assert differences(a, b).tolist() == [9.0, 25.0]
-    (found,) = compare_samples([a, b])
+    a, b = Series([10.0, 20.0, 30.0], [0, 1, 2]), Series([5.0, 1.0], [2, 0])
+    (found,) = compare_all({"a": a, "b": b})
     assert (found.runs, found.difference.value, found.p) == (2, 17.0, 0.5)
+    turned = found.seen_from("b")
+    assert (turned.first, turned.difference.value, turned.difference.high) == (
+        "b",
+        -17.0,
+        -found.difference.low,
+    )
 
 
 def test_without_common_replicates_nothing_is_claimed():
-    a, b = sample([10.0], replicates=[0]), sample([20.0], algorithm="b", replicates=[1])
-    (found,) = compare_samples([a, b])
-    assert found.runs == 0
-    assert not found.distinguishable
-    assert group_of([a, b]).best == "b"
-    assert not_distinguishable(group_of([a, b])) == {"b"}
-
-
-def test_runs_of_different_length_are_not_compared():
-    with pytest.raises(ValueError, match="one environment, phase and horizon"):
-        compare_samples([sample([1.0], horizon=100), sample([1.0], algorithm="b", horizon=200)])
-
-
-def test_configurations_of_one_algorithm_are_told_apart_by_what_differs():
-    a, b = (sample([x], configuration={"n_steps": k, "discount": 0.95}) for x, k in ((1.0, 5), (2.0, 10)))
-    (found,) = compare_samples([a, b])
-    assert (found.first, found.second) == ("a (n_steps=5)", "a (n_steps=10)")
-    assert group_of([a, b]).best == "a (n_steps=10)"
+    found = group({"a": Series([10.0], [0]), "b": Series([20.0], [1])})
+    assert found.compared[0].runs == 0
+    assert found.verdicts == {"a": "", "b": BEST}
 
 
 def test_a_noisy_row_is_undecided_and_a_quiet_one_about_equal():
     rng = np.random.default_rng(4)
     base = rng.normal(80.0, 1.0, 40)
-    rows = {
+    totals = {
         "best": base + 0.5,
-        "equal": base + rng.normal(0.0, 1.0, 40) + 0.5 - 0.3,  # narrow: within 5 of 100
+        "equal": base + rng.normal(0.0, 1.0, 40) + 0.2,  # narrow: within 5 of 100
         "noisy": 78.0 + rng.normal(0.0, 40.0, 40),  # the interval reaches far below
         "worse": base - 10.0,
     }
-    samples = tuple(sample(totals, algorithm=name) for name, totals in rows.items())
-    group = Group("chain", 1000, samples, Ceilings(1.0, None, 100.0, 100.0, 0.0, 0.95), alone=True)
-    best = group.best
-    assert best in ("best", "equal")
-    assert group.near_best == {"best", "equal"}
-    assert group.undecided == {"noisy"}
-    pairs = [{c.first, c.second} for c in group.compared if not c.distinguishable]
-    assert not_distinguishable(group) == {best}.union(*(pair for pair in pairs if best in pair))
-    tight = Group("chain", 1000, samples, Ceilings(1.0, None, 1.0, 1.0, 0.0, 0.95), alone=True)
-    assert tight.undecided == {"best", "equal", "noisy"} - {
-        best
-    }  # on a range of 1 these runs could see little
+    found = group(totals, optimum=100.0)
+    other = {"best", "equal"} - {found.best}
+    assert found.verdicts == {found.best: BEST, other.pop(): ABOUT_EQUAL, "noisy": UNDECIDED, "worse": WORSE}
+    tight = group(totals)  # on a range of 1 these runs could see little
+    assert [*tight.verdicts.values()].count(UNDECIDED) == 2
+
+
+def test_few_runs_are_called_too_few_and_not_equal():
+    found = group({"a": [1.0, 2.0, 3.0], "b": [1.0, 2.0, 3.1]})
+    assert found.blind
+    assert sorted(found.verdicts.values()) == [BEST, TOO_FEW]
 
 
 def test_without_reference_values_the_best_mean_is_the_scale():
-    samples = (sample(np.full(20, 100.0)), sample(np.full(20, 99.0), algorithm="b"))
-    assert Group("chain", 1000, samples, None, alone=True).scale == 100.0
+    assert group({"a": np.full(20, 100.0), "b": np.full(20, 99.0)}, optimum=None).scale == 100.0
+
+
+def test_where_all_totals_are_equal_returns_are_compared():
+    found = group({"a": np.full(9, 400.0), "b": np.full(9, 400.0)}, mean_return=3.0)
+    assert found.by_return
+    assert (found.measure, found.values["a"].tolist(), found.reference) == ("mean return", [3.0] * 9, None)
+    assert not group({"a": np.full(9, 400.0), "b": np.full(9, 401.0)}, mean_return=3.0).by_return

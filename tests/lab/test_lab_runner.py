@@ -1,4 +1,4 @@
-"""Studies that are really run: the same on any number of processes and on a cluster, limits, errors, two drivers."""
+"""Studies that are really run: the same on any number of processes and on a cluster, limits, errors, dead workers."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
-from lab_fakes import contents
+from lab_fakes import contents, queue_of, record
 
 import bamdp
 from bamdp.envs import Environment
-from bamdp.lab.collect import collect_results, study_status
 from bamdp.lab.reading import parse_study
-from bamdp.lab.runner import run_study
+from bamdp.lab.results import collect_results, rewards
+from bamdp.lab.runner import _TimeLimit, run_study
 from bamdp.lab.store import Store
 from bamdp.lab.units import FAILED, FINISHED, OVER_LIMIT
+from bamdp.processes import WorkerDied
+from bamdp.simulation import Step
 
 STUDY = parse_study("""
 title = "Small"
@@ -46,52 +50,34 @@ def reference(tmp_path_factory):
         return contents(store)
 
 
-def test_two_processes_come_to_the_same_bits_as_one(tmp_path, reference):
+def records(study, store):
+    return list(store.records(unit.id for unit in study.units()).values())
+
+
+def test_two_processes_come_to_the_same_bits_as_one(store, reference):
     known, done = [], []
-    with Store(tmp_path / "s.sqlite") as store:
-        run_study(STUDY, store, jobs=2, more=known.append, steps=done.append)
-        assert contents(store) == reference
-        assert len(reference) == N_RUNS
-        assert all(cell.complete for cell in study_status(STUDY, store))
+    run_study(STUDY, store, jobs=2, more=known.append, steps=done.append)
+    assert contents(store) == reference
+    assert len(reference) == N_RUNS
     assert sum(known) == sum(done) == 60 * N_RUNS
+    known.clear()
+    run_study(STUDY, store, more=known.append)  # complete: nothing is run
+    assert sum(known) == 0
 
 
-def test_a_study_that_is_complete_runs_nothing(tmp_path, reference):
-    with Store(tmp_path / "s.sqlite") as store:
-        run_study(STUDY, store)
-        finished = [record.finished for record in store.all_records()]
-        known = []
-        run_study(STUDY, store, more=known.append)
-        assert sum(known) == 0
-        assert [record.finished for record in store.all_records()] == finished
+def test_common_random_numbers_and_totals_of_the_traces(store):
+    run_study(STUDY, store)
+    runs = collect_results(STUDY, store).runs
+    assert rewards(runs).sum(axis=1).tolist() == runs.total.tolist()
+    assert (runs.ms_per_step > 0).all()
+    for name in ("random", "q-learning"):
+        alone = bamdp.run_many("chain", name, runs=4, steps=60)
+        if name == "random":
+            found = runs[(runs.environment == "chain") & (runs.algorithm == name)]
+            assert found.total.tolist() == alone.totals.tolist()
 
 
-def test_totals_are_the_sums_of_the_traces(tmp_path):
-    with Store(tmp_path / "s.sqlite") as store:
-        run_study(STUDY, store)
-        for sample in collect_results(STUDY, store).samples:
-            traces = sample.traces()
-            assert traces.shape == (sample.runs, 60)
-            assert traces.sum(axis=1).tolist() == sample.totals.tolist()
-            assert (sample.ms_per_step > 0).all()
-
-
-def test_more_runs_go_on_from_those_that_are_there(tmp_path):
-    few, many = (
-        parse_study(f'environments = ["chain"]\nalgorithms = ["random"]\nsteps = 30\nruns = {n}')
-        for n in (2, 5)
-    )
-    with Store(tmp_path / "s.sqlite") as store:
-        run_study(few, store)
-        before = contents(store)
-        run_study(many, store)
-        after = contents(store)
-        assert len(after) == 5
-        assert before.items() <= after.items()
-        assert collect_results(few, store).samples[0].runs == 2  # a study shows its own runs only
-
-
-def test_a_run_that_raises_is_recorded_and_does_not_stop_the_study(tmp_path):
+def test_a_run_that_raises_is_recorded_and_does_not_stop_the_study(store):
     study = parse_study("""
         environments = ["chain"]
         steps = 20
@@ -101,75 +87,51 @@ def test_a_run_that_raises_is_recorded_and_does_not_stop_the_study(tmp_path):
         max_hyper_states = 2
         [algorithms.random]
     """)
-    with Store(tmp_path / "s.sqlite") as store:
-        run_study(study, store)
-        broken, sound = collect_results(study, store).samples
-        assert broken.runs == 0
-        assert all("hyper-states" in line for line in broken.failures)
-        assert len(broken.failures) == sound.runs == 2
-        run_study(study, store)  # and is not tried again
-        assert [cell.failed for cell in study_status(study, store)] == [2, 0]
-        run_study(study, store, retry_failed=True)
-        assert [record.status for record in store.all_records()].count(FAILED) == 2
+    run_study(study, store)
+    before = {one.id: one.finished for one in records(study, store)}
+    assert Counter(one.status for one in records(study, store)) == {FAILED: 2, FINISHED: 2}
+    runs = collect_results(study, store).runs
+    assert runs[runs.algorithm == "fhts"].failure.str.contains("hyper-states").all()
+    run_study(study, store)  # they are not tried again,
+    assert {one.id: one.finished for one in records(study, store)} == before
+    done = []
+    run_study(study, store, retry_failed=True, more=done.append)  # unless asked for
+    assert len(done) == 2
 
 
-def test_a_run_far_over_the_limit_is_stopped_early(tmp_path):
-    study = parse_study(
-        'environments = ["chain"]\nalgorithms = ["random"]\nsteps = 100000\nruns = 1\nlimit = 1e-8'
-    )
-    with Store(tmp_path / "s.sqlite") as store:
-        run_study(study, store)
-        (record,) = store.all_records()
-        assert record.status == OVER_LIMIT
-        assert record.steps <= 10_000  # a tenth
-        assert "over the limit of 1e-08 s/step: stopped after" in record.error
-        assert "over the limit" in collect_results(study, store).samples[0].excluded
-
-
-def test_a_run_whose_first_decision_would_never_end_is_not_begun(tmp_path):
-    study = parse_study(
-        """
-        environments = ["chain"]
-        steps = 100
-        runs = 2
+def test_a_run_far_over_the_limit_is_stopped_early_and_a_hopeless_one_not_begun(store):
+    study = parse_study("""
+        steps = 100000
+        runs = 1
+        [environments.chain]
+        limit = 1e-8
+        [algorithms.random]
         [algorithms.dss-pi]
         n_policies = 128
         n_samples = 32
         n_steps = 200
         n_stages = 3
-        """
-    )
-    with Store(tmp_path / "s.sqlite") as store:
-        run_study(study, store, jobs=2)
-        records = store.all_records()
-        assert [record.status for record in records] == [OVER_LIMIT] * 2
-        assert all("over the limit of 0.25 s/step: not begun, about 3" in record.error for record in records)
+    """)
+    run_study(study, store)
+    stopped, hopeless = records(study, store)
+    assert stopped.status == hopeless.status == OVER_LIMIT
+    assert 0 < stopped.steps <= 10_000  # a tenth
+    assert "over the limit of 1e-08 s/step: stopped after" in stopped.error
+    assert "not begun" in hopeless.error
+    assert collect_results(study, store).runs.excluded.str.contains("over the limit").all()
 
 
-def test_a_run_within_twice_the_limit_is_stopped_when_it_has_used_up_its_time():
-    from bamdp.lab.runner import _TimeLimit
-
-    watch = _TimeLimit(limit=1.0, steps=100)
-    ended = _watched(watch, pace=1.5)
-    assert watch.exceeded
-    assert ended == pytest.approx(100 / 1.5, abs=2)
-    assert _watched(_TimeLimit(limit=1.0, steps=100), pace=2.5) == 20
-    assert _watched(_TimeLimit(limit=1.0, steps=500), pace=2.5) == 50  # the first steps may be slow
-    assert _watched(_TimeLimit(limit=1.0, steps=100), pace=0.99) is None
+@pytest.mark.parametrize(
+    ("pace", "steps", "end"), [(1.5, 100, 66), (2.5, 100, 20), (2.5, 500, 50), (0.99, 100, None)]
+)
+def test_a_run_is_stopped_when_it_cannot_keep_the_limit(pace, steps, end):
+    watch = _TimeLimit(limit=1.0, steps=steps)
+    stops = (t for t in range(steps) if not watch(None, None, Step(t, 0, 0, 0.0, 0, False, seconds=pace)))
+    stop = next(stops, None)
+    assert stop == end if end is None else abs(stop - end) <= 2
 
 
-def _watched(watch, pace):
-    """The step at which a run of so many seconds a step is ended; None if it is not."""
-    from bamdp.simulation import Step
-
-    for t in range(watch.steps):
-        if not watch(None, None, Step(t, 0, 0, 0.0, 0, False, seconds=pace)):
-            return t
-    return None
-
-
-def test_the_limit_is_on_planning_and_learning_not_on_the_world(tmp_path, monkeypatch):
-    """The world takes 2 ms a step, the agent far less than the limit of 1 ms."""
+def test_the_limit_is_on_planning_and_learning_not_on_the_environment(store, monkeypatch):
     real = Environment.step
 
     def slow(self, action):
@@ -182,19 +144,14 @@ def test_the_limit_is_on_planning_and_learning_not_on_the_world(tmp_path, monkey
     study = parse_study(
         'environments = ["chain"]\nalgorithms = ["random"]\nruns = 1\nsteps = 40\nlimit = 0.001'
     )
-    with Store(tmp_path / "s.sqlite") as store:
-        run_study(study, store)
-        (record,) = store.all_records()
-    assert record.status == FINISHED
+    run_study(study, store)
+    assert records(study, store)[0].status == FINISHED
 
 
-def test_a_second_driver_waits_for_the_first_and_does_not_do_its_work_again(tmp_path, reference):
-    """Two at the same time, in two threads: together they run every run once."""
-    known, done = [], []
-
+def test_two_drivers_share_a_store(tmp_path, reference):
     def drive():
         with Store(tmp_path / "s.sqlite") as store:
-            run_study(STUDY, store, more=known.append, steps=done.append)
+            run_study(STUDY, store)
 
     threads = [threading.Thread(target=drive) for _ in range(2)]
     for thread in threads:
@@ -203,15 +160,39 @@ def test_a_second_driver_waits_for_the_first_and_does_not_do_its_work_again(tmp_
         thread.join()
     with Store(tmp_path / "s.sqlite") as store:
         assert contents(store) == reference
-        assert store.claims.claimed() == set()
+
+
+# Workers that die
+
+
+DEADLY = parse_study('environments = ["chain"]\nalgorithms = ["random", "q-learning"]\nruns = 3\nsteps = 4')
+
+
+def is_bad(unit):
+    return unit.replicate == 1 and type(unit.setting.planner).__name__ == "Random"
+
+
+def test_a_run_whose_process_always_dies_is_recorded_as_failed_and_its_companions_are_not(store):
+    """Two at a time; whenever the bad one is among them, both are lost."""
+    queue, tried = queue_of(DEADLY, store), Counter()
+    while at_hand := [unit for unit in (queue.take(), queue.take()) if unit is not None]:
+        tried.update(unit.id for unit in at_hand)
+        died = any(map(is_bad, at_hand))
+        for unit in at_hand:
+            queue.finish(unit, WorkerDied() if died else record(unit))
+    (failed,) = [one for one in records(DEADLY, store) if one.status == FAILED]
+    assert "died 3 times" in failed.error
+    assert failed.replicate == 1
+    assert sorted(tried.values())[-2:] == [2, 4]  # the companion once more, the bad one three times alone
+    assert len(store) == len(DEADLY.units())
+
+
+# Dask
 
 
 @contextlib.contextmanager
 def cluster(folder, workers, path=str(Path(bamdp.__file__).parents[1])):
-    """A scheduler and so many worker processes on this machine; yields its address, the workers and last itself.
-
-    They see the package at ``path``.
-    """
+    """A scheduler and so many workers on this machine; yields its address, the workers and last the scheduler."""
     file = folder / "scheduler.json"
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     python = [sys.executable, "-m"]
@@ -225,7 +206,7 @@ def cluster(folder, workers, path=str(Path(bamdp.__file__).parents[1])):
         address = json.loads(file.read_text())["address"]
         one = ["distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
         begun += [subprocess.Popen([*python, *one], **quiet) for _ in range(workers)]
-        yield address, [*begun[1:], begun[0]]  # the scheduler last
+        yield address, [*begun[1:], begun[0]]
     finally:
         for process in begun:
             process.kill()
@@ -249,51 +230,36 @@ def test_a_cluster_comes_to_the_same_bits_even_if_a_worker_is_killed(tmp_path, r
             run_study(STUDY, store, pool=pool)
         assert contents(store) == reference
         assert workers[0].poll() is not None
-        assert workers[1].poll() is None
     assert sum(done) == 60 * N_RUNS
 
 
 @pytest.mark.slow
-def test_a_study_whose_scheduler_is_killed_ends_with_a_line_and_goes_on_with_another(tmp_path, reference):
+def test_a_study_whose_scheduler_is_killed_keeps_its_runs(tmp_path, reference):
     from bamdp.lab.cluster import Cluster
 
-    (tmp_path / "first").mkdir()
-    (tmp_path / "second").mkdir()
     done = []
-    with cluster(tmp_path / "first", workers=2) as (address, workers), Store(tmp_path / "s.sqlite") as store:
+    with cluster(tmp_path, workers=2) as (address, workers), Store(tmp_path / "s.sqlite") as store:
 
         def progress(n):
             done.append(n)
             if len(done) == N_RUNS // 4:
-                workers[-1].send_signal(signal.SIGKILL)  # the scheduler
+                workers[-1].send_signal(signal.SIGKILL)
 
         with Cluster(address) as pool:
             pool.client.wait_for_workers(2, timeout=60)
             pool.progress = progress
-            with pytest.raises((RuntimeError, OSError)) as lost:
+            with pytest.raises((RuntimeError, OSError)):
                 run_study(STUDY, store, pool=pool)
-        assert "\n" not in str(lost.value)
-        kept = contents(store)
-        assert N_RUNS // 4 <= len(kept) < len(reference)
-        assert kept.items() <= reference.items()  # what is there is what it should be
-    with cluster(tmp_path / "second", workers=2) as (address, _), Store(tmp_path / "s.sqlite") as store:
-        with Cluster(address) as pool:
-            pool.client.wait_for_workers(2, timeout=60)
-            run_study(STUDY, store, pool=pool)
+        assert N_RUNS // 4 <= len(store) < len(reference)
+        run_study(STUDY, store)
         assert contents(store) == reference
 
 
-def test_workers_of_another_version_are_refused(tmp_path):
-    from bamdp.lab.cluster import _remote
+def test_workers_of_another_version_or_without_the_package_are_refused(tmp_path):
+    from bamdp.lab.cluster import Cluster, _remote
 
     with pytest.raises(RuntimeError, match=r"a worker has bamdp .*, the driver 99\.0; install the same"):
         _remote(print, "item", "99.0")
-
-
-def test_workers_without_the_package_are_noticed_at_once(tmp_path):
-    """Where it is installed in earnest they have it all the same, so a broken one is put in its place."""
-    from bamdp.lab.cluster import Cluster
-
     (tmp_path / "bamdp.py").write_text("raise ImportError('No module named bamdp')")
     with cluster(tmp_path, workers=1, path=str(tmp_path)) as (address, _):
         import distributed
@@ -304,19 +270,18 @@ def test_workers_without_the_package_are_noticed_at_once(tmp_path):
             Cluster(address)
 
 
-def test_addresses_that_lead_nowhere_are_refused(monkeypatch):
+def test_an_address_that_leads_nowhere_is_refused_and_without_dask_the_extra_is_named(monkeypatch):
     from bamdp.lab import cluster as module
 
-    with pytest.raises(ValueError, match="'here' is not the address of a scheduler"):
-        module.Cluster("here")
     monkeypatch.setattr(module, "CONNECT_TIMEOUT", 0.5)
     with pytest.raises(ValueError, match="no Dask scheduler answers at tcp://127"):
         module.Cluster("tcp://127.0.0.1:9")
-
-
-def test_without_dask_the_extra_is_named(monkeypatch):
-    from bamdp.lab.cluster import Cluster
-
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ValueError, match=r"pip install .*\[cluster\]"):
-        Cluster("tcp://127.0.0.1:9")
+    with pytest.raises(ValueError, match=r"pip install 'dask\[distributed\]'"):
+        module.Cluster("tcp://127.0.0.1:9")
+
+
+def test_traces_are_exact_and_small(store):
+    run_study(STUDY, store)
+    sizes = [len(one.trace) for one in store.records((u.id for u in STUDY.units()), traces=True).values()]
+    assert np.mean(sizes) < 1500

@@ -9,17 +9,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lab_samples import CEILINGS, sample
 from scipy import stats
 
 from bamdp import statistics
-from bamdp.lab import comparisons, results
+from bamdp.lab import comparisons, tables, units
 from bamdp.statistics import Estimate, band, estimate, iqm, pooled_iqm, standard_error, summarise
 
 numbers = st.floats(-1e3, 1e3, allow_nan=False)
 
 
-@pytest.mark.parametrize("module", [statistics, comparisons, results])
+@pytest.mark.parametrize("module", [statistics, comparisons, tables, units])
 def test_examples(module):
     assert doctest.testmod(module).failed == 0
 
@@ -167,18 +166,6 @@ def test_resampling_within_environments_does_not_count_their_differences_as_nois
     inside, across = pooled_iqm(parts), estimate(iqm, np.concatenate(parts))
     assert inside.value == pytest.approx(across.value)
     assert inside.high - inside.low < 0.2 * (across.high - across.low)
-
-
-def test_ceilings_of_a_shorter_horizon_are_not_made_up():
-    long, short = sample([5.0], horizon=1000), sample([5.0], algorithm="b", horizon=200)
-    held = results.Results("t", (long, short), CEILINGS)
-    assert held.horizon("chain") == 1000
-    assert held.ceilings_of(long) is CEILINGS["chain"]
-    assert held.ceilings_of(short) is None
-    screened = results.Results(
-        "t", (short,), CEILINGS, horizons={"chain": 1000}
-    )  # nothing of full length yet
-    assert screened.ceilings_of(short) is None
 
 
 def test_one_run_in_one_environment_leaves_the_interval_over_all_unknown():

@@ -36,7 +36,7 @@ COMMANDS = {  # the module in bamdp.cli, and the help
     "explain": ("studio", "Why this action: one decision as a page or a picture."),
     "compare": ("studies", "Several planners on common random numbers."),
     "tune": ("studies", "Choose the parameters of a planner."),
-    "lab": ("lab", "Whole studies: new, run, status, report, check, export, import."),
+    "lab": ("lab", "Whole studies: new, run, status, report, export."),
     "reproduce": ("reproduce", "Tables and figures of the paper."),
 }
 LONGEST_MESSAGE = 1000  # characters

@@ -1,162 +1,174 @@
-"""``bamdp reproduce TARGET...``: tables and figures of the paper.
+"""``bamdp reproduce TARGET...``: the tables and figures of the DSS paper, run again.
 
-Targets that need the same study share it: it is run, or read from exported files, once. Whatever is wrong with the
-arguments is reported before anything is run.
+The studies ship with the package, in ``bamdp/lab/dss2020``, beside the numbers that the paper prints. The pages on
+reproduction and evidence are made from more studies, by ``paper/pages.py`` of the repository.
 """
 
 from __future__ import annotations
 
 import argparse
-import shlex
+import dataclasses
+import math
+import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bamdp import _checks
 from bamdp.cli import console, options, studies
 
 if TYPE_CHECKING:
-    from bamdp.lab.papers import StudyParts, Target
-    from bamdp.lab.store import Store
+    from bamdp.lab.results import Results
     from bamdp.lab.study import Study
+    from bamdp.lab.tables import Table
 
-FIGURE_FOLDER = Path("out/reproduction")  # unless --output names another
-IMAGE_FORMATS = ("png", "svg")
-RUNNING_OPTIONS = {
-    "store": "--store",
-    "jobs": "--jobs",
-    "cluster": "--cluster",
-    "retry_failed": "--retry-failed",
+TARGETS = {  # the study; with --as fair, table1, table2 and figure2 are of dss2020/fair
+    "table1": "dss2020/published",
+    "table2": "dss2020/published",
+    "figure2": "dss2020/published",
+    "figure3": "dss2020/figure3",
+    "ablation": "dss2020/ablation",
 }
-CHOOSING_OPTIONS = {
-    "way": "--as",
-    "environments": "--environments",
-    "algorithms": "--algorithms",
-    "exports": "--from",
-}
+WAYS = ("published", "fair")
+FIGURE_FOLDER = Path("out/reproduction")
 
 
 def reproduce_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``bamdp reproduce``."""
     parser.epilog = "Example: bamdp reproduce table1 table2 figure2 --quick --jobs 2"
-    help = "table1, table2, figure2, figure3, ablation"
-    parser.add_argument("targets", metavar="TARGET", nargs="+", help=help)
+    parser.add_argument("targets", metavar="TARGET", nargs="+", help=", ".join(TARGETS))
     help = "published (Appendix C's parameters) or fair (every algorithm tuned alike; default: published)"
-    parser.add_argument("--as", dest="way", metavar="WAY", help=help)
+    parser.add_argument("--as", dest="way", metavar="WAY", default=WAYS[0], help=help)
     parser.add_argument("--environments", nargs="+", metavar="NAME", help="only these")
     parser.add_argument("--algorithms", nargs="+", metavar="NAME", help="only these")
-    help = "also write tables, figures and reports (figures without it: out/reproduction)"
+    help = "folder of reports and figures (default: figures in out/reproduction, no reports)"
     parser.add_argument("--output", metavar="FOLDER", help=help)
-    help = "of exported files or folders with them, such as results/dss2020; nothing is run"
-    parser.add_argument("--from", dest="exports", nargs="+", metavar="PATH", help=help)
     options.add(parser, "--quick")
     options.add_study_running(parser)
     options.add(parser, "--store", "--json")
 
 
 def reproduce_command(arguments: argparse.Namespace) -> int:
-    """Run or read the studies that the targets need, and show and write what was asked for."""
-    from bamdp.lab.collect import collect_provenance, collect_results
-    from bamdp.lab.figures import save_figure
-    from bamdp.lab.report import TABLE_FORMATS, write_report
-    from bamdp.lab.results import merge_results
-    from bamdp.lab.tables.table import write_table
+    """Run the studies of the targets, each once, and print and draw what was asked for."""
+    from bamdp.lab.report import write_report
 
-    targets = _targets(arguments)
-    by_target = _parts_of(targets, arguments)
-    needed = {name: study for parts in by_target.values() for name, study in parts.studies.items()}
-    for name in dict.fromkeys(name for parts in by_target.values() for name in parts.left_out):
-        console.remark(f"{name} chooses for all environments together, so it is left out")
-    with _stores(needed, arguments) as stores:
-        with console.compiling():
-            by_study = {name: collect_results(study, stores[name]) for name, study in needed.items()}
-        merged = {
-            name: merge_results([by_study[study] for study in parts.studies])
-            for name, parts in by_target.items()
+    _checks.one_of(arguments.way, "way to reproduce", WAYS)
+    names = {_checks.one_of(one, "target", TARGETS): TARGETS[one] for one in arguments.targets}
+    if arguments.way == "fair":
+        names = {one: name.replace("published", "fair") for one, name in names.items()}
+    by_study, folder = {}, Path(arguments.output or FIGURE_FOLDER)
+    for name in dict.fromkeys(names.values()):
+        study = _part(name, arguments)
+        with studies.run_and_collect(study, arguments) as by_study[name]:
+            if arguments.output is not None:
+                page = write_report(by_study[name], folder / name, study.source)
+                console.note(f"report: {page}")
+    tables = {target: list(_tables(target, by_study[name])) for target, name in names.items()}
+    if arguments.json:
+        shown = {
+            target: [table.frame.to_dict("records") for table in made] for target, made in tables.items()
         }
-        tables = {name: list(target.tables(merged[name])) for name, target in targets.items()}
-        if arguments.json:
-            console.print_json(
-                {
-                    "quick": any(results.quick for results in by_study.values()),
-                    "targets": {name: [studies.table_json(t) for t in made] for name, made in tables.items()},
-                    "studies": {name: studies.results_json(results) for name, results in by_study.items()},
-                }
-            )
-        else:  # targets may have a table in common, which is printed once
-            studies.show(dict.fromkeys(t for made in tables.values() for t in made), *merged.values())
-        folder = FIGURE_FOLDER if arguments.output is None else Path(arguments.output)
-        for name, target in targets.items():
-            for picture in target.pictures(merged[name]):
-                paths = save_figure(picture.draw(), folder / picture.stem, IMAGE_FORMATS)
-                console.note(f"{name}: {', '.join(map(str, paths))}")
-        if arguments.output is not None:
-            for name, made in tables.items():
-                for table in made:
-                    write_table(table, folder / name, TABLE_FORMATS)
-            for name, results in by_study.items():
-                if results.samples:
-                    source = collect_provenance(needed[name], stores[name], [_command_line(arguments)])
-                    page = write_report(results, folder / name, provenance=source)[0]
-                    console.note(f"report: {page}")
+        console.print_json({"quick": arguments.quick, "targets": shown})
+        return 0
+    for target, name in names.items():
+        studies.show(tables[target], by_study[name])
+        if target.startswith("figure"):
+            console.note(f"{target}: {_draw(by_study[name], folder / f'{target}.png')}")
     return 0
 
 
-def _targets(arguments: argparse.Namespace) -> dict[str, Target]:
-    """Return the targets by name; a misspelt name, or an option that would be ignored, is an error."""
-    from bamdp.lab.papers import TARGETS, WAYS
+def _part(name: str, arguments: argparse.Namespace) -> Study:
+    """Return the part of a study with the environments and algorithms that were named."""
+    from bamdp.lab.reading import load_study
 
-    for name in arguments.targets:
-        _checks.one_of(name, "target", TARGETS)
-    if arguments.way is not None:
-        _checks.one_of(arguments.way, "way to reproduce", WAYS)
-    ignored = [
-        flag for name, flag in RUNNING_OPTIONS.items() if getattr(arguments, name) not in (None, False)
+    study = load_study(name, quick=arguments.quick)
+    environments, algorithms = arguments.environments, arguments.algorithms
+    for one in environments or ():
+        _checks.one_of(one, "environment of the study", [env.label for env in study.environments])
+    for one in algorithms or ():
+        _checks.one_of(one, "algorithm of the study", dict.fromkeys(cell.algorithm for cell in study.cells))
+    cells = [
+        cell
+        for cell in study.cells
+        if (environments is None or cell.environment.label in environments)
+        and (algorithms is None or cell.algorithm in algorithms)
     ]
-    if arguments.exports and ignored:
-        raise ValueError(f"--from runs nothing; drop {', '.join(ignored)}")
-    return {name: TARGETS[name] for name in arguments.targets}
+    return dataclasses.replace(study, cells=tuple(cells))
 
 
-def _parts_of(targets: dict[str, Target], arguments: argparse.Namespace) -> dict[str, StudyParts]:
-    """Return the parts of studies that each target needs; an error names the target that lacks what is asked for."""
-    from bamdp.lab.papers import PUBLISHED, study_parts
+def _tables(target: str, results: Results) -> Iterator[Table]:
+    from bamdp.lab import comparisons, tables
 
-    by_target = {}
-    for name, target in targets.items():
-        names = target.studies[arguments.way or PUBLISHED]
-        try:
-            by_target[name] = study_parts(
-                names, arguments.quick, arguments.environments, arguments.algorithms
+    if target == "table2":
+        yield tables.times(results)
+    elif target == "ablation":
+        yield from map(tables.comparison, comparisons.groups(results))
+    else:
+        yield tables.matrix(results)
+    if target in ("table1", "table2") and not results.quick:
+        yield beside_the_paper(results)
+
+
+def paper_numbers() -> dict[str, Any]:
+    """Return the numbers that the paper prints."""
+    return tomllib.loads(files("bamdp.lab").joinpath("dss2020/paper.toml").read_text(encoding="utf-8"))
+
+
+def beside_the_paper(results: Results) -> Table:
+    """Return total rewards and times beside the paper's Tables 1 and 2.
+
+    The verdict is of Welch's test of the mean totals at 5%, two-sided, with the paper's standard error of 100 runs.
+    """
+    from pandas import DataFrame
+    from scipy import stats
+
+    from bamdp.lab.comparisons import groups
+    from bamdp.lab.tables import Table, mean_text
+
+    paper, rows = paper_numbers(), []
+    for group in groups(results):
+        for name, found in group.summaries.items():
+            mean, error = paper["table1"].get(name, {}).get(group.environment, (math.nan, math.nan))
+            if math.isnan(mean) or group.horizon != paper["steps"].get(group.environment):
+                continue
+            ours, our_error = found.mean.value, found.standard_error
+            p = stats.ttest_ind_from_stats(
+                ours, our_error * math.sqrt(found.runs), found.runs, mean, 10.0 * error, 100, equal_var=False
+            ).pvalue
+            word = "agrees" if p > 0.05 else "better" if ours > mean else "worse"
+            seconds = paper["table2"].get(name, {}).get(group.environment, math.nan)
+            ms = group.runs[group.runs.label == name].ms_per_step.mean()
+            rows.append(
+                {
+                    "environment": group.environment,
+                    "algorithm": name,
+                    "runs": found.runs,
+                    "here": mean_text(ours, our_error, 2),
+                    "paper": mean_text(mean, error, 2),
+                    "verdict": word,
+                    "ms/step": ms,
+                    "paper, ms/step": 1e3 * seconds / group.horizon,
+                }
             )
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
-    return by_target
+    note = "Verdict: Welch's test of the means, 5%, two-sided, not corrected for the number of rows. Machines differ."
+    columns = ["environment", "algorithm", "runs", "here", "paper", "verdict", "ms/step", "paper, ms/step"]
+    return Table(
+        "beside_the_paper", "Beside the paper's Tables 1 and 2", DataFrame(rows, columns=columns), [note]
+    )
 
 
-@contextmanager
-def _stores(needed: dict[str, Study], arguments: argparse.Namespace) -> Iterator[dict[str, Store]]:
-    """Open a store for each study: with the runs of exported files, or with those that are there or made now."""
-    from bamdp.lab.exports import open_exports
-    from bamdp.lab.store import Store
+def _draw(results: Results, path: Path) -> Path:
+    """Draw the learning curves of all environments, a panel for each."""
+    from bamdp.lab.comparisons import groups
+    from bamdp.lab.report import draw_learning
+    from bamdp.plot.style import new_figure, save_figure
 
-    if arguments.exports:
-        with open_exports(arguments.exports) as exports:
-            yield {name: exports.store_of(name) for name in needed}
-        return
-    first = next(iter(needed.values()))
-    with Store(studies.store_path(first, arguments.store)) as store:
-        for study in needed.values():
-            studies.run(study, store, arguments)
-        yield dict.fromkeys(needed, store)
-
-
-def _command_line(arguments: argparse.Namespace) -> str:
-    """Return the command line that makes the same again."""
-    words = ["bamdp", "reproduce", *arguments.targets, *(["--quick"] if arguments.quick else [])]
-    for name, flag in CHOOSING_OPTIONS.items():
-        value = getattr(arguments, name)
-        if value is not None:
-            words += [flag, *([value] if isinstance(value, str) else value)]
-    return shlex.join(words)
+    found = groups(results)
+    columns = min(2, len(found))
+    with new_figure(-(-len(found) // columns), columns, (4.2, 3.0)) as (figure, panels):
+        for axes, group in zip(panels, found):
+            draw_learning(group, axes)
+        for axes in panels[len(found) :]:
+            axes.set_axis_off()
+    return save_figure(figure, path)

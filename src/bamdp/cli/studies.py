@@ -1,15 +1,10 @@
-"""Studies on the command line: ``bamdp compare``, ``bamdp tune``, and what all commands that run studies share.
-
-That is the study and its store, running it, and printing tables and JSON.
-"""
+"""Studies on the command line: ``bamdp compare``, ``bamdp tune``, and what all commands that run studies share."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import math
 import shlex
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -18,44 +13,31 @@ from typing import TYPE_CHECKING, Any
 
 import bamdp
 from bamdp import _checks
-from bamdp._specs import parse_spec, split_commas
+from bamdp._specs import parse_spec, read_value, split_commas
 from bamdp.cli import console, options
 from bamdp.envs.registry import make_world
 
 if TYPE_CHECKING:
-    from bamdp.lab.results import Results, Sample
+    from bamdp.lab.results import Results
     from bamdp.lab.store import Store
     from bamdp.lab.study import Study
-    from bamdp.lab.tables.table import ResultTable
+    from bamdp.lab.tables import Table
 
 FOLDER = Path(".bamdp")  # of stores that belong to no study's file
-
-
-def load_named_study(name: str, quick: bool = False) -> Study:
-    """Load a study from its file, or one that ships with the package by its name."""
-    from bamdp.lab.reading import STUDIES, load_study, paper_study
-
-    if not Path(name).exists() and not name.endswith(".toml"):
-        return paper_study(_checks.one_of(name, "study", [*STUDIES, "PATH.toml"]), quick=quick)
-    return load_study(name, quick=quick)
+HIDDEN = ["trace", "machine"]  # columns of a run that JSON leaves out
 
 
 def store_path(study: Study, path: str | None) -> Path:
-    """Return where a study's runs are kept: ``path``, or else beside its file.
-
-    Studies that ship with the package have their store in a folder of the working directory.
-    """
+    """Return where a study's runs are kept: ``path``, or beside its file, or in a folder of the working directory."""
     if path is not None:
         return Path(path)
-    if study.path is None:
-        return FOLDER / "runs.sqlite"
-    if study.path.suffix != ".toml":  # one that ships
-        return FOLDER / f"{study.path.parent.name}.sqlite"
-    return study.path.with_suffix(".sqlite")
+    if study.path is not None and study.path.suffix == ".toml":
+        return study.path.with_suffix(".sqlite")
+    return FOLDER / "runs.sqlite"
 
 
 def run(study: Study, store: Store, arguments: argparse.Namespace) -> None:
-    """Run what is missing, under a progress bar; Ctrl-C leaves what is done."""
+    """Run what is missing, under a progress bar; Ctrl-C keeps completed runs."""
     from bamdp.lab.runner import run_study
 
     if arguments.cluster and arguments.jobs is not None:
@@ -63,7 +45,7 @@ def run(study: Study, store: Store, arguments: argparse.Namespace) -> None:
             "--jobs and --cluster exclude each other: the cluster decides how many processes there are"
         )
     jobs = 1 if arguments.jobs is None else _checks.integer(arguments.jobs, "jobs")
-    run_all = partial(run_study, study, store, retry_failed=arguments.retry_failed, tell=console.remark)
+    run_all = partial(run_study, study, store, retry_failed=arguments.retry_failed)
     try:
         with console.compiling(), console.terminal_bar(study.title, arguments.progress) as (steps, more):
             if not arguments.cluster:
@@ -74,20 +56,18 @@ def run(study: Study, store: Store, arguments: argparse.Namespace) -> None:
             with Cluster(arguments.cluster, steps) as pool:
                 run_all(pool=pool, steps=steps, more=more)
     except KeyboardInterrupt:
-        message = f"stopped; what is done is kept in {store.path}: resume with the same command"
+        message = f"stopped; completed runs are kept in {store.path}: resume with the same command"
         raise KeyboardInterrupt(message) from None
 
 
 @contextmanager
 def run_and_collect(study: Study, arguments: argparse.Namespace) -> Iterator[Results]:
-    """Run what is missing of a study, and yield its results while the store is open."""
-    from bamdp.lab.collect import collect_results
+    """Run what is missing of a study, and yield its results."""
+    from bamdp.lab.results import collect_results
     from bamdp.lab.store import Store
 
-    if arguments.jobs is not None:
-        _checks.integer(arguments.jobs, "jobs")
     for cell in study.cells:
-        setting, world = cell.setting(cell.configurations[-1]), make_world(cell.environment.env)
+        setting, world = cell.settings[-1], make_world(cell.environment.env)
         console.announce(setting, world, cell.algorithm, max(1, cell.runs) * setting.steps)
     path = store_path(study, arguments.store)
     if not path.exists():
@@ -96,75 +76,26 @@ def run_and_collect(study: Study, arguments: argparse.Namespace) -> Iterator[Res
         run(study, store, arguments)
         with console.compiling():
             collected = collect_results(study, store)
-        yield collected
+    yield collected
 
 
-def show(tables: Iterable[ResultTable], *results: Results) -> None:
-    """Print tables on standard output, and what a reader of them must know on standard error; each note once."""
-    from bamdp.lab.tables.table import to_rich, without_repeated_notes
-
-    for number, table in enumerate(without_repeated_notes(tables)):
-        if number:
-            print()
-        console.print_rich(to_rich(table, sys.stdout.isatty()))
-    for line in dict.fromkeys(line for found in results for line in found.remarks):
+def show(tables: Iterable[Table], results: Results) -> None:
+    """Print tables on standard output, and the notes of the study on standard error."""
+    print("\n\n".join(map(str, tables)))
+    for line in results.notes:
         console.remark(line)
 
 
-def _episodes_json(sample: Sample) -> dict[str, Any] | None:
-    found = sample.episodes()
-    if found is None:
-        return None
-    return {"per_run": found.per_run, "mean_return": found.mean_return, "success": found.success}
-
-
-def samples_json(results: Results) -> list[dict[str, Any]]:
-    """Return every sample with its numbers."""
-    arrays = ("replicates", "totals", "ms_per_step", "cpu_seconds")
-    return [
-        {
-            "environment": sample.environment,
-            "algorithm": sample.algorithm,
-            "phase": sample.phase,
-            "configuration": dict(sample.configuration),
-            "steps": sample.horizon,
-            "runs": sample.runs,
-            **{name: getattr(sample, name).tolist() for name in arrays},
-            "episodes": _episodes_json(sample),
-            "failures": list(sample.failures),
-            "chosen": sample.chosen,
-            "excluded": sample.excluded or None,
-        }
-        for sample in results.samples
-    ]
-
-
-def table_json(table: ResultTable) -> dict[str, Any]:
-    """Return a table as rows of cells: the text, and the numbers behind it."""
-    return {
-        "name": table.name,
-        "title": table.title,
-        "header": list(table.header),
-        "rows": [[{"text": cell.text, **_numbers_json(cell.numbers)} for cell in row] for row in table.rows],
-        "notes": list(table.notes),
-        "warning": table.warning or None,
-    }
-
-
-def _numbers_json(numbers: Iterable[tuple[str, float]]) -> dict[str, float | None]:
-    """Return the numbers of a cell at full precision; JSON has no NaN."""
-    return {what or "value": value if math.isfinite(value) else None for what, value in numbers}
-
-
-def results_json(results: Results) -> dict[str, Any]:
+def results_json(results: Results, **more: Any) -> dict[str, Any]:
     """Return all results of a study."""
     return {
         "title": results.title,
         "quick": results.quick,
-        "samples": samples_json(results),
+        "runs": results.runs.drop(columns=HIDDEN).to_dict("records"),
         "ceilings": {label: dataclasses.asdict(ceiling) for label, ceiling in results.ceilings.items()},
-        "notes": [*results.notes, *results.waiting.values()],
+        "notes": results.notes,
         "version": bamdp.__version__,
+        **more,
     }
 
 
@@ -176,10 +107,11 @@ def compare_arguments(parser: argparse.ArgumentParser) -> None:
     options.add(parser, "--set", *options.AGENT, "--seed", "--runs")
     options.add_study_running(parser)
     options.add(parser, "--store", "--bins", "--figure", "--json")
+    parser.add_argument("--full", action="store_true", help="also print intervals, scores and every pair")
 
 
 def compare_command(arguments: argparse.Namespace) -> int:
-    """Run the comparison, and print tables or JSON."""
+    """Run the comparison, and print its table or JSON."""
     from bamdp.experiments import ComparisonResult, comparison_study
 
     figure = options.figure_path(arguments)
@@ -189,12 +121,13 @@ def compare_command(arguments: argparse.Namespace) -> int:
         **options.values(arguments, "runs", "steps", *options.RUN_VALUES),
     )
     with run_and_collect(study, arguments) as results:
+        found = ComparisonResult(study, results)
         if figure is not None:
-            options.draw_figure(figure, ComparisonResult(study, results).plot)
+            options.draw_figure(figure, found.plot)
         if arguments.json:
             console.print_json(results_json(results))
-            return 0
-        show(ComparisonResult(study, results).tables, results)
+        else:
+            show(found.tables(arguments.full), results)
     return 0
 
 
@@ -211,9 +144,6 @@ def tune_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_option(parser, "--method", str, "NAME", help, "grid")
     options.add(parser, "--runs", help="tuning runs, at most (default: %(default)s)")
     options.add_option(parser, "--configurations", int, "N", "draw so many of the grid (default: all)")
-    help = "halving: processor seconds; what needs more than two even shares of it for a run is excluded"
-    options.add_option(parser, "--budget", float, "S", help)
-    options.add_option(parser, "--screening", int, "T", "halving: steps of a run before the last round")
     help = "runs of the chosen configuration, with other seeds (default: 0)"
     options.add_option(parser, "--evaluate", int, "N", help, 0)
     options.add(parser, "--set", *options.AGENT, "--seed")
@@ -225,23 +155,24 @@ def tune_command(arguments: argparse.Namespace) -> int:
     """Tune, and print the configurations and the chosen one, or JSON."""
     from bamdp.experiments import TuningResult, tuning_study
 
+    figure = options.figure_path(arguments)
     written = options.read_assignments(arguments.grid, "--grid", "key=value,value", "n_steps=25,50")
     study = tuning_study(
         options.environment_text(arguments),
         options.planner_text(arguments, arguments.planner),
-        {key: split_commas(values) for key, values in written.items()},
-        tuning=options.values(arguments, "method", "runs", "configurations", "budget", "screening"),
+        {key: list(map(read_value, split_commas(values))) for key, values in written.items()},
+        tuning=options.values(arguments, "method", "runs", "configurations"),
         **options.values(arguments, "evaluate", "steps", *options.RUN_VALUES),
     )
-    figure = options.figure_path(arguments)
     with run_and_collect(study, arguments) as results:
+        found = TuningResult(study, results)
+        chosen = found.chosen if results.runs.chosen.any() else None
         if figure is not None:
-            options.draw_figure(figure, TuningResult(study, results).plot)
-        chosen = next((dict(sample.configuration) for sample in results.samples if sample.chosen), None)
+            options.draw_figure(figure, found.plot)
         if arguments.json:
-            console.print_json({**results_json(results), "chosen": chosen})
+            console.print_json(results_json(results, chosen=chosen))
             return 0
-        show(TuningResult(study, results).tables, results)
+        show(found.tables(), results)
         if chosen is not None:
             console.note(f"chosen: {_run_command_line(arguments, chosen)}")
     return 0

@@ -11,31 +11,20 @@ Workers need the same bamdp as the driver, which is checked with every run, and 
 from __future__ import annotations
 
 import logging
-import re
-import time
 from concurrent.futures import CancelledError, Future
 from typing import Any
 
 import bamdp
 from bamdp import _checks
-from bamdp.processes import Pool, Progress, Work, WorkerDied
+from bamdp.processes import Pool, Progress, Work, WorkerDied, work_and_count
 
 CONNECT_TIMEOUT = 10.0  # seconds to reach the scheduler
 FETCH_TIMEOUT = 5.0  # seconds to fetch a result
-COUNT_EVERY = 5.0  # seconds between two counts of the workers
 MIN_CAPACITY = 16  # even without workers: clusters that grow with the queue need to see one
 
 
 class Cluster(Pool):
-    """A pool on the cluster of a scheduler; a context manager.
-
-    Parameters
-    ----------
-    address
-        Of the scheduler, such as ``tcp://127.0.0.1:8786``.
-    progress
-        Is called with the number of steps just done.
-    """
+    """A pool on the cluster of the scheduler at an address; a context manager."""
 
     def __init__(self, address: str, progress: Progress | None = None) -> None:
         super().__init__(progress)
@@ -45,40 +34,30 @@ class Cluster(Pool):
             raise ValueError(
                 "a cluster needs Dask; install it with: pip install 'dask[distributed]'"
             ) from None
-        if not re.fullmatch(r"([a-z]+://)?[^/\s]+:\d+", address):
-            raise ValueError(
-                f"{address!r} is not the address of a scheduler; write for instance tcp://127.0.0.1:8786"
-            )
         logging.getLogger("distributed").setLevel(logging.ERROR)  # errors are reported below
         self.address = address
+        self.running: dict[Future[Any], Any] = {}  # our future: Dask's future
         try:
             self.client = distributed.Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise ValueError(
-                f"no Dask scheduler answers at {address} ({_checks.error_line(error)}); start one with `dask scheduler`"
+                f"no Dask scheduler answers at {address} ({_checks.error_line(error)}); start one with "
+                "`dask scheduler` and give its address, such as tcp://127.0.0.1:8786"
             ) from None
-        self._check_workers()
-        self.running: dict[Future[Any], Any] = {}  # our future: Dask's future
-        self.counted, self.workers = -COUNT_EVERY, 0
+        try:  # a worker that cannot import bamdp dies without a message when it gets a run
+            self.client.run(exec, "import bamdp")
+        except ImportError as error:
+            self.client.close()
+            raise ValueError(f"workers at {address} have no bamdp ({error}); install it there") from None
 
     def close(self) -> None:
         self.stop()
         self.client.close()
 
-    def _check_workers(self) -> None:
-        """Check that workers can import bamdp: one that cannot dies without a message when it gets a run."""
-        try:
-            self.client.run(exec, "import bamdp")
-        except ImportError as error:
-            self.client.close()
-            raise ValueError(f"workers at {self.address} have no bamdp ({error}); install it there") from None
-
     @property
     def capacity(self) -> int:
         """Two runs for each thread, so that no worker waits for the next one."""
-        if time.monotonic() - self.counted > COUNT_EVERY:
-            self.counted, self.workers = time.monotonic(), sum(self.client.nthreads().values())
-        return max(2 * self.workers, MIN_CAPACITY)
+        return max(2 * sum(self.client.nthreads().values()), MIN_CAPACITY)
 
     def submit(self, work: Work, item: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -106,7 +85,7 @@ class Cluster(Pool):
             return WorkerDied()
         if isinstance(error, CancelledError):
             return RuntimeError(
-                f"the connection to the scheduler at {self.address} was lost; what is done is kept: try again"
+                f"the connection to the scheduler at {self.address} was lost; completed runs are kept: try again"
             )
         if error is not None:
             return error
@@ -125,10 +104,4 @@ def _remote(work: Work, item: Any, version: str) -> tuple[Any, int]:
         raise RuntimeError(
             f"a worker has bamdp {bamdp.__version__}, the driver {version}; install the same on both"
         )
-    steps = 0
-
-    def count(n: int) -> None:
-        nonlocal steps
-        steps += n
-
-    return work(item, count), steps
+    return work_and_count(work, item)

@@ -1,4 +1,4 @@
-"""Is one algorithm better than another? Paired comparisons with common random numbers, in groups of samples.
+"""Is one algorithm better than another? Paired comparisons with common random numbers.
 
 Replicate r of every algorithm has the same random stream of the environment, so the differences d_r of two
 algorithms' totals are compared, not the totals: what both share cancels.
@@ -10,37 +10,38 @@ algorithms' totals are compared, not the totals: what both share cancels.
   runs cannot be significant at 5%.
 - **Correction.** Holm's, over all pairs of algorithms in an environment: with probability at least 95% no two that are
   alike are called different. All pairs, because which one is best is read off the same data.
-- **Marks.** *Not distinguishable from the best*: the corrected test against the one with the highest mean does not
-  reject. With probability at least 95% the truly best algorithm is among these. That may be because they are alike or
-  because the runs could not have seen a difference, so there are two marks: *about equal* (≈) if the interval of the
-  difference lies within ±5% of the range from random play to the optimum, else *undecided* (?).
+- **Verdicts.** An algorithm whose corrected test against the best does not reject is not distinguishable from it: with
+  probability at least 95% the truly best algorithm is the best or one of these. It is *about equal* (≈) if the interval
+  of the difference lies within ±5% of the range from random play to the optimum, otherwise *undecided* (?): the runs
+  could not have seen such a difference.
 - **Size.** The mean difference with its bootstrap 95% interval, of this pair alone (not corrected).
-
-A :class:`Group` is the samples that may stand beside each other: one environment, one phase, one horizon. Every table
-column and every figure shows one group, so that runs of different length are never mixed; its statistics are
-computed once.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp.ceilings import Ceilings
-from bamdp.lab.results import EVALUATE, Results, Sample, sample_labels, steady_returns
-from bamdp.statistics import SEED, Estimate, FloatArray, Summary, estimate, summarise
+from bamdp.lab.results import Results
+from bamdp.lab.units import EVALUATE
+from bamdp.statistics import SEED, Estimate, Summary, estimate, summarise
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
 
 EXACT_RUNS = 14  # all 2^R patterns of signs up to here, as many random ones beyond
 SIGNIFICANCE_LEVEL = 0.05
 FINENESS = 4  # the least p of random patterns, corrected, is at least so many times below the level
 NARROW = 0.05  # of the range of totals: an interval of a difference within it means that two are about equal
-MAX_FIGURE_LINES = 8  # lines in one figure
+BEST, ABOUT_EQUAL, UNDECIDED, WORSE, TOO_FEW = "best", "about equal", "undecided", "worse", "too few runs"
 
 
 @dataclass(frozen=True)
@@ -59,27 +60,26 @@ class Comparison:
         """Whether the corrected test rejects at 5%."""
         return self.adjusted <= SIGNIFICANCE_LEVEL
 
-    def gain(self, name: str) -> Estimate:
-        """Return the mean difference from the side of ``name``, one of the two: its own less the other's."""
+    def seen_from(self, name: str) -> Comparison:
+        """Return the same comparison with ``name``, one of the two, first."""
         d = self.difference
-        return d if name == self.first else Estimate(-d.value, -d.high, -d.low)
+        turned = replace(
+            self, first=self.second, second=self.first, difference=Estimate(-d.value, -d.high, -d.low)
+        )
+        return self if name == self.first else turned
 
 
-def compare_samples(samples: Sequence[Sample]) -> tuple[Comparison, ...]:
-    """Compare all pairs of samples of one environment and one horizon, corrected together."""
-    if len({(sample.environment, sample.phase, sample.horizon) for sample in samples}) > 1:
-        raise ValueError("only runs of one environment, phase and horizon can be compared")
-    labelled = dict(zip(sample_labels(samples), samples))
-    pairs = list(combinations(labelled, 2))
-    compared = [_compare_pair(a, b, labelled, len(pairs)) for a, b in pairs]
+def compare_all(values: Mapping[str, Series]) -> tuple[Comparison, ...]:
+    """Compare all pairs of algorithms, corrected together; ``values`` are totals by replicate."""
+    pairs = list(combinations(values, 2))
+    compared = []
+    for first, second in pairs:
+        d = (values[first] - values[second]).dropna().to_numpy()
+        compared.append(
+            Comparison(first, second, len(d), estimate(np.mean, d), sign_flip_p(d, len(pairs)), np.nan)
+        )
     adjusted = holm([comparison.p for comparison in compared])
     return tuple(replace(one, adjusted=float(p)) for one, p in zip(compared, adjusted))
-
-
-def differences(first: Sample, second: Sample) -> FloatArray:
-    """Return the totals of the first less those of the second on common replicates, in their order."""
-    _, i, j = np.intersect1d(first.replicates, second.replicates, return_indices=True)
-    return np.asarray(first.totals[i] - second.totals[j], float)
 
 
 def sign_flip_p(values: ArrayLike, tests: int = 1) -> float:
@@ -136,148 +136,128 @@ def holm(p: ArrayLike) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Comparable samples and their statistics."""
+    """The evaluations of one environment that may stand beside each other, and their statistics."""
 
     environment: str
-    horizon: int
-    samples: tuple[Sample, ...]
-    ceilings: Ceilings | None
-    alone: bool  # whether the environment has this one horizon only
+    runs: DataFrame
+    ceilings: Ceilings | None = None
+    left_out: tuple[str, ...] = ()  # a line for each algorithm that has fewer runs than were asked for
 
     @property
-    def label(self) -> str:
-        """The environment, with the steps where it has several horizons."""
-        return self.environment if self.alone else f"{self.environment}, T={self.horizon}"
-
-    @property
-    def stem(self) -> str:
-        """The label as part of a file's name."""
-        return file_stem(self.label.replace(", ", "_").replace("=", ""))
+    def horizon(self) -> int:
+        """The steps of a run."""
+        return int(self.runs.horizon.max())
 
     @cached_property
-    def named(self) -> dict[str, Sample]:
-        """The samples by labels that tell them apart."""
-        return dict(zip(sample_labels(self.samples), self.samples))
+    def by_return(self) -> bool:
+        """Whether all totals are the same, as in CartPole, so that the returns of episodes are compared."""
+        done = self.runs[self.runs.failure == ""]
+        return len(done) > 1 and done.total.nunique() == 1 and bool(done.mean_return.notna().all())
+
+    @cached_property
+    def values(self) -> dict[str, Series]:
+        """The totals (or mean returns) of finished runs by label, with the replicates as index."""
+        done = self.runs[self.runs.failure == ""].set_index("replicate")
+        column = "mean_return" if self.by_return else "total"
+        return {name: done.loc[done.label == name, column] for name in self.runs.label.unique()}
 
     @cached_property
     def summaries(self) -> dict[str, Summary]:
-        """Mean, standard error and IQM of each sample's totals."""
-        return {name: summarise(sample.totals) for name, sample in self.named.items()}
+        """Mean, standard error and IQM of each label's values."""
+        return {name: summarise(values) for name, values in self.values.items()}
 
     @cached_property
     def compared(self) -> tuple[Comparison, ...]:
         """The comparisons of all pairs."""
-        return compare_samples(self.samples)
+        return compare_all(self.values)
 
     @cached_property
-    def best(self) -> str | None:
-        """The label with the highest mean; None if none has finished a run."""
-        means = {name: sample.mean_total for name, sample in self.named.items() if sample.runs}
-        return max(means, key=means.__getitem__) if means else None
+    def ranked(self) -> list[str]:
+        """Labels by mean, the highest first; those without a run last."""
+        return sorted(
+            self.values, key=lambda name: -np.nan_to_num(self.summaries[name].mean.value, nan=-np.inf)
+        )
+
+    @property
+    def best(self) -> str:
+        """The label with the highest mean."""
+        return self.ranked[0]
 
     @cached_property
-    def near_best(self) -> frozenset[str]:
-        """The best, and those that are about equal to it: a difference that mattered would have been seen."""
-        about_equal = frozenset(self._not_told_apart) - self.undecided
-        return about_equal if self.best is None else about_equal | {self.best}
+    def to_best(self) -> dict[str, Comparison]:
+        """Each of the others minus the best, by its label."""
+        pairs = [pair for pair in self.compared if self.best in (pair.first, pair.second)]
+        others = [pair.second if pair.first == self.best else pair.first for pair in pairs]
+        return {name: pair.seen_from(name) for name, pair in zip(others, pairs)}
 
     @cached_property
-    def undecided(self) -> frozenset[str]:
-        """Those that cannot be told from the best, although they may well be worse: too few runs, or too noisy ones."""
-        return frozenset(name for name, pair in self._not_told_apart.items() if not self.narrow(pair))
-
-    @cached_property
-    def _not_told_apart(self) -> dict[str, Comparison]:
-        """The comparisons of others with the best that do not distinguish them, by the label of the other."""
+    def verdicts(self) -> dict[str, str]:
+        """Whether each label is the best, distinguishable from it, or why it is not; empty without common runs."""
         return {
-            pair.second if pair.first == self.best else pair.first: pair
-            for pair in self.compared
-            if self.best in (pair.first, pair.second) and pair.runs and not pair.distinguishable
+            name: BEST if name == self.best else self._verdict(self.to_best[name]) for name in self.values
         }
+
+    def _verdict(self, pair: Comparison) -> str:
+        if not pair.runs:
+            return ""
+        if pair.distinguishable:
+            return WORSE
+        if self.blind:
+            return TOO_FEW
+        widest = max(abs(pair.difference.low), abs(pair.difference.high))
+        return ABOUT_EQUAL if widest <= NARROW * self.scale else UNDECIDED
+
+    @property
+    def measure(self) -> str:
+        """The name of what is compared."""
+        return "mean return" if self.by_return else "total reward"
+
+    @property
+    def reference(self) -> Ceilings | None:
+        """Reference values of what is compared, where they are known."""
+        return None if self.by_return else self.ceilings
 
     @property
     def scale(self) -> float:
         """The range of totals from random play to the optimum; where that is not known, the size of the best mean."""
-        if self.ceilings is not None and self.ceilings.optimum > self.ceilings.random:
-            return self.ceilings.optimum - self.ceilings.random
-        return 0.0 if self.best is None else abs(self.summaries[self.best].mean.value)
-
-    def narrow(self, pair: Comparison) -> bool:
-        """Return whether the interval of a difference is so narrow, and so near 0, that the two are about equal."""
-        return max(abs(pair.difference.low), abs(pair.difference.high)) <= NARROW * self.scale
-
-    @cached_property
-    def returns(self) -> dict[str, FloatArray] | None:
-        """The mean returns of runs by label, where every step pays the same, so that totals say nothing; else None."""
-        totals = (total for sample in self.samples for total in sample.totals.tolist())
-        found = steady_returns(totals, lambda: [sample.episodes() for sample in self.samples])
-        return None if found is None else dict(zip(self.named, found))
-
-    @property
-    def ranked(self) -> list[str]:
-        """Labels by mean (of :attr:`returns`, if there are any), the highest first; those without a run last."""
-        if self.returns is not None:
-            means = {name: float(values.mean()) for name, values in self.returns.items()}
-        else:
-            means = {name: summary.mean.value for name, summary in self.summaries.items()}
-        return sorted(self.named, key=lambda name: (not self.named[name].runs, -means[name]))
-
-    @property
-    def leading(self) -> dict[str, Sample]:
-        """The samples that a figure shows: all with runs, or if they are many the best of each algorithm."""
-        with_runs = [name for name in self.ranked if self.named[name].runs]
-        if len(with_runs) <= MAX_FIGURE_LINES:
-            return {name: sample for name, sample in self.named.items() if sample.runs}
-        best_of: dict[str, str] = {}
-        for name in with_runs:
-            best_of.setdefault(self.named[name].algorithm, name)
-        return {name: sample for name, sample in self.named.items() if name in best_of.values()}
+        known = self.reference
+        if known is not None and known.optimum > known.random:
+            return known.optimum - known.random
+        return abs(self.summaries[self.best].mean.value)
 
     @property
     def blind(self) -> bool:
         """Whether so few runs are common to any two that no difference could pass the corrected test."""
         common, tests = max((pair.runs for pair in self.compared), default=0), len(self.compared)
-        return len(self.named) > 1 and least_p(common, tests) * tests > SIGNIFICANCE_LEVEL
+        return len(self.values) > 1 and least_p(common, tests) * tests > SIGNIFICANCE_LEVEL
 
 
 @lru_cache(maxsize=4)
 def groups(results: Results) -> tuple[Group, ...]:
-    """Return the groups of the evaluation, by environment in the study's order, the longest horizon first."""
-    listed = []
+    """Return the comparable evaluations of each environment: the complete ones, or all so far if none is complete."""
+    found = []
     for environment in results.environments:
-        samples = results.select(EVALUATE, environment)
-        horizons = sorted({sample.horizon for sample in samples}, reverse=True)
-        for horizon in horizons:
-            members = tuple(sample for sample in samples if sample.horizon == horizon)
-            known = results.ceilings_of(members[0])
-            listed.append(Group(environment, horizon, members, known, len(horizons) == 1))
-    return tuple(listed)
+        runs = results.select(EVALUATE, environment)
+        finished = runs[runs.failure == ""].groupby("label").size().reindex(runs.label).fillna(0).to_numpy()
+        complete = finished >= runs.asked.clip(lower=1).to_numpy()
+        chosen = complete if complete.any() else finished > 0
+        rest = runs[~chosen].groupby("label", sort=False)
+        lines = [_left_out(name, rows) for name, rows in rest]
+        if chosen.any():
+            known = results.ceilings.get(environment)
+            found.append(Group(environment, runs[chosen], known, tuple(lines)))
+    return tuple(found)
 
 
-def groups_in(results: Results, environment: str) -> list[Group]:
-    """Return the groups of one environment."""
-    return [group for group in groups(results) if group.environment == environment]
-
-
-def file_stem(words: str) -> str:
-    """Return words as a part of a file's name, on any system.
-
-    Examples
-    --------
-    >>> file_stem("file:my model.npz")
-    'file_my_model_npz'
-    """
-    return "".join(c if c.isalnum() or c in "_-" else "_" for c in words)
-
-
-def _compare_pair(first: str, second: str, samples: Mapping[str, Sample], tests: int) -> Comparison:
-    d = differences(samples[first], samples[second])
-    return Comparison(first, second, len(d), estimate(np.mean, d), sign_flip_p(d, tests), np.nan)
+def _left_out(name: str, runs: DataFrame) -> str:
+    failures = runs.failure[runs.failure != ""]
+    why = f", {len(failures)} failed or were stopped: {failures.iloc[0]}" if len(failures) else ""
+    return f"{name} is left out: {len(runs) - len(failures)} of {runs.asked.iloc[0]} runs{why}."
 
 
 def _n_patterns(tests: int) -> int:
     """Return the number of patterns to look at, a power of two; all are, if there are no more."""
-    return 2 ** max(EXACT_RUNS, math.ceil(math.log2(FINENESS * tests / SIGNIFICANCE_LEVEL)))
+    return 2 ** max(EXACT_RUNS, math.ceil(math.log2(FINENESS * max(tests, 1) / SIGNIFICANCE_LEVEL)))
 
 
 @lru_cache(maxsize=2)

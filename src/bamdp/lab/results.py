@@ -1,267 +1,220 @@
-"""The results of a study, as tables, figures and reports read them.
+"""The runs of a study as one tidy pandas DataFrame.
 
-A :class:`Sample` is the finished runs of one configuration of one algorithm in one environment in one phase; a
-:class:`Results` is all samples of a study, with the reference values of its environments. Nothing here computes a
-statistic or touches a file: :mod:`bamdp.lab.collect` makes results from the store, the rest of the laboratory reads
-them.
-
-Only evaluations with as many runs as the environment asks for are compared with each other. An environment in which
-no evaluation is complete yet has its rows so far, all marked, so that a running study can be looked at
-(:func:`comparable_results`); what is published has complete evaluations only (:func:`complete_results`).
+Each row is a run: ``environment``, ``algorithm``, ``label`` (the algorithm, with the parameters in which its
+evaluated configurations differ), ``phase`` (``tune`` or ``evaluate``), ``configuration`` (a dictionary), ``prior`` and
+``discount`` as text, ``replicate``, ``horizon``, ``total``, ``ms_per_step``, ``cpu_seconds``, ``episodes``,
+``mean_return``, ``success``, ``failure`` (empty, or why the run failed or was stopped; its total is NaN), ``chosen``
+(whether tuning chose the configuration, or nothing was to be chosen), ``excluded`` (why the configuration could not be
+chosen), ``asked`` (runs of a complete evaluation), ``reproducible``, ``version``, ``machine`` (JSON), ``finished``, and
+``trace``: the rewards as bytes, None where they were not kept. :func:`rewards` reads the traces of selected rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bamdp.ceilings import Ceilings
+from bamdp.ceilings import Ceilings, ceilings
+from bamdp.envs.environment import Environment
+from bamdp.lab.choosing import CellSchedule, exclusion
+from bamdp.lab.store import Store
+from bamdp.lab.study import Study, StudyCell, parameters_text, prior_spec, varied_keys
+from bamdp.lab.units import EVALUATE, FINISHED, TUNE, RunRecord, Unit, decode_trace
+from bamdp.registry import entry_of
+from bamdp.seeding import seeds
+from bamdp.settings import cached_world
+from bamdp.simulation import Run, new_frame
 
 if TYPE_CHECKING:
-    from bamdp.simulation import Run
+    from pandas import DataFrame
 
-TUNE, EVALUATE = PHASES = ("tune", "evaluate")
 QUICK_WARNING = "Quick run: few runs and short horizons, to see that it works. These numbers are not results."
-OPTIMUM_LABEL = "optimum, model known"
-MAX_REMARKS = 5  # incomplete cells that are named one by one
-
-
-Returns = list[NDArray[np.float64]]
-
-
-@dataclass(frozen=True, eq=False)
-class EpisodeSummary:
-    """The completed episodes of a sample, of which there is at least one."""
-
-    runs: tuple[Run, ...]  # rewards and ends; a trace has neither states and actions nor times
-
-    @property
-    def per_run(self) -> float:
-        """The mean number of episodes of a run."""
-        return sum(len(run.ends) for run in self.runs) / len(self.runs)
-
-    @property
-    def mean_return(self) -> float:
-        """The mean return of all episodes."""
-        return float(np.concatenate([run.episode_returns for run in self.runs]).mean())
-
-    @property
-    def returns(self) -> NDArray[np.float64]:
-        """The mean return of each run that has completed an episode."""
-        return np.array([run.episode_returns.mean() for run in self.runs if len(run.ends)])
-
-    @property
-    def success(self) -> float | None:
-        """The mean share of successes of the runs that have one, see :attr:`bamdp.Run.success`."""
-        shares = [run.success for run in self.runs if run.success is not None]
-        return float(np.mean(shares)) if shares else None
-
-
-def steady_returns(
-    totals: Iterable[float], episodes: Callable[[], Iterable[EpisodeSummary | None]]
-) -> Returns | None:
-    """Return the mean returns of runs, group by group, where every step pays the same; None elsewhere.
-
-    There, as in CartPole, all totals are the same and say nothing. Episodes are read only if totals are the same.
-    """
-    if len(set(totals)) != 1:
-        return None
-    found = list(episodes())
-    rewards = {
-        reward for one in found if one for run in one.runs for reward in np.unique(run.rewards).tolist()
-    }
-    if len(rewards) != 1 or any(one is None for one in found):
-        return None
-    return [one.returns for one in found if one]
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """The finished runs of one configuration of one algorithm in one environment in one phase."""
-
-    environment: str  # label in the study
-    algorithm: str  # label in the study
-    phase: str  # "tune" or "evaluate"
-    configuration: Mapping[str, Any]  # flat: the planner's parameters, "prior", "prior.beta", "discount", ...
-    horizon: int  # steps of a run, T
-    replicates: NDArray[np.int64]  # [R] their numbers: equal numbers have common random numbers
-    totals: NDArray[np.float64]  # [R] total rewards
-    ms_per_step: NDArray[np.float64]  # [R] processor time, compiling excluded
-    cpu_seconds: NDArray[np.float64]  # [R]
-    traces: Callable[[], NDArray[np.float64]]  # [R, T] rewards, read when asked for
-    episodes: Callable[[], EpisodeSummary | None] = lambda: None  # None where no episode was recorded
-    failures: tuple[str, ...] = ()  # "run 3: ..." for each run that raised or went over the limit
-    chosen: bool = False  # by tuning, or because there was nothing to choose
-    excluded: str = ""  # why it could not be chosen, such as being over the time limit
-    asked: int = 0  # runs that a complete evaluation has in this environment; 0: not known
-
-    def __post_init__(self) -> None:
-        if self.phase not in PHASES:
-            raise ValueError(f"phase must be one of {', '.join(PHASES)}, got {self.phase!r}")
-        shapes = {np.shape(a) for a in (self.replicates, self.totals, self.ms_per_step, self.cpu_seconds)}
-        if shapes != {(self.runs,)}:
-            raise ValueError(f"a sample's arrays need one entry for each run, got shapes {sorted(shapes)}")
-        if len(np.unique(self.replicates)) != self.runs:
-            raise ValueError("a sample holds each replicate once; two runs have the same number")
-
-    @property
-    def runs(self) -> int:
-        """The number of finished runs, R."""
-        return len(self.totals)
-
-    @property
-    def mean_total(self) -> float:
-        """The mean total reward; NaN without runs."""
-        return float(self.totals.mean()) if self.runs else np.nan
-
-    @property
-    def mean_ms(self) -> float:
-        """The mean processor time per step in milliseconds; NaN without runs."""
-        return float(self.ms_per_step.mean()) if self.runs else np.nan
-
-    @property
-    def complete(self) -> bool:
-        """Whether as many runs have finished as the environment asks for."""
-        return self.runs >= max(self.asked, 1)
+COLUMNS = ("environment", "algorithm", "label", "phase", "configuration", "prior", "discount", "replicate", "horizon",
+           "total", "ms_per_step", "cpu_seconds", "episodes", "mean_return", "success", "failure", "chosen",
+           "excluded", "asked", "reproducible", "version", "machine", "finished", "trace")  # fmt: skip
+NUMBERS = ("total", "ms_per_step", "cpu_seconds", "episodes", "mean_return", "success")
 
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """All samples of a study, in the study's order."""
+    """The runs of a study, complete or not, with the reference values of its environments."""
 
     title: str
-    samples: tuple[Sample, ...]
-    ceilings: Mapping[str, Ceilings] = field(default_factory=dict)  # by environment, over its `horizon`
+    runs: DataFrame
+    ceilings: Mapping[str, Ceilings] = field(default_factory=dict)  # by environment
     quick: bool = False  # few runs, short horizons: to be marked as such wherever it is shown
     notes: tuple[str, ...] = ()
-    horizons: Mapping[str, int] = field(default_factory=dict)  # by environment; others are in `horizon`
-    # (environment, algorithm) to be evaluated, also those without runs
-    cells: tuple[tuple[str, str], ...] = ()
-    # cells with missing runs: a line each
-    waiting: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+    def select(self, phase: str, environment: str | None = None, algorithm: str | None = None) -> DataFrame:
+        """Return the runs of this phase, environment and algorithm; None stands for all."""
+        runs = self.runs[self.runs.phase == phase]
+        runs = runs if environment is None else runs[runs.environment == environment]
+        return runs if algorithm is None else runs[runs.algorithm == algorithm]
 
     @property
-    def environments(self) -> tuple[str, ...]:
+    def environments(self) -> list[str]:
         """Labels, in order of appearance."""
-        return tuple(dict.fromkeys(sample.environment for sample in self.samples))
-
-    @property
-    def algorithms(self) -> tuple[str, ...]:
-        """Labels, in order of appearance."""
-        return tuple(dict.fromkeys(sample.algorithm for sample in self.samples))
-
-    @property
-    def warning(self) -> str:
-        """The text that must stand above everything that shows these results; empty if there is none."""
-        return QUICK_WARNING if self.quick else ""
-
-    @property
-    def remarks(self) -> list[str]:
-        """The study's notes, and what is missing: cell by cell, or in one line if many are incomplete."""
-        waiting = list(self.waiting.values())
-        if len(waiting) > MAX_REMARKS:
-            waiting = [f"{len(waiting)} cells are not complete, see the table."]
-        return [*self.notes, *waiting]
-
-    def select(
-        self, phase: str | None = None, environment: str | None = None, algorithm: str | None = None
-    ) -> tuple[Sample, ...]:
-        """Return the samples of this phase, environment and algorithm; None stands for all."""
-        conditions = {"phase": phase, "environment": environment, "algorithm": algorithm}
-        required = {name: value for name, value in conditions.items() if value is not None}
-        return tuple(
-            s for s in self.samples if all(getattr(s, name) == value for name, value in required.items())
-        )
-
-    def horizon(self, environment: str) -> int:
-        """Return the environment's steps: as given, or the longest of its evaluation (or tuning, without one)."""
-        if environment in self.horizons:
-            return self.horizons[environment]
-        samples = self.select(EVALUATE, environment) or self.select(environment=environment)
-        return max(sample.horizon for sample in samples)
-
-    def ceilings_of(self, sample: Sample) -> Ceilings | None:
-        """Return the reference values over the sample's own horizon, where they are known."""
-        known = self.ceilings.get(sample.environment)
-        return known if sample.horizon == self.horizon(sample.environment) else None
+        return list(self.runs.environment.unique())
 
 
-@dataclass(frozen=True)
-class Provenance:
-    """Where results come from, for a report."""
-
-    facts: Mapping[str, str] = field(default_factory=dict)  # "bamdp": "0.2.0", "machine": ..., "seed": ...
-    commands: tuple[str, ...] = ()  # that reproduce them
-    study: str = ""  # the text of the study's file
+def rewards(runs: DataFrame) -> NDArray[np.float64]:
+    """Return the rewards [R, T] of these runs, which must have traces of one length."""
+    return np.array([run.rewards for run in recorded_runs(runs)])
 
 
-def merge_results(parts: Sequence[Results]) -> Results:
-    """Return several studies of the same environments as one."""
-    if not parts:
-        raise ValueError("there is nothing to merge")
-    lengths: dict[str, int] = {}
-    for part in parts:
-        for label, steps in part.horizons.items():
-            if lengths.setdefault(label, steps) != steps:
-                raise ValueError(f"studies with different steps in {label} cannot stand in one table")
-    return Results(
-        parts[0].title,
-        tuple(chain.from_iterable(part.samples for part in parts)),
-        {label: known for part in parts for label, known in part.ceilings.items()},
-        any(part.quick for part in parts),
-        tuple(dict.fromkeys(chain.from_iterable(part.notes for part in parts))),
-        lengths,
-        tuple(chain.from_iterable(part.cells for part in parts)),
-        {cell: line for part in parts for cell, line in part.waiting.items()},
-    )
+def recorded_runs(runs: DataFrame) -> list[Run]:
+    """Return these runs as far as their traces tell: rewards and episodes."""
+    return [decode_trace(trace) for trace in runs["trace"]]
 
 
-def complete_results(results: Results) -> Results:
-    """Return the results without evaluations that have fewer runs than they should."""
-    kept = tuple(s for s in results.samples if s.phase != EVALUATE or s.complete)
-    return replace(results, samples=kept)
+def collect_results(study: Study, store: Store) -> Results:
+    """Return the results of a study, complete or not; notes say what is missing."""
+    rows: list[dict[str, Any]] = []
+    notes, waiting = list(study.notes), []
+    for cell in study.cells:
+        schedule = CellSchedule(study, cell, store)
+        missing = own_units(schedule.replay(), cell)
+        rows += _cell_rows(schedule, store)
+        label = f"{cell.algorithm} in {cell.environment.label}"
+        if schedule.decided and schedule.chosen is None and cell.tuned:
+            whose = (
+                "every configuration" if schedule.all_excluded else "every configuration of the last round"
+            )
+            notes.append(f"{label}: {whose} was excluded, so nothing was chosen or evaluated.")
+        if missing or not schedule.decided:
+            waiting.append(f"{label}: not complete, {len(missing)} or more runs are missing.")
+    if len(waiting) > 5:
+        waiting = [f"{len(waiting)} cells are not complete; see `bamdp lab status`."]
+    known = {env.label: one for env in study.environments if (one := _ceilings_of(study, env)) is not None}
+    return Results(study.title, new_runs_frame(rows), known, study.quick, (*notes, *waiting))
 
 
-def comparable_results(results: Results) -> Results:
-    """Return the complete evaluations of each environment, or all of its evaluations so far if none is complete."""
-    settled = {s.environment for s in results.select(EVALUATE) if s.complete}
-    kept = (s for s in results.samples if s.phase != EVALUATE or s.complete or s.environment not in settled)
-    return replace(results, samples=tuple(kept))
+def own_units(units: Sequence[Unit], cell: StudyCell) -> list[Unit]:
+    """Return those of the units that are of the cell's environment: cells that choose together wait for others, too."""
+    return [unit for unit in units if unit.setting.env == cell.environment.env]
 
 
-def sample_labels(samples: Iterable[Sample]) -> tuple[str, ...]:
-    """Return a label for each sample, as short as tells them apart.
+def new_runs_frame(rows: Sequence[Mapping[str, Any]]) -> DataFrame:
+    """Return a DataFrame of these rows, with the labels of what they evaluate."""
+    columns = {name: [row.get(name) for row in rows] for name in COLUMNS}
+    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        if row["phase"] == EVALUATE:
+            found.setdefault((row["environment"], row["algorithm"]), []).append(row["configuration"])
+    varied = {key: varied_keys(configurations) for key, configurations in found.items()}
+    columns["label"] = [_label(row, varied.get((row["environment"], row["algorithm"]), [])) for row in rows]
+    frame = new_frame(columns)
+    return frame.astype({**dict.fromkeys(NUMBERS, float), "chosen": bool})
 
-    It is the algorithm's own label, with those parameters behind it in which its configurations differ and, where
-    horizons differ, with the steps.
+
+def _label(row: Mapping[str, Any], varied: Sequence[str]) -> str:
+    differing = {key: row["configuration"].get(key, "–") for key in varied}
+    return f"{row['algorithm']} ({parameters_text(differing)})" if differing else row["algorithm"]
+
+
+def _cell_rows(schedule: CellSchedule, store: Store) -> Iterator[dict[str, Any]]:
+    """Yield the runs of a cell that are in the store; of the evaluation only those of what tuning has chosen."""
+    cell = schedule.cell
+    for number in range(len(cell.configurations)):
+        planned: dict[str, list[Unit]] = {}
+        if cell.tuned and cell.tuning is not None:
+            planned[TUNE] = cell.tuning_units(number, range(cell.tuning.runs))
+        if not cell.tuned or number == schedule.chosen:
+            planned[EVALUATE] = cell.evaluation_units(number)
+        for phase, units in planned.items():
+            stored = store.records((unit.id for unit in units), traces=True)
+            records = [stored[unit.id] for unit in units if unit.id in stored]
+            excluded = schedule.excluded.get(number, "")
+            if phase == EVALUATE and records and not excluded:
+                excluded = exclusion(records, cell.environment.limit)
+            for record in records:
+                yield _row(cell, number, record) | {
+                    "chosen": number == schedule.chosen,
+                    "excluded": excluded,
+                    "asked": cell.environment.runs if phase == EVALUATE else 0,
+                }
+
+
+def _row(cell: StudyCell, number: int, record: RunRecord) -> dict[str, Any]:
+    configuration = cell.configurations[number]
+    uses_prior: bool = entry_of(cell.planner).cls.uses_prior  # type: ignore[attr-defined]
+    return vars(record) | {
+        "environment": cell.environment.label,
+        "algorithm": cell.algorithm,
+        "configuration": dict(configuration),
+        "prior": str(prior_spec(configuration)) if uses_prior else "–",
+        "discount": str(configuration["discount"]),
+        "horizon": cell.environment.steps,
+        "total": record.total if record.status == FINISHED else np.nan,
+        "failure": record.error,
+        "reproducible": bool(record.reproducible),
+    }
+
+
+def _ceilings_of(study: Study, environment: Any) -> Ceilings | None:
+    """Return the reference values beside an environment's runs; None where no model is known.
+
+    The discounted optimum is for the first discount of the environment's first configuration. Where the model of a run
+    is drawn at random, the values are of the models that the runs have drawn.
     """
-    listed = tuple(samples)
-    siblings = samples_by_algorithm(listed)
-    return tuple(_label(sample, siblings[sample.algorithm]) for sample in listed)
+    cell = next(cell for cell in study.cells if cell.environment == environment)
+    phase, runs = EVALUATE, environment.runs
+    if not runs and study.tuning is not None:
+        phase, runs = TUNE, study.tuning.runs
+    discount = cell.settings[0].first_discount
+    return _known_ceilings(environment.env, discount, environment.steps, study.seed, phase, runs)
 
 
-def samples_by_algorithm(samples: Iterable[Sample]) -> dict[str, list[Sample]]:
-    """Return the samples of each algorithm, in order of appearance."""
-    grouped: dict[str, list[Sample]] = {}
-    for sample in samples:
-        grouped.setdefault(sample.algorithm, []).append(sample)
-    return grouped
+@lru_cache(maxsize=64)
+def _known_ceilings(
+    env: Any, discount: float, steps: int, seed: int, phase: str, runs: int
+) -> Ceilings | None:
+    world = cached_world(env)
+    if not isinstance(world, Environment):
+        return None
+    drawn = [seeds(seed, replicate, tuning=phase == TUNE)[0] for replicate in range(runs)]
+    return ceilings(world, discount, steps, drawn)
 
 
-def differing_parameters(samples: Iterable[Sample]) -> tuple[str, ...]:
-    """Return the parameters that do not have the same value in all samples, in order of appearance."""
-    listed = tuple(samples)
-    keys = dict.fromkeys(key for sample in listed for key in sample.configuration)
-    return tuple(k for k in keys if len({repr(s.configuration.get(k)) for s in listed}) > 1)
+def export_runs(results: Results, path: Path) -> None:
+    """Write the runs as CSV, with a column for each parameter."""
+    configurations = results.runs.configuration
+    keys = dict.fromkeys(key for one in configurations for key in one)
+    parameters = {f"parameter.{key}": [one.get(key) for one in configurations] for key in keys}
+    results.runs.drop(columns=["trace", "configuration"]).assign(**parameters).to_csv(path, index=False)
 
 
-def _label(sample: Sample, siblings: list[Sample]) -> str:
-    parts = [f"{key}={sample.configuration.get(key, '–')}" for key in differing_parameters(siblings)]
-    if len({s.horizon for s in siblings}) > 1:
-        parts.append(f"{sample.horizon} steps")
-    return f"{sample.algorithm} ({', '.join(parts)})" if parts else sample.algorithm
+def study_status(study: Study, store: Store) -> list[dict[str, Any]]:
+    """Return how far each cell has come; what is missing is known as far as tuning has decided."""
+    cells = []
+    for cell in study.cells:
+        schedule = CellSchedule(study, cell, store)
+        missing = own_units(schedule.replay(), cell)
+        rows = new_runs_frame(list(_cell_rows(schedule, store)))
+        later = 0 if schedule.decided else cell.runs  # the evaluation of what will be chosen
+        pace = rows.ms_per_step[rows.failure == ""].mean() / 1e3
+        steps = (len(missing) + later) * cell.environment.steps
+        failed = rows[rows.failure != ""]
+        errors = failed[failed.phase == EVALUATE].failure
+        varied = varied_keys(cell.configurations)
+        chosen = {} if schedule.chosen is None else cell.configurations[schedule.chosen]
+        cells.append(
+            {
+                "environment": cell.environment.label,
+                "algorithm": cell.algorithm,
+                "done": len(rows) - len(failed),
+                "missing": len(missing) + later,
+                "failed": len(failed),
+                "error": errors.iloc[0] if len(errors) else "",
+                "chosen": parameters_text({key: chosen[key] for key in varied if key in chosen}),
+                "complete": schedule.decided and not missing,
+                "cpu_seconds_left": None if np.isnan(pace) and steps else float(np.nan_to_num(pace) * steps),
+            }
+        )
+    return cells

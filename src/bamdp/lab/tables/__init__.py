@@ -1,1 +1,0 @@
-"""Tables of a study's results: their form and renderings, those of the evaluation, and those of tuning."""
