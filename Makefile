@@ -62,10 +62,10 @@ notebooks: $(READY)
 	$(BIN)/python tools/notebooks.py
 
 reproduction: $(READY)
-	$(BIN)/python tools/reproduction_page.py
+	$(BIN)/python paper/pages.py reproduction deep-sea
 
 evidence: $(READY)
-	$(BIN)/python tools/evidence_page.py
+	$(BIN)/python paper/pages.py evidence
 
 lint: $(READY)  # no caches: what a file imports may have moved since it was read
 	$(BIN)/ruff check --no-cache .

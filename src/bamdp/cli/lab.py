@@ -91,11 +91,10 @@ def print_status(arguments: argparse.Namespace) -> int:
         console.print_json({"title": study.title, "cells": cells})
         return 0
     names = ("environment", "algorithm", "done", "missing", "failed", "left", "chosen")
-    texts = [
-        {**cell, "left": "?" if (left := cell["cpu_seconds_left"]) is None else console.duration(left)}
-        for cell in cells
-    ]
-    rows = [[str(cell[name] or "–") for name in names] for cell in texts]
+    for cell in cells:
+        seconds = cell["cpu_seconds_left"]
+        cell["left"] = "?" if seconds is None else console.duration(seconds) if seconds else ""
+    rows = [[str(cell[name] or "–") for name in names] for cell in cells]
     console.print_table(names, rows, study.title, ("done", "missing", "failed", "left"))
     return 0
 

@@ -71,10 +71,9 @@ def reproduce_command(arguments: argparse.Namespace) -> int:
         }
         console.print_json({"quick": arguments.quick, "targets": shown})
         return 0
-    for target, name in names.items():
-        studies.show(tables[target], by_study[name])
-        if target.startswith("figure"):
-            console.note(f"{target}: {_draw(by_study[name], folder / f'{target}.png')}")
+    studies.show([table for made in tables.values() for table in made], *by_study.values())
+    for target in [target for target in names if target.startswith("figure")]:
+        console.note(f"{target}: {_draw(by_study[names[target]], folder / f'{target}.png')}")
     return 0
 
 
@@ -104,7 +103,7 @@ def _tables(target: str, results: Results) -> Iterator[Table]:
         yield tables.times(results)
     elif target == "ablation":
         yield from map(tables.comparison, comparisons.groups(results))
-    else:
+    elif target != "figure2":
         yield tables.matrix(results)
     if target in ("table1", "table2") and not results.quick:
         yield beside_the_paper(results)

@@ -79,10 +79,10 @@ def run_and_collect(study: Study, arguments: argparse.Namespace) -> Iterator[Res
     yield collected
 
 
-def show(tables: Iterable[Table], results: Results) -> None:
-    """Print tables on standard output, and the notes of the study on standard error."""
+def show(tables: Iterable[Table], *results: Results) -> None:
+    """Print tables on standard output, and the notes of studies on standard error."""
     print("\n\n".join(map(str, tables)))
-    for line in results.notes:
+    for line in dict.fromkeys(line for found in results for line in found.notes):
         console.remark(line)
 
 

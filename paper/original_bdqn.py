@@ -1,10 +1,10 @@
-"""Record learning curves of bsuite's own Bootstrapped DQN on deep sea, with which ours is compared.
+"""Record learning curves of bsuite's own Bootstrapped DQN on deep sea, the reference for `bamdp.BootstrappedDQN`.
 
-It needs ``pip install 'bamdp[bsuite,bdqn]'``. The baseline runs unmodified, with its default parameters; for each seed
+It needs ``pip install 'bamdp[bsuite]' jax dm-haiku optax rlax tqdm``. The baseline runs unmodified, with its default parameters; for each seed
 one JSON line is appended to the output, with the numbers of the bad episodes (counted by bsuite itself). Seeds that the
 file already has are not run again.
 
-    python benchmarks/original_bdqn.py --size 10 --episodes 1000 --seeds 10 --output original-bdqn-10.jsonl
+    python paper/original_bdqn.py --size 10 --episodes 1000 --seeds 10 --output original-bdqn-10.jsonl
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ def bad_episodes(size: int, episodes: int, seed: int) -> list[int]:
         from bsuite.baselines.jax import boot_dqn
         from bsuite.environments.deep_sea import DeepSea
     except ImportError as error:
-        raise SystemExit(f"{error}; install the original with pip install 'bamdp[bsuite,bdqn]'") from None
+        raise SystemExit(
+            f"{error}; install the original with pip install 'bamdp[bsuite]' jax dm-haiku optax rlax tqdm"
+        ) from None
 
     np.random.seed(seed)  # noqa: NPY002  (the baseline draws from NumPy's global stream)
     env = DeepSea(size=size, mapping_seed=42, seed=seed)
