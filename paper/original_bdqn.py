@@ -1,8 +1,8 @@
 """Record learning curves of bsuite's own Bootstrapped DQN on deep sea, the reference for `bamdp.BootstrappedDQN`.
 
 It needs ``pip install 'bamdp[bsuite]' jax dm-haiku optax rlax tqdm``. The baseline runs unmodified, with its default
-parameters; for each seed one JSON line is appended to the output, with the numbers of the bad episodes (counted by bsuite itself). Seeds that the
-file already has are not run again.
+parameters. For each seed one JSON line is appended to the output, with the numbers of the bad episodes (counted by
+bsuite itself); seeds that the file already has are not run again.
 
     python paper/original_bdqn.py --size 10 --episodes 1000 --seeds 10 --output original-bdqn-10.jsonl
 """
