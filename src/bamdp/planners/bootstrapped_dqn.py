@@ -201,21 +201,7 @@ class BootstrappedDQN(KernelPlanner):
     uses_prior: ClassVar[bool] = False
     one_discount: ClassVar[str] = "its values are learned under one discount"
 
-    keeps: ClassVar[tuple[str, ...]] = (
-        *("index", "reward", "goes_on", "n_seen", "n_learned", "new_head"),
-        *(
-            "now",
-            "first",
-            "second",
-            "target",
-            "prior",
-            "target_q",
-            "up_to_date",
-            "n_steps",
-            "head",
-            "head_index",
-        ),
-    )
+    keeps: ClassVar[tuple[str, ...]] = tuple(sorted({*DQNMemory.__annotations__} - {"gradient", "discount"}))
 
     n_networks: int = whole_number(20)
     n_hidden: int = whole_number(50)

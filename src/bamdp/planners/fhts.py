@@ -27,10 +27,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import kernel, primitive
 from bamdp._kernels.streams import GOLDEN, finalise, plus, times
 from bamdp._parameters import whole_number
@@ -72,15 +73,15 @@ STORED, MERGED, MOST_STORED = range(3)  # entries of ValueTable.size
 class FHTSStack(NamedTuple):
     """The branch at hand, one entry per level, and the root's result. All arrays are written to."""
 
-    state: np.ndarray  # int64 [H]: s of the node
-    word: np.ndarray  # uint64 [H, 2]: the fingerprint of what was pushed since the root
-    at: np.ndarray  # int64 [H, 4]: action, next state in its list, end of that, reward outcome
-    sums: np.ndarray  # float64 [H, 3]: Q of the action so far, best Q, γ·p of the child
-    next: np.ndarray  # int32 [H, S]: next states of the action
-    prob: np.ndarray  # float64 [H, S]: their predictive probabilities
-    entry: np.ndarray  # int32 [E]: scratch for one row: next states
-    share: np.ndarray  # float64 [E]: scratch for one row: probabilities
-    value: np.ndarray  # float64 [A]: Q at the root, NaN where an action does not exist
+    state: Annotated[np.ndarray, "int64 [H]"]  # s of the node
+    word: Annotated[np.ndarray, "uint64 [H, 2]"]  # the fingerprint of what was pushed since the root
+    at: Annotated[np.ndarray, "int64 [H, 4]"]  # action, next state in its list, end of that, reward outcome
+    sums: Annotated[np.ndarray, "float64 [H, 3]"]  # Q of the action so far, best Q, γ·p of the child
+    next: Annotated[np.ndarray, "int32 [H, S]"]  # next states of the action
+    prob: Annotated[np.ndarray, "float64 [H, S]"]  # their predictive probabilities
+    entry: Annotated[np.ndarray, "int32 [E]"]  # scratch for one row: next states
+    share: Annotated[np.ndarray, "float64 [E]"]  # scratch for one row: probabilities
+    value: Annotated[np.ndarray, "float64 [A]"]  # Q at the root, NaN where an action does not exist
 
 
 class ValueTable(NamedTuple):
@@ -226,53 +227,28 @@ def _enter(stack, h, s):
 @primitive
 def _list_children(stack, space, h, end, background):
     """List the possible next states that are not terminal (those are worth 0); returns how many."""
-    n_states = space.terminal.shape[0]
-    n = 0
-    if background > 0.0:
+    n_states, n = space.terminal.shape[0], 0
+    everywhere = background > 0.0
+    if everywhere:
         for s2 in range(n_states):
             stack.prob[h, s2] = background / n_states
         for i in range(end):
             stack.prob[h, stack.entry[i]] += stack.share[i]
-        for s2 in range(n_states):
-            if stack.prob[h, s2] > 0.0 and not space.terminal[s2]:
-                stack.next[h, n] = s2
-                stack.prob[h, n] = stack.prob[h, s2]
-                n += 1
-        return n
-    for i in range(end):
-        if stack.share[i] > 0.0 and not space.terminal[stack.entry[i]]:
-            stack.next[h, n] = stack.entry[i]
-            stack.prob[h, n] = stack.share[i]
+    for i in range(n_states if everywhere else end):
+        s2 = np.int64(i if everywhere else stack.entry[i])
+        p = stack.prob[h, s2] if everywhere else stack.share[i]
+        if p > 0.0 and not space.terminal[s2]:
+            stack.next[h, n] = s2
+            stack.prob[h, n] = p
             n += 1
     return n
-
-
-def new_stack(belief: Belief, horizon: int) -> FHTSStack:
-    """Return a stack for so many steps."""
-    S, A, H = belief.n_states, belief.n_actions, horizon
-    most = verbs.most_entries(belief.transitions, S)
-    return FHTSStack(  # written out, since every decision makes one
-        state=np.zeros(H, np.int64),
-        word=np.zeros((H, 2), np.uint64),
-        at=np.zeros((H, 4), np.int64),
-        sums=np.zeros((H, 3)),
-        next=np.zeros((H, S), np.int32),
-        prob=np.zeros((H, S)),
-        entry=np.zeros(most, np.int32),
-        share=np.zeros(most),
-        value=np.full(A, np.nan),
-    )
 
 
 def new_table(limit: int) -> ValueTable:
     """Return an empty table for up to ``limit`` values."""
     slots = 1 << max(4, (2 * limit - 1).bit_length())
-    return ValueTable(
-        word=np.zeros((slots, 2), np.uint64),
-        value=np.zeros(slots),
-        used=np.zeros(slots, bool),
-        size=np.array([0, 0, limit], np.int64),
-    )
+    size = np.array([0, 0, limit], np.int64)
+    return ValueTable(np.zeros((slots, 2), np.uint64), np.zeros(slots), np.zeros(slots, bool), size)
 
 
 def most_hyper_states(n_states: int, n_actions: int, n_rewards: int, horizon: int) -> int:
@@ -284,8 +260,9 @@ def most_hyper_states(n_states: int, n_actions: int, n_rewards: int, horizon: in
 
 @dataclass
 class FHTSMemory:
-    """Nothing but the discount."""
+    """The stack of the search."""
 
+    stack: FHTSStack
     discount: float
 
 
@@ -327,7 +304,12 @@ class FHTS(TreePlanner):
                 "enumerate; use KnownRewards, BetaBernoulli or FiniteRewards, or a planner that samples, such as "
                 "SparseSampling"
             )
-        return FHTSMemory(discount)
+        S, A, entries = (
+            belief.n_states,
+            belief.n_actions,
+            int(verbs.most_entries(belief.transitions, belief.n_states)),
+        )
+        return FHTSMemory(zeros(FHTSStack, H=self.horizon, S=S, A=A, E=entries), discount)
 
     def plan(
         self,
@@ -339,7 +321,8 @@ class FHTS(TreePlanner):
     ) -> Plan:
         n_rewards = belief.rewards.n_outcomes
         below = most_hyper_states(belief.n_states, belief.n_actions, n_rewards, self.horizon)
-        stack, table = new_stack(belief, self.horizon), new_table(min(below, self.max_hyper_states - 1))
+        stack, table = memory.stack, new_table(min(below, self.max_hyper_states - 1))
+        stack.word[0], stack.value[:] = 0, np.nan
         belief.reserve(self.horizon)
         given = stack, table, record, memory.discount, n_rewards, state
         if not belief.call(search_exactly, belief.arrays, *given):

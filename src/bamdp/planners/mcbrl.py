@@ -26,11 +26,10 @@ policy can earn in them, so that the lower bound holds for every T.
 **Guarantee.** The two sums converge to bounds of V*_β as K grows, at rate 1/√K. Neither policy is Bayes-optimal: the
 upper one is optimistic about learning, the lower one plans as if nothing would be learned.
 
-**Departures.** The models are kept until the next draw, and with them the policy of the first stage: with draws at
-every step, the default, nothing else is ever needed. (The policies of the stages need not settle as T grows, two may
-take turns for ever, so that the bound is that of all of them in order.) When to draw is ``resample``, as for Thompson
-sampling, which the upper policy with K = 1 is. Out of scope: the 2013 paper's gradient
-form, which ascends the utility in the space of value functions.
+**Departures.** Models are drawn at every step, so only the policy of the first stage is ever needed. (The policies of
+the stages need not settle as T grows, two may take turns indefinitely, so that the bound is that of all of them in
+order.) With K = 1 the upper policy is Thompson sampling. Out of scope: the 2013 paper's gradient form, which ascends
+the utility in the space of value functions.
 
 References: Dimitrakakis, "Robust Bayesian reinforcement learning through tight lower bounds" (EWRL 2011);
 Dimitrakakis, "Monte-Carlo utility estimates for Bayesian reinforcement learning" (CDC 2013).
@@ -50,10 +49,9 @@ from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import average, row_value
 from bamdp._parameters import choice, positive_number, whole_number
 from bamdp.beliefs.belief import Belief
-from bamdp.planners.base import Cost, Plan, candidates, estimate
+from bamdp.planners.base import Cost, KernelPlanner, Plan, candidates, estimate
 from bamdp.planners.boss import draw_models
 from bamdp.planners.shared.workspace import Workspace, workspace_for
-from bamdp.planners.thompson import Redrawing, draw_is_due, resampling
 
 MCBRL_POLICIES = ("upper", "lower")
 
@@ -113,53 +111,39 @@ def best_on_average(q, space, s):
     return action
 
 
-def greedy_policy(q: np.ndarray, space: Space) -> np.ndarray:
-    """Return the policy that is best on average, int32 [S]; the lowest of equals."""
-    total = np.where(space.allowed, np.add.accumulate(q, axis=0)[-1], -np.inf)  # added up one by one
-    return np.where(space.terminal, 0, total.argmax(axis=1)).astype(np.int32)
-
-
 @dataclass
 class MCBRLMemory:
-    """The models at hand, their action values, and the policy that these make."""
+    """The models at hand and their action values."""
 
     workspace: Workspace
     discount: float
     q: np.ndarray  # float64 [K, S, A]
-    policy: np.ndarray  # int32 [S]
-    age: int = -1  # steps since the draw; -1: a new one is due
 
 
 @dataclass(frozen=True, kw_only=True)
-class MCBRL(Redrawing):
+class MCBRL(KernelPlanner):
     """Monte Carlo Bayesian reinforcement learning.
 
     Parameters
     ----------
     n_models
-        K, models drawn at a time.
+        K, models drawn at every step.
     policy
         ``"upper"`` or ``"lower"``: which bound's policy to act by.
-    resample
-        When to draw: ``"step"``, a number of steps, ``"episode"``, or ``"discount"`` (with probability 1−γ at each
-        step). Always after an episode.
     tol
         Accuracy of the bounds.
 
     Examples
     --------
     >>> MCBRL(n_models=4, policy="lower")
-    MCBRL(n_models=4, policy='lower', resample='step', tol=0.0001)
+    MCBRL(n_models=4, policy='lower', tol=0.0001)
     """
 
     result_version: ClassVar[int] = 3
-
-    keeps: ClassVar[tuple[str, ...]] = ("q", "policy", "age", "workspace.solver.values")
-    policies: ClassVar[tuple[str, ...]] = ("policy",)
+    keeps: ClassVar[tuple[str, ...]] = ("workspace.solver.values",)
 
     n_models: int = whole_number(8)
     policy: str = choice("upper", MCBRL_POLICIES)
-    resample: str | int = resampling("step")
     tol: float = positive_number(1e-4)
 
     def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
@@ -167,52 +151,35 @@ class MCBRL(Redrawing):
         return estimate(n_states, n_actions, models=models, bytes=48.0 * models * n_states * n_actions)
 
     def start(self, belief: Belief, discount: float) -> MCBRLMemory:
-        S, A, K = belief.n_states, belief.n_actions, self.n_models
-        return MCBRLMemory(workspace_for(belief, K), discount, np.zeros((K, S, A)), np.zeros(S, np.int32))
+        q = np.zeros((self.n_models, belief.n_states, belief.n_actions))
+        return MCBRLMemory(workspace_for(belief, self.n_models), discount, q)
 
     def act(self, memory: MCBRLMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        if draw_is_due(self.resample, memory.age, memory.discount, rng):
-            belief.run(draw, memory.workspace, self.n_models, rng)
-            self.bound(memory, belief, self.policy, memory.q)
-            memory.policy[:] = greedy_policy(memory.q, belief.space)
-            memory.age = 0
-        memory.age += 1
-        return int(memory.policy[state])
+        belief.run(draw, memory.workspace, self.n_models, rng)
+        self.bound(memory, belief, self.policy, memory.q)
+        total = np.add.accumulate(memory.q[:, state], axis=0)[-1]  # added up one by one
+        return int(np.where(belief.space.allowed[state], total, -np.inf).argmax())
 
     def plan(self, memory: MCBRLMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)
-        actions = np.flatnonzero(belief.space.allowed[state])
-        values = [memory.q[:, state, a] for a in actions]
-        means = [of_action.mean() for of_action in values]
-        spreads = [of_action.std(ddof=1) if self.n_models > 1 else np.nan for of_action in values]
-        bounds = {}
-        warm = memory.workspace.solver.values.copy()
-        for name in MCBRL_POLICIES:
-            q = memory.q
-            if name != self.policy:
-                if memory.workspace.rows.span[0, 0] < 0:  # the agent was loaded, the models were not
-                    continue
-                q = np.zeros_like(memory.q)
-                self.bound(memory, belief, name, q)
-            of_models = q[:, state, actions]
-            best = of_models.max(axis=1).mean() if name == "upper" else of_models.mean(axis=0).max()
-            bounds[name] = float(best)
+        warm, other = memory.workspace.solver.values.copy(), np.zeros_like(memory.q)
+        self.bound(memory, belief, "lower" if self.policy == "upper" else "upper", other)
         memory.workspace.solver.values[:] = warm
-        return Plan(
-            action,
-            float(memory.q[:, state, action].mean()),
-            candidates(actions, means, spreads, self.n_models),
-            details={**bounds, "age_of_draw": memory.age},
-        )
+        upper, lower = (memory.q, other) if self.policy == "upper" else (other, memory.q)
+        actions = np.flatnonzero(belief.space.allowed[state])
+        details = {
+            "upper": float(upper[:, state, actions].max(axis=1).mean()),
+            "lower": float(lower[:, state, actions].mean(axis=0).max()),
+        }
+        q = memory.q[:, state, actions]
+        spreads = q.std(axis=0, ddof=1) if self.n_models > 1 else np.nan
+        weighed = candidates(actions, q.mean(axis=0), spreads, self.n_models)
+        return Plan(action, float(memory.q[:, state, action].mean()), weighed, details=details)
 
     def bound(self, memory: MCBRLMemory, belief: Belief, name: str, q: np.ndarray) -> None:
         """Action values of the models at hand for one of the two bounds, into ``q`` [K, S, A]."""
-        rows, solver, discount, space = (
-            memory.workspace.rows,
-            memory.workspace.solver,
-            memory.discount,
-            belief.space,
-        )
+        rows, solver = memory.workspace.rows, memory.workspace.solver
+        discount, space = memory.discount, belief.space
         if name == "upper":
             for k in range(self.n_models):
                 belief.call(upper_values, self.model(rows, space, k), space, discount, self.tol, solver, q[k])

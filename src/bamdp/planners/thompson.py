@@ -8,7 +8,7 @@ for a geometric time of mean 1/(1−γ), commits. DSS with one policy (N = 1) is
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,11 +22,6 @@ from bamdp.planners.base import Candidate, KernelPlanner, Plan, Transition
 from bamdp.planners.shared.workspace import Workspace, workspace_for
 
 RESAMPLE = ("step", "episode", "discount")
-
-
-def resampling(default: str | int) -> Any:
-    """Return a parameter that says when to draw anew: a name, or a number of steps."""
-    return whole_number(default, names=RESAMPLE)
 
 
 def draw_is_due(resample: str | int, age: int, discount: float, rng: np.ndarray) -> bool:
@@ -45,20 +40,6 @@ def sample_policy(belief, workspace, generator, discount, s, rng):
     generate(generator, workspace.rows, belief.space, discount, s, workspace.solver, rng)
 
 
-class Redrawing(KernelPlanner):
-    """A planner that draws models again by the ``age`` in its memory, and where an episode ends or begins."""
-
-    def learn(self, memory: Any, belief: Belief, seen: Transition) -> None:
-        if seen.terminated:
-            memory.age = -1
-
-    def begin(self, memory: Any, belief: Belief, state: int) -> None:
-        memory.age = -1
-
-    def on_space_changed(self, memory: Any, belief: Belief) -> None:
-        memory.age = -1
-
-
 @dataclass
 class ThompsonMemory:
     """The policy of the current draw is the solver's."""
@@ -69,7 +50,7 @@ class ThompsonMemory:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ThompsonSampling(Redrawing):
+class ThompsonSampling(KernelPlanner):
     """Thompson sampling (PSRL).
 
     Parameters
@@ -85,7 +66,7 @@ class ThompsonSampling(Redrawing):
     keeps: ClassVar[tuple[str, ...]] = ("workspace.solver.values", "workspace.solver.policy", "age")
     policies: ClassVar[tuple[str, ...]] = ("workspace.solver.policy",)
 
-    resample: str | int = resampling("step")
+    resample: str | int = whole_number("step", names=RESAMPLE)
     tol: float = positive_number(1e-4)
 
     def start(self, belief: Belief, discount: float) -> ThompsonMemory:
@@ -103,3 +84,13 @@ class ThompsonSampling(Redrawing):
         action = self.act(memory, belief, state, rng)
         value = float(memory.workspace.solver.values[state])
         return Plan(action, value, (Candidate(action, value, count=1),), details={"age_of_draw": memory.age})
+
+    def learn(self, memory: ThompsonMemory, belief: Belief, seen: Transition) -> None:
+        if seen.terminated:
+            memory.age = -1
+
+    def begin(self, memory: ThompsonMemory, belief: Belief, state: int) -> None:
+        memory.age = -1
+
+    def on_space_changed(self, memory: ThompsonMemory, belief: Belief) -> None:
+        memory.age = -1
