@@ -6,13 +6,12 @@ Run it as ``python examples/k_trade_off.py [picture.png]``.
 from __future__ import annotations
 
 import sys
-from functools import partial
 
 import numpy as np
+from matplotlib import pyplot
 
 import bamdp
 from bamdp import theory
-from bamdp.theory.bounds import trade_off
 
 N, M, K, DISCOUNT = 4, 2000, 6, 0.6
 
@@ -23,15 +22,25 @@ def main(path: str = "k-trade-off.png") -> tuple[float, float]:
     belief = bamdp.Dirichlet(alpha=500 * rows).belief(3, 2, rewards=[0.0, 0.3, 1.0])
     c = theory.estimate_c(belief, pairs=100, rng=0).mean
     epsilon0 = theory.estimate_epsilon0(belief, 0, DISCOUNT, n_steps=K, episodes=5, rng=0).epsilon0
-    panels = {
-        title: partial(bound, N, M, discount=DISCOUNT, c=c, epsilon0=epsilon0)
-        for title, bound in (
-            ("Theorem 1, as printed", theory.printed_loss_bound),
-            ("corrected", theory.corrected_loss_bound),
-        )
-    }
+    figure, panels = pyplot.subplots(1, 2, figsize=(8.4, 3.6), sharey=True, layout="constrained")
+    steps = range(1, 25)
+    for axes, title, bound in zip(
+        panels,
+        ("Theorem 1 as printed", "corrected bound"),
+        (theory.printed_loss_bound, theory.corrected_loss_bound),
+    ):
+        found = [bound(N, M, k, DISCOUNT, c=c, epsilon0=epsilon0) for k in steps]
+        for term in found[0].terms:
+            axes.plot(steps, [one.terms[term] for one in found], label=term)
+        axes.plot(steps, [one.total for one in found], color="black", label="sum")
+        axes.axhspan(found[0].range, 3 * found[0].range, color="0.85", label="vacuous")
+        axes.axvline(K, color="0.4", linestyle="--")
+        axes.set(title=title, xlabel="K, steps of a stage", xlim=(1, 24), ylim=(0.0, 3 * found[0].range))
+        axes.legend()
+    panels[0].set_ylabel("loss")
     note = f"N={N}, M={M}, γ={DISCOUNT}, a belief with 500 observations of each row: ε₀={epsilon0:.2f}, C={c:.2f}"
-    trade_off(path, panels, K, note=note)
+    figure.suptitle(note, fontsize=9)
+    figure.savefig(path, dpi=150)
     return epsilon0, c
 
 

@@ -222,7 +222,7 @@ class Hiding(gymnasium.Env):
         (bamdp.make_env("chain").mdp, "bamdp.from_mdp"),
         (7, "an environment is a name such as grid5"),
         (gymnasium.make("CartPole-v1"), "bamdp.gym.Discretize"),
-        (gymnasium.make_vec("FrozenLake-v1", 2), "play_vector"),
+        (gymnasium.make_vec("FrozenLake-v1", 2), "one environment at a time"),
     ],
 )
 def test_what_is_no_environment_is_told_how_to_become_one(env, words):

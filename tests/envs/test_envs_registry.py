@@ -20,9 +20,9 @@ SECTIONS = ("Description", "States", "Actions", "Transitions", "Rewards", "Start
 
 def test_all_names_are_known_with_help_and_defaults():
     assert [info.name for info in INFOS] == [
-        *("chain", "double_loop", "river_swim", "bandit", "grid", "grid5", "grid10", "maze", "maze_door"),
-        *("inventory", "machine", "queue", "pricing", "deep_sea", "deep_sea_stochastic"),
-        *("family_gc", "family_gdl", "family_grid", "random_mdp", "family_random"),
+        *("bandit", "chain", "deep_sea", "deep_sea_stochastic", "double_loop"),
+        *("family_gc", "family_gdl", "family_grid", "family_random", "grid", "grid10", "grid5"),
+        *("inventory", "machine", "maze", "maze_door", "pricing", "queue", "random_mdp", "river_swim"),
     ]
     for info in INFOS:
         assert info.help.endswith(".")

@@ -4,7 +4,6 @@ import gymnasium
 import numpy as np
 import pytest
 from gym_worlds import FAULTS, FORMS, Corridor, Faulty
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 
 import bamdp
@@ -147,53 +146,17 @@ def test_a_saved_player_asks_for_its_function_again(tmp_path):
     assert again.world.number(3) == with_one.world.number(3)
 
 
-def test_a_vector_of_environments_feeds_one_belief():
-    """What is learned is the corridor: 3 → end, end → 0, and nothing across an end."""
-    env = SyncVectorEnv([lambda: TimeLimit(Corridor(), 9)] * 3)
-    one = bamdp.GymAgent.for_env(
-        env, PLANNER, bamdp.Dirichlet(alpha=0.1), discount=0.9, objective="lifetime", seed=0
-    )
-    runs = one.play_vector(steps=300, seed=0)
-    belief = one.agent.belief
-    steps = sum(len(run.rewards) for run in runs)
-    assert 300 <= steps <= 302
-    assert min(len(run.ends) for run in runs) > 8
-    assert belief.n_observed == steps + belief.episodes.starts.sum()
-    assert belief.episodes.starts.nonzero()[0].tolist() == [0]
-    pairs = [(run.states, run.actions) for run in runs]
-    for s, a in ((3, 1), (3, 0), (1, 1)):
-        n = sum(int(((states == s) & (actions == a)).sum()) for states, actions in pairs)
-        to = 4 if (s, a) == (3, 1) else s + (1 if a else -1)
-        assert n >= 1
-        assert belief.predictive(s, a)[to] == pytest.approx((0.1 + n) / (0.5 + n))
-    with pytest.raises(ValueError, match="play_vector"):
-        one.play(steps=3)
-    with pytest.raises(ValueError, match="use play"):
-        player(Corridor()).play_vector(steps=3)
-    other = SyncVectorEnv([Corridor], autoreset_mode=AutoresetMode.SAME_STEP)
-    with pytest.raises(ValueError, match="NEXT_STEP, Gymnasium's default"):
-        bamdp.GymAgent.for_env(other, PLANNER).play_vector(steps=3)
-
-
-def test_a_vector_tells_its_masks_and_counts_episodes():
-    env = gymnasium.make_vec("Taxi-v4", num_envs=2)
-    one = bamdp.GymAgent.for_env(env, bamdp.Random(), seed=0)
-    runs = one.play_vector(episodes=2, seed=0)
-    assert sum(len(run.ends) for run in runs) == 2
-    assert min(run.rewards.min() for run in runs) == -1.0
+def test_a_vector_of_environments_is_refused():
+    with pytest.raises(ValueError, match="one environment at a time"):
+        bamdp.GymAgent.for_env(gymnasium.make_vec("FrozenLake-v1", num_envs=2), PLANNER)
 
 
 def test_runs_know_their_episodes():
-    rewards, ended, cut = (
-        np.array([1.0, 2.0, 4.0, -8.0, 16.0, 32.0]),
-        np.eye(6, dtype=bool)[1],
-        np.eye(6, dtype=bool)[4],
-    )
-    zeros = np.zeros(6, np.int64)
-    run = bamdp.Run(zeros, zeros, rewards, ended | np.eye(6, dtype=bool)[3], np.zeros(6), cut)
+    zeros, ended, cut = np.zeros(6, np.int64), np.zeros(6, bool), np.zeros(6, bool)
+    ended[[1, 3]], cut[4] = True, True
+    run = bamdp.Run(zeros, zeros, np.array([1.0, 2.0, 4.0, -8.0, 16.0, 32.0]), ended, np.zeros(6), cut)
     assert run.ends.tolist() == [1, 3, 4]
     assert run.episode_returns.tolist() == [3.0, -4.0, 16.0]
-    assert run.success == pytest.approx(1 / 3)  # one ended well, one badly, one not in time
 
 
 def test_learning_the_slippery_lake_beats_chance():

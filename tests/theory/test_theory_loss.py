@@ -53,24 +53,24 @@ def test_bayes_optimal_play_loses_nothing():
 def test_losses_are_never_negative_and_the_same_seed_gives_the_same():
     make = maker(bamdp.ThompsonSampling())
     first, again = bayes_loss(make, 5, runs=20, seed=3), bayes_loss(make, 5, runs=20, seed=3)
-    assert np.array_equal(first.losses, again.losses)
-    assert (first.losses >= -1e-12).all()
-    assert not np.array_equal(first.losses, bayes_loss(make, 5, runs=20, seed=4).losses)
+    assert np.array_equal(first.samples, again.samples)
+    assert (first.samples >= -1e-12).all()
+    assert not np.array_equal(first.samples, bayes_loss(make, 5, runs=20, seed=4).samples)
 
 
 def test_remembered_values_do_not_change_the_result():
     exact = {}
     make = maker(bamdp.ThompsonSampling())
-    shared = [bayes_loss(make, 4, runs=10, exact=exact).losses for _ in range(2)]
+    shared = [bayes_loss(make, 4, runs=10, exact=exact).samples for _ in range(2)]
     assert np.array_equal(*shared)
-    assert np.array_equal(shared[0], bayes_loss(make, 4, runs=10).losses)
+    assert np.array_equal(shared[0], bayes_loss(make, 4, runs=10).samples)
     assert len(exact) > 10
 
 
 def test_terminal_states_end_a_run():
     make = maker(bamdp.Random(), terminal=[False, True], rewards=[1.0, 0.0])
     loss = bayes_loss(make, 6, runs=30)
-    assert (loss.losses >= 0).all()
+    assert (loss.samples >= 0).all()
 
 
 def test_planners_are_ordered_as_they_should_be():

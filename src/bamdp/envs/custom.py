@@ -122,20 +122,11 @@ class FunctionWorld(World):
     """A world whose steps are computed by a function; :func:`from_function` makes one."""
 
     def __init__(
-        self,
-        function: Callable[[int, int, np.random.Generator], StepResult],
-        n_states: int,
-        n_actions: int,
-        start: int | Callable[[np.random.Generator], int],
-        horizon: int,
-        name: str,
+        self, function: Callable[[int, int, np.random.Generator], StepResult], start: Any, **sizes: Any
     ) -> None:
-        self.function, self.start, self.name = function, start, str(name)
-        self.n_states = _checks.integer(n_states, "n_states")
-        self.n_actions = _checks.integer(n_actions, "n_actions")
-        self.horizon = _checks.integer(horizon, "horizon")
-        self.state = 0 if callable(start) else _checks.index(start, "start", n_states)
-        self.terminated = True  # until the first reset
+        vars(self).update(sizes)
+        self.function, self.start = function, start
+        self.state, self.terminated = 0, True  # until the first reset
         self._rng: np.random.Generator | None = None
 
     def __repr__(self) -> str:
@@ -146,8 +137,7 @@ class FunctionWorld(World):
         if seed is not None or self._rng is None:
             self._rng = np.random.default_rng(seed)
         first = self.start(self._rng) if callable(self.start) else self.start
-        self.state = _checks.index(first, "start state", self.n_states)
-        self.terminated = False
+        self.state, self.terminated = _checks.index(first, "start", self.n_states), False
         return self.state
 
     def step(self, action: int) -> StepResult:
@@ -155,8 +145,7 @@ class FunctionWorld(World):
         if self.terminated or self._rng is None:
             raise RuntimeError(f"{self.name} has terminated or not begun; call reset() first")
         after, reward, terminated = self.function(self.state, action, self._rng)
-        self.state = _checks.index(after, "next state", self.n_states)
-        self.terminated = bool(terminated)
+        self.state, self.terminated = _checks.index(after, "next state", self.n_states), bool(terminated)
         return self.state, _checks.real(reward, "reward"), self.terminated
 
 
@@ -190,4 +179,8 @@ def from_function(
     >>> world.reset(seed=0), world.step(1), world.step(1), world.step(0)
     (0, (1, 0.0, False), (2, 0.0, False), (2, 1.0, False))
     """
-    return FunctionWorld(step, n_states, n_actions, start, horizon, name)
+    sizes = {"n_states": n_states, "n_actions": n_actions, "horizon": horizon}
+    checked = {key: _checks.integer(size, key) for key, size in sizes.items()}
+    if not callable(start):
+        _checks.index(start, "start", n_states)
+    return FunctionWorld(step, start, name=str(name), **checked)

@@ -241,14 +241,6 @@ class Environment(World):
         self.last_action = None
         return self.state
 
-    def place(self, state: int) -> int:
-        """Go to a state of choice after `reset`, and return it."""
-        state = _checks.index(state, "state", self.n_states)
-        if self._ends[state]:
-            raise ValueError(f"state {state} of {self.name} is terminal; choose another to begin in")
-        self.state = state
-        return state
-
     def step(self, action: int) -> StepResult:
         """Take an action.
 
@@ -346,19 +338,13 @@ class Environment(World):
         labels = self.mdp.action_labels
         return str(action) if labels is None else str(labels[action])
 
-    def render(
-        self, mode: str = "ansi", *, policy: ArrayLike | None = None, values: ArrayLike | None = None
-    ) -> Any:
-        """Draw the world as it is now.
+    def render(self, mode: str = "ansi") -> Any:
+        """Draw the world as it is now; :mod:`bamdp.plot` draws policies and values.
 
         Parameters
         ----------
         mode : {"ansi", "rgb"}
             Text, or an image as uint8 [H, W, 3].
-        policy : array [S] of int, optional
-            An action for every state, shown as arrows.
-        values : array [S] of float, optional
-            A number for every state, shown as colours (numbers in the text).
 
         Examples
         --------
@@ -370,13 +356,9 @@ class Environment(World):
         """
         from bamdp.envs import picture, text  # drawings are not needed to take steps
 
-        _checks.one_of(mode, "render mode", ("ansi", "rgb"))
-        actions = None if policy is None else np.asarray(policy, np.int64)
-        numbers = None if values is None else np.asarray(values, float)
-        for array, name in ((actions, "policy"), (numbers, "values")):
-            if array is not None and array.shape != (self.n_states,):
-                raise ValueError(f"{name} must have shape [S] = ({self.n_states},), got {array.shape}")
-        return (text.draw_text if mode == "ansi" else picture.world_image)(self, actions, numbers)
+        if _checks.one_of(mode, "render mode", ("ansi", "rgb")) == "ansi":
+            return text.draw_text(self)
+        return picture.world_image(self)
 
     def __repr__(self) -> str:
         return (

@@ -329,12 +329,9 @@ MARKS = {
 }
 
 
-def world_image(
-    env: Environment, policy: NDArray[np.int64] | None, values: NDArray[np.float64] | None
-) -> NDArray[np.uint8]:
+def world_image(env: Environment) -> NDArray[np.uint8]:
     """Return the picture of an environment as it is now as an image; see `Environment.render`."""
     from bamdp.envs.image import as_image  # Matplotlib is needed for images only
 
     world = env.layout()
-    numbers = world["arms"] if world["kind"] == "arms" else values
-    return as_image(draw_world(world, env.state, numbers, policy, last_action=env.last_action).figure)
+    return as_image(draw_world(world, env.state, world["arms"], last_action=env.last_action).figure)

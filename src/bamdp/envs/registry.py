@@ -12,19 +12,12 @@ from typing import Any
 from bamdp import _checks
 from bamdp._parameters import declared
 from bamdp._specs import Info, InfoList, parse_spec
-from bamdp.envs import classic, deep_sea, families, grids, operations
+from bamdp.envs import classic, deep_sea, families, grids, operations  # noqa: F401, their names are known
 from bamdp.envs.custom import from_file
 from bamdp.envs.environment import Environment, World
 from bamdp.envs.making import ENVIRONMENTS
 from bamdp.mdp.model import FiniteMDP
 
-MODULES = (classic, grids, operations, deep_sea, families)  # in the order in which environments are listed
-_FACTORIES = {
-    name: make
-    for module in MODULES
-    for name, make in ENVIRONMENTS.items()
-    if make.__module__ == module.__name__
-}
 _KINDS = (
     "a name such as grid5 or gym:FrozenLake-v1, what make_env, from_mdp or from_function have made, or a Gymnasium "
     "environment"
@@ -38,12 +31,12 @@ def list_envs() -> InfoList:
     --------
     >>> for info in list_envs()[:2]:
     ...     print(info.name, info.parameters)
+    bandit {'means': (0.3, 0.5, 0.7)}
     chain {'rewards': 'action', 'n_states': 5, 'slip': 0.2}
-    double_loop {}
     """
     return InfoList(
         Info(name, (inspect.getdoc(factory) or "").partition("\n")[0], declared(factory))
-        for name, factory in _FACTORIES.items()
+        for name, factory in sorted(ENVIRONMENTS.items())
     )
 
 
@@ -72,7 +65,7 @@ def make_env(name: str, **parameters: Any) -> Environment:
     >>> make_env("gird5")
     Traceback (most recent call last):
     ...
-    ValueError: unknown environment 'gird5'; did you mean 'grid5'? (known: chain, ..., file:PATH)
+    ValueError: unknown environment 'gird5'; did you mean 'grid5'? (known: bandit, ..., file:PATH)
     """
     if not isinstance(name, str):
         raise TypeError(f"an environment is made by its name, got {_shown(name)}")
@@ -83,7 +76,7 @@ def make_env(name: str, **parameters: Any) -> Environment:
             "compare, tune, lab, studio and explain, and in Python for bamdp.make_world and bamdp.GymAgent"
         )
     _check_known(kind, name)
-    factory: Callable[..., Environment] = from_file if kind == "file" else _FACTORIES[kind]
+    factory: Callable[..., Environment] = from_file if kind == "file" else ENVIRONMENTS[kind]
     known = list(inspect.signature(factory).parameters)
     if kind == "file":
         factory, known, rest = partial(factory, rest), known[1:], ""
@@ -169,14 +162,14 @@ def is_gymnasium(env: Any) -> bool:
 
 def _check_known(kind: str, name: str, *others: str) -> None:
     """Refuse an environment that is not known, and say how one of Gymnasium is written if it looks like that."""
-    if kind in _FACTORIES or kind == "file":
+    if kind in ENVIRONMENTS or kind == "file":
         return
     written = name.strip()
     if re.search(r"-v\d+(:|$)", written):
         raise ValueError(
             f"{name!r} looks like an environment of Gymnasium; write gym:{written}, or give gymnasium.make({written!r})"
         )
-    _checks.one_of(kind, "environment", [*_FACTORIES, "file:PATH", *others])
+    _checks.one_of(kind, "environment", [*sorted(ENVIRONMENTS), "file:PATH", *others])
 
 
 def _shown(env: Any) -> str:

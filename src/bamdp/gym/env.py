@@ -18,8 +18,8 @@ class GymEnv(gymnasium.Env[Any, Any]):
     """An environment of bamdp behind Gymnasium's interface.
 
     Observations and actions are numbers, ``Discrete``. Where not every action exists, ``info["action_mask"]`` says
-    which do. ``options={"state": s}`` begins an episode in a state of choice. Episodes are cut off (truncated) after
-    the horizon of the literature for these parameters, unless ``episode_steps`` says otherwise.
+    which do. Episodes are cut off (truncated) after the horizon of the literature for these parameters, unless
+    ``episode_steps`` says otherwise.
 
     Parameters
     ----------
@@ -58,10 +58,7 @@ class GymEnv(gymnasium.Env[Any, Any]):
         """Begin an episode and return its first state and the info dictionary."""
         super().reset(seed=seed)
         self._steps = 0
-        state = self.world.reset(seed=seed)
-        if options and "state" in options:
-            state = self.world.place(options["state"])
-        return state, self._info()
+        return self.world.reset(seed=seed), self._info()
 
     def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
         """Take an action and return what Gymnasium's ``step`` returns."""

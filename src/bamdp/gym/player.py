@@ -1,10 +1,4 @@
-"""An agent that speaks in a Gymnasium environment's own observations and actions.
-
-In a vector of environments each part is a stream of experience of its own into one belief. The parts take turns within
-a step of the vector: all act, the vector steps, then each learns. A part whose episode is over resets itself in the
-next step, in which its action is ignored (Gymnasium's default, ``AutoresetMode.NEXT_STEP``): nothing is learned then
-but the start, so the first observation of an episode is never taken for a successor of the last.
-"""
+"""An agent that speaks in a Gymnasium environment's own observations and actions."""
 
 from __future__ import annotations
 
@@ -13,17 +7,14 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import gymnasium
-import numpy as np
-from gymnasium.vector import AutoresetMode
-from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
 from bamdp import _checks, _files
 from bamdp.agent import Agent
 from bamdp.beliefs.base import Prior
-from bamdp.gym.world import DEFAULT_HORIZON, GymWorld, from_gym, gymnasium_seed
+from bamdp.gym.world import DEFAULT_HORIZON, GymWorld, from_gym
 from bamdp.planners.base import Planner
 from bamdp.seeding import Seed
-from bamdp.simulation import Callback, Interaction, Run, Step, simulate
+from bamdp.simulation import Callback, Run, Step, simulate
 
 
 class GymAgent:
@@ -49,7 +40,7 @@ class GymAgent:
     @classmethod
     def for_env(
         cls,
-        env: gymnasium.Env[Any, Any] | gymnasium.vector.VectorEnv[Any, Any, Any] | str,
+        env: gymnasium.Env[Any, Any] | str,
         planner: Planner | str,
         prior: Prior | str | None = None,
         *,
@@ -63,8 +54,7 @@ class GymAgent:
         Parameters
         ----------
         env
-            The environment, wrapped or not, or its id; or a vector of environments: each of its parts is a stream of
-            experience into the one belief.
+            The environment, wrapped or not, or its id.
         planner, prior
             As in :meth:`bamdp.Agent.for_env`.
         max_states
@@ -144,43 +134,12 @@ class GymAgent:
             Called as ``callback(agent, world, step)`` after each step, as by :func:`bamdp.simulate`; returning False
             ends the run there.
         """
-        if isinstance(self.world.env, gymnasium.vector.VectorEnv):
-            raise ValueError(
-                "a vector of environments is played with play_vector, which returns a run for each part"
-            )
-        steps, listeners = self._limits(steps, episodes, callbacks)
-        return simulate(self.agent, self.world, steps, seed=seed, progress=progress, callbacks=listeners)
-
-    def play_vector(
-        self,
-        *,
-        steps: int | None = None,
-        episodes: int | None = None,
-        seed: Seed = None,
-        callbacks: Iterable[Callback] = (),
-    ) -> tuple[Run, ...]:
-        """Play in a vector of environments; steps and episodes of all parts count. Return a run for each part."""
-        env = self.world.env
-        if not isinstance(env, gymnasium.vector.VectorEnv):
-            raise ValueError("this is no vector of environments; use play")
-        if env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP) is not AutoresetMode.NEXT_STEP:
-            raise ValueError(
-                "make the vector with autoreset_mode=AutoresetMode.NEXT_STEP, Gymnasium's default"
-            )
-        steps, listeners = self._limits(steps, episodes, callbacks)
-        return _play_vector(self.agent, self.world, steps, seed, listeners)
-
-    def _limits(
-        self, steps: int | None, episodes: int | None, callbacks: Iterable[Callback]
-    ) -> tuple[int, list[Callback]]:
-        """Return the largest number of steps, and the callbacks, one of which ends the run after the last episode."""
         limit = _checks.integer(DEFAULT_HORIZON if steps is None else steps, "steps")
         if episodes is None:
-            return limit, [*callbacks]
-        left = _checks.integer(episodes, "episodes")
+            return simulate(self.agent, self.world, limit, seed=seed, progress=progress, callbacks=callbacks)
+        left, env = _checks.integer(episodes, "episodes"), self.world.env
         if steps is None:
-            env = self.world.env
-            own = getattr(getattr(env, "unwrapped", env), "episode_steps", None)
+            own = getattr(env.unwrapped, "episode_steps", None)
             limit = left * ((env.spec and env.spec.max_episode_steps) or own or DEFAULT_HORIZON)
 
         def count(agent: Agent, world: Any, step: Step) -> bool:
@@ -188,7 +147,8 @@ class GymAgent:
             left -= step.terminated or step.truncated
             return left > 0
 
-        return limit, [count, *callbacks]
+        listeners = [count, *callbacks]
+        return simulate(self.agent, self.world, limit, seed=seed, progress=progress, callbacks=listeners)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the agent to one ``.npz`` file."""
@@ -231,51 +191,3 @@ class GymAgent:
             return GymAgent(agent, world)
 
         return _files.read(path, "a Gymnasium agent", make)
-
-
-def _play_vector(
-    agent: Agent, world: GymWorld, steps: int, seed: Seed, listeners: Iterable[Callback]
-) -> tuple[Run, ...]:
-    """Play until ``steps`` steps were taken in all parts together; return a run for each part."""
-    env = world.env
-    parts = [Interaction(agent) for _ in range(env.num_envs)]
-    taken: list[list[Step]] = [[] for _ in parts]
-    observations, infos = env.reset(seed=gymnasium_seed(seed))
-    for i, observation in enumerate(iterate(env.observation_space, observations)):
-        state = world.number(observation)
-        parts[i].begin_at(state, world.mask(state, _part_info(infos, i)))
-    done = 0
-    while done < steps:
-        actions = [0 if part.over else part.act() for part in parts]
-        chosen = [world.actions[action] for action in actions]
-        empty: Any = create_empty_array(env.single_action_space, len(chosen))
-        *results, infos = env.step(concatenate(env.single_action_space, chosen, empty))
-        outcomes = zip(iterate(env.observation_space, results[0]), *results[1:])
-        for i, (observation, reward, terminated, truncated) in enumerate(outcomes):
-            part, state = parts[i], world.end if terminated else world.number(observation)
-            mask = None if terminated else world.mask(state, _part_info(infos, i))
-            if part.over:
-                part.begin_at(state, mask)
-                continue
-            step = part.observe(actions[i], state, float(reward), bool(terminated), bool(truncated))
-            part.allow(mask)
-            taken[i].append(step)
-            step = step._replace(t=done)
-            done += 1
-            if any([listener(agent, world, step) is False for listener in listeners]):
-                done = steps
-    return tuple(map(_run_of, taken))
-
-
-def _run_of(steps: list[Step]) -> Run:
-    """Return a run of its steps."""
-    dtypes = (None, np.int64, np.int64, float, None, bool, bool, float)
-    columns = zip(*steps) if steps else [()] * len(dtypes)
-    _, states, actions, rewards, _, terminated, truncated, seconds = map(np.array, columns, dtypes)
-    return Run(states, actions, rewards, terminated, seconds, truncated)
-
-
-def _part_info(infos: dict[str, Any], i: int) -> dict[str, Any]:
-    """Return the info dictionary of one part, with its action mask if it has one."""
-    has_mask = infos.get("_action_mask")
-    return {"action_mask": infos["action_mask"][i]} if has_mask is not None and has_mask[i] else {}

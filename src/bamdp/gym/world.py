@@ -24,6 +24,7 @@ from bamdp.gym.spaces import Numbering, list_actions, number_observations
 
 WORLD_ARGUMENTS = ("max_states", "action_mask", "observation")
 BIN_ARGUMENTS = ("bins", "edges", "bounds")
+ONE_AT_A_TIME = "an agent acts in one environment at a time, not in a vector of them; use gymnasium.make"
 DEFAULT_HORIZON = 1000  # steps of a run
 RETURNED = {"reset": "observation, info", "step": "observation, reward, terminated, truncated, info"}
 
@@ -34,7 +35,7 @@ class GymWorld(World):
     Parameters
     ----------
     env
-        The environment, wrapped or not, or a vector of environments. It is stepped and reset, never closed.
+        The environment, wrapped or not. It is stepped and reset, never closed.
     max_states
         Number observations as they appear, up to so many: for spaces that are large, or not finite but hashable.
         By default finite spaces are numbered ahead of time.
@@ -65,12 +66,11 @@ class GymWorld(World):
         if not isinstance(action_mask, bool):
             raise TypeError(f"action_mask must be True or False, got {action_mask!r}")
         self.env, self.function, self.masked = env, observation, action_mask
-        # of the parts of a vector, else of the environment
-        observations = getattr(env, "single_observation_space", env.observation_space)
-        self.action_space = getattr(env, "single_action_space", env.action_space)
-        self.actions = list_actions(self.action_space)
-        self.action_number = Numbering(len(self.actions), self.actions, self.action_space)
-        self.numbering = number_observations(observations, max_states, observation)
+        if isinstance(env, gymnasium.vector.VectorEnv):
+            raise ValueError(ONE_AT_A_TIME)
+        self.actions = list_actions(env.action_space)
+        self.action_number = Numbering(len(self.actions), self.actions, env.action_space)
+        self.numbering = number_observations(env.observation_space, max_states, observation)
         spec = getattr(env, "spec", None)
         self.name = str(name or (spec.id if spec is not None else type(env).__name__))
         self.n_states, self.n_actions = self.numbering.n + 1, len(self.actions)
@@ -205,7 +205,7 @@ def wrap_gym(env: Any, **arguments: Any) -> World:
     Real observations that nothing says how to number stay as they are, in a `bamdp.continuous.ContinuousWorld`.
     """
     if isinstance(env, gymnasium.vector.VectorEnv):
-        raise ValueError("a vector of environments is played by bamdp.GymAgent.for_env(...).play_vector(...)")
+        raise ValueError(ONE_AT_A_TIME)
     bins = {key: arguments.pop(key) for key in BIN_ARGUMENTS if key in arguments}
     continuous = as_continuous(env, **arguments) if bins.get("bins") is None else None
     if continuous is not None:

@@ -1,4 +1,4 @@
-"""Bounds on the loss of DSS: Theorem 1 as the paper prints it, a corrected bound that holds, the rule for K, a figure.
+"""Bounds on the loss of DSS: Theorem 1 as the paper prints it, a corrected bound that holds, and the rule for K.
 
 **Ranges.** With rewards in an interval of length ρ, values of n steps lie in an interval of length
 
@@ -39,33 +39,36 @@ term, bounds ln 1/(1 − γ^K) by 1/(1 − γ), and obtains
 the K that satisfy the rule are an interval: K must be large enough for γ^K to vanish and small enough for the belief
 not to change. The interval may be empty, and is for most parameters: if the minimum of f exceeds B, no K satisfies the
 rule. For ε₀ = C = 0 every K from ln B / ln γ on does.
-
-:func:`trade_off` draws it: short stages do not look far ahead, long ones do not adapt.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
 from bamdp import _checks
-from bamdp.plot.style import COLOURS, new_figure
 
+__all__ = [
+    "Bound",
+    "KRule",
+    "corrected_anytime_error",
+    "corrected_loss_bound",
+    "corrected_model_error",
+    "corrected_sampling_error",
+    "corrected_thompson_error",
+    "k_rule",
+    "printed_anytime_error",
+    "printed_loss_bound",
+    "printed_sampling_error",
+    "printed_thompson_error",
+    "value_range",
+]
 MAX_STAGE_STEPS = 1_000_000
 MAX_STAGES = 10_000
 LEAST_SLOPE = 1e-300  # of the rule for K; below, K would be beyond the largest float
-TERM_COLOURS = {
-    "anytime": COLOURS[3],
-    "thompson": COLOURS[0],
-    "truncation": COLOURS[4],
-    "sampling": COLOURS[2],
-}
 
 
 @dataclass(frozen=True)
@@ -88,9 +91,6 @@ class Bound:
 
     terms: Mapping[str, float]
     range: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "terms", MappingProxyType(dict(self.terms)))
 
     @property
     def total(self) -> float:
@@ -465,66 +465,3 @@ def _check_delta(delta: float) -> float:
     if not 0.0 < number < 1.0:
         raise ValueError(f"delta must be above 0 and below 1, got {number}; 0.05 means with probability 95 %")
     return number
-
-
-# --- the figure of the trade-off in K -------------------------------------------------------------------------
-
-
-def trade_off(
-    path: str | Path,
-    bounds: Mapping[str, Callable[[int], Bound]],
-    n_steps: int,
-    *,
-    note: str = "",
-) -> None:
-    """Write a figure of bounds and their terms against K.
-
-    Parameters
-    ----------
-    path
-        The file; its suffix decides the format (png, svg, pdf).
-    bounds
-        The bound as a function of K for each title; each has a panel of its own.
-    n_steps
-        The K to mark by a line.
-    note
-        Small print above the panels, such as the parameters.
-    """
-    target = Path(path)
-    K = k_grid(n_steps)
-    with new_figure(1, len(bounds), (4.2, 3.5)) as (figure, panels):
-        for axes, (title, bound) in zip(panels, bounds.items()):
-            _draw_bounds(axes, K, [bound(k) for k in K], n_steps)
-            axes.set_title(title)
-            if axes is not panels[0]:
-                axes.sharey(panels[0])
-                axes.tick_params(labelleft=False)
-        panels[0].set_ylabel("loss")
-        handles = dict(pair for axes in panels for pair in zip(*reversed(axes.get_legend_handles_labels())))
-        figure.legend(handles.values(), handles.keys(), frameon=False, loc="outside lower center", ncols=6)
-        if note:
-            figure.suptitle(note, fontsize=8, color="#444444")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(target, dpi=200)
-
-
-def k_grid(n_steps: int) -> list[int]:
-    """Return at most 200 values of K, from 1 to four times ``n_steps`` (at least 20), with ``n_steps`` among them."""
-    last = max(20, 4 * n_steps)
-    return sorted({1 + round(i * (last - 1) / 199) for i in range(200)} | {n_steps})
-
-
-def _draw_bounds(axes: Any, K: Sequence[int], bounds: Sequence[Bound], n_steps: int) -> None:
-    """Draw the terms of a bound, their sum, and the region in which it is vacuous."""
-    for name in bounds[0].terms:
-        axes.plot(K, [b.terms[name] for b in bounds], color=TERM_COLOURS[name], linewidth=1.2, label=name)
-    axes.plot(K, [b.total for b in bounds], color="#222222", linewidth=1.8, label="sum")
-    most = bounds[0].range
-    axes.axhspan(most, 3.0 * most, color="#bbbbbb", alpha=0.35, linewidth=0, label="vacuous")
-    axes.axvline(n_steps, color="#444444", linewidth=0.9, linestyle=(0, (4, 3)))
-    axes.annotate(
-        f"K = {n_steps}", (n_steps, 2.9 * most), (3, 0), textcoords="offset points", fontsize=8, va="top"
-    )
-    axes.set_ylim(0.0, 3.0 * most)
-    axes.set_xlim(K[0], K[-1])
-    axes.set_xlabel("K, steps of a stage")

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from bamdp import _checks
 
+__all__ = ["Calls", "bamcp_calls", "dss_calls", "fhts_histories", "sparse_sampling_calls"]
 MOST_DIGITS = 10_000  # larger counts are of no use, and computing them takes indefinitely long
 
 

@@ -51,30 +51,53 @@ from bamdp.planners.fhts import FHTS
 from bamdp.runs import error_of_mean
 from bamdp.seeding import seeds
 
+__all__ = [
+    "Drift",
+    "Loss",
+    "SampleMean",
+    "bayes_loss",
+    "belief_distance",
+    "estimate_c",
+    "estimate_epsilon0",
+    "model_distance",
+]
 Seen = tuple[int, int, float, int]  # s, a, r, s2
 
 
 @dataclass(frozen=True)
-class Disagreement:
-    """How much models of a belief differ.
+class SampleMean:
+    """The mean of a sample as an estimate.
 
     Attributes
     ----------
-    distances
-        D of each pair of models, ``[pairs]``.
+    samples
+        The independent values: D of each pair of models, or Σ_t γ^t (V* − Q*) of each run.
     """
 
-    distances: NDArray[np.float64]
+    samples: NDArray[np.float64]
 
     @property
     def mean(self) -> float:
-        """The estimate of C̄."""
-        return float(self.distances.mean())
+        """The estimate."""
+        return float(self.samples.mean())
 
     @property
     def standard_error(self) -> float:
-        """The standard error of the mean; NaN for a single pair."""
-        return error_of_mean(self.distances)
+        """The standard error of the mean; NaN for a single value."""
+        return error_of_mean(self.samples)
+
+
+@dataclass(frozen=True)
+class Loss(SampleMean):
+    """The loss of a planner against the Bayes-optimal policy, v*_T − v_T, from a sample of runs.
+
+    Attributes
+    ----------
+    value
+        v*_T, the value of the Bayes-optimal policy.
+    """
+
+    value: float
 
 
 @dataclass(frozen=True)
@@ -98,42 +121,7 @@ class Drift:
     @property
     def epsilon0(self) -> float:
         """The smallest ε₀ with ε_h ≤ ε₀ / max(h, 1) in the mean."""
-        return float((self.stages * self._weights()).max())
-
-    @property
-    def largest(self) -> float:
-        """The smallest ε₀ with which the assumption holds in every simulated stage."""
-        return float((self.changes * self._weights()).max())
-
-    def _weights(self) -> NDArray[np.int64]:
-        """Return max(h, 1), ``[H]``."""
-        return np.maximum(np.arange(self.changes.shape[1]), 1)
-
-
-@dataclass(frozen=True)
-class Loss:
-    """The loss of a planner against the Bayes-optimal policy.
-
-    Attributes
-    ----------
-    losses
-        Σ_t γ^t (V* − Q*) of each run, ``[runs]``.
-    value
-        v*_T, the value of the Bayes-optimal policy.
-    """
-
-    losses: NDArray[np.float64]
-    value: float
-
-    @property
-    def mean(self) -> float:
-        """The estimate of v*_T − v_T."""
-        return float(self.losses.mean())
-
-    @property
-    def standard_error(self) -> float:
-        """The standard error of the mean; NaN for a single run."""
-        return error_of_mean(self.losses)
+        return float((self.stages * np.maximum(np.arange(len(self.stages)), 1)).max())
 
 
 # The constant C
@@ -175,9 +163,7 @@ def model_distance(
     return float(sums.max())
 
 
-def estimate_c(
-    belief: Belief, *, pairs: int = 200, reward_range: float = 1.0, rng: Any = None
-) -> Disagreement:
+def estimate_c(belief: Belief, *, pairs: int = 200, reward_range: float = 1.0, rng: Any = None) -> SampleMean:
     """Estimate C̄ from independent pairs of models of a belief.
 
     Parameters
@@ -202,7 +188,7 @@ def estimate_c(
     learned = not belief.rewards.certain
     models = ((belief.sample(state), belief.sample(state)) for _ in range(pairs))
     distances = [model_distance(*pair, rewards=learned, reward_range=reward_range) for pair in models]
-    return Disagreement(np.array(distances))
+    return SampleMean(np.array(distances))
 
 
 # The constant ε₀
