@@ -87,7 +87,7 @@ def test_pictures_are_drawn_on_the_axes_that_are_given(played):
     for draw in (
         lambda ax: run.plot(ax=ax),
         lambda ax: plot.learning_curve(run, ax=ax),
-        lambda ax: plot.value_map(ENV, agent, ax=ax),
+        lambda ax: plot.values(ENV, agent, ax=ax),
         lambda ax: plot.policy(ENV, agent, ax=ax),
         lambda ax: plot.visits(run, ENV, ax=ax),
         lambda ax: plot.posterior(agent, 0, 1, samples=20, ax=ax),
@@ -96,33 +96,64 @@ def test_pictures_are_drawn_on_the_axes_that_are_given(played):
         _, axes = pyplot.subplots()
         before = len(pyplot.get_fignums())
         assert draw(axes) is axes
-        assert axes.has_data() or axes.images
+        assert axes.has_data() or axes.images or axes.patches
         assert len(pyplot.get_fignums()) == before
 
 
-def test_a_value_map_of_an_environment_is_its_own_drawing(played):
-    agent, _ = played
-    values = bamdp.policy_iteration(agent.belief.mean(), agent.discount).values
-    axes = plot.value_map(ENV, agent)
-    assert np.array_equal(axes.images[0].get_array(), ENV.render("rgb", values=values))
+def faces(axes):
+    """The colours of the cells."""
+    return [patch.get_facecolor() for patch in axes.patches]
 
 
-def test_a_value_map_of_a_gymnasium_grid_has_its_shape():
+def test_a_map_says_whose_policy_it_is_and_draws_faintly_what_was_never_visited(played):
+    agent, run = played
+    axes = plot.policy(ENV, agent, visited=np.bincount(run.states[:8], minlength=25) > 0)
+    assert axes.get_title(loc="left").startswith(
+        "thompson after 200 steps:\noptimal policy of its mean model"
+    )
+    known = plot.policy(ENV, bamdp.policy_iteration(ENV.mdp, 0.95), visited=np.ones(25, bool))
+    assert known.get_title(loc="left") == "optimal policy of the known model"
+    visits = np.bincount(run.states[:8], minlength=25)
+    faint = [patch for patch in axes.patches if patch.get_alpha() == 0.22]
+    goal = 24  # has a star in place of an arrow
+    assert len(faint) == np.count_nonzero(visits[:goal] == 0)
+    assert not [patch for patch in known.patches if patch.get_alpha() == 0.22]
+
+
+def test_states_on_a_line_are_a_chart_with_names():
+    env = bamdp.make_env("machine")
+    best = bamdp.policy_iteration(env.mdp, 0.95)
+    visited = np.arange(10) < 6
+    axes = plot.policy(env, best, visited=visited)
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["run", "service", "replace"]
+    assert [tick.get_text() for tick in axes.get_xticklabels()][::9] == ["new", "broken"]
+    assert axes.get_xlabel() == "wear"
+    assert np.array_equal(drawn(axes, "never visited")[1], best.policy)
+    assert np.array_equal(drawn(axes, "visited")[1], best.policy[:6])
+    axes = plot.values(env, best)
+    assert axes.get_ylabel() == "value"
+    assert np.array_equal(drawn(axes, "visited")[1], best.values)
+
+
+def test_terminal_states_are_blank():
+    walk = np.eye(3, k=1)
+    walk[2, 2] = 1.0
+    mdp = bamdp.FiniteMDP(walk[:, None].repeat(2, 1), [0.0, 1.0, 0.0], terminal=[2])
+    assert list(drawn(plot.policy(bamdp.from_mdp(mdp), [1, 0, 0]), "visited")[0]) == [0, 1]
+
+
+def test_a_gymnasium_grid_has_its_shape_and_arrows():
     env = gymnasium.make("FrozenLake-v1")
-    axes = plot.value_map(env, np.arange(17.0))  # 16 and the end, which is not drawn
-    assert np.array_equal(axes.images[0].get_array(), np.arange(16.0).reshape(4, 4))
-    axes = plot.value_map(env, np.arange(17.0), shape=(2, 8), policy=np.full(17, 2))
-    assert axes.images[0].get_array().shape == (2, 8)
-    assert {text.get_text() for text in axes.texts} == {"→"}
+    axes = plot.values(env, np.arange(17.0), policy=np.full(17, 2))  # 16 and the end, which is not drawn
+    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    assert right - left == pytest.approx(bottom - top)
+    assert len(set(faces(axes)[2:18])) > 12  # a colour for each of the 16 cells
 
 
 def test_visits_are_counts_of_states(played):
     _, run = played
-    world = bamdp.from_function(
-        lambda s, a, rng: (s, 0.0, False), n_states=25, n_actions=4
-    )  # a table, not a grid
-    shown = plot.visits(run, world).images[0].get_array().ravel()
-    assert np.array_equal(shown, np.bincount(run.states, minlength=25))
+    world = bamdp.from_function(lambda s, a, rng: (s, 0.0, False), n_states=25, n_actions=4)
+    assert np.array_equal(drawn(plot.visits(run, world), "visited")[1], np.bincount(run.states, minlength=25))
 
 
 def test_the_posterior_of_a_row_is_the_predictive_distribution():
@@ -161,8 +192,8 @@ def test_labels_are_short_where_that_tells_them_apart():
         (lambda: plot.learning_curve("runs"), "must be a Run, a list of runs"),
         (lambda: plot.returns(run_of([1.0, 1.0])), "no completed episode; draw learning_curve"),
         (lambda: plot.returns(np.ones(3)), "must be a Run"),
-        (lambda: plot.value_map(ENV, [1.0, 2.0]), "for each of the 25 states of grid5"),
-        (lambda: plot.value_map("gym:FrozenLake-v1", np.zeros(17), shape=(1, 2)), "no room for 16 states"),
+        (lambda: plot.values(ENV, [1.0, 2.0]), "for each of the 25 states of grid5"),
+        (lambda: plot.values(ENV, np.zeros(25), visited=[True]), "visited must be a Run or a mask"),
         (lambda: plot.posterior(ENV, 0, 0), "must be a Belief or an Agent"),
         (lambda: plot.comparison([1.0]), "a result of compare"),
     ],

@@ -186,7 +186,7 @@ def test_the_files_need_nothing_from_elsewhere_and_say_what_the_plan_says():
     assert "var(" not in picture
     words = " ".join(element.text or "" for element in ET.fromstring(picture).iter())
     decision = run.agent.plan(run.state)
-    assert f"Why {run.looks.action_label(decision.action, run.state)}?" in words
+    assert f"Why {run.env.action_label(decision.action, run.state)}?" in words
     assert f"{decision.value:.3g}" in words
 
 

@@ -35,7 +35,9 @@ def solve_command(arguments: argparse.Namespace) -> int:
         solved = ceilings(env, arguments.discount, steps)
     if figure is not None:
         best = bamdp.policy_iteration(env.mdp, arguments.discount)
-        options.draw_figure(figure, partial(bamdp.plot.value_map, env, best, policy=best, title=env.name))
+        options.draw_figure(
+            figure, partial(bamdp.plot.policy, env, best, title=f"{env.name}: optimal policy")
+        )
     if arguments.json:
         totals = asdict(solved)
         given = {"env": arguments.env, "n_states": env.n_states, "n_actions": env.n_actions, "steps": steps}

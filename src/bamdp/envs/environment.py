@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
-from bamdp.envs.layout import Layout, circle_layout
+from bamdp.envs.layout import Layout, circle_layout, table_layout
 from bamdp.mdp.model import FiniteMDP, check_start
 
 if TYPE_CHECKING:
@@ -49,6 +49,9 @@ class World:
     usual_planner: str | None = None  # where another than the usual one is to be used
     # the mask [A] of the present state's actions, where it becomes known only on arrival
     allowed: NDArray[np.bool_] | None = None
+    mdp: FiniteMDP | None = None  # the true model, where it is known
+    end: int | None = None  # the state that stands for the end of an episode, where there is one
+    start: Any = 0
 
     @property
     def knowledge(self) -> dict[str, Any]:
@@ -70,6 +73,40 @@ class World:
     def step(self, action: int) -> StepResult:
         """Take an action; return (next state, reward, whether the episode has ended)."""
         raise NotImplementedError
+
+    def state_label(self, state: int) -> str:
+        """Return the label of a state, by default its number."""
+        return "end" if state == self.end else str(state)
+
+    def action_label(self, action: int, state: int | None = None) -> str:
+        """Return the label of an action, by default its number; in some worlds it depends on the state."""
+        return str(action)
+
+    @property
+    def geometry(self) -> Layout:
+        """How to draw the world of the present run: by default a table of its states."""
+        return table_layout(self.n_states)
+
+    def layout(self) -> dict[str, Any]:
+        """Return the picture of the world as plain data; see :meth:`bamdp.envs.layout.Layout.data`.
+
+        Examples
+        --------
+        >>> from bamdp.envs import make_env
+        >>> data = make_env("grid", size=2).layout()
+        >>> data["kind"], data["positions"]
+        ('grid', [[0.0, 1.0], [0.0, 0.0], [1.0, 1.0], [1.0, 0.0]])
+        """
+        mdp, ends = self.mdp, [] if self.end is None else [self.end]
+        return {
+            **self.geometry.data(mdp, self.start if isinstance(self.start, int) else 0),
+            "name": self.name,
+            "n_actions": self.n_actions,
+            "terminal": ends if mdp is None else np.flatnonzero(mdp.terminal).tolist(),
+            "arms": None if mdp is None or self.n_states > 1 else mdp.expected_rewards[0].tolist(),
+            "state_labels": [self.state_label(s) for s in range(self.n_states)],
+            "action_labels": [self.action_label(a) for a in range(self.n_actions)],
+        }
 
 
 class Environment(World):
@@ -131,6 +168,8 @@ class Environment(World):
     >>> env.step(1)
     (5, 0.0, False)
     """
+
+    mdp: FiniteMDP
 
     def __init__(
         self,
@@ -307,26 +346,6 @@ class Environment(World):
     def geometry(self) -> Layout:
         """How to draw the world of the present run."""
         return self._layout(self.mdp) if callable(self._layout) else self._layout
-
-    def layout(self) -> dict[str, Any]:
-        """Return the picture of the world as plain data; see :meth:`bamdp.envs.layout.Layout.data`.
-
-        Examples
-        --------
-        >>> from bamdp.envs import make_env
-        >>> data = make_env("grid", size=2).layout()
-        >>> data["kind"], data["positions"]
-        ('grid', [[0.0, 1.0], [0.0, 0.0], [1.0, 1.0], [1.0, 0.0]])
-        """
-        return {
-            **self.geometry.data(self.mdp, self.start),
-            "name": self.name,
-            "n_actions": self.n_actions,
-            "terminal": np.flatnonzero(self.mdp.terminal).tolist(),
-            "arms": self.mdp.expected_rewards[0].tolist() if self.n_states == 1 else None,
-            "state_labels": [self.state_label(s) for s in range(self.n_states)],
-            "action_labels": [self.action_label(a) for a in range(self.n_actions)],
-        }
 
     def state_label(self, state: int) -> str:
         """Return the label of a state, by default its number."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 DIRECTIONS = ("up", "right", "down", "left")  # the actions of a grid, and where each aims
 GRID_MOVES = ((0, -1), (1, 0), (0, 1), (-1, 0))
 MAX_NODES_WITH_EDGES = 24  # the edges of a larger graph could not be told apart
+MAX_NUMBERED = 150  # states whose numbers can be read in their cells
 BEND = 0.25  # of edges that lead past other nodes, or there and back
 
 
@@ -138,6 +139,20 @@ def strip_layout(n_states: int, axis: str) -> Layout:
     """Return a row of cells that bear the labels of their states, where actions have no direction."""
     cells = np.column_stack([np.arange(float(n_states)), np.zeros(n_states)])
     return Layout("grid", n_states, 1, cells, named=True, axis=axis)
+
+
+def table_layout(n_states: int, shape: tuple[int, int] | None = None, **parts: Any) -> Layout:
+    """Return cells row by row, in as many rows and columns as ``shape`` says or in a square.
+
+    One state more than fit into the shape, an end, lies below, where it is not drawn.
+    """
+    rows, columns = shape or (0, math.ceil(math.sqrt(n_states)))
+    row, column = np.divmod(np.arange(n_states), columns)
+    cells = np.column_stack([column, row]).astype(float)
+    if shape and n_states > rows * columns:
+        cells[-1] = (columns - 1) / 2, rows + 1
+    named, axis = n_states <= MAX_NUMBERED, "" if shape else "state"
+    return Layout("grid", columns, rows or int(row[-1]) + 1, cells, named=named, axis=axis, **parts)
 
 
 def circle_layout(n_states: int) -> Layout:

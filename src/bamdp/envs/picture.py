@@ -122,10 +122,12 @@ def world_places(world: Mapping[str, Any]) -> tuple[list[Point], list[int]]:
 
 
 def value_range(world: Mapping[str, Any], state: int, values: PerState) -> tuple[float, float]:
-    """Return the lowest and the highest value of the states that are shown (of a bandit: of the arms)."""
+    """Return the lowest and the highest value of what is shown: states that are not terminal, or a bandit's arms."""
     numbers = np.asarray(values, float)
-    shown = numbers if world["kind"] == "arms" else numbers[shown_states(world, state)]
-    return float(np.nanmin(shown)), float(np.nanmax(shown))
+    if world["kind"] != "arms":
+        shown = shown_states(world, state)
+        numbers = numbers[[s for s in shown if s not in set(world["terminal"])] or shown]
+    return float(np.nanmin(numbers)), float(np.nanmax(numbers))
 
 
 def _centre(x: float, y: float) -> Point:
@@ -144,8 +146,9 @@ class _Painter:
         last_action: int | None,
         visited: NDArray[np.bool_] | None,
     ) -> None:
-        self.world, self.state, self.visited = world, state, visited
+        self.world, self.state = world, state
         self.arms = world["kind"] == "arms"
+        self.visited = None if self.arms else visited
         self.labels = world["action_labels" if self.arms else "state_labels"]
         self.policy = None if policy is None else np.asarray(policy)
         self.centres, self.place = world_places(world)
@@ -156,7 +159,8 @@ class _Painter:
         if values is not None:
             low, high = value_range(world, state, values)
             level = np.nan_to_num((np.asarray(values, float) - low) / (high - low or 1.0))
-            self.fills = {i: shade("value", level[s]) for i, s in self.shown.items()}
+            ends = set() if self.arms else set(world["terminal"])
+            self.fills = {i: shade("value", level[s]) for i, s in self.shown.items() if s not in ends}
         width, height = world["width"] * CELL_SIZE, world["height"] * CELL_SIZE
         self.corner, self.size = (-6.0, -6.0), (width + 12.0, height + 12.0)
 

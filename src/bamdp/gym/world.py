@@ -19,6 +19,7 @@ from bamdp import _checks
 from bamdp._specs import parse_spec
 from bamdp.continuous.world import as_continuous
 from bamdp.envs.environment import World
+from bamdp.envs.layout import DIRECTIONS, GRID_MOVES, Layout, table_layout
 from bamdp.gym.discretize import Discretize
 from bamdp.gym.spaces import Numbering, list_actions, number_observations
 
@@ -26,6 +27,16 @@ WORLD_ARGUMENTS = ("max_states", "action_mask", "observation")
 BIN_ARGUMENTS = ("bins", "edges", "bounds")
 ONE_AT_A_TIME = "an agent acts in one environment at a time, not in a vector of them; use gymnasium.make"
 DEFAULT_HORIZON = 1000  # steps of a run
+ACTION_NAMES = {  # of Gymnasium's own environments, by the beginning of their names
+    "FrozenLake": ("left", "down", "right", "up"),
+    "CliffWalking": ("up", "right", "down", "left"),
+    "Taxi": ("down", "up", "right", "left", "pick up", "drop off"),
+    "Blackjack": ("stick", "hit"),
+    "CartPole": ("push left", "push right"),
+    "MountainCar": ("push left", "coast", "push right"),
+    "Acrobot": ("torque −1", "torque 0", "torque +1"),
+}
+MOVES = dict(zip(DIRECTIONS, GRID_MOVES))
 RETURNED = {"reset": "observation, info", "step": "observation, reward, terminated, truncated, info"}
 
 
@@ -53,6 +64,8 @@ class GymWorld(World):
     >>> world.n_states, world.n_actions, world.reset(seed=0), world.step(2)
     (17, 4, 0, (1, 0.0, False))
     """
+
+    end: int
 
     def __init__(
         self,
@@ -83,6 +96,27 @@ class GymWorld(World):
 
     def __repr__(self) -> str:
         return f"GymWorld({self.name!r}, {self.n_states} states with the end, {self.n_actions} actions)"
+
+    def action_label(self, action: int, state: int | None = None) -> str:
+        """Return the name of an action, in Gymnasium's own environments; else its number."""
+        names = self._action_names()
+        return names[action] if names else str(action)
+
+    def _action_names(self) -> tuple[str, ...]:
+        own = self.name.rpartition("/")[2].rpartition(":")[2]
+        names = next((names for head, names in ACTION_NAMES.items() if own.startswith(head)), ())
+        return names if len(names) == self.n_actions else ()
+
+    @property
+    def geometry(self) -> Layout:
+        """How to draw the world: the grid that the environment says it has, else a table of its states."""
+        inner = getattr(self.env, "unwrapped", self.env)
+        shape = getattr(inner, "shape", None) or (getattr(inner, "nrow", 0), getattr(inner, "ncol", 0))
+        if len(shape) != 2 or shape[0] * shape[1] != self.end:
+            return table_layout(self.n_states)
+        moves = [MOVES[name] for name in self._action_names() if name in MOVES]
+        aims = moves if len(moves) == self.n_actions else ()
+        return table_layout(self.n_states, (int(shape[0]), int(shape[1])), moves=aims)
 
     def forget_run(self) -> None:
         """Forget which observations have appeared, so that a copy for another run numbers them anew."""

@@ -9,14 +9,14 @@ line can be added by the usual means. Objects have a method for what is drawn mo
 >>> agent = bamdp.Agent.for_env(env, "thompson", prior="sparse:beta=6", seed=0)
 >>> run = bamdp.simulate(agent, env, steps=300, seed=0)
 >>> axes = bamdp.plot.learning_curve(run, optimum=env)
->>> axes = bamdp.plot.value_map(env, agent)
+>>> axes = bamdp.plot.policy(env, agent, visited=run)
 >>> axes = bamdp.plot.visits(run, env)
 >>> axes = bamdp.plot.posterior(agent, state=0, action=1, truth=env)
 """
 
 from bamdp.plot.continuous import film_strip, phase_portrait, plans, real_steps
 from bamdp.plot.curves import comparison, learning_curve, returns
-from bamdp.plot.worlds import policy, posterior, value_map, visits
+from bamdp.plot.worlds import policy, posterior, values, visits
 
 __all__ = [
     "comparison",
@@ -28,6 +28,6 @@ __all__ = [
     "posterior",
     "real_steps",
     "returns",
-    "value_map",
+    "values",
     "visits",
 ]

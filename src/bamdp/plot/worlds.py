@@ -1,8 +1,11 @@
-"""Worlds and beliefs: a number or an action for every state, drawn where the state is, and one row of a belief."""
+"""Worlds and beliefs: a number or an action for every state, drawn where the state is, and one row of a belief.
+
+Worlds whose states lie on a line, or nowhere in particular, are charts over the names of the states; others are drawn
+by their layout. Terminal states are blank, and states that were never visited are hollow or faint.
+"""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,41 +15,41 @@ from bamdp import _checks
 from bamdp.agent import Agent
 from bamdp.beliefs.belief import Belief
 from bamdp.envs.drawing import shade
-from bamdp.envs.environment import Environment
-from bamdp.envs.picture import value_range
+from bamdp.envs.environment import Environment, World
+from bamdp.envs.picture import draw_world, value_range
 from bamdp.envs.registry import make_world
 from bamdp.mdp.model import FiniteMDP
 from bamdp.mdp.solution import Solution
 from bamdp.mdp.solvers import policy_iteration
 from bamdp.plot import style
+from bamdp.registry import label as label_of
 from bamdp.simulation import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MAP_SIZE = (4.4, 3.8)  # inches
-MOST_NUMBERED = 150  # cells in which a number can still be read
-ARROWS = {"FrozenLake": "←↓→↑", "CliffWalking": "↑→↓←"}  # of actions, in Gymnasium's grids
+MAP_SIZE, CHART_SIZE = (4.4, 3.8), (5.2, 3.2)  # inches
+MOST_CHARTED = 60  # states on a line
+MOST_TICKS = 20  # names below it
 SAMPLES = 200  # models behind the intervals
 MOST_SHOWN = 12  # next states
 LEAST_SHOWN = 0.02  # probability of a next state that is shown
 
 
-def value_map(
+def values(
     env: Any,
     values: Any,
     *,
     policy: Any = None,
-    shape: tuple[int, int] | None = None,
+    visited: Any = None,
     label: str = "value",
-    title: str = "",
+    title: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a number for every state as a colour.
+    """Draw a number for every state: as a line over states that lie on a line, else as the colour of its place.
 
-    An environment of this library is drawn by its own layout, in its present state; of states that share a place, such
-    as the maze's with different flags, the present ones are shown. Other worlds are a table of states in the order of
-    their numbers.
+    An environment of this library is drawn in its present state: of states that share a place, such as the maze's with
+    different flags, the present ones are shown.
 
     Parameters
     ----------
@@ -54,63 +57,68 @@ def value_map(
         The environment: one of this library or of Gymnasium, or its name.
     values
         An array [S], a `Solution`, or an `Agent`: the optimal values of the mean model of its belief; None for no
-        values.
+        values. Of a bandit, a number for each arm.
     policy
-        An action for every state, drawn as an arrow (or, in a table, as a number): an array [S], a `Solution` or an
-        `Agent`.
-    shape
-        Rows and columns of the table. By default those of Gymnasium's grids, else as square as possible.
+        An action for every state, drawn as an arrow or a word: an array [S], a `Solution` or an `Agent`.
+    visited
+        The states that were visited, which sets off the others: a `Run`, or a mask [S].
     label
         The name of the quantity.
     title
-        The title.
+        The title; by default it says whose values these are.
     ax
         Axes to draw on; by default those of a new figure.
     """
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import ListedColormap, Normalize
+    world = make_world(env)
+    numbers, actions = _per_state(values, "values", world), _per_state(policy, "policy", world)
+    seen, title = _visited(visited, world), _whose(values, "values") if title is None else title
+    layout = world.geometry
+    if layout.is_line and world.n_states <= MOST_CHARTED:
+        with style.drawing_axes(ax, CHART_SIZE) as axes:
+            chosen = numbers if numbers is not None else actions
+            _draw_chart(axes, world, chosen, seen, None if numbers is None else label)
+            axes.set_title(title)
+        return axes
+    from bamdp.envs.image import paint
 
-    world: Any = make_world(env)
-    numbers = _per_state(values, "values", float, world)
-    actions = _per_state(policy, "policy", np.int64, world)
-    own = isinstance(world, Environment) and (numbers is None or world.layout()["kind"] != "arms")
-    ramp = "visits" if label == "visits" and not own else "value"
-    colours = ListedColormap([shade(ramp, share) for share in np.linspace(0.0, 1.0, 128)])
     with style.drawing_axes(ax, MAP_SIZE, grid=False) as axes:
-        if own:
-            axes.imshow(world.render("rgb", values=numbers, policy=actions))
-            axes.set_axis_off()
-            ends = value_range(world.layout(), world.state, numbers) if numbers is not None else None
-        else:
-            ends = _draw_table(axes, world, actions if numbers is None else numbers, actions, shape, colours)
-        if numbers is not None and ends is not None:
-            scale = ScalarMappable(Normalize(ends[0], max(ends[1], ends[0] + 1e-9)), colours)
-            axes.figure.colorbar(scale, ax=axes, shrink=0.8, label=label)
-        axes.set_title(title)
+        state = getattr(world, "state", 0)
+        state = 0 if state == world.end else state
+        data = world.layout()
+        paint(axes, draw_world(data, state, numbers, actions, visited=seen, agent=False).figure)
+        if numbers is not None:
+            _add_colour_bar(axes, *value_range(data, state, numbers), label)
+        guess = actions is not None and seen is not None and not seen.all()
+        axes.set_title(f"{title}\nfaint: never visited" if guess else title)
     return axes
 
 
 def policy(
-    env: Any, policy: Any, *, shape: tuple[int, int] | None = None, title: str = "", ax: Axes | None = None
+    env: Any, policy: Any, *, visited: Any = None, title: str | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw an action for every state, and the values of states where they are known.
+    """Draw an action for every state; on a map also the values, where they are known.
 
     Parameters
     ----------
     env
         The environment: one of this library or of Gymnasium, or its name.
     policy
-        An array [S], a `Solution`, or an `Agent`: the optimal policy of the mean model of its belief.
-    shape, title, ax
-        As in :func:`value_map`.
+        An array [S], a `Solution`, or an `Agent`: the optimal policy of the mean model of its belief. (What the agent
+        would do may differ, because it also explores; ``agent.plan(state)`` says it.)
+    visited, ax
+        As in :func:`values`.
+    title
+        The title; by default it says whose policy this is.
     """
+    world = make_world(env)
+    title = _whose(policy, "policy") if title is None else title
     known = policy if isinstance(policy, (Agent, Solution)) else None
-    return value_map(env, known, policy=policy, shape=shape, title=title, ax=ax)
+    if world.geometry.is_line and world.n_states <= MOST_CHARTED:
+        known = None  # a chart has one quantity
+    return values(world, known, policy=policy, visited=visited, title=title, ax=ax)
 
 
-def visits(
-    run: Run, env: Any, *, shape: tuple[int, int] | None = None, title: str = "", ax: Axes | None = None
-) -> Axes:
+def visits(run: Run, env: Any, *, title: str = "", ax: Axes | None = None) -> Axes:
     """Draw how often each state was visited.
 
     Parameters
@@ -119,12 +127,12 @@ def visits(
         The run.
     env
         The environment of the run.
-    shape, title, ax
-        As in :func:`value_map`.
+    title, ax
+        As in :func:`values`.
     """
     world = make_world(env)
     counts = np.bincount(run.states, minlength=world.n_states).astype(float)
-    return value_map(world, counts, shape=shape, label="visits", title=title, ax=ax)
+    return values(world, counts, label="visits", title=title, ax=ax)
 
 
 def posterior(
@@ -196,41 +204,73 @@ def _row(model: Any, s: int, a: int) -> NDArray[np.float64]:
     return row
 
 
-def _per_state(given: Any, name: str, dtype: Any, world: Any) -> Any:
+def _per_state(given: Any, name: str, world: World) -> Any:
     """Return an array [S] of what is given; of an agent or a solution, its values or its policy; of None None."""
     if given is None:
         return None
+    arms = name == "values" and world.geometry.kind == "arms"
     if isinstance(given, Agent):
-        given = policy_iteration(given.belief.mean(), given.discount)
-    array = np.asarray(getattr(given, name) if isinstance(given, Solution) else given, dtype)
-    if array.shape != (world.n_states,):
-        expected = f"a number for each of the {world.n_states} states of {world.name}"
-        raise ValueError(f"{name} must have {expected}, got shape {array.shape}")
-    return array
+        mean = given.belief.mean()
+        given = mean.expected_rewards[0] if arms else policy_iteration(mean, given.discount)
+    elif arms and isinstance(given, Solution):
+        return None  # the value of the only state says nothing of the arms
+    array = np.asarray(getattr(given, name) if isinstance(given, Solution) else given)
+    size, things = (world.n_actions, "arms") if arms else (world.n_states, "states")
+    if array.shape != (size,):
+        raise ValueError(
+            f"{name} must have a number for each of the {size} {things} of {world.name}, got shape {array.shape}"
+        )
+    return array.astype(np.int64 if name == "policy" else float)
 
 
-def _draw_table(axes: Axes, world: Any, numbers: Any, actions: Any, shape: Any, colours: Any) -> Any:
-    """Draw states row by row, without the end of an episode; return the range of the numbers."""
-    shown = np.asarray(numbers[: int(getattr(world, "end", world.n_states))], float)
-    rows, columns = _table_shape(world, shape, len(shown))
-    cells = np.full(rows * columns, np.nan)
-    cells[: len(shown)] = shown
-    axes.imshow(cells.reshape(rows, columns), cmap=colours)
-    names = ARROWS.get(world.name.partition("-")[0], [str(a) for a in range(world.n_actions)])
-    for state, number in enumerate(shown if len(shown) <= MOST_NUMBERED else ()):
-        words = str(state) if actions is None else names[int(actions[state])]
-        colour = "white" if number > (shown.min() + shown.max()) / 2 else style.GREY_COLOUR
-        axes.text(state % columns, state // columns, words, ha="center", va="center", color=colour)
-    axes.set(xticks=[], yticks=[], xlabel="states, row by row" if actions is None else "best actions")
-    return shown.min(), shown.max()
+def _visited(given: Any, world: World) -> NDArray[np.bool_] | None:
+    """Return a mask [S] of visited states, from a run or a mask."""
+    if given is None:
+        return None
+    if isinstance(given, Run):
+        return np.bincount(given.states, minlength=world.n_states) > 0
+    mask = np.asarray(given, bool)
+    if mask.shape != (world.n_states,):
+        raise ValueError(f"visited must be a Run or a mask [{world.n_states}], got shape {mask.shape}")
+    return mask
 
 
-def _table_shape(world: Any, given: Any, n_states: int) -> Any:
-    """Return the rows and columns of a table: as given, those of a grid of Gymnasium, or as square as possible."""
-    if given is not None and math.prod(given) < n_states:
-        raise ValueError(f"shape {given} has no room for {n_states} states")
-    plain = getattr(getattr(world, "env", None), "unwrapped", None)
-    grid = getattr(getattr(plain, "desc", plain), "shape", ())  # of FrozenLake, CliffWalking
-    columns = math.ceil(math.sqrt(n_states))
-    fits = len(grid) == 2 and math.prod(grid) == n_states
-    return given or (grid if fits else (-(-n_states // columns), columns))
+def _whose(given: Any, name: str) -> str:
+    """Return whose values or policy something is."""
+    if isinstance(given, Agent):
+        n = given.belief.n_observed
+        return f"{label_of(given.planner)} after {n:,} steps:\noptimal {name} of its mean model"
+    return f"optimal {name} of the known model" if isinstance(given, Solution) else ""
+
+
+def _draw_chart(axes: Axes, world: World, given: Any, seen: Any, label: str | None) -> None:
+    """Draw a value, or without a label an action, for every state on a line."""
+    data = world.layout()
+    x = np.setdiff1d(np.arange(world.n_states), data["terminal"])
+    known = x if seen is None else x[seen[x]]
+    colour = style.COLOURS[0]
+    axes.plot(
+        x, given[x], color=colour, linewidth=0.8, alpha=0.5, drawstyle="default" if label else "steps-mid"
+    )
+    axes.plot(x, given[x], "o", color=colour, markerfacecolor="white", label="never visited")
+    axes.plot(known, given[known], "o", color=colour, label="visited")
+    if len(known) < len(x):
+        axes.legend()
+    step = -(-world.n_states // MOST_TICKS)
+    shown = x[::step].tolist()
+    axes.set_xticks(shown, [data["state_labels"][s] for s in shown])
+    axes.set(xlabel=world.geometry.axis or "state", ylabel=label or "action")
+    if label is None:
+        axes.set_yticks(range(world.n_actions), data["action_labels"])
+        axes.set_ylim(-0.5, world.n_actions - 0.5)
+
+
+def _add_colour_bar(axes: Axes, low: float, high: float, label: str) -> None:
+    if not low < high:
+        return
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import ListedColormap, Normalize
+
+    colours = ListedColormap([shade("value", share) for share in np.linspace(0.0, 1.0, 128)])
+    scale = ScalarMappable(Normalize(low, high), colours)
+    axes.figure.colorbar(scale, ax=axes, shrink=0.8, label=label)

@@ -23,7 +23,7 @@ from bamdp.runs import new_agent
 from bamdp.seeding import seeds
 from bamdp.settings import Setting
 from bamdp.simulation import Step, WorldInteraction
-from bamdp.studio.view import Appearance, Watcher, expectations, watched_world
+from bamdp.studio.view import Watcher, expectations, watched_world
 from bamdp.studio.why import Decision
 
 COPY_SPACING = 16  # steps between two copies of the agent, to begin with
@@ -40,8 +40,6 @@ class Playback(WorldInteraction):
         All steps that were ever done: after going back, those ahead too.
     visits : array [S, A]
         How often each action was taken in each state until t.
-    looks : Appearance
-        How the environment looks.
 
     Examples
     --------
@@ -55,7 +53,6 @@ class Playback(WorldInteraction):
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
         env = watched_world(setting.env)
-        self.looks = Appearance(env)
         self._env_seed, agent_seed = seeds(setting.seed, 0)
         super().__init__(new_agent(setting, env, agent_seed), env, self._env_seed)
         self.steps: list[Step] = []

@@ -24,7 +24,6 @@ from bamdp.beliefs.arrays import shared_weights
 from bamdp.beliefs.belief import Belief
 from bamdp.ceilings import optimal_gain, optimal_total
 from bamdp.envs.environment import Environment, World
-from bamdp.envs.layout import GRID_MOVES, Layout
 from bamdp.envs.registry import make_world
 from bamdp.mdp.build import entry_positions
 from bamdp.mdp.model import FiniteMDP
@@ -34,17 +33,6 @@ if TYPE_CHECKING:
     from bamdp.studio.playback import Playback
 
 MAX_PICTURE_SIDE = 640  # pixels
-MAX_NUMBERED_STATES = 150  # states whose numbers can be read in their cells
-MOVE_OF_DIRECTION = dict(zip(("up", "right", "down", "left"), GRID_MOVES))
-ACTION_NAMES = {  # of Gymnasium's own environments, by the beginning of their names
-    "FrozenLake": ("left", "down", "right", "up"),
-    "CliffWalking": ("up", "right", "down", "left"),
-    "Taxi": ("down", "up", "right", "left", "pick up", "drop off"),
-    "Blackjack": ("stick", "hit"),
-    "CartPole": ("push left", "push right"),
-    "MountainCar": ("push left", "coast", "push right"),
-    "Acrobot": ("torque −1", "torque 0", "torque +1"),
-}
 VALUE_TOLERANCE = 2e-4  # of the values that are only looked at
 MAX_CURVE_POINTS = 400  # of a learning curve
 MAX_NEXT_STATES = 8  # listed for one action
@@ -62,90 +50,21 @@ def watched_world(spec: str) -> World:
         painted.reset(seed=0)
     except Exception:  # painting may need packages that are not there; the world is the same without
         return world
-    return painted if Appearance(painted).picture() else world
+    return painted if own_picture(painted) else world
 
 
-class Appearance:
-    """What can be drawn and told of a world.
-
-    Examples
-    --------
-    >>> looks = Appearance(make_world("gym:FrozenLake-v1"))
-    >>> looks.action_label(1, 0), looks.state_label(16), looks.layout()["width"]
-    ('down', 'end', 4.0)
-    """
-
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.environment = world if isinstance(world, Environment) else None
-
-    def layout(self) -> dict[str, Any]:
-        """Return what `Environment.layout` returns, for any world."""
-        if self.environment is not None:
-            return self.environment.layout()
-        n_states, n_actions = self.world.n_states, self.world.n_actions
-        return {
-            **self._plain_layout().data(None, int(getattr(self.world, "state", 0))),
-            "state_labels": [self.state_label(s) for s in range(n_states)],
-            "action_labels": [self.action_label(a) for a in range(n_actions)],
-        }
-
-    def state_label(self, state: int) -> str:
-        """Return the label of a state."""
-        if self.environment is not None:
-            return self.environment.state_label(state)
-        return "end" if state == getattr(self.world, "end", None) else str(state)
-
-    def action_label(self, action: int, state: int | None = None) -> str:
-        """Return the label of an action, where it has one; in some worlds it depends on the state."""
-        if self.environment is not None:
-            return self.environment.action_label(action, state)
-        names = self._action_names()
-        return names[action] if names else str(action)
-
-    def picture(self) -> str | None:
-        """Return the environment's own picture of its present state as a data address, if it makes one."""
-        gym_env = getattr(self.world, "env", None)
-        if getattr(gym_env, "render_mode", None) != "rgb_array":
-            return None
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # Gymnasium's remarks on metadata
-                pixels = np.asarray(gym_env.render())  # type: ignore[union-attr]
-        except Exception:  # whatever an environment may raise: the page does without its picture
-            return None
-        return _data_address(pixels[:, :, :3].astype(np.uint8)) if pixels.ndim == 3 and pixels.size else None
-
-    def _action_names(self) -> tuple[str, ...]:
-        name = str(getattr(self.world, "name", "")).rpartition("/")[2]
-        names = next((names for head, names in ACTION_NAMES.items() if name.startswith(head)), ())
-        return names if len(names) == self.world.n_actions else ()
-
-    def _plain_layout(self) -> Layout:
-        """Return the environment's own grid, or else all states in a square, row after row."""
-        n_states, end = self.world.n_states, getattr(self.world, "end", None)
-        listed = n_states - (end is not None)
-        shape = self._grid_shape(listed)
-        width = shape[1] if shape else max(1, math.ceil(math.sqrt(n_states)))
-        row, column = np.divmod(np.arange(n_states), width)
-        positions = np.column_stack([column, row]).astype(float)
-        height = shape[0] if shape else int(row.max()) + 1
-        if shape and end is not None:  # below the grid, where it is not drawn
-            positions[end] = (width - 1) / 2, height + 1
-        moves = [MOVE_OF_DIRECTION.get(name) for name in self._action_names()] if shape else []
-        known = tuple(move for move in moves if move is not None)
-        aims = known if len(known) == len(moves) else ()
-        return Layout("grid", width, height, positions, moves=aims, named=n_states <= MAX_NUMBERED_STATES)
-
-    def _grid_shape(self, n_cells: int) -> tuple[int, int] | None:
-        """Return the rows and columns that an environment says it has, if they make up its states."""
-        inner = getattr(getattr(self.world, "env", None), "unwrapped", None)
-        shape = getattr(inner, "shape", None) or (getattr(inner, "nrow", 0), getattr(inner, "ncol", 0))
-        try:
-            rows, columns = (int(n) for n in shape)
-        except (TypeError, ValueError):
-            return None
-        return (rows, columns) if rows * columns == n_cells > 0 else None
+def own_picture(world: World) -> str | None:
+    """Return an environment's own picture of its present state as a data address, if it makes one."""
+    gym_env = getattr(world, "env", None)
+    if getattr(gym_env, "render_mode", None) != "rgb_array":
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Gymnasium's remarks on metadata
+            pixels = np.asarray(gym_env.render())  # type: ignore[union-attr]
+    except Exception:  # whatever an environment may raise: the page does without its picture
+        return None
+    return _data_address(pixels[:, :, :3].astype(np.uint8)) if pixels.ndim == 3 and pixels.size else None
 
 
 def _data_address(pixels: np.ndarray) -> str:
@@ -161,21 +80,16 @@ def _data_address(pixels: np.ndarray) -> str:
 def describe_world(env: World, discount: float, end: int) -> dict[str, Any]:
     """Return what does not change during a run: the layout, names, and the truth, where it is known, for comparison."""
     description = {
-        **Appearance(env).layout(),
-        "name": env.name,
+        **env.layout(),
         "n_states": env.n_states,
-        "n_actions": env.n_actions,
         "end": end,
     }
     if not isinstance(env, Environment):
-        ends = [env.end] if hasattr(env, "end") else []
-        return {**description, "optimum": None, "terminal": ends, "arms": None, "truth": None}
+        return {**description, "optimum": None, "truth": None}
     best = policy_iteration(env.mdp, discount)
     return {
         **description,
         "optimum": optimum_rate(env),
-        "terminal": np.flatnonzero(env.mdp.terminal).tolist(),
-        "arms": env.mdp.expected_rewards[0].tolist() if env.n_states == 1 else None,
         "truth": {"value": rounded(best.values), "policy": best.policy.tolist()},
     }
 
@@ -210,7 +124,7 @@ class Watcher:
             "state": run.state,
             "total": run.total_reward,
             "last_action": run.steps[run.t - 1].action if run.t else None,
-            "picture": run.looks.picture(),
+            "picture": own_picture(run.env),
             "visits": run.visits.sum(axis=1).tolist(),
             "entropy": rounded(_over_actions(entropy, belief)),
             "value": rounded(solution.values),
@@ -249,7 +163,7 @@ def expectations(run: Playback, state: int) -> list[dict[str, Any]]:
         rows.append(
             {
                 "action": a,
-                "label": run.looks.action_label(a, state),
+                "label": run.env.action_label(a, state),
                 "visits": int(visits[state, a]),
                 "reward": round(belief.expected_reward(state, a), 4),
                 "entropy": round(float(_surprise(chances).sum()), 4),

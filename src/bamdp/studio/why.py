@@ -35,7 +35,7 @@ class Decision:
     """The decision that is due at the present step of a run."""
 
     def __init__(self, run: Playback) -> None:
-        self.t, self.state, self.looks = run.t, run.state, run.looks
+        self.t, self.state, self.env = run.t, run.state, run.env
         self.planner, self.discount = run.setting.planner, run.agent.discount
         self.belief = run.agent.belief.copy()
         self.plan = run.agent.plan(run.state, tree=True)
@@ -43,7 +43,7 @@ class Decision:
 
     def name(self, action: int) -> str:
         """Return the label of an action in the present state."""
-        return self.looks.action_label(action, self.state)
+        return self.env.action_label(action, self.state)
 
     def data(self) -> dict[str, Any]:
         """Return everything but the details of single nodes, as plain data for JSON."""
@@ -156,7 +156,7 @@ class Decision:
         return {
             "kind": "choice" if choice else "hyper-state",
             "action": int(tree.action[node]),
-            "label": self.looks.action_label(int(tree.action[node]), int(tree.state[node])) if choice else "",
+            "label": self.env.action_label(int(tree.action[node]), int(tree.state[node])) if choice else "",
             "value": finite(float(tree.value[node])),
             "count": int(tree.count[node]),
             "chosen": bool(tree.chosen[node]),
@@ -196,9 +196,9 @@ class Decision:
         top = np.argsort(-np.maximum(before, after), kind="stable")[:3]
         return {
             "state": s,
-            "label": self.looks.state_label(s),
+            "label": self.env.state_label(s),
             "action": a,
-            "action_label": self.looks.action_label(a, s),
+            "action_label": self.env.action_label(a, s),
             "times": sum(1 for step in steps if (step.s, step.a) == (s, a)),
             "moved": round(float(np.abs(after - before).sum()) / 2, 4),
             "next": [[int(i), round(float(before[i]), 3), round(float(after[i]), 3)] for i in top],
@@ -207,10 +207,10 @@ class Decision:
     def _title(self, node: int) -> str:
         tree = self.tree
         state = int(tree.state[node])
-        where = f"state {self.looks.state_label(state)}"
+        where = f"state {self.env.state_label(state)}"
         if tree.kind[node] != CHOICE:
             return "now" if node == ROOT else f"{where}, {_several(int(tree.depth[node]), 'step')} ahead"
-        name = self.looks.action_label(int(tree.action[node]), state)
+        name = self.env.action_label(int(tree.action[node]), state)
         return f"a policy that begins with {name}" if tree.policy[node] >= 0 else f"{name} in {where}"
 
     def _paths(self, node: int) -> list[list[int]]:
