@@ -151,26 +151,34 @@ class LinearGaussian(DynamicsPrior):
 
 @dataclass(frozen=True, eq=False)
 class Imagined:
-    """A posterior after a simulated branch, by Matheron's rule: see :mod:`bamdp.continuous.regression`."""
+    """Posteriors after B simulated branches, by Matheron's rule: see :mod:`bamdp.continuous.regression`."""
 
     belief: DynamicsBelief
-    rows: Array  # [O, K, P]
-    means: Array  # [O, P]
-    gains: Array  # [O, P, K]
-    scales: Array  # [O], b'
+    rows: Array  # [O, B, K, P]
+    means: Array  # [B, O, P]
+    gains: Array  # [O, B, K, P], the transpose of G S⁻¹
+    scales: Array  # [B, O], b'
 
     def mean(self) -> LearnedModels:
-        """Return the mean model."""
-        return self.belief._models(self.means[None], self.belief._deviations()[None])
+        """Return the mean models [B]."""
+        return self.belief._models(self.means, np.repeat(self.belief._deviations()[None], len(self.means), 0))
 
     def drawn(self, directions: Array, quantiles: Array, rng: np.random.Generator) -> LearnedModels:
-        """Return the draws that :meth:`DynamicsBelief.directions` has made, corrected by the branch."""
-        noise = rng.normal(size=(len(directions), *self.rows.shape[:2]))
-        off = np.einsum("mop,okp->mok", directions, self.rows) + noise
-        moved = directions - np.einsum("mok,opk->mop", off, self.gains)
-        shapes = [p.a + 0.5 * self.rows.shape[1] for p in self.belief.posteriors]
-        sigma = np.array([[draw_scale(*part) for part in zip(shapes, self.scales, u)] for u in quantiles])
-        return self.belief._drawn(self.means, sigma, moved)
+        """Return M draws, made by :meth:`DynamicsBelief.directions`, corrected by each branch: B·M models."""
+        n_outputs, B, K, P = self.rows.shape
+        M = len(directions)
+        noise = rng.normal(
+            size=(M, n_outputs, K)
+        )  # the same for all branches, and antithetic as the draws are
+        noise[1::2] = -noise[: M // 2 * 2 : 2]
+        moved = np.empty((B, M, n_outputs, P))
+        for o in range(n_outputs):
+            off = np.swapaxes(self.rows[o] @ directions[:, o].T, 1, 2) + noise[:, o]  # [B, M, K]
+            moved[:, :, o] = directions[:, o] - off @ self.gains[o]
+        shapes = np.array([p.a + 0.5 * K for p in self.belief.posteriors])
+        sigma = draw_scale(shapes, self.scales[:, None], quantiles)
+        weights = self.belief._drawn(self.means[:, None], sigma, moved)
+        return self.belief._models(weights.reshape(B * M, n_outputs, P), sigma.reshape(B * M, n_outputs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,37 +265,42 @@ class DynamicsBelief:
     def directions(self, rng: np.random.Generator | int, count: int) -> tuple[Array, Array]:
         """Return ẑ [M, O, P] and the quantiles [M, O] of the noise of M draws.
 
-        A draw with the same number is the same function, corrected by the data that have come since.
+        Draws come in antithetic pairs, m ± σ ẑ, so that the mean of an even number of them is that of the posterior. A
+        draw with the same number is the same function, corrected by the data that have come since.
         """
         seed = int(rng.integers(2**62)) if isinstance(rng, np.random.Generator) else rng
         P = self.scales.shape[1]
         directions, quantiles = np.empty((count, self.n_outputs, P)), np.empty((count, self.n_outputs))
-        for m in range(count):
+        for m in range(0, count, 2):
             first, later = np.random.default_rng([seed, m]), np.random.default_rng([seed, m, 1])
             z, quantiles[m] = first.normal(size=(self.n_outputs, P)), first.random(self.n_outputs)
             e = later.normal(size=(self.n, self.n_outputs))
             for o, (posterior, used) in enumerate(zip(self.posteriors, self._used())):
                 directions[m, o] = posterior.direction(z[o], e[used, o])
+        directions[1::2], quantiles[1::2] = -directions[: count // 2 * 2 : 2], quantiles[: count // 2 * 2 : 2]
         return directions, quantiles
 
     def drawn(self, directions: Array, quantiles: Array) -> LearnedModels:
         """Return the models of draws."""
-        posteriors = self.posteriors
-        sigma = np.array([[draw_scale(p.a, p.b, u) for p, u in zip(posteriors, row)] for row in quantiles])
-        return self._drawn(np.array([p.mean for p in posteriors]), sigma, directions)
+        a, b, means = (np.array([getattr(p, name) for p in self.posteriors]) for name in ("a", "b", "mean"))
+        sigma = draw_scale(a, b, quantiles)
+        return self._models(self._drawn(means, sigma, directions), sigma)
 
     def imagine(self, states: Array, controls: Array, extras: Array) -> Imagined:
-        """Return what would be believed after a simulated branch; this belief stays as it is.
+        """Return what would be believed after each of B simulated branches; this belief stays as it is.
 
-        The branch is ``states`` [K + 1, d], ``controls`` [K, k], ``extras`` [K, E], as :meth:`LearnedModels.follow`
-        returns them with process noise.
+        Branches are ``states`` [B, K + 1, d], ``controls`` [B, K, k], ``extras`` [B, K, E], as
+        :meth:`LearnedModels.follow` returns them with process noise.
         """
-        obs = states[:-1].astype(float)
-        targets = self._targets(self._changes(obs, controls, states[1:].astype(float)), extras)
-        rows = [self._rows(o, obs, controls) for o in range(self.n_outputs)]
-        parts = [p.condition(rows[o], targets[:, o]) for o, p in enumerate(self.posteriors)]
+        B, K, k = controls.shape
+        d = states.shape[2]
+        obs, after = (part.reshape(B * K, d).astype(float) for part in (states[:, :-1], states[:, 1:]))
+        held = controls.reshape(B * K, k)
+        targets = self._targets(self._changes(obs, held, after), extras.reshape(B * K, -1))
+        rows = [self._rows(o, obs, held).reshape(B, K, -1) for o in range(self.n_outputs)]
+        parts = [p.condition(rows[o], targets[:, o].reshape(B, K)) for o, p in enumerate(self.posteriors)]
         means, gains, scales = zip(*parts)
-        return Imagined(self, np.array(rows), np.array(means), np.array(gains), np.array(scales))
+        return Imagined(self, np.array(rows), np.stack(means, 1), np.array(gains), np.stack(scales, 1))
 
     def log_evidence(self) -> float:
         """Return the log density of all that was learned from, in the units of the environment."""
@@ -384,17 +397,17 @@ class DynamicsBelief:
         """Return the expected deviations [O] of the noise, in those of the regressions."""
         return np.array([np.sqrt(p.b / p.a) for p in self.posteriors])
 
-    def _drawn(self, means: Array, sigma: Array, directions: Array) -> LearnedModels:
-        """Return draws [M] from means [O, P], deviations [M, O] and directions [M, O, P]; of ends only the mean."""
+    def _drawn(self, means: Array, sigma: Array, directions: Array) -> Array:
+        """Return weights [..., O, P] of draws from means, deviations [..., O] and directions; of ends only the mean."""
         weights = means + sigma[..., None] * directions
         if self.end_output >= 0:
-            weights[:, self.end_output] = means[self.end_output]
-        return self._models(weights, sigma)
+            weights[..., self.end_output, :] = means[..., self.end_output, :]
+        return weights
 
     def _models(self, weights: Array, sigma: Array) -> LearnedModels:
         units = self.encoding.target_scale * np.array([hyper.noise for hyper in self.hypers])
         omega = np.array([self.base / hyper.lengthscales for hyper in self.hypers])
-        noise = sigma * units
+        noise = sigma * units  # a new array
         noise[:, self.system.n_states :] = 0.0
         return LearnedModels(
             self.system,

@@ -7,13 +7,15 @@ and from there a plan with the full horizon is made by what is then believed:
     V_i = 1/M Σ_m [ Σ_{t < K} γᵗ r_t + γᴷ V(s_K; β | simulated data, μ_m) ],       act by the plan with the largest V_i.
 
 **Departures.** A plan is a policy with feedback only through being made again. In later stages, h = 1 .. H − 1, one
-policy and one sample are followed: the plan for the posterior mean, in the μ_m of the branch. So the tree does not
-branch beyond the root, and V_i is what the agent would earn in μ_m by learning and certainty equivalence from there on.
-The last plan is *chosen* by the conditioned posterior mean and *judged* in μ_m: judged in the model that it was chosen
-for, every policy would look as if it knew the truth after K blocks, and there would be nothing to learn. Its horizon
+policy and one sample are followed: the plan made after the branch, in its μ_m. So the tree does not branch beyond the
+root.
+The plan after a branch is made for the average over a few draws that are corrected by what was simulated, and *judged*
+in others: judged in the model that it was made for, it would look as if it knew the truth after K blocks, and there
+would be nothing to learn; made for the conditioned mean it would be reckless, and learning would look bad. Its horizon
 is the full one: a leaf that ends before what is worth learning pays makes exploring look bad.
 
-The plan for the posterior mean and what is left of the last plan are candidates too. **Common random numbers**: all
+The plans for the posterior mean and for the average over the M draws, and what is left of the last plan, are candidates
+too. **Common random numbers**: all
 candidates meet the same models, the same process noise, and the same draws in their searches.
 """
 
@@ -33,6 +35,8 @@ from bamdp.continuous.system import System
 
 Array = NDArray[Any]
 MOST_POLICIES = 16
+JUDGES = 4  # times as many corrected draws judge a plan as were used to make it
+LINEAR = 4  # times as many blocks of a linear model are simulated in the same time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +54,11 @@ class DSS(ContinuousPlanner):
     n_stages: int = whole_number(
         1, help="H, how often a plan is followed for K blocks and what was seen is learned"
     )
+    n_leaf: int = whole_number(
+        4, help="draws, corrected by a branch, over which the next plan there is averaged"
+    )
     budget: int = whole_number(
-        200_000,
+        600_000,
         help="simulated blocks of a decision, by which auto chooses the numbers of policies and samples",
     )
     leaf: float = real_number(
@@ -59,27 +66,35 @@ class DSS(ContinuousPlanner):
     )
     common: bool = flag(True, help="whether candidates share their models and random numbers")
 
-    def widths(self, search: Search) -> tuple[int, int]:
-        """Return the numbers N of policies and M of samples."""
-        plans = self.budget / (search.plans * search.iterations * search.blocks)  # that can be made
-        policies, samples = self.n_policies, self.n_samples
+    def widths(self, search: Search, budget: float) -> tuple[int, int]:
+        """Return the numbers N of policies and M of samples that a budget allows."""
+        whole = budget / (search.plans * search.iterations * search.blocks)  # searches that can be made
+        policies, samples, inner = self.n_policies, self.n_samples, quick(search)
         if isinstance(policies, str):
-            policies = int(np.clip(np.sqrt(plans / self.n_stages) - 0.5, 2, MOST_POLICIES))
+            policies = int(np.clip(whole ** (1 / 3) + 1, 2, MOST_POLICIES))
         if isinstance(samples, str):
-            samples = int(max(2, plans / policies / self.n_stages - 1))
+            share = (
+                inner.plans
+                * inner.iterations
+                * self.n_leaf
+                * self.n_stages
+                / (search.plans * search.iterations)
+            )
+            samples = int(max(2, (whole - policies) / (1 + (policies + 3) * share)))
         return policies, samples
 
     def decide(
         self, question: Question, search: Search, memory: Memory
     ) -> tuple[Array, tuple[Choice, ...], Models]:
         belief, rng = question.belief, question.rng
-        N, M = self.widths(search)
+        linear = belief.prior.n_frequencies == 0
+        N, M = self.widths(search, self.budget * (LINEAR if linear else 1))
         models = LearnedModels.stack([belief.sample(rng, N), belief.mean()])
-        plans = candidates(question, models, search, memory)
-        truths = belief.directions(rng, M if self.common else M * len(plans))
+        truths = belief.directions(rng, M if self.common else M * (N + 3))
+        plans = candidates(question, models, belief.drawn(truths[0][:M], truths[1][:M]), search, memory)
         values = judge(self, question, search, plans, truths, M)
         order = np.argsort(-values.mean(1), kind="stable")
-        which = np.minimum(np.arange(len(plans)), N)
+        which = np.minimum(np.arange(len(plans)), N)  # the last ones are shown in the mean model
         start = np.repeat(question.state[None], len(plans), 0)
         states = models.follow(which, start, plans, search.repeat)[0]
         found = tuple(_choice(question.system, search, plans[i], values[i], states[i]) for i in order)
@@ -92,14 +107,21 @@ def _choice(system: System, search: Search, plan: Array, returns: Array, states:
     return Choice(system.action(plan[0]), mean, spread, len(returns), actions, seen)
 
 
-def candidates(question: Question, models: LearnedModels, search: Search, memory: Memory) -> Array:
-    """Return the best plan [H, k] for each of the models, and what is left of the last one."""
+def candidates(
+    question: Question, models: LearnedModels, together: LearnedModels, search: Search, memory: Memory
+) -> Array:
+    """Return the best plan [H, k] for each model, the last of which is the mean, for all others together, and the last.
+
+    The last is what is left of the last decision's plan, if there was one.
+    """
     system, n = question.system, models.count
     first = np.repeat(starts(memory, search, system.n_controls), n, 0)
     start = np.repeat(question.state[None], n, 0)
     objective = Objective(models, np.arange(n)[:, None], start, search, outputs_of(question.belief))
     plans, _ = optimise(objective, first, question.rng, bool(system.n_actions))
-    return plans if memory.plan is None else np.concatenate([plans, first[0, :1]])
+    joint = replace(objective, models=together, which=np.arange(together.count)[None], start=start[:1])
+    cautious, _ = optimise(joint, first[:1], question.rng, bool(system.n_actions))
+    return np.concatenate([plans, cautious] if memory.plan is None else [plans, cautious, first[0, :1]])
 
 
 def judge(
@@ -132,18 +154,27 @@ def judge(
             return total.reshape(n, M)
         share = planner.leaf if stage == planner.n_stages - 1 else 1.0
         further = replace(search, blocks=max(1, round(share * left)))
-        controls = relearned(planner, question, past, state, further, seed)
-    objective = Objective(models, truth[:, None], state, further, outputs)
-    return (total + weight * objective.values(controls[:, None])[:, 0]).reshape(n, M)
+        controls, values = relearned(planner, question, past, state, further, seed)
+    return (total + weight * values).reshape(n, M)
+
+
+def quick(search: Search) -> Search:
+    """Return the search of a plan inside the tree: half the plans and half the iterations."""
+    plans, elites = max(2, search.plans // 2), max(1, search.elites // 2)
+    return replace(search, plans=plans, elites=elites, iterations=max(1, search.iterations // 2))
 
 
 def relearned(
     planner: DSS, question: Question, past: tuple[Array, ...], state: Array, search: Search, seed: int
-) -> Array:
-    """Return the plans [B, H, k] that the agent would make at the end of each branch, having seen it."""
+) -> tuple[Array, Array]:
+    """Return the plans [B, H, k] that would be made at the end of each branch, having seen it, and their values [B]."""
     belief, system, B = question.belief, question.system, len(state)
-    models = LearnedModels.stack([belief.imagine(*branch).mean() for branch in zip(*past)])
-    objective = Objective(models, np.arange(B)[:, None], state, search, outputs_of(belief))
-    first = np.zeros((B, 1, search.blocks, system.n_controls))
     rng = np.random.default_rng(seed)  # the same draws for all branches
-    return optimise(objective, first, rng, bool(system.n_actions))[0]
+    L, S = planner.n_leaf, JUDGES * planner.n_leaf
+    draws, noise = belief.directions(rng, L + S), int(rng.integers(2**62))
+    models = belief.imagine(*past).drawn(*draws, np.random.default_rng(noise))
+    which = np.arange(B * (L + S)).reshape(B, L + S)
+    objective = Objective(models, which[:, :L], state, quick(search), outputs_of(belief))
+    first = np.zeros((B, 1, search.blocks, system.n_controls))
+    plans, _ = optimise(objective, first, rng, bool(system.n_actions))
+    return plans, replace(objective, which=which[:, L:]).values(plans[:, None])[:, 0]

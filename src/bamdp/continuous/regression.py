@@ -25,9 +25,10 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, lapack
 from scipy.optimize import minimize
 from scipy.special import gammaincinv, gammaln
+
+from bamdp.continuous.cholesky import factor, solve
 
 Array = NDArray[np.float64]
 MOST_POINTS = 150  # of the exact Gaussian process
@@ -104,18 +105,17 @@ class Posterior:
         return replace(self, rows=list(self.rows))
 
     @cached_property
-    def factor(self) -> tuple[Array, bool]:
+    def factor(self) -> Array:
         """The Cholesky factor of A, with as much added to the diagonal as it takes."""
-        jitter = 0.0
-        while True:
-            factor, info = lapack.dpotrf(self.precision + jitter * np.eye(len(self.moment)), lower=1)
-            if not info:
-                return factor, True
+        found, jitter = factor(self.precision), 0.0
+        while found is None:
             jitter = max(10.0 * jitter, JITTER * float(np.trace(self.precision)) / len(self.moment))
+            found = factor(self.precision + jitter * np.eye(len(self.moment)))
+        return found
 
-    def solve(self, right: Array) -> Array:
-        """Return A⁻¹ ``right``."""
-        return cho_solve(self.factor, right, check_finite=False)
+    def solve(self, rows: Array) -> Array:
+        """Return A⁻¹b for a vector b [P], or for each row of a matrix."""
+        return solve(self.factor, rows)
 
     @cached_property
     def mean(self) -> Array:
@@ -134,13 +134,13 @@ class Posterior:
 
     def predict(self, rows: Array) -> tuple[Array, Array]:
         """Return the location and scale of the Student distributions, with 2a degrees of freedom, of new targets."""
-        spread = 1.0 + np.einsum("np,pn->n", rows, self.solve(rows.T))
+        spread = 1.0 + np.einsum("np,np->n", rows, self.solve(rows))
         return rows @ self.mean, np.sqrt(self.b / self.a * spread)
 
     def log_evidence(self) -> float:
         """Return the log density of all data seen, in scaled units."""
         a, b, a0 = self.a, self.b, self.shape
-        half_logdet = float(np.log(np.diag(self.factor[0])).sum())
+        half_logdet = float(np.log(np.diag(self.factor)).sum())
         gammas = gammaln(a) - gammaln(a0) + a0 * np.log(a0) - a * np.log(b)
         return float(gammas - half_logdet - 0.5 * self.n * np.log(2.0 * np.pi))
 
@@ -148,18 +148,20 @@ class Posterior:
         """Return ẑ of a draw, given z [P] and e [n]."""
         return self.solve(z + e @ np.array(self.rows) if self.n else z)
 
-    def condition(self, rows: Array, targets: Array) -> tuple[Array, Array, float]:
-        """Return m', the map G S⁻¹ [P, K] and b' after simulated data, without a new factor."""
-        gain = self.solve(rows.T)
-        middle = cho_factor(np.eye(len(rows)) + rows @ gain, lower=True, check_finite=False)
+    def condition(self, rows: Array, targets: Array) -> tuple[Array, Array, Array]:
+        """Return m' [B, P], (G S⁻¹)ᵀ [B, K, P] and b' [B] after B simulated branches, without a new factor."""
+        B, K, P = rows.shape
+        gain = self.solve(rows.reshape(B * K, P)).reshape(B, K, P)
+        middle = np.eye(K) + rows @ np.swapaxes(gain, 1, 2)
         residual = targets - rows @ self.mean
-        gain = cho_solve(middle, gain.T, check_finite=False).T
-        return self.mean + gain @ residual, gain, self.b + 0.5 * float(residual @ cho_solve(middle, residual))
+        gain = np.linalg.solve(middle, gain)
+        scaled = np.linalg.solve(middle, residual[..., None])[..., 0]
+        return self.mean + (residual[:, None] @ gain)[:, 0], gain, self.b + 0.5 * (residual * scaled).sum(1)
 
 
-def draw_scale(a: float, b: float, u: float) -> float:
+def draw_scale(a: Array, b: Array, u: Array) -> Array:
     """Return σ where u in (0, 1) is the quantile of 1/σ² under InverseGamma(a, b)."""
-    return float(np.sqrt(b / max(gammaincinv(a, u), 1e-300))) if a < 1e6 else float(np.sqrt(b / a))
+    return np.sqrt(b / np.where(a < 1e6, np.maximum(gammaincinv(a, u), 1e-300), a))
 
 
 def empty_posterior(n_features: int, shape: float) -> Posterior:
@@ -184,12 +186,12 @@ def fit(x: Array, y: Array, start: Hyper, rng: np.random.Generator) -> Hyper:
         kernel = waves * np.exp(-0.5 * np.tensordot(scales, distances, 1))
         whole = kernel + line * products
         whole[np.diag_indices_from(whole)] += noise + JITTER
-        lower, info = lapack.dpotrf(whole, lower=1)
-        if info:
+        lower = factor(whole)
+        if lower is None:
             return 1e25, np.zeros(len(theta))
-        alpha = cho_solve((lower, True), y, check_finite=False)
-        inverse, _ = lapack.dpotri(lower, lower=1)
-        weights = np.tril(inverse) + np.tril(inverse, -1).T - np.outer(alpha, alpha)
+        inverse = solve(lower, np.eye(len(y)))
+        alpha = inverse @ y
+        weights = inverse - np.outer(alpha, alpha)
         change = weights * kernel
         gradient = np.concatenate(
             [
