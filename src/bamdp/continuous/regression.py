@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -151,7 +152,7 @@ class Posterior:
     def condition(self, rows: Array, targets: Array) -> tuple[Array, Array, Array]:
         """Return m' [B, P], (G S⁻¹)ᵀ [B, K, P] and b' [B] after B simulated branches, without a new factor."""
         B, K, P = rows.shape
-        gain = self.solve(rows.reshape(B * K, P)).reshape(B, K, P)
+        gain: Any = self.solve(rows.reshape(B * K, P)).reshape(B, K, P)
         middle = np.eye(K) + rows @ np.swapaxes(gain, 1, 2)
         residual = targets - rows @ self.mean
         gain = np.linalg.solve(middle, gain)
