@@ -208,7 +208,7 @@ def test_runs_without_the_compiler_to_the_same_end():
 def test_the_learning_curve_is_the_original_s():
     """Bad episodes among the first 150, ours in 12 runs, those of bsuite's own agent from the file.
 
-    The file is what ``benchmarks/original_bdqn.py`` has written (its head says how). Welch's test at level 0.001,
+    The file is what ``paper/original_bdqn.py`` has written (its head says how). Welch's test at level 0.001,
     two-sided, with fixed seeds.
     """
     from scipy import stats
