@@ -159,6 +159,10 @@ class InnerDispatcher(CPUDispatcher):
     def __call__(self, *args: Any) -> Any:
         return self.callable_twin(*args)
 
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Compile for the type of a literal argument: a variable that begins as 0 would be compiled for 0 as well."""
+        return super().get_call_template([*map(types.unliteral, args)], kws)
+
     @functools.cached_property
     def callable_twin(self) -> Any:
         """The same function, compiled so that Python can call it."""
