@@ -68,10 +68,8 @@ def test_without_a_future_an_agent_holds_the_exact_posterior_of_its_rewards(upda
     rewards = [1.0, 0.0, 1.0, 1.0]
     for r in rewards:
         agent.observe(0, 1, r, 2)
-    assert bql.pair_posterior(agent.memory, 0, 1) == pytest.approx(
-        batch_posterior(prior, np.array(rewards)), rel=1e-12
-    )
-    assert bql.pair_posterior(agent.memory, 0, 0) == prior
+    assert agent.memory.pair(0, 1) == pytest.approx(batch_posterior(prior, np.array(rewards)), rel=1e-12)
+    assert agent.memory.pair(0, 0) == prior
     assert agent.memory.visits.sum() == 4
 
 
@@ -82,21 +80,17 @@ def test_what_follows_a_terminal_state_is_worth_nothing_for_certain(update):
     for world in ({"terminal": [False, False, True]}, {}):
         agent = agent_of(planner, world)
         agent.observe(0, 1, 0.7, 2, terminated=True)
-        assert bql.pair_posterior(agent.memory, 0, 1) == pytest.approx(
-            batch_posterior(prior, np.array([0.7])), rel=1e-12
-        )
+        assert agent.memory.pair(0, 1) == pytest.approx(batch_posterior(prior, np.array([0.7])), rel=1e-12)
 
 
 def test_the_future_is_that_of_the_best_action_that_exists():
     planner = BayesianQLearning(update="moment", mu0=0.0, beta=1.0)
     agent = agent_of(planner, {"n_actions": 3, "action_mask": [[True] * 3, [True, True, False], [True] * 3]})
-    agent.memory.mu0[1] = [1.0, 2.0, 50.0]
-    agent.memory.beta[1] = [1.0, 4.0, 9.0]
-    expected = bql.moment_update(
-        bql.pair_posterior(agent.memory, 0, 0), 0.5, 0.9, bql.pair_posterior(agent.memory, 1, 1)
-    )
+    agent.memory.posterior[0, 1] = [1.0, 2.0, 50.0]
+    agent.memory.posterior[3, 1] = [1.0, 4.0, 9.0]
+    expected = bql.moment_update(agent.memory.pair(0, 0), 0.5, 0.9, agent.memory.pair(1, 1))
     agent.observe(0, 0, 0.5, 1)
-    assert bql.pair_posterior(agent.memory, 0, 0) == expected
+    assert agent.memory.pair(0, 0) == expected
 
 
 @pytest.mark.parametrize("prior", PRIORS)
@@ -133,7 +127,7 @@ def test_moment_means_are_those_of_q_learning_with_falling_rates():
         agent.observe(int(s), int(a), r, int(s2))
         n[s, a] += 1
         q[s, a] += (r + discount * q[s2].max() - q[s, a]) / (lam + n[s, a])
-    np.testing.assert_allclose(agent.memory.mu0, q, rtol=1e-12)
+    np.testing.assert_allclose(agent.memory.posterior[0], q, rtol=1e-12)
 
 
 def integrated(prior, r, discount, after):
@@ -292,9 +286,9 @@ def test_excess_of_a_t_law_is_exact_on_both_sides():
 
 def test_vpi_explores_what_is_uncertain_and_one_action_needs_no_information():
     agent = agent_of(BayesianQLearning(selection="vpi", mu0=0.0, beta=1.0), {})
-    agent.memory.mu0[0], agent.memory.lam[0] = [0.1, 0.0], [1000.0, 0.01]
+    agent.memory.posterior[:2, 0] = [0.1, 0.0], [1000.0, 0.01]
     assert agent.plan(0).action == 1
-    agent.memory.lam[0, 1] = 1000.0
+    agent.memory.posterior[1, 0, 1] = 1000.0
     assert agent.plan(0).action == 0
     alone = agent_of(BayesianQLearning(), {"action_mask": [[False, True]] * 3}).plan(0)
     assert (alone.action, alone.details["vpi"]) == (1, (0.0,))
@@ -337,11 +331,11 @@ def test_without_data_all_actions_are_chosen_alike():
 
 def test_the_default_prior_follows_from_the_range_of_returns():
     agent = agent_of(BayesianQLearning(spread=0.3), {"rewards": [-1.0, 0.0, 3.0]}, discount=0.9)
-    prior = bql.pair_posterior(agent.memory, 0, 0)
+    prior = agent.memory.pair(0, 0)
     assert prior.mu0 == pytest.approx(-10 + 0.2 * 40)
     assert math.sqrt(prior.variance) == pytest.approx(0.3 * 40)
     flat = agent_of(BayesianQLearning(spread=0.3), {"rewards": [1.0, 1.0, 1.0]}, discount=0.9)
-    assert math.sqrt(bql.pair_posterior(flat.memory, 0, 0).variance) == pytest.approx(3.0)
+    assert math.sqrt(flat.memory.pair(0, 0).variance) == pytest.approx(3.0)
 
 
 def test_rewards_without_bounds_need_a_prior_that_is_given():
@@ -349,7 +343,7 @@ def test_rewards_without_bounds_need_a_prior_that_is_given():
     with pytest.raises(ValueError, match="give mu0 and beta"):
         agent_of(BayesianQLearning(mu0=0.0), unbounded)
     agent = agent_of(BayesianQLearning(mu0=0.0, beta=2.0), unbounded)
-    assert bql.pair_posterior(agent.memory, 0, 0) == (0.0, 1.0, 2.0, 2.0)
+    assert agent.memory.pair(0, 0) == (0.0, 1.0, 2.0, 2.0)
 
 
 def test_plans_show_the_posterior():
@@ -357,7 +351,7 @@ def test_plans_show_the_posterior():
     for s in range(3):
         plan = agent.plan(s)
         for c in plan.candidates:
-            p = bql.pair_posterior(agent.memory, s, c.action)
+            p = agent.memory.pair(s, c.action)
             assert (c.value, c.count) == (p.mu0, agent.memory.visits[s, c.action])
             assert c.spread == pytest.approx(law_of_mean(p).std())
         scores = [c.value + v for c, v in zip(plan.candidates, plan.details["vpi"])]
@@ -377,7 +371,7 @@ def test_keeps_the_promises_of_a_planner(selection, update, rewards, tmp_path):
     loaded = bamdp.Agent.load(tmp_path / "agent.npz")
     for one in (agent, loaded):
         one.observe(0, 0, 1.0, 2)
-    np.testing.assert_array_equal(agent.memory.beta, loaded.memory.beta)
+    np.testing.assert_array_equal(agent.memory.posterior, loaded.memory.posterior)
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,8 @@ model but its path, cannot tell them apart. ``root_sampling`` says which is used
   component of a mixture), then rows where they are needed, from the posterior given that choice.
 * ``"predictive"``: advance the belief along the simulation and take it all back at the end. For independent rows
   that costs some nanoseconds per step, where a posterior row costs a gamma variable for every outcome.
-* ``"auto"``: rows where the belief has weights over alternatives (FiniteModels, Mixture), whose updates are dear and
-  whose rows are cheap; predictive elsewhere.
+* ``"auto"``: rows where the belief has weights over alternatives (FiniteModels, Mixture), whose updates are
+  expensive and whose rows are cheap; predictive elsewhere.
 
 Rewards that are not known are drawn from their predictive along the simulation, by the same argument, and are part of
 the history: a child stands for (a, s', r) when a transition can be followed by finitely many rewards. When it cannot (a
@@ -55,8 +55,8 @@ rewards that are known or have finitely many outcomes (the consistency of UCT, a
 
 Departures: rollouts, their Q-learner and the first action of a new node are those of BAMCP, so that the two differ in
 nothing but how a next state is drawn. By the law above their simulations have the same law; what differs is the cost
-where an update of the belief is dear, since BAUCT pays one at every simulated step. With independent rows it is not,
-BAMCP draws in this very way too, and both give the same numbers from the same seed.
+where an update of the belief is expensive, since BAUCT pays one at every simulated step. With independent rows it is
+not: BAMCP then draws in the same way, and both give the same numbers from the same seed.
 """
 
 from __future__ import annotations
@@ -87,12 +87,7 @@ from bamdp.planners.shared.history_tree import (
     plant_root,
     shown_histories,
 )
-from bamdp.planners.tree import (
-    COUNT,
-    NO_NODE,
-    NODES,
-    ROOT,
-)
+from bamdp.planners.tree import COUNT, NO_NODE, NODES, ROOT
 
 ROOT_SAMPLING = ("auto", "rows", "predictive")
 FIRST_BATCH = 16  # simulations before the clock is looked at for the first time
@@ -195,7 +190,7 @@ def _draw_from_model(model, belief, row, rng):
 
 @primitive
 def _begin_model(model, belief, rng):
-    """Begin another model, of which nothing is drawn but what all rows share."""
+    """Begin another model: draw what all its rows share, and no row."""
     for i in range(model.now[N_DRAWN]):
         model.rows.span[model.drawn[i], 0] = NOT_YET_DRAWN
     model.now[SHARED_CHOICE] = verbs.choose(belief.transitions, rng)

@@ -32,10 +32,10 @@ VPI(s, a) is its expectation, an expected excess of a Student t in closed form (
 maximises μ0(s, a) + VPI(s, a), equals drawn at random.
 
 **Guarantee.** A moment update moves μ0 as Q-learning does with rate 1/(λ+1). These rates are 1/(λ₀+n), so means
-converge to Q* if every pair is tried for ever (Watkins & Dayan 1992); sampling does try every pair for ever, vpi
-need not. The rate 1/n is slow to forget what was bootstrapped early (see :mod:`bamdp.planners.q_learning`), and
-the posterior counts each R' as fresh evidence although successive ones are much the same variable. With γ = 0 all
-is exact but for normality.
+converge to Q* if every pair is tried infinitely often (Watkins & Dayan 1992); sampling does so, vpi need not. The
+rate 1/n is slow to forget what was bootstrapped early (see :mod:`bamdp.planners.q_learning`), and the posterior
+counts each R' as fresh evidence although successive ones are much the same variable. With γ = 0 all is exact but for
+normality.
 
 **What to expect.** Q values of one state differ by little, a share of about 1−γ of their size, while a prior must
 cover that size. Sampling therefore plays almost uniformly for the first (size/difference)² visits: give it a
@@ -56,7 +56,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -220,16 +220,13 @@ def sample_means(mu0, lam, alpha, beta, rng, out):
 class BayesianQMemory:
     """The posterior of every pair."""
 
-    mu0: np.ndarray  # float64 [S, A]
-    lam: np.ndarray  # float64 [S, A]
-    alpha: np.ndarray  # float64 [S, A]
-    beta: np.ndarray  # float64 [S, A]
+    posterior: np.ndarray  # float64 [4, S, A]: μ0, λ, α, β
     visits: np.ndarray  # int64 [S, A]
     discount: float
 
-    def parameters(self, s: int, a: Any) -> list[np.ndarray]:
-        """Return μ0, λ, α and β of a pair, or of several actions."""
-        return [x[s, a] for x in (self.mu0, self.lam, self.alpha, self.beta)]
+    def pair(self, s: int, a: int) -> ReturnPosterior:
+        """Return the posterior of one pair."""
+        return ReturnPosterior(*self.posterior[:, s, a].tolist())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,7 +264,7 @@ class BayesianQLearning(KernelPlanner):
     uses_prior: ClassVar[bool] = False
     one_discount: ClassVar[str] = "its values are learned under one discount"
 
-    keeps: ClassVar[tuple[str, ...]] = ("mu0", "lam", "alpha", "beta", "visits")
+    keeps: ClassVar[tuple[str, ...]] = ("posterior", "visits")
 
     selection: str = choice("vpi", SELECTION)
     update: str = choice("mixture", UPDATE)
@@ -294,31 +291,33 @@ class BayesianQLearning(KernelPlanner):
 
     def start(self, belief: Belief, discount: float) -> BayesianQMemory:
         shape = (belief.n_states, belief.n_actions)
-        mu0, lam, alpha, beta = (np.full(shape, value) for value in self.prior(belief, discount))
-        return BayesianQMemory(mu0, lam, alpha, beta, np.zeros(shape, np.int64), discount)
+        posterior = np.stack([np.full(shape, value) for value in self.prior(belief, discount)])
+        return BayesianQMemory(posterior, np.zeros(shape, np.int64), discount)
 
     def act(self, memory: BayesianQMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         return self._decide(memory, belief, state, rng)[0]
 
     def plan(self, memory: BayesianQMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action, actions, scores = self._decide(memory, belief, state, rng)
-        posterior = [pair_posterior(memory, state, int(a)) for a in actions]
+        posterior = [memory.pair(state, int(a)) for a in actions]
         spreads = [math.sqrt(p.variance) for p in posterior]
-        weighed = candidates(actions, memory.mu0[state, actions], spreads, memory.visits[state, actions])
+        weighed = candidates(
+            actions, memory.posterior[0, state, actions], spreads, memory.visits[state, actions]
+        )
         name = "sampled" if self.selection == "sampling" else "vpi"
         shown = scores if self.selection == "sampling" else scores - [p.mu0 for p in posterior]
         details = {name: tuple(shown.tolist()), "normal_gamma": tuple(tuple(p) for p in posterior)}
-        return Plan(action, float(memory.mu0[state, action]), weighed, details=details)
+        return Plan(action, float(memory.posterior[0, state, action]), weighed, details=details)
 
     def learn(self, memory: BayesianQMemory, belief: Belief, seen: Transition) -> None:
         s, a, r, s2, _ = seen
         after = None
         if not belief.space.terminal[s2]:
-            means = np.where(belief.space.allowed[s2], memory.mu0[s2], -np.inf)
-            after = pair_posterior(memory, s2, int(np.argmax(means)))
+            means = np.where(belief.space.allowed[s2], memory.posterior[0, s2], -np.inf)
+            after = memory.pair(s2, int(np.argmax(means)))
         update = moment_update if self.update == "moment" else mixture_update
-        new = update(pair_posterior(memory, s, a), float(r), memory.discount, after)
-        memory.mu0[s, a], memory.lam[s, a], memory.alpha[s, a], memory.beta[s, a] = new
+        new = update(memory.pair(s, a), float(r), memory.discount, after)
+        memory.posterior[:, s, a] = new
         memory.visits[s, a] += 1
 
     def _decide(
@@ -326,7 +325,7 @@ class BayesianQLearning(KernelPlanner):
     ) -> tuple[int, np.ndarray, np.ndarray]:
         """Return the action, the actions that exist, and the score of each: the highest wins."""
         actions = np.flatnonzero(belief.space.allowed[state])
-        mu0, lam, alpha, beta = memory.parameters(state, actions)
+        mu0, lam, alpha, beta = memory.posterior[:, state, actions]
         if self.selection == "sampling":
             scores = np.empty(len(actions))
             sample_means(mu0, lam, alpha, beta, rng, scores)
@@ -334,8 +333,3 @@ class BayesianQLearning(KernelPlanner):
             scores = mu0 + perfect_information(mu0, lam, alpha, beta)
         chosen = best_action_of(scores, np.ones((1, len(actions)), bool), 0, rng)
         return int(actions[chosen]), actions, scores
-
-
-def pair_posterior(memory: BayesianQMemory, s: int, a: int) -> ReturnPosterior:
-    """Return the posterior of one pair."""
-    return ReturnPosterior(*map(float, memory.parameters(s, a)))

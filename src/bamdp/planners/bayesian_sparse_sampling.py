@@ -28,13 +28,10 @@ reward, that is, by acting greedily to the end. Here
 - acting greedily to the end becomes the optimal value of the mean model: discounted, without end
   (``leaf="mean"``), or for the steps that are left to the depth limit (``leaf="horizon"``), which in a bandit is
   the original's rule, discounted;
-- the budget counts descents, each of which adds at most one node;
+- the budget counts descents, and each adds at most one node;
 - equal outcomes share a child, and an outcome node that has ``width`` draws is not drawn from again: one of its
   draws is chosen, each with the same probability. Without this limit a tree over many states would never
   get deep.
-
-The published abstract and the pseudocode of the paper's baseline, sparse sampling with this leaf, were at hand
-when this was written; the paper's full text was not.
 
 Reference: T. Wang, D. Lizotte, M. Bowling, D. Schuurmans, "Bayesian sparse sampling for on-line reward
 optimization", ICML 2005.
@@ -68,16 +65,7 @@ from bamdp.planners.shared.history_tree import (
     shown_histories,
 )
 from bamdp.planners.shared.workspace import Workspace, workspace_for
-from bamdp.planners.tree import (
-    ACTION,
-    COUNT,
-    DEPTH,
-    NO_NODE,
-    NODES,
-    PARENT,
-    ROOT,
-    STATE,
-)
+from bamdp.planners.tree import ACTION, COUNT, DEPTH, NO_NODE, NODES, PARENT, ROOT, STATE
 
 OUTCOME_LEAVES = ("mean", "horizon")
 BY_MEAN_MODEL = OUTCOME_LEAVES.index("mean")

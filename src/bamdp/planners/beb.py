@@ -9,8 +9,8 @@ n(s, a) counts what was observed, n₀(s, a) is the prior's count. How the model
 
 **Prior count.** For Dirichlet rows n₀ = Σ_{s'} α(s'), which is Sα for a symmetric prior. A row of the sparse prior
 is a Dirichlet row with n₀ = kα given the size k of its support, so what is taken is the harmonic mean under the
-posterior of k, 1/(n₀+n) = E[1/(kα+n)], by which the row's mean moves, too; likewise over the components of a
-mixture. A finite set of models has no counts and is refused.
+posterior of k, 1/(n₀+n) = E[1/(kα+n)], which is also how far one transition moves the row's mean; likewise over the
+components of a mixture. A finite set of models has no counts and is refused.
 
 **Guarantee.** In the original (undiscounted, horizon H, rewards in [0, 1]) the bonus b = 2H² makes the planner act
 ε-optimally in the Bayesian sense on all but O(S A H⁶/ε² · log(SA/δ)) steps, with probability 1−δ. The bonus falls

@@ -33,7 +33,7 @@ Departures from that program (acguez/bamcp): ``depth`` counts the root's action,
 max(1, sims / C) trajectories a successor for the "sims" of its command line, here that number is ``n_trajectories``
 itself; its V_min is 0 whatever the rewards; and a trajectory stops where U = L instead of going on to the limit.
 
-Successors of one draw are told apart by next state and reward, so rewards that are not known may be continuous; they
+Successors of one draw are distinguished by next state and reward, so rewards that are not known may be continuous; they
 must be bounded.
 """
 
@@ -193,7 +193,7 @@ def _descend(belief, params, tree, bounds):
 
 @primitive
 def _open(belief, params, tree, bounds, node):
-    """Begin the actions of a node, the successors of which are not drawn."""
+    """Begin the actions of a node; their successors are not drawn yet."""
     s, n_actions = tree.node[node, STATE], belief.space.allowed.shape[1]
     open_node(tree, node, -np.inf)
     for a in range(n_actions):
@@ -413,7 +413,7 @@ class BFS3(KernelPlanner):
     def _params(self, memory: BFS3Memory, belief: Belief) -> BFS3Params:
         ends = bool(belief.episodes.ends.any())
         low, high = (r / (1.0 - memory.discount) for r in memory.reward_range)
-        if ends or self.leaf == "zero":  # rewards may stop, so the value may be nearer to 0 than for ever r
+        if ends or self.leaf == "zero":  # rewards may stop, so the value may be nearer to 0 than r/(1-γ)
             low, high = min(low, 0.0), max(high, 0.0)
         certain = belief.rewards.certain
         return BFS3Params(

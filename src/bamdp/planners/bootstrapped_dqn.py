@@ -25,7 +25,7 @@ computed when first asked for make it faster, with the same gradients.
 where the one-hot state s only picks a row of w₁: the first layer is a look-up. Everything is float32, as in the
 original. Training is Adam (Kingma & Ba 2015).
 
-**Departures.** Learning happens at the next decision, where the random stream is at hand; what the agent does is the
+**Departures.** Learning happens at the next decision, which has the random stream; what the agent does is the
 same. The belief is not used, except for which actions exist and which states end an episode; an agent updates it all
 the same.
 
@@ -185,7 +185,7 @@ class BootstrappedDQN(KernelPlanner):
     min_replay
         Transitions to see before training begins.
     target_period
-        Renew the targets after so many steps of training.
+        Steps of training between renewals of the targets.
 
     Examples
     --------

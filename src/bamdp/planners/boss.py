@@ -6,7 +6,7 @@ action:
     V(s) = max_{a, k} Q(s, a, k),        Q(s, a, k) = r_k(s, a) + γ Σ_{s'} P_k(s' | s, a) V(s').
 
 The agent acts by its optimal policy (a of the best pair (a, k)) and keeps it until some pair (s, a) has been tried
-for the B-th time, that is has become *known*; then all K models are drawn anew.
+for the B-th time and so has become *known*; then all K models are drawn again.
 
 **Why.** V is at least the optimal value of each of the K models, since the merged agent could believe one of them
 throughout. If each pair's true row is among the optimistic ones with a fair chance, that of V being optimistic
@@ -30,7 +30,7 @@ Reference: Asmuth, Li, Littman, Nouri & Wingate, "A Bayesian sampling approach t
 learning" (UAI 2009).
 
 **SBOSS: BOSS with smarter sampling** (Castro & Precup 2010). The agent acts by the optimal policy of K merged models,
-too. They are drawn anew when the posterior of the pair just tried has moved far from what it was at the last draw:
+too. They are drawn again when the posterior of the pair just tried has moved far from what it was at the last draw:
 
     Δ(s, a) = Σ_{s'} |p̄_now(s') − p̄_then(s')| / σ_then(s') ≥ δ,
 

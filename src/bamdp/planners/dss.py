@@ -155,11 +155,11 @@ def search(belief, workspace, params, tree, record, s, rng):
             tree.at[h, SAMPLE] += 1
             if tree.at[h, SAMPLE] < M:
                 break
-            _finish_policy(belief, rows, lazy, params, tree, record, h, rng)  # line 21
+            _finish_policy(belief, rows, lazy, params, tree, record, h, rng)  # line 20
             _turn_to(belief, rows, tree, h, tree.at[h, TRIAL] + 1)
             if tree.at[h, TRIAL] < N:
                 break
-            value = tree.sums[h, BEST_Q]  # line 23
+            value = tree.sums[h, BEST_Q]  # line 22
             if h == 0:
                 if record is not None:
                     set_value(record, 0, value, np.nan)
@@ -237,7 +237,7 @@ def _begin_policy(belief, rows, lazy, params, tree, record, h, rng):
 
 @primitive
 def _finish_policy(belief, rows, lazy, params, tree, record, h, rng):
-    """Compare a policy, all M samples of which are in, with the best."""
+    """Compare a policy that has its M samples with the best."""
     M, i, generator = params.n_samples, tree.at[h, TRIAL], params.generator
     q, spread = tree.sums[h, Q_SUM] / M, np.nan
     if M > 1:

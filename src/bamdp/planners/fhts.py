@@ -38,15 +38,7 @@ from bamdp._parameters import whole_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import undo_steps
-from bamdp.planners.base import (
-    MANY_OUTCOMES,
-    Cost,
-    Plan,
-    estimate,
-    exact_candidates,
-    greedy,
-    n_branches,
-)
+from bamdp.planners.base import MANY_OUTCOMES, Cost, Plan, estimate, exact_candidates, greedy, n_branches
 from bamdp.planners.tree import (
     CHOICE,
     CHOICE_HERE,
@@ -71,7 +63,7 @@ STORED, MERGED, MOST_STORED = range(3)  # entries of ValueTable.size
 
 
 class FHTSStack(NamedTuple):
-    """The branch at hand, one entry per level, and the root's result. All arrays are written to."""
+    """The current branch, one entry per level, and the root's result. All arrays are written to."""
 
     state: Annotated[np.ndarray, "int64 [H]"]  # s of the node
     word: Annotated[np.ndarray, "uint64 [H, 2]"]  # the fingerprint of what was pushed since the root
@@ -275,7 +267,7 @@ class FHTS(TreePlanner):
     horizon
         H, steps to look ahead. The cost grows like (A·S)^H before merging.
     max_hyper_states
-        Refuse to go on beyond so many distinct hyper-states (while they grow, they take up to 330 bytes each).
+        Largest number of distinct hyper-states; a decision that needs more is refused.
 
     Examples
     --------

@@ -113,7 +113,7 @@ def best_on_average(q, space, s):
 
 @dataclass
 class MCBRLMemory:
-    """The models at hand and their action values."""
+    """The sampled models and their action values."""
 
     workspace: Workspace
     discount: float
@@ -177,7 +177,7 @@ class MCBRL(KernelPlanner):
         return Plan(action, float(memory.q[:, state, action].mean()), weighed, details=details)
 
     def bound(self, memory: MCBRLMemory, belief: Belief, name: str, q: np.ndarray) -> None:
-        """Action values of the models at hand for one of the two bounds, into ``q`` [K, S, A]."""
+        """Action values of the sampled models for one of the two bounds, into ``q`` [K, S, A]."""
         rows, solver = memory.workspace.rows, memory.workspace.solver
         discount, space = memory.discount, belief.space
         if name == "upper":

@@ -7,7 +7,7 @@ After (s, a, r, s'), the n-th visit of the pair,
 with no value after a terminal s'. The action is ε-greedy, ε(s) = ε / (1 + decay · n(s)) after n(s) decisions in
 s, as in :class:`~bamdp.planners.bayes_greedy.EpsilonGreedy`; the best of equal values is drawn at random.
 
-**Guarantee.** If every pair is visited for ever and 1/2 < power <= 1, then Q → Q* with probability one (Watkins
+**Guarantee.** If every pair is visited infinitely often and 1/2 < power <= 1, then Q → Q* with probability one (Watkins
 & Dayan 1992); power near 1 is slow, since 1/n forgets early bootstrapped values at a rate n^−(1−γ) only
 (Even-Dar & Mansour 2003). The default is a constant rate (power 0), which tracks Q* up to noise and learns
 faster over the thousand steps of our tables.

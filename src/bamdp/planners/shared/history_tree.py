@@ -120,7 +120,7 @@ def shown_histories(tree: HistoryTree, plan: Plan, worth: NDArray[np.float64], k
 
 
 def shown_tree(shown: Shown, action: int) -> Tree:
-    """Return a tree of histories, of which ``action`` was chosen at the root: each node, then its choices."""
+    """Return a tree of histories: each node, then its choices. ``action`` was chosen at the root."""
     n, A = shown.tried.shape
     at, b = np.nonzero(shown.tried)
     order = np.argsort(np.concatenate([np.arange(n) * (A + 1), at * (A + 1) + 1 + b]))

@@ -15,7 +15,7 @@ from bamdp.generators.lazy import LazyModels, fresh_models, new_lazy_models
 class Workspace(NamedTuple):
     """Room for a model, or several side by side, and for its solution."""
 
-    rows: Rows  # the model at hand
+    rows: Rows  # the current model
     solver: Solver  # its values are the warm start of the next model
     leaf_solver: Solver | None = (
         None  # for models at the leaves of a search: shares the scratch of ``solver``
