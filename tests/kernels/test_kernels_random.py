@@ -13,7 +13,7 @@ import random_kernels as fill
 from scipy import special, stats
 
 from bamdp._kernels import random as rnd
-from bamdp._kernels.dirichlet import small_shapes
+from bamdp._kernels.dirichlet import power_method
 
 FALSE_ALARM = 1e-4
 N = 100_000
@@ -171,7 +171,7 @@ def test_dirichlet_coordinates_have_their_beta_laws(shapes):
 )
 def test_posterior_rows_have_their_beta_laws(seen, alpha, unseen):
     out = np.empty((N // 4, len(seen) + unseen))
-    fill.posterior_rows(rnd.new_state(2), np.array(seen), alpha, small_shapes(alpha), out)
+    fill.posterior_rows(rnd.new_state(2), np.array(seen), alpha, power_method(alpha), out)
     assert_beta_laws(out, (*seen, *[alpha] * unseen))
 
 
@@ -179,7 +179,7 @@ def test_gamma_variables_by_proposals_and_a_poisson_line_are_independent_of_each
     """Dirichlet coordinates covary by -a²/(A²(A+1)): a rejection that favoured its neighbours would show."""
     k, alpha, n = 25, 0.04, N
     out = np.empty((n, k))
-    fill.posterior_rows(rnd.new_state(5), np.empty(0), alpha, small_shapes(alpha), out)
+    fill.posterior_rows(rnd.new_state(5), np.empty(0), alpha, power_method(alpha), out)
     products = (out[:, :-1] * out[:, 1:]).sum(axis=1)  # of neighbours
     expected = (k - 1) * alpha**2 / (k * alpha * (k * alpha + 1))
     assert abs(products.mean() - expected) < 4.5 * products.std() / np.sqrt(n)

@@ -4,7 +4,7 @@ Concentrations a below one are common here (α of a sparse prior, 1/S of a flat 
 Gamma(a + 1) one times U^(1/a); for small a the method of Ahrens & Dieter (1974, "GS") is cheaper: x = p^(1/a), p
 uniform on [0, 1 + a/e], accepted with probability e^-x if p <= 1; the rare p > 1 stand for the tail x > 1, which is
 1 + an exponential variable, accepted with probability x^(a-1). How the power is best taken depends on a, see
-:func:`small_shapes`. GS pays where many outcomes are unseen and 1/a is a whole number above MOST_FACTORS, as in rows of
+:func:`power_method`. GS pays where many outcomes are unseen and 1/a is a whole number above MOST_FACTORS, as in rows of
 the flat prior; rows of the sparse prior have few, and spare the compiler its code.
 """
 
@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from bamdp._kernels.jit import inner, kernel, primitive
+from bamdp._kernels.jit import inner, primitive
 from bamdp._kernels.random import (
     exponential,
     gamma,
@@ -24,19 +24,21 @@ from bamdp._kernels.random import (
     uniform,
 )
 
-BY_LOGARITHMS, BY_EXPONENTIAL = -1, 0  # ways to take the power; a positive way is the power itself
+BY_LOGARITHMS, BY_EXPONENTIAL = -1, 0  # how to take the power; a positive method is the power itself
 TINY_SHAPE = 0.03  # below it all gamma variables of a vector may underflow, so draw their logarithms
 # Of a power taken as a product; beyond it GS, which then accepts nearly always, is faster for many.
 MOST_FACTORS = 8
 
 
-@kernel
-def small_shapes(alpha):
-    """Return the way for outcomes of concentration ``alpha``, see :func:`posterior_row`."""
+def power_method(alpha):
+    """Return how to take the power for outcomes of concentration ``alpha``, see :func:`posterior_row`."""
     if alpha < TINY_SHAPE:
-        return BY_LOGARITHMS
-    power = int(1.0 / alpha + 0.5)
-    return power if abs(power * alpha - 1.0) < 1e-15 else BY_EXPONENTIAL
+        return np.int64(BY_LOGARITHMS)
+    power = np.int64(1.0 / alpha + 0.5)
+    return power if abs(power * alpha - 1.0) < 1e-15 else np.int64(BY_EXPONENTIAL)
+
+
+compiled_power_method = primitive(power_method)
 
 
 @inner
@@ -57,18 +59,18 @@ def dirichlet(prob, begin, end, smallest, rng):
 
 
 @inner
-def posterior_row(prob, begin, new, end, alpha, way, rng):
+def posterior_row(prob, begin, new, end, alpha, method, rng):
     """Draw from a Dirichlet into ``prob[begin:end]``: a row with outcomes seen and not seen.
 
-    Up to ``new`` stand the concentrations of those seen, at least one each; the others have ``alpha``, whose ``way``
-    is that of :func:`small_shapes`.
+    Up to ``new`` stand the concentrations of those seen, at least one each; the others have ``alpha``, whose ``method``
+    is that of :func:`power_method`.
     """
-    if way == BY_LOGARITHMS:
+    if method == BY_LOGARITHMS:
         for i in range(new, end):
             prob[i] = alpha
         _divide(prob, begin, end, _draw_logarithms(prob, begin, end, rng))
         return
-    total = _draw_seen(prob, begin, new, rng) + _draw_equal(prob, new, end, alpha, way, rng)
+    total = _draw_seen(prob, begin, new, rng) + _draw_equal(prob, new, end, alpha, method, rng)
     _divide(prob, begin, end, total)
 
 
@@ -98,7 +100,7 @@ def _draw_seen(prob, begin, end, rng):
 
 
 @primitive
-def _draw_equal(prob, begin, end, alpha, way, rng):
+def _draw_equal(prob, begin, end, alpha, method, rng):
     """Gamma(alpha, 1) variables, by a power of a uniform one where alpha < 1; returns their sum."""
     total = 0.0
     d = (alpha if alpha >= 1.0 else alpha + 1.0) - 1.0 / 3.0
@@ -106,11 +108,11 @@ def _draw_equal(prob, begin, end, alpha, way, rng):
     for i in range(np.uint64(begin), np.uint64(end)):
         x = gamma_with_constants(rng, d, c)
         if alpha < 1.0:
-            if way == BY_EXPONENTIAL:
+            if method == BY_EXPONENTIAL:
                 x *= math.exp(-exponential(rng) / alpha)
             else:
                 u = 1.0 - uniform(rng)
-                for _ in range(way):
+                for _ in range(method):
                     x *= u
         prob[i] = x
         total += x
@@ -153,7 +155,7 @@ def _draw_small(prob, begin, end, power, rng):
 
 @primitive
 def _power(p, n):
-    """p^n for n < 64 (:func:`small_shapes` gives at most 1/TINY_SHAPE) by squaring, without a loop or a branch."""
+    """p^n for n < 64 (:func:`power_method` gives at most 1/TINY_SHAPE) by squaring, without a loop or a branch."""
     result = p if n & 1 else 1.0
     for bit in (2, 4, 8, 16, 32):
         p *= p

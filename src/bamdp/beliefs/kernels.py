@@ -90,27 +90,22 @@ def predictive_row(belief, row, index, prob):
 @inner
 def sample_model(belief, rows, rng):
     """Draw a whole model from the posterior into ``rows``; return the used entries."""
-    choice = verbs.choose(belief.transitions, rng)
-    return sample_rows(belief, choice, rows, rng)
+    return sample_rows(belief, verbs.choose(belief.transitions, rng), rows, rng)
 
 
 @primitive
 def sample_rows(belief, choice, rows, rng):
-    """Draw the rows of a model whose ``choice``, what all of them share, is drawn; return the same as sample_model.
-
-    If ``rng`` is None, the rows are those of the mean model.
-    """
-    space = belief.space
-    n_states, n_actions = space.allowed.shape
+    """Draw the rows of a model whose ``choice``, what all of them share, is drawn; return the used entries."""
+    n_states, n_actions = belief.space.allowed.shape
     at = 0
     for s in range(n_states):
         for a in range(n_actions):
             row = s * n_actions + a
-            if space.terminal[s] or not space.allowed[s, a]:
+            if belief.space.terminal[s] or not belief.space.allowed[s, a]:
                 skip_row(rows, row, at)
-                continue
-            check_space(belief, rows, at, 1)
-            at = sample_into(belief, choice, row, rows, row, at, rng)
+            else:
+                check_space(belief, rows, at, 1)
+                at = sample_into(belief, choice, row, rows, row, at, rng)
     return at
 
 
@@ -118,33 +113,44 @@ def sample_rows(belief, choice, rows, rng):
 def sample_into(belief, choice, pair, rows, row, at, rng):
     """Draw the row of a pair and its expected reward into ``row`` of ``rows``, at ``at``; return its end.
 
-    It must fit (:func:`check_space`). If ``rng`` is None, it is the mean row.
+    It must fit (:func:`check_space`).
     """
-    T, R, index, prob = belief.transitions, belief.rewards, rows.index, rows.prob
-    if rng is None:  # decided by its type, when this is compiled
-        end, background = verbs.mean_row(T, pair, index, prob, at)
-    else:
-        end, background = verbs.sample_row(T, choice, pair, index, prob, at, rng)
-    rows.span[row, 0] = at
-    rows.span[row, 1] = end
-    rows.background[row] = background
-    if rng is None:
-        rows.reward[row] = verbs.expected_reward(R, pair, index, prob, at, end, background)
-    else:
-        rows.reward[row] = verbs.sample_reward(R, choice, pair, index, prob, at, end, background, rng)
+    index, prob = rows.index, rows.prob
+    end, background = verbs.sample_row(belief.transitions, choice, pair, index, prob, at, rng)
+    reward = verbs.sample_reward(belief.rewards, choice, pair, index, prob, at, end, background, rng)
+    _finish_row(rows, row, at, end, background, reward)
     return end
 
 
 @inner
 def mean_model(belief, rows):
     """Write the posterior mean model into ``rows``; return the used entries."""
-    return sample_rows(belief, 0, rows, None)
+    n_states, n_actions = belief.space.allowed.shape
+    at = 0
+    for s in range(n_states):
+        for a in range(n_actions):
+            row = s * n_actions + a
+            if belief.space.terminal[s] or not belief.space.allowed[s, a]:
+                skip_row(rows, row, at)
+                continue
+            check_space(belief, rows, at, 1)
+            index, prob = rows.index, rows.prob
+            end, background = verbs.mean_row(belief.transitions, row, index, prob, at)
+            reward = verbs.expected_reward(belief.rewards, row, index, prob, at, end, background)
+            _finish_row(rows, row, at, end, background, reward)
+            at = end
+    return at
 
 
-@inner
+@primitive
+def _finish_row(rows, row, at, end, background, reward):
+    rows.span[row, 0] = at
+    rows.span[row, 1] = end
+    rows.background[row] = background
+    rows.reward[row] = reward
+
+
+@primitive
 def skip_row(rows, row, at):
     """Write an empty row: of a terminal state, or of an action that does not exist."""
-    rows.span[row, 0] = at
-    rows.span[row, 1] = at
-    rows.background[row] = 0.0
-    rows.reward[row] = 0.0
+    _finish_row(rows, row, at, at, 0.0, 0.0)

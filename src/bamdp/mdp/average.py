@@ -39,11 +39,12 @@ from bamdp.mdp.solution import (
     check_tolerance,
     greedy_actions,
     q_table,
+    relative_sweeps,
     rounding_error,
     row_sum_error,
     value_scale,
 )
-from bamdp.mdp.solvers import DIRECT_STATES, relative_sweeps
+from bamdp.mdp.solvers import DIRECT_STATES
 
 _SWEEPS_PER_CHECK = 4096
 _CROSSING = 8  # sweeps per state after which values have crossed the longest corridor
@@ -140,15 +141,11 @@ def gain(mdp: FiniteMDP, *, policy: Any = None, tol: float = 1e-9, max_sweeps: i
 def _iterate(model: FiniteMDP, tol: float, max_sweeps: int) -> tuple[np.ndarray, int]:
     """Return (relative values, number of sweeps) with a spread of δ of at most ``tol``."""
     values = np.zeros(model.n_states)
-    scratch = np.empty_like(values)
-    policy = np.zeros(model.n_states, dtype=np.int64)
     anchored = bool(model.terminal.any())
     sweeps, last_spread, one_component = 0, np.inf, False
     while sweeps < max_sweeps:
         chunk = min(_SWEEPS_PER_CHECK, max_sweeps - sweeps)
-        done, low, high = relative_sweeps(
-            model.rows, model.space, tol, 0.5, anchored, chunk, values, scratch, policy
-        )
+        done, low, high = relative_sweeps(model, values, chunk, tol=tol, step=0.5, anchored=anchored)
         sweeps += done
         spread = high - low
         if spread <= max(tol, 4.0 * rounding_error(model, values)):
@@ -162,6 +159,7 @@ def _iterate(model: FiniteMDP, tol: float, max_sweeps: int) -> tuple[np.ndarray,
                 raise _not_constant(model, values)
             one_component = True  # the model only mixes slowly
         if stalled and not anchored:
+            policy = q_table(model, 1.0, values).argmax(axis=1)
             bias = chain_bias(chain_of(model, policy))  # a step of policy iteration, where it is possible
             values[:] = values if bias is None else bias
         last_spread = spread

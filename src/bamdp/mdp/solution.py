@@ -17,15 +17,14 @@ to the largest |V| + |r|. Terminal states have value 0 and policy 0; masked acti
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from bamdp import _checks
-from bamdp._kernels.jit import kernel
 from bamdp._kernels.rows import Rows, Space
-from bamdp._kernels.sweeps import row_value
 from bamdp.mdp.build import row_entries, row_sums, used_rows
 from bamdp.mdp.model import FiniteMDP
 
@@ -77,26 +76,53 @@ class Solution:
 # Values of actions, and bounds
 
 
-@kernel
-def fill_q(rows: Rows, space: Space, discount: float, values: np.ndarray, mean: float, q: np.ndarray) -> None:
-    """Write Q_V into ``q`` ``[S, A]``; ``mean`` is the average of ``values``."""
-    n_states, n_actions = space.allowed.shape
-    for s in range(n_states):
-        for a in range(n_actions):
-            if space.terminal[s]:
-                q[s, a] = 0.0
-            elif space.allowed[s, a]:
-                row = s * n_actions + a
-                q[s, a] = rows.reward[row] + discount * row_value(rows, row, values, mean)
-            else:
-                q[s, a] = -np.inf
+def expectation(rows: Rows) -> Callable[[np.ndarray], np.ndarray]:
+    """Return the function V ↦ Σ p(s'|row) V(s') for all rows of a model, ``[S*A]``, background included."""
+    filled = np.flatnonzero(rows.span[:, 1] > rows.span[:, 0])
+    begin = rows.span[filled, 0]
+
+    def expect(values: np.ndarray) -> np.ndarray:
+        expected = rows.background * values.mean()
+        if len(filled):
+            expected[filled] += np.add.reduceat(rows.prob * values[rows.index], begin)
+        return expected
+
+    return expect
 
 
 def q_table(mdp: FiniteMDP, discount: float, values: np.ndarray) -> np.ndarray:
     """Return Q_V, ``[S, A]``."""
-    q = np.empty((mdp.n_states, mdp.n_actions))
-    fill_q(mdp.rows, mdp.space, discount, values, float(np.mean(values)), q)
-    return q
+    q = (mdp.rows.reward + discount * expectation(mdp.rows)(values)).reshape(mdp.action_mask.shape)
+    return np.where(mdp.terminal[:, None], 0.0, np.where(mdp.action_mask, q, -np.inf))
+
+
+def relative_sweeps(
+    mdp: FiniteMDP,
+    values: np.ndarray,
+    max_sweeps: int,
+    *,
+    tol: float = -1.0,
+    step: float = 1.0,
+    anchored: bool = True,
+) -> tuple[int, float, float]:
+    """Do undiscounted sweeps V ← V + step·δ in place until max δ − min δ ≤ ``tol``.
+
+    V(0) is kept at 0 unless ``anchored``. Returns the number of sweeps and the last (min δ, max δ), which are those of
+    ``values`` if it stopped early.
+    """
+    expect, ends = expectation(mdp.rows), mdp.terminal
+    low, high = 0.0, 0.0
+    rewards = np.where(mdp.action_mask.ravel(), mdp.rows.reward, -np.inf)
+    for sweep in range(max_sweeps):
+        best = (rewards + expect(values)).reshape(mdp.action_mask.shape).max(axis=1)
+        delta = np.where(ends, 0.0, best) - values
+        low, high = float(delta.min()), float(delta.max())
+        if high - low <= tol:
+            return sweep + 1, low, high
+        values += step * delta
+        if not anchored:
+            values -= values[0]
+    return max_sweeps, low, high
 
 
 def greedy_actions(q: np.ndarray, scale: float) -> np.ndarray:
@@ -237,5 +263,7 @@ def entry_matrix(mdp: FiniteMDP) -> Any:
     """Return the entries, without the background, as a sparse matrix ``[S*A, S]``."""
     from scipy.sparse import csr_array
 
-    row, state, prob = row_entries(mdp.rows)
-    return csr_array((prob, (row, state)), shape=(len(mdp.rows.reward), mdp.n_states))
+    rows = mdp.rows
+    return csr_array(
+        (rows.prob, rows.index, np.append(0, rows.span[:, 1])), shape=(len(rows.span), mdp.n_states)
+    )

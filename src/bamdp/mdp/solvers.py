@@ -22,10 +22,7 @@ from typing import Any
 import numpy as np
 
 from bamdp import _checks
-from bamdp._kernels.jit import kernel
-from bamdp._kernels.rows import Rows, Space
 from bamdp._kernels.solve import evaluate_solver_policy, new_solver, reward_scale, solve
-from bamdp._kernels.sweeps import improve
 from bamdp.mdp.model import FiniteMDP, check_start
 from bamdp.mdp.solution import (
     Solution,
@@ -36,6 +33,7 @@ from bamdp.mdp.solution import (
     check_tolerance,
     entry_matrix,
     initial_values,
+    relative_sweeps,
     rounding_error,
     value_scale,
 )
@@ -222,37 +220,9 @@ def total_reward(mdp: FiniteMDP, start: Any, horizon: int, policy: Any = None) -
     horizon = _checks.integer(horizon, "horizon", low=0)
     if policy is not None:
         mdp = chain_of(mdp, named_policy(mdp, policy))
-    values, scratch, actions = (np.zeros(mdp.n_states, kind) for kind in (float, float, np.int64))
-    relative_sweeps(mdp.rows, mdp.space, -1.0, 1.0, True, horizon, values, scratch, actions)
+    values = np.zeros(mdp.n_states)
+    relative_sweeps(mdp, values, horizon)
     return float(values[begin] if isinstance(begin, int) else values @ begin)
-
-
-@kernel
-def relative_sweeps(
-    rows: Rows,
-    space: Space,
-    tol: float,
-    step: float,
-    anchored: bool,
-    max_sweeps: int,
-    values: np.ndarray,
-    scratch: np.ndarray,
-    policy: np.ndarray,
-) -> tuple[int, float, float]:
-    """Do undiscounted sweeps V ← V + step·δ in place until max δ − min δ ≤ ``tol``.
-
-    V(0) is kept at 0 unless ``anchored``. Returns the number of sweeps and the last (min δ, max δ), which are those of
-    ``values`` if it stopped early.
-    """
-    low, high = 0.0, 0.0
-    for sweep in range(max_sweeps):
-        low, high = improve(rows, space, 1.0, values, scratch, policy)
-        if high - low <= tol:
-            return sweep + 1, low, high
-        base = 0.0 if anchored else values[0] + step * (scratch[0] - values[0])
-        for s in range(values.shape[0]):
-            values[s] += step * (scratch[s] - values[s]) - base
-    return max_sweeps, low, high
 
 
 def named_policy(mdp: FiniteMDP, policy: Any) -> np.ndarray:

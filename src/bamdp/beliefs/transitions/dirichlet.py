@@ -24,7 +24,13 @@ from numpy.typing import NDArray
 import bamdp.beliefs.transitions.counts as tally
 import bamdp.beliefs.verbs as verbs
 from bamdp import _checks
-from bamdp._kernels.dirichlet import MOST_FACTORS, dirichlet, posterior_row, posterior_row_by_gs, small_shapes
+from bamdp._kernels.dirichlet import (
+    MOST_FACTORS,
+    compiled_power_method,
+    dirichlet,
+    posterior_row,
+    posterior_row_by_gs,
+)
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import below, exponential, uniform
 from bamdp._parameters import NUMBER, parameter
@@ -141,11 +147,11 @@ def _sample_row(T, choice, row, index, prob, at, rng):
     for s2 in range(n_states):  # without a branch: the place is written again by the next where s2 was seen
         index[end] = s2
         end += np.int64(T.mark[s2] != tick)
-    way = small_shapes(alpha)
-    if way > MOST_FACTORS:
-        posterior_row_by_gs(prob, at, seen_end, end, way, rng)
+    method = compiled_power_method(alpha)
+    if method > MOST_FACTORS:
+        posterior_row_by_gs(prob, at, seen_end, end, method, rng)
     else:
-        posterior_row(prob, at, seen_end, end, alpha, way, rng)
+        posterior_row(prob, at, seen_end, end, alpha, method, rng)
     return end, 0.0
 
 

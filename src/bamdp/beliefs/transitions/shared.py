@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 import bamdp.beliefs.verbs as verbs
 from bamdp import _checks
-from bamdp._kernels.dirichlet import posterior_row, small_shapes
+from bamdp._kernels.dirichlet import posterior_row, power_method
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import below, next_word, uniform
 from bamdp._kernels.streams import branch, open_stream
@@ -70,7 +70,7 @@ class SharedState(NamedTuple):
     counts: Counts  # of each row
     seen: Counts  # of each state: where its actions have led, together
     alpha: float
-    way: int  # of small_shapes(alpha)
+    method: int  # power_method(alpha)
     size: np.ndarray  # float64 [J]: the possible sizes of a support
     weight: np.ndarray  # float64 [S, J]: w, the posterior of the size
     old: np.ndarray  # float64 [depth, J]: w of the state in question before each pushed transition
@@ -228,7 +228,7 @@ def _sample_row(T, choice, row, index, prob, at, rng):
     if end == at + 1:
         prob[at] = 1.0
     else:
-        posterior_row(prob, at, at + mine, end, T.alpha, T.way, rng)
+        posterior_row(prob, at, at + mine, end, T.alpha, T.method, rng)
     return np.int64(end), 0.0
 
 
@@ -325,7 +325,7 @@ class SharedSupport(Prior):
             counts=empty_counts(n_states * n_actions),
             seen=(seen := empty_counts(n_states)),
             alpha=float(self.alpha),
-            way=small_shapes(float(self.alpha)),
+            method=int(power_method(float(self.alpha))),
             size=size,
             weight=np.tile(weight, (n_states, 1)),
             old=np.zeros((len(seen.log), len(size))),

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 import bamdp.beliefs.verbs as verbs
 from bamdp import _checks
-from bamdp._kernels.dirichlet import posterior_row, small_shapes
+from bamdp._kernels.dirichlet import posterior_row, power_method
 from bamdp._kernels.jit import inner, primitive
 from bamdp._kernels.random import below, uniform
 from bamdp.beliefs.arrays import transition_posterior
@@ -65,7 +65,7 @@ class SparseState(NamedTuple):
 
     counts: Counts
     alpha: float
-    way: int  # of small_shapes(alpha)
+    method: int  # power_method(alpha)
     base: np.ndarray  # float64 [S+1]: log P(k) + log k! + log Γ(kα); -inf at k = 0
     log_factorial: np.ndarray  # float64 [S+1]
     log_p: np.ndarray  # float64 [S+1]: log P(k)
@@ -246,7 +246,7 @@ def _sample_row(T, choice, row, index, prob, at, rng):
     if end == at + 1:
         prob[at] = 1.0
     else:
-        posterior_row(prob, at, at + k0, end, T.alpha, T.way, rng)
+        posterior_row(prob, at, at + k0, end, T.alpha, T.method, rng)
     return end, 0.0
 
 
@@ -354,7 +354,7 @@ class SparseDirichlet(Prior):
         return SparseState(
             counts=empty_counts(n_states * n_actions),
             alpha=float(self.alpha),
-            way=small_shapes(float(self.alpha)),
+            method=int(power_method(float(self.alpha))),
             base=np.concatenate(
                 [[-np.inf], log_p[1:] + _log_gamma(k[1:] + 1) + _log_gamma(k[1:] * self.alpha)]
             ),
