@@ -44,17 +44,32 @@ def test_elimination_evaluates_a_policy_exactly(n_states):
     assert solver.values == pytest.approx(exact, rel=1e-11, abs=1e-11)
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e6, 1e12])
-def test_rounding_of_large_values_does_not_keep_the_solver_busy(scale):
-    """A tolerance of 1e-4 cannot be reached with values of 1e13; the policy is that of small rewards all the same."""
+@pytest.mark.parametrize("shift", [0.0, 1e6, 1e12])
+def test_rounding_of_large_values_does_not_keep_the_solver_busy(shift):
+    """A tolerance of 1e-4 cannot be reached with values of 2e13; a constant changes no policy where nothing ends."""
     rng = np.random.default_rng(3)
     n_states, n_actions = 60, 3
     rows = random_rows(rng, n_states, n_actions)
     space = Space(np.zeros(n_states, bool), np.ones((n_states, n_actions), bool))
     solvers = [new_solver(n_states, len(rows.prob)) for _ in range(2)]
     solve_kernels.solve_rows(rows, space, 0.95, 1e-4, solvers[0])
-    large = rows._replace(reward=scale * rows.reward)
-    rounds, spread = solve_kernels.solve_rows(large, space, 0.95, 1e-4, solvers[1])
+    shifted = rows._replace(reward=shift + rows.reward)
+    rounds, spread = solve_kernels.solve_rows(shifted, space, 0.95, 1e-4, solvers[1])
     assert rounds < 100
-    assert spread <= max(1e-4, 1e-9 * scale)
-    assert np.array_equal(solvers[0].policy, solvers[1].policy)
+    assert spread <= max(1e-4 * np.ptp(rows.reward), 1e-11 * shift)
+    if shift < 1e12:
+        assert np.array_equal(solvers[0].policy, solvers[1].policy)
+
+
+def test_the_tolerance_is_in_units_of_the_range_of_rewards():
+    rng = np.random.default_rng(4)
+    rows = random_rows(rng, 60, 3)
+    space = Space(np.zeros(60, bool), np.ones((60, 3), bool))
+    found = []
+    for scale in (1.0, 2.0**40):
+        solver = new_solver(60, len(rows.prob))
+        scaled = rows._replace(reward=scale * rows.reward)
+        rounds, spread = solve_kernels.solve_rows(scaled, space, 0.95, 1e-4, solver)
+        assert spread <= 1e-4 * scale * np.ptp(rows.reward)
+        found.append((rounds, solver.policy.tolist()))
+    assert found[0] == found[1]
