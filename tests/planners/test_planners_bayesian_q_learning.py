@@ -298,8 +298,7 @@ def test_sampling_chooses_as_often_as_an_action_is_best():
     """Pearson's chi-square against integrals; fixed seed, a correct program fails one in a million."""
     state = STATES["three"]
     agent = agent_of(BayesianQLearning(selection="sampling"), {"n_actions": 3})
-    for name, values in zip(ReturnPosterior._fields, as_arrays(state)):
-        getattr(agent.memory, name)[1] = values
+    agent.memory.posterior[:, 1] = as_arrays(state)
     laws = [law_of_mean(p) for p in state]
     best = [
         integrate.quad(
@@ -366,7 +365,7 @@ def test_keeps_the_promises_of_a_planner(selection, update, rewards, tmp_path):
     agent = experience(agent_of(planner, {"rewards": rewards}), 20)
     check_promises(agent, 1, tmp_path)
     twin = experience(agent_of(planner, {"rewards": rewards}), 20)
-    for name in (*ReturnPosterior._fields, "visits"):
+    for name in ("posterior", "visits"):
         np.testing.assert_array_equal(getattr(twin.memory, name), getattr(agent.memory, name))
     loaded = bamdp.Agent.load(tmp_path / "agent.npz")
     for one in (agent, loaded):
