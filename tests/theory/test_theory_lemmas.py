@@ -99,7 +99,7 @@ def test_theorem_1_as_printed_is_false_when_each_policy_is_tried_once():
     expected = 2 * rare * (1 - rare) * 1.8  # E D
     bound = printed_loss_bound(N, 1, 10, 0.5, epsilon0=2.0, c=expected, delta=0.01)
     exact = {}
-    losses = bayes_loss(lottery(N, 1, rare), 8, runs=10, exact=exact).losses
+    losses = bayes_loss(lottery(N, 1, rare), 8, runs=10, exact=exact).samples
     assert (losses > 2 * bound.total).mean() > 0.9  # it promises 99 % below
     # Many samples of each, and all is well: the term that is missing is the one with M in it.
     few = bayes_loss(lottery(200, 300, rare), 8, runs=20, exact=exact)
