@@ -256,7 +256,7 @@ def gambling(coin, gap):
     return models, value
 
 
-def plans_of(models, state, n_stages, plans=150):
+def plans_of(models, state, n_stages, plans=400):
     """Plans in ``state`` with so many stages to go, each with a seed of its own."""
     prior = bamdp.FiniteModels(models, [TEMPTED, 1.0 - TEMPTED])
     planner = bamdp.DSS(n_stages=n_stages, **{name: n for name, n in TWO.items() if name != "discount"})
