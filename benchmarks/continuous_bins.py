@@ -8,6 +8,7 @@ episodes, and after how many real steps the task was first solved (an episode ab
 from __future__ import annotations
 
 import argparse
+from itertools import product
 from pathlib import Path
 
 import gymnasium
@@ -18,8 +19,8 @@ import bamdp
 from bamdp.gym import Discretize, DiscretizeActions
 
 TASKS = {
-    "Pendulum-v1": (-200.0, [(5, 5, 9), (9, 9, 15), (15, 15, 25)]),
-    "MountainCarContinuous-v0": (0.0, [(10, 10), (20, 20), (40, 40)]),
+    "Pendulum-v1": (-200.0, [(5, 5, 9), (9, 9, 15)]),
+    "MountainCarContinuous-v0": (0.0, [(10, 10), (20, 20)]),
 }
 PLANNERS = ("thompson", "adaptive-dss")
 LEVELS = 3
@@ -54,14 +55,12 @@ def main() -> None:
     parser.add_argument("--csv", type=Path)
     arguments = parser.parse_args()
     rows = []
-    for name, (_, all_bins) in TASKS.items():
-        for bins in all_bins:
-            for planner in PLANNERS:
-                for seed in range(1000, 1000 + arguments.seeds):
-                    rows.append(play(name, bins, planner, arguments.steps, seed))
-                    print(*rows[-1].values(), flush=True)
-                    if arguments.csv is not None:
-                        pandas.DataFrame(rows).to_csv(arguments.csv, index=False, float_format="%.4g")
+    for planner, name in product(PLANNERS, TASKS):
+        for bins, seed in product(TASKS[name][1], range(1000, 1000 + arguments.seeds)):
+            rows.append(play(name, bins, planner, arguments.steps, seed))
+            print(*rows[-1].values(), flush=True)
+            if arguments.csv is not None:
+                pandas.DataFrame(rows).to_csv(arguments.csv, index=False, float_format="%.4g")
 
 
 if __name__ == "__main__":
