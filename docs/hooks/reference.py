@@ -7,6 +7,7 @@ text is that of the docstrings. ``on_config`` and ``on_files`` are called by MkD
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any
 
 from mkdocs.structure.files import File, Files
@@ -52,7 +53,7 @@ def pages() -> dict[str, str]:
     for title, things in grouped().items():
         classes = {name: thing for name, thing in things.items() if inspect.isclass(thing)}
         rows = [
-            f"| [`{name}`]({name}.md) | {(inspect.getdoc(thing) or '').partition(chr(10))[0]} |"
+            f"| [`{name}`]({name}.md) | {summary(thing)} |"
             for name, thing in sorted(classes.items())
         ]
         table = ["| | |", "|---|---|", *rows, ""] if rows else []
@@ -64,6 +65,12 @@ def pages() -> dict[str, str]:
                 f"::: bamdp.{name}\n    options: {{ heading_level: 1{members} }}\n"
             )
     return texts
+
+
+def summary(thing: Any) -> str:
+    """The first line of a docstring, names of other things as code."""
+    first = (inspect.getdoc(thing) or "").partition("\n")[0]
+    return re.sub(r":\w+:`~?([\w.]+)`", r"`\1`", first)
 
 
 def plain(cls: type) -> bool:

@@ -8,10 +8,14 @@ shown with its default, 5.
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import re
 from typing import Any
 
 import griffe
+
+from bamdp._parameters import Declared
 
 # calls in a class whose first argument is the default
 CHECKED = ("bamdp._parameters.", "bamdp.generators.generator_parameter", "bamdp.planners.thompson.resampling")
@@ -39,6 +43,12 @@ class Roles(griffe.Extension):
     def on_attribute_instance(self, *, attr: griffe.Attribute, **_: Any) -> None:
         if isinstance(attr.value, griffe.ExprCall) and attr.value.canonical_path.startswith(CHECKED):
             attr.value = attr.value.arguments[0]
+
+    def on_class_members(self, *, cls: griffe.Class, **_: Any) -> None:
+        """Take the docstring of a class with declared parameters as it is at run time, which lists them."""
+        made = getattr(importlib.import_module(cls.module.path), cls.name, None)
+        if cls.docstring is not None and isinstance(made, type) and issubclass(made, Declared):
+            cls.docstring.value = inspect.getdoc(made) or ""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring is not None:
