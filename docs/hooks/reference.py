@@ -52,10 +52,7 @@ def pages() -> dict[str, str]:
     texts = {}
     for title, things in grouped().items():
         classes = {name: thing for name, thing in things.items() if inspect.isclass(thing)}
-        rows = [
-            f"| [`{name}`]({name}.md) | {summary(thing)} |"
-            for name, thing in sorted(classes.items())
-        ]
+        rows = [f"| [`{name}`]({name}.md) | {summary(thing)} |" for name, thing in sorted(classes.items())]
         table = ["| | |", "|---|---|", *rows, ""] if rows else []
         functions = [f"::: bamdp.{name}" for name in sorted(things.keys() - classes.keys())]
         texts[group_path(title)] = "\n".join([f"# {title}", "", *table, *functions, ""])

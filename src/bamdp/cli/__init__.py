@@ -39,7 +39,6 @@ COMMANDS = {  # the module in bamdp.cli, and the help
     "lab": ("lab", "Whole studies: new, run, status, report, export."),
     "reproduce": ("reproduce", "Tables and figures of the paper."),
 }
-LONGEST_MESSAGE = 1000  # characters
 PATIENCE = 0.5  # seconds after Ctrl-C
 ARGUMENT_NAMES = {"what": "list", "lab_command": "lab command"}  # in messages, where dest is not plain
 
@@ -117,10 +116,7 @@ def _parse_and_run(words: Sequence[str]) -> int:
 def _report_error(error: BaseException, status: int) -> int:
     if os.environ.get("BAMDP_DEBUG"):
         raise error
-    message = " ".join([_checks.error_line(error), *getattr(error, "__notes__", ())])
-    if len(message) > LONGEST_MESSAGE:  # it repeats the input: the ends tell most
-        message = f"{message[: LONGEST_MESSAGE // 2]} ... {message[-LONGEST_MESSAGE // 2 :]}"
-    console.note(f"error: {message}")
+    console.note(" ".join(["error:", _checks.error_line(error), *getattr(error, "__notes__", ())]))
     return status
 
 

@@ -99,6 +99,7 @@ def print_table(
 ) -> None:
     """Print a table on standard output; the columns named in ``numbers`` are flush right."""
     from rich import box
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -107,16 +108,7 @@ def print_table(
         table.add_column(name, justify="right" if name in numbers else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    print_rich(Text(title, style="bold"), table)
-
-
-def print_rich(*parts: Any) -> None:
-    """Print renderables of Rich on standard output, without blanks at the ends of lines."""
-    from rich.console import Console
-    from rich.text import Text
-
     screen = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, highlight=False)
     with screen.capture() as drawn:
-        for part in parts:
-            screen.print(part, soft_wrap=isinstance(part, Text))
+        screen.print(Text(title, style="bold"), table, sep="\n")
     print("\n".join(line.rstrip() for line in drawn.get().rstrip().splitlines()))

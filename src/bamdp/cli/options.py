@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bamdp._specs import parse_spec, read_value, split_assignment
+from bamdp._specs import read_value
 from bamdp.cli import console
 from bamdp.envs.environment import World
 from bamdp.registry import DEFAULT_PLANNER, LEARNED_REWARDS
@@ -127,7 +127,11 @@ def environment_text(arguments: argparse.Namespace) -> str:
 
 def planner_text(arguments: argparse.Namespace, planner: str) -> str:
     """Return the text of a planner with the parameters of --set."""
-    return str(parse_spec(planner).extended(read_assignments(arguments.set), "with --set"))
+    return (
+        ("," if ":" in planner else ":").join([planner, ",".join(arguments.set)])
+        if arguments.set
+        else planner
+    )
 
 
 def read_setting(arguments: argparse.Namespace, world: World, steps: int | None, planner: str) -> Setting:
@@ -149,19 +153,3 @@ def draw_figure(path: Path, draw: Callable[..., Any]) -> None:
         draw(ax=axes)
     save_figure(figure, path)
     console.note(f"figure: {path}")
-
-
-def read_assignments(
-    texts: Sequence[str], option: str = "--set", form: str = "key=value", example: str = "--set n_steps=100"
-) -> dict[str, str]:
-    """Read the ``key=value`` texts of an option; messages show the form and the example."""
-    assignments: dict[str, str] = {}
-    for text in texts:
-        try:
-            key, value = split_assignment(text, text)
-        except ValueError:
-            raise ValueError(f"{option} {text!r} is not {form}; write for instance {example}") from None
-        if key in assignments:
-            raise ValueError(f"{option} gives {key} twice; drop one")
-        assignments[key] = value
-    return assignments

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import bamdp
 from bamdp import _checks
-from bamdp._specs import parse_spec, read_value, split_commas
+from bamdp._specs import parse_spec, read_value, split_assignment, split_commas
 from bamdp.cli import console, options
 from bamdp.envs.registry import make_world
 
@@ -156,7 +156,7 @@ def tune_command(arguments: argparse.Namespace) -> int:
     from bamdp.experiments import TuningResult, tuning_study
 
     figure = options.figure_path(arguments)
-    written = options.read_assignments(arguments.grid, "--grid", "key=value,value", "n_steps=25,50")
+    written = dict(split_assignment(text, "--grid") for text in arguments.grid)
     study = tuning_study(
         options.environment_text(arguments),
         options.planner_text(arguments, arguments.planner),
