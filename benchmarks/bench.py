@@ -26,7 +26,7 @@ from rich.table import Table
 
 import bamdp
 from bamdp._kernels.jit import kernel
-from bamdp._kernels.random import new_state, uniform
+from bamdp._kernels.random import new_rng, uniform
 
 # Seconds of `calibration()` in the run from which the README's figures come.
 CALIBRATION = 0.084
@@ -61,7 +61,7 @@ def _calibration_loop(rng, values, rounds):
 
 def calibration() -> float:
     """Return the seconds of a fixed loop of random draws, scattered reads and arithmetic: the best of five."""
-    rng, values = new_state(0), np.ones(1000)
+    rng, values = new_rng(0), np.ones(1000)
     _calibration_loop(rng, values, 1)
     return min(cpu(lambda: _calibration_loop(rng, values, 40_000)) for _ in range(5))
 

@@ -18,7 +18,7 @@ def nearsighted(mdp: bamdp.FiniteMDP, discount: float) -> np.ndarray:
     return bamdp.value_iteration(mdp, 0.5 * discount, tol=1e-3).policy
 
 
-class NearsightedState(NamedTuple):
+class NearsightedParams(NamedTuple):
     """The parameters of the generator that compiled code reads."""
 
     sweeps: int
@@ -30,11 +30,11 @@ class Nearsighted(bamdp.Generator):
 
     sweeps: int = 10
 
-    def state(self) -> NearsightedState:
-        return NearsightedState(self.sweeps)
+    def parameters(self) -> NearsightedParams:
+        return NearsightedParams(self.sweeps)
 
 
-@bamdp.register_generator(NearsightedState)
+@bamdp.register_generator(NearsightedParams)
 def _generate(G, rows, space, discount, s, solver, rng):
     n_states, n_actions = space.allowed.shape
     old, new = solver.values, solver.scratch

@@ -17,7 +17,7 @@ class Neighbours(bamdp.Prior):
 
     alpha: float = 0.5
 
-    def state(self, n_states, n_actions):
+    def posterior(self, n_states, n_actions):
         size = round(n_states**0.5)
         if size * size != n_states:
             raise ValueError(f"Neighbours is for square grids, which {n_states} states are not")
@@ -26,7 +26,7 @@ class Neighbours(bamdp.Prior):
         counts = np.where(distance <= 1, self.alpha, 0.0)
         counts[:, 0] = self.alpha
         alpha = np.repeat(counts[:, None, :], n_actions, axis=1)
-        return bamdp.Dirichlet(alpha=alpha).state(n_states, n_actions)
+        return bamdp.Dirichlet(alpha=alpha).posterior(n_states, n_actions)
 
 
 def main() -> None:

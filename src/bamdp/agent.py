@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bamdp import _checks, _files
-from bamdp._kernels.random import as_state
+from bamdp._kernels.random import as_rng
 from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.episodes import BEGIN_AGAIN
@@ -121,7 +121,7 @@ class Agent:
             if goal == _checks.AUTO:
                 self.reach = auto_reach(self.steps_left, self.belief.n_states, self.belief.n_actions)
             self.discount = horizon_discount(self.steps_left, self.reach)
-        self.rng = as_state(stream_seed(seed, AGENT))
+        self.rng = as_rng(stream_seed(seed, AGENT))
         self.memory = self.planner.start(self.belief, self.discount)
         if self.steps_left is not None:
             self.planner.set_discount(self.memory, self.discount)  # refuses what cannot plan for a horizon
@@ -252,7 +252,7 @@ class Agent:
             s2 = belief.episodes.end
         if belief.n_changes != changes:
             self.planner.on_space_changed(self.memory, belief)
-            if belief.episodes.again and belief.episodes.ends[s2]:  # a new end, which all starts follow
+            if belief.episodes.restarts and belief.episodes.ends[s2]:  # a new end, which all starts follow
                 starts = belief.episodes.starts
                 self._learn_starts([s2], np.repeat(np.arange(len(starts)), starts))
         self.planner.learn(self.memory, belief, Transition(s, a, r, s2, terminated))
@@ -265,7 +265,7 @@ class Agent:
         """Take note that an episode begins here: the first, or one after an end or a truncation."""
         state = self._state(state)
         self.belief.begin(state)
-        if self.belief.episodes.again:
+        if self.belief.episodes.restarts:
             self._learn_starts(np.flatnonzero(self.belief.episodes.ends), [state])
         self.planner.begin(self.memory, self.belief, state)
 

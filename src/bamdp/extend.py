@@ -3,7 +3,7 @@
 - Parameters are fields that :func:`whole_number`, :func:`real_number`, :func:`positive_number`, :func:`choice` and
   :func:`flag` declare: they are checked, documented, and shown in forms.
 - A posterior is a NamedTuple of arrays, declared by :func:`transition_posterior` or :func:`reward_posterior`, with an
-  implementation of each verb in :data:`verbs` that does not follow from others, and of :func:`with_room`.
+  implementation of ``push``, ``pop``, ``probability`` and ``sample_row``; the other :data:`verbs` follow.
 - Random numbers inside compiled code come from :func:`uniform`, :func:`below`, :func:`normal`, :func:`gamma` and
   :func:`beta`.
 - A planner's own compiled code is a :func:`kernel`, called by :meth:`bamdp.Belief.run` with the belief's arrays; what
@@ -19,37 +19,35 @@ from bamdp._parameters import choice, flag, positive_number, real_number, whole_
 from bamdp.beliefs import verbs
 from bamdp.beliefs.arrays import (
     BeliefArrays,
-    pay_nothing,
+    fix_zero_reward,
+    reserve,
     reward_posterior,
     shared_weights,
     transition_posterior,
-    with_room,
 )
 from bamdp.beliefs.kernels import mean_model, push_step, sample_model, simulate_step, undo_steps
-from bamdp.beliefs.verbs import DONE, NO_ROOM
 from bamdp.planners.base import KernelPlanner
 from bamdp.planners.shared.workspace import Workspace, workspace_for
 from bamdp.planners.thompson import sample_policy
 
 __all__ = [
-    "DONE",
-    "NO_ROOM",
     "BeliefArrays",
     "KernelPlanner",
     "Workspace",
     "below",
     "beta",
     "choice",
+    "fix_zero_reward",
     "flag",
     "gamma",
     "kernel",
     "mean_model",
     "normal",
-    "pay_nothing",
     "positive_number",
     "primitive",
     "push_step",
     "real_number",
+    "reserve",
     "reward_posterior",
     "sample_model",
     "sample_policy",
@@ -60,6 +58,5 @@ __all__ = [
     "uniform",
     "verbs",
     "whole_number",
-    "with_room",
     "workspace_for",
 ]

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bamdp._kernels.random import as_state
+from bamdp._kernels.random import as_rng
 from bamdp.agent import Agent
 from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.beliefs.belief import Belief
@@ -214,7 +214,7 @@ def check_posterior(
         (abs(models.mean(axis=0) - rows) < error).all(),
         "sampled models must have the predictive as their mean",
     )
-    before, words = _facts(belief), as_state(seed)
+    before, words = _facts(belief), as_rng(seed)
     belief.reserve(20)
     for s, a, r, s2 in data[:10]:
         push_step(belief.arrays, s * n_actions + a, s2, r)

@@ -38,9 +38,6 @@ def sample_many(T, rows, rng, n, n_states, index, prob, out, mean):
             same = i > 0 and rows[i] == rows[i - 1]  # rows are given sorted: each is drawn once a model
             if not same:
                 end, background = verbs.sample_row(T, choice, rows[i], index, prob, 0, rng)
-                if end == verbs.NO_ROOM:
-                    out[0] = -1
-                    return
             if i == 0:
                 for j in range(end):
                     mean[index[j]] += prob[j]

@@ -7,7 +7,7 @@ import numpy as np
 from beliefs_exact import CASES, A, S
 from beliefs_kernels import advance_many, draw_many, moments, play, unwind
 
-from bamdp._kernels.random import new_state
+from bamdp._kernels.random import new_rng
 
 
 def numbers(name):
@@ -41,10 +41,10 @@ def numbers(name):
         out += [*moments(belief.transitions, row, *arrays), *arrays[0], *arrays[1], *arrays[2]]
     belief.reserve(20)
     counts = np.zeros(S**3, np.int64)
-    advance_many(belief.transitions, np.array([0, 0, 3]), new_state(1), 50, S, counts)
+    advance_many(belief.transitions, np.array([0, 0, 3]), new_rng(1), 50, S, counts)
     draws = np.zeros(S + 1, np.int64)
     draws[0] = 50
-    draw_many(belief.transitions, 2, new_state(2), draws)
+    draw_many(belief.transitions, 2, new_rng(2), draws)
     script = np.array([(0, 1, 1), (1, 2, 0), (-1, 0, 0), (0, 3, 0), (4, 3, 1)])
     probs = np.zeros(len(script))
     depth = play(belief.transitions, belief.rewards, script, probs)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bamdp import Dirichlet, FiniteMDP, FiniteModels, Mixture, SparseDirichlet
-from bamdp._kernels.random import new_state
+from bamdp._kernels.random import new_rng
 
 fast = settings(max_examples=15, deadline=None, derandomize=True)
 steps = st.tuples(
@@ -228,7 +228,7 @@ def test_where_the_support_is_known_nothing_else_is_drawn():
     assert all(set(np.flatnonzero(belief.sample(seed).dense()[0, 0])) == {3, 7} for seed in range(20))
     counts = np.zeros(10, np.int64)
     counts[0] = 100_000
-    draw_many(belief.transitions, 0, new_state(0), counts)
+    draw_many(belief.transitions, 0, new_rng(0), counts)
     assert counts[1:][[3, 7]].sum() == 100_000
 
 

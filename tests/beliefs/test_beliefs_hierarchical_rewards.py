@@ -10,7 +10,7 @@ from beliefs_kernels import draw_rewards, log_density, play_rewards, row_varianc
 from scipy import integrate, stats
 
 from bamdp import Dirichlet, HierarchicalNormal
-from bamdp._kernels.random import new_state
+from bamdp._kernels.random import new_rng
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.rewards import hierarchical
 from bamdp.beliefs.rewards.hierarchical import LOCATION, NOISE, ORIGIN, SPREAD
@@ -99,7 +99,7 @@ def test_means_and_variances_are_those_of_the_integral(cell):
 
 def test_drawn_rewards_have_the_predictive_law():
     belief, drawn = belief_of(), np.zeros(4000)
-    draw_rewards(belief.rewards, 1, 0, new_state(1), drawn)
+    draw_rewards(belief.rewards, 1, 0, new_rng(1), drawn)
     mean, var = law_of_mean(STEPS, (0, 1))
     assert stats.kstest(drawn, stats.norm(mean, math.sqrt(var + scales(STEPS)[2])).cdf).pvalue > 0.01
 

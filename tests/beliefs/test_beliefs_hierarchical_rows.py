@@ -10,7 +10,7 @@ from beliefs_kernels import play_rewards, unwind
 from scipy import stats
 
 from bamdp import HierarchicalDirichlet
-from bamdp._kernels.random import new_state
+from bamdp._kernels.random import new_rng
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.transitions import hierarchical
@@ -119,7 +119,7 @@ def test_evidence_is_the_product_of_predictive_probabilities():
 def test_sampled_rows_are_dirichlet(n_states):
     """Means and variances of sampled probabilities; with many states unseen ones are drawn stick by stick."""
     belief = belief_of(transitions(25), n_states)
-    rng, row = new_state(1), (3, 0)
+    rng, row = new_rng(1), (3, 0)
     index, prob, drawn = np.zeros(n_states + 1, np.int32), np.zeros(n_states + 1), np.zeros((1000, n_states))
     for one in drawn:
         end, background = verbs.sample_row(belief.transitions, 0, row[0] * A + row[1], index, prob, 0, rng)
@@ -145,7 +145,7 @@ def test_moments_are_those_of_the_dirichlet_law():
 
 
 def test_next_states_are_drawn_from_the_predictive():
-    belief, rng = belief_of(transitions(25)), new_state(3)
+    belief, rng = belief_of(transitions(25)), new_rng(3)
     drawn = np.bincount([verbs.draw(belief.transitions, 3 * A, rng) for _ in range(4000)], minlength=S)
     p = belief.predictive(3, 0)
     assert stats.chisquare(drawn, 4000 * p / p.sum()).pvalue > 1e-3

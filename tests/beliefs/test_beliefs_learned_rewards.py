@@ -12,7 +12,7 @@ from scipy import integrate, stats
 from scipy.special import gammaln
 
 from bamdp import BetaBernoulli, Dirichlet, FiniteRewards, NormalGamma
-from bamdp._kernels.random import new_state
+from bamdp._kernels.random import new_rng
 from bamdp.beliefs.rewards import bernoulli, finite, known, normal
 
 S, A = 3, 2
@@ -93,7 +93,7 @@ def test_drawn_and_sampled_normal_rewards_have_their_laws(n):
     """Kolmogorov and Smirnov, false alarm 1e-4 each."""
     belief = belief_of(NORMAL, DATA[:n])
     out = np.zeros(4000)
-    draw_rewards(belief.rewards, 1, 0, new_state(n), out)
+    draw_rewards(belief.rewards, 1, 0, new_rng(n), out)
     assert stats.kstest(out, student(NORMAL, DATA[:n]).cdf).pvalue > 1e-4
     m, lam, alpha, beta = posterior(NORMAL, DATA[:n])
     law = stats.t(2.0 * alpha, m, math.sqrt(beta / (lam * alpha)))
@@ -169,7 +169,7 @@ def test_drawn_values_have_their_probabilities():
     belief = belief_of(UNKNOWN, [1.0, -2.0, 1.0])
     values, p = shares(UNKNOWN, [1.0, -2.0, 1.0], [1.0, -2.0, 1.0])
     out = np.zeros(10_000)
-    draw_rewards(belief.rewards, 1, 0, new_state(3), out)
+    draw_rewards(belief.rewards, 1, 0, new_rng(3), out)
     found = [(out == v).sum() for v in [*values, 7.0]]
     assert sum(found) == len(out)
     assert stats.chisquare(found, p * len(out)).pvalue > 1e-4
@@ -187,7 +187,7 @@ def test_a_real_value_that_equals_the_stand_in_stays_apart_from_it():
 def test_a_value_too_many_is_refused_and_nothing_is_lost(tmp_path):
     belief = belief_of(UNKNOWN, [1.0, 2.0, 3.0, 4.0])
     before = content((belief.transitions, belief.rewards))
-    with pytest.raises(ValueError, match=r"room for 4 distinct rewards.*raise max_values"):
+    with pytest.raises(ValueError, match=r"space for 4 distinct rewards.*raise max_values"):
         belief.observe(0, 1, 5.0, 0)
     with pytest.raises(ValueError, match=r"transition 1: .*raise max_values"):
         belief.observe_many([0, 0], [1, 1], [1.0, 5.0], [0, 0])
@@ -197,7 +197,7 @@ def test_a_value_too_many_is_refused_and_nothing_is_lost(tmp_path):
     twin = type(belief).load(tmp_path / "belief.npz")
     assert twin.expected_reward(0, 1) == belief.expected_reward(0, 1)
     np.testing.assert_array_equal(twin.rewards.values, belief.rewards.values)
-    with pytest.raises(ValueError, match=r"room for 4 distinct rewards"):
+    with pytest.raises(ValueError, match=r"space for 4 distinct rewards"):
         twin.observe(0, 1, 5.0, 0)
     with pytest.raises(ValueError, match="none of the values"):
         belief_of(FiniteRewards(values=(0.0, 1.0)), [0.5])
@@ -268,7 +268,7 @@ def test_a_row_that_pays_nothing_pays_nothing_for_sure(name):
     assert belief.expected_reward(2, 0) == 0.0
     assert variance(belief, 4) == 0.0
     out = np.ones(5)
-    draw_rewards(belief.rewards, 4, 0, new_state(0), out)
+    draw_rewards(belief.rewards, 4, 0, new_rng(0), out)
     assert not out.any()
     assert {belief.sample(seed).expected_rewards[2, 0] for seed in range(5)} == {0.0}
     before = belief.log_evidence
@@ -278,10 +278,10 @@ def test_a_row_that_pays_nothing_pays_nothing_for_sure(name):
 
 
 def test_bounds_are_for_planners_that_need_a_range():
-    R = NormalGamma(bounds=(-1.0, 2.0)).state(S, A)
+    R = NormalGamma(bounds=(-1.0, 2.0)).posterior(S, A)
     assert R.reward_range == (-1.0, 2.0)
-    assert NORMAL.state(S, A).reward_range == (-math.inf, math.inf)
-    assert FiniteRewards(values=(3.0, -1.0)).state(S, A).reward_range == (-1.0, 3.0)
+    assert NORMAL.posterior(S, A).reward_range == (-math.inf, math.inf)
+    assert FiniteRewards(values=(3.0, -1.0)).posterior(S, A).reward_range == (-1.0, 3.0)
     belief = Dirichlet().belief(S, A, rewards=NormalGamma(bounds=(-1.0, 2.0)))
     with pytest.raises(ValueError, match=r"outside the bounds.*widen"):
         belief.observe(0, 0, 2.5, 0)

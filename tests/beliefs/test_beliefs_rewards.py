@@ -7,7 +7,7 @@ from beliefs_kernels import draw_rewards, reward_outcomes
 from scipy import stats
 
 from bamdp import BetaBernoulli, Dirichlet, FiniteMDP, FiniteModels, KnownRewards
-from bamdp._kernels.random import new_state
+from bamdp._kernels.random import new_rng
 
 RNG = np.random.default_rng(0)
 BY_STATE, BY_PAIR, BY_NEXT = RNG.normal(size=S), RNG.normal(size=(S, A)), RNG.normal(size=(S, A, S))
@@ -31,12 +31,12 @@ def test_expected_reward_is_the_mean_over_the_predictive(rewards, seen):
 
 @pytest.mark.parametrize("rewards", [BY_STATE, BY_PAIR, BY_NEXT], ids=["[S]", "[S, A]", "[S, A, S]"])
 def test_a_known_reward_is_drawn_and_enumerated_as_itself(rewards):
-    state = KnownRewards(rewards).state(S, A)
+    state = KnownRewards(rewards).posterior(S, A)
     full = np.broadcast_to(rewards.reshape(rewards.shape + (1,) * (3 - rewards.ndim)), (S, A, S))
     out, drawn = np.zeros((1, 2)), np.zeros(3)
     for s, a, s2 in [(0, 0, 0), (3, 1, 2), (1, 0, 3)]:
         reward_outcomes(state, s * A + a, s2, out)
-        draw_rewards(state, s * A + a, s2, new_state(0), drawn)
+        draw_rewards(state, s * A + a, s2, new_rng(0), drawn)
         assert np.array_equal(out, [[full[s, a, s2], 1.0]])
         assert np.array_equal(drawn, np.full(3, full[s, a, s2]))
     assert state.reward_range == (rewards.min(), rewards.max())
@@ -84,7 +84,7 @@ def test_drawn_bernoulli_rewards_have_the_posterior_mean():
     """Binomial, false alarm 1e-4."""
     belief = Dirichlet(alpha=1.0).belief(1, 1, rewards=BetaBernoulli(a=1.0, b=3.0))
     out = np.zeros(20_000)
-    draw_rewards(belief.rewards, 0, 0, new_state(1), out)
+    draw_rewards(belief.rewards, 0, 0, new_rng(1), out)
     assert set(out) == {0.0, 1.0}
     assert stats.binomtest(int(out.sum()), len(out), 0.25).pvalue > 1e-4
 
@@ -97,7 +97,7 @@ def test_a_loss_that_is_almost_impossible_is_not_refused():
 
 def test_models_that_agree_on_rewards_have_known_rewards():
     belief = CASES["models"].belief()
-    assert type(belief.rewards).__name__ == "KnownState"
+    assert type(belief.rewards).__name__ == "KnownPosterior"
 
 
 @pytest.mark.parametrize(
@@ -133,5 +133,5 @@ def test_outcomes_of_own_rewards_are_distinct_and_sum_to_one():
         assert len(set(used[:, 0])) == len(used)
         assert used[:, 1].sum() == pytest.approx(1.0, abs=1e-14)
         drawn = np.zeros(50)
-        draw_rewards(belief.rewards, row, 0, new_state(row), drawn)
+        draw_rewards(belief.rewards, row, 0, new_rng(row), drawn)
         assert set(drawn) <= set(used[:, 0])

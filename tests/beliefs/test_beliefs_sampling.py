@@ -13,7 +13,7 @@ from beliefs_kernels import advance_many, draw_many, sample_block, sample_many, 
 from scipy import stats
 
 from bamdp import Dirichlet, SparseDirichlet
-from bamdp._kernels.random import new_state
+from bamdp._kernels.random import new_rng
 
 FALSE_ALARM = 1e-4
 N = 40_000
@@ -73,7 +73,7 @@ def test_outcomes_of_one_sampled_model_have_the_law_of_updated_predictives(name,
     rows = np.array([s * A + a for s, a in PATHS[path]])
     counts, mean = np.zeros(S**3, np.int64), np.zeros(S)
     sample_many(
-        belief.transitions, rows, new_state(1), N, S, np.empty(64, np.int32), np.empty(64), counts, mean
+        belief.transitions, rows, new_rng(1), N, S, np.empty(64, np.int32), np.empty(64), counts, mean
     )
     assert agree(counts, law(case, data, PATHS[path]))
 
@@ -86,7 +86,7 @@ def test_advancing_has_the_law_of_updated_predictives(name, history, path):
     belief.reserve(3)
     rows = np.array([s * A + a for s, a in PATHS[path]])
     counts = np.zeros(S**3, np.int64)
-    advance_many(belief.transitions, rows, new_state(2), N, S, counts)
+    advance_many(belief.transitions, rows, new_rng(2), N, S, counts)
     assert agree(counts, law(case, data, PATHS[path]))
 
 
@@ -96,7 +96,7 @@ def test_drawing_follows_the_predictive(name, history):
     _, _, belief = prepared(name, history)
     out = np.zeros(S + 1, np.int64)
     out[0] = N
-    draw_many(belief.transitions, 0, new_state(3), out)
+    draw_many(belief.transitions, 0, new_rng(3), out)
     assert agree(out[1:], belief.predictive(0, 0))
 
 
@@ -135,7 +135,7 @@ def sampled(belief, low, high, n=N // 4):
     sample_block(
         belief.transitions,
         0,
-        new_state(6),
+        new_rng(6),
         np.empty(n_states + 1, np.int32),
         np.empty(n_states + 1),
         low,
@@ -170,7 +170,7 @@ def test_the_sum_of_squares_has_its_mean(prior):
     """E Σ p² = (α+1)/(Sα+1): the sizes of the sticks, not only their sums."""
     belief = prior.belief(200, 1)
     out = np.empty(N // 4)
-    sum_of_squares(belief.transitions, 0, new_state(7), np.empty(201, np.int32), np.empty(201), out)
+    sum_of_squares(belief.transitions, 0, new_rng(7), np.empty(201, np.int32), np.empty(201), out)
     want = (prior.alpha + 1.0) / (200 * prior.alpha + 1.0)
     z = (out.mean() - want) / (out.std() / np.sqrt(len(out)))
     assert abs(z) < stats.norm.isf(FALSE_ALARM / 2)
@@ -190,7 +190,7 @@ def test_sticks_name_every_state_equally_often():
     counts, mean = np.zeros(200, np.int64), np.zeros(200)
     rows = np.array([0])
     sample_many(
-        belief.transitions, rows, new_state(9), n, 200, np.empty(201, np.int32), np.empty(201), counts, mean
+        belief.transitions, rows, new_rng(9), n, 200, np.empty(201, np.int32), np.empty(201), counts, mean
     )
     assert agree(counts, np.full(200, 1 / 200))
 

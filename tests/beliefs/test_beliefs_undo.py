@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bamdp import Belief, Dirichlet, SparseDirichlet
-from bamdp.beliefs.arrays import with_room
+from bamdp.beliefs.arrays import reserve
 from bamdp.beliefs.transitions.counts import NEXT
 
 fast = settings(max_examples=25, deadline=None, derandomize=True)
@@ -92,9 +92,9 @@ def test_rows_that_move_in_the_pool_move_back(prior, script, keep):
 def assert_valid(counts):
     """Rows do not overlap, lie within the used pool, and hold distinct outcomes."""
     taken = np.zeros(len(counts.pool), int)
-    for start, size, room, total in counts.rows:
-        assert size <= room
-        taken[start : start + room] += 1
+    for start, size, capacity, total in counts.rows:
+        assert size <= capacity
+        taken[start : start + capacity] += 1
         assert counts.pool[start : start + size, 1].sum() == total
         assert len(set(counts.pool[start : start + size, NEXT].tolist())) == size
     assert taken.max() <= 1
@@ -120,7 +120,7 @@ def test_reserved_room_is_enough_for_the_worst_pushes(rows, depth):
 
 @pytest.mark.parametrize("depth", [1, 40])
 def test_reserved_room_lasts_between_real_observations(depth):
-    """Real observations eat into the room that was made for plans: it is renewed before it is used up."""
+    """Real observations use up the undo logs that were made for plans: they are made longer in time."""
     rng = np.random.default_rng(0)
     belief = Dirichlet(alpha=1.0).belief(300, 1)
     for i in range(400):
@@ -193,23 +193,23 @@ def test_weights_shared_by_transitions_and_rewards_stay_shared_in_a_copy():
 
 
 @every
-def test_room_is_made_in_every_part_and_keeps_what_is_there(name):
+def test_reserving_makes_every_part_longer_and_keeps_its_content(name):
     belief = started(name)
     before = belief.mean()
     belief.reserve(500)
     assert belief.mean() == before
-    room = belief.arrays
+    arrays = belief.arrays
     belief.reserve(10)
-    assert belief.arrays is room  # there was room, so nothing is a new object for Numba to look at
+    assert belief.arrays is arrays  # they were long enough, so nothing is a new object for Numba to look at
 
 
 def test_a_posterior_that_does_not_say_how_it_grows_is_refused():
     class Alone(NamedTuple):
-        log: np.ndarray
+        past: np.ndarray
 
     for posterior in (Alone(np.zeros(3)), 5):
-        with pytest.raises(TypeError, match="is not a posterior; register with_room for it"):
-            with_room(posterior, 10)
+        with pytest.raises(TypeError, match="has no parts and no undo log; register reserve for it"):
+            reserve(posterior, 10)
 
 
 def test_an_interrupted_batch_of_observations_leaves_no_trace(monkeypatch):

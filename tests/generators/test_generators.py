@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import bamdp
-from bamdp._kernels.random import new_state
+from bamdp._kernels.random import new_rng
 from bamdp._kernels.solve import new_solver
 from bamdp.generators import BOUNDS, PI, RTDP, VI, generate
 from bamdp.mdp import FiniteMDP, evaluate_policy, policy_iteration
@@ -51,7 +51,7 @@ def solver_for(mdp):
 
 
 def policy_of(generator, mdp, start, solver, seed=0):
-    generate(generator.state(), mdp.rows, mdp.space, DISCOUNT, start, solver, new_state(seed))
+    generate(generator.parameters(), mdp.rows, mdp.space, DISCOUNT, start, solver, new_rng(seed))
     return np.where(mdp.terminal, 0, solver.policy)
 
 
@@ -83,7 +83,7 @@ def test_a_decision_does_not_depend_on_the_decisions_before(generator):
     )
     for step in range(30):
         agent.act(step % 8)
-    rng = new_state(1)
+    rng = new_rng(1)
     used = planner.plan(agent.memory, agent.belief, 0, rng.copy())
     fresh = planner.plan(planner.start(agent.belief, DISCOUNT), agent.belief, 0, rng.copy())
     assert used == fresh

@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.sparse import csr_array
 
 import bamdp
-from bamdp._kernels.random import new_state
+from bamdp._kernels.random import new_rng
 from bamdp.generators import RTDP, lazy
 from bamdp.generators.lazy import (
     END,
@@ -81,7 +81,7 @@ def test_all_rows_are_of_the_one_model_that_was_chosen():
     rng = np.random.default_rng(0)
     truth = [bamdp.FiniteMDP(rng.dirichlet(np.ones(4), size=(4, 2)), rng.random((4, 2))) for _ in range(3)]
     belief = bamdp.FiniteModels(truth, [0.5, 0.3, 0.2]).belief(4, 2)
-    state = new_state(1)
+    state = new_rng(1)
     counts = np.zeros(3)
     for _ in range(3000):
         transitions, rewards, _ = drawn_model(belief, state, rng.permutation(4).tolist())
@@ -102,7 +102,7 @@ def test_rows_and_rewards_have_the_law_of_whole_models_and_are_independent(order
     belief = bamdp.Dirichlet(alpha=0.7).belief(3, 1, rewards=bamdp.BetaBernoulli())
     for s, r, s2 in ((0, 1.0, 1), (0, 0.0, 2), (1, 1.0, 1), (2, 1.0, 0)):
         belief.observe(s, 0, r, s2)
-    n, state = 2000, new_state(2)
+    n, state = 2000, new_rng(2)
     lazily = [drawn_model(belief, state, order)[:2] for _ in range(n)]
     whole = [belief.sample(state) for _ in range(n)]
     columns = []
@@ -118,7 +118,7 @@ def test_rows_and_rewards_have_the_law_of_whole_models_and_are_independent(order
 
 def test_a_row_that_is_looked_at_twice_is_the_same():
     belief = bamdp.SparseDirichlet().belief(6, 2)
-    rng = new_state(3)
+    rng = new_rng(3)
     _, _, models = drawn_model(belief, rng, range(6))
     end = int(models.number[0, END])
     before = [models.prob[:end].copy(), models.index[:end].copy(), models.span.copy(), rng.copy()]
@@ -137,7 +137,7 @@ def test_plans_have_the_law_of_plans_with_whole_models(bound, monkeypatch):
         monkeypatch.setattr(dss, "WHOLE_MODELS", whole)
         agent = with_experience(agent_in(GRID, RTDP(depth=8, n_trials=n_trials, bound=bound)), GRID)
         assert is_lazy(agent) == (name == "lazy")
-        rng = new_state(len(name))
+        rng = new_rng(len(name))
         plan = agent.planner.plan
         values[name] = [plan(agent.memory, agent.belief, 0, rng).value for _ in range(1500)]
     assert stats.ks_2samp(values["lazy"], values["whole"]).pvalue > 1e-4

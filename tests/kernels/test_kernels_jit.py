@@ -16,7 +16,7 @@ import pytest
 
 import bamdp
 from bamdp._kernels import announcing, jit, numba_internals
-from bamdp._kernels.random import gamma_above_one, new_state
+from bamdp._kernels.random import gamma_above_one, new_rng
 
 CALLEE = """
 from bamdp._kernels.jit import primitive
@@ -252,7 +252,7 @@ def test_compiled_kernels_count_no_references():
 
 
 def test_a_primitive_can_be_called_from_python_too():
-    assert gamma_above_one(new_state(1), 2.5) == gamma_above_one.py_func(new_state(1), 2.5)
+    assert gamma_above_one(new_rng(1), 2.5) == gamma_above_one.py_func(new_rng(1), 2.5)
 
 
 ANNOUNCED = """

@@ -21,7 +21,7 @@ N = 100_000
 
 def sample(what, *args, n=N, seed=0):
     out = np.empty(n)
-    what(rnd.new_state(seed), *args, out)
+    what(rnd.new_rng(seed), *args, out)
     return out
 
 
@@ -67,7 +67,7 @@ def test_uniforms_are_uniform_on_53_bits():
 @pytest.mark.parametrize("n", [1, 2, 7, 1000])
 def test_below_is_uniform_over_its_integers(n):
     out = np.zeros(N, np.int64)
-    fill.integers(rnd.new_state(1), n, out)
+    fill.integers(rnd.new_rng(1), n, out)
     assert out.min() >= 0
     assert out.max() < n
     if n > 1:
@@ -152,7 +152,7 @@ def assert_beta_laws(out, shapes):
 @pytest.mark.parametrize("shapes", [(0.5, 1.0, 2.0), (0.07, 0.3, 2.0), (1e-3, 2e-3, 3e-3), (0.01, 1.0, 50.0)])
 def test_dirichlet_coordinates_have_their_beta_laws(shapes):
     out = np.empty((N // 4, 3))
-    fill.dirichlets(rnd.new_state(2), np.array(shapes), min(shapes), out)
+    fill.dirichlets(rnd.new_rng(2), np.array(shapes), min(shapes), out)
     assert_beta_laws(out, shapes)
 
 
@@ -171,7 +171,7 @@ def test_dirichlet_coordinates_have_their_beta_laws(shapes):
 )
 def test_posterior_rows_have_their_beta_laws(seen, alpha, unseen):
     out = np.empty((N // 4, len(seen) + unseen))
-    fill.posterior_rows(rnd.new_state(2), np.array(seen), alpha, power_method(alpha), out)
+    fill.posterior_rows(rnd.new_rng(2), np.array(seen), alpha, power_method(alpha), out)
     assert_beta_laws(out, (*seen, *[alpha] * unseen))
 
 
@@ -179,14 +179,14 @@ def test_gamma_variables_by_proposals_and_a_poisson_line_are_independent_of_each
     """Dirichlet coordinates covary by -a²/(A²(A+1)): a rejection that favoured its neighbours would show."""
     k, alpha, n = 25, 0.04, N
     out = np.empty((n, k))
-    fill.posterior_rows(rnd.new_state(5), np.empty(0), alpha, power_method(alpha), out)
+    fill.posterior_rows(rnd.new_rng(5), np.empty(0), alpha, power_method(alpha), out)
     products = (out[:, :-1] * out[:, 1:]).sum(axis=1)  # of neighbours
     expected = (k - 1) * alpha**2 / (k * alpha * (k * alpha + 1))
     assert abs(products.mean() - expected) < 4.5 * products.std() / np.sqrt(n)
 
 
 def test_a_dirichlet_of_one_is_one_without_a_draw():
-    rng = rnd.new_state(3)
+    rng = rnd.new_rng(3)
     before = rng.copy()
     out = np.zeros((4, 1))
     fill.dirichlets(rng, np.array([0.3]), 0.3, out)
@@ -197,7 +197,7 @@ def test_a_dirichlet_of_one_is_one_without_a_draw():
 def test_dirichlet_vectors_with_shapes_near_underflow_stay_finite():
     for shape in (1e-300, 1e-100, rnd_tiny(), 1e10):
         out = np.empty((20_000, 2))
-        fill.dirichlets(rnd.new_state(4), np.full(2, shape), shape, out)
+        fill.dirichlets(rnd.new_rng(4), np.full(2, shape), shape, out)
         assert np.isfinite(out).all()
         assert np.allclose(out.sum(axis=1), 1.0)
 
@@ -209,14 +209,14 @@ def rnd_tiny():
 
 
 def test_seeds_make_states():
-    assert np.array_equal(rnd.new_state(5), rnd.new_state(np.random.SeedSequence(5)))
-    assert np.array_equal(rnd.as_state(5), rnd.new_state(5))
-    assert np.array_equal(rnd.as_state(np.int64(5)), rnd.new_state(5))
-    assert not np.array_equal(rnd.as_state(None), rnd.as_state(None))
-    state = rnd.new_state(5)
-    assert rnd.as_state(state) is state
+    assert np.array_equal(rnd.new_rng(5), rnd.new_rng(np.random.SeedSequence(5)))
+    assert np.array_equal(rnd.as_rng(5), rnd.new_rng(5))
+    assert np.array_equal(rnd.as_rng(np.int64(5)), rnd.new_rng(5))
+    assert not np.array_equal(rnd.as_rng(None), rnd.as_rng(None))
+    state = rnd.new_rng(5)
+    assert rnd.as_rng(state) is state
     one, two = np.random.default_rng(1), np.random.default_rng(1)
-    assert np.array_equal(rnd.as_state(one), rnd.as_state(two))
+    assert np.array_equal(rnd.as_rng(one), rnd.as_rng(two))
     assert one.integers(2**60) == two.integers(2**60)
 
 
@@ -225,18 +225,18 @@ import json, sys
 import numpy as np
 import random_kernels as fill
 from bamdp._kernels.jit import JIT
-from bamdp._kernels.random import new_state
+from bamdp._kernels.random import new_rng
 words = np.zeros(200, np.uint64)
-rng = new_state(11)
+rng = new_rng(11)
 fill.words(rng, words)
 out = {"jit": JIT, "words": [int(w) for w in words], "state": [int(w) for w in rng]}
 for name in ("uniforms", "normals", "exponentials"):
     x = np.zeros(2000)
-    getattr(fill, name)(new_state(12), x)
+    getattr(fill, name)(new_rng(12), x)
     out[name] = [v.hex() for v in x.tolist()]
 for shape in (0.01, 0.3, 4.0):
     x = np.zeros(500)
-    fill.gammas(new_state(13), shape, x)
+    fill.gammas(new_rng(13), shape, x)
     out[f"gamma {shape}"] = [v.hex() for v in x.tolist()]
 json.dump(out, sys.stdout)
 """

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import bamdp
-from bamdp._kernels.random import new_state
+from bamdp._kernels.random import new_rng
 
 CHAIN = bamdp.make_env("chain")
 
@@ -78,7 +78,7 @@ def test_root_values_have_the_law_of_the_transcription(prior, rewards):
         agent.observe(s, a, 1.0 if rewards else mdp.expected_rewards[s, a], s2)
     rng = np.random.default_rng(1)
     slow = [transcription(agent.belief, 0, 0, **size, discount=0.9, rng=rng)[0] for _ in range(250)]
-    state = new_state(2)
+    state = new_rng(2)
     fast = [planner.plan(agent.memory, agent.belief, 0, state).value for _ in range(2000)]
     assert stats.ks_2samp(slow, fast).pvalue > 1e-4
     wrong = bamdp.DSS(n_policies=2, n_samples=2, n_steps=3, n_stages=1)  # the test can fail: one stage less
@@ -95,7 +95,7 @@ def test_python_generators_run_the_same_algorithm():
     for name, generator in (("pi", "pi"), ("python", lambda m, g: bamdp.policy_iteration(m, g).policy)):
         planner = bamdp.DSS(generator=generator, **args)
         agent = agent_of(planner, bamdp.Dirichlet(alpha=0.5), mdp)
-        rng = new_state(3)
+        rng = new_rng(3)
         values[name] = [planner.plan(agent.memory, agent.belief, 0, rng).value for _ in range(400)]
     assert stats.ks_2samp(values["pi"], values["python"]).pvalue > 1e-4
 
@@ -132,7 +132,7 @@ def test_one_step_stages_of_constant_policies_are_sparse_sampling():
     values = []
     for p in (planner, sparse):
         agent = agent_of(p, prior, mdp)
-        rng = new_state(4)
+        rng = new_rng(4)
         plans = [p.plan(agent.memory, agent.belief, 0, rng) for _ in range(400)]
         assert all([c.action for c in plan.candidates] == [0, 1] for plan in plans)
         values.append(np.array([[c.value for c in plan.candidates] for plan in plans]))
@@ -171,7 +171,7 @@ def test_leaves_are_ordered_policy_below_mean_of_optima():
 
 
 def agent_value(planner, agent, i):
-    return planner.plan(agent.memory, agent.belief, 0, new_state(i)).value
+    return planner.plan(agent.memory, agent.belief, 0, new_rng(i)).value
 
 
 def test_terminal_states_end_a_sample_with_value_zero():

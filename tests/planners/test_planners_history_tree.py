@@ -9,7 +9,7 @@ from planner_checks import agent_of
 
 import bamdp
 from bamdp._kernels.bundles import zeros
-from bamdp._kernels.random import new_state
+from bamdp._kernels.random import new_rng
 from bamdp.planners import bamcp
 from bamdp.planners.bamcp import BAMCP, rollout_action, rollout_policy, ucb_action
 from bamdp.planners.shared.history_tree import HistoryTree, append_node, find_child, open_node, plant_root
@@ -21,7 +21,7 @@ def small_space(allowed=None, terminal=None):
 
 
 def test_actions_in_the_tree_maximise_the_upper_confidence_bound():
-    tree, space, rng = zeros(HistoryTree, A=3, M=4), small_space(), new_state(1)
+    tree, space, rng = zeros(HistoryTree, A=3, M=4), small_space(), new_rng(1)
     tree.node[2, COUNT] = 30
     tree.tries[2] = [10, 15, 5]
     tree.value[2] = [1.0, 1.2, 0.1]
@@ -31,7 +31,7 @@ def test_actions_in_the_tree_maximise_the_upper_confidence_bound():
 
 
 def test_big_counts_leave_the_tables_and_stay_exact():
-    tree, space, rng = zeros(HistoryTree, A=3, M=1), small_space(), new_state(1)
+    tree, space, rng = zeros(HistoryTree, A=3, M=1), small_space(), new_rng(1)
     for n in (4000, 4096, 4097, 100_000):
         tree.node[ROOT, COUNT] = 3 * n
         tree.tries[ROOT] = n
@@ -49,7 +49,7 @@ def test_big_counts_leave_the_tables_and_stay_exact():
 
 def test_untried_actions_come_first_and_ties_are_broken_evenly():
     mask = np.array([[True, True, True], [True, False, True], [True, True, True]])
-    tree, space, rng = zeros(HistoryTree, A=3, M=1), small_space(mask), new_state(2)
+    tree, space, rng = zeros(HistoryTree, A=3, M=1), small_space(mask), new_rng(2)
     tree.node[ROOT, COUNT] = 50
     tree.tries[ROOT] = [50, 0, 0]
     tree.value[ROOT] = 100.0
@@ -62,7 +62,7 @@ def test_untried_actions_come_first_and_ties_are_broken_evenly():
 def test_the_rollout_policy_is_epsilon_greedy_with_even_ties():
     mask = np.array([[True, True, True], [True, False, True], [False, True, False]])
     q = np.array([[1.0, 1.0, 0.0], [0.0, 9.0, 2.0], [0.0, 0.0, 0.0]])
-    policy, rng = rollout_policy(q, mask, 0.4), new_state(3)
+    policy, rng = rollout_policy(q, mask, 0.4), new_rng(3)
     expected = {0: [0.4 / 3 + 0.3, 0.4 / 3 + 0.3, 0.4 / 3], 1: [0.2, 0.0, 0.8], 2: [0.0, 1.0, 0.0]}
     for s, p in expected.items():
         n = np.bincount([rollout_action(policy, s, rng) for _ in range(5000)], minlength=3)

@@ -39,9 +39,9 @@ class StateQueue(NamedTuple):
     ends: np.ndarray  # int64 [2]: where the first one stands, and how many there are
 
 
-def new_links(n_states: int, room: int) -> Links:
-    """Return room for so many links."""
-    older, source, target = (np.zeros(room, np.int32) for _ in range(3))
+def new_links(n_states: int, capacity: int) -> Links:
+    """Return space for that many links."""
+    older, source, target = (np.zeros(capacity, np.int32) for _ in range(3))
     return Links(np.full(n_states, NONE, np.int32), older, source, target, np.zeros(1, np.int64))
 
 

@@ -21,13 +21,13 @@ from bamdp._kernels.jit import inner, primitive, wrapping
 Seed = int | np.random.SeedSequence | None
 
 
-def new_state(seed: Seed = None) -> np.ndarray:
+def new_rng(seed: Seed = None) -> np.ndarray:
     """Return a fresh generator state, ``uint64[4]``, from a seed or a SeedSequence."""
     sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     return sequence.generate_state(4, np.uint64)
 
 
-def as_state(rng: object) -> np.ndarray:
+def as_rng(rng: object) -> np.ndarray:
     """Generator state from what a user may hand in: a state, a numpy Generator, a SeedSequence or a seed.
 
     A state is used in place; a Generator is advanced by four words.
@@ -39,7 +39,7 @@ def as_state(rng: object) -> np.ndarray:
     if isinstance(rng, np.random.Generator):
         return rng.integers(0, 2**64, size=4, dtype=np.uint64)
     if rng is None or isinstance(rng, (int, np.integer, np.random.SeedSequence)):
-        return new_state(int(rng) if isinstance(rng, np.integer) else rng)
+        return new_rng(int(rng) if isinstance(rng, np.integer) else rng)
     raise TypeError(f"rng must be a numpy Generator, a SeedSequence or a whole number, got {rng!r}")
 
 

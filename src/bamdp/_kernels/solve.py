@@ -62,8 +62,8 @@ class Solver(NamedTuple):
     matrix: np.ndarray  # float64 [S, S + 1] for at most FEW_IF_DENSE states, else empty
 
 
-def new_solver(n_states: int, room: int) -> Solver:
-    """Return a workspace for models whose policies have up to ``room`` entries."""
+def new_solver(n_states: int, capacity: int) -> Solver:
+    """Return a workspace for models whose policies have up to ``capacity`` entries."""
     return Solver(
         values=np.zeros(n_states),
         policy=np.zeros(n_states, np.int32),
@@ -73,9 +73,9 @@ def new_solver(n_states: int, room: int) -> Solver:
         tally=np.zeros(n_states + 1, np.int32),
         stack=np.zeros(n_states, np.int32),
         end=np.zeros(n_states, np.int64),
-        index=np.zeros(room, np.int32),
-        prob=np.zeros(room),
-        sums=np.zeros(room + 1),
+        index=np.zeros(capacity, np.int32),
+        prob=np.zeros(capacity),
+        sums=np.zeros(capacity + 1),
         background=np.zeros(n_states),
         reward=np.zeros(n_states),
         change=np.zeros(n_states),

@@ -1,9 +1,9 @@
 """The arrays of a belief: the bundle that kernels are given, and what is done to it outside of kernels.
 
 A posterior over transitions or rewards is a NamedTuple of arrays. Kernels use it through the verbs of
-:mod:`bamdp.beliefs.verbs`; Python makes room in it (:func:`with_room`) and asks what it can do. What it can do is
-declared where its class is defined, by :func:`transition_posterior` or :func:`reward_posterior`, so that planners
-need to know no class.
+:mod:`bamdp.beliefs.verbs`; Python makes its undo logs long enough (:func:`reserve`). What it can do is declared where
+its class is defined, by :func:`transition_posterior` or :func:`reward_posterior`, so that planners need to know no
+class.
 """
 
 from __future__ import annotations
@@ -115,18 +115,20 @@ def _declare(defaults: dict[str, Any], declared: dict[str, Any]) -> Callable[[C]
 
 
 @singledispatch
-def with_room(posterior: Any, depth: int) -> Any:
-    """Return the same posterior with room for ``depth`` more pushes than it now holds.
+def reserve(posterior: Any, depth: int) -> Any:
+    """Return the same posterior with undo logs that are long enough for ``depth`` more pushes than they hold now.
 
-    A posterior that pushes only to its parts (counts, cells, weights, other posteriors) has as much room as they have;
-    for any other one it is registered.
+    These are those of its parts (counts, cells, weights, other posteriors), or its own array ``log`` with its length
+    ``top``; anything else is registered.
     """
     if type(posterior) is tuple:
-        return tuple(with_room(part, depth) for part in posterior)
+        return tuple(reserve(part, depth) for part in posterior)
     named = zip(getattr(posterior, "_fields", ()), posterior if isinstance(posterior, tuple) else ())
-    parts = {name: with_room(part, depth) for name, part in named if isinstance(part, tuple)}
+    parts = {name: reserve(part, depth) for name, part in named if isinstance(part, tuple)}
+    if hasattr(posterior, "log") and hasattr(posterior, "top"):
+        parts["log"] = longer(posterior.log, depth + int(posterior.top[0]))
     if not parts:
-        raise TypeError(f"{type(posterior).__name__} is not a posterior; register with_room for it")
+        raise TypeError(f"{type(posterior).__name__} has no parts and no undo log; register reserve for it")
     return posterior._replace(**parts)
 
 
@@ -140,7 +142,7 @@ def longer(array: np.ndarray, size: int) -> np.ndarray:
 
 
 @singledispatch
-def pay_nothing(rewards: Any, row: int) -> None:
+def fix_zero_reward(rewards: Any, row: int) -> None:
     """Let a row of a reward posterior be known to pay nothing."""
     raise ValueError(
         f"{type(rewards).__name__} says what models pay, and does not say that beginning again pays nothing; with "

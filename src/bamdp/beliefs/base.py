@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from bamdp import _checks
 from bamdp._kernels.rows import Space
 from bamdp._parameters import Declared
-from bamdp.beliefs.arrays import BeliefArrays, pay_nothing
+from bamdp.beliefs.arrays import BeliefArrays, fix_zero_reward
 from bamdp.beliefs.episodes import new_episodes
 from bamdp.mdp.build import ROW_BYTES, read_space
 
@@ -25,7 +25,7 @@ class RewardModel(Declared, ABC):
     comes_with_prior: ClassVar[bool] = False  # it is that of the prior's own models (FiniteModels)
 
     @abstractmethod
-    def state(self, n_states: int, n_actions: int) -> Any:
+    def posterior(self, n_states: int, n_actions: int) -> Any:
         """Return the posterior before any observation, as a NamedTuple of arrays."""
 
     def check(self, reward: float) -> None:
@@ -57,7 +57,7 @@ class Prior(Declared, ABC):
     """Parameters of a prior over transition models. Compared and stored by value."""
 
     @abstractmethod
-    def state(self, n_states: int, n_actions: int) -> Any:
+    def posterior(self, n_states: int, n_actions: int) -> Any:
         """Return the posterior before any observation, as a NamedTuple of arrays."""
 
     def rewards_of_models(
@@ -109,7 +109,7 @@ class Prior(Declared, ABC):
         S = _checks.integer(n_states, "n_states")
         A = _checks.integer(n_actions, "n_actions")
         _checks.memory(ROW_BYTES * S * A, f"a belief about {S} states and {A} actions")
-        transitions = self.state(S, A)
+        transitions = self.posterior(S, A)
         own = rewards is None or getattr(rewards, "comes_with_prior", False)
         from_prior = self.rewards_of_models(S, A, transitions) if own else None
         if from_prior is not None:
@@ -117,14 +117,14 @@ class Prior(Declared, ABC):
         else:
             given = np.zeros((S, A)) if rewards is None else rewards
             model = given if isinstance(given, RewardModel) else KnownRewards(given)
-            reward_posterior = model.state(S, A)
+            reward_posterior = model.posterior(S, A)
         space = self.space(S, A, terminal, action_mask)
         arrays = BeliefArrays(transitions, reward_posterior, space)
         belief = Belief(self, model, arrays, new_episodes(objective, end, space.terminal))
-        if belief.episodes.again and pay_nothing.dispatch(type(reward_posterior)) is pay_nothing.dispatch(
-            object
-        ):
-            pay_nothing(reward_posterior, 0)  # says why not
+        if belief.episodes.restarts and fix_zero_reward.dispatch(
+            type(reward_posterior)
+        ) is fix_zero_reward.dispatch(object):
+            fix_zero_reward(reward_posterior, 0)  # says why not
         for state in np.flatnonzero(belief.episodes.ends):
             belief._close(int(state))
         return belief

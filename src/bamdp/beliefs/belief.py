@@ -1,4 +1,4 @@
-"""A belief: the posterior that lives.
+"""A mutable posterior over models.
 
 A :class:`Belief` holds a posterior over transitions and one over rewards, both NamedTuples of arrays
 that kernels understand (see :mod:`bamdp.beliefs.verbs`), and what is known in any case: which states are
@@ -22,14 +22,14 @@ import bamdp.beliefs.kernels as kernels
 import bamdp.beliefs.verbs as verbs
 from bamdp import _checks, _files
 from bamdp._kernels.jit import KernelCalls
-from bamdp._kernels.random import as_state
+from bamdp._kernels.random import as_rng
 from bamdp._kernels.rows import Rows, Space
 from bamdp.beliefs.arrays import (
     BeliefArrays,
-    pay_nothing,
+    fix_zero_reward,
+    reserve,
     same_arrays,
     shared_weights,
-    with_room,
 )
 from bamdp.beliefs.episodes import BEGIN_AGAIN, Episodes, new_episodes
 from bamdp.beliefs.kernels import empty_rows, mean_model, sample_model
@@ -39,7 +39,7 @@ from bamdp.mdp.model import FiniteMDP
 if TYPE_CHECKING:
     from bamdp.beliefs.base import Prior, RewardModel
 
-SPARE = 64  # real observations for which room is made at a time
+SPARE = 64  # real observations for which undo logs are made longer at a time
 MOST_ENTRIES = 1 << 26  # of a buffer for sampled models: address space, of which memory is what models fill
 ENTRY_BYTES = 32  # of a model and its solution
 
@@ -74,8 +74,8 @@ class Belief:
         self.n_changes = 0  # how often the space has changed
         self.episodes = new_episodes("episode", None, space.terminal) if episodes is None else episodes
         self._movement: tuple[BeliefArrays, BeliefArrays] | None = None  # arrays and what was made of them
-        self._room = 0  # simulated transitions that fit, until so many real ones have been seen
-        self._room_until = 0
+        self._reserved = 0  # simulated transitions that fit, until that many real ones have been seen
+        self._reserved_until = 0
 
     def __repr__(self) -> str:
         return f"<Belief {self.prior} after {self.n_observed} transitions, S={self.n_states}, A={self.n_actions}>"
@@ -117,7 +117,7 @@ class Belief:
         if terminated:
             s2 = self.episodes.end if self.episodes.end is not None else self._possible_end(s2, s)
         closes = terminated and not self.episodes.ends[s2]
-        with self._all_or_nothing() if closes and self.episodes.again else nullcontext():
+        with self._all_or_nothing() if closes and self.episodes.restarts else nullcontext():
             self._learn(s, a, r, s2)
             self.episodes.acted[s] = True
             if closes:
@@ -131,7 +131,7 @@ class Belief:
                 f"state {s} ends episodes, so none can begin there; if it does not always end them, give the agent a "
                 "state that stands for the end (end=...)"
             )
-        ends = np.flatnonzero(self.episodes.ends).tolist() if self.episodes.again else []
+        ends = np.flatnonzero(self.episodes.ends).tolist() if self.episodes.restarts else []
         for state in ends:  # so that all learn it or none does
             self._check_start(state, s)
         for i, state in enumerate(ends):
@@ -177,7 +177,7 @@ class Belief:
 
     def _possible_end(self, s2: int, s: int) -> int:
         """Refuse an end where things went on before, if ends are followed by starts."""
-        if self.episodes.again and (s2 == s or self.episodes.acted[s2]):
+        if self.episodes.restarts and (s2 == s or self.episodes.acted[s2]):
             raise ValueError(
                 f"an episode ended in state {s2}, where others went on; give the agent a state that stands for the end "
                 "(end=...)"
@@ -188,14 +188,14 @@ class Belief:
         """Make a state one in which episodes end."""
         self.n_changes += 1
         self.episodes.ends[state] = True
-        if not self.episodes.again:
+        if not self.episodes.restarts:
             self.space.terminal[state] = True
             return
         self.space.terminal[state] = False
         self.space.allowed[state] = False
         self.space.allowed[state, BEGIN_AGAIN] = True
         row = state * self.n_actions + BEGIN_AGAIN
-        pay_nothing(self.rewards, row)
+        fix_zero_reward(self.rewards, row)
         if not self.predictive(state, BEGIN_AGAIN).any():
             raise ValueError(
                 f"{self.prior} knows nothing that follows state {state}, which ends episodes; for objective='lifetime' "
@@ -301,7 +301,7 @@ class Belief:
 
     def sample(self, rng: Any) -> FiniteMDP:
         """Draw a model from the posterior. ``rng``: a numpy Generator, or anything that seeds one."""
-        return self._as_mdp(sample_model, as_state(rng))
+        return self._as_mdp(sample_model, as_rng(rng))
 
     def mean(self) -> FiniteMDP:
         """Return the posterior mean model: rows are the predictives, rewards the expected ones."""
@@ -344,14 +344,12 @@ class Belief:
     # --- keeping ----------------------------------------------------------------------------------------
 
     def reserve(self, depth: int) -> None:
-        """Make room for ``depth`` simulated transitions on top of what was observed."""
-        if depth > self._room or self.n_observed >= self._room_until:
-            self._room = max(depth, self._room)
-            self._room_until = self.n_observed + SPARE
-            depth = self._room + SPARE
-            larger = BeliefArrays(
-                with_room(self.transitions, depth), with_room(self.rewards, depth), self.space
-            )
+        """Make the undo logs long enough for ``depth`` simulated transitions on top of what was observed."""
+        if depth > self._reserved or self.n_observed >= self._reserved_until:
+            self._reserved = max(depth, self._reserved)
+            self._reserved_until = self.n_observed + SPARE
+            depth = self._reserved + SPARE
+            larger = BeliefArrays(reserve(self.transitions, depth), reserve(self.rewards, depth), self.space)
             self.arrays = same_arrays(self.arrays, larger)
 
     def copy(self) -> Belief:
@@ -372,7 +370,7 @@ class Belief:
         Raises ValueError if they are not those of such a belief, which then must not be used.
         """
         restore(self, statistics)
-        self._room_until = 0  # arrays have changed: reserve again
+        self._reserved_until = 0  # arrays have changed: reserve again
 
     def save(self, path: Any) -> None:
         """Write the belief to one ``.npz`` file, without pickle."""

@@ -49,7 +49,7 @@ class Episodes:
     acted: NDArray[np.bool_]  # [S]: states in which something was done, so that they are no ends
 
     @property
-    def again(self) -> bool:
+    def restarts(self) -> bool:
         """Whether an end is followed by a start."""
         return self.objective == "lifetime"
 

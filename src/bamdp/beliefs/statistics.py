@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bamdp.beliefs.arrays import pay_nothing
+from bamdp.beliefs.arrays import fix_zero_reward
 from bamdp.beliefs.episodes import BEGIN_AGAIN
 
 if TYPE_CHECKING:
@@ -153,10 +153,10 @@ def restore(belief: Belief, arrays: Mapping[str, NDArray[Any]]) -> None:
     belief.log_evidence, belief.n_observed = log_evidence, n_observed
     episodes.ends[:], episodes.starts[:], episodes.acted[:] = ends, starts, acted
     space.allowed[:] = allowed
-    if episodes.again:
+    if episodes.restarts:
         for state in np.flatnonzero(ends).tolist():
             space.terminal[state], space.allowed[state] = False, np.arange(belief.n_actions) == BEGIN_AGAIN
-            pay_nothing(rewards, state * belief.n_actions + BEGIN_AGAIN)
+            fix_zero_reward(rewards, state * belief.n_actions + BEGIN_AGAIN)
     else:
         space.terminal[:] = ends
     belief.n_changes += 1

@@ -3,13 +3,17 @@
 ``T`` is a posterior over transitions, ``R`` one over rewards, both NamedTuples of arrays (the fields ``transitions``
 and ``rewards`` of :class:`~bamdp.beliefs.arrays.BeliefArrays`); ``row`` is ``s * A + a``. Simulated transitions are
 pushed and popped in last-in-first-out order, so a belief on a branch of a planning tree is never cloned. The caller
-reserves room for the deepest branch before it enters a kernel (``Belief.reserve``).
+makes the undo logs long enough for the deepest branch before it enters a kernel (``Belief.reserve``).
 
 Rows need not be independent: ``choose`` first draws whatever all rows of one sampled model share (which model
 of a finite set, which component of a mixture), and ``sample_row`` then draws a row given that choice. Rows
 can therefore be drawn lazily, only where a planner looks.
 
-What follows from other verbs is defined for all posteriors that do not say otherwise (registered for ``object``).
+What follows from other verbs is defined for all posteriors that do not say otherwise (registered for ``object``). A
+posterior of one's own over transitions needs four: :func:`push`, :func:`pop`, :func:`probability` and
+:func:`sample_row`, with the fields ``n_states``, and ``log`` and ``top`` if it keeps an undo log (``top[0]`` is its
+length). It is faster with :func:`draw` and :func:`mean_row`; some planners need :func:`moments_row` or
+:func:`concentration`.
 """
 
 from __future__ import annotations
@@ -17,14 +21,26 @@ from __future__ import annotations
 import math
 
 from bamdp._kernels.jit import generic
-
-DONE = 0  # a kernel has done its work
-NO_ROOM = -1  # something did not fit: Belief.run makes more room and calls the kernel again
+from bamdp._kernels.random import uniform
 
 
 @generic
 def draw(T, row, rng):
     """Draw a next state from the predictive ν(· | row)."""
+
+
+@draw.register(object)
+def _draw_by_probabilities(T, row, rng):
+    u = uniform(rng)
+    likely = 0
+    for s2 in range(T.n_states):
+        p = probability(T, row, s2)
+        if p > 0.0:
+            likely = s2
+            u -= p
+            if u < 0.0:
+                break
+    return likely
 
 
 @generic
@@ -77,15 +93,12 @@ def _choose_nothing(T, rng):
 
 @generic
 def sample_row(T, choice, row, index, prob, at, rng):
-    """Draw a row from the posterior into ``index[at:end], prob[at:end]``; returns (end, background mass).
-
-    The end is NO_ROOM when the entries do not fit.
-    """
+    """Draw a row from the posterior into ``index[at:end], prob[at:end]``; returns (end, background mass)."""
 
 
 @generic
 def most_entries(T, n_states):
-    """Return how many entries a row takes at most while it is written: callers leave room for so many."""
+    """Return how many entries a row takes at most while it is written: callers leave space for as many."""
 
 
 @most_entries.register(object)
@@ -98,12 +111,20 @@ def mean_row(T, row, index, prob, at):
     """Write the posterior mean of a row (its predictive), and return the same as :func:`sample_row`."""
 
 
+@mean_row.register(object)
+def _all_probabilities(T, row, index, prob, at):
+    for s2 in range(T.n_states):
+        index[at + s2] = s2
+        prob[at + s2] = probability(T, row, s2)
+    return at + T.n_states, 0.0
+
+
 @generic
 def moments_row(T, row, index, mean, variance, at):
     """Write the posterior mean and variance of each of a row's probabilities.
 
     Those of some outcomes are written to ``index``, ``mean`` and ``variance`` at ``at:end``; returns (end, mean,
-    variance) with the two numbers that all other outcomes share. The end is NO_ROOM when they do not fit.
+    variance) with the two numbers that all other outcomes share.
     """
 
 
@@ -118,6 +139,11 @@ def concentration(T, row):
 @generic
 def commit(T, row):
     """Make what was pushed on ``row`` final: it was really observed."""
+
+
+@commit.register(object)
+def _clear_log(T, row):
+    T.top[0] = 0
 
 
 @generic

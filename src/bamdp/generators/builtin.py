@@ -42,14 +42,14 @@ class Generator(Declared, ABC):
     lazy: ClassVar[bool] = False
 
     @abstractmethod
-    def state(self) -> Any:
+    def parameters(self) -> Any:
         """Return the parameters as a NamedTuple that :func:`generate` is registered for."""
 
 
 def register_generator(state: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Compile a generator of your own: ``@register_generator(MyState)`` on a function like :func:`generate`.
 
-    ``MyState`` is the NamedTuple class that your :class:`Generator`'s ``state()`` returns; define both in an
+    ``MyState`` is the NamedTuple class that your :class:`Generator`'s ``parameters()`` returns; define both in an
     importable module. The function may use what Numba compiles, allocate nothing, and must set
     ``solver.policy`` in every state, to the same actions whatever was solved before.
     """
@@ -75,19 +75,19 @@ def python_policy(generator: Any, mdp: FiniteMDP, discount: float) -> np.ndarray
     return policy.astype(np.int32)
 
 
-class PIState(NamedTuple):
+class PIParams(NamedTuple):
     """Parameters of policy iteration."""
 
     tol: float
 
 
-class VIState(NamedTuple):
+class VIParams(NamedTuple):
     """Parameters of value iteration."""
 
     tol: float
 
 
-class RTDPState(NamedTuple):
+class RTDPParams(NamedTuple):
     """Parameters of real-time dynamic programming."""
 
     depth: int
@@ -109,8 +109,8 @@ class PI(Generator):
 
     tol: float = positive_number(1e-4)
 
-    def state(self) -> PIState:
-        return PIState(float(self.tol))
+    def parameters(self) -> PIParams:
+        return PIParams(float(self.tol))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,8 +119,8 @@ class VI(Generator):
 
     tol: float = positive_number(1e-4)
 
-    def state(self) -> VIState:
-        return VIState(float(self.tol))
+    def parameters(self) -> VIParams:
+        return VIParams(float(self.tol))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,16 +159,16 @@ class RTDP(Generator):
     bound: str = choice("rmax", BOUNDS)
     tol: float = positive_number(1e-4)
 
-    def state(self) -> RTDPState:
-        return RTDPState(int(self.depth), int(self.n_trials), BOUNDS.index(self.bound), float(self.tol))
+    def parameters(self) -> RTDPParams:
+        return RTDPParams(int(self.depth), int(self.n_trials), BOUNDS.index(self.bound), float(self.tol))
 
 
-@generate.register(PIState)
+@generate.register(PIParams)
 def _policy_iteration(G, rows, space, discount, s, solver, rng):
     solve(rows, space, discount, G.tol, solver, True)
 
 
-@generate.register(VIState)
+@generate.register(VIParams)
 def _value_iteration(G, rows, space, discount, s, solver, rng):
     tol = G.tol * reward_scale(rows, space)
     for _ in range(MAX_SWEEPS):
@@ -181,7 +181,7 @@ def _value_iteration(G, rows, space, discount, s, solver, rng):
             return
 
 
-@generate.register(RTDPState)
+@generate.register(RTDPParams)
 def _real_time(G, rows, space, discount, s, solver, rng):
     _set_bounds(G.bound, rows, space, discount, solver.values)
     table = TrialTable(solver.values, solver.order, solver.level)
@@ -189,7 +189,7 @@ def _real_time(G, rows, space, discount, s, solver, rng):
     for t in range(n_states):
         table.seen[t] = 0
     tol = G.tol * reward_scale(rows, space)
-    trials = RTDPState(G.depth, G.n_trials, G.bound, tol)
+    trials = RTDPParams(G.depth, G.n_trials, G.bound, tol)
     run_trials(rows, space, discount, s, trials, table, average(table.values), None, None, 0, rng)
     improve(rows, space, discount, solver.values, solver.scratch, solver.policy)
 

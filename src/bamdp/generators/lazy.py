@@ -79,7 +79,7 @@ def set_bound(models: LazyModels, belief: Belief, discount: float) -> None:
 def highest_reward(belief: Belief) -> float:
     """Return the highest reward that any model of a belief can have; infinite if there is none."""
     highest = float(belief.rewards.reward_range[1])
-    return max(highest, 0.0) if belief.episodes.again else highest  # to begin again pays 0
+    return max(highest, 0.0) if belief.episodes.restarts else highest  # to begin again pays 0
 
 
 @primitive

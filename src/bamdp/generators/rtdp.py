@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from bamdp import _checks
-from bamdp._kernels.random import Seed, new_state
+from bamdp._kernels.random import Seed, new_rng
 from bamdp._kernels.sweeps import average
-from bamdp.generators.builtin import RTDPState
+from bamdp.generators.builtin import RTDPParams
 from bamdp.generators.trials import RMAX, TrialTable, run_trials
 from bamdp.mdp.build import used_rows
 from bamdp.mdp.model import FiniteMDP
@@ -76,10 +76,10 @@ def rtdp(
     n_trials = _checks.integer(n_trials, "n_trials")
     limit = -1.0 if tol is None else check_tolerance(tol)
     values = initial_values(mdp, upper_bound(mdp, discount) if initial is None else initial)
-    limits = RTDPState(depth, n_trials, RMAX, limit)
+    limits = RTDPParams(depth, n_trials, RMAX, limit)
     table = TrialTable(values, *(np.zeros(mdp.n_states, np.int32) for _ in range(2)))
     mean = float(average(values))
-    rng = new_state(seed)
+    rng = new_rng(seed)
     done, _ = run_trials(mdp.rows, mdp.space, discount, start, limits, table, mean, None, None, 0, rng)
     return certify(mdp, discount, values, done)
 

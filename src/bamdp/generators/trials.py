@@ -47,7 +47,7 @@ class TrialTable(NamedTuple):
 def run_trials(rows, space, discount, start, limits, table, mean, models, belief, h, rng):
     """Do trials from ``start`` until it is settled, at most ``limits.n_trials`` of them.
 
-    ``limits`` is an RTDPState, ``mean`` the mean of the values. The rows are those of a whole model, and ``models`` is
+    ``limits`` is an RTDPParams, ``mean`` the mean of the values. The rows are those of a whole model, and ``models`` is
     None, or they are the rows of stage ``h`` of ``models`` (:mod:`bamdp.generators.lazy`), drawn from ``belief``.
 
     Returns the number of trials, and the mean of the values then.

@@ -563,7 +563,7 @@ class AdaptiveDSS(KernelPlanner):
         n_rows = most + self.n_stages + 2 if transitions.changes != "all" else 0  # and those that it writes
         params = RaceParams(
             rule=BEBRule(1.0) if transitions.counts_transitions else VBRBRule(1.0 / unit, 1.0),
-            generator=make_generator(self.generator).state(),
+            generator=make_generator(self.generator).parameters(),
             discount=discount,
             tol=unit * float(self.tol),
             trial_tol=unit * float(self.trial_tol),

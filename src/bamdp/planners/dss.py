@@ -357,7 +357,7 @@ class DSS(TreePlanner):
             workspace = lazy_workspace_for(belief, H, discount)
         else:
             workspace = workspace_for(belief)
-        compiled = generator.state() if isinstance(generator, Generator) else None
+        compiled = generator.parameters() if isinstance(generator, Generator) else None
         params = DSSParams(compiled, leaf, discount, N, self.n_samples, self.n_steps)
         lazy = workspace.lazy is not None
         tree = zeros(DSSTree, L=H + 1, H=H, N=N, S=S, W=0 if lazy else S, Z=1 + S if lazy else 0)

@@ -125,7 +125,7 @@ class RMax(KernelPlanner):
                 f"RMax needs a largest reward, and {belief.reward_model} has none; give it bounds=(low, high), in text "
                 "for instance normal:bounds=(0,1), or use a planner that needs no bound, such as EpsilonGreedy"
             )
-        if belief.episodes.again:  # beginning again pays 0
+        if belief.episodes.restarts:  # beginning again pays 0
             r_max = max(r_max, 0.0)
         return float(max(r_max, r_max / (1.0 - discount)))
 

@@ -17,7 +17,7 @@ from bamdp._kernels.random import uniform
 from bamdp._parameters import positive_number, whole_number
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import sample_model
-from bamdp.generators.builtin import PIState, generate
+from bamdp.generators.builtin import PIParams, generate
 from bamdp.planners.base import Candidate, KernelPlanner, Plan, Transition
 from bamdp.planners.shared.workspace import Workspace, workspace_for
 
@@ -74,7 +74,7 @@ class ThompsonSampling(KernelPlanner):
 
     def act(self, memory: ThompsonMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         if draw_is_due(self.resample, memory.age, memory.discount, rng):
-            generator = PIState(float(self.tol))
+            generator = PIParams(float(self.tol))
             belief.run(sample_policy, memory.workspace, generator, memory.discount, state, rng)
             memory.age = 0
         memory.age += 1

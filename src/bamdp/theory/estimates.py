@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamdp import _checks
-from bamdp._kernels.random import as_state, new_state
+from bamdp._kernels.random import as_rng, new_rng
 from bamdp.agent import Agent
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import simulate_step, undo_steps
@@ -184,7 +184,7 @@ def estimate_c(belief: Belief, *, pairs: int = 200, reward_range: float = 1.0, r
     >>> bool(abs(c.mean - 14 / 15) < 4 * c.standard_error)  # E max of two |U − U'|, doubled
     True
     """
-    pairs, state = _checks.integer(pairs, "pairs"), as_state(rng)
+    pairs, state = _checks.integer(pairs, "pairs"), as_rng(rng)
     learned = not belief.rewards.certain
     models = ((belief.sample(state), belief.sample(state)) for _ in range(pairs))
     distances = [model_distance(*pair, rewards=learned, reward_range=reward_range) for pair in models]
@@ -226,7 +226,7 @@ def estimate_epsilon0(
     """
     K, H = _checks.integer(n_steps, "n_steps"), _checks.integer(n_stages, "n_stages")
     start, discount = _check_first_state(belief, state), _checks.discount(discount)
-    stream = as_state(rng)
+    stream = as_rng(rng)
     episodes = _checks.integer(episodes, "episodes")
     _checks.memory(8 * episodes * H, f"the changes of {episodes} episodes of {H} stages")
     changes = np.zeros((episodes, H))
@@ -272,7 +272,7 @@ def belief_distance(belief: Belief, seen: Iterable[Seen], *, models: int = 200, 
     if isinstance(belief.prior, FiniteModels) and (belief.rewards.certain or belief.rewards.shares_weights):
         return float(np.abs(after.weights - belief.weights).sum())
     evidence = after.log_evidence - belief.log_evidence
-    state, counts = as_state(rng), Counter(seen)
+    state, counts = as_rng(rng), Counter(seen)
     _check_reward_model(belief)
     shortfalls = [
         max(0.0, 1.0 - math.exp(min(0.0, _log_likelihood(belief, belief.sample(state), counts) - evidence)))
@@ -354,7 +354,7 @@ def bayes_loss(
         world_seed, agent_seed = seeds(seed, i)
         agent = make_agent(agent_seed)
         _check_first_state(agent.belief, start)
-        losses[i] = _loss_of_run(agent, new_state(world_seed), T, start, exact)
+        losses[i] = _loss_of_run(agent, new_rng(world_seed), T, start, exact)
     return Loss(losses, float(np.nanmax(exact[T, start, ()])))
 
 
@@ -393,7 +393,7 @@ def _optimal_action_values(agent: Agent, steps: int, state: int) -> NDArray[np.f
 
 def _check_first_state(belief: Belief, state: int) -> int:
     """Return the first state of simulated episodes, checked; the belief must let them end."""
-    if belief.episodes.again:
+    if belief.episodes.restarts:
         raise ValueError("episodes are followed to their end only: make the belief with objective='episode'")
     if belief.space.terminal[_checks.index(state, "the first state", belief.n_states)]:
         raise ValueError(f"state {state} is terminal: nothing follows it; begin in another state")

@@ -36,7 +36,7 @@ N_TRIALS, N_WINS = 0, 1  # statistics of a cell
 
 @stored_in_cells
 @reward_posterior(n_outcomes=2, reward_range=(0.0, 1.0))
-class BetaState(NamedTuple):
+class BetaPosterior(NamedTuple):
     """Posterior of Bernoulli rewards."""
 
     cells: Cells
@@ -57,24 +57,24 @@ def _failure(R, cell):
     return (R.b + (n - statistic(R.cells, cell, N_WINS))) / (R.a + R.b + n)
 
 
-@cell_mean.register(BetaState)
+@cell_mean.register(BetaPosterior)
 def _mean(R, cell):
     return _success(R, cell)
 
 
-@cell_variance.register(BetaState)
+@cell_variance.register(BetaPosterior)
 def _variance(R, cell):
     p = _success(R, cell)
     return p * (1.0 - p) / (R.a + R.b + statistic(R.cells, cell, N_TRIALS) + 1.0)
 
 
-@cell_sample.register(BetaState)
+@cell_sample.register(BetaPosterior)
 def _sample(R, cell, rng):
     wins = statistic(R.cells, cell, N_WINS)
     return beta(rng, R.a + wins, R.b + statistic(R.cells, cell, N_TRIALS) - wins)
 
 
-@verbs.draw_reward.register(BetaState)
+@verbs.draw_reward.register(BetaPosterior)
 def _draw(R, row, s2, rng):
     cell = find_cell(R.cells, row, s2)
     if cell == FREE:
@@ -82,7 +82,7 @@ def _draw(R, row, s2, rng):
     return 1.0 if uniform(rng) < _success(R, cell) else 0.0
 
 
-@verbs.push_reward.register(BetaState)
+@verbs.push_reward.register(BetaPosterior)
 def _push(R, row, s2, r):
     cell = open_cell(R.cells, row, s2)
     if cell != FREE:
@@ -90,12 +90,12 @@ def _push(R, row, s2, r):
         R.cells.stats[cell, N_WINS] += r
 
 
-@verbs.reward_probability.register(BetaState)
+@verbs.reward_probability.register(BetaPosterior)
 def _probability(R, row, s2, r):
     return verbs.outcome(R, row, s2, 1 if r == 1.0 else 0)[1]
 
 
-@verbs.outcome.register(BetaState)
+@verbs.outcome.register(BetaPosterior)
 def _outcome(R, row, s2, i):
     cell = find_cell(R.cells, row, s2)
     if cell == FREE:
@@ -104,7 +104,7 @@ def _outcome(R, row, s2, i):
 
 
 @is_valid.register
-def _is_valid(R: BetaState) -> Any:
+def _is_valid(R: BetaPosterior) -> Any:
     n, wins = used_statistics(R.cells).T
     return (wins >= 0.0) & (wins <= n)
 
@@ -138,9 +138,9 @@ class BetaBernoulli(RewardModel):
         _checks.real(self.b, "b", low=0.0, open_low=True)
         check_by(self.by)
 
-    def state(self, n_states: int, n_actions: int) -> BetaState:
+    def posterior(self, n_states: int, n_actions: int) -> BetaPosterior:
         cells = empty_cells(n_states, n_actions, [0.0, 0.0], self.by == "next")
-        return BetaState(cells, float(self.a), float(self.b))
+        return BetaPosterior(cells, float(self.a), float(self.b))
 
     def check(self, reward: float) -> None:
         if reward not in (0.0, 1.0):

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 import bamdp.beliefs.verbs as verbs
 from bamdp._kernels.jit import generic, primitive
 from bamdp._kernels.rows import is_listed
-from bamdp.beliefs.arrays import longer, pay_nothing, with_room
+from bamdp.beliefs.arrays import fix_zero_reward, longer, reserve
 from bamdp.beliefs.statistics import Arrays, Saved, restored, statistics
 
 State = TypeVar("State", bound=type)
@@ -66,8 +66,8 @@ def empty_cells(n_states: int, n_actions: int, start: list[float], by_next: bool
     )
 
 
-@with_room.register(Cells)
-def _with_room(cells: Cells, depth: int) -> Cells:
+@reserve.register(Cells)
+def _reserve(cells: Cells, depth: int) -> Cells:
     used, logged = (int(x) + depth for x in cells.top)
     return cells._replace(
         stats=longer(cells.stats, used),
@@ -223,7 +223,7 @@ def _commit(R, row):
     R.cells.top[LOGGED] = 0
 
 
-def _pay_nothing(R: Any, row: int) -> None:
+def _fix_zero_reward(R: Any, row: int) -> None:
     R.cells.head[row] = FREE
 
 
@@ -235,7 +235,7 @@ def stored_in_cells(cls: State) -> State:
     verbs.sample_reward.register(cls)(row_sample)
     verbs.pop_reward.register(cls)(_pop)
     verbs.commit_reward.register(cls)(_commit)
-    pay_nothing.register(cls)(_pay_nothing)
+    fix_zero_reward.register(cls)(_fix_zero_reward)
     return cls
 
 

@@ -59,7 +59,7 @@ MOST_VALUES = 10_000
 
 @stored_in_cells
 @reward_posterior(learned=("cells", "values", "known"))
-class ValuesState(NamedTuple):
+class ValuesPosterior(NamedTuple):
     """Posterior of finitely many values. A cell's statistics: counts of the V values, of new ones, of all."""
 
     cells: Cells
@@ -114,7 +114,7 @@ def _place(R, r):
     return R.values.shape[0] - 1
 
 
-@cell_mean.register(ValuesState)
+@cell_mean.register(ValuesPosterior)
 def _mean(R, cell):
     size = R.values.shape[0] - 1
     total = _weight(R, cell, size) * R.values[size]
@@ -123,7 +123,7 @@ def _mean(R, cell):
     return total / _total(R, cell)
 
 
-@cell_variance.register(ValuesState)
+@cell_variance.register(ValuesPosterior)
 def _variance(R, cell):
     size = R.values.shape[0] - 1
     mean = cell_mean(R, cell)
@@ -134,7 +134,7 @@ def _variance(R, cell):
     return total / (count * (count + 1.0))
 
 
-@cell_sample.register(ValuesState)
+@cell_sample.register(ValuesPosterior)
 def _sample(R, cell, rng):
     size = R.values.shape[0] - 1
     end = R.known[0]
@@ -155,7 +155,7 @@ def _sample(R, cell, rng):
     return total
 
 
-@verbs.draw_reward.register(ValuesState)
+@verbs.draw_reward.register(ValuesPosterior)
 def _draw(R, row, s2, rng):
     cell = find_cell(R.cells, row, s2)
     if cell == FREE:
@@ -169,7 +169,7 @@ def _draw(R, row, s2, rng):
     return R.values[size] if _weight(R, cell, size) > 0.0 else R.values[R.known[0] - 1]
 
 
-@verbs.push_reward.register(ValuesState)
+@verbs.push_reward.register(ValuesPosterior)
 def _push(R, row, s2, r):
     R.last[0] = r
     cell = open_cell(R.cells, row, s2)
@@ -178,7 +178,7 @@ def _push(R, row, s2, r):
         R.cells.stats[cell, R.values.shape[0]] += 1.0
 
 
-@verbs.commit_reward.register(ValuesState)
+@verbs.commit_reward.register(ValuesPosterior)
 def _commit(R, row):
     """Give a place of its own to a value that was new when it was pushed."""
     size = R.values.shape[0] - 1
@@ -195,7 +195,7 @@ def _commit(R, row):
         R.values[size] = np.nextafter(R.values[size], np.inf)
 
 
-@verbs.reward_probability.register(ValuesState)
+@verbs.reward_probability.register(ValuesPosterior)
 def _probability(R, row, s2, r):
     cell = find_cell(R.cells, row, s2)
     if cell == FREE:
@@ -203,7 +203,7 @@ def _probability(R, row, s2, r):
     return _weight(R, cell, _place(R, r)) / _total(R, cell)
 
 
-@verbs.outcome.register(ValuesState)
+@verbs.outcome.register(ValuesPosterior)
 def _outcome(R, row, s2, i):
     """Return the i-th value; the last is something new."""
     cell = find_cell(R.cells, row, s2)
@@ -213,7 +213,7 @@ def _outcome(R, row, s2, i):
 
 
 @is_valid.register
-def _is_valid(R: ValuesState) -> Any:
+def _is_valid(R: ValuesPosterior) -> Any:
     stats, K, size = used_statistics(R.cells), int(R.known[0]), len(R.values) - 1
     values_fit = size >= K and len(np.unique(R.values[:K])) == K and (size == K or not R.values_given)
     counts_fit = (stats >= 0.0).all() and (stats[:, K : size + 1] == 0.0).all()
@@ -269,14 +269,14 @@ class FiniteRewards(RewardModel):
         if self.bounds is not None and not self.bounds[0] <= self.unseen <= self.bounds[1]:
             raise ValueError(f"unseen={self.unseen} is outside the bounds {self.bounds}")
 
-    def state(self, n_states: int, n_actions: int) -> ValuesState:
+    def posterior(self, n_states: int, n_actions: int) -> ValuesPosterior:
         values = self.values or ()
         size = len(values) or self.max_values
         low, high = self.bounds or ((min(values), max(values)) if values else (-math.inf, math.inf))
         numbers = np.zeros(size + 1)
         numbers[: len(values)] = values
         numbers[size] = self.unseen
-        return ValuesState(
+        return ValuesPosterior(
             cells=empty_cells(n_states, n_actions, [0.0] * (size + 2), self.by == "next"),
             values=numbers,
             known=np.array([len(values)], np.int64),
@@ -300,7 +300,7 @@ class FiniteRewards(RewardModel):
 
     def refusal(self, reward: float) -> str:
         return (
-            f"FiniteRewards has room for {self.max_values} distinct rewards, and {reward} is one more; raise "
+            f"FiniteRewards has space for {self.max_values} distinct rewards, and {reward} is one more; raise "
             "max_values or use NormalGamma"
         )
 

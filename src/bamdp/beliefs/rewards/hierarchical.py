@@ -63,7 +63,7 @@ from bamdp.beliefs.rewards.normal import LARGEST_REWARD
 from bamdp.beliefs.statistics import is_valid
 
 N_SEEN, CELL_MEAN, SQUARES = 0, 1, 2  # statistics of a cell: n, r̄ − origin, sum of squares around r̄
-# places in HierarchicalState.pooled: the first reward; estimates, m without the origin; sums over rewards; over cells
+# places in ``pooled``: the first reward; estimates, m without the origin; sums over rewards; over cells
 ORIGIN, LOCATION, SPREAD, NOISE, N, SUM, SUM_SQUARES, C, MEANS, MEAN_SQUARES, INVERSES, WITHIN = range(12)
 NOISE_WEIGHT, NOISE_SHARE, SPREAD_WEIGHT = 1.0, 0.5, 2.0  # ν, ρ and κ
 EQUAL = 1e-24  # squares that are smaller, in units of the rewards', are of rounding
@@ -72,7 +72,7 @@ LEAST_LOG = -1e300  # logarithm of a density that would underflow: the reward is
 
 @stored_in_cells
 @reward_posterior(pools=True, learned=("cells", "pooled"))
-class HierarchicalState(NamedTuple):
+class HierarchicalPosterior(NamedTuple):
     """Posterior of rewards whose location, spread and noise are learned."""
 
     cells: Cells
@@ -95,23 +95,23 @@ def _posterior(R, cell):
     return R.pooled[ORIGIN] + m, spread * noise / total
 
 
-@cell_mean.register(HierarchicalState)
+@cell_mean.register(HierarchicalPosterior)
 def _mean(R, cell):
     return _posterior(R, cell)[0]
 
 
-@cell_variance.register(HierarchicalState)
+@cell_variance.register(HierarchicalPosterior)
 def _variance(R, cell):
     return _posterior(R, cell)[1]
 
 
-@cell_sample.register(HierarchicalState)
+@cell_sample.register(HierarchicalPosterior)
 def _sample(R, cell, rng):
     m, variance = _posterior(R, cell)
     return m + normal(rng) * math.sqrt(variance)
 
 
-@verbs.draw_reward.register(HierarchicalState)
+@verbs.draw_reward.register(HierarchicalPosterior)
 def _draw(R, row, s2, rng):
     cell = find_cell(R.cells, row, s2)
     if cell == FREE:
@@ -120,7 +120,7 @@ def _draw(R, row, s2, rng):
     return m + normal(rng) * math.sqrt(variance + R.pooled[NOISE])
 
 
-@verbs.push_reward.register(HierarchicalState)
+@verbs.push_reward.register(HierarchicalPosterior)
 def _push(R, row, s2, r):
     cell = open_cell(R.cells, row, s2)
     if cell != FREE:
@@ -158,7 +158,7 @@ def estimate(pooled):
     pooled[NOISE] = noise
 
 
-@verbs.commit_reward.register(HierarchicalState)
+@verbs.commit_reward.register(HierarchicalPosterior)
 def _commit(R, row):
     """Take the reward that was pushed last into the sums: a reward is committed before the next one is observed."""
     cells, pooled, stats = R.cells, R.pooled, R.cells.stats
@@ -182,7 +182,7 @@ def _commit(R, row):
     estimate(pooled)
 
 
-@verbs.log_reward_probability.register(HierarchicalState)
+@verbs.log_reward_probability.register(HierarchicalPosterior)
 def _log_probability(R, row, s2, r):
     """Return the logarithm of the Normal density; 0 for the first reward, when there is no scale."""
     cell = find_cell(R.cells, row, s2)
@@ -196,13 +196,13 @@ def _log_probability(R, row, s2, r):
     return max(LEAST_LOG, -0.5 * (z * z + math.log(2.0 * math.pi * variance)))
 
 
-@verbs.reward_probability.register(HierarchicalState)
+@verbs.reward_probability.register(HierarchicalPosterior)
 def _probability(R, row, s2, r):
     return math.exp(verbs.log_reward_probability(R, row, s2, r))
 
 
 @is_valid.register
-def _is_valid(R: HierarchicalState) -> Any:
+def _is_valid(R: HierarchicalPosterior) -> Any:
     stats, pooled = used_statistics(R.cells), R.pooled
     cells_fit = ((stats[:, N_SEEN] >= 1.0) & (stats[:, SQUARES] >= 0.0)).all()
     sums_fit = pooled[C] == len(stats) and pooled[N] == stats[:, N_SEEN].sum()
@@ -242,12 +242,12 @@ class HierarchicalNormal(RewardModel):
         check_by(self.by)
         object.__setattr__(self, "bounds", check_bounds(self.bounds))
 
-    def state(self, n_states: int, n_actions: int) -> HierarchicalState:
+    def posterior(self, n_states: int, n_actions: int) -> HierarchicalPosterior:
         pooled = np.zeros(WITHIN + 1)
         pooled[SPREAD], pooled[NOISE] = 1.0, NOISE_SHARE
         low, high = (-math.inf, math.inf) if self.bounds is None else self.bounds
         cells = empty_cells(n_states, n_actions, [0.0, 0.0, 0.0], self.by == "next")
-        return HierarchicalState(cells, pooled, low, high)
+        return HierarchicalPosterior(cells, pooled, low, high)
 
     def check(self, reward: float) -> None:
         low, high = (-LARGEST_REWARD, LARGEST_REWARD) if self.bounds is None else self.bounds

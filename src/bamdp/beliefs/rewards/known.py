@@ -9,12 +9,12 @@ import numpy as np
 
 import bamdp.beliefs.verbs as verbs
 from bamdp import _checks
-from bamdp.beliefs.arrays import pay_nothing, reward_posterior, with_room
+from bamdp.beliefs.arrays import fix_zero_reward, reserve, reward_posterior
 from bamdp.beliefs.base import RewardModel
 
 
 @reward_posterior(certain=True, n_outcomes=1, learned=())
-class KnownState(NamedTuple):
+class KnownPosterior(NamedTuple):
     """Rewards that are known: ``values[row * row_step + s2 * next_step]``."""
 
     values: np.ndarray  # float64 [S*A] or [S*A*S]
@@ -33,22 +33,22 @@ class KnownState(NamedTuple):
         return float(self.values.min()), float(self.values.max())
 
 
-@verbs.draw_reward.register(KnownState)
+@verbs.draw_reward.register(KnownPosterior)
 def _known_draw(R, row, s2, rng):
     return R.values[row * R.row_step + s2 * R.next_step]
 
 
-@verbs.push_reward.register(KnownState)
+@verbs.push_reward.register(KnownPosterior)
 def _known_push(R, row, s2, r):
     pass
 
 
-@verbs.pop_reward.register(KnownState)
+@verbs.pop_reward.register(KnownPosterior)
 def _known_pop(R):
     pass
 
 
-@verbs.expected_reward.register(KnownState)
+@verbs.expected_reward.register(KnownPosterior)
 def _known_expected(R, row, index, prob, begin, end, background):
     if R.next_step == 0:
         return R.values[row]
@@ -58,38 +58,38 @@ def _known_expected(R, row, index, prob, begin, end, background):
     return total
 
 
-@verbs.sample_reward.register(KnownState)
+@verbs.sample_reward.register(KnownPosterior)
 def _known_sample(R, choice, row, index, prob, begin, end, background, rng):
     return verbs.expected_reward(R, row, index, prob, begin, end, background)
 
 
-@verbs.reward_variance.register(KnownState)
+@verbs.reward_variance.register(KnownPosterior)
 def _known_variance(R, row, index, prob, begin, end, background):
     return 0.0
 
 
-@verbs.reward_probability.register(KnownState)
+@verbs.reward_probability.register(KnownPosterior)
 def _known_probability(R, row, s2, r):
     return 1.0
 
 
-@verbs.commit_reward.register(KnownState)
+@verbs.commit_reward.register(KnownPosterior)
 def _known_commit(R, row):
     pass
 
 
-@verbs.outcome.register(KnownState)
+@verbs.outcome.register(KnownPosterior)
 def _known_outcome(R, row, s2, i):
     return R.values[row * R.row_step + s2 * R.next_step], 1.0
 
 
-@with_room.register(KnownState)
-def _known_room(R: KnownState, depth: int) -> KnownState:
+@reserve.register(KnownPosterior)
+def _reserve(R: KnownPosterior, depth: int) -> KnownPosterior:
     return R
 
 
-@pay_nothing.register(KnownState)
-def _pay_nothing(R: KnownState, row: int) -> None:
+@fix_zero_reward.register(KnownPosterior)
+def _fix_zero_reward(R: KnownPosterior, row: int) -> None:
     R.values[row * R.row_step : (row + 1) * R.row_step] = 0.0
     R.row_mean[row] = 0.0
 
@@ -130,7 +130,7 @@ class KnownRewards(RewardModel):
     def __hash__(self) -> int:
         return hash(self.rewards.tobytes())
 
-    def state(self, n_states: int, n_actions: int) -> KnownState:
+    def posterior(self, n_states: int, n_actions: int) -> KnownPosterior:
         array: np.ndarray = self.rewards
         full = (n_states, n_actions, n_states)
         if array.shape != full[: array.ndim]:
@@ -141,7 +141,7 @@ class KnownRewards(RewardModel):
         if array.ndim == 1:
             array = np.repeat(array[:, None], n_actions, axis=1)
         by_next = array.ndim == 3
-        return KnownState(
+        return KnownPosterior(
             values=np.array(array).ravel(),
             row_mean=array.mean(axis=2).ravel() if by_next else np.array(array).ravel(),
             next_step=1 if by_next else 0,

@@ -51,7 +51,7 @@ LARGEST_REWARD = 1e100  # rewards beyond it would overflow when squared
 
 @stored_in_cells
 @reward_posterior()
-class NormalState(NamedTuple):
+class NormalPosterior(NamedTuple):
     """Posterior of Normal rewards."""
 
     cells: Cells
@@ -78,25 +78,25 @@ def _parameters(R, cell):
     )
 
 
-@cell_mean.register(NormalState)
+@cell_mean.register(NormalPosterior)
 def _mean(R, cell):
     return statistic(R.cells, cell, CELL_MEAN)
 
 
-@cell_variance.register(NormalState)
+@cell_variance.register(NormalPosterior)
 def _variance(R, cell):
     _, lam, alpha, beta = _parameters(R, cell)
     return beta / (lam * (alpha - 1.0))
 
 
-@cell_sample.register(NormalState)
+@cell_sample.register(NormalPosterior)
 def _sample(R, cell, rng):
     m, lam, alpha, beta = _parameters(R, cell)
     precision = gamma(rng, alpha) / beta
     return m + normal(rng) / math.sqrt(lam * precision)
 
 
-@verbs.draw_reward.register(NormalState)
+@verbs.draw_reward.register(NormalPosterior)
 def _draw(R, row, s2, rng):
     cell = find_cell(R.cells, row, s2)
     if cell == FREE:
@@ -106,7 +106,7 @@ def _draw(R, row, s2, rng):
     return m + normal(rng) * math.sqrt((1.0 + 1.0 / lam) / precision)
 
 
-@verbs.push_reward.register(NormalState)
+@verbs.push_reward.register(NormalPosterior)
 def _push(R, row, s2, r):
     cell = open_cell(R.cells, row, s2)
     if cell != FREE:
@@ -116,7 +116,7 @@ def _push(R, row, s2, r):
         R.cells.stats[cell, RATE] += 0.5 * lam / (lam + 1.0) * (r - m) * (r - m)
 
 
-@verbs.log_reward_probability.register(NormalState)
+@verbs.log_reward_probability.register(NormalPosterior)
 def _log_probability(R, row, s2, r):
     """Return the logarithm of the Student density with 2α degrees of freedom."""
     cell = find_cell(R.cells, row, s2)
@@ -128,13 +128,13 @@ def _log_probability(R, row, s2, r):
     return constant - (alpha + 0.5) * math.log1p((r - m) * (r - m) / spread)
 
 
-@verbs.reward_probability.register(NormalState)
+@verbs.reward_probability.register(NormalPosterior)
 def _probability(R, row, s2, r):
     return math.exp(verbs.log_reward_probability(R, row, s2, r))
 
 
 @is_valid.register
-def _is_valid(R: NormalState) -> Any:
+def _is_valid(R: NormalPosterior) -> Any:
     stats = used_statistics(R.cells)
     return (stats[:, N_SEEN] >= 0.0) & (stats[:, RATE] > 0.0)
 
@@ -185,11 +185,11 @@ class NormalGamma(RewardModel):
         check_by(self.by)
         object.__setattr__(self, "bounds", check_bounds(self.bounds))
 
-    def state(self, n_states: int, n_actions: int) -> NormalState:
+    def posterior(self, n_states: int, n_actions: int) -> NormalPosterior:
         start = [0.0, float(self.mu0), float(self.beta)]
         low, high = (-math.inf, math.inf) if self.bounds is None else self.bounds
         cells = empty_cells(n_states, n_actions, start, self.by == "next")
-        return NormalState(cells, float(self.lam), float(self.alpha), low, high)
+        return NormalPosterior(cells, float(self.lam), float(self.alpha), low, high)
 
     def check(self, reward: float) -> None:
         low, high = (-LARGEST_REWARD, LARGEST_REWARD) if self.bounds is None else self.bounds

@@ -1,7 +1,7 @@
 """Transition counts that grow with what was seen: O(S·A + distinct transitions) memory, with an undo log.
 
 Each row's distinct successors stand side by side in one pool; a full row moves to the end of the pool with
-twice the room. Inside planning the move is undone with the push that caused it. What every simulated step does has
+twice the capacity. Inside planning the move is undone with the push that caused it. What every simulated step does has
 unsigned indices, which spare it Numba's test for negative ones.
 """
 
@@ -14,10 +14,10 @@ import numpy as np
 import bamdp.beliefs.verbs as verbs
 from bamdp._kernels.jit import generic, inner, primitive
 from bamdp._kernels.random import below
-from bamdp.beliefs.arrays import longer, same_arrays, with_room
+from bamdp.beliefs.arrays import longer, reserve, same_arrays
 from bamdp.beliefs.statistics import Arrays, Saved, restored, statistics
 
-START, SIZE, ROOM, TOTAL = 0, 1, 2, 3  # columns of Counts.rows
+START, SIZE, CAPACITY, TOTAL = 0, 1, 2, 3  # columns of Counts.rows
 NEXT, COUNT = 0, 1  # columns of Counts.pool
 POOL_END, LOG_END, WIDEST = 0, 1, 2  # entries of Counts.top
 NOT_SEEN = -1
@@ -29,9 +29,11 @@ SEARCHED_OUTCOMES = 8  # up to so many outcomes a row is searched, beyond it out
 class Counts(NamedTuple):
     """The array layout. All arrays are written to by push and pop."""
 
-    rows: np.ndarray  # int64 [S*A, 4]: where the row starts in the pool, distinct outcomes, room, total count
+    rows: (
+        np.ndarray
+    )  # int64 [S*A, 4]: where the row starts in the pool, distinct outcomes, capacity, total count
     pool: np.ndarray  # int32 [capacity, 2]: next state, count
-    log: np.ndarray  # int64 [depth, 4]: row, slot (NOT_SEEN: a new outcome), old start (STAYED), old room
+    log: np.ndarray  # int64 [depth, 4]: row, slot (NOT_SEEN: a new outcome), old start (STAYED), old capacity
     top: np.ndarray  # int64 [3]: used pool, used log, widest row ever
 
 
@@ -45,9 +47,9 @@ def empty_counts(n_rows: int) -> Counts:
     )
 
 
-@with_room.register(Counts)
-def with_count_room(counts: Counts, depth: int) -> Counts:
-    """Return the same counts with room for ``depth`` more pushed transitions (the same object, if there is room)."""
+@reserve.register(Counts)
+def reserve_counts(counts: Counts, depth: int) -> Counts:
+    """Return the same counts with space for ``depth`` more pushed transitions (the same object, if there is enough)."""
     end = int(counts.top[POOL_END])
     # The rows that may move are at most `depth`, each at most `widest`, all within the pool; by doubling, the
     # places that a row of m outcomes takes one after another while d more are pushed sum to 4 (m + d + 1).
@@ -80,23 +82,23 @@ def push_slot(counts, row, slot):
 @primitive
 def push_new(counts, row, s2):
     """Append the new outcome ``s2`` with count 1."""
-    start, size, room = counts.rows[row, START], counts.rows[row, SIZE], counts.rows[row, ROOM]
+    start, size, capacity = counts.rows[row, START], counts.rows[row, SIZE], counts.rows[row, CAPACITY]
     entry = counts.top[LOG_END]
     counts.log[entry, 0] = row
     counts.log[entry, 1] = NOT_SEEN
     counts.log[entry, 2] = STAYED
-    if size == room:
+    if size == capacity:
         counts.log[entry, 2] = start
-        counts.log[entry, 3] = room
+        counts.log[entry, 3] = capacity
         end = counts.top[POOL_END]
         for i in range(size):
             counts.pool[end + i, NEXT] = counts.pool[start + i, NEXT]
             counts.pool[end + i, COUNT] = counts.pool[start + i, COUNT]
         start = end
-        room = max(4, 2 * size)
+        capacity = max(4, 2 * size)
         counts.rows[row, START] = start
-        counts.rows[row, ROOM] = room
-        counts.top[POOL_END] = end + room
+        counts.rows[row, CAPACITY] = capacity
+        counts.top[POOL_END] = end + capacity
     counts.pool[start + size, NEXT] = s2
     counts.pool[start + size, COUNT] = 1
     counts.rows[row, SIZE] = size + 1
@@ -128,7 +130,7 @@ def pop_count(counts):
     if counts.log[entry, 2] != STAYED:
         counts.top[POOL_END] = counts.rows[row, START]
         counts.rows[row, START] = counts.log[entry, 2]
-        counts.rows[row, ROOM] = counts.log[entry, 3]
+        counts.rows[row, CAPACITY] = counts.log[entry, 3]
 
 
 @primitive
@@ -241,7 +243,7 @@ def _restored_counts(fresh: Counts, saved: Saved) -> Counts:
         fresh.pool[slot, COUNT] = count
         return fresh
     size = np.bincount(row, minlength=len(rows))
-    rows[:, START], rows[:, SIZE], rows[:, ROOM] = np.cumsum(size) - size, size, size
+    rows[:, START], rows[:, SIZE], rows[:, CAPACITY] = np.cumsum(size) - size, size, size
     pool = longer(fresh.pool, len(row))
     pool[: len(row), NEXT], pool[: len(row), COUNT] = state, count
     fresh.top[[POOL_END, LOG_END, WIDEST]] = len(row), 0, size.max(initial=0)

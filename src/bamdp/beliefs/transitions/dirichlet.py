@@ -34,9 +34,9 @@ from bamdp._kernels.dirichlet import (
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import below, exponential, uniform
 from bamdp._parameters import NUMBER, parameter
-from bamdp.beliefs.arrays import longer, transition_posterior, with_room
+from bamdp.beliefs.arrays import longer, reserve, transition_posterior
 from bamdp.beliefs.base import Prior
-from bamdp.beliefs.transitions.counts import COUNT, NEXT, NOT_SEEN, POOL_END, ROOM, SIZE, START, TOTAL
+from bamdp.beliefs.transitions.counts import CAPACITY, COUNT, NEXT, NOT_SEEN, POOL_END, SIZE, START, TOTAL
 from bamdp.mdp.build import row_entries
 from bamdp.mdp.model import FiniteMDP
 
@@ -46,7 +46,7 @@ LARGEST_ALPHA = 1e100
 
 
 @transition_posterior(independent_rows=True, counts_transitions=True, learned=("counts",))
-class DirichletState(NamedTuple):
+class DirichletPosterior(NamedTuple):
     """Posterior of Dirichlet rows; the counts and the scratch are written to."""
 
     counts: tally.Counts
@@ -59,15 +59,15 @@ class DirichletState(NamedTuple):
     n_states: int
 
 
-tally.register_count_verbs(DirichletState)
+tally.register_count_verbs(DirichletPosterior)
 NO_LIST = np.zeros(0)
 
 
-def as_symmetric(T: Any) -> DirichletState:
+def as_symmetric(T: Any) -> DirichletPosterior:
     """Return the rows of a posterior with ``counts`` as if they were Dirichlet with α + n_i for every outcome."""
     n_rows = len(T.counts.rows)
     alpha, total = _constant(T.alpha, n_rows), _constant(T.alpha * T.n_states, n_rows)
-    return DirichletState(T.counts, alpha, NO_LIST, total, T.mark, T.n_states)
+    return DirichletPosterior(T.counts, alpha, NO_LIST, total, T.mark, T.n_states)
 
 
 @lru_cache(maxsize=16)
@@ -75,12 +75,12 @@ def _constant(value: float, n_rows: int) -> NDArray[np.float64]:
     return np.full(n_rows, value)
 
 
-@with_room.register(DirichletState)
-def _with_room(T: DirichletState, depth: int) -> DirichletState:
+@reserve.register(DirichletPosterior)
+def _reserve(T: DirichletPosterior, depth: int) -> DirichletPosterior:
     if len(T.listed):  # no outcome is ever new
         log = longer(T.counts.log, depth + int(T.counts.top[tally.LOG_END]))
         return T._replace(counts=T.counts._replace(log=log))
-    return T._replace(counts=with_room(T.counts, depth))
+    return T._replace(counts=reserve(T.counts, depth))
 
 
 @primitive
@@ -89,7 +89,7 @@ def _own_count(T, slot):
     return T.counts.pool[slot, COUNT] + (T.listed[slot] if T.listed.shape[0] > 0 else 0.0)
 
 
-@tally.draw_slot.register(DirichletState)
+@tally.draw_slot.register(DirichletPosterior)
 def _draw_slot(T, row, rng):
     counts = T.counts
     n = counts.rows[row, TOTAL]
@@ -107,19 +107,19 @@ def _draw_slot(T, row, rng):
     return np.int64(counts.pool[slot, NEXT]), slot
 
 
-@verbs.probability.register(DirichletState)
+@verbs.probability.register(DirichletPosterior)
 def _probability(T, row, s2):
     slot = tally.find(T.counts, row, s2)
     own = 0.0 if slot == NOT_SEEN else _own_count(T, slot)
     return (T.alpha[row] + own) / verbs.concentration(T, row)
 
 
-@verbs.concentration.register(DirichletState)
+@verbs.concentration.register(DirichletPosterior)
 def _concentration(T, row):
     return T.total[row] + T.counts.rows[row, TOTAL]
 
 
-@verbs.sample_row.register(DirichletState)
+@verbs.sample_row.register(DirichletPosterior)
 def _sample_row(T, choice, row, index, prob, at, rng):
     n_states, alpha = T.n_states, T.alpha[row]
     k0, start = T.counts.rows[row, SIZE], T.counts.rows[row, START]
@@ -181,7 +181,7 @@ def break_sticks(T, index, prob, at, seen_end, rest, alpha, rng):
     return end, rest
 
 
-@verbs.mean_row.register(DirichletState)
+@verbs.mean_row.register(DirichletPosterior)
 def _mean_row(T, row, index, prob, at):
     k0, start = T.counts.rows[row, SIZE], T.counts.rows[row, START]
     scale = 1.0 / verbs.concentration(T, row)
@@ -191,7 +191,7 @@ def _mean_row(T, row, index, prob, at):
     return at + k0, T.n_states * T.alpha[row] * scale
 
 
-@verbs.moments_row.register(DirichletState)
+@verbs.moments_row.register(DirichletPosterior)
 def _moments_row(T, row, index, mean, variance, at):
     k0, start = T.counts.rows[row, SIZE], T.counts.rows[row, START]
     total = verbs.concentration(T, row)
@@ -328,7 +328,7 @@ class Dirichlet(Prior):
         near.data[:] = alpha
         return Dirichlet(alpha=near[np.repeat(np.arange(S), A)])
 
-    def state(self, n_states: int, n_actions: int) -> DirichletState:
+    def posterior(self, n_states: int, n_actions: int) -> DirichletPosterior:
         n_rows, listed = n_states * n_actions, isinstance(self.alpha, PriorCounts)
         shape = (len(self.alpha.start) - 1, self.alpha.n_states) if listed else np.shape(self.alpha)
         if shape not in ([(n_rows, n_states)] if listed else [(), (n_states, n_actions)]):
@@ -337,11 +337,11 @@ class Dirichlet(Prior):
         counts, mark = tally.empty_counts(n_rows), np.zeros(n_states + 1, np.int64)
         if not listed:
             alpha = np.array(np.broadcast_to(self.alpha, (n_states, n_actions)), float).ravel()
-            return DirichletState(counts, alpha, NO_LIST, n_states * alpha, mark, n_states)
+            return DirichletPosterior(counts, alpha, NO_LIST, n_states * alpha, mark, n_states)
         start, prior = self.alpha.start, self.alpha.alpha
         counts.rows[:, START] = start[:-1]
-        counts.rows[:, SIZE] = counts.rows[:, ROOM] = np.diff(start)
+        counts.rows[:, SIZE] = counts.rows[:, CAPACITY] = np.diff(start)
         counts = counts._replace(pool=np.stack([self.alpha.index, np.zeros_like(self.alpha.index)], axis=1))
         counts.top[POOL_END] = len(prior)
         total = np.add.reduceat(prior, start[:-1])
-        return DirichletState(counts, np.zeros(n_rows), prior, total, mark, n_states)
+        return DirichletPosterior(counts, np.zeros(n_rows), prior, total, mark, n_states)

@@ -39,7 +39,7 @@ from bamdp import _checks
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import beta, next_word, uniform
 from bamdp._kernels.streams import open_stream
-from bamdp.beliefs.arrays import longer, transition_posterior, with_room
+from bamdp.beliefs.arrays import longer, reserve, transition_posterior
 from bamdp.beliefs.base import Prior
 from bamdp.beliefs.statistics import is_valid
 
@@ -52,7 +52,7 @@ MOST_PASSES, SETTLED = 100, 1e-10  # of shares, until no probability changes by 
 
 
 @transition_posterior(counts_transitions=True, learned=("law", "seen"))
-class DisturbanceState(NamedTuple):
+class DisturbancePosterior(NamedTuple):
     """Arrays of the posterior; the law, what was seen, the log and the scratch fields are written to.
 
     K is the width of the widest row, C the number of different sets of disturbances that can be seen.
@@ -111,7 +111,7 @@ def update_chances(law, chance):
     chance[last] = rest
 
 
-@verbs.push.register(DisturbanceState)
+@verbs.push.register(DisturbancePosterior)
 def _push(T, row, s2):
     entry = T.top[0]
     T.top[0] = entry + 1
@@ -164,7 +164,7 @@ def share_again(T):
     T.of[0] = NOTHING
 
 
-@verbs.pop.register(DisturbanceState)
+@verbs.pop.register(DisturbancePosterior)
 def _pop(T):
     entry = T.top[0] - 1
     T.top[0] = entry
@@ -173,7 +173,7 @@ def _pop(T):
         T.chance[w] = T.log[entry, CHANCE, w]
 
 
-@verbs.commit.register(DisturbanceState)
+@verbs.commit.register(DisturbancePosterior)
 def _commit(T, row):
     for entry in range(T.top[0]):
         if T.pushed[entry] != NOTHING:
@@ -186,13 +186,13 @@ def _commit(T, row):
             return
 
 
-@with_room.register(DisturbanceState)
-def _with_room(T: DisturbanceState, depth: int) -> DisturbanceState:
+@reserve.register(DisturbancePosterior)
+def _reserve(T: DisturbancePosterior, depth: int) -> DisturbancePosterior:
     size = depth + int(T.top[0])
     return T._replace(log=longer(T.log, size), pushed=longer(T.pushed, size))
 
 
-@verbs.draw.register(DisturbanceState)
+@verbs.draw.register(DisturbancePosterior)
 def _draw(T, row, rng):
     x, last = uniform(rng), T.size[row] - 1
     if T.is_known[row]:
@@ -209,18 +209,18 @@ def _draw(T, row, rng):
     return np.int64(T.outcome[row, T.slot[row, last]])
 
 
-@verbs.probability.register(DisturbanceState)
+@verbs.probability.register(DisturbancePosterior)
 def _probability(T, row, s2):
     i = _slot(T, row, s2)
     return 0.0 if i < 0 else _mass(T, row, i, T.chance)
 
 
-@verbs.concentration.register(DisturbanceState)
+@verbs.concentration.register(DisturbancePosterior)
 def _concentration(T, row):
     return OF_KNOWN_ROW if T.is_known[row] else T.law[HIT, 0] + T.law[PASS, 0]
 
 
-@verbs.choose.register(DisturbanceState)
+@verbs.choose.register(DisturbancePosterior)
 def _choose(T, rng):
     number = np.int64(next_word(rng) >> np.uint64(64 - STREAM_BITS))
     return (number << DEPTH_BITS) | T.top[0]
@@ -257,23 +257,23 @@ def _write_row(T, row, p, index, prob, at):
     return np.int64(end), 0.0
 
 
-@verbs.most_entries.register(DisturbanceState)
+@verbs.most_entries.register(DisturbancePosterior)
 def _most_entries(T, n_states):
     return T.outcome.shape[1]
 
 
-@verbs.sample_row.register(DisturbanceState)
+@verbs.sample_row.register(DisturbancePosterior)
 def _sample_row(T, choice, row, index, prob, at, rng):
     _draw_law(T, choice)
     return _write_row(T, row, T.drawn, index, prob, at)
 
 
-@verbs.mean_row.register(DisturbanceState)
+@verbs.mean_row.register(DisturbancePosterior)
 def _mean_row(T, row, index, prob, at):
     return _write_row(T, row, T.chance, index, prob, at)
 
 
-@verbs.moments_row.register(DisturbanceState)
+@verbs.moments_row.register(DisturbancePosterior)
 def _moments_row(T, row, index, mean, variance, at):
     """Write the exact moments of sums of p: with Z_w = h_w [w in C] + (1 - h_w) Z_{w+1}, from the last w on."""
     end, rest = _write_row(T, row, T.chance, index, mean, at)
@@ -295,7 +295,7 @@ def _moments_row(T, row, index, mean, variance, at):
 
 
 @is_valid.register
-def _is_valid(T: DisturbanceState) -> Any:
+def _is_valid(T: DisturbancePosterior) -> Any:
     update_chances(T.law, T.chance)
     return (T.seen >= 0.0).all() and (T.law >= T.prior * (1.0 - ROUNDING)).all()
 
@@ -359,7 +359,7 @@ class DisturbancePrior(Prior):
     def _parts(self) -> tuple[Any, ...]:
         return self.shape, *(None if x is None else x.tobytes() for x in (self.rule, self.alpha, self.known))
 
-    def state(self, n_states: int, n_actions: int) -> DisturbanceState:
+    def posterior(self, n_states: int, n_actions: int) -> DisturbancePosterior:
         S, A, W = self.rule.shape
         if (n_states, n_actions) != (S, A):
             raise ValueError(
@@ -384,7 +384,7 @@ class DisturbancePrior(Prior):
         sets, set_of = np.unique(inside, axis=0, return_inverse=True)
         span = np.column_stack([sets.argmax(axis=1), W - 1 - sets[:, ::-1].argmax(axis=1)])
         n = sets.sum(axis=1)
-        return DisturbanceState(
+        return DisturbancePosterior(
             outcome=outcome,
             size=size,
             slot=slot,

@@ -45,7 +45,7 @@ SAME_REWARD = 1e-9
 
 
 @transition_posterior(learned=("weights",))
-class FiniteState(NamedTuple):
+class FinitePosterior(NamedTuple):
     """The models' rows one after another, and their weights."""
 
     weights: Weights
@@ -67,7 +67,7 @@ def model_probability(T, m, row, s2):
     return p
 
 
-@verbs.draw.register(FiniteState)
+@verbs.draw.register(FinitePosterior)
 def _draw(T, row, rng):
     m = draw_weighted(T.weights, rng)
     x = uniform(rng)
@@ -81,7 +81,7 @@ def _draw(T, row, rng):
     return np.int64(T.index[end - 1])
 
 
-@verbs.push.register(FiniteState)
+@verbs.push.register(FinitePosterior)
 def _push(T, row, s2):
     save_weights(T.weights)
     for m in range(T.weights.log.shape[0]):
@@ -90,12 +90,12 @@ def _push(T, row, s2):
     normalise_weights(T.weights)
 
 
-@verbs.pop.register(FiniteState)
+@verbs.pop.register(FinitePosterior)
 def _pop(T):
     restore_weights(T.weights)
 
 
-@verbs.probability.register(FiniteState)
+@verbs.probability.register(FinitePosterior)
 def _probability(T, row, s2):
     p = 0.0
     for m in range(T.weights.now.shape[0]):
@@ -103,7 +103,7 @@ def _probability(T, row, s2):
     return p
 
 
-@verbs.log_probability.register(FiniteState)
+@verbs.log_probability.register(FinitePosterior)
 def _log_probability(T, row, s2):
     total = -np.inf
     for m in range(T.weights.log.shape[0]):
@@ -113,12 +113,12 @@ def _log_probability(T, row, s2):
     return total
 
 
-@verbs.choose.register(FiniteState)
+@verbs.choose.register(FinitePosterior)
 def _choose(T, rng):
     return draw_weighted(T.weights, rng)
 
 
-@verbs.sample_row.register(FiniteState)
+@verbs.sample_row.register(FinitePosterior)
 def _sample_row(T, choice, row, index, prob, at, rng):
     begin, end = T.span[choice, row, 0], T.span[choice, row, 1]
     for i in range(begin, end):
@@ -127,12 +127,12 @@ def _sample_row(T, choice, row, index, prob, at, rng):
     return at + end - begin, T.background[choice, row]
 
 
-@verbs.most_entries.register(FiniteState)
+@verbs.most_entries.register(FinitePosterior)
 def _most_entries(T, n_states):
     return T.weights.log.shape[0] * n_states + 1
 
 
-@verbs.mean_row.register(FiniteState)
+@verbs.mean_row.register(FinitePosterior)
 def _mean_row(T, row, index, prob, at):
     end = at
     background = 0.0
@@ -149,7 +149,7 @@ def _mean_row(T, row, index, prob, at):
     return merge_entries(index, prob, at, end, T.sums), background
 
 
-@verbs.moments_row.register(FiniteState)
+@verbs.moments_row.register(FinitePosterior)
 def _moments_row(T, row, index, mean, variance, at):
     end = at
     rest, rest_square = 0.0, 0.0
@@ -169,13 +169,13 @@ def _moments_row(T, row, index, mean, variance, at):
     return merge_moments(index, mean, variance, at, end, rest, rest_square, T.sums)
 
 
-@verbs.commit.register(FiniteState)
+@verbs.commit.register(FinitePosterior)
 def _commit(T, row):
     T.weights.top[0] = 0
 
 
-@shared_weights.register(FiniteState)
-def _shared_weights(T: FiniteState) -> list[Weights]:
+@shared_weights.register(FinitePosterior)
+def _shared_weights(T: FinitePosterior) -> list[Weights]:
     return [T.weights]
 
 
@@ -185,7 +185,7 @@ def _shared_weights(T: FiniteState) -> list[Weights]:
 @reward_posterior(
     shares_weights=True, independent_rows=False, learned=()
 )  # the weights are those of the transitions
-class ModelRewardsState(NamedTuple):
+class ModelRewardsPosterior(NamedTuple):
     """``values[m, row * row_step + s2 * next_step]`` is what model m pays."""
 
     weights: Weights  # log and now are shared with the transition belief, past and top are its own
@@ -216,7 +216,7 @@ class ModelRewards(RewardModel):
 
     comes_with_prior: ClassVar[bool] = True
 
-    def state(self, n_states: int, n_actions: int) -> Any:
+    def posterior(self, n_states: int, n_actions: int) -> Any:
         raise TypeError("the rewards of models come with their prior: FiniteModels(...).belief(...)")
 
     def refusal(self, reward: float) -> None:
@@ -229,17 +229,17 @@ def _pays(R, m, row, s2):
     return R.values[m, row * R.row_step + s2 * R.next_step]
 
 
-@verbs.draw_reward.register(ModelRewardsState)
+@verbs.draw_reward.register(ModelRewardsPosterior)
 def _draw_reward(R, row, s2, rng):
     return _pays(R, draw_weighted(R.weights, rng), row, s2)
 
 
-@verbs.draw_model_reward.register(ModelRewardsState)
+@verbs.draw_model_reward.register(ModelRewardsPosterior)
 def _draw_model_reward(R, choice, row, s2, rng):
     return _pays(R, choice, row, s2)
 
 
-@verbs.push_reward.register(ModelRewardsState)
+@verbs.push_reward.register(ModelRewardsPosterior)
 def _push_reward(R, row, s2, r):
     save_weights(R.weights)
     for m in range(R.weights.log.shape[0]):
@@ -248,17 +248,17 @@ def _push_reward(R, row, s2, r):
     normalise_weights(R.weights)
 
 
-@verbs.pop_reward.register(ModelRewardsState)
+@verbs.pop_reward.register(ModelRewardsPosterior)
 def _pop_reward(R):
     restore_weights(R.weights)
 
 
-@verbs.sample_reward.register(ModelRewardsState)
+@verbs.sample_reward.register(ModelRewardsPosterior)
 def _sample_reward(R, choice, row, index, prob, begin, end, background, rng):
     return R.expected[choice, row]
 
 
-@verbs.expected_reward.register(ModelRewardsState)
+@verbs.expected_reward.register(ModelRewardsPosterior)
 def _expected_reward(R, row, index, prob, begin, end, background):
     total = 0.0
     for m in range(R.weights.now.shape[0]):
@@ -266,7 +266,7 @@ def _expected_reward(R, row, index, prob, begin, end, background):
     return total
 
 
-@verbs.reward_variance.register(ModelRewardsState)
+@verbs.reward_variance.register(ModelRewardsPosterior)
 def _reward_variance(R, row, index, prob, begin, end, background):
     mean, square = 0.0, 0.0
     for m in range(R.weights.now.shape[0]):
@@ -275,7 +275,7 @@ def _reward_variance(R, row, index, prob, begin, end, background):
     return max(0.0, square - mean * mean)
 
 
-@verbs.reward_probability.register(ModelRewardsState)
+@verbs.reward_probability.register(ModelRewardsPosterior)
 def _reward_probability(R, row, s2, r):
     total = 0.0
     for m in range(R.weights.now.shape[0]):
@@ -284,7 +284,7 @@ def _reward_probability(R, row, s2, r):
     return total
 
 
-@verbs.log_reward_probability.register(ModelRewardsState)
+@verbs.log_reward_probability.register(ModelRewardsPosterior)
 def _log_reward_probability(R, row, s2, r):
     total = -np.inf
     for m in range(R.weights.log.shape[0]):
@@ -293,12 +293,12 @@ def _log_reward_probability(R, row, s2, r):
     return total
 
 
-@verbs.commit_reward.register(ModelRewardsState)
+@verbs.commit_reward.register(ModelRewardsPosterior)
 def _commit_reward(R, row):
     R.weights.top[0] = 0
 
 
-@verbs.outcome.register(ModelRewardsState)
+@verbs.outcome.register(ModelRewardsPosterior)
 def _outcome(R, row, s2, i):
     """Return the reward of model i, with the weight of all models that give it (0 if an earlier one does)."""
     r = _pays(R, i, row, s2)
@@ -358,7 +358,7 @@ class FiniteModels(Prior):
     def __repr__(self) -> str:
         return f"FiniteModels({len(self.mdps)} models, weights={self.weights})"
 
-    def state(self, n_states: int, n_actions: int) -> FiniteState:
+    def posterior(self, n_states: int, n_actions: int) -> FinitePosterior:
         first = self.mdps[0]
         if (first.n_states, first.n_actions) != (n_states, n_actions):
             raise ValueError(
@@ -366,7 +366,7 @@ class FiniteModels(Prior):
                 f"{n_states} and {n_actions}"
             )
         sizes = [0, *np.cumsum([len(mdp.rows.index) for mdp in self.mdps])]
-        return FiniteState(
+        return FinitePosterior(
             weights=new_weights(np.array(self.weights)),
             span=np.array([mdp.rows.span + size for mdp, size in zip(self.mdps, sizes)], np.int64),
             index=np.concatenate([mdp.rows.index for mdp in self.mdps]),
@@ -401,11 +401,11 @@ class FiniteModels(Prior):
         if any(r.ndim == 3 for r in rewards):
             full = (n_states, n_actions, n_states)
             rewards = [np.broadcast_to(r.reshape(*r.shape, *(1,) * (3 - r.ndim)), full) for r in rewards]
-        known = [KnownRewards(r).state(n_states, n_actions) for r in rewards]
+        known = [KnownRewards(r).posterior(n_states, n_actions) for r in rewards]
         if all(np.array_equal(k.values, known[0].values) for k in known):
             return KnownRewards(rewards[0]), known[0]
         weights = transitions.weights
-        return ModelRewards(), ModelRewardsState(
+        return ModelRewards(), ModelRewardsPosterior(
             weights=weights._replace(past=np.zeros_like(weights.past), top=np.zeros(1, np.int64)),
             values=np.array([k.values for k in known]),
             expected=np.array([mdp.rows.reward for mdp in self.mdps]),

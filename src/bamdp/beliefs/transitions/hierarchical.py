@@ -56,7 +56,7 @@ MOST_LISTED = 48  # displacements, and targets, that are remembered for each act
     counts_transitions=True,
     learned=("counts", "weight", "log_c", "place", "mass"),
 )
-class HierarchicalState(NamedTuple):
+class HierarchicalPosterior(NamedTuple):
     """Posterior of rows with a common base measure; all arrays are written to."""
 
     counts: Counts
@@ -73,7 +73,7 @@ class HierarchicalState(NamedTuple):
     n_actions: int
 
 
-tally.register_count_verbs(HierarchicalState)
+tally.register_count_verbs(HierarchicalPosterior)
 
 
 @primitive
@@ -137,7 +137,7 @@ def base_at(T, row, s2):
 # --- verbs ----------------------------------------------------------------------------------------------------
 
 
-@tally.draw_slot.register(HierarchicalState)
+@tally.draw_slot.register(HierarchicalPosterior)
 def _draw_slot(T, row, rng):
     counts = T.counts
     x = uniform(rng) * verbs.concentration(T, row)
@@ -164,19 +164,19 @@ def _draw_slot(T, row, rng):
     return s2, np.int64(tally.find(counts, row, s2))
 
 
-@verbs.probability.register(HierarchicalState)
+@verbs.probability.register(HierarchicalPosterior)
 def _probability(T, row, s2):
     slot = tally.find(T.counts, row, s2)
     own = 0.0 if slot == NOT_SEEN else float(T.counts.pool[slot, COUNT])
     return (base_at(T, row, s2) + own) / verbs.concentration(T, row)
 
 
-@verbs.concentration.register(HierarchicalState)
+@verbs.concentration.register(HierarchicalPosterior)
 def _concentration(T, row):
     return T.share[0] + T.counts.rows[row, TOTAL]
 
 
-@verbs.sample_row.register(HierarchicalState)
+@verbs.sample_row.register(HierarchicalPosterior)
 def _sample_row(T, choice, row, index, prob, at, rng):
     end, rest = write_row(T, row, index, prob, at)
     alpha, unseen = rest / T.n_states, T.n_states - (end - at)
@@ -202,7 +202,7 @@ def _sample_row(T, choice, row, index, prob, at, rng):
     return end, 0.0
 
 
-@verbs.mean_row.register(HierarchicalState)
+@verbs.mean_row.register(HierarchicalPosterior)
 def _mean_row(T, row, index, prob, at):
     end, rest = write_row(T, row, index, prob, at)
     scale = 1.0 / verbs.concentration(T, row)
@@ -211,7 +211,7 @@ def _mean_row(T, row, index, prob, at):
     return end, rest * scale
 
 
-@verbs.moments_row.register(HierarchicalState)
+@verbs.moments_row.register(HierarchicalPosterior)
 def _moments_row(T, row, index, mean, variance, at):
     end, rest = write_row(T, row, index, mean, at)
     total = verbs.concentration(T, row)
@@ -226,7 +226,7 @@ def _moments_row(T, row, index, mean, variance, at):
 # --- learning -------------------------------------------------------------------------------------------------
 
 
-@verbs.commit.register(HierarchicalState)
+@verbs.commit.register(HierarchicalPosterior)
 def _commit(T, row):
     """Learn from the transition that was pushed last: it is committed before the next one is observed."""
     counts = T.counts
@@ -304,7 +304,7 @@ def update(T, a):
 
 
 @is_valid.register
-def _is_valid(T: HierarchicalState) -> Any:
+def _is_valid(T: HierarchicalPosterior) -> Any:
     falls = (T.mass >= 0.0).all() and (np.diff(T.mass) <= 0.0).all()
     inside = (T.place < [[2 * T.n_states - 1], [T.n_states]]).all()
     if falls and inside and (T.weight >= 1.0).all():
@@ -327,8 +327,8 @@ class HierarchicalDirichlet(Prior):
     9
     """
 
-    def state(self, n_states: int, n_actions: int) -> HierarchicalState:
-        T = HierarchicalState(
+    def posterior(self, n_states: int, n_actions: int) -> HierarchicalPosterior:
+        T = HierarchicalPosterior(
             counts=tally.empty_counts(n_states * n_actions),
             weight=np.ones(3),
             log_c=np.zeros(len(CONCENTRATIONS)),

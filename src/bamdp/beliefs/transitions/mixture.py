@@ -24,7 +24,7 @@ from bamdp import _checks
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import uniform
 from bamdp._kernels.rows import Space
-from bamdp.beliefs.arrays import longer, shared_weights, transition_posterior, with_room
+from bamdp.beliefs.arrays import longer, reserve, shared_weights, transition_posterior
 from bamdp.beliefs.base import Prior
 from bamdp.beliefs.statistics import ROUNDING, Arrays, Saved, restored, statistics
 from bamdp.mdp.build import read_space
@@ -48,8 +48,8 @@ def new_weights(weights: np.ndarray) -> Weights:
         return Weights(np.log(share), share, np.zeros((16, 2, len(share))), np.zeros(1, np.int64))
 
 
-@with_room.register(Weights)
-def _with_room(weights: Weights, depth: int) -> Weights:
+@reserve.register(Weights)
+def _reserve(weights: Weights, depth: int) -> Weights:
     return weights._replace(past=longer(weights.past, depth + int(weights.top[0])))
 
 
@@ -175,7 +175,7 @@ def merge_moments(index, mean, square, at, end, rest, rest_square, sums):
 
 
 @transition_posterior(learned=("weights", "parts"))
-class MixtureState(NamedTuple):
+class MixturePosterior(NamedTuple):
     """Weights and the components' own posteriors."""
 
     weights: Weights
@@ -196,7 +196,7 @@ class MixtureState(NamedTuple):
 # The components differ in type: `literal_unroll` makes the compiler write each loop out, one copy a component.
 
 
-@verbs.draw.register(MixtureState)
+@verbs.draw.register(MixturePosterior)
 def _draw(T, row, rng):
     chosen = draw_weighted(T.weights, rng)
     s2 = np.int64(0)
@@ -208,7 +208,7 @@ def _draw(T, row, rng):
     return s2
 
 
-@verbs.push.register(MixtureState)
+@verbs.push.register(MixturePosterior)
 def _push(T, row, s2):
     save_weights(T.weights)
     c = 0
@@ -221,7 +221,7 @@ def _push(T, row, s2):
     normalise_weights(T.weights)
 
 
-@verbs.pop.register(MixtureState)
+@verbs.pop.register(MixturePosterior)
 def _pop(T):
     c = 0
     for part in literal_unroll(T.parts):
@@ -231,7 +231,7 @@ def _pop(T):
     restore_weights(T.weights)
 
 
-@verbs.probability.register(MixtureState)
+@verbs.probability.register(MixturePosterior)
 def _probability(T, row, s2):
     total = 0.0
     c = 0
@@ -242,7 +242,7 @@ def _probability(T, row, s2):
     return total
 
 
-@verbs.log_probability.register(MixtureState)
+@verbs.log_probability.register(MixturePosterior)
 def _log_probability(T, row, s2):
     total = -np.inf
     c = 0
@@ -253,7 +253,7 @@ def _log_probability(T, row, s2):
     return total
 
 
-@verbs.choose.register(MixtureState)
+@verbs.choose.register(MixturePosterior)
 def _choose(T, rng):
     """Return a component and that component's choice in one number."""
     chosen = draw_weighted(T.weights, rng)
@@ -266,7 +266,7 @@ def _choose(T, rng):
     return inner * T.weights.log.shape[0] + chosen
 
 
-@verbs.sample_row.register(MixtureState)
+@verbs.sample_row.register(MixturePosterior)
 def _sample_row(T, choice, row, index, prob, at, rng):
     n_parts = T.weights.log.shape[0]
     chosen, inner = choice % n_parts, choice // n_parts
@@ -279,7 +279,7 @@ def _sample_row(T, choice, row, index, prob, at, rng):
     return end, background
 
 
-@verbs.most_entries.register(MixtureState)
+@verbs.most_entries.register(MixturePosterior)
 def _most_entries(T, n_states):
     total = 0
     for part in literal_unroll(T.parts):
@@ -287,7 +287,7 @@ def _most_entries(T, n_states):
     return total
 
 
-@verbs.mean_row.register(MixtureState)
+@verbs.mean_row.register(MixturePosterior)
 def _mean_row(T, row, index, prob, at):
     end = np.int64(at)
     background = 0.0
@@ -304,7 +304,7 @@ def _mean_row(T, row, index, prob, at):
     return np.int64(merge_entries(index, prob, at, end, T.sums)), background
 
 
-@verbs.moments_row.register(MixtureState)
+@verbs.moments_row.register(MixturePosterior)
 def _moments_row(T, row, index, mean, variance, at):
     end = np.int64(at)
     rest, rest_square = 0.0, 0.0
@@ -323,7 +323,7 @@ def _moments_row(T, row, index, mean, variance, at):
     return merge_moments(index, mean, variance, at, end, rest, rest_square, T.sums)
 
 
-@verbs.concentration.register(MixtureState)
+@verbs.concentration.register(MixturePosterior)
 def _concentration(T, row):
     inverse = 0.0
     c = 0
@@ -334,15 +334,15 @@ def _concentration(T, row):
     return 1.0 / inverse
 
 
-@verbs.commit.register(MixtureState)
+@verbs.commit.register(MixturePosterior)
 def _commit(T, row):
     T.weights.top[0] = 0
     for part in literal_unroll(T.parts):
         verbs.commit(part, row)
 
 
-@shared_weights.register(MixtureState)
-def _shared_weights(T: MixtureState) -> list[Weights]:
+@shared_weights.register(MixturePosterior)
+def _shared_weights(T: MixturePosterior) -> list[Weights]:
     return [T.weights, *(weights for part in T.parts for weights in shared_weights(part))]
 
 
@@ -377,10 +377,10 @@ class Mixture(Prior):
         object.__setattr__(self, "priors", priors)
         object.__setattr__(self, "weights", _checks.weights(self.weights, len(priors)))
 
-    def state(self, n_states: int, n_actions: int) -> MixtureState:
-        return MixtureState(
+    def posterior(self, n_states: int, n_actions: int) -> MixturePosterior:
+        return MixturePosterior(
             weights=new_weights(np.array(self.weights)),
-            parts=tuple(prior.state(n_states, n_actions) for prior in self.priors),
+            parts=tuple(prior.posterior(n_states, n_actions) for prior in self.priors),
             sums=np.zeros(n_states),
         )
 
@@ -392,7 +392,7 @@ class Mixture(Prior):
         ends = np.any([space.terminal for space in spaces], axis=0)
         return read_space(n_states, n_actions, ends, np.all([space.allowed for space in spaces], axis=0))
 
-    def movement_posterior(self, transitions: Any) -> MixtureState:
+    def movement_posterior(self, transitions: Any) -> MixturePosterior:
         """Return the mixture of the components' own movement posteriors."""
         parts = zip(self.priors, transitions.parts)
         return transitions._replace(parts=tuple(prior.movement_posterior(part) for prior, part in parts))

@@ -34,7 +34,7 @@ from bamdp._kernels.dirichlet import posterior_row, power_method
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import below, next_word, uniform
 from bamdp._kernels.streams import branch, open_stream
-from bamdp.beliefs.arrays import longer, transition_posterior, with_room
+from bamdp.beliefs.arrays import longer, reserve, transition_posterior
 from bamdp.beliefs.base import Prior
 from bamdp.beliefs.statistics import ROUNDING, is_valid, statistics
 from bamdp.beliefs.transitions.counts import (
@@ -54,9 +54,9 @@ from bamdp.beliefs.transitions.counts import (
     push_count,
     push_new,
     push_slot,
-    with_count_room,
+    reserve_counts,
 )
-from bamdp.beliefs.transitions.dirichlet import DirichletState, as_symmetric
+from bamdp.beliefs.transitions.dirichlet import DirichletPosterior, as_symmetric
 
 EXACT_SIZES = 16  # up to so many next states every size is possible
 CHOICE_BITS = 40  # of the number that the supports of a sampled model depend on
@@ -64,7 +64,7 @@ SMALLEST_WEIGHT = 1e-280  # sizes stay possible, however unlikely they have beco
 
 
 @transition_posterior(changes="state", counts_transitions=True, learned=("counts", "seen", "weight"))
-class SharedState(NamedTuple):
+class SharedPosterior(NamedTuple):
     """Arrays of the posterior; the counts, the weights and the scratch fields are written to."""
 
     counts: Counts  # of each row
@@ -102,7 +102,7 @@ def _update(T, row, s, slot):
             T.weight[s, j] = max(T.weight[s, j], SMALLEST_WEIGHT)
 
 
-@verbs.push.register(SharedState)
+@verbs.push.register(SharedPosterior)
 def _push(T, row, s2):
     s = row // T.n_actions
     slot = find(T.seen, s, s2)
@@ -115,7 +115,7 @@ def _push(T, row, s2):
         push_count(T.counts, row, s2)
 
 
-@verbs.pop.register(SharedState)
+@verbs.pop.register(SharedPosterior)
 def _pop(T):
     pop_count(T.counts)
     pop_count(T.seen)
@@ -125,15 +125,15 @@ def _pop(T):
         T.weight[s, j] = T.old[entry, j]
 
 
-@verbs.commit.register(SharedState)
+@verbs.commit.register(SharedPosterior)
 def _commit(T, row):
     commit_count(T.counts, row)
     commit_count(T.seen, row // T.n_actions)
 
 
-@with_room.register(SharedState)
-def _with_room(T: SharedState, depth: int) -> SharedState:
-    counts, seen = with_count_room(T.counts, depth), with_count_room(T.seen, depth)
+@reserve.register(SharedPosterior)
+def _reserve(T: SharedPosterior, depth: int) -> SharedPosterior:
+    counts, seen = reserve_counts(T.counts, depth), reserve_counts(T.seen, depth)
     return T._replace(counts=counts, seen=seen, old=longer(T.old, len(seen.log)))
 
 
@@ -149,7 +149,7 @@ def _draw_size(T, s, rng):
     return np.int64(T.size[last])
 
 
-@verbs.draw.register(SharedState)
+@verbs.draw.register(SharedPosterior)
 def _draw(T, row, rng):
     # Given k, an urn: n_a draws that were seen, and α of each member of the support.
     counts, s = T.counts, row // T.n_actions
@@ -193,7 +193,7 @@ def _count_of(T, row, s2):
     return 0 if slot == NOT_SEEN else np.int64(T.counts.pool[slot, COUNT])
 
 
-@verbs.probability.register(SharedState)
+@verbs.probability.register(SharedPosterior)
 def _probability(T, row, s2):
     s = row // T.n_actions
     k0 = T.seen.rows[s, SIZE]
@@ -203,12 +203,12 @@ def _probability(T, row, s2):
     return (T.alpha + _count_of(T, row, s2)) * inverse
 
 
-@verbs.choose.register(SharedState)
+@verbs.choose.register(SharedPosterior)
 def _choose(T, rng):
     return np.int64(next_word(rng) >> np.uint64(64 - CHOICE_BITS))
 
 
-@verbs.sample_row.register(SharedState)
+@verbs.sample_row.register(SharedPosterior)
 def _sample_row(T, choice, row, index, prob, at, rng):
     counts, seen, s = T.counts, T.seen, row // T.n_actions
     k0 = seen.rows[s, SIZE]
@@ -232,7 +232,7 @@ def _sample_row(T, choice, row, index, prob, at, rng):
     return np.int64(end), 0.0
 
 
-@verbs.mean_row.register(SharedState)
+@verbs.mean_row.register(SharedPosterior)
 def _mean_row(T, row, index, prob, at):
     s = row // T.n_actions
     k0, start = T.seen.rows[s, SIZE], T.seen.rows[s, START]
@@ -249,7 +249,7 @@ def _mean_row(T, row, index, prob, at):
     return np.int64(end), each * T.n_states
 
 
-@verbs.moments_row.register(SharedState)
+@verbs.moments_row.register(SharedPosterior)
 def _moments_row(T, row, index, mean, variance, at):
     s = row // T.n_actions
     n, k0, start = T.counts.rows[row, TOTAL], T.seen.rows[s, SIZE], T.seen.rows[s, START]
@@ -274,13 +274,13 @@ def _moments_row(T, row, index, mean, variance, at):
     return np.int64(at + k0), p, max(0.0, unseen_square / (T.n_states - k0) - p * p)
 
 
-@verbs.concentration.register(SharedState)
+@verbs.concentration.register(SharedPosterior)
 def _concentration(T, row):
     return 1.0 / _expectations(T, row, row // T.n_actions)[0]
 
 
 @is_valid.register
-def _is_valid(T: SharedState) -> Any:
+def _is_valid(T: SharedPosterior) -> Any:
     row, state, count = statistics(T.counts, "counts")["counts"].T
     s, seen_state, seen = statistics(T.seen, "seen")["seen"].T
     pairs, where = np.unique(row // T.n_actions * T.n_states + state, return_inverse=True)
@@ -319,9 +319,9 @@ class SharedSupport(Prior):
         _checks.real(self.alpha, "alpha", low=0.0, high=1e6, open_low=True)
         _checks.real(self.beta, "beta", low=-1e6, high=1e6)
 
-    def state(self, n_states: int, n_actions: int) -> SharedState:
+    def posterior(self, n_states: int, n_actions: int) -> SharedPosterior:
         size, weight = _sizes(n_states, float(self.beta))
-        return SharedState(
+        return SharedPosterior(
             counts=empty_counts(n_states * n_actions),
             seen=(seen := empty_counts(n_states)),
             alpha=float(self.alpha),
@@ -335,7 +335,7 @@ class SharedSupport(Prior):
             n_actions=n_actions,
         )
 
-    def movement_posterior(self, transitions: Any) -> DirichletState:
+    def movement_posterior(self, transitions: Any) -> DirichletPosterior:
         """Return rows as if they were Dirichlet with α + n_i for every outcome, as for SparseDirichlet."""
         return as_symmetric(transitions)
 

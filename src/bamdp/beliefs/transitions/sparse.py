@@ -50,7 +50,7 @@ from bamdp.beliefs.transitions.counts import (
     find,
     register_count_verbs,
 )
-from bamdp.beliefs.transitions.dirichlet import DirichletState, as_symmetric
+from bamdp.beliefs.transitions.dirichlet import DirichletPosterior, as_symmetric
 
 MEMO_BITS = 14
 MEMO_STRIDE = 10007  # entries from (k₀, n) to (k₀ + 1, n)
@@ -60,7 +60,7 @@ LOST_IN_ROUNDING = 1e-18  # a share of a sum that rounding loses
 
 
 @transition_posterior(independent_rows=True, counts_transitions=True, learned=("counts",))
-class SparseState(NamedTuple):
+class SparsePosterior(NamedTuple):
     """Arrays of the sparse posterior; the counts and the scratch fields are written to."""
 
     counts: Counts
@@ -78,7 +78,7 @@ class SparseState(NamedTuple):
     n_states: int
 
 
-register_count_verbs(SparseState)
+register_count_verbs(SparsePosterior)
 
 
 @primitive
@@ -138,7 +138,7 @@ def _compute(state, k0, n, entry):
     state.memo[entry, 5] = seen_mass / state.memo[entry, 0] if again > 0.0 else np.inf  # exact where C = 1
 
 
-@draw_slot.register(SparseState)
+@draw_slot.register(SparsePosterior)
 def _draw_slot(T, row, rng):
     counts = T.counts
     n_states = T.n_states
@@ -163,7 +163,7 @@ def _draw_slot(T, row, rng):
             return s2, NOT_SEEN
 
 
-@verbs.probability.register(SparseState)
+@verbs.probability.register(SparsePosterior)
 def _probability(T, row, s2):
     n_states = T.n_states
     k0, n = T.counts.rows[row, SIZE], T.counts.rows[row, TOTAL]
@@ -231,7 +231,7 @@ def _draw_size(state, k0, n, rng):
     return k
 
 
-@verbs.sample_row.register(SparseState)
+@verbs.sample_row.register(SparsePosterior)
 def _sample_row(T, choice, row, index, prob, at, rng):
     counts = T.counts
     row = np.uint64(row)
@@ -250,7 +250,7 @@ def _sample_row(T, choice, row, index, prob, at, rng):
     return end, 0.0
 
 
-@verbs.mean_row.register(SparseState)
+@verbs.mean_row.register(SparsePosterior)
 def _mean_row(T, row, index, prob, at):
     counts = T.counts
     n_states = T.n_states
@@ -267,7 +267,7 @@ def _mean_row(T, row, index, prob, at):
     return end, unseen * n_states
 
 
-@verbs.moments_row.register(SparseState)
+@verbs.moments_row.register(SparsePosterior)
 def _moments_row(T, row, index, mean, variance, at):
     counts = T.counts
     n_states = T.n_states
@@ -288,7 +288,7 @@ def _moments_row(T, row, index, mean, variance, at):
     return at + k0, p, max(0.0, (T.alpha + 1.0) * U / (n_states - k0) - p * p)
 
 
-@verbs.concentration.register(SparseState)
+@verbs.concentration.register(SparsePosterior)
 def _concentration(T, row):
     k0, n = T.counts.rows[row, SIZE], T.counts.rows[row, TOTAL]
     if n > 0:
@@ -335,7 +335,7 @@ class SparseDirichlet(Prior):
                 raise ValueError("p_k must have a positive entry")
             object.__setattr__(self, "p_k", weights)
 
-    def state(self, n_states: int, n_actions: int) -> SparseState:
+    def posterior(self, n_states: int, n_actions: int) -> SparsePosterior:
         if self.p_k is not None and len(self.p_k) > n_states:
             raise ValueError(f"p_k names {len(self.p_k)} sizes, but there are only {n_states} states")
         k = np.arange(n_states + 1, dtype=float)
@@ -351,7 +351,7 @@ class SparseDirichlet(Prior):
         rest, cdf = np.append(np.cumsum(p[:0:-1])[::-1], 0.0), np.cumsum(p)
         with np.errstate(divide="ignore"):
             log_p, log_rest = np.log(p), np.log(rest)
-        return SparseState(
+        return SparsePosterior(
             counts=empty_counts(n_states * n_actions),
             alpha=float(self.alpha),
             method=int(power_method(float(self.alpha))),
@@ -371,7 +371,7 @@ class SparseDirichlet(Prior):
             n_states=n_states,
         )
 
-    def movement_posterior(self, transitions: Any) -> DirichletState:
+    def movement_posterior(self, transitions: Any) -> DirichletPosterior:
         """Return rows as if they were Dirichlet with α + n_i for every outcome, seen or not.
 
         The standard deviations of the sparse posterior itself will not do: once a row seems to have one outcome, the
