@@ -41,6 +41,7 @@ Physics = Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
 FIRST_FIT = 5  # data
 OUTLIER = 6.0
 TOO_WIDE = 100.0  # a declared box that is so many times as wide as the data is not used as their scale
+LEAST_CHANGE = 0.05  # of half the range, in a step: data of a system at rest do not say that nothing moves it
 KNOWN = 1e12  # degrees of freedom of a noise that is known
 
 
@@ -470,8 +471,7 @@ class DynamicsBelief:
         scale[:d] = 0.1 * half
         if self.n >= FIRST_FIT:
             outputs = np.array(self.data.outputs)
-            size = np.sqrt((outputs[:, :d] ** 2).mean(0))
-            scale[:d] = np.where(size > 1e-9 * half, size, 1e-3 * half)
+            scale[:d] = np.maximum(np.sqrt((outputs[:, :d] ** 2).mean(0)), LEAST_CHANGE * half)
             if self.reward_output >= 0:
                 rewards = outputs[:, self.reward_output]
                 offset[self.reward_output] = rewards.mean()

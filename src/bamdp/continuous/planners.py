@@ -2,7 +2,8 @@
 
 All search for plans by the cross-entropy method (:mod:`bamdp.continuous.cem`), begin with what is left of the last
 plan, and plan again when its first control has been held for its steps. They differ in the models by which plans are
-judged:
+judged. Until there are data to fit scales and hyper-parameters to, controls are random: a system that rests where rest
+costs least would show nothing else.
 
 =============  ==========================================================================================
 ``mean``       the posterior mean: certainty equivalence, which never tries anything for what it may teach
@@ -24,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamdp._parameters import Declared, positive_number, real_number, whole_number
-from bamdp.continuous.belief import DynamicsBelief, text_of
+from bamdp.continuous.belief import FIRST_FIT, DynamicsBelief, text_of
 from bamdp.continuous.cem import Objective, Outputs, Search, optimise
 from bamdp.continuous.models import Models
 from bamdp.continuous.system import System
@@ -168,6 +169,8 @@ class ContinuousPlanner(Declared):
         if self.milliseconds is not None:
             search = replace(search, deadline=begin + 1e-3 * self.milliseconds)
         plan, found, model = self.decide(question, search, memory)
+        if question.belief.prior.fits and question.belief.n < FIRST_FIT:
+            plan[0] = question.rng.uniform(-1.0, 1.0, plan.shape[1])
         memory.plan = np.concatenate([plan[1:], np.zeros((1, plan.shape[1]))])
         memory.control, memory.hold = plan[0], search.repeat
         memory.age += 1

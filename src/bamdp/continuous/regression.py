@@ -34,7 +34,7 @@ from bamdp.continuous.cholesky import factor, solve
 Array = NDArray[np.float64]
 MOST_POINTS = 150  # of the exact Gaussian process
 ITERATIONS = 12
-NOISE_FLOOR = 1e-3  # of the targets' root mean square
+NOISE_FLOOR = 3e-4  # of the scale of the targets
 CENTRES = np.log([1.5, 1.0, 1.0, 0.01])  # of the priors of lengthscales, wave and line amplitude, noise
 SPREADS = np.array([1.0, 1.0, 1.0, 1.5])
 LIMITS = np.log([(0.05, 100.0), (0.01, 30.0), (0.001, 30.0), (NOISE_FLOOR, 2.0)])
