@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import doctest
 
 import dm_env
@@ -30,39 +29,6 @@ def test_deep_sea_is_solved_as_in_our_own_environment():
     experiment.run(player, env, num_episodes=50)
     assert env.bsuite_info()["total_bad_episodes"] - before < 15
     assert len(player.numbering.numbers) <= 55, "cells right of the diagonal never appear"
-
-
-def test_the_best_arm_of_the_bandit_is_found():
-    env = load("bandit/0")
-    player = BsuiteAgent.for_env(
-        env, PSRL, rewards=bamdp.NormalGamma(lam=0.1, beta=0.1), max_states=1, seed=1
-    )
-    experiment.run(player, env, num_episodes=200)
-    rewards = []
-    for _ in range(50):
-        timestep = env.reset()
-        action = player.select_action(timestep)
-        following = env.step(action)
-        player.update(timestep, action, following)
-        rewards.append(following.reward)
-    assert np.mean(rewards) > 0.85  # the best arm pays 1, the others 0, .1, ..., .9
-
-
-@pytest.mark.parametrize(
-    ("name", "states", "episodes"),
-    [
-        ("catch/0", 400, 10),
-        ("memory_len/0", 30, 50),
-        ("umbrella_length/0", 60, 10),
-        ("discounting_chain/0", 600, 2),
-    ],
-)
-def test_small_discrete_experiments_run(name, states, episodes):
-    env = load(name)
-    player = BsuiteAgent.for_env(env, PSRL, bamdp.Dirichlet(alpha=0.1), max_states=states, seed=0)
-    experiment.run(player, env, num_episodes=episodes)
-    assert 1 < len(player.numbering.numbers) <= states
-    assert player.agent.belief.episodes.starts.sum() == episodes
 
 
 def test_more_observations_than_stated_are_refused_and_nothing_is_lost():
@@ -127,19 +93,6 @@ def test_bad_input_is_told():
     with pytest.raises(ValueError, match="reward"):
         player.update(first, 0, middle._replace(reward=float("nan")))
     assert player.select_action(first) in (0, 1)
-
-
-def test_a_missing_package_is_named_with_the_extra(monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *rest, **more):
-        if name == "bsuite":
-            raise ImportError(name)
-        return real(name, *rest, **more)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ImportError, match=r"pip install .*\[bsuite\]"):
-        load("deep_sea/0")
 
 
 def test_examples_in_docstrings_run():

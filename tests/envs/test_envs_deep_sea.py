@@ -119,9 +119,3 @@ def test_the_optimum_is_bsuite_s():
             best.values[0] - original._optimal_return
         )  # by not going right when the treasure is out of reach
         assert -1e-4 < saved < (1e-4 if value == 1.0 else 0.01)
-
-
-@pytest.mark.parametrize("bad", [{"size": 1}, {"size": 10, "mapping_seed": -1}])
-def test_bad_parameters_are_refused(bad):
-    with pytest.raises(ValueError, match="must be at least"):
-        make_env("deep_sea", **bad)

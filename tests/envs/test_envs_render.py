@@ -121,14 +121,6 @@ def test_layout_is_plain_data(name):
     assert not {tuple(w) for w in data["walls"]} & {tuple(p) for p in data["positions"]}
 
 
-def test_edges_of_a_graph_are_the_model():
-    env = make_env("river_swim")
-    dense = np.zeros((6, 2, 6))
-    for edge in env.layout()["edges"]:
-        dense[edge["source"], :, edge["target"]] = edge["probabilities"]
-    np.testing.assert_array_equal(dense, env.mdp.dense())
-
-
 BLACK, PEN = {"style": "fill:#000000"}, {"style": "fill:none;stroke:#000000;stroke-width:4"}
 CIRCLE = {"cx": 50.0, "cy": 40.0, "r": 20.0}
 
@@ -155,13 +147,6 @@ def area(*parts):
 )
 def test_shapes_cover_the_area_that_they_should(part, expected):
     assert area(part) == pytest.approx(expected, rel=0.03, abs=1.0)
-
-
-def test_texts_are_painted_and_later_shapes_lie_over_earlier_ones():
-    words = text_element(50.0, 40.0, "-1.5?", **BLACK)
-    assert 20 < area(words) < 200
-    white = element("rect", x=0.0, y=0.0, width=100.0, height=80.0, style="fill:#ffffff")
-    assert area(words, white) == pytest.approx(0.0, abs=1.0)
 
 
 def test_a_drawing_is_written_as_svg_with_everything_escaped():

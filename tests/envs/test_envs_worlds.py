@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from bamdp.envs import from_mdp, list_envs, make_env, maze_door_models
-from bamdp.envs.classic import bandit, chain, double_loop, river_swim
+from bamdp.envs.classic import chain
 from bamdp.envs.families import random_mdp
 from bamdp.envs.grids import grid, maze, maze_door
-from bamdp.mdp import FiniteMDP, evaluate_policy, policy_iteration
+from bamdp.mdp import FiniteMDP, evaluate_policy
 from bamdp.registry import make_rewards
 
 NAMES = [info.name for info in list_envs()]
@@ -42,19 +42,6 @@ def test_chain_pays_actions_or_effects():
     assert by_effect.sum() == pytest.approx(10 * 0.2 + 2)
 
 
-def test_double_loop_is_walked_as_defined():
-    env = double_loop()
-
-    def walk(actions):
-        env.reset(seed=0)
-        return [env.step(a)[:2] for a in actions]
-
-    assert walk([0, 1, 0, 1, 0]) == [(1, 0), (2, 0), (3, 0), (4, 0), (0, 1)]
-    assert walk([1, 1, 1, 1, 0]) == [(5, 0), (6, 0), (7, 0), (8, 0), (0, 2)]
-    for good in (1, 2, 3):
-        assert walk([1] * good + [0])[-1] == (0, 0)
-
-
 @pytest.mark.parametrize("size", [2, 5, 7])
 def test_grid_moves_slips_and_resets(size):
     mdp = grid(size=size).mdp
@@ -75,24 +62,6 @@ def test_grid_moves_slips_and_resets(size):
 def maze_cells(env):
     layout = env.layout()
     return {s: tuple(map(int, place)) for s, place in enumerate(layout["positions"])}, layout
-
-
-def test_maze_map_flags_and_goal():
-    env = maze()
-    cells, layout = maze_cells(env)
-    assert len(set(cells.values())) == 33
-    assert sorted(map(tuple, layout["walls"])) == sorted(
-        [(1, 0), (4, 0), (1, 1), (4, 1), (0, 3), (1, 3), (5, 3), (6, 3), (6, 5)]
-    )
-    flags = {(m["x"], m["y"]): m["bit"] for m in layout["marks"] if m["kind"] == "flag"}
-    assert flags == {(0, 5): 1, (2, 0): 2, (6, 4): 4}
-    assert layout["layers"][:9] == [0, 1, 2, 3, 4, 5, 6, 7, 0]
-    goal = [s for s, cell in cells.items() if cell == (6, 0)]
-    for s in goal:
-        assert (env.rewards[s] == (s % 8).bit_count()).all()
-        for a in range(4):
-            assert env.mdp.row(s, a) == (np.array([0]), np.array([1.0]))
-    assert env.rewards.sum() == 4 * 12
 
 
 def test_maze_moves_bump_and_take_flags():
@@ -123,12 +92,6 @@ def test_the_two_mazes_with_a_door_differ_only_at_the_door():
     assert open_door.dense()[16, :, 0].tolist() == [1.0] * 4
 
 
-def test_the_door_decides_the_way():
-    up, down = 0, 2
-    assert policy_iteration(maze_door("open").mdp, 0.95).policy[0] == down
-    assert policy_iteration(maze_door("closed").mdp, 0.95).policy[0] == up
-
-
 def door_of(env):
     return {model: name for name, model in zip(("open", "closed"), maze_door_models())}[env.mdp]
 
@@ -144,30 +107,6 @@ def test_a_random_door_follows_the_seed_and_is_fair():
     for seed in (0, 3, 8):
         env.reset(seed=seed)
         assert door_of(env) == doors[seed]
-
-
-def test_river_swim_is_the_published_table():
-    dense = river_swim().mdp.dense()
-    for s in range(6):
-        assert dense[s, 0, max(s - 1, 0)] == 1.0
-    np.testing.assert_allclose(dense[0, 1, :2], [0.4, 0.6])
-    np.testing.assert_allclose(dense[5, 1, 4:], [0.4, 0.6])
-    for s in range(1, 5):
-        np.testing.assert_allclose(dense[s, 1, s - 1 : s + 2], [0.05, 0.6, 0.35])
-    assert river_swim().rewards.ravel().nonzero()[0].tolist() == [0, 11]
-
-
-def test_bandit_draws_rewards_with_its_means():
-    env = bandit(means=(0.1, 0.8))
-    assert env.stochastic_rewards
-    assert env.rewards.tolist() == [[0.1, 0.8]]
-    env.reset(seed=5)
-    for arm, mean in enumerate((0.1, 0.8)):
-        drawn = [env.step(arm) for _ in range(20_000)]
-        assert {r for _, r, _ in drawn} == {0.0, 1.0}
-        assert {(s, end) for s, _, end in drawn} == {(0, False)}
-        spread = (mean * (1 - mean) / len(drawn)) ** 0.5
-        assert abs(np.mean([r for _, r, _ in drawn]) - mean) < 5 * spread  # fails by chance in 1 of 10^6
 
 
 def test_random_mdp_draws_rows_from_either_prior():

@@ -159,14 +159,6 @@ def test_runs_know_their_episodes():
     assert run.episode_returns.tolist() == [3.0, -4.0, 16.0]
 
 
-def test_learning_the_slippery_lake_beats_chance():
-    """Random play succeeds in 1.4 percent of episodes; DSS is far above after 3000 steps (three seeds alike)."""
-    env = gymnasium.make("FrozenLake-v1")
-    one = bamdp.GymAgent.for_env(env, bamdp.DSS(n_steps=30), discount=0.99, seed=0)
-    run = one.play(steps=3000, seed=0)
-    assert run.episode_returns[len(run.episode_returns) // 2 :].mean() > 0.15
-
-
 def test_worlds_from_text():
     world = bamdp.make_world("gym:FrozenLake-v1:is_slippery=False,map_name=8x8")
     assert isinstance(world, GymWorld)
@@ -180,7 +172,6 @@ def test_worlds_from_text():
         ("gym:FrozenLake-v9", "Gymnasium cannot make 'FrozenLake-v9'"),
         ("gym:FrozenLake-v1:slippery=False", "cannot make .*slippery"),
         ("gym:FrozenLake-v1:map_name=9x9", "cannot make .*9x9"),
-        ("gym:CartPole-v1", "make them discrete"),
         ("gym:FrozenLake-v1:is_slippery", "cannot make"),
     ):
         with pytest.raises(ValueError, match=words):

@@ -66,11 +66,6 @@ def test_boxes_within_a_dictionary_get_bins_and_its_finite_parts_stay():
     assert env.observation(seen) == np.ravel_multi_index((2, 2, 1, 0, 1, 1), (7, 4, 2, 2, 3, 2))
 
 
-def test_one_bin_leaves_a_coordinate_out():
-    assert Discretize(Drift(), (4, 1)).observation_space.n == 4
-    assert Discretize(Drift(), 1).observation_space.n == 1
-
-
 def test_bounds_come_from_the_space_from_the_caller_or_from_random_play():
     assert Discretize(Drift(), (2, 1), bounds=((0.0, 4.0), None)).edges[0].tolist() == [2.0]
     # the time runs from 0 to 20 in every episode
@@ -106,13 +101,6 @@ def test_quantiles_are_bins_that_random_play_visits_equally_often():
 def test_what_is_wrong_with_bins_is_said(make, words):
     with pytest.raises(ValueError, match=words):
         make()
-
-
-def test_an_agent_learns_a_discretised_world():
-    env = Discretize(Drift(), (4, 1))
-    agent = bamdp.Agent.for_env(env, "thompson", prior="sparse:beta=4", discount=0.9, seed=0)
-    run = bamdp.simulate(agent, env, 1000, seed=0)
-    assert run.episode_returns[-20:].mean() > 8.0  # it takes six of the twenty steps to get there: 15 at best
 
 
 def test_bins_as_text_and_as_argument_are_the_same_world():

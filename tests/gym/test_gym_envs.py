@@ -10,12 +10,6 @@ import bamdp.gym
 from bamdp.gym import GymEnv
 
 
-def test_every_environment_is_registered():
-    assert len(bamdp.gym.IDS) == len(bamdp.list_envs())
-    assert "bamdp/Grid5-v0" in bamdp.gym.IDS
-    assert set(bamdp.gym.IDS) <= set(gymnasium.registry)
-
-
 @pytest.mark.parametrize("name", bamdp.gym.IDS)
 def test_every_environment_passes_the_checker(name):
     check_env(gymnasium.make(name).unwrapped)
@@ -53,17 +47,6 @@ def test_episodes_are_cut_off_at_the_horizon_of_their_own_parameters():
         GymEnv("grid5", episode_steps=0)
 
 
-def test_episodes_are_counted_at_their_own_length():
-    for env in (
-        gymnasium.make("bamdp/Grid-v0", size=2),
-        gymnasium.make("bamdp/Grid-v0", size=2, max_episode_steps=70),
-    ):
-        one = bamdp.GymAgent.for_env(env, bamdp.ThompsonSampling(), seed=0)
-        run = one.play(episodes=4, seed=0)
-        length = env.spec.max_episode_steps or 400
-        assert len(run.rewards) == 4 * length
-
-
 def test_actions_are_whole_numbers():
     env = GymEnv("grid5")
     env.reset(seed=0)
@@ -84,11 +67,3 @@ def test_masks_and_ends_are_told():
     env.reset(seed=0)
     assert env.step(0) == (1, 1.0, True, False, {})
     assert env.render().dtype == np.uint8
-
-
-def test_an_agent_plays_ours_through_gymnasium():
-    env = gymnasium.make("bamdp/Chain-v0")
-    one = bamdp.GymAgent.for_env(env, bamdp.ThompsonSampling(), seed=0)
-    run = one.play(steps=300, seed=0)
-    assert run.total_reward > 0.0
-    assert not one.agent.belief.space.terminal[:-1].any()
