@@ -98,6 +98,8 @@ def test_every_planner_names_the_parameter_that_was_meant():
         bamdp.DSS(n_step=20)
     with pytest.raises(TypeError, match="did you mean 'beta'"):
         bamdp.SparseDirichlet(betas=2.0)
+    with pytest.raises(TypeError, match=r"given by name, such as DSS\(n_policies=20\)"):
+        bamdp.DSS(20)
 
 
 class Bundle(NamedTuple):

@@ -39,7 +39,9 @@ def write(path: str | os.PathLike[str], kind: str, content: Any) -> None:
 def read(path: str | os.PathLike[str], kind: str, make: Callable[[Any], Any]) -> Any:
     """Return what ``make`` makes of the data in a file of this kind, or say in one line why it cannot be read."""
     if not os.path.isfile(path):
-        raise FileNotFoundError(f"there is no file {str(path)!r}, from which {kind} could be loaded")
+        raise FileNotFoundError(
+            f"there is no file {str(path)!r}; {kind} is written to one by its method save"
+        )
     try:
         with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}

@@ -68,11 +68,15 @@ class Declared:
         cls.__doc__ = _with_parameters(cls)
 
     def __new__(cls, *args: Any, **parameters: Any) -> Any:
-        known = inspect.signature(cls.__init__).parameters if parameters else {}
-        if not any(one.kind is one.VAR_KEYWORD for one in known.values()):
+        taken = [*inspect.signature(cls.__init__).parameters.values()][1:] if args or parameters else []
+        names = [one.name for one in taken]
+        if names and args and taken[0].kind is inspect.Parameter.KEYWORD_ONLY:
+            name = cls.__name__
+            raise TypeError(f"parameters of {name} are given by name, such as {name}({names[0]}={args[0]!r})")
+        if not any(one.kind is one.VAR_KEYWORD for one in taken):
             for name in parameters:
                 try:
-                    _checks.one_of(name, f"parameter of {cls.__name__}", [*known][1:])
+                    _checks.one_of(name, f"parameter of {cls.__name__}", names)
                 except ValueError as error:
                     raise TypeError(str(error)) from None
         return super().__new__(cls)

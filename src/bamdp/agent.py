@@ -21,6 +21,8 @@ from bamdp.planners.base import Plan, Planner, Transition, auto_reach, horizon_d
 from bamdp.registry import DEFAULT_PLANNER, label, make_planner, make_prior, make_rewards
 from bamdp.seeding import AGENT, Seed, stream_seed
 
+_FOR_ENV = ("env", "planner", "prior", "rewards", "discount", "horizon", "objective", "seed")
+
 
 class Agent:
     """A planner at work on one belief; it does not know which environment it is in.
@@ -182,10 +184,8 @@ class Agent:
             return _continuous_agent(
                 world, planner, prior, rewards, discount, horizon=horizon, seed=seed, **continuous
             )
-        if continuous:
-            raise TypeError(
-                f"{', '.join(continuous)} is for continuous observations; where states are numbered, give rewards="
-            )
+        for name in continuous:  # what only agents with continuous observations take, or a misspelling
+            _checks.one_of(name, "argument of Agent.for_env here", _FOR_ENV)
         made = make_planner(planner)
         if discount is None and (horizon is None or isinstance(made.default_discount, str)):
             discount = made.default_discount

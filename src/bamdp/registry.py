@@ -349,7 +349,12 @@ def _default_rewards(env: World | None) -> str:
 def _check_text(spec: Any, name: str, ways: str) -> None:
     """Refuse what is neither text nor a thing of the right kind."""
     if not isinstance(spec, (str, Spec)):
-        raise TypeError(f"{name} must be {ways}; got {spec!r}")
+        given = (
+            f"the class {spec.__name__}: make one, {spec.__name__}()"
+            if isinstance(spec, type)
+            else repr(spec)
+        )
+        raise TypeError(f"{name} must be {ways}; got {given}")
 
 
 def _check_rewards_possible(model: RewardModel, env: World | None) -> None:

@@ -32,7 +32,7 @@ def test_a_loaded_agent_acts_as_the_one_that_was_saved(case, tmp_path):
     "planner",
     [
         bamdp.ThompsonSampling(resample="episode"),
-        bamdp.MCBRL(n_models=2, resample=5),
+        bamdp.MCBRL(n_models=2),
         bamdp.BOSS(known_after=50),
         bamdp.SBOSS(delta=100.0),
         bamdp.DSS(n_policies=2, n_samples=2, n_steps=3, replan_every=6),
