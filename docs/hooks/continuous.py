@@ -8,7 +8,7 @@ scalar system; ``::: continuous ablations`` what changes if a part is left out; 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +30,6 @@ ORDER = ("mean", "thompson", "open-loop", "dss")
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by mkdocs for every page."""
-    if not LINE.search(markdown):
-        return markdown
-    if not (DATA / "continuous.csv").exists():
-        return LINE.sub("*No runs are stored: `python benchmarks/continuous.py`.*", markdown)
     return LINE.sub(lambda found: TABLES[found[1]](), markdown)
 
 
@@ -80,6 +76,18 @@ def episode(returns: pandas.Series, number: int) -> str:
     return mean_error([value[number - 1] for value in values], ".0f")
 
 
+def stored(make: Callable[[], str]) -> Callable[[], str]:
+    """Return what makes a table where there are runs."""
+
+    def made() -> str:
+        if not (DATA / "continuous.csv").exists():
+            return "*No runs are stored: `python benchmarks/continuous.py`.*"
+        return make()
+
+    return made
+
+
+@stored
 def steps_table() -> str:
     """Return a table: real steps until a task is solved, and what is earned on the way."""
     runs = read()
@@ -110,6 +118,7 @@ def steps_table() -> str:
     return table(header, rows)
 
 
+@stored
 def gain_table() -> str:
     """Return a table: losses in the scalar system."""
     runs = read()
@@ -121,6 +130,7 @@ def gain_table() -> str:
     return table(("planner", "runs", "loss against the optimal policy", "ms per decision"), rows)
 
 
+@stored
 def ablation_table() -> str:
     """Return a table: what changes with one part."""
     runs = read()
@@ -133,6 +143,7 @@ def ablation_table() -> str:
     return table(("task", "planner", "changed", "solved", "real steps, or loss"), rows)
 
 
+@stored
 def seeds_table() -> str:
     """Return a table: the real steps of every seed."""
     runs = read()

@@ -32,8 +32,10 @@ from bamdp.lab.study import Study, planner_parameters, prior_spec, varied_keys
 from bamdp.lab.tables import Table
 from bamdp.lab.units import EVALUATE, TUNE
 from bamdp.planners.base import Planner
+from bamdp.plot.curves import comparison
 from bamdp.plot.style import drawing_axes
 from bamdp.registry import label, make_planner, make_rewards, text_of
+from bamdp.runs import Batch, run_many
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -121,6 +123,41 @@ class ComparisonResult(ExperimentResult):
     def _finished(self) -> dict[str, DataFrame]:
         runs = self._group.runs
         return {name: runs[(runs.label == name) & (runs.failure == "")] for name in self._group.values}
+
+
+@dataclass(frozen=True, eq=False)
+class ContinuousComparison:
+    """The result of :func:`compare` with continuous observations: the runs of each planner, by label."""
+
+    batches: dict[str, Batch]
+
+    @property
+    def totals(self) -> dict[str, NDArray[np.float64]]:
+        """The total rewards [R] of each planner, by label."""
+        return {name: batch.totals for name, batch in self.batches.items()}
+
+    @property
+    def best(self) -> str:
+        """The label of the planner with the highest mean total."""
+        return max(self.batches, key=lambda name: self.batches[name].mean)
+
+    def to_frame(self) -> DataFrame:
+        """Return a pandas DataFrame with a row for each run of each planner."""
+        import pandas  # only where a frame is made
+
+        frames = [batch.to_frame().assign(planner=name) for name, batch in self.batches.items()]
+        return pandas.concat(frames, ignore_index=True)
+
+    def plot(self, *, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw the totals, as :func:`bamdp.plot.comparison` does; its options can be given."""
+        return comparison(self, ax=ax, **options)
+
+    def __repr__(self) -> str:
+        lines = [f"{'planner':<24}{'total reward':>14}{'s.e.':>10}{'ms per step':>14}"]
+        for name, batch in sorted(self.batches.items(), key=lambda entry: -entry[1].mean):
+            numbers = f"{batch.mean:>14.4g}{batch.standard_error:>10.2g}{batch.ms_per_step:>14.3g}"
+            lines.append(f"{name:<24}{numbers}")
+        return "\n".join(lines)
 
 
 class TuningResult(ExperimentResult):
@@ -247,6 +284,11 @@ def environment_study(
 ) -> Study:
     """Return the study of one environment; ``more`` are further tables of a study's file."""
     world = new_world(env)
+    if world.system is not None:
+        raise ValueError(
+            f"{world.name} has continuous observations, which studies do not take; bamdp.compare in Python does, or "
+            "make them discrete: --bins 8, bamdp.gym.Discretize(env, bins=8)"
+        )
     name = env if isinstance(env, str) else world.name
     model = rewards if rewards is None or isinstance(rewards, str) else make_rewards(rewards)
     given = {"steps": steps, "rewards": model, "env": None if isinstance(env, str) else env}
@@ -314,10 +356,11 @@ def compare(
     jobs: int = 1,
     store: str | Path | None = None,
     progress: bool = False,
-) -> ComparisonResult:
+) -> ComparisonResult | ContinuousComparison:
     """Compare planners in one environment on common random numbers, with intervals and paired tests.
 
-    The same as ``bamdp compare`` on the command line, which has the same results.
+    The same as ``bamdp compare`` on the command line, which has the same results. With continuous observations, which
+    studies do not have, the result is a :class:`ContinuousComparison`, without tests.
 
     Parameters
     ----------
@@ -349,6 +392,14 @@ def compare(
     (['bayes-greedy', 'thompson'], True)
     """
     rest = {"steps": steps, "rewards": rewards, "discount": discount, "objective": objective, "seed": seed}
+    if new_world(env).system is not None:
+        if store is not None:
+            raise ValueError("runs with continuous observations are not kept in a store; leave store= out")
+        options: dict[str, Any] = {"runs": runs, "prior": prior, "jobs": jobs, "progress": progress, **rest}
+        named = planners if isinstance(planners, Mapping) else {_label_of(one): one for one in planners}
+        if not named:
+            raise ValueError("there is nothing to compare; name a planner")
+        return ContinuousComparison({name: run_many(env, one, **options) for name, one in named.items()})
     study = comparison_study(env, planners, runs=runs, prior=prior, **rest)
     return _run(ComparisonResult, study, store, jobs, progress)
 
