@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from bamdp import _checks
 from bamdp._kernels.rows import Space
-from bamdp._parameters import Declared
+from bamdp._parameters import Declared, parameter
 from bamdp.beliefs.arrays import BeliefArrays, fix_zero_reward
 from bamdp.beliefs.episodes import new_episodes
 from bamdp.mdp.build import ROW_BYTES, read_space
@@ -19,10 +20,44 @@ if TYPE_CHECKING:
     from bamdp.beliefs.belief import Belief
 
 
+def check_bounds(bounds: Any) -> tuple[float, float]:
+    """Return (lowest, highest) reward; refuse anything else."""
+    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
+        raise TypeError(f"bounds must be (lowest, highest), got {bounds!r}")
+    low, high = (_checks.real(bound, "every bound") for bound in bounds)
+    if not low < high:
+        raise ValueError(f"bounds must be (lowest, highest), got {bounds}")
+    return low, high
+
+
+def bounds_parameter() -> Any:
+    """A parameter of a reward model: what rewards are known to lie between."""
+    return parameter(
+        None,
+        lambda value, name: check_bounds(value),
+        help="(lowest, highest) that rewards are known to lie between. Planners that need a range (BFS3, RMax) take it "
+        "and refuse without; a reward outside is refused",
+    )
+
+
+PAIR_OR_NEXT = ("pair", "next")  # what a reward depends on: (s, a), or (s, a, s')
+
+
 class RewardModel(Declared, ABC):
     """Parameters of a prior over rewards."""
 
     comes_with_prior: ClassVar[bool] = False  # it is that of the prior's own models (FiniteModels)
+    bounds: Any = None  # (lowest, highest) reward, where that is known
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.bounds is not None:
+            object.__setattr__(self, "bounds", check_bounds(self.bounds))
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The lowest and the highest reward, infinite where nothing is known."""
+        return self.bounds or (-math.inf, math.inf)
 
     @abstractmethod
     def posterior(self, n_states: int, n_actions: int) -> Any:
@@ -30,27 +65,15 @@ class RewardModel(Declared, ABC):
 
     def check(self, reward: float) -> None:
         """Refuse a reward that this model can never produce."""
+        low, high = self.limits
+        if not low <= reward <= high:
+            raise ValueError(
+                f"reward {reward} is outside the bounds {low:g}..{high:g} of {type(self).__name__}; widen them"
+            )
 
     def refusal(self, reward: float) -> str | None:
         """Return why a reward that passed :meth:`check` has probability 0 by now, and what to do."""
         return f"{self} gives probability 0 to reward {reward}; use a model that allows it"
-
-
-def check_by(by: Any) -> str:
-    """Return what rewards depend on, ``"pair"`` or ``"next"``; refuse anything else."""
-    return _checks.one_of(by, "by", ("pair", "next"))
-
-
-def check_bounds(bounds: Any) -> tuple[float, float] | None:
-    """Return (lowest, highest) reward, or None; refuse anything else."""
-    if bounds is None:
-        return None
-    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
-        raise TypeError(f"bounds must be (lowest, highest), got {bounds!r}")
-    low, high = (_checks.real(bound, "every bound") for bound in bounds)
-    if not low < high:
-        raise ValueError(f"bounds must be (lowest, highest), got {bounds}")
-    return low, high
 
 
 class Prior(Declared, ABC):

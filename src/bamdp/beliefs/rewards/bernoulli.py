@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import bamdp.beliefs.verbs as verbs
-from bamdp import _checks
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import beta, uniform
+from bamdp._parameters import choice, positive_number
 from bamdp.beliefs.arrays import reward_posterior
-from bamdp.beliefs.base import RewardModel, check_by
+from bamdp.beliefs.base import PAIR_OR_NEXT, RewardModel
 from bamdp.beliefs.rewards.cells import (
     FREE,
     Cells,
@@ -113,13 +113,6 @@ def _is_valid(R: BetaPosterior) -> Any:
 class BetaBernoulli(RewardModel):
     """Rewards are 0 or 1, with unknown probabilities, each Beta(a, b) before data.
 
-    Parameters
-    ----------
-    a, b
-        Prior counts of ones and of zeros.
-    by
-        What has a probability of its own: ``"pair"``, (s, a), or ``"next"``, (s, a, s').
-
     Examples
     --------
     >>> from bamdp import Dirichlet
@@ -129,14 +122,13 @@ class BetaBernoulli(RewardModel):
     0.6667
     """
 
-    a: float = 1.0
-    b: float = 1.0
-    by: str = "pair"
-
-    def __post_init__(self) -> None:
-        _checks.real(self.a, "a", low=0.0, open_low=True)
-        _checks.real(self.b, "b", low=0.0, open_low=True)
-        check_by(self.by)
+    a: float = positive_number(1.0, help="prior count of ones")
+    b: float = positive_number(1.0, help="prior count of zeros")
+    by: str = choice(
+        "pair",
+        PAIR_OR_NEXT,
+        help='what has a probability of its own: ``"pair"``, (s, a), or ``"next"``, (s, a, s\')',
+    )
 
     def posterior(self, n_states: int, n_actions: int) -> BetaPosterior:
         cells = empty_cells(n_states, n_actions, [0.0, 0.0], self.by == "next")

@@ -229,6 +229,8 @@ def _fix_zero_reward(R: Any, row: int) -> None:
 
 def stored_in_cells(cls: State) -> State:
     """Register the verbs, and declare what is the same for every model with ``cells``."""
+    if "low" in cls._fields:  # type: ignore[attr-defined]
+        cls.reward_range = property(lambda R: (R.low, R.high))  # type: ignore[attr-defined]
     cls.by_next_state = property(lambda R: R.cells.next_step == 1)  # type: ignore[attr-defined]
     verbs.expected_reward.register(cls)(row_mean)
     verbs.reward_variance.register(cls)(row_variance)

@@ -23,7 +23,6 @@ to be is left out, as it is the same for every model that is compared.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -35,8 +34,9 @@ from bamdp import _checks
 from bamdp._kernels.dirichlet import dirichlet
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import uniform
+from bamdp._parameters import WHOLE, choice, parameter, positive_number, real_number
 from bamdp.beliefs.arrays import reward_posterior
-from bamdp.beliefs.base import RewardModel, check_bounds, check_by
+from bamdp.beliefs.base import PAIR_OR_NEXT, RewardModel, bounds_parameter
 from bamdp.beliefs.rewards.cells import (
     FREE,
     LOGGED,
@@ -71,11 +71,6 @@ class ValuesPosterior(NamedTuple):
     share: np.ndarray  # float64 [V + 1] scratch
     last: np.ndarray  # float64 [1] scratch: the reward pushed last
     values_given: bool  # the values are known beforehand
-
-    @property
-    def reward_range(self) -> tuple[float, float]:
-        """What rewards are known to lie between."""
-        return self.low, self.high
 
     @property
     def n_outcomes(self) -> int:
@@ -224,22 +219,6 @@ def _is_valid(R: ValuesPosterior) -> Any:
 class FiniteRewards(RewardModel):
     """Rewards take a few distinct values, known ones or those seen so far; a Dirichlet over them.
 
-    Parameters
-    ----------
-    values
-        The values, where they are known. By default they are found out.
-    max_values
-        How many there may be, where they are not known.
-    concentration
-        c, how many rewards the prior is worth: it is spread evenly over all values.
-    unseen
-        What a value that was never seen is taken to pay in planning, where values are not known.
-    by
-        What has probabilities of its own: ``"pair"``, (s, a), or ``"next"``, (s, a, s').
-    bounds
-        (lowest, highest) that values are known to lie between, for planners that need a range (BFS3, RMax), where
-        values are not known; those that are known are their own bounds. A reward outside is refused.
-
     Examples
     --------
     >>> from bamdp import Dirichlet
@@ -249,30 +228,44 @@ class FiniteRewards(RewardModel):
     (5.0, 2.0)
     """
 
-    values: tuple[float, ...] | None = None
-    max_values: int = 16
-    concentration: float = 1.0
-    unseen: float = 0.0
-    by: str = "pair"
-    bounds: tuple[float, float] | None = None
+    values: tuple[float, ...] | None = parameter(
+        None,
+        lambda value, name: _distinct(value),
+        help="the values, where they are known; else they are found out",
+    )
+    max_values: int = parameter(
+        16,
+        _checks.integer,
+        high=MOST_VALUES,
+        kind=WHOLE,
+        help="the largest number of values, where they are not known",
+    )
+    concentration: float = positive_number(
+        1.0, help="c, how many rewards the prior is worth, spread evenly over all values"
+    )
+    unseen: float = real_number(
+        0.0, help="what a value that was never seen is taken to pay in planning, where values are not known"
+    )
+    by: str = choice(
+        "pair",
+        PAIR_OR_NEXT,
+        help='what has probabilities of its own: ``"pair"``, (s, a), or ``"next"``, (s, a, s\')',
+    )
+    bounds: tuple[float, float] | None = bounds_parameter()
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.values is not None:
             object.__setattr__(self, "values", _distinct(self.values))
             if self.bounds is not None:
                 raise ValueError("values that are known are their own bounds; drop bounds")
-        _checks.integer(self.max_values, "max_values", high=MOST_VALUES)
-        _checks.real(self.concentration, "concentration", low=0.0, high=1e100, open_low=True)
-        _checks.real(self.unseen, "unseen")
-        check_by(self.by)
-        object.__setattr__(self, "bounds", check_bounds(self.bounds))
-        if self.bounds is not None and not self.bounds[0] <= self.unseen <= self.bounds[1]:
+        if not self.limits[0] <= self.unseen <= self.limits[1]:
             raise ValueError(f"unseen={self.unseen} is outside the bounds {self.bounds}")
 
     def posterior(self, n_states: int, n_actions: int) -> ValuesPosterior:
         values = self.values or ()
         size = len(values) or self.max_values
-        low, high = self.bounds or ((min(values), max(values)) if values else (-math.inf, math.inf))
+        low, high = (min(values), max(values)) if values else self.limits
         numbers = np.zeros(size + 1)
         numbers[: len(values)] = values
         numbers[size] = self.unseen
@@ -293,10 +286,7 @@ class FiniteRewards(RewardModel):
             raise ValueError(
                 f"reward {reward} is none of the values {self.values}; add it or leave values=None"
             )
-        if self.bounds is not None and not self.bounds[0] <= reward <= self.bounds[1]:
-            raise ValueError(
-                f"reward {reward} is outside the bounds {self.bounds} of FiniteRewards; widen them"
-            )
+        super().check(reward)
 
     def refusal(self, reward: float) -> str:
         return (

@@ -40,8 +40,9 @@ import numpy as np
 import bamdp.beliefs.verbs as verbs
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import normal
+from bamdp._parameters import choice
 from bamdp.beliefs.arrays import reward_posterior
-from bamdp.beliefs.base import RewardModel, check_bounds, check_by
+from bamdp.beliefs.base import PAIR_OR_NEXT, RewardModel, bounds_parameter
 from bamdp.beliefs.rewards.cells import (
     FREE,
     LOGGED,
@@ -59,7 +60,6 @@ from bamdp.beliefs.rewards.cells import (
     stored_in_cells,
     used_statistics,
 )
-from bamdp.beliefs.rewards.normal import LARGEST_REWARD
 from bamdp.beliefs.statistics import is_valid
 
 N_SEEN, CELL_MEAN, SQUARES = 0, 1, 2  # statistics of a cell: n, r̄ − origin, sum of squares around r̄
@@ -79,11 +79,6 @@ class HierarchicalPosterior(NamedTuple):
     pooled: np.ndarray  # float64 [12], see ORIGIN
     low: float  # what rewards are known to lie between; infinite if nothing is
     high: float
-
-    @property
-    def reward_range(self) -> tuple[float, float]:
-        """What rewards are known to lie between."""
-        return self.low, self.high
 
 
 @primitive
@@ -216,14 +211,6 @@ class HierarchicalNormal(RewardModel):
     It has no units: multiplied rewards are planned for like the ones before, and so are rewards with a constant added,
     where no episodes end.
 
-    Parameters
-    ----------
-    by
-        What has a mean of its own: ``"pair"``, (s, a), or ``"next"``, (s, a, s').
-    bounds
-        (lowest, highest) that rewards are known to lie between. Planners that need a range (BFS3, RMax) take this
-        one and refuse without; a reward outside is refused. The Normal law itself is not cut there.
-
     Examples
     --------
     >>> from bamdp import Dirichlet
@@ -235,24 +222,15 @@ class HierarchicalNormal(RewardModel):
     [20.42, 29.58, 25.0]
     """
 
-    by: str = "pair"
-    bounds: tuple[float, float] | None = None
-
-    def __post_init__(self) -> None:
-        check_by(self.by)
-        object.__setattr__(self, "bounds", check_bounds(self.bounds))
+    by: str = choice(
+        "pair",
+        PAIR_OR_NEXT,
+        help='what has a mean of its own: ``"pair"``, (s, a), or ``"next"``, (s, a, s\')',
+    )
+    bounds: tuple[float, float] | None = bounds_parameter()
 
     def posterior(self, n_states: int, n_actions: int) -> HierarchicalPosterior:
         pooled = np.zeros(WITHIN + 1)
         pooled[SPREAD], pooled[NOISE] = 1.0, NOISE_SHARE
-        low, high = (-math.inf, math.inf) if self.bounds is None else self.bounds
         cells = empty_cells(n_states, n_actions, [0.0, 0.0, 0.0], self.by == "next")
-        return HierarchicalPosterior(cells, pooled, low, high)
-
-    def check(self, reward: float) -> None:
-        low, high = (-LARGEST_REWARD, LARGEST_REWARD) if self.bounds is None else self.bounds
-        if not low <= reward <= high:
-            cure = "rescale rewards" if self.bounds is None else "widen them"
-            raise ValueError(
-                f"reward {reward} is outside the bounds {low:g}..{high:g} of HierarchicalNormal; {cure}"
-            )
+        return HierarchicalPosterior(cells, pooled, *self.limits)

@@ -25,11 +25,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import bamdp.beliefs.verbs as verbs
-from bamdp import _checks
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import gamma, normal
+from bamdp._parameters import choice, positive_number, real_number
 from bamdp.beliefs.arrays import reward_posterior
-from bamdp.beliefs.base import RewardModel, check_bounds, check_by
+from bamdp.beliefs.base import PAIR_OR_NEXT, RewardModel, bounds_parameter
 from bamdp.beliefs.rewards.cells import (
     FREE,
     Cells,
@@ -46,7 +46,6 @@ from bamdp.beliefs.rewards.cells import (
 from bamdp.beliefs.statistics import is_valid
 
 N_SEEN, CELL_MEAN, RATE = 0, 1, 2  # statistics of a cell: n, m, β
-LARGEST_REWARD = 1e100  # rewards beyond it would overflow when squared
 
 
 @stored_in_cells
@@ -59,11 +58,6 @@ class NormalPosterior(NamedTuple):
     alpha: float  # α before data
     low: float  # what rewards are known to lie between; infinite if nothing is
     high: float
-
-    @property
-    def reward_range(self) -> tuple[float, float]:
-        """What rewards are known to lie between."""
-        return self.low, self.high
 
 
 @primitive
@@ -143,24 +137,6 @@ def _is_valid(R: NormalPosterior) -> Any:
 class NormalGamma(RewardModel):
     """Rewards are Normal, with unknown mean and variance, Normal-Gamma before data.
 
-    Parameters
-    ----------
-    mu0
-        m, what every reward is expected to be before data. High means optimistic.
-    lam
-        λ, how many rewards the prior mean is worth.
-    alpha
-        α, half the number of rewards that the prior variance is worth; above 1, so that variances exist.
-    beta
-        β; the variance of a reward around its mean is expected to be β/(α−1), the mean's own spread is
-        √(β/(λ(α−1))). By default that spread is 1 and the noise 0.03: rewards are of the order of 1, and almost certain
-        once seen. If they turn out to be noisy, β grows with the data.
-    by
-        What has a mean of its own: ``"pair"``, (s, a), or ``"next"``, (s, a, s').
-    bounds
-        (lowest, highest) that rewards are known to lie between. Planners that need a range (BFS3, RMax) take this
-        one and refuse without; a reward outside is refused. The Normal law itself is not cut there.
-
     Examples
     --------
     >>> from bamdp import Dirichlet
@@ -170,31 +146,25 @@ class NormalGamma(RewardModel):
     -1.5
     """
 
-    mu0: float = 0.0
-    lam: float = 1e-3
-    alpha: float = 2.0
-    beta: float = 1e-3
-    by: str = "pair"
-    bounds: tuple[float, float] | None = None
-
-    def __post_init__(self) -> None:
-        _checks.real(self.mu0, "mu0", low=-LARGEST_REWARD, high=LARGEST_REWARD)
-        _checks.real(self.lam, "lam", low=0.0, open_low=True)
-        _checks.real(self.alpha, "alpha", low=1.0, open_low=True)
-        _checks.real(self.beta, "beta", low=0.0, open_low=True)
-        check_by(self.by)
-        object.__setattr__(self, "bounds", check_bounds(self.bounds))
+    mu0: float = real_number(0.0, help="m, the expected reward before data; high means optimistic")
+    lam: float = positive_number(1e-3, help="λ, how many rewards the prior mean is worth")
+    alpha: float = real_number(
+        2.0, low=1.0, open_low=True, help="α, half the number of rewards that the prior variance is worth"
+    )
+    beta: float = positive_number(
+        1e-3,
+        help="β: a reward's variance around its mean is expected to be β/(α−1), and the mean's own spread is "
+        "√(β/(λ(α−1))). By default that spread is 1 and the noise 0.03: rewards are of the order of 1, and almost "
+        "certain once seen. If they turn out to be noisy, β grows with the data",
+    )
+    by: str = choice(
+        "pair",
+        PAIR_OR_NEXT,
+        help='what has a mean of its own: ``"pair"``, (s, a), or ``"next"``, (s, a, s\')',
+    )
+    bounds: tuple[float, float] | None = bounds_parameter()
 
     def posterior(self, n_states: int, n_actions: int) -> NormalPosterior:
         start = [0.0, float(self.mu0), float(self.beta)]
-        low, high = (-math.inf, math.inf) if self.bounds is None else self.bounds
         cells = empty_cells(n_states, n_actions, start, self.by == "next")
-        return NormalPosterior(cells, float(self.lam), float(self.alpha), low, high)
-
-    def check(self, reward: float) -> None:
-        low, high = (-LARGEST_REWARD, LARGEST_REWARD) if self.bounds is None else self.bounds
-        if not low <= reward <= high:
-            cure = "rescale rewards" if self.bounds is None else "widen them"
-            raise ValueError(
-                f"reward {reward} is outside the bounds {low:g}..{high:g} of NormalGamma; {cure}"
-            )
+        return NormalPosterior(cells, float(self.lam), float(self.alpha), *self.limits)

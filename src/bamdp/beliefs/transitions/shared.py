@@ -29,11 +29,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bamdp.beliefs.verbs as verbs
-from bamdp import _checks
 from bamdp._kernels.dirichlet import posterior_row, power_method
 from bamdp._kernels.jit import primitive
 from bamdp._kernels.random import below, next_word, uniform
 from bamdp._kernels.streams import branch, open_stream
+from bamdp._parameters import real_number
 from bamdp.beliefs.arrays import longer, reserve, transition_posterior
 from bamdp.beliefs.base import Prior
 from bamdp.beliefs.statistics import ROUNDING, is_valid, statistics
@@ -297,13 +297,6 @@ def _is_valid(T: SharedPosterior) -> Any:
 class SharedSupport(Prior):
     """All actions of a state lead to the same few next states; how many, and which, is learned.
 
-    Parameters
-    ----------
-    alpha
-        Concentration of an action on each of these next states.
-    beta
-        P(a state has k of them) ∝ max(k, 2)^-beta. Larger means fewer.
-
     Examples
     --------
     >>> belief = SharedSupport(alpha=0.5, beta=2.0).belief(9, 2)
@@ -312,12 +305,12 @@ class SharedSupport(Prior):
     array([0.054, 0.054, 0.054, 0.565])
     """
 
-    alpha: float = 0.5
-    beta: float = 2.0
-
-    def __post_init__(self) -> None:
-        _checks.real(self.alpha, "alpha", low=0.0, high=1e6, open_low=True)
-        _checks.real(self.beta, "beta", low=-1e6, high=1e6)
+    alpha: float = real_number(
+        0.5, low=0.0, high=1e6, open_low=True, help="concentration of an action on each of these next states"
+    )
+    beta: float = real_number(
+        2.0, low=-1e6, high=1e6, help="P(a state has k of them) ∝ max(k, 2)^-beta: larger means fewer"
+    )
 
     def posterior(self, n_states: int, n_actions: int) -> SharedPosterior:
         size, weight = _sizes(n_states, float(self.beta))

@@ -34,6 +34,7 @@ from bamdp import _checks
 from bamdp._kernels.dirichlet import posterior_row, power_method
 from bamdp._kernels.jit import inner, primitive
 from bamdp._kernels.random import below, uniform
+from bamdp._parameters import parameter, real_number
 from bamdp.beliefs.arrays import transition_posterior
 from bamdp.beliefs.base import Prior
 from bamdp.beliefs.transitions.counts import (
@@ -303,15 +304,6 @@ def _concentration(T, row):
 class SparseDirichlet(Prior):
     """Rows with few possible outcomes, how many is learned (Friedman & Singer 1999).
 
-    Parameters
-    ----------
-    alpha
-        Concentration on each outcome of the support.
-    beta
-        P(support has k outcomes) ∝ k^-beta. Larger means closer to deterministic.
-    p_k
-        Instead of ``beta``: weights of the sizes 1, 2, ... (at most S of them; need not sum to one).
-
     Examples
     --------
     >>> belief = SparseDirichlet(alpha=0.2, beta=2.0).belief(9, 2)
@@ -320,13 +312,23 @@ class SparseDirichlet(Prior):
     0.909971
     """
 
-    alpha: float = 0.2
-    beta: float = 2.0
-    p_k: tuple[float, ...] | None = None
+    alpha: float = real_number(
+        0.2, low=0.0, high=1e6, open_low=True, help="concentration on each outcome of the support"
+    )
+    beta: float = real_number(
+        2.0,
+        low=-1e6,
+        high=1e6,
+        help="P(support has k outcomes) ∝ k^-beta: larger means closer to deterministic",
+    )
+    p_k: tuple[float, ...] | None = parameter(
+        None,
+        lambda value, name: None,  # checked below
+        help="instead of beta: weights of the sizes 1, 2, ... (at most S of them; need not sum to one)",
+    )
 
     def __post_init__(self) -> None:
-        _checks.real(self.alpha, "alpha", low=0.0, high=1e6, open_low=True)
-        _checks.real(self.beta, "beta", low=-1e6, high=1e6)
+        super().__post_init__()
         if self.p_k is not None:
             if isinstance(self.p_k, str) or not isinstance(self.p_k, Iterable):
                 raise TypeError(f"p_k must be a list of weights of the sizes 1, 2, ..., got {self.p_k!r}")
