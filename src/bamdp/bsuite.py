@@ -76,7 +76,9 @@ class BsuiteAgent:
                 "the number of an action"
             )
         numbering = Numbering(_checks.integer(max_states, "max_states"))
-        world = _Numbered(numbering.n, int(n_actions))
+        world = World()  # its sizes; the experiment acts by itself
+        world.name, world.n_actions = "the experiment", int(n_actions)
+        world.n_states, world.end = numbering.n + 1, numbering.n
         return cls(Agent.for_env(world, planner, prior=prior, **options), numbering)
 
     def __repr__(self) -> str:
@@ -101,20 +103,6 @@ class BsuiteAgent:
     def _state(self, timestep: Any) -> int:
         """Return the number of an observation; two arrays are one state if all entries agree."""
         return self.numbering(np.asarray(timestep.observation, float).ravel().tolist())
-
-
-class _Numbered(World):
-    """The sizes of an experiment, which acts by itself."""
-
-    name = "the experiment"
-
-    def __init__(self, n_observations: int, n_actions: int) -> None:
-        self.n_states, self.n_actions = n_observations + 1, n_actions
-
-    @property
-    def knowledge(self) -> dict[str, Any]:
-        """The arguments of `Agent` that are known beforehand: the state that stands for the end."""
-        return {"end": self.n_states - 1}
 
 
 def load(bsuite_id: str) -> Any:

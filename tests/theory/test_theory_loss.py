@@ -73,6 +73,7 @@ def test_terminal_states_end_a_run():
     assert (loss.samples >= 0).all()
 
 
+@pytest.mark.slow
 def test_planners_are_ordered_as_they_should_be():
     bandit = {"n_states": 1, "n_actions": 2, "rewards": bamdp.BetaBernoulli(), "discount": 0.9}
     exact = {}

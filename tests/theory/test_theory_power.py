@@ -86,6 +86,7 @@ def test_lemma_2_mended_would_notice_a_constant_that_is_ten_times_smaller(L, K, 
     assert loss > corrected_thompson_error(K, discount, 0.1 * C)  # nor may C̄ be ten times too small
 
 
+@pytest.mark.slow
 def test_the_whole_bound_would_notice_too_with_the_planner_itself():
     # One candidate that is held for K steps is Thompson sampling: the sampling term is 0, and the rest is what counts.
     L, K, discount = 4, 4, 0.5
@@ -189,6 +190,7 @@ def mistaken(N, M, rare, better, worse):
     return total
 
 
+@pytest.mark.slow
 def test_the_planner_loses_by_sampling_what_is_computed():
     # 200 plans; false alarm 6e-5 (4 standard errors)
     models = []
@@ -279,6 +281,7 @@ def test_estimates_of_two_stages_are_too_high_by_more_than_those_of_one_can_be()
     assert low > one / 2  # b_0 without its recursion, as if there were one stage
 
 
+@pytest.mark.slow
 def test_the_sampling_term_of_two_stages_would_notice_a_factor_of_a_seventh():
     # SURE is better, but nine candidates of ten gamble, and the best of their estimates is too high.
     coin = {START: 0.54, WON: 0.63, LOST: 0.1}

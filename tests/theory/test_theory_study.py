@@ -53,6 +53,7 @@ def test_more_policies_lose_less_and_one_is_thompson_sampling():
         assert abs(sweep[0]["loss"] - thompson["loss"]) < noise
 
 
+@pytest.mark.slow
 def test_the_figure_is_drawn_from_the_data(tmp_path):
     study.draw(ROWS, tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 50_000

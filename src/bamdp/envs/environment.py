@@ -55,8 +55,8 @@ class World:
 
     @property
     def knowledge(self) -> dict[str, Any]:
-        """The arguments of `Agent` that are known beforehand."""
-        return {}
+        """The arguments of `Agent` that are known beforehand: the state that stands for the end, if there is one."""
+        return {} if self.end is None else {"end": self.end}
 
     def check_agent(self, agent: Any) -> None:
         """Refuse an agent for continuous observations."""

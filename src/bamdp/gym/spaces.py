@@ -132,12 +132,11 @@ def _not_finite(what: str) -> str:
 
 def list_actions(space: Any) -> list[Any]:
     """Return the actions of a space; raise ValueError if it is not finite, or too large."""
-    if not is_finite(space):
+    listed = elements(space) if is_finite(space) else []
+    if not 0 < len(listed) <= MAX_ELEMENTS:
         raise ValueError(
-            f"actions {space} cannot be actions of a finite model; a Box of actions becomes a few with "
-            "bamdp.gym.DiscretizeActions(env, levels=3), others with a gymnasium.ActionWrapper of your own"
+            f"actions {space} cannot be actions of a finite model; put a gymnasium.ActionWrapper around the "
+            f"environment whose action space is Discrete, such as a list of a few useful actions (at most "
+            f"{MAX_ELEMENTS}), or bamdp.gym.DiscretizeActions"
         )
-    listed = elements(space)
-    if len(listed) > MAX_ELEMENTS:
-        raise ValueError(f"{space} has more than {MAX_ELEMENTS} actions; wrap it into fewer")
     return listed

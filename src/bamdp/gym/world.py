@@ -124,11 +124,6 @@ class GymWorld(World):
         if self.numbering.space is None:
             self.numbering.numbers.clear()
 
-    @property
-    def knowledge(self) -> dict[str, Any]:
-        """The arguments of `Agent` that are known beforehand: the state that stands for the end."""
-        return {"end": self.end}
-
     def reset(self, *, seed: int | np.random.SeedSequence | None = None) -> int:
         """Begin an episode and return the number of its first observation."""
         try:
