@@ -82,7 +82,7 @@ def test_if_everything_is_excluded_nothing_is_evaluated_and_it_is_said(store):
     study = parse_study(GRID)
     done = live_through(study, store, lambda unit: record(unit, status=FAILED, error="x"))
     assert {unit.phase for unit in done} == {"tune"}
-    assert "every configuration was excluded" in collect_results(study, store).notes[0]
+    assert "every configuration left was excluded" in collect_results(study, store).notes[0]
 
 
 def test_halving_has_fixed_numbers_of_runs_and_keeps_what_later_runs_prove_right(store):

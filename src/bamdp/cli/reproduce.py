@@ -99,9 +99,7 @@ def _part(name: str, arguments: argparse.Namespace) -> Study:
 def _tables(target: str, results: Results) -> Iterator[Table]:
     from bamdp.lab import comparisons, tables
 
-    if target == "table2":
-        yield tables.times(results)
-    elif target == "ablation":
+    if target in ("table2", "ablation"):
         yield from map(tables.comparison, comparisons.groups(results))
     elif target != "figure2":
         yield tables.matrix(results)

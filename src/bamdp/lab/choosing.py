@@ -16,7 +16,7 @@ is one candidate, chosen by the mean over environments of total / optimal total 
 and excluded if it is in any.
 
 Every decision is a function of stored runs, so a study that is continued decides the same again. A
-:class:`CellSchedule` yields batches of runs; whoever drives it comes back when all of a batch are in the store.
+:class:`CellSchedule` names the runs that are missing; whoever drives it comes back when they are in the store.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Scores = Mapping[int, NDArray[np.float64]]  # by configuration: what it is judge
 
 @dataclass
 class CellSchedule:
-    """The runs of one cell in their order. ``advance`` returns the next batch; the attributes say what is decided."""
+    """The runs of one cell, batch by batch, and what is decided; a batch begins when the last one is stored."""
 
     study: Study
     cell: StudyCell
@@ -48,28 +48,15 @@ class CellSchedule:
 
     def __post_init__(self) -> None:
         self._batches = self._generate()
-
-    def advance(self) -> Sequence[Unit] | None:
-        """Return the next batch, all of the last one being in the store; None when the cell is done."""
-        return next(self._batches, None)
+        # those that choose together: the cell alone, or its algorithm in every environment
+        self.cells = self.study.choosing_together(self.cell)
 
     def replay(self) -> list[Unit]:
-        """Advance as far as the store has the runs, and return those of the present batch that it does not have."""
-        while (batch := self.advance()) is not None:
-            missing = self.store.missing(batch)
-            if missing:
+        """Advance as far as the store has the runs, and return those of the next batch that it does not have."""
+        for batch in self._batches:
+            if missing := self.store.missing(batch):
                 return missing
         return []
-
-    @property
-    def cells(self) -> tuple[StudyCell, ...]:
-        """The cells that choose together: the cell alone, or its algorithm in every environment."""
-        return self.study.choosing_together(self.cell)
-
-    @property
-    def all_excluded(self) -> bool:
-        """Whether tuning is over and every configuration was excluded."""
-        return self.decided and len(self.excluded) == len(self.cell.configurations)
 
     def _generate(self) -> Iterator[Sequence[Unit]]:
         numbers: Sequence[int] = range(len(self.cell.configurations))

@@ -24,18 +24,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from pandas import DataFrame, Series
 
 from bamdp.ceilings import Ceilings
 from bamdp.lab.results import Results
 from bamdp.lab.units import EVALUATE
 from bamdp.statistics import SEED, Estimate, Summary, estimate, summarise
-
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
 
 EXACT_RUNS = 14  # all 2^R patterns of signs up to here, as many random ones beyond
 SIGNIFICANCE_LEVEL = 0.05
@@ -63,9 +60,8 @@ class Comparison:
     def seen_from(self, name: str) -> Comparison:
         """Return the same comparison with ``name``, one of the two, first."""
         d = self.difference
-        turned = replace(
-            self, first=self.second, second=self.first, difference=Estimate(-d.value, -d.high, -d.low)
-        )
+        back = Estimate(-d.value, -d.high, -d.low)
+        turned = replace(self, first=self.second, second=self.first, difference=back)
         return self if name == self.first else turned
 
 

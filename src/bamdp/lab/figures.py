@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pandas import DataFrame
 
 from bamdp.plot import style
 from bamdp.statistics import estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from pandas import DataFrame
 
 LEAST_SPAN = 0.2  # of the largest mean: what the colours of a map span at least
 

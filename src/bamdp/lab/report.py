@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pandas import DataFrame
+
 from bamdp.lab import tables
 from bamdp.lab.comparisons import Group, groups
 from bamdp.lab.figures import draw_curve, draw_map
@@ -26,7 +28,6 @@ from bamdp.plot.style import new_figure, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from pandas import DataFrame
 
 MOST_LINES = 8  # in one figure
 MOST_ROWS = 50  # configurations of an algorithm that are listed
@@ -58,19 +59,17 @@ def write_report(results: Results, folder: str | Path, source: str = "") -> Path
 def _sections(results: Results) -> Iterator[Section]:
     found = groups(results)
     if found:
-        overview = [tables.matrix(results), tables.overall(results), tables.times(results)]
+        overview = [tables.matrix(results), tables.overall(results)]
         yield "Results", [table for table in overview if table is not None], []
     for group in found:
         listed = [tables.comparison(group), tables.statistics(group)]
         listed += [tables.pairs(group)] if len(group.values) > 1 else []
         yield group.environment, listed, [(f"learning {group.environment}", partial(draw_learning, group))]
-    chosen = tables.choices(results)
     for (environment, algorithm), runs in results.select(TUNE).groupby(
         ["environment", "algorithm"], sort=False
     ):
         varied = varied_keys(runs.configuration)[:2]
-        listed = [] if chosen is None else [chosen]
-        listed, chosen = [*listed, tables.tried(results, environment, algorithm, MOST_ROWS)], None
+        listed = [tables.tried(results, environment, algorithm, MOST_ROWS)]
         name = f"tuning {environment} {algorithm}"
         yield name, listed, [(name, partial(draw_parameters, runs, varied))] if runs.total.count() else []
 
@@ -106,8 +105,7 @@ def _facts(results: Results) -> dict[str, str]:
     runs = results.runs
     facts = {"bamdp": runs.version, "machine": runs.machine, "finished": runs.finished.str[:10]}
     shown = {name: "; ".join(sorted(values.unique())) for name, values in facts.items()}
-    clock = {} if runs.reproducible.all() else {"not reproducible": "some planners had a time budget"}
-    return {"runs": str(len(runs)), **shown, **clock}
+    return {"runs": str(len(runs)), "with a time budget": str(int((~runs.reproducible).sum())), **shown}
 
 
 def _file_name(words: str) -> str:

@@ -15,10 +15,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pandas import DataFrame
 
 from bamdp.ceilings import Ceilings, ceilings
 from bamdp.envs.environment import Environment
@@ -29,10 +30,7 @@ from bamdp.lab.units import EVALUATE, FINISHED, TUNE, RunRecord, Unit, decode_tr
 from bamdp.registry import entry_of
 from bamdp.seeding import seeds
 from bamdp.settings import cached_world
-from bamdp.simulation import Run, new_frame
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from bamdp.simulation import Run
 
 QUICK_WARNING = "Quick run: few runs and short horizons, to see that it works. These numbers are not results."
 COLUMNS = ("environment", "algorithm", "label", "phase", "configuration", "prior", "discount", "replicate", "horizon",
@@ -83,10 +81,9 @@ def collect_results(study: Study, store: Store) -> Results:
         rows += _cell_rows(schedule, store)
         label = f"{cell.algorithm} in {cell.environment.label}"
         if schedule.decided and schedule.chosen is None and cell.tuned:
-            whose = (
-                "every configuration" if schedule.all_excluded else "every configuration of the last round"
+            notes.append(
+                f"{label}: every configuration left was excluded, so nothing was chosen or evaluated."
             )
-            notes.append(f"{label}: {whose} was excluded, so nothing was chosen or evaluated.")
         if missing or not schedule.decided:
             waiting.append(f"{label}: not complete, {len(missing)} or more runs are missing.")
     if len(waiting) > 5:
@@ -109,8 +106,7 @@ def new_runs_frame(rows: Sequence[Mapping[str, Any]]) -> DataFrame:
             found.setdefault((row["environment"], row["algorithm"]), []).append(row["configuration"])
     varied = {key: varied_keys(configurations) for key, configurations in found.items()}
     columns["label"] = [_label(row, varied.get((row["environment"], row["algorithm"]), [])) for row in rows]
-    frame = new_frame(columns)
-    return frame.astype({**dict.fromkeys(NUMBERS, float), "chosen": bool})
+    return DataFrame(columns).astype({**dict.fromkeys(NUMBERS, float), "chosen": bool})
 
 
 def _label(row: Mapping[str, Any], varied: Sequence[str]) -> str:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import closing, nullcontext, suppress
@@ -134,15 +133,11 @@ class RunQueue:
         self._mark_stored(unit.id)
 
     def warm_up(self) -> None:
-        """Compile what is about to be needed in this process, so that workers find it on disk."""
-        compiled = set()
-        for unit in (self.needed[run] for run in self.queue):
-            parts = unit.setting.planner, unit.setting.prior, type(unit.setting.rewards)
-            kind = re.sub(r"[\d.]+", "", repr(parts))  # names decide, numbers do not
-            if kind not in compiled and hopeless_seconds(unit) is None:
-                compiled.add(kind)
-                with suppress(Exception):  # the run will meet the same error and record it
-                    warm_up(unit.setting)
+        """Compile what each planner needs in this process, so that workers find it on disk."""
+        units = {type(u.setting.planner): u for u in self.needed.values() if hopeless_seconds(u) is None}
+        for unit in units.values():
+            with suppress(Exception):  # the run will meet the same error and record it
+                warm_up(unit.setting)
 
     def _advance(self, number: int) -> None:
         """Let a schedule go on to the next batch of which some runs are missing."""
@@ -184,23 +179,17 @@ def execute_unit(unit: Unit, tick: Progress) -> RunRecord:
         words = f"over the limit of {unit.limit:g} s/step: not begun, about {seconds:.2g} s/step"
         return _record(unit, OVER_LIMIT, error=words)
     watch = _TimeLimit(unit.limit, unit.setting.steps)
-    reported = 0
-
-    def count(n: int) -> None:
-        nonlocal reported
-        reported += n
-        tick(n)
 
     try:
         reproducible = warm_up(unit.setting)
         streams = seeds(unit.setting.seed, unit.replicate, tuning=unit.phase == TUNE)
-        run = play(unit.setting, *streams, count, callbacks=[watch])
+        run = play(unit.setting, *streams, callbacks=[watch])
     except Exception as error:
         notes = getattr(error, "__notes__", ())  # how far it came
         line = " ".join(" ".join([f"{type(error).__name__}: {error}", *notes]).split())
         return _record(unit, FAILED, error=line)
     finally:
-        tick(unit.setting.steps - reported)  # steps that will never be taken count as done
+        tick(unit.setting.steps)  # all of them, even if it was stopped
     returns = run.episode_returns
     measured: dict[str, Any] = {
         "steps": len(run.rewards),
@@ -223,18 +212,10 @@ def execute_unit(unit: Unit, tick: Progress) -> RunRecord:
 
 def _record(unit: Unit, status: str, **values: Any) -> RunRecord:
     """Return the record of a run on this machine, with this version."""
-    return RunRecord(
-        unit.id,
-        unit.facts,
-        unit.phase,
-        unit.replicate,
-        status,
-        unit.limit,
-        machine=machine_facts(),
-        version=bamdp.__version__,
-        finished=datetime.now(UTC).isoformat(timespec="seconds"),
-        **values,
-    )
+    finished = datetime.now(UTC).isoformat(timespec="seconds")
+    made: Any = {"machine": machine_facts(), "version": bamdp.__version__, "finished": finished}
+    of_unit = unit.id, unit.facts, unit.phase, unit.replicate
+    return RunRecord(*of_unit, status, unit.limit, **made, **values)
 
 
 class _TimeLimit:

@@ -11,6 +11,7 @@ SQLite checks it when it is opened.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +21,6 @@ from pathlib import Path
 from bamdp.lab.units import FINISHED, OVER_LIMIT, RunRecord, Unit
 
 WRITER_TIMEOUT = 60.0  # seconds to wait for another writer
-IDS_PER_QUERY = 500
 APPLICATION_ID = 0x62616D64  # "bamd"
 SCHEMA_VERSION = 5
 TYPES = {"str": "TEXT", "int": "INTEGER", "bool": "INTEGER", "float": "REAL", "bytes": "BLOB"}
@@ -56,15 +56,11 @@ class Store:
 
     def records(self, ids: Iterable[str], *, traces: bool = False) -> dict[str, RunRecord]:
         """Return those of the runs that are in the store, by identity; the traces only if asked for."""
-        listed, found = list(ids), {}
         names = COLUMNS if traces else [name for name in COLUMNS if name != "trace"]
+        query = f"SELECT {', '.join(names)} FROM runs WHERE id IN (SELECT value FROM json_each(?))"
         with self._explained():
-            for first in range(0, len(listed), IDS_PER_QUERY):
-                some = listed[first : first + IDS_PER_QUERY]
-                query = f"SELECT {', '.join(names)} FROM runs WHERE id IN ({','.join('?' * len(some))})"
-                for row in self.connection.execute(query, some):
-                    found[row[0]] = RunRecord(**dict(zip(names, row)))
-        return found
+            rows = self.connection.execute(query, (json.dumps(list(ids)),)).fetchall()
+        return {row[0]: RunRecord(**dict(zip(names, row))) for row in rows}
 
     def missing(self, units: Sequence[Unit]) -> list[Unit]:
         """Return the units that are not stored, or were stopped under a tighter limit than theirs."""

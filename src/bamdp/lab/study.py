@@ -60,7 +60,7 @@ Configuration = Mapping[str, Any]
 
 SHARED_KEYS = ("prior", "discount")  # parameters that are not the planner's
 MAX_LISTED = 100_000  # configurations that are listed one by one
-GRID_SEARCH, HALVING = TUNING_METHODS = ("grid", "halving")
+GRID_SEARCH, _ = TUNING_METHODS = ("grid", "halving")
 COMPONENTS = {"generator": GENERATORS}  # parameters of planners that have parameters themselves
 EVALUATION_SLACK = 2.0  # times the limit, at which a run of what tuning has chosen is stopped
 

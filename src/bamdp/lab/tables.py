@@ -15,20 +15,11 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame
 
-from bamdp.lab.comparisons import (
-    ABOUT_EQUAL,
-    BEST,
-    NARROW,
-    SIGNIFICANCE_LEVEL,
-    UNDECIDED,
-    Group,
-    groups,
-    sign_flip_p,
-)
+from bamdp.lab.comparisons import ABOUT_EQUAL, BEST, UNDECIDED, Group, compare_all, groups
 from bamdp.lab.results import QUICK_WARNING, Results
 from bamdp.lab.study import parameters_text, varied_keys
 from bamdp.lab.units import TUNE
-from bamdp.statistics import Estimate, estimate, pooled_iqm, rescaled, standard_error
+from bamdp.statistics import Estimate, pooled_iqm, rescaled, standard_error
 
 NO_VALUE = "–"
 TEXT_WIDTH = 120  # of tables that are no terminal's
@@ -36,7 +27,7 @@ OPTIMUM, RANDOM = "optimum, model known", "random play"
 MARKS = {BEST: " *", ABOUT_EQUAL: " ≈", UNDECIDED: " ?"}
 MARKS_NOTE = (
     "*: the highest mean. ≈ and ?: not distinguishable from it (paired sign-flip test, Holm's correction, 5%). ≈ about "
-    f"equal: the 95% interval of the difference is within {100 * NARROW:g}% of the range from random play to the "
+    "equal: the 95% interval of the difference is within 5% of the range from random play to the "
     "optimum; ? undecided: it is wider."
 )
 PAIRS_NOTE = (
@@ -188,9 +179,7 @@ def comparison(group: Group) -> Table:
     counts = sorted({found.runs for found in group.summaries.values()})
     span = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
     title = f"{group.environment}: {span} runs of {group.horizon} steps, {group.measure} ± standard error"
-    differ = (
-        f"Planners differ in {' and '.join(unlike)}, as shown; name one to use it for all." if unlike else ""
-    )
+    differ = f"Planners differ in {' and '.join(unlike)}; name one to use it for all." if unlike else ""
     return Table("comparison", title, DataFrame(rows), [*_notes(group), differ])
 
 
@@ -300,16 +289,6 @@ def matrix(results: Results) -> Table:
     return Table("rewards", "Total reward, mean ± standard error", frame, notes)
 
 
-def times(results: Results) -> Table:
-    """Return the processor milliseconds per step, the form of the paper's Table 2."""
-    columns = groups(results)
-    frame = DataFrame({"algorithm": _labels(columns)})
-    for group in columns:
-        means = group.runs.groupby("label").ms_per_step.mean()
-        frame[group.environment] = means.reindex(frame.algorithm).to_numpy()
-    return Table("times", "Processor milliseconds per step of planning and learning, one thread", frame)
-
-
 def overall(results: Results) -> Table | None:
     """Return normalised scores over all environments; None where there are not several with reference values."""
     columns = [g for g in groups(results) if g.ceilings and g.ceilings.optimum > g.ceilings.random]
@@ -382,32 +361,13 @@ def next_best(runs: DataFrame, found: DataFrame) -> str:
     usable = found[found.excluded == ""]
     if len(usable) < 2 or not usable.chosen.iloc[0]:
         return ""
-    measure = "mean_return" if runs.total.nunique() == 1 else "total"
-    names = runs.configuration.map(repr)
-    first, second = (runs[names == name].set_index("replicate")[measure] for name in usable.index[:2])
-    d = (first - second).dropna().to_numpy()
-    p, gap = sign_flip_p(d), estimate(np.mean, d)
-    varied = varied_keys(found.configuration)
-    words = parameters_text({k: v for k, v in usable.configuration.iloc[1].items() if k in varied})
-    verdict = "is distinguishable" if p <= SIGNIFICANCE_LEVEL else "is not distinguishable"
+    by_name = runs.set_index("replicate").groupby(runs.configuration.map(repr).to_numpy())
+    totals = by_name.mean_return if runs.total.nunique() == 1 else by_name.total
+    (pair,) = compare_all({name: totals.get_group(name) for name in usable.index[:2]})
+    other, varied = usable.configuration.iloc[1], varied_keys(found.configuration)
+    words = parameters_text({key: other[key] for key in varied if key in other})
+    verdict = "is" if pair.distinguishable else "is not"
     return (
-        f"The best {verdict} from the next ({words}): difference {interval_text(gap)} over {len(d)} common runs, "
-        f"sign-flip p = {p:.3f}."
-    )
-
-
-def choices(results: Results) -> Table | None:
-    """Return the chosen configuration of each algorithm in each environment, and out of how many; None without any."""
-    rows = []
-    for where, runs in results.select(TUNE).groupby(["environment", "algorithm"], sort=False):
-        found = tried_frame(runs)
-        varied, chosen = varied_keys(found.configuration), found[found.chosen]
-        best = {} if chosen.empty else {k: v for k, v in chosen.configuration.iloc[0].items() if k in varied}
-        rows.append((*where, len(found), int((found.excluded != "").sum()), parameters_text(best) or "none"))
-    names = ("environment", "algorithm", "tried", "excluded", "chosen")
-    note = "Chosen by the mean total reward over the tuning runs, among configurations within the time limit."
-    return (
-        Table("choices", "Chosen in tuning", DataFrame(dict(zip(names, zip(*rows)))), [note])
-        if rows
-        else None
+        f"The best {verdict} distinguishable from the next ({words}): difference {interval_text(pair.difference)} over "
+        f"{pair.runs} common runs, sign-flip p = {pair.p:.3f}."
     )

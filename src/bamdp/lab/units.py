@@ -30,7 +30,7 @@ from bamdp.settings import Setting, cached_world
 from bamdp.simulation import Run
 
 IDENTITY_FORMAT = 2  # is raised when the meaning of these facts changes, or an environment's behaviour
-TUNE, EVALUATE = PHASES = ("tune", "evaluate")
+TUNE, EVALUATE = ("tune", "evaluate")
 FINISHED, FAILED, OVER_LIMIT = "done", "failed", "over"
 
 Facts = Mapping[str, Any]
