@@ -213,9 +213,8 @@ def execute_unit(unit: Unit, tick: Progress) -> RunRecord:
 def _record(unit: Unit, status: str, **values: Any) -> RunRecord:
     """Return the record of a run on this machine, with this version."""
     finished = datetime.now(UTC).isoformat(timespec="seconds")
-    made: Any = {"machine": machine_facts(), "version": bamdp.__version__, "finished": finished}
-    of_unit = unit.id, unit.facts, unit.phase, unit.replicate
-    return RunRecord(*of_unit, status, unit.limit, **made, **values)
+    values |= {"machine": machine_facts(), "version": bamdp.__version__, "finished": finished}
+    return RunRecord(unit.id, unit.facts, unit.phase, unit.replicate, status, unit.limit, **values)
 
 
 class _TimeLimit:
