@@ -23,7 +23,7 @@ GROUPS = {  # title: the modules in which its things are defined
     "Bounds and losses": ("bamdp.theory",),
     "Checks": ("bamdp.testing",),
 }
-MODULES = ("plot", "theory", "testing", "gym")  # whose public names are reached through them
+MODULES = ("plot", "theory", "testing", "gym", "continuous")  # whose public names are reached through them
 
 
 def public() -> dict[str, Any]:
@@ -33,7 +33,11 @@ def public() -> dict[str, Any]:
     found = {name: getattr(bamdp, name) for name in bamdp.__all__ if name not in (*MODULES, "__version__")}
     for module in MODULES:
         part = getattr(bamdp, module)
-        found |= {f"{module}.{name}": getattr(part, name) for name in part.__all__ if name not in found}
+        found |= {
+            f"{module}.{name}": getattr(part, name)
+            for name in part.__all__
+            if found.get(name) is not getattr(part, name)
+        }
     return {name: thing for name, thing in found.items() if callable(thing)}
 
 

@@ -64,7 +64,7 @@ _LATER = {  # what is imported when it is first asked for, and from where: it ne
     "TuningResult": "bamdp.experiments",
     "plot": "bamdp.plot",
     "theory": "bamdp.theory",
-    **{name: f"bamdp.{name}" for name in ("bsuite", "extend", "gym", "testing")},
+    **{name: f"bamdp.{name}" for name in ("bsuite", "continuous", "extend", "gym", "testing")},
 }
 
 
