@@ -91,24 +91,6 @@ def test_bad_episodes_are_counted_as_bsuite_counts_them():
     assert int(env.bad_episodes(states, actions).sum()) == bad
 
 
-def test_noise_is_standard_normal_and_only_in_the_corners():
-    env = make_env("deep_sea_stochastic", size=3)
-    rng = np.random.default_rng(1)
-    noise: dict[bool, list[float]] = {True: [], False: []}
-    env.reset(seed=1)
-    for _ in range(6000):
-        state, action = env.state, int(rng.integers(2))
-        _, reward, terminated = env.step(action)
-        noise[state in (6, 8)].append(reward - env.rewards[state, action])
-        if terminated:
-            env.reset()
-    corners = np.array(noise[True])
-    assert set(noise[False]) == {0.0}
-    assert len(corners) > 1000
-    assert abs(corners.mean()) < 5 / np.sqrt(len(corners))
-    assert abs(corners.std() - 1) < 5 / np.sqrt(2 * len(corners))
-
-
 def test_the_optimum_is_bsuite_s():
     for name, value in (("deep_sea", 1.0), ("deep_sea_stochastic", (1 - 1 / 10) ** 9)):
         env = make_env(name, size=10)

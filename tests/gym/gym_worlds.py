@@ -41,29 +41,3 @@ FORMS = {
         "read": lambda a: int(a[0] == 2 and a[1][0] == 1),
     },
 }
-
-
-class Faulty(gymnasium.Wrapper):
-    """Goes wrong at its n-th step, in the way that ``fault`` makes of the step's outcome."""
-
-    def __init__(self, env, n, fault):
-        super().__init__(env)
-        self.left, self.fault = n, fault
-
-    def step(self, action):
-        self.left -= 1
-        found = self.env.step(action)
-        return self.fault(self, found) if self.left == 0 else found
-
-
-FAULTS = {
-    "state": (
-        lambda env, found: (99, *found[1:]),
-        "99 is outside of the space",
-    ),
-    "nan": (lambda env, found: (found[0], float("nan"), *found[2:]), "reward must be finite, got nan"),
-    "mask": (
-        lambda env, found: (*found[:4], {"action_mask": np.array([1, 1, 1])}),
-        "action mask must have 2 entries",
-    ),
-}
