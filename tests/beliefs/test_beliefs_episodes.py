@@ -32,6 +32,8 @@ def counted(belief, s, a):
 
 def test_an_end_is_terminal_for_the_episode_and_a_way_to_a_start_for_a_lifetime():
     episode = PRIOR.belief(S, A, end=END)
+    assert not episode.space.terminal.any()  # until one is seen
+    episode.observe(0, 1, 0.0, 2, terminated=True)
     assert episode.space.terminal.tolist() == [False, False, False, True]
     assert episode.mean().terminal[END]
     belief = lifetime()

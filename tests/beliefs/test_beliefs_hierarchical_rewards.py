@@ -13,7 +13,7 @@ from bamdp import Dirichlet, HierarchicalNormal
 from bamdp._kernels.random import new_rng
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.rewards import hierarchical
-from bamdp.beliefs.rewards.hierarchical import LOCATION, NOISE, ORIGIN, SPREAD
+from bamdp.beliefs.rewards.hierarchical import DOUBT, EFFECT, LOCATION, NOISE, ORIGIN, SPREAD
 
 S, A = 4, 3
 STEPS = [
@@ -41,31 +41,68 @@ def cells_of(steps, by="pair"):
     return found
 
 
-def scales(steps, by="pair"):
-    """(m, τ², σ²) by the batch formulas."""
-    cells = [np.array(x) for x in cells_of(steps, by).values()]
-    rewards = np.array([r for _, _, r, _ in steps])
-    n, n_cells = len(rewards), len(cells)
-    total = rewards.var(ddof=1) if n > 1 and np.ptp(rewards) > 0 else max((rewards**2).mean(), 0.0) or 1.0
-    means = np.array([x.mean() for x in cells])
-    noise = (sum(((x - x.mean()) ** 2).sum() for x in cells) + 0.5 * total) / (n - n_cells + 1)
-    between = ((means - means.mean()) ** 2).sum() - noise * (n_cells - 1) * np.mean(
-        [1 / len(x) for x in cells]
-    )
-    return means.mean(), (max(0.0, between) + 2.0 * total) / (n_cells + 1), noise
+def sweeps(steps, by="pair"):
+    """(m, x, y, their variances, τ², σ²) after a sweep of the batch formulas for each reward."""
+    origin = steps[0][2]
+    m, x, y, vx, vy = 0.0, np.zeros(S), np.zeros(A), np.zeros(S), np.zeros(A)
+    scaled = False
+    for n in range(1, len(steps) + 1):
+        cells = {c: np.array(r) - origin for c, r in cells_of(steps[:n], by).items()}
+        rewards = np.concatenate(list(cells.values()))
+        equal = np.ptp(rewards) == 0
+        total = (max(abs(origin), 0.0) ** 2 or 1.0) if equal else rewards.var(ddof=1)
+        within = sum(((r - r.mean()) ** 2).sum() for r in cells.values())
+        noise = (within + 0.5 * total) / (n - len(cells) + 1)
+        if not scaled:
+            spread = of_states = of_actions = total / 3
+            scaled = not equal
+        rate = {c: 1 / (spread + noise / len(r)) for c, r in cells.items()}
+        determined = 0.0
+        for axis in (1, 0):
+            scale, own, other = (of_actions, y, x) if axis else (of_states, x, y)
+            seen, squares = 0, 2 * total / 3
+            for i in range(len(own)):
+                mine = [c for c in cells if c[axis] == i]
+                variance = 1 / (1 / scale + sum(rate[c] for c in mine))
+                own[i] = variance * sum(rate[c] * (cells[c].mean() - m - other[c[1 - axis]]) for c in mine)
+                (vy if axis else vx)[i] = variance if mine else np.nan
+                if mine:
+                    seen, squares, determined = (
+                        seen + 1,
+                        squares + own[i] ** 2 + variance,
+                        determined + 1 - variance / scale,
+                    )
+            scale = squares / (seen + 2)
+            (vy if axis else vx)[np.isnan(vy if axis else vx)] = scale
+            of_states, of_actions = (of_states, scale) if axis else (scale, of_actions)
+        off = np.array([r.mean() - m - x[c[0]] - y[c[1]] for c, r in cells.items()])
+        m += off.mean()
+        between = off.var() * len(off) - noise * sum(1 / len(r) for r in cells.values())
+        spread = (max(0.0, between) + 2 * total / 3) / (max(0.0, len(off) - 1 - determined) + 2)
+    return origin + m, x, y, vx, vy, spread, noise
+
+
+def scales(steps, cell):
+    """Location and spread of a cell, and the noise."""
+    m, x, y, vx, vy, spread, noise = sweeps(steps)
+    s, a = cell
+    return m + x[s] + y[a], spread + vx[s] + vy[a], noise
 
 
 @pytest.mark.parametrize("by", ["pair", "next"])
 @pytest.mark.parametrize("n", range(1, len(STEPS) + 1))
-def test_location_spread_and_noise_are_those_of_the_batch_formulas(n, by):
-    pooled = belief_of(STEPS[:n], by=by).rewards.pooled
-    found = pooled[ORIGIN] + pooled[LOCATION], pooled[SPREAD], pooled[NOISE]
-    assert found == pytest.approx(scales(STEPS[:n], by), rel=1e-12)
+def test_location_effects_and_scales_are_those_of_the_batch_formulas(n, by):
+    R = belief_of(STEPS[:n], by=by).rewards
+    m, x, y, vx, vy, spread, noise = sweeps(STEPS[:n], by)
+    assert R.pooled[ORIGIN] + R.pooled[LOCATION] == pytest.approx(m, rel=1e-9, abs=1e-12)
+    assert (R.pooled[SPREAD], R.pooled[NOISE]) == pytest.approx((spread, noise), rel=1e-9)
+    assert R.effects[EFFECT] == pytest.approx(np.concatenate([x, y]), rel=1e-9, abs=1e-12)
+    assert R.effects[DOUBT] == pytest.approx(np.concatenate([vx, vy]), rel=1e-9)
 
 
 def law_of_mean(steps, cell):
     """The posterior mean and variance of a cell's expected reward by quadrature, given the three scales."""
-    m, spread, noise = scales(steps)
+    m, spread, noise = scales(steps, cell)
     rewards = cells_of(steps).get(cell, [])
 
     def weight(mu):
@@ -92,7 +129,7 @@ def test_means_and_variances_are_those_of_the_integral(cell):
     found = row_variance(belief.transitions, belief.rewards, row, np.zeros(32, np.int32), np.zeros(32))
     assert belief.expected_reward(*cell) == pytest.approx(mean, rel=1e-7)
     assert found == pytest.approx(var, rel=1e-6)
-    law = stats.norm(mean, math.sqrt(var + scales(STEPS)[2]))
+    law = stats.norm(mean, math.sqrt(var + sweeps(STEPS)[-1]))
     for r in (-3.0, 0.0, 12.0):
         assert log_density(belief.rewards, row, 0, r) == pytest.approx(law.logpdf(r), rel=1e-6)
 
@@ -101,7 +138,7 @@ def test_drawn_rewards_have_the_predictive_law():
     belief, drawn = belief_of(), np.zeros(4000)
     draw_rewards(belief.rewards, 1, 0, new_rng(1), drawn)
     mean, var = law_of_mean(STEPS, (0, 1))
-    assert stats.kstest(drawn, stats.norm(mean, math.sqrt(var + scales(STEPS)[2])).cdf).pvalue > 0.01
+    assert stats.kstest(drawn, stats.norm(mean, math.sqrt(var + sweeps(STEPS)[-1])).cdf).pvalue > 0.01
 
 
 def test_sampled_models_have_the_posterior_law_of_expected_rewards():
@@ -141,7 +178,7 @@ def test_rewards_in_other_units_are_expected_and_drawn_in_those_units(scale, add
 def test_equal_rewards_have_their_size_as_scale_and_zeros_have_1():
     for r, size in ((0.0, 1.0), (-3.0, 3.0)):
         pooled = belief_of([(0, 0, r, 1), (1, 0, r, 2)]).rewards.pooled
-        assert math.sqrt(pooled[SPREAD]) == pytest.approx(size * math.sqrt(2.0 / 3.0))
+        assert 0.3 * size < math.sqrt(pooled[SPREAD]) < size
         assert pooled[NOISE] > 0.0
     fresh = belief_of([])
     assert fresh.expected_reward(0, 0) == 0.0
@@ -168,6 +205,16 @@ def test_a_restored_belief_goes_on_as_the_one_that_was_saved(by):
         belief.observe(2, 0, 7.0, 1)
     assert np.array_equal(one.rewards.pooled, two.rewards.pooled)
     assert one.expected_reward(1, 1) == two.expected_reward(1, 1)
+
+
+def test_an_action_that_costs_a_fee_is_expected_to_cost_it_everywhere():
+    belief = Dirichlet().belief(12, 3, rewards=HierarchicalNormal())
+    for s in range(8):
+        for a in range(3):
+            if s != 5 or a != 2:
+                belief.observe(s, a, 2.0 * s - 5.0 * (a == 2), 0)
+    assert belief.expected_reward(5, 2) == pytest.approx(5.0, abs=1.0)
+    assert belief.expected_reward(11, 0) - belief.expected_reward(11, 2) == pytest.approx(5.0, abs=1.0)
 
 
 def test_bounds_are_kept():

@@ -78,7 +78,6 @@ def test_planner_keeps_its_promises_everywhere(name, prior, rewards):
 
 
 TREES = (
-    "adaptive-dss",
     "dss-pi",
     "dss-rtdp",
     "fhts",

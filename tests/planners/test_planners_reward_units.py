@@ -13,6 +13,7 @@ NEXT = RNG.dirichlet(np.full(S, 0.5), (S, A))
 PAID = RNG.normal(size=(S, A))
 PLANNERS = {
     "bayes-greedy": "bayes-greedy",
+    "adaptive-dss": "adaptive-dss",
     "thompson": "thompson",
     "dss-pi": "dss-pi:n_policies=2,n_samples=2,n_steps=4,n_stages=2",
     "dss-rtdp": "dss-rtdp:n_policies=2,n_samples=2,n_steps=4",

@@ -148,7 +148,7 @@ class Belief:
             raise ValueError(
                 f"the action mask must have {self.n_actions} entries, got shape {list(mask.shape)}"
             )
-        if self.episodes.ends[s] or np.array_equal(mask, self.space.allowed[s]):
+        if self.episodes.ends[s] or s == self.episodes.end or np.array_equal(mask, self.space.allowed[s]):
             return
         if not mask.any():
             raise ValueError(f"the action mask of state {s} allows nothing; mark the state terminal instead")

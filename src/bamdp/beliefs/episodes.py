@@ -15,7 +15,9 @@
   known beforehand goes into ``terminal``.
 - By transition (``end`` names a state): any transition may end the episode, whatever state the environment shows then,
   even one that is quite alive at other times, as the player's hand in Blackjack. Such a transition is learned as one
-  to the state ``end``, which stands for nothing else.
+  to the state ``end``, which stands for nothing else. With "episode", ``end`` is a state like any other that
+  nobody has seen until the first one: a world that never ends is not planned for as if its end, worth 0, might be
+  anywhere.
 
 **Truncation** is no end. The transition before it is learned as it was, nothing is learned about where the environment
 was put afterwards but that episodes may begin there.
@@ -60,5 +62,5 @@ def new_episodes(objective: Any, end: Any, terminal: NDArray[np.bool_]) -> Episo
     ends = terminal.copy()
     if end is not None:
         end = _checks.index(end, "end", len(ends))
-        ends[end] = True
+        ends[end] |= objective == "lifetime"
     return Episodes(objective, end, ends, np.zeros(len(ends), np.int64), np.zeros(len(ends), bool))

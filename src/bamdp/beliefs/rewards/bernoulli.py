@@ -58,18 +58,18 @@ def _failure(R, cell):
 
 
 @cell_mean.register(BetaPosterior)
-def _mean(R, cell):
+def _mean(R, row, cell):
     return _success(R, cell)
 
 
 @cell_variance.register(BetaPosterior)
-def _variance(R, cell):
+def _variance(R, row, cell):
     p = _success(R, cell)
     return p * (1.0 - p) / (R.a + R.b + statistic(R.cells, cell, N_TRIALS) + 1.0)
 
 
 @cell_sample.register(BetaPosterior)
-def _sample(R, cell, rng):
+def _sample(R, row, cell, rng):
     wins = statistic(R.cells, cell, N_WINS)
     return beta(rng, R.a + wins, R.b + statistic(R.cells, cell, N_TRIALS) - wins)
 

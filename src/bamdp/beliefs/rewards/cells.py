@@ -81,17 +81,17 @@ def _reserve(cells: Cells, depth: int) -> Cells:
 
 
 @generic
-def cell_mean(R, cell):
+def cell_mean(R, row, cell):
     """Return the posterior mean of the expected reward of a cell; of one before data for NO_CELL."""
 
 
 @generic
-def cell_variance(R, cell):
+def cell_variance(R, row, cell):
     """Return the posterior variance of the expected reward of a cell."""
 
 
 @generic
-def cell_sample(R, cell, rng):
+def cell_sample(R, row, cell, rng):
     """Draw the expected reward of a cell from its posterior."""
 
 
@@ -158,18 +158,18 @@ def row_mean(R, row, index, prob, begin, end, background):
     if head == FREE:
         return 0.0
     if R.cells.next_step == 0 or head == NO_CELL:
-        return cell_mean(R, head)
-    unseen = cell_mean(R, NO_CELL)
+        return cell_mean(R, row, head)
+    unseen = cell_mean(R, row, NO_CELL)
     total = unseen
     for i in range(begin, end):
         cell = find_cell(R.cells, row, np.int64(index[i]))
         if cell != NO_CELL:
-            total += prob[i] * (cell_mean(R, cell) - unseen)
+            total += prob[i] * (cell_mean(R, row, cell) - unseen)
     if background > 0.0:
         share = background / R.cells.n_states
         cell = head
         while cell != NO_CELL:
-            total += share * (cell_mean(R, cell) - unseen)
+            total += share * (cell_mean(R, row, cell) - unseen)
             cell = R.cells.link[cell, AFTER]
     return total
 
@@ -180,17 +180,17 @@ def row_variance(R, row, index, prob, begin, end, background):
     if head == FREE:
         return 0.0
     if R.cells.next_step == 0:
-        return cell_variance(R, head)
+        return cell_variance(R, row, head)
     share = background / R.cells.n_states
-    unseen = cell_variance(R, NO_CELL)
+    unseen = cell_variance(R, row, NO_CELL)
     total = (R.cells.n_states - (end - begin)) * share * share * unseen
     for i in range(begin, end):
         p = prob[i] + share
-        total += p * p * cell_variance(R, find_cell(R.cells, row, np.int64(index[i])))
+        total += p * p * cell_variance(R, row, find_cell(R.cells, row, np.int64(index[i])))
     cell = head if share > 0.0 else np.int64(NO_CELL)
     while cell != NO_CELL:  # seen next states that are not listed
         if not is_listed(index, begin, end, R.cells.link[cell, NEXT_STATE]):
-            total += share * share * (cell_variance(R, cell) - unseen)
+            total += share * share * (cell_variance(R, row, cell) - unseen)
         cell = R.cells.link[cell, AFTER]
     return total
 
@@ -201,17 +201,17 @@ def row_sample(R, choice, row, index, prob, begin, end, background, rng):
     if head == FREE:
         return 0.0
     if R.cells.next_step == 0:
-        return cell_sample(R, head, rng)
+        return cell_sample(R, row, head, rng)
     everywhere = background > SMALL_MASS
     share = background / R.cells.n_states if everywhere else 0.0
-    total = 0.0 if everywhere else background * cell_mean(R, NO_CELL)
+    total = 0.0 if everywhere else background * cell_mean(R, row, NO_CELL)
     for i in range(begin, end):
         cell = find_cell(R.cells, row, np.int64(index[i]))
-        total += (prob[i] + share) * cell_sample(R, cell, rng)
+        total += (prob[i] + share) * cell_sample(R, row, cell, rng)
     if everywhere:
         for s2 in range(R.cells.n_states):
             if not is_listed(index, begin, end, s2):
-                total += share * cell_sample(R, find_cell(R.cells, row, s2), rng)
+                total += share * cell_sample(R, row, find_cell(R.cells, row, s2), rng)
     return total
 
 

@@ -110,7 +110,7 @@ def _place(R, r):
 
 
 @cell_mean.register(ValuesPosterior)
-def _mean(R, cell):
+def _mean(R, row, cell):
     size = R.values.shape[0] - 1
     total = _weight(R, cell, size) * R.values[size]
     for i in range(R.known[0]):
@@ -119,9 +119,9 @@ def _mean(R, cell):
 
 
 @cell_variance.register(ValuesPosterior)
-def _variance(R, cell):
+def _variance(R, row, cell):
     size = R.values.shape[0] - 1
-    mean = cell_mean(R, cell)
+    mean = cell_mean(R, row, cell)
     total = _weight(R, cell, size) * (R.values[size] - mean) ** 2
     for i in range(R.known[0]):
         total += _weight(R, cell, i) * (R.values[i] - mean) ** 2
@@ -130,7 +130,7 @@ def _variance(R, cell):
 
 
 @cell_sample.register(ValuesPosterior)
-def _sample(R, cell, rng):
+def _sample(R, row, cell, rng):
     size = R.values.shape[0] - 1
     end = R.known[0]
     new = _weight(R, cell, size)

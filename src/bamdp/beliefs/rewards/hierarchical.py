@@ -1,31 +1,35 @@
-"""Real rewards without units: Normal around means that are Normal themselves, both scales learned from all rewards.
+"""Real rewards without units: Normal around means that share effects of states and actions, all scales learned.
 
-For each cell c (a pair, or a pair with its next state)
+For each cell c (a pair (s, a), or a pair with its next state)
 
-    r | μ_c ~ N(μ_c, σ²),        μ_c ~ N(m, τ²),
+    r | μ_c ~ N(μ_c, σ²),        μ_c ~ N(m + x_s + y_a, τ²),        x_s ~ N(0, τ_s²),        y_a ~ N(0, τ_a²),
 
-so that after n rewards of a cell with mean r̄
+so that after n rewards of a cell with mean r̄, with m_c = m + x̂_s + ŷ_a and v_c = τ² + Var[x_s] + Var[y_a],
 
-    E[μ_c] = m + w (r̄ − m),        Var[μ_c] = (1 − w) τ²,        w = n τ² / (n τ² + σ²),        next reward: Var + σ².
+    E[μ_c] = m_c + w (r̄ − m_c),        Var[μ_c] = (1 − w) v_c,        w = n v_c / (n v_c + σ²),        next reward: Var + σ².
 
-Given (m, τ², σ²) this is exact. These three are estimated from all cells together (empirical Bayes, by moments). With C
-cells, N rewards, B = Σ_c (r̄_c − m)², W the sum of squares within cells, and T² the variance of all rewards,
+So an action that costs a fee is expected to cost it in states where nobody tried it, a crowded state to be bad under
+every action, and a pair that was never tried is as uncertain as pairs differ beyond that: where there are no such
+effects, x and y are learned to be nothing. Multiplying all rewards by a constant multiplies all estimates, adding one
+adds it to m.
 
-    m = Σ_c r̄_c / C,        σ² = (W + ν ρ T²) / (N − C + ν),
-    τ² = (max(0, B − σ² (C−1) Σ_c 1/(C n_c)) + κ T²) / (C − 1 + κ),
+Location, effects and scales are estimated from all cells together (empirical Bayes). With T² the variance of all N
+rewards, C cells, W the sum of squares within them and d_c = τ² + σ²/n_c, one sweep is
 
-since E[B] = (C−1) (τ² + σ² Σ_c 1/(C n_c)): unbiased but for weak prior terms in units of T² itself (ν = 1, ρ = ½,
-κ = 2), which keep either scale from being taken for 0 on few data. So a pair that was never tried is expected to pay
-what others do, and is as uncertain as they differ. Multiplying all rewards by a constant multiplies m, τ and σ; adding
-one adds it to m.
+    σ² = (W + ν ρ T²) / (N − C + ν),        m = Σ_c (r̄_c − x̂_s − ŷ_a) / C,
+    ŷ_a = Σ_{c of a} (r̄_c − m − x̂_s)/d_c · Var[y_a],        1/Var[y_a] = 1/τ_a² + Σ_{c of a} 1/d_c,
+    τ_a² = (Σ_a (ŷ_a² + Var[y_a]) + κ T²/3) / (A' + κ)         over the A' actions seen, and the same for states,
+    τ² = (max(0, Σ_c (r̄_c − m − x̂_s − ŷ_a)² − σ² Σ_c 1/n_c) + κ T²/3) / (max(0, C − 1 − k) + κ),
 
-The sums behind the three are updated when a reward is committed, in O(1). A reward that is only pushed changes its own
-cell: planning takes the three as known, and rows are independent while it does.
+with k = Σ (1 − Var[y_a]/τ_a²) + Σ (1 − Var[x_s]/τ_s²), the number of effects that data determine, and weak prior terms
+in units of T² itself (ν = 1, ρ = ½, κ = 2), which keep a scale from being taken for 0 on few data. A sweep is done after
+every reward, in large worlds once in C/``CELLS_PER_SWEEP`` rewards.
 
-While all rewards are equal they have no scale: T is then the size of that reward, or 1. Where nothing ends, no decision
-depends on which. Rewards are counted from the first one, so that large constants do not cost precision.
+A reward that is only pushed changes its own cell: planning takes the rest as known, and rows are independent while it
+does. While all rewards are equal they have no scale: T is then the size of that reward, or 1. Where nothing ends, no
+decision depends on which. Rewards are counted from the first one, so that large constants do not cost precision.
 
-References: Gelman et al., Bayesian Data Analysis (2013), chapter 5; Morris, "Parametric empirical Bayes
+References: Gelman et al., Bayesian Data Analysis (2013), chapters 5 and 15; Morris, "Parametric empirical Bayes
 inference" (JASA 1983).
 """
 
@@ -38,17 +42,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import bamdp.beliefs.verbs as verbs
-from bamdp._kernels.jit import primitive
+from bamdp._kernels.jit import inner, primitive
 from bamdp._kernels.random import normal
 from bamdp._parameters import choice
 from bamdp.beliefs.arrays import reward_posterior
 from bamdp.beliefs.base import PAIR_OR_NEXT, RewardModel, bounds_parameter
 from bamdp.beliefs.rewards.cells import (
+    AFTER,
     FREE,
     LOGGED,
     LOGGED_CELL,
-    LOGGED_ROW,
-    NO_CELL,
+    USED,
     Cells,
     cell_mean,
     cell_sample,
@@ -63,46 +67,55 @@ from bamdp.beliefs.rewards.cells import (
 from bamdp.beliefs.statistics import is_valid
 
 N_SEEN, CELL_MEAN, SQUARES = 0, 1, 2  # statistics of a cell: n, r̄ − origin, sum of squares around r̄
-# places in ``pooled``: the first reward; estimates, m without the origin; sums over rewards; over cells
-ORIGIN, LOCATION, SPREAD, NOISE, N, SUM, SUM_SQUARES, C, MEANS, MEAN_SQUARES, INVERSES, WITHIN = range(12)
+# places in HierarchicalPosterior.pooled: the first reward; m without it; τ², σ², N, N at the next sweep, τ_s², τ_a²,
+# and whether rewards have differed
+ORIGIN, LOCATION, SPREAD, NOISE, N, DUE, OF_STATES, OF_ACTIONS, SCALED = range(9)
+EFFECT, DOUBT, RATE = range(3)  # rows of HierarchicalPosterior.effects
 NOISE_WEIGHT, NOISE_SHARE, SPREAD_WEIGHT = 1.0, 0.5, 2.0  # ν, ρ and κ
+CELLS_PER_SWEEP = 1000.0
 EQUAL = 1e-24  # squares that are smaller, in units of the rewards', are of rounding
 LEAST_LOG = -1e300  # logarithm of a density that would underflow: the reward is not impossible
 
 
 @stored_in_cells
-@reward_posterior(pools=True, learned=("cells", "pooled"))
+@reward_posterior(pools=True, learned=("cells", "pooled", "effects"))
 class HierarchicalPosterior(NamedTuple):
-    """Posterior of rewards whose location, spread and noise are learned."""
+    """Posterior of rewards whose location, effects, spread and noise are learned."""
 
     cells: Cells
-    pooled: np.ndarray  # float64 [12], see ORIGIN
+    pooled: np.ndarray  # float64 [9], see ORIGIN
+    effects: np.ndarray  # float64 [3, S + A]: x̂ and ŷ, their variances, and scratch
     low: float  # what rewards are known to lie between; infinite if nothing is
     high: float
 
 
 @primitive
-def _posterior(R, cell):
+def _posterior(R, row, cell):
     """Return the mean and variance of a cell's expected reward."""
-    n, spread, noise = statistic(R.cells, cell, N_SEEN), R.pooled[SPREAD], R.pooled[NOISE]
+    n_states = R.cells.n_states
+    n_actions = R.effects.shape[1] - n_states
+    s, a = row // n_actions, n_states + row % n_actions
+    location = R.pooled[LOCATION] + R.effects[EFFECT, s] + R.effects[EFFECT, a]
+    spread = R.pooled[SPREAD] + R.effects[DOUBT, s] + R.effects[DOUBT, a]
+    n, noise = statistic(R.cells, cell, N_SEEN), R.pooled[NOISE]
     total = n * spread + noise
-    m = R.pooled[LOCATION] + n * spread / total * (statistic(R.cells, cell, CELL_MEAN) - R.pooled[LOCATION])
+    m = location + n * spread / total * (statistic(R.cells, cell, CELL_MEAN) - location)
     return R.pooled[ORIGIN] + m, spread * noise / total
 
 
 @cell_mean.register(HierarchicalPosterior)
-def _mean(R, cell):
-    return _posterior(R, cell)[0]
+def _mean(R, row, cell):
+    return _posterior(R, row, cell)[0]
 
 
 @cell_variance.register(HierarchicalPosterior)
-def _variance(R, cell):
-    return _posterior(R, cell)[1]
+def _variance(R, row, cell):
+    return _posterior(R, row, cell)[1]
 
 
 @cell_sample.register(HierarchicalPosterior)
-def _sample(R, cell, rng):
-    m, variance = _posterior(R, cell)
+def _sample(R, row, cell, rng):
+    m, variance = _posterior(R, row, cell)
     return m + normal(rng) * math.sqrt(variance)
 
 
@@ -111,7 +124,7 @@ def _draw(R, row, s2, rng):
     cell = find_cell(R.cells, row, s2)
     if cell == FREE:
         return 0.0
-    m, variance = _posterior(R, cell)
+    m, variance = _posterior(R, row, cell)
     return m + normal(rng) * math.sqrt(variance + R.pooled[NOISE])
 
 
@@ -126,55 +139,107 @@ def _push(R, row, s2, r):
         stats[cell, SQUARES] += off * off * (1.0 - 1.0 / stats[cell, N_SEEN])
 
 
-@primitive
-def _count_cell(pooled, sign, n, mean, squares):
-    """Add a cell with these statistics to the sums over cells, or take it out."""
-    pooled[C] += sign
-    pooled[MEANS] += sign * mean
-    pooled[MEAN_SQUARES] += sign * mean * mean
-    pooled[INVERSES] += sign / n
-    pooled[WITHIN] += sign * squares
-
-
-@primitive
-def estimate(pooled):
-    """Estimate m, τ² and σ² from the sums."""
-    n, n_cells = pooled[N], pooled[C]
-    total = (pooled[SUM_SQUARES] - pooled[SUM] ** 2 / n) / max(1.0, n - 1.0)
-    size = max(abs(pooled[ORIGIN]), math.sqrt(pooled[SUM_SQUARES] / n))
-    if total <= EQUAL * size * size:
-        total = size * size if size > 0.0 else 1.0
-    m = pooled[MEANS] / n_cells
-    noise = max(0.0, pooled[WITHIN]) + NOISE_WEIGHT * NOISE_SHARE * total
-    noise /= n - n_cells + NOISE_WEIGHT
-    between = pooled[MEAN_SQUARES] - m * pooled[MEANS] - noise * (n_cells - 1.0) * pooled[INVERSES] / n_cells
-    pooled[LOCATION] = m
-    pooled[SPREAD] = (max(0.0, between) + SPREAD_WEIGHT * total) / (n_cells - 1.0 + SPREAD_WEIGHT)
-    pooled[NOISE] = noise
-
-
 @verbs.commit_reward.register(HierarchicalPosterior)
 def _commit(R, row):
-    """Take the reward that was pushed last into the sums: a reward is committed before the next one is observed."""
-    cells, pooled, stats = R.cells, R.pooled, R.cells.stats
+    cells, pooled = R.cells, R.pooled
     entry = cells.top[LOGGED] - 1
     cells.top[LOGGED] = 0
     if entry < 0 or cells.log[entry, LOGGED_CELL] == FREE:
         return
-    cell = cells.log[entry, LOGGED_CELL]
-    r = stats[cell, CELL_MEAN]
-    if cells.log[entry, LOGGED_ROW] == NO_CELL:
-        n, mean = cells.old[entry, N_SEEN], cells.old[entry, CELL_MEAN]
-        _count_cell(pooled, -1.0, n, mean, cells.old[entry, SQUARES])
-        r = mean + (n + 1.0) * (r - mean)
-    elif pooled[N] == 0.0:  # the very first reward: all are counted from it
-        pooled[ORIGIN] = r
-        stats[cell, CELL_MEAN] = r = 0.0
-    _count_cell(pooled, 1.0, stats[cell, N_SEEN], stats[cell, CELL_MEAN], stats[cell, SQUARES])
+    if pooled[N] == 0.0:  # the very first reward: all are counted from it
+        cell = cells.log[entry, LOGGED_CELL]
+        pooled[ORIGIN] = cells.stats[cell, CELL_MEAN]
+        cells.stats[cell, CELL_MEAN] = 0.0
     pooled[N] += 1.0
-    pooled[SUM] += r
-    pooled[SUM_SQUARES] += r * r
-    estimate(pooled)
+    if pooled[N] >= pooled[DUE]:
+        sweep(R)
+        pooled[DUE] = pooled[N] + max(1.0, cells.top[USED] / CELLS_PER_SWEEP)
+
+
+# --- location, effects and scales ------------------------------------------------------------------------------
+
+
+@inner
+def sweep(R):
+    """Estimate noise, location, effects of actions and of states, and their scales, each once."""
+    pooled, stats, n_cells = R.pooled, R.cells.stats, R.cells.top[USED]
+    n, first, second, within, inverses = 0.0, 0.0, 0.0, 0.0, 0.0
+    for cell in range(n_cells):
+        m = stats[cell, CELL_MEAN]
+        n += stats[cell, N_SEEN]
+        first += stats[cell, N_SEEN] * m
+        second += stats[cell, N_SEEN] * m * m + stats[cell, SQUARES]
+        within += stats[cell, SQUARES]
+        inverses += 1.0 / stats[cell, N_SEEN]
+    total = (second - first * first / n) / max(1.0, n - 1.0)
+    size = max(abs(pooled[ORIGIN]), math.sqrt(second / n))
+    equal = total <= EQUAL * size * size
+    if equal:
+        total = size * size if size > 0.0 else 1.0
+    noise = (max(0.0, within) + NOISE_WEIGHT * NOISE_SHARE * total) / (n - n_cells + NOISE_WEIGHT)
+    pooled[NOISE] = noise
+    if pooled[SCALED] == 0.0:  # the scale of equal rewards is forgotten when they differ
+        pooled[SPREAD] = pooled[OF_STATES] = pooled[OF_ACTIONS] = total / 3.0
+        pooled[SCALED] = 0.0 if equal else 1.0
+    n_states = R.cells.n_states
+    determined = _effects(R, n_states, R.effects.shape[1], OF_ACTIONS, total)
+    determined += _effects(R, 0, n_states, OF_STATES, total)
+    off, squares = _residuals(R)
+    pooled[LOCATION] += off / n_cells
+    between = max(0.0, squares - off * off / n_cells - noise * inverses)
+    free = max(0.0, n_cells - 1.0 - determined)
+    pooled[SPREAD] = (between + SPREAD_WEIGHT * total / 3.0) / (free + SPREAD_WEIGHT)
+
+
+@inner
+def _effects(R, begin, end, scale, total):
+    """Estimate the effects of all states or of all actions, and their scale; return how many data determine."""
+    pooled, effects, stats = R.pooled, R.effects, R.cells.stats
+    n_states = R.cells.n_states
+    n_actions = effects.shape[1] - n_states
+    for i in range(begin, end):
+        effects[DOUBT, i] = effects[RATE, i] = 0.0
+    for row in range(R.cells.head.shape[0]):
+        s, a = row // n_actions, n_states + row % n_actions
+        i, other = (s, a) if begin == 0 else (a, s)
+        cell = R.cells.head[row]
+        while cell >= 0:
+            rate = 1.0 / (pooled[SPREAD] + pooled[NOISE] / stats[cell, N_SEEN])
+            effects[DOUBT, i] += rate * (stats[cell, CELL_MEAN] - pooled[LOCATION] - effects[EFFECT, other])
+            effects[RATE, i] += rate
+            cell = R.cells.link[cell, AFTER]
+    seen, squares, determined = 0.0, SPREAD_WEIGHT * total / 3.0, 0.0
+    for i in range(begin, end):
+        variance = 1.0 / (1.0 / pooled[scale] + effects[RATE, i])
+        effects[EFFECT, i] = effects[DOUBT, i] * variance
+        effects[DOUBT, i] = variance
+        if effects[RATE, i] > 0.0:
+            seen += 1.0
+            squares += effects[EFFECT, i] ** 2 + variance
+            determined += 1.0 - variance / pooled[scale]
+    pooled[scale] = squares / (seen + SPREAD_WEIGHT)
+    for i in range(begin, end):
+        if effects[RATE, i] == 0.0:
+            effects[DOUBT, i] = pooled[scale]
+    return determined
+
+
+@inner
+def _residuals(R):
+    """Return the sums of what location and effects leave of the means of cells, and of its squares."""
+    n_states = R.cells.n_states
+    n_actions = R.effects.shape[1] - n_states
+    first, second = 0.0, 0.0
+    for row in range(R.cells.head.shape[0]):
+        known = R.pooled[LOCATION] + R.effects[EFFECT, row // n_actions]
+        known += R.effects[EFFECT, n_states + row % n_actions]
+        cell = R.cells.head[row]
+        while cell >= 0:
+            off = R.cells.stats[cell, CELL_MEAN] - known
+            first += off
+            second += off * off
+            cell = R.cells.link[cell, AFTER]
+    return first, second
 
 
 @verbs.log_reward_probability.register(HierarchicalPosterior)
@@ -185,7 +250,7 @@ def _log_probability(R, row, s2, r):
         return 0.0 if r == 0.0 else -math.inf
     if R.pooled[N] == 0.0:
         return 0.0
-    m, variance = _posterior(R, cell)
+    m, variance = _posterior(R, row, cell)
     variance += R.pooled[NOISE]
     z = (r - m) / math.sqrt(variance)
     return max(LEAST_LOG, -0.5 * (z * z + math.log(2.0 * math.pi * variance)))
@@ -200,7 +265,7 @@ def _probability(R, row, s2, r):
 def _is_valid(R: HierarchicalPosterior) -> Any:
     stats, pooled = used_statistics(R.cells), R.pooled
     cells_fit = ((stats[:, N_SEEN] >= 1.0) & (stats[:, SQUARES] >= 0.0)).all()
-    sums_fit = pooled[C] == len(stats) and pooled[N] == stats[:, N_SEEN].sum()
+    sums_fit = pooled[N] == stats[:, N_SEEN].sum() and (R.effects[DOUBT] >= 0.0).all()
     return cells_fit and sums_fit and pooled[SPREAD] > 0.0 and pooled[NOISE] > 0.0
 
 
@@ -219,7 +284,7 @@ class HierarchicalNormal(RewardModel):
     ...     belief.observe(0, 0, reward, 0)
     ...     belief.observe(0, 1, reward + 10.0, 0)
     >>> [round(belief.expected_reward(0, a), 2) for a in range(3)]
-    [20.42, 29.58, 25.0]
+    [20.33, 29.67, 24.46]
     """
 
     by: str = choice(
@@ -229,8 +294,17 @@ class HierarchicalNormal(RewardModel):
     )
     bounds: tuple[float, float] | None = bounds_parameter()
 
-    def posterior(self, n_states: int, n_actions: int) -> HierarchicalPosterior:
-        pooled = np.zeros(WITHIN + 1)
+    def state(self, n_states: int, n_actions: int) -> HierarchicalPosterior:
+        pooled, effects = np.zeros(SCALED + 1), np.zeros((3, n_states + n_actions))
         pooled[SPREAD], pooled[NOISE] = 1.0, NOISE_SHARE
+        low, high = (-math.inf, math.inf) if self.bounds is None else self.bounds
         cells = empty_cells(n_states, n_actions, [0.0, 0.0, 0.0], self.by == "next")
-        return HierarchicalPosterior(cells, pooled, *self.limits)
+        return HierarchicalPosterior(cells, pooled, effects, low, high)
+
+    def check(self, reward: float) -> None:
+        low, high = (-LARGEST_REWARD, LARGEST_REWARD) if self.bounds is None else self.bounds
+        if not low <= reward <= high:
+            cure = "rescale rewards" if self.bounds is None else "widen them"
+            raise ValueError(
+                f"reward {reward} is outside the bounds {low:g}..{high:g} of HierarchicalNormal; {cure}"
+            )

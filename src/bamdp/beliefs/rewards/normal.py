@@ -73,18 +73,18 @@ def _parameters(R, cell):
 
 
 @cell_mean.register(NormalPosterior)
-def _mean(R, cell):
+def _mean(R, row, cell):
     return statistic(R.cells, cell, CELL_MEAN)
 
 
 @cell_variance.register(NormalPosterior)
-def _variance(R, cell):
+def _variance(R, row, cell):
     _, lam, alpha, beta = _parameters(R, cell)
     return beta / (lam * (alpha - 1.0))
 
 
 @cell_sample.register(NormalPosterior)
-def _sample(R, cell, rng):
+def _sample(R, row, cell, rng):
     m, lam, alpha, beta = _parameters(R, cell)
     precision = gamma(rng, alpha) / beta
     return m + normal(rng) / math.sqrt(lam * precision)

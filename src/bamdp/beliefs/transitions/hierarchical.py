@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -44,8 +44,11 @@ from bamdp.beliefs.statistics import is_valid
 from bamdp.beliefs.transitions.counts import COUNT, LOG_END, NEXT, NOT_SEEN, SIZE, START, TOTAL, Counts
 from bamdp.beliefs.transitions.dirichlet import STICKS_PAY, break_sticks
 
+if TYPE_CHECKING:
+    from bamdp.beliefs.belief import Belief
+
 ANYWHERE, MOVES, TARGETS = range(3)  # parts of G
-CONCENTRATIONS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+CONCENTRATIONS = (0.01, 0.03, 0.1, 0.3, 1.0)
 LISTED, LEAST = 0.98, 0.02
 MOST_LISTED = 48  # displacements, and targets, that are remembered for each action
 
@@ -71,6 +74,7 @@ class HierarchicalPosterior(NamedTuple):
     mark: np.ndarray  # int64 [S+1] scratch of draw_new_outcomes
     n_states: int
     n_actions: int
+    last: int  # the last state that displacements lead to
 
 
 tally.register_count_verbs(HierarchicalPosterior)
@@ -79,8 +83,7 @@ tally.register_count_verbs(HierarchicalPosterior)
 @primitive
 def reached(T, s, part, place):
     """Return the state that a displacement leads to from ``s``, or a target."""
-    last = T.n_states - 1
-    return max(0, min(last, s + place - last)) if part == MOVES else place
+    return max(0, min(T.last, s + place - T.n_states + 1)) if part == MOVES else place
 
 
 @inner
@@ -260,6 +263,8 @@ def move_up(T, a, k, i):
 def learn_places(T, s, a, s2, of_base):
     """Add a transition that came from G with that probability to the displacements and targets of an action."""
     for part in (MOVES, TARGETS):
+        if part == MOVES and s2 > T.last:
+            continue
         k, total, used = part - 1, 0.0, 0
         while used < MOST_LISTED and T.mass[a, k, used] > 0.0:
             if reached(T, s, part, T.place[a, k, used]) == s2:
@@ -341,6 +346,15 @@ class HierarchicalDirichlet(Prior):
             mark=np.zeros(n_states + 1, np.int64),
             n_states=n_states,
             n_actions=n_actions,
+            last=n_states - 1,
         )
         update(T, 0)
         return T
+
+    def belief(self, n_states: int, n_actions: int, *, end: int | None = None, **known: Any) -> Belief:
+        """Return the belief before any observation; no displacement leads to a last state that stands for the end."""
+        belief = super().belief(n_states, n_actions, end=end, **known)
+        if end is not None and end == n_states - 1 > 0:
+            transitions = belief.transitions._replace(last=n_states - 2)
+            belief.arrays = belief.arrays._replace(transitions=transitions)
+        return belief
