@@ -61,15 +61,9 @@ def problem(name: str, extra: Any) -> tuple[NDArray[np.float64], NDArray[np.floa
         transitions, rewards, start = extra.PROBLEMS[name]()
         return transitions, rewards, start
     env = bamdp.make_env(name)
-    transitions = env.mdp.dense()
-    rewards = np.asarray(env.rewards, float)
-    if rewards.ndim < 3:
-        rewards = rewards.reshape(*rewards.shape, *[1] * (3 - rewards.ndim))
-    return (
-        transitions,
-        np.broadcast_to(rewards, transitions.shape),
-        int(np.argmax(env.start)) if np.ndim(env.start) else int(env.start),
-    )
+    transitions, rewards = env.mdp.dense(), np.asarray(env.rewards, float)
+    rewards = rewards.reshape(*rewards.shape, *[1] * (3 - rewards.ndim))
+    return transitions, np.broadcast_to(rewards, transitions.shape), int(env.start)
 
 
 def limits(transitions: Any, rewards: Any, start: int) -> tuple[float, float]:
@@ -111,19 +105,20 @@ def measure(name: str, variant: str, planner: str, arguments: Any, extra: Any) -
     for r in range(arguments.runs):
         begin = time.process_time()
         run = one_run(env, planner, (arguments.seed, r), options)
-        rows.append(
-            {
-                "problem": name,
-                "variant": variant,
-                "planner": planner,
-                "prior": arguments.prior or "",
-                "seed": arguments.seed,
-                "run": r,
-                "share": round((run.total_reward - random) / (optimal - random), 4),
-                "total": round(run.total_reward, 3),
-                "seconds": round(time.process_time() - begin, 3),
-            }
+        share = (run.total_reward - random) / (optimal - random)
+        seconds = time.process_time() - begin
+        values = (
+            name,
+            variant,
+            planner,
+            arguments.prior or "",
+            arguments.seed,
+            r,
+            share,
+            run.total_reward,
+            seconds,
         )
+        rows.append(dict(zip(FIELDS, values)))
     return rows
 
 

@@ -119,7 +119,7 @@ def test_rows_say_which_prior_and_discount_they_had_and_a_note_says_when_they_di
         assert main([command, *names, *more]) == 0
         out, err = capsys.readouterr()
         cells = {line.split()[0]: line for line in out.splitlines() if line.strip()}
-        assert "auto" in cells["adaptive-dss"]
+        assert "0.97" in cells["adaptive-dss"]
         assert "0.95" in cells["thompson"]
         assert "differ" in out or "own prior and discount" in err
     assert main(["run", *names, "--prior", "flat", "--discount", "0.9"]) == 0

@@ -196,7 +196,7 @@ def test_damaged_statistics_are_refused():
         content_of["statistics"][f"transitions.{name}"] = np.full_like(
             getattr(belief.transitions, name), value
         )
-        with pytest.raises(ValueError, match=f"transitions.{name}"):
+        with pytest.raises(ValueError, match="transitions"):
             Belief.from_content(content_of)
 
 

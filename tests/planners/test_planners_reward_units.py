@@ -65,3 +65,30 @@ def test_where_episodes_end_a_constant_changes_the_best_policy(add, goes_on):
         agent.observe(0, 0, add, 0)
         agent.observe(0, 1, add, 1, terminated=True)
     assert (agent.act(0) == 0) == goes_on
+
+
+@pytest.mark.parametrize("planner", ["adaptive-dss", "thompson", "bayes-greedy"])
+def test_an_end_that_never_comes_is_not_planned_for(planner):
+    """Gymnasium's worlds may end anywhere: while none has, a constant changes nothing."""
+
+    def acted(add):
+        agent = bamdp.Agent(
+            planner,
+            prior="hierarchical",
+            rewards="hierarchical",
+            n_states=S + 1,
+            n_actions=A,
+            end=S,
+            discount=0.9,
+            seed=1,
+        )
+        rng, s, taken = np.random.default_rng(5), 0, []
+        for _ in range(STEPS):
+            a = agent.act(s)
+            s2 = int(rng.choice(S, p=NEXT[s, a]))
+            agent.observe(s, a, PAID[s, a] + add, s2)
+            taken.append(a)
+            s = s2
+        return taken
+
+    assert acted(-64.0) == acted(64.0) == acted(0.0)

@@ -1,4 +1,4 @@
-"""AdaptiveDSS: deep, sparse sampling in closed form, with optimism in units of its own uncertainty. The default planner.
+"""AdaptiveDSS: deep, sparse sampling in closed form, with optimism in units of its own uncertainty.
 
 DSS draws models from the belief β and follows the best of their policies: what a pair (s, a) may turn out to be worth
 decides whether it is tried. Here nothing is drawn. With V̄ the values of the posterior mean model, the backup of a pair
@@ -6,7 +6,8 @@ in a model μ = (P, r) ~ β
 
     r(s, a) + γ Σ_s' P(s' | s, a) V̄(s')     has the mean Q̄(s, a) and the standard deviation
 
-    u(s, a) = √( Var[r(s, a)] + γ² Var[P V̄] ),        Var[P V̄] = (Σ_s' p̄ V̄² − (Σ_s' p̄ V̄)²) · Σ_s' Var[p] / (1 − Σ_s' p̄²),
+    u(s, a) = √( Var[r(s, a)] + γ² Var[P V̄] ),
+    Var[P V̄] = (Σ_s' p̄ V̄² − (Σ_s' p̄ V̄)²) · Σ_s' Var[p] / (1 − Σ_s' p̄²),
 
 and the best of N draws of it is expected at Q̄ + k u: k = 0.56 for two draws, 0.85 for three, 1.03 for four. The agent
 acts optimally in the mean model in which every pair pays this much more (``optimism`` is k):
@@ -24,8 +25,8 @@ differ between states, uncertain ways to the better ones become worth trying, fr
 **Discount.** 0.97 by default, also where the number of steps is known: optimism adds up over the effective horizon
 1/(1 − γ) although errors of different pairs cancel, so that a longer one explores for longer than a thousand steps pay.
 
-**Relatives.** VBRB (:mod:`bamdp.planners.vbrb`) has bonuses for the variances of single probabilities, in given units of
-reward. BOSS draws N models and takes the best of them for each pair. With k = 0 it is Bayes-greedy.
+**Relatives.** VBRB (:mod:`bamdp.planners.vbrb`) has bonuses for the variances of single probabilities, in given units
+of reward. BOSS draws N models and takes the best of them for each pair. With k = 0 it is Bayes-greedy.
 
 References: Grover, Basu & Dimitrakakis (AISTATS 2020); Sorg, Singh & Lewis (UAI 2010); Asmuth, Li, Littman, Nouri &
 Wingate, "A Bayesian sampling approach to exploration in reinforcement learning" (UAI 2009).
@@ -84,7 +85,7 @@ def next_value_variance(belief, rows, row, values, variance):
 def write_uncertainty(belief, workspace, discount, uncertainty):
     """Write u of every pair, for the mean model in ``workspace`` and its values."""
     rows, solver, space = workspace.rows, workspace.solver, belief.space
-    check_space(belief, rows, rows.span[rows.span.shape[0] - 1, 1])
+    check_space(belief, rows, rows.span[rows.span.shape[0] - 1, 1], 1)
     n_actions = space.allowed.shape[1]
     for row in range(uncertainty.shape[0]):
         s = row // n_actions

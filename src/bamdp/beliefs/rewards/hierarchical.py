@@ -6,7 +6,7 @@ For each cell c (a pair (s, a), or a pair with its next state)
 
 so that after n rewards of a cell with mean r̄, with m_c = m + x̂_s + ŷ_a and v_c = τ² + Var[x_s] + Var[y_a],
 
-    E[μ_c] = m_c + w (r̄ − m_c),        Var[μ_c] = (1 − w) v_c,        w = n v_c / (n v_c + σ²),        next reward: Var + σ².
+    E[μ_c] = m_c + w (r̄ − m_c),        Var[μ_c] = (1 − w) v_c,        w = n v_c / (n v_c + σ²).
 
 So an action that costs a fee is expected to cost it in states where nobody tried it, a crowded state to be bad under
 every action, and a pair that was never tried is as uncertain as pairs differ beyond that: where there are no such
@@ -22,8 +22,8 @@ rewards, C cells, W the sum of squares within them and d_c = τ² + σ²/n_c, on
     τ² = (max(0, Σ_c (r̄_c − m − x̂_s − ŷ_a)² − σ² Σ_c 1/n_c) + κ T²/3) / (max(0, C − 1 − k) + κ),
 
 with k = Σ (1 − Var[y_a]/τ_a²) + Σ (1 − Var[x_s]/τ_s²), the number of effects that data determine, and weak prior terms
-in units of T² itself (ν = 1, ρ = ½, κ = 2), which keep a scale from being taken for 0 on few data. A sweep is done after
-every reward, in large worlds once in C/``CELLS_PER_SWEEP`` rewards.
+in units of T² itself (ν = 1, ρ = ½, κ = 2), which keep a scale from being taken for 0 on few data. A sweep is done
+after every reward, in large worlds once in C/``CELLS_PER_SWEEP`` rewards.
 
 A reward that is only pushed changes its own cell: planning takes the rest as known, and rows are independent while it
 does. While all rewards are equal they have no scale: T is then the size of that reward, or 1. Where nothing ends, no
