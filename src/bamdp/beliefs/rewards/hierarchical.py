@@ -294,17 +294,8 @@ class HierarchicalNormal(RewardModel):
     )
     bounds: tuple[float, float] | None = bounds_parameter()
 
-    def state(self, n_states: int, n_actions: int) -> HierarchicalPosterior:
+    def posterior(self, n_states: int, n_actions: int) -> HierarchicalPosterior:
         pooled, effects = np.zeros(SCALED + 1), np.zeros((3, n_states + n_actions))
         pooled[SPREAD], pooled[NOISE] = 1.0, NOISE_SHARE
-        low, high = (-math.inf, math.inf) if self.bounds is None else self.bounds
         cells = empty_cells(n_states, n_actions, [0.0, 0.0, 0.0], self.by == "next")
-        return HierarchicalPosterior(cells, pooled, effects, low, high)
-
-    def check(self, reward: float) -> None:
-        low, high = (-LARGEST_REWARD, LARGEST_REWARD) if self.bounds is None else self.bounds
-        if not low <= reward <= high:
-            cure = "rescale rewards" if self.bounds is None else "widen them"
-            raise ValueError(
-                f"reward {reward} is outside the bounds {low:g}..{high:g} of HierarchicalNormal; {cure}"
-            )
+        return HierarchicalPosterior(cells, pooled, effects, *self.limits)
