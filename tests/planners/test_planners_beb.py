@@ -56,8 +56,10 @@ def concentrations(prior, counts):
     if isinstance(prior, bamdp.SparseDirichlet):
         alpha = F(prior.alpha).limit_denominator(100)
         return np.array([[sparse_count(alpha, int(prior.beta), x) for x in row] for row in counts])
-    alpha = np.asarray(prior.alpha)
-    n0 = alpha.sum(axis=2) if alpha.ndim == 3 else S * np.broadcast_to(alpha, (S, A))
+    if hasattr(prior.alpha, "start"):  # listed counts, row by row
+        n0 = np.add.reduceat(prior.alpha.alpha, prior.alpha.start[:-1]).reshape(S, A)
+    else:
+        n0 = S * np.broadcast_to(np.asarray(prior.alpha), (S, A))
     return n0 + n
 
 

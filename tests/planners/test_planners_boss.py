@@ -48,9 +48,8 @@ def test_the_merged_mdp_has_k_times_a_actions_and_is_worth_at_least_each_model(p
     agent = experience(agent_of(BOTH[planner], WORLD, prior=PRIORS[prior]), 30)
     agent.act(0)
     P, r = drawn(agent)
-    merged = agent.memory.space
-    assert merged.allowed.shape == (S, 3 * A)
-    assert merged.allowed.all()
+    assert agent.memory.q.shape == (S, 3 * A)
+    assert not np.isnan(agent.memory.q).any()
     np.testing.assert_allclose(P.sum(axis=-1), 1.0, atol=1e-9)
     values = agent.memory.workspace.solver.values
     for k in range(3):

@@ -68,7 +68,6 @@ from bamdp.planners.shared.workspace import Workspace, workspace_for
 from bamdp.planners.tree import ACTION, COUNT, DEPTH, NO_NODE, NODES, PARENT, ROOT, STATE
 
 OUTCOME_LEAVES = ("mean", "horizon")
-BY_MEAN_MODEL = OUTCOME_LEAVES.index("mean")
 
 
 class OutcomeTreeParams(NamedTuple):
@@ -78,7 +77,7 @@ class OutcomeTreeParams(NamedTuple):
     tol: float
     depth: int
     width: int
-    leaf: int  # an index of OUTCOME_LEAVES
+    horizon: int | None  # steps from the root for which leaves are valued; None is without end
 
 
 @kernel
@@ -103,7 +102,7 @@ def grow_outcomes(belief, workspace, params, tree, worth, s, n, rng):
             open_node(tree, node, 0.0)
             worth[node] = 0.0
             if not belief.space.terminal[tree.node[node, STATE]]:
-                worth[node] = _leaf_value(belief, workspace, params, tree, node)
+                worth[node] = _leaf_value(belief, workspace, params, params.horizon, tree, node)
         undo_steps(belief, tree.node[node, DEPTH])
 
 
@@ -136,17 +135,17 @@ def _descend(belief, workspace, params, tree, node, rng):
 
 
 @inner
-def _leaf_value(belief, workspace, params, tree, node):
-    """Return the value of a new leaf by the mean model of its belief."""
+def _leaf_value(belief, workspace, params, horizon, tree, node):
+    """Return the value of a new leaf by the mean model of its belief; ``horizon`` None is without end."""
     rows, solver, discount = workspace.rows, workspace.leaf_solver, params.discount
     mean_model(belief, rows)
     values, scratch = solver.values, solver.scratch
-    if params.leaf == BY_MEAN_MODEL:
+    if horizon is None:
         solve(rows, belief.space, discount, params.tol, solver, False)
     else:
         for t in range(values.shape[0]):
             values[t] = 0.0
-        for _ in range(params.depth - tree.node[node, DEPTH]):
+        for _ in range(horizon - tree.node[node, DEPTH]):
             improve(rows, belief.space, discount, values, scratch, solver.policy)
             for t in range(values.shape[0]):
                 values[t] = scratch[t]
@@ -225,10 +224,10 @@ class BayesianSparseSampling(KernelPlanner):
         return estimate(n_states, n_actions, steps=OUTCOME_STEPS * steps, bytes=64.0 * steps)
 
     def start(self, belief: Belief, discount: float) -> OutcomeTreeMemory:
-        n_nodes, leaf = self.n_trajectories + 1, OUTCOME_LEAVES.index(self.leaf)
+        n_nodes, horizon = self.n_trajectories + 1, self.depth if self.leaf == "horizon" else None
         return OutcomeTreeMemory(
             workspace_for(belief, leaves=True),
-            OutcomeTreeParams(discount, float(self.tol), self.depth, self.width, leaf),
+            OutcomeTreeParams(discount, float(self.tol), self.depth, self.width, horizon),
             zeros(HistoryTree, M=n_nodes, A=belief.n_actions),
             worth=np.zeros(n_nodes),
             squares=np.zeros(belief.n_actions),
