@@ -22,7 +22,6 @@ from bamdp.statistics import band, summarise
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Rewards = Mapping[str, NDArray[np.float64]]
 LAST_EPISODES = 10  # that a return is the mean of
 PLANNER_HEIGHT = 0.34  # inches of a planner in a comparison
 POINTS = 240  # of a line
@@ -55,8 +54,15 @@ def learning_curve(
     if isinstance(optimum, Environment):
         optimum = ceilings(optimum, 0.95, horizon).best_per_step(horizon)
     with style.drawing_axes(ax) as axes:
-        draw_rewards(axes, rewards, window, optimum)
-        _finish(axes, rewards, title)
+        for index, (label, array) in enumerate(rewards.items()):
+            steps = log_spaced_steps(array.shape[1], first=max(1, window // 20))
+            draw_mean(axes, steps, trailing_mean(array, window, steps), label, index)
+        style.log_axis(axes)
+        axes.set(xlabel="step (log)", ylabel=f"reward per step, last {window} steps")
+        axes.margins(x=0)
+        _finish(axes, rewards, title, optimum)
+        if all((array >= 0.0).all() for array in rewards.values()):
+            axes.set_ylim(bottom=0.0)
     return axes
 
 
@@ -102,8 +108,7 @@ def returns(
         if log:
             style.log_axis(axes)
         axes.set(xlabel="step (log)" if log else "step", ylabel=f"return, last {episodes} episodes")
-        _add_optimum(axes, optimum)
-        _finish(axes, groups, title)
+        _finish(axes, groups, title, optimum)
     return axes
 
 
@@ -174,22 +179,6 @@ def log_spaced_steps(horizon: int, first: int = 1) -> NDArray[np.int64]:
     return np.unique(np.geomspace(max(first, 1), horizon, POINTS).round().astype(int))
 
 
-def draw_rewards(
-    axes: Axes, rewards: Rewards, window: int, optimum: Any, indices: Mapping[str, int] | None = None
-) -> None:
-    """Draw the learning curves of rewards [R, T] by label; ``indices`` fix the looks of labels."""
-    for number, (label, array) in enumerate(rewards.items()):
-        steps = log_spaced_steps(array.shape[1], first=max(1, window // 20))
-        index = number if indices is None else indices[label]
-        draw_mean(axes, steps, trailing_mean(array, window, steps), label, index)
-    style.log_axis(axes)
-    axes.set(xlabel="step (log)", ylabel=f"reward per step, last {window} steps")
-    axes.margins(x=0)
-    _add_optimum(axes, optimum)
-    if all((array >= 0.0).all() for array in rewards.values()):
-        axes.set_ylim(bottom=0.0)
-
-
 def draw_mean(
     axes: Axes, steps: NDArray[np.int64], curves: NDArray[np.float64], label: str, index: int
 ) -> None:
@@ -205,12 +194,9 @@ def runs_range(counts: Iterable[int]) -> str:
     return f"{low} run{'s' * (low > 1)}" if low == high else f"{low} to {high} runs"
 
 
-def _add_optimum(axes: Axes, optimum: float | None) -> None:
+def _finish(axes: Axes, runs: Mapping[str, Any], title: str, optimum: float | None) -> None:
     if optimum is not None:
         axes.axhline(float(optimum), label=style.OPTIMUM_LABEL, **style.REFERENCE_LINE)
-
-
-def _finish(axes: Axes, runs: Mapping[str, Any], title: str) -> None:
     if [label for label in axes.get_legend_handles_labels()[1] if label]:
         axes.legend()
     axes.set_title(title or runs_range(map(len, runs.values())))
