@@ -22,9 +22,8 @@ def studio_arguments(parser: argparse.ArgumentParser) -> None:
     options.add(parser, "--set", *options.AGENT, "--seed", "--bins")
     for flag, kind, metavar, help, default in (
         ("--host", str, "ADDRESS", "where to listen (default: this machine only)", "127.0.0.1"),
-        ("--port", int, "N", "default: the first free one from 8137 on", None),
+        ("--port", int, "N", "default: 8137, or where that is taken a free one", None),
         ("--limit", float, "SECONDS", "for a single decision (default: %(default)g)", USUAL.seconds),
-        ("--max-sessions", int, "N", "tabs at a time (default: %(default)s)", USUAL.sessions),
         ("--max-states", int, "N", "of an environment (default: %(default)s)", USUAL.states),
     ):
         options.add_option(parser, flag, kind, metavar, help, default)
@@ -33,7 +32,7 @@ def studio_arguments(parser: argparse.ArgumentParser) -> None:
 
 def studio_command(arguments: argparse.Namespace) -> int:
     """Check the form that the page opens with, and serve until Ctrl-C."""
-    limits = Limits(arguments.max_sessions, arguments.max_states, arguments.limit)
+    limits = Limits(arguments.max_states, arguments.limit)
     planner = options.planner_text(arguments, arguments.planner)
     run = options.values(arguments, *options.RUN_VALUES)
     first = Choice(options.environment_text(arguments), (planner,), **run)

@@ -30,7 +30,7 @@ from bamdp.studio.explain import STATIC_FILES
 from bamdp.studio.sessions import PING_SECONDS, Session, Sessions
 from bamdp.studio.settings import FIRST, FIRST_STEP, MOST_STEPS, Choice, Limits
 
-FIRST_PORT, LAST_PORT = 8137, 8156  # that are tried if none is asked for
+PORT = 8137  # if none is asked for
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -127,17 +127,16 @@ async def _events(session: Session) -> AsyncIterator[str]:
 
 
 def listen(host: str, port: int | None) -> socket.socket:
-    """Return a socket that listens; without a port on the first free one from 8137 on."""
+    """Return a socket that listens; without a port on the usual one, or where that is taken on a free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     error = None
-    for number in range(FIRST_PORT, LAST_PORT + 1) if port is None else [port]:
+    for number in (PORT, 0) if port is None else (port,):
         try:
             # it listens now, so that the address that is printed answers at once
             return socket.create_server((host, number), family=family)
         except OSError as problem:
-            error = problem
-    tried = port or f"{FIRST_PORT} to {LAST_PORT}"
-    raise ValueError(f"cannot listen on {host} port {tried}: {error and error.strerror}; choose another")
+            error = problem.strerror
+    raise ValueError(f"cannot listen on {host} port {port or PORT}: {error}; choose another")
 
 
 def make_server(app: FastAPI) -> uvicorn.Server:

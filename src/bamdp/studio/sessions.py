@@ -32,12 +32,10 @@ from bamdp._kernels.announcing import on_first_compile
 from bamdp.studio.playback import Stage
 from bamdp.studio.settings import MOST_STEPS, Choice, Limits
 
-SESSION_ENDED = "this session has ended; start again"
 SLICE_SECONDS = 0.1  # of work between two looks at what is asked for
 OPEN_LIMIT = 300.0  # seconds to open, compiling included
 UNWATCHED_LIMIT = 90.0  # seconds without a tab before a session ends
 PING_SECONDS = 15.0  # between two signs of life that a tab is sent
-IDLE_LIMIT = 3600.0  # seconds without a command before a session ends, tab or not
 LIVE_SPEED = 2.0  # steps per second up to which every decision is explained on the way
 
 
@@ -116,7 +114,7 @@ class Session:
         self.attached = self.playing = self.closed = self._at_end = False
         self.speed = 4.0  # steps per second; inf for as fast as it goes
         self.goal: int | None = None  # the step to go to
-        self.seen = self.commanded = time.monotonic()
+        self.seen = time.monotonic()
         self.changed, self._wake, self._turn = asyncio.Event(), asyncio.Event(), asyncio.Lock()
         self._t, self._explained = 0, -1  # the present step, and the one whose decision was explained last
         self._worker = Worker(choice, limits)
@@ -126,7 +124,6 @@ class Session:
 
     def command(self, verb: str, value: float | None = None) -> None:
         """Take a command; what comes of it is told by events."""
-        self.commanded = time.monotonic()
         if verb == "speed":
             self.speed = math.inf if value is None else max(value, 0.1)
         else:
@@ -163,9 +160,8 @@ class Session:
         return [(kind, self.latest[kind]) for kind in kinds]
 
     def expired(self) -> bool:
-        """Return whether no tab has watched, or nobody has given a command, for too long."""
-        now = time.monotonic()
-        return now - self.seen > UNWATCHED_LIMIT or now - self.commanded > IDLE_LIMIT
+        """Return whether no tab has watched for too long."""
+        return time.monotonic() - self.seen > UNWATCHED_LIMIT
 
     async def close(self) -> None:
         """End the session and its worker."""
@@ -256,23 +252,14 @@ class Session:
 
 
 class Sessions:
-    """All sessions that are open, up to a number, until they expire."""
+    """All sessions that are open, until no tab watches them."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.open: dict[str, Session] = {}
 
     async def new(self, choice: Choice) -> Session:
-        """Open one; where there are as many as may be, it takes the place of one that no tab watches."""
-        while len(self.open) >= self.limits.sessions:
-            left = [session for session in self.open.values() if not session.attached]
-            if not left:
-                raise HTTPException(
-                    503,
-                    f"{self.limits.sessions} tabs are open already; close one, or start the studio with a larger "
-                    "--max-sessions",
-                )
-            await self.end(min(left, key=lambda session: session.seen).id)
+        """Open one."""
         session = Session(choice, self.limits)
         self.open[session.id] = session
         return session

@@ -17,12 +17,10 @@ MOST_STEPS = 100_000  # of a run that is watched
 class Limits:
     """What the studio works with at a time."""
 
-    sessions: int = 6  # tabs that are open at a time, each with a process of its own
     states: int = 2_500  # of an environment that is drawn
     seconds: float = 60.0  # of a single decision, after which its process is ended
 
     def __post_init__(self) -> None:
-        _checks.integer(self.sessions, "max-sessions", high=1000)
         _checks.integer(self.states, "max-states")
         _checks.real(self.seconds, "limit", low=0.0, high=1e6, open_low=True)  # poll counts in ms
 
