@@ -34,7 +34,13 @@ The parts, in the order of their imports:
 """
 
 from bamdp.continuous.agent import ContinuousAgent, greedy_returns
-from bamdp.continuous.belief import DynamicsBelief, DynamicsPrior, LinearGaussian, RandomFeatures
+from bamdp.continuous.belief import (
+    DynamicsBelief,
+    DynamicsPrior,
+    KnownDynamics,
+    LinearGaussian,
+    RandomFeatures,
+)
 from bamdp.continuous.dss import DSS
 from bamdp.continuous.models import KnownModel, LearnedModels, Models
 from bamdp.continuous.planners import Choice, ContinuousPlan, ContinuousPlanner, Mean, OpenLoop, Thompson
@@ -49,6 +55,7 @@ __all__ = [
     "ContinuousPlanner",
     "DynamicsBelief",
     "DynamicsPrior",
+    "KnownDynamics",
     "KnownModel",
     "LearnedModels",
     "LinearGaussian",

@@ -14,7 +14,13 @@ from numpy.typing import NDArray
 from bamdp import _checks, _files
 from bamdp._parameters import declared
 from bamdp._specs import Spec, parse_spec
-from bamdp.continuous.belief import DynamicsBelief, DynamicsPrior, LinearGaussian, RandomFeatures
+from bamdp.continuous.belief import (
+    DynamicsBelief,
+    DynamicsPrior,
+    KnownDynamics,
+    LinearGaussian,
+    RandomFeatures,
+)
 from bamdp.continuous.dss import DSS
 from bamdp.continuous.planners import (
     ContinuousPlan,
@@ -29,7 +35,7 @@ from bamdp.continuous.system import Reward, system_of
 from bamdp.seeding import AGENT, Seed, stream_seed
 
 PLANNERS: dict[str, type[ContinuousPlanner]] = {cls.name: cls for cls in (Mean, Thompson, OpenLoop, DSS)}
-PRIORS: dict[str, type[DynamicsPrior]] = {cls.name: cls for cls in (RandomFeatures, LinearGaussian)}
+PRIORS: dict[str, Any] = {cls.name: cls for cls in (RandomFeatures, LinearGaussian, KnownDynamics)}
 DEFAULT_PLANNER, DEFAULT_PRIOR = "thompson", "random-features"
 DISCOUNT = 0.99
 

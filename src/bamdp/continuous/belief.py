@@ -24,7 +24,7 @@ from scipy.special import stdtr
 from bamdp import _checks
 from bamdp._parameters import Declared, declared, flag, real_number, whole_number
 from bamdp._specs import Spec
-from bamdp.continuous.models import Encoding, LearnedModels
+from bamdp.continuous.models import Encoding, KnownModel, LearnedModels
 from bamdp.continuous.regression import (
     Hyper,
     Posterior,
@@ -148,6 +148,55 @@ class LinearGaussian(DynamicsPrior):
         line[: n_inputs - n_controls], line[n_inputs - n_controls : n_inputs] = self.state, self.action
         line[n_inputs] = self.bias
         return Hyper(np.ones(n_inputs), 1.0, line, self.noise)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownDynamics:
+    """The prior of one who knows: ``step(obs, action) -> next_obs``, for arrays of states."""
+
+    name: ClassVar[str] = "known"
+    fits: ClassVar[bool] = False
+    n_frequencies: ClassVar[int] = 0
+    step: Physics
+    text = property(lambda self: self.name)
+
+    def belief(self, system: System) -> KnownBelief:
+        """Return the belief of one who knows; only planners that draw no models but one can use it."""
+        if system.reward is None or system.terminated is None:
+            raise ValueError("known dynamics need known rewards and ends: give reward= and terminated=")
+        return KnownBelief(self, system)
+
+
+class KnownBelief:
+    """What is believed of known dynamics: nothing is learned."""
+
+    reward_output = end_output = -1
+    ends = n = 0
+
+    def __init__(self, prior: KnownDynamics, system: System) -> None:
+        self.prior, self.system, self.n_outputs = prior, system, system.n_states
+
+    def observe(self, *step: Any) -> None:
+        """Learn nothing."""
+
+    def mean(self) -> KnownModel:
+        """Return the model."""
+        return KnownModel(self.system, self.prior.step)
+
+    def sample(self, rng: Any, count: int = 1) -> KnownModel:
+        """Return the model, which is the only one."""
+        return self.mean()
+
+    def copy(self) -> KnownBelief:
+        """Return itself: it never changes."""
+        return self
+
+    def content(self) -> dict[str, Any]:
+        """Return what a file says of it beside prior and system: nothing."""
+        return {}
+
+    def restore(self, content: Mapping[str, Any]) -> None:
+        """Take over nothing."""
 
 
 @dataclass(frozen=True, eq=False)

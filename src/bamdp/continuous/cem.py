@@ -32,7 +32,7 @@ class Search:
     blocks: int  # H
     repeat: int = 1
     plans: int = 80
-    iterations: int = 4
+    iterations: int = 8
     elites: int = 8
     colour: float = 0.7
     discount: float = 0.99

@@ -35,7 +35,8 @@ Array = NDArray[Any]
 AUTO = "auto"
 BLOCKS = 30  # of a plan, and so many it has at most
 STEP_SECONDS = 1e-6  # of a simulated step
-STEPS_PER_BLOCK = 200  # of an episode: one of 200 steps has blocks of one step, one of 1000 has blocks of 5
+SHORT = 500  # steps of an episode up to which a control is held for one step
+STEPS_PER_BLOCK = 200  # of a longer one: one of 1000 steps has blocks of 5
 
 
 @dataclass(frozen=True)
@@ -117,10 +118,10 @@ class ContinuousPlanner(Declared):
     repeat: int | str = whole_number(
         AUTO,
         names=[AUTO],
-        help=f"steps for which each control is held; auto: one for every {STEPS_PER_BLOCK} steps of an episode",
+        help=f"steps for which a control is held; auto: 1, but a {STEPS_PER_BLOCK}th of episodes beyond {SHORT} steps",
     )
     plans: int = whole_number(80, low=2, help="plans drawn in an iteration of the search")
-    iterations: int = whole_number(4, help="iterations of the search")
+    iterations: int = whole_number(8, help="iterations of the search")
     elites: int = whole_number(8, help="plans to which the next draws are fitted")
     colour: float = real_number(0.7, low=0.0, high=0.999, help="correlation of successive controls in a draw")
     milliseconds: float | None = positive_number(
@@ -154,7 +155,7 @@ class ContinuousPlanner(Declared):
         """Return how plans of a system are searched for, with at most ``steps_left`` steps."""
         repeat, blocks, steps = self.repeat, self.blocks, system.steps
         if isinstance(repeat, str):
-            repeat = 1 if steps is None else max(1, round(steps / STEPS_PER_BLOCK))
+            repeat = 1 if steps is None or steps <= SHORT else round(steps / STEPS_PER_BLOCK)
         if isinstance(blocks, str):
             blocks = BLOCKS if steps is None else min(BLOCKS, -(-steps // repeat))
         if steps_left is not None:
