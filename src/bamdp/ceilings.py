@@ -3,8 +3,7 @@
 A run starts again at a start state whenever an episode ends, so totals over T steps are those of the environment with
 restarts: in backward induction a terminal state has the value of the start with as many steps left. Where the model
 of a run is drawn at random (a door that is open or closed), values are means over the possible models, each with the
-policy for that model; or, for runs that were made, over the models that they have drawn. Of a family of worlds,
-which are too many, some are drawn.
+policy for that model; or, for given runs, over the models that these have drawn. A family is represented by 64 models.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class Ceilings:
     discount: float  # of `value` and `discounted`
 
     def best_per_step(self, steps: int) -> float:
-        """Return the best average reward per step: the gain, or the optimum over so many steps where there is none."""
+        """Return the best average reward per step: the gain, or the optimum per step of a run where there is none."""
         return self.optimum / steps if self.gain is None else self.gain
 
 

@@ -33,7 +33,7 @@ def chain(
     Description
     -----------
     Going forward pays nothing until the end of the chain, and every step may slip all the way back. Going
-    back pays a little at once. Forward for ever is optimal, and an agent that does not explore stays at the
+    back pays a little at once. Always going forward is optimal, and an agent that does not explore stays at the
     near end.
 
     States

@@ -18,14 +18,14 @@ MOVE_COST = 0.01  # of a whole way to the right
 
 @environment
 def deep_sea(size: Size = 10, mapping_seed: Seed = 42) -> Environment:
-    """A dive of ``size`` steps to a treasure that one single sequence of actions reaches.
+    """A dive of ``size`` steps to a treasure that only one sequence of actions reaches.
 
     Description
     -----------
     A diver sinks by a row at each step and moves to the left or to the right. The treasure lies in the lower right
-    corner, so that every step must go right, and every step to the right costs a little: whoever looks only at what
-    was paid so far learns to go left. Random play finds the treasure once in 2^``size`` episodes, an agent that plans
-    what to learn in about ``size`` squared. Which of the two actions goes right is another matter in every cell.
+    corner, so every step must go right, but each step to the right has a small cost: an agent that only exploits
+    learns to go left. Random play finds the treasure once in 2^``size`` episodes, an agent that plans its exploration
+    in about ``size`` squared. Which of the two actions goes right differs from cell to cell.
 
     States
     ------
@@ -80,7 +80,7 @@ def deep_sea_stochastic(size: Size = 10, mapping_seed: Seed = 42) -> Environment
 
     Description
     -----------
-    As `deep_sea`, but a step to the right fails now and then, and what is paid in the two lower corners is noisy. A
+    As `deep_sea`, but a step to the right sometimes fails, and rewards in the two lower corners are noisy. A
     prior that expects a deterministic world is wrong here.
 
     States

@@ -264,7 +264,7 @@ class Environment(World):
         Parameters
         ----------
         seed : int or SeedSequence, optional
-            Begin the stream of random numbers anew. Without a seed the stream goes on where it was; at the
+            Restart the stream of random numbers. Without a seed the stream goes on where it was; at the
             first reset it is then seeded from the operating system.
         """
         if seed is not None or self._rng is None:

@@ -1,13 +1,13 @@
 """Families of worlds: distributions over models, so that a prior can be right or wrong.
 
 A single world says little about a Bayesian agent: its prior is neither right nor wrong there. In a family every run has
-a world of its own, drawn at `reset`, and an agent whose prior is the family's law (``env.law``, on the command line
-``--prior law``) is the best that there can be on average. Two agents with one seed meet the same worlds.
+a world of its own, drawn at `reset`, and no agent does better on average than a Bayes-optimal one whose prior is the
+family's law (``env.law``, on the command line ``--prior law``). Agents with the same seed meet the same worlds.
 
 The generalised chain, the generalised double loop and the random grid are those of Castronovo et al. (2016): they have
 the rewards and the possible transitions of a classic problem, and for every pair of state and action a Dirichlet
 distribution over its possible next states, with parameter 1 for each. Random models have rows that are drawn from
-either of our priors; they can also be had one by one (`random_mdp`).
+either of our priors; `random_mdp` is a single one.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def family_gc(world: OptionalNumber = None) -> Environment:
     Description
     -----------
     A chain of five states with three actions. Each leads on along the chain or back to its beginning, with a
-    probability that is another one for every state and action and in every run. Going back pays a little and arriving
-    at the end much, so one must find an action in every state that rarely slips.
+    probability that differs between states, actions and runs. Going back pays a little and arriving at the end much,
+    so the agent must find an action in every state that rarely slips.
 
     States
     ------
@@ -105,7 +105,7 @@ def family_gc(world: OptionalNumber = None) -> Environment:
     Parameters
     ----------
     world : int, optional
-        One world of the family, by its number; by default another one in every run.
+        One world of the family, by its number; by default a new one in every run.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def family_gdl(world: OptionalNumber = None) -> Environment:
     Parameters
     ----------
     world : int, optional
-        One world of the family, by its number; by default another one in every run.
+        One world of the family, by its number; by default a new one in every run.
 
     Examples
     --------
@@ -181,13 +181,12 @@ def family_grid(size: Size = 5, world: OptionalNumber = None) -> Environment:
 
     Description
     -----------
-    From one corner to the opposite one, where a reward waits and the way begins again. A step in a direction is taken
-    or fails, and how often it fails is another matter for every cell and direction, in every run: the way round a bad
-    place must be found.
+    The agent goes from one corner to the opposite one, where it is rewarded and begins again. How often a step fails
+    differs between cells, directions and runs, so it must find the way round bad places.
 
     States
     ------
-    The cells, s = y * ``size`` + x. The goal's own cell, the last one, is never seen: who would enter it is at the
+    The cells, s = y * ``size`` + x. The goal's own cell, the last one, is never seen: entering it leads to the
     start.
 
     Actions
@@ -217,7 +216,7 @@ def family_grid(size: Size = 5, world: OptionalNumber = None) -> Environment:
     size : int, default 5
         Cells in a row, and rows; at least 2.
     world : int, optional
-        One world of the family, by its number; by default another one in every run.
+        One world of the family, by its number; by default a new one in every run.
 
     Examples
     --------
@@ -246,12 +245,12 @@ def random_mdp(
     beta: Real = 2.0,
     model_seed: Seed = 0,
 ) -> Environment:
-    """A model drawn from a prior, so that an agent with this prior is the best that there can be on average.
+    """A model drawn from a prior, so that this prior is the correct one.
 
     Description
     -----------
     Each row of the model is an independent draw from the sparse or the flat prior. The model depends on
-    ``model_seed`` alone, and runs on it on the seed given to `reset`.
+    ``model_seed`` alone, and its runs on the seed given to `reset`.
 
     States
     ------
@@ -349,12 +348,12 @@ def family_random(
     beta: Real = 2.0,
     world: OptionalNumber = None,
 ) -> Environment:
-    """Random models from either prior, another one in every run; see `random_mdp`.
+    """Random models from either prior, a new one in every run; see `random_mdp`.
 
     Description
     -----------
-    Each row of the model is an independent draw from the sparse or the flat prior. An agent that has the same prior is
-    the best that there can be on average.
+    Each row of the model is an independent draw from the sparse or the flat prior, which is the
+    correct prior of an agent.
 
     States
     ------
@@ -385,7 +384,7 @@ def family_random(
     n_states, n_actions, prior, alpha, beta
         As in `random_mdp`.
     world : int, optional
-        One world of the family, by its number; by default another one in every run.
+        One world of the family, by its number; by default a new one in every run.
 
     Examples
     --------

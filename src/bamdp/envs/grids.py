@@ -48,8 +48,8 @@ def grid(size: Size = 5, slip: Probability = 0.2) -> Environment:
 
     Description
     -----------
-    One cell pays, and nothing tells where it is but the known rewards: what must be learned is how to get
-    there. The larger the grid, the longer an agent that does not plan to explore walks at random.
+    One cell pays. Where it is follows from the known rewards; the agent must learn how to get there.
+    The larger the grid, the longer an agent that does not plan to explore walks at random.
 
     States
     ------

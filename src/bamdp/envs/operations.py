@@ -1,6 +1,6 @@
 """Textbook problems of operations research: an inventory, a machine that wears, a queue, and dynamic pricing.
 
-Each is of the form s' = f(s, a, w): the rule f is plain, and the disturbance w (demand, wear, arrivals, what a
+Each is of the form s' = f(s, a, w): the rule f is known, and the disturbance w (demand, wear, arrivals, what a
 customer would pay) is drawn from one distribution in every step. An agent with the prior ``env.disturbance``, on the
 command line ``--prior disturbance``, knows f and learns the distribution (:class:`bamdp.DisturbancePrior`). Rewards are
 known to the agent unless it is given a model of them, such as ``rewards="normal"``.
@@ -41,7 +41,7 @@ def inventory(
 
     Description
     -----------
-    Ordering often costs fees, ordering much costs storage, and demand that finds nothing is lost. The best policy
+    Ordering often costs fees, ordering much costs storage, and unmet demand is lost. The best policy
     orders up to one level whenever the stock is low enough: an (s, S) policy.
 
     States
@@ -82,7 +82,7 @@ def inventory(
     demand : float, default 3
         The mean demand of a day.
     price, cost, fee, holding : float, default 4, 1, 4 and 0.5
-        What is paid, see above.
+        Amounts in the rewards above.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def machine(
     wear : sequence of float, default (0.4, 0.35, 0.2, 0.05)
         Probabilities of 0, 1, ... units of wear in a day.
     income, service, replacement : float, default 1, 0.4 and 2
-        What is paid, see above.
+        Amounts in the rewards above.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def queue(
 
     Description
     -----------
-    The best policy serves the faster the longer the queue is.
+    The best policy serves faster the longer the queue is.
 
     States
     ------
@@ -202,12 +202,12 @@ def queue(
 
     Actions
     -------
-    0 .. 2, the speeds: how many customers are served in a period, if there are so many.
+    0 .. 2, the speeds: the number of customers served in a period, at most those in the queue.
 
     Transitions
     -----------
-    s' = min(max(s - speed, 0) + w, ``capacity``). The number w of arrivals is Poisson with mean ``arrivals``; who does
-    not fit into the queue is lost.
+    s' = min(max(s - speed, 0) + w, ``capacity``). The number w of arrivals is Poisson with mean ``arrivals``;
+    customers who do not fit into the queue are lost.
 
     Rewards
     -------
@@ -233,7 +233,7 @@ def queue(
     costs : sequence of float, default (0, 1, 4)
         What each speed costs.
     fee, waiting : float, default 1 and 0.3
-        What is paid, see above.
+        Amounts in the rewards above.
 
     Examples
     --------
@@ -269,7 +269,7 @@ def pricing(
 
     Description
     -----------
-    At most one customer comes in a day, and buys if the price is not above what the goods are worth to him. A full
+    At most one customer comes in a day, and buys if the price is at most what the goods are worth to them. A full
     store is worth emptying by lower prices; when it is empty, a delivery fills it.
 
     States
@@ -307,7 +307,7 @@ def pricing(
     buyers : sequence of float, default (0.95, 0.75, 0.5, 0.3, 0.15)
         The probability of a sale at each price, falling.
     holding, restocking : float, default 0.2 and 5
-        What is paid, see above.
+        Amounts in the rewards above.
 
     Examples
     --------

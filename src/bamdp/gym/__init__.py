@@ -1,7 +1,7 @@
 """Gymnasium both ways.
 
 Importing this package registers our environments: ``gymnasium.make("bamdp/Grid5-v0")``. And :class:`GymAgent` plays any
-Gymnasium environment with finite observations and actions, of whose model it is told nothing: transitions, rewards,
+Gymnasium environment with finite observations and actions, whose model is unknown: transitions, rewards,
 where episodes begin and end, and which actions exist are all learned.
 """
 

@@ -48,7 +48,7 @@ class GymWorld(World):
     env
         The environment, wrapped or not. It is stepped and reset, never closed.
     max_states
-        Number observations as they appear, up to so many: for spaces that are large, or not finite but hashable.
+        Number observations as they appear, up to this number: for spaces that are large, or not finite but hashable.
         By default finite spaces are numbered ahead of time.
     observation
         A function that every observation goes through first.
@@ -119,7 +119,7 @@ class GymWorld(World):
         return table_layout(self.n_states, (int(shape[0]), int(shape[1])), moves=aims)
 
     def forget_run(self) -> None:
-        """Forget which observations have appeared, so that a copy for another run numbers them anew."""
+        """Forget which observations have appeared, so that a copy for another run numbers them itself."""
         self._masks.clear()
         if self.numbering.space is None:
             self.numbering.numbers.clear()

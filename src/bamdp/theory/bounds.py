@@ -25,7 +25,7 @@ comparing candidates by M sampled returns each. With g = γ^K and c = √(ln(2N)
     b_H = x_H = 0,    b_h = c R_{K(H−h)} + g b_{h+1},    x_h = 2 b_h + g x_{h+1},    X = x_0       (0 for N = 1).
 
 The expectation is over the planner's own random numbers; v^DSS is the policy that follows the chosen candidate for
-K steps and then plans again with one stage less (for one stage: plans again for ever). Policies must be optimal for
+K steps and then plans again with one stage less (for one stage: plans again indefinitely). Policies must be optimal for
 the models that they come from. No assumption is made on how the belief changes: the anytime term of Theorem 1 is not
 needed, because Lemma 2 compares Thompson sampling with the Bayes-optimal policy itself. The proof, and how the bound
 differs from Theorem 1, is on the theory page of the documentation.
