@@ -58,7 +58,7 @@ class GymAgent:
         planner, prior
             As in :meth:`bamdp.Agent.for_env`.
         max_states
-            Number observations as they appear, up to this number: for spaces that are large, or not finite but hashable.
+            Number observations as they appear, up to this number: for large or infinite spaces of hashable values.
         observation
             A function that every observation goes through first, to make it discrete.
         action_mask
