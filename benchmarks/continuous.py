@@ -31,7 +31,6 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
-import numpy as np
 
 from bamdp.continuous import ContinuousAgent, LinearGaussian, greedy_returns, known
 from bamdp.continuous.tasks import GainSolution
@@ -143,10 +142,7 @@ def gain_loss(env: Any, planner: str, seed: int) -> dict[str, Any]:
 
 def action_loss(x: float, u: float, mean: float, variance: float, left: int) -> float:
     """Return Q(x, β, u) − V(x, β) with ``left`` steps to go."""
-    if left == 1:
-        cost = (x + mean * u) ** 2 + u * u * variance + SOLUTION.variance
-    else:
-        cost = float(SOLUTION._expected(np.array(x), np.array(mean), np.array(variance), u, left))
+    cost = SOLUTION.action_cost(x, u, mean, variance, left)
     return cost - float(SOLUTION.cost(x, mean, variance, left))
 
 

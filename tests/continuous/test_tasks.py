@@ -258,6 +258,14 @@ def test_the_cost_of_two_steps_is_that_of_quadrature(solution):
         )
 
 
+def test_the_best_action_costs_what_the_optimal_policy_does_and_others_more(solution):
+    for left in (1, 2, 3, 4):
+        x, m, p = 1.5, 0.6, 0.4
+        best, cost = float(solution.action(x, m, p, left)), float(solution.cost(x, m, p, left))
+        assert solution.action_cost(x, best, m, p, left) == pytest.approx(cost, rel=2e-3)
+        assert all(solution.action_cost(x, best + shift, m, p, left) > cost for shift in (-0.5, 0.5))
+
+
 def test_the_optimal_policy_earns_its_value_and_beats_caution_and_greed(solution):
     n = 10_000
     gain = RNG.standard_normal(n)

@@ -123,6 +123,12 @@ class GainSolution:
         x, m, p = np.broadcast_arrays(*(np.asarray(value, float) for value in (x, mean, variance)))
         return self._best(x, m, p, steps)[1]
 
+    def action_cost(self, x: float, action: float, mean: float, variance: float, steps: int) -> float:
+        """Return the expected sum of x² over the next ``steps`` steps, of which the first takes ``action``."""
+        if steps == 1:
+            return (x + mean * action) ** 2 + action**2 * variance + self.variance
+        return float(self._expected(np.array(x), np.array(mean), np.array(variance), action, steps))
+
     def learn(self, x: Any, action: Any, next_x: Any, mean: Any, variance: Any) -> tuple[Array, Array]:
         """Return the mean and variance of the gain after a step."""
         spread = self.variance + action**2 * variance
