@@ -2,7 +2,7 @@
 
 Four nouns carry the library: a known model (:class:`FiniteMDP`), a belief over models (made by a prior such as
 :class:`SparseDirichlet`), a planner (hyper-parameters, such as :class:`DSS`) and an :class:`Agent`, which is a
-planner at work on one belief. :func:`make_env` gives it a world and :func:`simulate` lets it live there.
+planner at work on one belief. :func:`make_env` makes an environment, and :func:`simulate` runs the agent in it.
 """
 
 from typing import TYPE_CHECKING
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_LATER = {  # what is imported when it is first asked for, and from where: it needs Gymnasium, or more than most need
+_LATER = {  # imported on first use: it needs Gymnasium, or more than most users do
     "GymAgent": "bamdp.gym",
     "compare": "bamdp.experiments",
     "tune": "bamdp.experiments",
@@ -69,7 +69,7 @@ _LATER = {  # what is imported when it is first asked for, and from where: it ne
 
 
 def __getattr__(name: str) -> object:
-    """Import what is not imported with the package, when it is first asked for."""
+    """Import lazily."""
     from importlib import import_module
 
     if name not in _LATER:

@@ -1,4 +1,4 @@
-"""Checks of values from users: each returns the value in its proper type, or says what is wrong and what to do."""
+"""Checks of values from users: each returns the value in its proper type, or raises an error with the cure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a prior, a reward model, a policy generator or a planner of your own is written with.
+"""Tools for priors, reward models, policy generators and planners of your own.
 
 - Parameters are fields that :func:`whole_number`, :func:`real_number`, :func:`positive_number`, :func:`choice` and
   :func:`flag` declare: they are checked, documented, and shown in forms.

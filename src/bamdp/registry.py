@@ -32,13 +32,11 @@ PRIORS: dict[str, Entry] = {
     "flat": Entry(
         beliefs.Dirichlet, {"alpha": "1/S"}, "By default the classic flat prior, 1/S for each entry."
     ),
-    "local": Entry(
-        Prior, note="Knows which states are neighbours in the environment, and nothing of what actions do."
-    ),
+    "local": Entry(Prior, note="Knows which states are neighbours, but not what actions do."),
     "models": Entry(Prior, note="The models that the environment may be (maze_door has two)."),
     "disturbance": Entry(
         Prior,
-        note="Knows by which rule the next state follows from a disturbance, and not how likely each disturbance is.",
+        note="Knows how the next state follows from a disturbance, but not how likely each disturbance is.",
     ),
     "law": Entry(
         Prior, note="The law from which a family draws its models: the correct prior (family_gdl has one)."
@@ -70,8 +68,7 @@ TABLES: dict[type, dict[str, Entry]] = {Planner: PLANNERS, Prior: PRIORS, Reward
 DEFAULT_PRIOR = Planner.default_prior
 DEFAULT_PLANNER = "adaptive-dss"
 
-# What stands between the priors of a mixture: a plus that is followed by a name, with or without a weight. (A number
-# may have a plus in it, too.)
+# The separator of a mixture's priors: a plus before a name, with or without a weight. (Numbers may contain a plus.)
 _MIXTURE_PLUS = re.compile(r"\s*\+\s*(?=(?:[\d.]+(?:e[+-]?\d+)?\s*\*\s*)?[a-z])", re.IGNORECASE)
 
 
@@ -79,7 +76,7 @@ _MIXTURE_PLUS = re.compile(r"\s*\+\s*(?=(?:[\d.]+(?:e[+-]?\d+)?\s*\*\s*)?[a-z])"
 
 
 def register(name: str) -> Callable[[C], C]:
-    """Give a planner, prior or reward model of your own a name, by which text and the command line can make it.
+    """Name a planner, prior or reward model of your own, so that text and the command line can make it.
 
     Parameters
     ----------

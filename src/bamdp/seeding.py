@@ -3,7 +3,7 @@
 Replicate r of seed s has two random streams, spawned from ``SeedSequence(s)``: the environment's with the key (r, 0)
 and the agent's with the key (r, 1). They depend on nothing else. So replicate r is the same run however many others
 there are, whichever process runs it and whichever function or command asks for it, and two planners with one seed
-are compared on common random numbers. Runs by which tuning chooses have the keys (r, 0, 1) and (r, 1, 1): a chosen
+are compared on common random numbers. Tuning runs have the keys (r, 0, 1) and (r, 1, 1): a chosen
 configuration is evaluated on streams that it was not chosen on.
 
 A seed s stands for its replicate 0, and the pair (s, r) for replicate r::

@@ -28,7 +28,7 @@ STEP_BYTES = 50  # about what a run keeps of a step
 class Setting:
     """Everything that determines a replicate but its number."""
 
-    env: Any  # of which new_world makes the environment of a run: text, a function, or an object to be copied
+    env: Any  # text, a function, or an object, which is copied for each run
     planner: Planner
     prior: Prior
     rewards: RewardModel

@@ -143,7 +143,9 @@ def tune_arguments(parser: argparse.ArgumentParser) -> None:
     help = "grid, all of it; or halving, which is successive halving (default: grid)"
     options.add_option(parser, "--method", str, "NAME", help, "grid")
     options.add(parser, "--runs", help="tuning runs, at most (default: %(default)s)")
-    options.add_option(parser, "--configurations", int, "N", "draw so many of the grid (default: all)")
+    options.add_option(
+        parser, "--configurations", int, "N", "draw N configurations of the grid (default: all)"
+    )
     help = "runs of the chosen configuration, with other seeds (default: 0)"
     options.add_option(parser, "--evaluate", int, "N", help, 0)
     options.add(parser, "--set", *options.AGENT, "--seed")

@@ -36,7 +36,7 @@ def studio_command(arguments: argparse.Namespace) -> int:
     planner = options.planner_text(arguments, arguments.planner)
     run = options.values(arguments, *options.RUN_VALUES)
     first = Choice(options.environment_text(arguments), (planner,), **run)
-    first.settings(limits)  # an error is told here, before anything is served
+    first.settings(limits)  # errors are reported before anything is served
     port = None if arguments.port is None else _checks.integer(arguments.port, "port", low=0, high=65535)
     try:
         from bamdp.studio import server

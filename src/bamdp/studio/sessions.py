@@ -123,7 +123,7 @@ class Session:
     # --- what a tab does --------------------------------------------------------------------------------------
 
     def command(self, verb: str, value: float | None = None) -> None:
-        """Take a command; what comes of it is told by events."""
+        """Take a command; events report its effect."""
         if verb == "speed":
             self.speed = math.inf if value is None else max(value, 0.1)
         else:
@@ -141,7 +141,7 @@ class Session:
             raise HTTPException(422, str(error)) from error
 
     def attach(self) -> None:
-        """Take note that a tab listens: it is told everything, from the beginning."""
+        """Register a tab: everything is sent to it again."""
         if self.attached and time.monotonic() - self.seen < 2 * PING_SECONDS:
             raise HTTPException(409, "another tab is watching this session")
         self.attached, self.seen = True, time.monotonic()
@@ -232,7 +232,7 @@ class Session:
                 self._tell("status", {"phase": "ready"})
             return answer
 
-    # --- what the tab is told -----------------------------------------------------------------------------------
+    # --- what is sent to the tab -----------------------------------------------------------------------------------
 
     def _take_frames(self, answer: dict[str, Any]) -> None:
         self._t, self._at_end = answer["frames"][0]["t"], answer["at_end"]

@@ -40,7 +40,7 @@ OPTIMUM_STEPS = 1000  # over which the optimum of an episodic or large world is 
 
 
 def watched_world(spec: str) -> World:
-    """Make an environment to be watched: one of Gymnasium that can paint itself is told to."""
+    """Make an environment to watch; one of Gymnasium renders its own picture if it can."""
     world = make_world(spec)
     modes = (getattr(getattr(world, "env", None), "metadata", None) or {}).get("render_modes", ())
     if "render_mode" in spec or "rgb_array" not in modes:
@@ -95,7 +95,7 @@ def describe_world(env: World, discount: float, end: int) -> dict[str, Any]:
 
 
 def optimum_rate(env: Environment) -> float:
-    """Return the reward per step of an agent that knows the model and acts for ever (with episodes, for long)."""
+    """Return the reward per step of an agent that knows the model, in the long run."""
     endless = optimal_gain(env.mdp)
     if endless is not None:
         return endless

@@ -36,7 +36,7 @@ export const state = (id, lane, number) => send("GET", `/api/sessions/${id}/stat
 
 const KINDS = ["status", "opened", "frame", "why", "closed"];
 
-// Listens until `stop` is called; `lost` is told when the session is no more.
+// Listens until `stop` is called; `lost` is called when the session has ended.
 export function listen(id, on, lost) {
   let source = null, stopped = false, tries = 0;
   const begin = () => {

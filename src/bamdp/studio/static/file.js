@@ -1,4 +1,4 @@
-// The page that `bamdp explain` writes: the same world and the same reasons, with all details at hand.
+// The page that `bamdp explain` writes: the same world and reasons, with all details included.
 
 const { world: fileWorld, frame: fileFrame, why: fileWhy, details: fileDetails } = JSON.parse(document.getElementById("data").textContent);
 const fileView = new World(document.getElementById("world"), fileWorld);

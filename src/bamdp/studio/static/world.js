@@ -213,7 +213,7 @@ export class World {
     });
   }
 
-  // What is told of the cell under the pointer, or nothing.
+  // The text about the cell under the pointer, or nothing.
   under(event) {
     const cell = event.target.closest("[data-place]");
     return cell && this.world.kind !== "arms" ? this.describe(Number(cell.dataset.place)) : null;
