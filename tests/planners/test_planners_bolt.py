@@ -58,9 +58,7 @@ def test_solves_the_optimistic_model_exactly(name, world):
 
 def agent_counts(agent):
     """Observations of each pair, as the belief keeps them."""
-    T = agent.belief.transitions
-    total = T.total if hasattr(T, "total") else T.counts.rows[:, 3]
-    return np.asarray(total).reshape(S, A)
+    return agent.belief.transitions.counts.rows[:, 3].reshape(S, A)
 
 
 def test_for_dirichlet_rows_a_hope_is_as_good_as_the_observations():
