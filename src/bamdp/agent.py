@@ -9,14 +9,17 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks, _files
 from bamdp._kernels.random import as_rng
+from bamdp.advice import Check, check_fit, exploring_value
 from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.episodes import BEGIN_AGAIN
 from bamdp.envs.registry import make_world
+from bamdp.mdp.model import FiniteMDP
+from bamdp.mdp.solvers import value_iteration
 from bamdp.planners.base import Plan, Planner, Transition, auto_reach, horizon_discount
 from bamdp.registry import DEFAULT_PLANNER, label, make_planner, make_prior, make_rewards
 from bamdp.seeding import AGENT, Seed, stream_seed
@@ -109,6 +112,8 @@ class Agent:
 
     def _start(self, discount: float | str | None, horizon: int | None, seed: Seed) -> None:
         """Begin the random stream and the planner's memory, for a discount or for the steps of a horizon."""
+        self._fresh = self.belief.copy()
+        self.history: list[tuple[int, int, float, int, bool]] = []  # transitions since it was made or loaded
         goal = _checks.HORIZON if discount is None else _checks.planning_discount(discount)
         if isinstance(goal, str) != (horizon is not None):
             raise TypeError(
@@ -245,9 +250,17 @@ class Agent:
 
     def observe(self, s: int, a: int, r: float, s2: int, terminated: bool = False) -> None:
         """Learn from a real transition. A truncated episode has not ``terminated``; say :meth:`begin` after it."""
+        self._learn(s, a, r, s2, terminated)
+        if self.horizon is not None and self.steps_left is not None:
+            left = self.steps_left = self.steps_left - 1 or self.horizon
+            self.discount = horizon_discount(left, self.reach)
+            self.planner.set_discount(self.memory, self.discount)
+
+    def _learn(self, s: int, a: int, r: float, s2: int, terminated: bool) -> None:
         belief, changes = self.belief, self.belief.n_changes
         belief.observe(s, a, r, s2, terminated)
         s, a, r, s2 = int(s), int(a), float(r), int(s2)  # few bits of NumPy's would overflow in a planner
+        self.history.append((s, a, r, s2, bool(terminated)))
         if terminated and belief.episodes.end is not None:
             s2 = belief.episodes.end
         if belief.n_changes != changes:
@@ -256,10 +269,118 @@ class Agent:
                 starts = belief.episodes.starts
                 self._learn_starts([s2], np.repeat(np.arange(len(starts)), starts))
         self.planner.learn(self.memory, belief, Transition(s, a, r, s2, terminated))
-        if self.horizon is not None and self.steps_left is not None:
-            left = self.steps_left = self.steps_left - 1 or self.horizon
-            self.discount = horizon_discount(left, self.reach)
-            self.planner.set_discount(self.memory, self.discount)
+
+    def observe_many(self, frame: Any, *columns: ArrayLike) -> None:
+        """Learn from transitions that were recorded: all of them, or none if one is refused.
+
+        Steps of a horizon are not used up: the log is what was known before.
+
+        Parameters
+        ----------
+        frame
+            A pandas DataFrame, or a dictionary of arrays, with the columns ``state``, ``action``, ``reward``,
+            ``next_state`` and, where episodes end, ``terminated``. Or the first of these arrays, and the others
+            after it.
+
+        Examples
+        --------
+        >>> import bamdp
+        >>> agent = bamdp.Agent("adaptive-dss", prior="hierarchical", rewards="hierarchical", n_states=2, n_actions=2,
+        ...                     discount=0.9)
+        >>> agent.observe_many({"state": [0, 0, 1], "action": [0, 1, 1], "reward": [0.0, 1.0, 5.0],
+        ...                     "next_state": [0, 1, 1]})
+        >>> agent.policy()
+        array([1, 1])
+        """
+        names = ("state", "action", "reward", "next_state", "terminated")
+        if not columns:
+            missing = [name for name in names[:4] if name not in frame]
+            if missing:
+                raise ValueError(f"the log has no column {missing[0]!r}; it needs {', '.join(names[:4])}")
+            frame, *columns = (np.asarray(frame[name]) for name in names if name in frame)  # type: ignore[assignment]
+        table = [np.asarray(column) for column in (frame, *columns)]
+        table += [np.zeros(table[0].shape, bool)] * (5 - len(table))
+        if len(table) != 5 or table[0].ndim != 1 or len({column.shape for column in table}) != 1:
+            raise ValueError("a log is four or five columns of one length: " + ", ".join(names))
+        before = self.copy()
+        for i, step in enumerate(zip(*(column.tolist() for column in table))):
+            try:
+                self._learn(*step[:4], bool(step[4]))
+            except (TypeError, ValueError) as error:
+                vars(self).update(vars(before))
+                raise type(error)(f"transition {i}: {error}") from None
+
+    def forget(self, keep: int) -> None:
+        """Forget all but the last ``keep`` transitions, where a system drifts: exact for every prior and planner.
+
+        What was known when the agent was made or loaded stays. Where episodes began since is forgotten, which matters
+        to the objective "lifetime" only.
+
+        Examples
+        --------
+        >>> import bamdp
+        >>> agent = bamdp.Agent("thompson", prior="flat", n_states=2, n_actions=1, discount=0.9)
+        >>> for next_state in (0, 0, 1, 1):
+        ...     agent.observe(0, 0, 0.0, next_state)
+        >>> agent.forget(keep=2)
+        >>> agent.belief.predictive(0, 0).round(2)
+        array([0.17, 0.83])
+        """
+        recent = self.history[len(self.history) - _checks.integer(keep, "keep", low=0) :] if keep else []
+        self.belief, self.history = self._fresh.copy(), []
+        self.memory = self.planner.start(self.belief, self.discount)
+        for step in recent:
+            self._learn(*step)
+
+    # --- what was learned -----------------------------------------------------------------------------------------
+
+    def mean_model(self) -> FiniteMDP:
+        """Return the posterior mean model: predictive probabilities and expected rewards."""
+        return self.belief.mean()
+
+    def q_values(self) -> NDArray[np.float64]:
+        """Return Q(s, a) of the mean model for the agent's discount, [S, A]; −inf where an action does not exist."""
+        return value_iteration(self.mean_model(), self.discount).q_values
+
+    def policy(self) -> NDArray[np.int64]:
+        """Return the optimal policy of the mean model, [S]: what to do if nothing more is to be learned.
+
+        :meth:`act` may do something else, to learn. In terminal states the policy is -1.
+        """
+        policy = value_iteration(self.mean_model(), self.discount).policy.astype(np.int64)
+        policy[self.belief.space.terminal] = -1
+        return policy
+
+    def check(self) -> Check:
+        """Return whether the prior fits what was observed, by replicates (:mod:`bamdp.advice`).
+
+        Examples
+        --------
+        >>> import bamdp
+        >>> agent = bamdp.Agent("thompson", prior="flat", n_states=2, n_actions=1, discount=0.9)
+        >>> for t in range(80):
+        ...     agent.observe(0, 0, 0.0, int(t >= 40))
+        >>> print(agent.check())
+        The prior does not fit: what follows a state and action changes over time; forget old data (agent.forget) or add what has changed to the state.
+        """  # noqa: E501
+        return check_fit(self.belief, self._fresh, self.history)
+
+    def value_of_exploring(self, state: int) -> float:
+        """Return what one exploring step in ``state`` is worth beyond acting on what is known, in units of reward.
+
+        0 where no action's information is worth what trying it costs: one may stop exploring there
+        (:mod:`bamdp.advice`).
+
+        Examples
+        --------
+        >>> import bamdp
+        >>> agent = bamdp.Agent("thompson", prior="flat", rewards="beta", n_states=1, n_actions=2, discount=0.9)
+        >>> for reward in (1.0, 0.0, 1.0, 0.0):
+        ...     agent.observe(0, 0, reward, 0)
+        >>> agent.value_of_exploring(0) > 0.1  # the other action may pay more
+        True
+        """
+        return exploring_value(self.belief, self.discount, self._state(state))
 
     def begin(self, state: int) -> None:
         """Take note that an episode begins here: the first, or one after an end or a truncation."""
@@ -279,6 +400,7 @@ class Agent:
     def copy(self) -> Agent:
         """Return an independent agent in the same state, random stream included."""
         own = {"belief": self.belief.copy(), "rng": self.rng.copy(), "memory": copy.deepcopy(self.memory)}
+        own["history"] = self.history.copy()
         return _restored(**(vars(self) | own))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -317,6 +439,7 @@ class Agent:
         memory = planner.start(belief, discount)
         planner.relearn(memory, belief, content["learned"])
         parts = {name: content[name] for name in ("horizon", "steps_left", "reach")}
+        parts |= {"_fresh": belief.copy(), "history": []}
         return _restored(planner=planner, belief=belief, discount=discount, rng=rng, memory=memory, **parts)
 
     def _learn_starts(self, ends: Iterable[int], starts: Iterable[int]) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bamdp import _checks
 from bamdp._progress import step_bar
+from bamdp.advice import Summary, summarize
 from bamdp.agent import Agent
 from bamdp.envs.environment import World
 from bamdp.envs.registry import make_world
@@ -131,6 +132,7 @@ class Run:
     terminated: NDArray[np.bool_]  # [T]
     step_seconds: NDArray[np.float64]  # [T]: processor time of planning and learning
     truncated: NDArray[np.bool_] | None = None  # [T]: where an episode was cut off; None if none was
+    n_actions: int | None = None  # that there are; None where it is not known
 
     def __repr__(self) -> str:
         returns = self.episode_returns
@@ -156,6 +158,18 @@ class Run:
 
         draw = plot.returns if len(set(self.episode_returns.tolist())) > 1 else plot.learning_curve
         return draw(self, ax=ax, **options)
+
+    def summary(self) -> Summary:
+        """Return how much was tried and what random play would have earned, with a warning where that is more.
+
+        Examples
+        --------
+        >>> import bamdp
+        >>> run = bamdp.simulate(bamdp.Agent.for_env("chain", seed=0), "chain", 300, seed=0)
+        >>> run.summary().below_random
+        False
+        """
+        return summarize(self.states, self.actions, self.rewards, self.n_actions)
 
     def to_frame(self) -> DataFrame:
         """Return a pandas DataFrame with a row for each step."""
@@ -313,4 +327,5 @@ def simulate(
         raise
     done = loop.t
     truncated = cuts[:done] if cuts.any() else None
-    return Run(states[:done], actions[:done], rewards[:done], ends[:done], seconds[:done], truncated)
+    parts = (states[:done], actions[:done], rewards[:done], ends[:done], seconds[:done])
+    return Run(*parts, truncated, env.n_actions)

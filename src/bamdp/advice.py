@@ -1,0 +1,204 @@
+"""What an agent's data say beyond the next action: whether the prior fits, what exploring is worth, how a run went.
+
+**Does the prior fit?** A posterior predictive check (Gelman, Meng & Stern 1996). Each replicate draws a model from the
+posterior and from it, for the pairs (s, a) that were really tried, in their order, other transitions and rewards. Two
+statistics are compared with those of the replicates:
+
+- *surprise*: minus the logarithm of the probabilities that the prior gave to the data, one after the other;
+- *drift*: Σ over pairs and next states of (n₁ − n₂)²/(n₁ + n₂), where n₁ and n₂ are counts in the first and the second
+  half of the visits to a pair.
+
+A share of at most ``UNLIKELY`` of replicates as extreme as the data says that they do not look like any system that is
+believed in.
+
+**What is a step of exploration worth?** With V_β(s) the optimal value of the posterior mean model, an action a that is
+followed by acting on what was learned is worth
+
+    G(a) = E[ r + γ V_β'(s') ],        β' the belief after (s, a, r, s'),
+
+the expectation over the predictive law. The worth of exploring is max_a G(a) − G(a*), with a* the action that is
+optimal for the mean model, in units of reward; 0 where nothing beats acting on what is known. It looks one step ahead
+(a knowledge gradient): where only several observations together could change a decision, it is too low.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import bamdp.beliefs.verbs as verbs
+from bamdp._kernels.random import as_rng
+from bamdp.beliefs.rewards.hierarchical import HierarchicalNormal
+from bamdp.beliefs.transitions.hierarchical import HierarchicalDirichlet
+from bamdp.mdp.solvers import total_reward, uniform_policy, value_iteration
+
+if TYPE_CHECKING:
+    from bamdp.beliefs.belief import Belief
+
+REPLICATES, UNLIKELY, FEWEST = 60, 0.02, 20
+REWARD_DRAWS, MOST_REWARDS = 1000, 10  # of each next state
+LEAST_CHANCE = 1e-4  # of a next state that is not left out
+
+
+@dataclass(frozen=True)
+class Check:
+    """Whether the prior fits the system, with a sentence that says so."""
+
+    fits: bool
+    sentence: str
+    surprise: float  # the share of replicates that are at least as surprising as the data
+    drift: float  # the share in which the halves differ at least as much
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+def check_fit(belief: Belief, fresh: Belief, history: list[tuple[int, int, float, int, bool]]) -> Check:
+    """Compare what was observed with replicates; ``fresh`` is the belief before data."""
+    if len(history) < FEWEST:
+        return Check(True, f"{len(history)} transitions are too few to say whether the prior fits.", 1.0, 1.0)
+    rng = np.random.default_rng(0)
+    found = _statistics(fresh, history)
+    others = np.array([_statistics(fresh, _replicate(belief, history, rng)) for _ in range(REPLICATES)])
+    surprise, drift = (float(np.mean(others[:, i] >= found[i] - 1e-9)) for i in range(2))
+    sentence = (
+        f"The prior fits: {surprise:.0%} of {REPLICATES} systems drawn from the belief surprise it as much."
+    )
+    if surprise <= UNLIKELY:
+        sentence = (
+            f"The prior does not fit: the data surprise it by {found[0]:.4g}, systems drawn from the belief by "
+            f"{others[:, 0].mean():.4g} ± {others[:, 0].std():.2g}; use a prior or reward model that allows for more."
+        )
+    elif drift <= UNLIKELY:
+        sentence = (
+            "The prior does not fit: what follows a state and action changes over time; forget old data "
+            "(agent.forget) or add what has changed to the state."
+        )
+    return Check(min(surprise, drift) > UNLIKELY, sentence, surprise, drift)
+
+
+def _statistics(fresh: Belief, history: list[tuple[int, int, float, int, bool]]) -> tuple[float, float]:
+    belief = fresh.copy()
+    visits: dict[tuple[int, int], list[int]] = {}
+    for step in history:
+        belief.observe(*step)
+        visits.setdefault(step[:2], []).append(-1 if step[4] else step[3])
+    drift = 0.0
+    for after in visits.values():
+        outcomes, index = np.unique(after, return_inverse=True)
+        half = len(after) // 2
+        first, second = (
+            np.bincount(part, minlength=len(outcomes)) for part in (index[:half], index[-half or None :])
+        )
+        drift += float(((first - second) ** 2 / np.maximum(first + second, 1)).sum()) if half else 0.0
+    return -belief.log_evidence, drift
+
+
+def _replicate(belief: Belief, history: list[tuple[int, int, float, int, bool]], rng: Any) -> list[Any]:
+    """Return other outcomes of the same pairs in one model; rewards vary about those of the model as they did."""
+    model, end = belief.sample(rng), belief.episodes.end
+    known = belief.mean().expected_rewards
+    paid = model.expected_rewards
+    certain = belief.rewards.certain
+    steps = []
+    for s, a, *_ in history:
+        index, chances = model.row(s, a)
+        s2 = int(rng.choice(index, p=chances / chances.sum()))
+        if certain:
+            reward = _known_reward(belief, s, a, s2)
+        else:
+            pick = history[rng.integers(len(history))]
+            reward = paid[s, a] + pick[2] - known[pick[0], pick[1]]
+        steps.append((s, a, float(reward), s2, s2 == end or bool(belief.space.terminal[s2])))
+    return steps
+
+
+def _known_reward(belief: Belief, s: int, a: int, s2: int) -> float:
+    """Return the reward that is known to follow; any is as good where a model does not say."""
+    rewards = np.asarray(getattr(belief.reward_model, "rewards", np.zeros(belief.n_states)))
+    return float(rewards[(s, a, s2)[: rewards.ndim]])
+
+
+def exploring_value(belief: Belief, discount: float, state: int) -> float:
+    """Return max_a G(a) − G(a*)."""
+    mdp = belief.mean()
+    solution = value_iteration(mdp, discount, tol=1e-6)
+    rng = as_rng(0)
+    allowed = np.flatnonzero(belief.space.allowed[state])
+    worth = {int(a): _worth(belief, discount, solution.values, state, int(a), rng) for a in allowed}
+    return max(0.0, max(worth.values()) - worth[int(solution.policy[state])])
+
+
+def _worth(belief: Belief, discount: float, values: NDArray[np.float64], s: int, a: int, rng: Any) -> float:
+    """Return G(a)."""
+    chances, total, weight = belief.predictive(s, a), 0.0, 0.0
+    for s2 in np.flatnonzero(chances > LEAST_CHANCE).tolist():
+        after = 0.0
+        for reward, share in _next_rewards(belief, s, a, s2, rng):
+            later = belief.copy()
+            later.observe(s, a, reward, s2, bool(belief.space.terminal[s2]))
+            after += share * value_iteration(later.mean(), discount, tol=1e-6, initial=values).values[s2]
+        total, weight = total + chances[s2] * after, weight + chances[s2]
+    return float(belief.expected_reward(s, a) + discount * total / weight)
+
+
+def _next_rewards(
+    belief: Belief, s: int, a: int, s2: int, rng: NDArray[np.uint64]
+) -> list[tuple[float, float]]:
+    """Return rewards that the belief predicts, with their chances: all if they are few, else some quantiles."""
+    if belief.rewards.certain:
+        return [(_known_reward(belief, s, a, s2), 1.0)]
+    row = s * belief.n_actions + a
+    drawn = np.sort([verbs.draw_reward(belief.rewards, row, s2, rng) for _ in range(REWARD_DRAWS)])
+    values, counts = np.unique(drawn, return_counts=True)
+    if len(values) > MOST_REWARDS:
+        values = drawn.reshape(MOST_REWARDS, -1).mean(axis=1)
+        counts = np.full(MOST_REWARDS, REWARD_DRAWS // MOST_REWARDS)
+    return list(zip(values.tolist(), (counts / REWARD_DRAWS).tolist()))
+
+
+# --- runs -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a run has found out, and how it compares with random play."""
+
+    steps: int
+    total: float
+    untried: int  # pairs of a visited state and an action that were never tried
+    pairs: int
+    random_total: float  # what random play would have earned, as estimated from the run
+
+    @property
+    def below_random(self) -> bool:
+        """Whether the run earned less than random play would have."""
+        return self.total < self.random_total
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.steps} steps, total {self.total:.6g}; random play would have earned about {self.random_total:.4g}",
+            f"{self.untried} of {self.pairs} pairs of a visited state and an action were never tried",
+        ]
+        if self.below_random:
+            lines.append(
+                "warning: this is less than random play; give more steps, or a prior that knows more of the system"
+            )
+        return "\n".join(lines)
+
+
+def summarize(
+    states: NDArray[np.int64], actions: NDArray[np.int64], rewards: NDArray[np.float64], n_actions: int | None
+) -> Summary:
+    """Summarize a run; a state of the next episode follows the end of one, so that restarts are part of the model."""
+    numbers, at = np.unique(states, return_inverse=True)
+    A = int(actions.max()) + 1 if n_actions is None else n_actions
+    belief = HierarchicalDirichlet().belief(len(numbers), A, rewards=HierarchicalNormal())
+    belief.observe_many(at[:-1], actions[:-1], rewards[:-1], at[1:])
+    mean = belief.mean()
+    untried = len(numbers) * A - len(set(zip(states.tolist(), actions.tolist())))
+    random_total = total_reward(mean, int(at[0]), len(states), uniform_policy(mean))
+    return Summary(len(states), float(rewards.sum()), untried, len(numbers) * A, random_total)
