@@ -303,9 +303,9 @@ class Agent:
         if len(table) != 5 or table[0].ndim != 1 or len({column.shape for column in table}) != 1:
             raise ValueError("a log is four or five columns of one length: " + ", ".join(names))
         before = self.copy()
-        for i, step in enumerate(zip(*(column.tolist() for column in table))):
+        for i, (s, a, r, s2, ended) in enumerate(zip(*(column.tolist() for column in table))):
             try:
-                self._learn(*step[:4], bool(step[4]))
+                self._learn(s, a, r, s2, bool(ended))
             except (TypeError, ValueError) as error:
                 vars(self).update(vars(before))
                 raise type(error)(f"transition {i}: {error}") from None
