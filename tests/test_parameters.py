@@ -64,7 +64,7 @@ def test_what_it_may_not_be_is_refused_by_name(given, error, message):
 
 def test_declarations_are_listed_and_documented():
     n, steps, tol, share, kind, keep, free = declared(Owner)
-    assert (n.name, n.kind, n.default, n.low, n.help) == ("n", "whole number", 2, 1, "How many")
+    assert (n.name, n.kind, n.default, n.help) == ("n", "whole number", 2, "How many")
     assert (steps.choices, kind.choices) == (("all",), ("near", "far"))
     assert [one.kind for one in (tol, share, kind, keep, free)] == [
         "number",

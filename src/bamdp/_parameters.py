@@ -35,8 +35,6 @@ class Parameter:
     default: Any = None
     choices: tuple[str, ...] = ()  # words that it may be
     parts: Mapping[str, type] | None = None  # of a part: its classes by name
-    low: float | None = None
-    high: float | None = None
     check: Callable[[Any, str], Any] | None = field(default=None, compare=False)
 
     def refuse(self, value: Any) -> None:
@@ -111,8 +109,7 @@ def parameter(
 ) -> Any:
     """A parameter for which ``check(value, name, **limits)`` is called; ``help`` is one or two sentences on it."""
     choices = tuple(limits.get("names") or limits.get("choices") or ())
-    bounds = {name: limits[name] for name in ("low", "high") if name in limits}
-    made = Parameter(kind, help, choices=choices, check=partial(check, **limits), **bounds)
+    made = Parameter(kind, help, choices=choices, check=partial(check, **limits))
     return field(default=default, metadata={"parameter": made})
 
 

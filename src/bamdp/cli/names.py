@@ -5,9 +5,20 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from bamdp._specs import Entry, Info, InfoList
 from bamdp.cli import console, options
 from bamdp.envs.registry import list_envs
 from bamdp.registry import list_planners, list_priors, list_rewards
+
+
+def list_continuous() -> InfoList:
+    """List the planners and priors for continuous observations."""
+    from bamdp.continuous.agent import PLANNERS, PRIORS
+
+    classes: dict[str, Any] = {**PLANNERS, **{f"--prior {name}": cls for name, cls in PRIORS.items()}}
+    entries = {name: Entry(cls) for name, cls in classes.items()}
+    return InfoList(Info(name, entry.help, entry.declared()) for name, entry in entries.items())
+
 
 LISTS: dict[str, tuple[Any, str]] = {  # the function and the title
     "envs": (
@@ -20,6 +31,10 @@ LISTS: dict[str, tuple[Any, str]] = {  # the function and the title
         "Priors   (parameters: sparse:alpha=0.2,beta=6; alpha may be x/S; a mixture: flat+sparse)",
     ),
     "rewards": (list_rewards, "Rewards   (parameters: normal:mu0=1,by=next)"),
+    "continuous": (
+        list_continuous,
+        "For continuous observations, such as gym:Pendulum-v1: planners and priors",
+    ),
 }
 
 
