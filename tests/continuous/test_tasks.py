@@ -12,6 +12,7 @@ from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 
+import bamdp
 import bamdp.continuous.tasks as tasks
 from bamdp.continuous.tasks import GainSolution, known, systems
 
@@ -186,12 +187,28 @@ def test_the_known_rewards_and_ends_are_gymnasiums(name):
 def test_what_is_not_known_is_said():
     with pytest.raises(ValueError, match="reward of FrozenLake-v1 is not known here; known are Pendulum-v1"):
         known(gymnasium.make("FrozenLake-v1"))
+    with pytest.raises(ValueError, match="RescaleAction changes what the known reward"):
+        known(gymnasium.wrappers.RescaleAction(gymnasium.make("Pendulum-v1"), np.float32(-1), np.float32(1)))
     with pytest.raises(ValueError, match="a state has 4 numbers"):
         tasks.TipCartPole().reset(options={"state": [0.0]})
     env = tasks.TipCartPole()
     env.reset(seed=0)
     with pytest.raises(ValueError, match="must be finite"):
         env.step([np.nan])
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda obs, action, next_obs: -abs(float(obs[0])), "with two steps it raised TypeError"),
+        (lambda obs, action, next_obs: 0.0, r"with two steps it returned shape \[\]"),
+        (lambda obs: obs, "with two steps it raised TypeError"),
+    ],
+)
+def test_a_reward_that_does_not_take_many_steps_is_refused_at_once(function, words):
+    env = gymnasium.make("Pendulum-v1")
+    with pytest.raises(ValueError, match=rf"arrays \[n, 3\], \[n, 1\], \[n, 3\], and must.*{words}"):
+        bamdp.Agent.for_env(env, reward=function)
 
 
 def test_examples():

@@ -176,16 +176,33 @@ def system_of(
             f"actions must have finite bounds, got {actions}; put gymnasium.wrappers.RescaleAction or an "
             "ActionWrapper with a finite Box around the environment"
         )
-    for name, function in (("reward", reward), ("terminated", terminated)):
-        if function is not None and not callable(function):
-            raise TypeError(
-                f"{name} must be a function of (obs, action, next_obs), got {_checks.shown(function)}"
-            )
     chosen = _angles(angles, len(low))
     spec = getattr(env, "spec", None)
     steps = spec.max_episode_steps if spec is not None else None
     count, first = (int(actions.n), int(actions.start)) if numbered else (0, 0)
+    rows = np.tile(np.clip(np.zeros(len(low)), low, high), (2, 1))
+    taken = np.full(2, first) if numbered else np.tile(action_low, (2, 1))
+    for name, function in (("reward", reward), ("terminated", terminated)):
+        if function is not None:
+            _check_function(name, function, rows, taken)
     return System(low, high, action_low, action_high, count, first, chosen, reward, terminated, steps)
+
+
+def _check_function(name: str, function: Any, obs: NDArray[Any], actions: NDArray[Any]) -> None:
+    """Raise an error if a function of a user does not take two steps at once, or returns no number for each."""
+    if not callable(function):
+        raise TypeError(
+            f"{name} must be a function of (obs, action, next_obs), got {_checks.shown(function)}"
+        )
+    shapes = ", ".join(f"[n, {part.shape[1]}]" if part.ndim > 1 else "[n]" for part in (obs, actions, obs))
+    rule = f"{name}(obs, action, next_obs) is called with n steps, arrays {shapes}, and must return n numbers"
+    try:
+        with np.errstate(all="ignore"):
+            shape = np.shape(function(obs, actions, obs))
+    except Exception as error:  # whatever it does with what it does not expect
+        raise ValueError(f"{rule}; with two steps it raised {type(error).__name__}: {error}") from error
+    if shape != (2,):
+        raise ValueError(f"{rule}; with two steps it returned shape {list(shape)}")
 
 
 def _angles(angles: Iterable[int | tuple[int, int]], size: int) -> tuple[int | tuple[int, int], ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,7 +35,14 @@ def known(env: Any) -> dict[str, Any]:
     >>> sorted(facts), facts["angles"]  # the coordinates of the cosine and the sine
     (['angles', 'reward', 'terminated'], ((0, 1),))
     """
-    inner = env.unwrapped
+    inner = env
+    while isinstance(inner, gymnasium.Wrapper):
+        if isinstance(inner, _CHANGING):
+            raise ValueError(
+                f"{type(inner).__name__} changes what the known reward is a function of; give reward= for the "
+                "environment as it is wrapped"
+            )
+        inner = inner.env
     if callable(getattr(inner, "reward", None)):
         terminated = getattr(inner, "terminated", _never)
         return {
@@ -105,6 +113,7 @@ def _cart_pole_terminated(obs: Array, action: Array, next_obs: Array) -> NDArray
     return np.asarray((np.abs(next_obs[..., 0]) > 2.4) | (np.abs(next_obs[..., 2]) > np.radians(12.0)))
 
 
+_CHANGING = (gymnasium.ObservationWrapper, gymnasium.ActionWrapper, gymnasium.RewardWrapper)
 _ANGLES = {"Pendulum-v1": ((0, 1),), "Acrobot-v1": ((0, 1), (2, 3))}
 _GYMNASIUM: dict[str, tuple[Function, Function]] = {
     "Pendulum-v1": (_pendulum_reward, _never),
