@@ -225,7 +225,11 @@ class _Painter:
         frame = element(
             "rect", class_="frame", x=-6.0, y=-6.0, width=self.size[0], height=self.size[1], rx=10.0
         )
-        cells = [_tile(*c, class_="cell", data_place=i, style=self.style(i)) for i, c in enumerate(at)]
+        look = "cell" if self.policy is not None else None  # without arrows the cells themselves are faint
+        cells = [
+            _tile(*c, class_=look or self.on_fill("cell", i), data_place=i, style=self.style(i))
+            for i, c in enumerate(at)
+        ]
         walls = [_tile(*_centre(x, y), class_="wall") for x, y in world["walls"]]
         names = [self.name(i, -21.0) for i in range(len(at)) if world["named"] or self.arms]
         marks = [self.mark(mark) for mark in world["marks"]]

@@ -88,7 +88,7 @@ def values(
         paint(axes, draw_world(data, state, numbers, actions, visited=seen, agent=False).figure)
         if numbers is not None:
             _add_colour_bar(axes, *value_range(data, state, numbers), label)
-        guess = actions is not None and seen is not None and not seen.all()
+        guess = layout.kind != "arms" and seen is not None and not seen.all()
         axes.set_title(f"{title}\nfaint: never visited" if guess else title)
     return axes
 
