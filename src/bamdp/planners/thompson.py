@@ -63,6 +63,7 @@ class ThompsonSampling(KernelPlanner):
         Accuracy of the solution, as in :class:`~bamdp.generators.PI`.
     """
 
+    result_version: ClassVar[int] = 3
     keeps: ClassVar[tuple[str, ...]] = ("workspace.solver.values", "workspace.solver.policy", "age")
     policies: ClassVar[tuple[str, ...]] = ("workspace.solver.policy",)
 
