@@ -157,6 +157,7 @@ def seeds_table() -> str:
 def bins_table() -> str:
     """Return a table: what finite planners earn after binning."""
     runs = pandas.read_csv(DATA / "continuous-bins.csv")
+    runs = runs.sort_values(["task", "states", "planner"], ascending=[False, True, False])
     rows = []
     for (task, states, planner), part in runs.groupby(["task", "states", "planner"], sort=False):
         solved = part["solved after"].dropna()
