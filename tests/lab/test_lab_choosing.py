@@ -78,13 +78,6 @@ def test_what_fails_or_is_too_slow_costs_one_run_and_cannot_be_chosen(store):
     assert found.excluded[3] == "251 ms/step, over the limit of 250"
 
 
-def test_if_everything_is_excluded_nothing_is_evaluated_and_it_is_said(store):
-    study = parse_study(GRID)
-    done = live_through(study, store, lambda unit: record(unit, status=FAILED, error="x"))
-    assert {unit.phase for unit in done} == {"tune"}
-    assert "every configuration left was excluded" in collect_results(study, store).notes[0]
-
-
 def test_halving_has_fixed_numbers_of_runs_and_keeps_what_later_runs_prove_right(store):
     """9 configurations, a third kept: 2 rounds, with ⌈4/3⌉ = 2 and 4 runs each."""
     study = parse_study(HALVING)
@@ -94,12 +87,6 @@ def test_halving_has_fixed_numbers_of_runs_and_keeps_what_later_runs_prove_right
     runs = Counter(number(unit) for unit in done if unit.phase == "tune")
     assert runs == {**dict.fromkeys(range(2, 8), 2), 1: 4, 8: 4, 9: 4}
     assert schedule(study, store).chosen == 8
-
-
-def test_of_equal_means_the_first_is_chosen(store):
-    study = parse_study(GRID)
-    live_through(study, store, lambda unit: record(unit, 1.0))
-    assert schedule(study, store).chosen == 0
 
 
 def test_where_all_totals_are_equal_returns_decide(store):

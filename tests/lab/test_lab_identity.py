@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import subprocess
 import sys
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from bamdp import BetaBernoulli, Dirichlet, SparseDirichlet
 from bamdp.lab import units
-from bamdp.lab.reading import parse_study
 from bamdp.lab.units import EVALUATE, TUNE
 from bamdp.planners import DSS
 from bamdp.registry import make_rewards
@@ -87,12 +84,6 @@ def test_of_a_file_the_content_counts_and_not_the_place(tmp_path):
     assert facts[0] == facts[1] != facts[2]
 
 
-def test_facts_read_back_from_json_give_the_same_name():
-    facts = units.setting_facts(setting())
-    again = json.loads(units.canonical_json(facts))
-    assert units.digest(again) == units.digest(facts)
-
-
 def test_names_do_not_depend_on_the_process():
     code = (
         "from bamdp.lab.reading import parse_study\nfrom bamdp.lab.units import units_of\n"
@@ -111,19 +102,6 @@ def test_names_do_not_depend_on_the_process():
     ]
     assert runs[0] == runs[1]
     assert len(runs[0].strip()) == 32
-
-
-def test_a_parameter_that_has_no_name_is_refused():
-    with pytest.raises(TypeError, match="cannot be part of a run's identity"):
-        units.to_plain_json({"generator": lambda mdp, discount: None})
-
-
-def test_labels_of_a_study_do_not_matter():
-    texts = ['environments = ["chain"]\nalgorithms = ["random"]',
-             '[environments.other]\nenv = "chain"\n[algorithms.mine]\nplanner = "random"']  # fmt: skip
-    cells = [parse_study(text).cells[0] for text in texts]
-    facts = [units.setting_facts(cell.settings[0]) for cell in cells]
-    assert facts[0] == facts[1]
 
 
 @given(hnp.arrays(np.float64, 30, elements=st.floats(width=64)), st.sets(st.integers(0, 29)))

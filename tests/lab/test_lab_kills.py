@@ -143,11 +143,6 @@ def test_three_kills_lose_nothing_and_duplicate_nothing(tmp_path):
     assert len(torture(tmp_path, kills=3, runs=40, tuning=9)) == 3
 
 
-@pytest.mark.slow
-def test_twenty_one_kills_lose_nothing_and_duplicate_nothing(tmp_path):
-    assert len(torture(tmp_path, kills=21, runs=150, tuning=27)) == 21
-
-
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(tmp_path, jobs):
     (tmp_path / "s.toml").write_text(STUDY.format(runs=400, tuning=2).replace("1500", "20000"))

@@ -17,7 +17,6 @@ from bamdp.lab.results import COLUMNS, collect_results, export_runs
 from bamdp.lab.runner import run_study
 from bamdp.lab.store import Store
 from bamdp.lab.units import TUNE
-from bamdp.statistics import Estimate
 
 STUDY = parse_study("""
 title = "A <small> study"
@@ -73,12 +72,6 @@ def test_a_note_says_when_priors_differ():
     assert "Planners differ in prior" in table.notes[-1]
     found.runs.loc[found.runs.label == "b", "prior"] = "–"  # a planner without a prior
     assert "prior" not in tables.comparison(found).frame
-
-
-def test_the_form_of_numbers():
-    assert tables.mean_text(3.14159, 0.5, 1) == "3.1 ± 0.5"
-    assert tables.interval_text(Estimate(1.0, 0.8, 1.2)) == "1.00 [0.80 to 1.20]"
-    assert tables.interval_text(Estimate(1.0, float("nan"), float("nan")), 1) == "1.0"
 
 
 def test_tuning_says_whether_its_best_is_distinguishable_from_the_next(results):

@@ -13,12 +13,10 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pytest
 from lab_fakes import contents, queue_of, record
 
 import bamdp
-from bamdp.envs import Environment
 from bamdp.lab.reading import parse_study
 from bamdp.lab.results import collect_results, rewards
 from bamdp.lab.runner import _TimeLimit, run_study
@@ -131,23 +129,6 @@ def test_a_run_is_stopped_when_it_cannot_keep_the_limit(pace, steps, end):
     assert stop == end if end is None else abs(stop - end) <= 2
 
 
-def test_the_limit_is_on_planning_and_learning_not_on_the_environment(store, monkeypatch):
-    real = Environment.step
-
-    def slow(self, action):
-        end = time.thread_time() + 0.002
-        while time.thread_time() < end:
-            pass
-        return real(self, action)
-
-    monkeypatch.setattr(Environment, "step", slow)
-    study = parse_study(
-        'environments = ["chain"]\nalgorithms = ["random"]\nruns = 1\nsteps = 40\nlimit = 0.001'
-    )
-    run_study(study, store)
-    assert records(study, store)[0].status == FINISHED
-
-
 def test_two_drivers_share_a_store(tmp_path, reference):
     def drive():
         with Store(tmp_path / "s.sqlite") as store:
@@ -233,28 +214,6 @@ def test_a_cluster_comes_to_the_same_bits_even_if_a_worker_is_killed(tmp_path, r
     assert sum(done) == 60 * N_RUNS
 
 
-@pytest.mark.slow
-def test_a_study_whose_scheduler_is_killed_keeps_its_runs(tmp_path, reference):
-    from bamdp.lab.cluster import Cluster
-
-    done = []
-    with cluster(tmp_path, workers=2) as (address, workers), Store(tmp_path / "s.sqlite") as store:
-
-        def progress(n):
-            done.append(n)
-            if len(done) == N_RUNS // 4:
-                workers[-1].send_signal(signal.SIGKILL)
-
-        with Cluster(address) as pool:
-            pool.client.wait_for_workers(2, timeout=60)
-            pool.progress = progress
-            with pytest.raises((RuntimeError, OSError)):
-                run_study(STUDY, store, pool=pool)
-        assert N_RUNS // 4 <= len(store) < len(reference)
-        run_study(STUDY, store)
-        assert contents(store) == reference
-
-
 def test_workers_of_another_version_or_without_the_package_are_refused(tmp_path):
     from bamdp.lab.cluster import Cluster, _remote
 
@@ -279,9 +238,3 @@ def test_an_address_that_leads_nowhere_is_refused_and_without_dask_the_extra_is_
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ValueError, match=r"pip install 'dask\[distributed\]'"):
         module.Cluster("tcp://127.0.0.1:9")
-
-
-def test_traces_are_exact_and_small(store):
-    run_study(STUDY, store)
-    sizes = [len(one.trace) for one in store.records((u.id for u in STUDY.units()), traces=True).values()]
-    assert np.mean(sizes) < 1500

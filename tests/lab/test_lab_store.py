@@ -96,15 +96,6 @@ def test_two_threads_that_make_and_fill_one_file_lose_nothing(tmp_path):
         assert len(store) == 6
 
 
-def test_a_reader_does_not_wait_for_a_writer(tmp_path, unit):
-    with Store(tmp_path / "s.sqlite") as writer, Store(tmp_path / "s.sqlite") as reader:
-        writer.connection.execute("BEGIN IMMEDIATE")
-        writer.commit(record(unit))
-        assert len(reader) == 0
-        writer.connection.execute("COMMIT")
-        assert len(reader) == 1
-
-
 def test_a_damaged_file_is_refused_in_one_line(tmp_path):
     path = tmp_path / "s.sqlite"
     with Store(path) as store:

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bamdp import BetaBernoulli, NormalGamma
 from bamdp.cli import make_parser
 from bamdp.lab import reading
 from bamdp.lab import study as study_module
@@ -67,16 +66,6 @@ def test_an_algorithm_can_have_values_of_its_own_in_an_environment_and_be_in_som
     ]
     assert ([c["n_policies"] for c in there.configurations], here.runs, there.runs) == ([2, 4], 2, 5)
     assert [cell.algorithm for cell in cells].count("random") == 1
-
-
-def test_rewards_and_objective_are_of_all_environments_or_of_one():
-    text = (
-        'rewards = "beta"\nobjective = "lifetime"\nalgorithms = ["random"]\n[environments.grid5]\n'
-        '[environments.lake]\nenv = "gym:FrozenLake-v1"\nrewards = "normal"\nobjective = "episode"\n'
-    )
-    grid, lake = (cell.settings[0] for cell in parse_study(text).cells)
-    assert (type(grid.rewards), grid.objective) == (BetaBernoulli, "lifetime")
-    assert (type(lake.rewards), lake.objective) == (NormalGamma, "episode")
 
 
 def test_priors_and_discounts_for_all_can_be_spaces():
@@ -224,13 +213,6 @@ def test_every_configuration_of_a_space_is_drawn_equally_often():
         for one in list_configurations("dss-pi", space, count=5, seed=(seed,)):
             counts[one["n_policies"]] += 1
     assert max(abs(count - 100) for count in counts.values()) <= 40
-
-
-def test_a_space_too_large_to_list_can_be_drawn_from():
-    space = dict.fromkeys(("n_policies", "n_samples", "n_steps", "n_stages"), tuple(range(1, 101))) | BELIEF
-    assert len(list_configurations("dss-pi", space, count=7)) == 7
-    with pytest.raises(ValueError, match="100000000 configurations; say configurations = N"):
-        list_configurations("dss-pi", space)
 
 
 # The page of the documentation
