@@ -44,7 +44,8 @@ def test_tune_is_the_command(tmp_path, monkeypatch, capsys):
     found = bamdp.tune("chain", "thompson", grid, runs=2, steps=50)
     assert json.loads(capsys.readouterr().out)["chosen"] == found.chosen
     frame = found.to_frame()
-    assert frame[frame.chosen]["mean"].item() == frame["mean"].max()
+    assert frame[frame.chosen].total_reward.item() == frame.total_reward.max()
+    assert list(frame)[:2] == ["resample", "prior"]
     assert found.planner == bamdp.ThompsonSampling(resample=found.chosen["resample"])
     assert found.agent(seed=0).planner == found.planner
 

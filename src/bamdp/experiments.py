@@ -222,9 +222,13 @@ class TuningResult(ExperimentResult):
     def to_frame(self) -> DataFrame:
         """Return a pandas DataFrame with a row for each configuration."""
         found = tables.tried_frame(self.results.select(TUNE)).reset_index(drop=True)
+        names = {"mean": "total_reward", "ms/step": "ms_per_step"}
+        frame = found.drop(columns="configuration").rename(columns=names)
+        frame.columns = frame.columns.str.replace(" ", "_")
         keys = dict.fromkeys(key for one in found.configuration for key in one)
-        parameters = {key: [one.get(key) for one in found.configuration] for key in keys}
-        return found.drop(columns="configuration").assign(**parameters)
+        for place, key in enumerate(keys):
+            frame.insert(place, key, [one.get(key) for one in found.configuration])
+        return frame
 
 
 # Studies of one environment
