@@ -196,6 +196,7 @@ def test_labels_are_short_where_that_tells_them_apart():
         (lambda: plot.returns(np.ones(3)), "must be a Run"),
         (lambda: plot.values(ENV, [1.0, 2.0]), "for each of the 25 states of grid5"),
         (lambda: plot.values(ENV, np.zeros(25), visited=[True]), "visited must be a Run or a mask"),
+        (lambda: plot.policy("gym:Pendulum-v1", [0]), "not numbered; draw phase_portrait"),
         (lambda: plot.posterior(ENV, 0, 0), "must be a Belief or an Agent"),
         (lambda: plot.comparison([1.0]), "a result of compare"),
     ],

@@ -69,7 +69,7 @@ def values(
     ax
         Axes to draw on; by default those of a new figure.
     """
-    world = make_world(env)
+    world = _numbered(env)
     numbers, actions = _per_state(values, "values", world), _per_state(policy, "policy", world)
     seen, title = _visited(visited, world), _whose(values, "values") if title is None else title
     layout = world.geometry
@@ -110,7 +110,7 @@ def policy(
     title
         The title; by default it says whose policy this is.
     """
-    world = make_world(env)
+    world = _numbered(env)
     title = _whose(policy, "policy") if title is None else title
     known = policy if isinstance(policy, (Agent, Solution)) else None
     if world.geometry.is_line and world.n_states <= MOST_CHARTED:
@@ -130,7 +130,7 @@ def visits(run: Run, env: Any, *, title: str = "", ax: Axes | None = None) -> Ax
     title, ax
         As in :func:`values`.
     """
-    world = make_world(env)
+    world = _numbered(env)
     counts = np.bincount(run.states, minlength=world.n_states).astype(float)
     return values(world, counts, label="visits", title=title, ax=ax)
 
@@ -202,6 +202,16 @@ def _row(model: Any, s: int, a: int) -> NDArray[np.float64]:
     row = np.zeros(mdp.n_states)
     row[states] = chances
     return row
+
+
+def _numbered(env: Any) -> World:
+    """Return a world whose states have numbers."""
+    world = make_world(env)
+    if not world.n_states:
+        raise ValueError(
+            f"the states of {world.name} are not numbered; draw phase_portrait, or give bins to its environment"
+        )
+    return world
 
 
 def _per_state(given: Any, name: str, world: World) -> Any:
