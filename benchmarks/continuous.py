@@ -8,7 +8,7 @@ and rewards, ends and angles are known except in pendulum-learned; a variant cha
 SEED, and no choice was made by any of them.
 
 - pendulum: real steps until the greedy policy (the posterior mean, no longer learning) earns more than −200 on average
-  over five episodes of 200 steps, asked after every fifth step; what the first and second episode earned while learning.
+  over five episodes of 200 steps, asked after every fifth step; what two episodes earned while learning.
 - cart-pole (TIP's, 25 steps): the same with −12, asked after every episode.
 - mountain-car: real steps until the goal is first reached, with the true sparse reward.
 - sparse-pendulum: real steps until a step first pays more than a half.

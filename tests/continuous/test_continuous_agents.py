@@ -179,7 +179,7 @@ def test_what_is_not_continuous_says_so():
         bamdp.Agent.for_env(gymnasium.make("Pendulum-v1"), "bamcp")
     with pytest.raises(ValueError, match="must return n numbers"):
         ContinuousAgent.for_env(gymnasium.make("Pendulum-v1"), reward=lambda s, a, s2: 1.0)
-    with pytest.raises(ValueError, match="continuous"):
+    with pytest.raises(ValueError, match="other observations"):
         bamdp.simulate(bamdp.Agent.for_env("grid5"), gymnasium.make("Pendulum-v1"), steps=1)
     with pytest.raises(ValueError, match="other observations"):
         bamdp.simulate(agent_of("Pendulum-v1", "mean"), gymnasium.make("Acrobot-v1"), steps=1)
