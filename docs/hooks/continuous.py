@@ -1,4 +1,4 @@
-"""Tables of docs/continuous-evidence.md, made of docs/data/continuous.csv and docs/data/continuous-bins.csv.
+"""Tables of docs/continuous-evidence.md, made of docs/data/continuous.csv, continuous-gain.csv and continuous-bins.csv.
 
 ``::: continuous steps`` is how many real steps each planner takes in each task; ``::: continuous gain`` the loss in the
 scalar system; ``::: continuous ablations`` what changes if a part is left out; ``::: continuous seeds`` every seed; and
@@ -8,7 +8,7 @@ scalar system; ``::: continuous ablations`` what changes if a part is left out; 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +36,19 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 def table(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     """Return a table in Markdown."""
     lines = [list(header), *rows]
+    if len(lines) == 1:
+        return "*No runs are stored.*"
     lines.insert(1, ["---"] * len(lines[0]))
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 
 def read() -> pandas.DataFrame:
     """Return all runs, with tasks and planners in their order."""
-    runs = pandas.read_csv(DATA / "continuous.csv", keep_default_na=False).drop_duplicates(
-        ["task", "planner", "variant", "seed"]
-    )
+    columns = ["task", "planner", "variant", "seed", "solved", "steps", "returns", "loss", "ms"]
+    found = [DATA / name for name in ("continuous.csv", "continuous-gain.csv") if (DATA / name).exists()]
+    runs = pandas.concat(
+        [pandas.DataFrame(columns=columns), *(pandas.read_csv(path, keep_default_na=False) for path in found)]
+    ).drop_duplicates(["task", "planner", "variant", "seed"])
     runs["task"] = pandas.Categorical(runs["task"], list(TASKS))
     runs["planner"] = pandas.Categorical(runs["planner"], ORDER)
     return runs.sort_values(["task", "planner", "variant", "seed"])
@@ -76,18 +80,6 @@ def episode(returns: pandas.Series, number: int) -> str:
     return mean_error([value[number - 1] for value in values], ".0f")
 
 
-def stored(make: Callable[[], str]) -> Callable[[], str]:
-    """Return what makes a table where there are runs."""
-
-    def made() -> str:
-        if not (DATA / "continuous.csv").exists():
-            return "*No runs are stored: `python benchmarks/continuous.py`.*"
-        return make()
-
-    return made
-
-
-@stored
 def steps_table() -> str:
     """Return a table: real steps until a task is solved, and what is earned on the way."""
     runs = read()
@@ -118,7 +110,6 @@ def steps_table() -> str:
     return table(header, rows)
 
 
-@stored
 def gain_table() -> str:
     """Return a table: losses in the scalar system."""
     runs = read()
@@ -130,7 +121,6 @@ def gain_table() -> str:
     return table(("planner", "runs", "loss against the optimal policy", "ms per decision"), rows)
 
 
-@stored
 def ablation_table() -> str:
     """Return a table: what changes with one part."""
     runs = read()
@@ -143,7 +133,6 @@ def ablation_table() -> str:
     return table(("task", "planner", "changed", "solved", "real steps, or loss"), rows)
 
 
-@stored
 def seeds_table() -> str:
     """Return a table: the real steps of every seed."""
     runs = read()

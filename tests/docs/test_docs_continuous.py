@@ -24,7 +24,9 @@ def tables(tmp_path, monkeypatch):
     spec.loader.exec_module(module)
     monkeypatch.setattr(module, "DATA", tmp_path)
     assert "No runs" in module.on_page_markdown("::: continuous steps")
-    (tmp_path / "continuous.csv").write_text(RUNS)
+    header, *rows = RUNS.splitlines(keepends=True)
+    (tmp_path / "continuous.csv").write_text("".join([header, *rows[:5]]))
+    (tmp_path / "continuous-gain.csv").write_text("".join([header, *rows[4:]]))
     return lambda name: module.on_page_markdown(f"a\n\n::: continuous {name}\n").splitlines()[2:]
 
 
