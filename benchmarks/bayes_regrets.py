@@ -108,6 +108,7 @@ PLANNERS = {
     "dss-pi 6,6, two stages": "dss-pi:n_policies=6,n_samples=6,n_steps=10,n_stages=2",
     "dss-rtdp 4,4": "dss-rtdp:n_policies=4,n_samples=4,n_steps=20",
     "adaptive-dss": "adaptive-dss",
+    "adaptive-dss, 8 policies": "adaptive-dss:n_policies=8",
     "dss-vi 4,4": "dss-vi:n_policies=4,n_samples=4,n_steps=20",
     "bamcp 1000": "bamcp:n_simulations=1000,exploration=1",
     "bamcp 10000": "bamcp:n_simulations=10000,exploration=1",

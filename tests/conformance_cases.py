@@ -56,6 +56,7 @@ SMALL: dict[str, dict[str, str]] = {
     "dss-pi": {"n_policies": "2", "n_samples": "2", "n_steps": "4", "n_stages": "2", "leaf": "mean"},
     "dss-rtdp": {"n_policies": "2", "n_samples": "2", "n_steps": "4"},
     "dss-vi": {"n_policies": "2", "n_samples": "2", "n_steps": "4"},
+    "adaptive-dss": {"n_simulations": "24", "n_steps": "3", "n_policies": "1", "first_models": "4"},
     "fhts": {"horizon": "2"},
     "sparse-sampling": {"width": "2", "depth": "2"},
     "bamcp": {"n_simulations": "30"},

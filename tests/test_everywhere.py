@@ -20,7 +20,7 @@ RUNS, STEPS, SEED = 3, 40, 7
 NAMED = {"prior": "sparse:beta=3", "discount": 0.9}
 CASES = {  # environment, planner, what is named
     "defaults": ("chain", "thompson", {}),
-    "own defaults": ("chain", "adaptive-dss", {}),
+    "own defaults": ("chain", "adaptive-dss:n_simulations=8", {}),
     "named": ("maze_door", "thompson", NAMED),
 }
 
@@ -113,13 +113,13 @@ def test_a_setting_and_for_env_plan_for_the_same(discount):
 
 
 def test_rows_say_which_prior_and_discount_they_had_and_a_note_says_when_they_differ(capsys, tmp_path):
-    names = ["chain", "thompson", "adaptive-dss", "--runs", "2", "--steps", "20"]
+    names = ["chain", "thompson", "optimism", "--runs", "2", "--steps", "20"]
     store = ["--store", str(tmp_path / "runs.sqlite")]
     for command, more in (("run", []), ("compare", store)):
         assert main([command, *names, *more]) == 0
         out, err = capsys.readouterr()
         cells = {line.split()[0]: line for line in out.splitlines() if line.strip()}
-        assert "0.97" in cells["adaptive-dss"]
+        assert "0.97" in cells["optimism"]
         assert "0.95" in cells["thompson"]
         assert "differ" in out or "own prior and discount" in err
     assert main(["run", *names, "--prior", "flat", "--discount", "0.9"]) == 0

@@ -156,7 +156,7 @@ class Agent:
             :func:`bamdp.make_world` takes. :func:`simulate` takes the same.
         planner
             The algorithm: an object such as ``DSS()``, or text, as on the command line; by default
-            :class:`~bamdp.AdaptiveDSS`, or :class:`bamdp.continuous.Thompson` if observations are continuous.
+            :class:`~bamdp.Optimism`, or :class:`bamdp.continuous.Thompson` if observations are continuous.
         prior
             What is believed about transitions: an object or text; by default the planner's ``default_prior``.
         rewards

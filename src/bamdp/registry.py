@@ -66,7 +66,7 @@ REWARDS = ("known", *LEARNED_REWARDS)
 TABLES: dict[type, dict[str, Entry]] = {Planner: PLANNERS, Prior: PRIORS, RewardModel: LEARNED_REWARDS}
 
 DEFAULT_PRIOR = Planner.default_prior
-DEFAULT_PLANNER = "adaptive-dss"
+DEFAULT_PLANNER = "optimism"
 
 # The separator of a mixture's priors: a plus before a name, with or without a weight. (Numbers may contain a plus.)
 _MIXTURE_PLUS = re.compile(r"\s*\+\s*(?=(?:[\d.]+(?:e[+-]?\d+)?\s*\*\s*)?[a-z])", re.IGNORECASE)

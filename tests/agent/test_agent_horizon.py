@@ -39,7 +39,7 @@ def test_each_decision_is_that_of_an_agent_with_this_discount():
         bamdp.BayesGreedy(),
         bamdp.BEB(),
         bamdp.DSS(),
-        bamdp.AdaptiveDSS(),
+        bamdp.AdaptiveDSS(n_simulations=30),
         bamdp.BOSS(),
     ):
         agent = agent_of(planner, horizon=50)
@@ -61,7 +61,7 @@ def test_the_last_step_is_greedy_for_the_next_reward():
 
 def test_a_long_horizon_explores_where_a_short_one_does_not():
     """State 0 pays 0.2 for staying; going to look for the better state pays if there is time."""
-    planner = bamdp.AdaptiveDSS()
+    planner = bamdp.AdaptiveDSS(n_simulations=2000, n_steps=4, n_stages=3, first_models=100)
     for horizon, action in ((200, 1), (11, 0)):
         agent = agent_of(planner, horizon=horizon)
         for _ in range(10):

@@ -112,7 +112,7 @@ def test_planners_use_it_and_files_keep_it(planner, tmp_path):
 
 def test_a_thousand_days_of_an_inventory_are_almost_as_good_as_if_the_demand_were_known():
     env = bamdp.make_env("inventory")
-    batch = bamdp.run_many("inventory", "adaptive-dss", prior="disturbance", runs=3, steps=1000, seed=5)
+    batch = bamdp.run_many("inventory", "optimism", prior="disturbance", runs=3, steps=1000, seed=5)
     best, random = total_reward(env.mdp, 0, 1000), total_reward(env.mdp, 0, 1000, uniform_policy(env.mdp))
     assert (batch.mean - random) / (best - random) > 0.9
 

@@ -78,6 +78,7 @@ def test_planner_keeps_its_promises_everywhere(name, prior, rewards):
 
 
 TREES = (
+    "adaptive-dss",
     "dss-pi",
     "dss-rtdp",
     "fhts",

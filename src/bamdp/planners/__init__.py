@@ -19,6 +19,7 @@ from bamdp.planners.boss import BOSS, SBOSS
 from bamdp.planners.dss import DSS
 from bamdp.planners.fhts import FHTS
 from bamdp.planners.mcbrl import MCBRL
+from bamdp.planners.optimism import Optimism
 from bamdp.planners.q_learning import QLearning
 from bamdp.planners.random_play import Random
 from bamdp.planners.rmax import RMax
@@ -28,6 +29,7 @@ from bamdp.planners.tree import Tree
 from bamdp.planners.vbrb import VBRB
 
 PLANNERS: dict[str, Entry] = {
+    "optimism": Entry(Optimism),
     "adaptive-dss": Entry(AdaptiveDSS),
     "dss-pi": Entry(DSS, {"generator": "pi"}, "Policies by policy iteration."),
     "dss-rtdp": Entry(DSS, {"generator": "rtdp"}, "Policies by real-time dynamic programming."),
@@ -73,6 +75,7 @@ __all__ = [
     "BootstrappedDQN",
     "Candidate",
     "EpsilonGreedy",
+    "Optimism",
     "Plan",
     "Planner",
     "QLearning",

@@ -1,173 +1,687 @@
-"""AdaptiveDSS: deep, sparse sampling in closed form, with optimism in units of its own uncertainty.
+"""AdaptiveDSS: deep, sparse sampling of strategies, judged by what they earn and by what they find out.
 
-DSS draws models from the belief β and follows the best of their policies: what a pair (s, a) may turn out to be worth
-decides whether it is tried. Here nothing is drawn. With V̄ the values of the posterior mean model, the backup of a pair
-in a model μ = (P, r) ~ β
+DSS tries policies of sampled models, and judges each by K simulated steps. Here the candidates are *strategies* c,
+which choose a policy from whatever is believed at the time, β ↦ π_c(β):
 
-    r(s, a) + γ Σ_s' P(s' | s, a) V̄(s')     has the mean Q̄(s, a) and the standard deviation
+    b ≥ 0      the best policy of the mean model of β with the bonus b·u_β(s, a) on its rewards; b = 0 exploits
+    P          the policy of a model drawn from β, by any generator P, as in DSS (``n_policies`` of them)
 
-    u(s, a) = √( Var[r(s, a)] + γ² Var[P V̄] ),
-    Var[P V̄] = (Σ_s' p̄ V̄² − (Σ_s' p̄ V̄)²) · Σ_s' Var[p] / (1 − Σ_s' p̄²),
+with u_β(s, a) = 1/(1 + n₀ + n(s, a)), as in BEB, or, where a prior has no counts, the standard deviation of VBRB. The
+bonuses are a ladder in units of the rewards' range, so that none has to be chosen; where the range is not known, it is
+that of the rewards which the belief expects now. A strategy is worth what one earns
+who follows it for H stages of K steps, and exploits what was learned from then on:
 
-and the best of N draws of it is expected at Q̄ + k u: k = 0.56 for two draws, 0.85 for three, 1.03 for four. The agent
-acts optimally in the mean model in which every pair pays this much more (``optimism`` is k):
+    Q(s, β, c) = E_{μ ~ β} [ Σ_{k < KH} γ^k r_k + γ^{KH} V_μ^{π_0(β_KH)}(s_KH) ],       a_k = π_c(β_{K⌊k/K⌋})(s_k),
 
-    Q(s, a) = r̄(s, a) + k u(s, a) + γ Σ_s' p̄(s' | s, a) max_a' Q(s', a').
+where s_k and r_k follow the sampled model μ, and the belief β_k learns from them on the way. V_μ^π is the value of a
+policy in that model. Q is the value of something that an agent could really do, hence a lower bound
+of the Bayes-optimal value, and acting by the best of several strategies at every step is a step of policy improvement
+(rollout) over all of them. What learning is worth is in the last term: π_0(β_KH) is better in μ than π_0(β).
 
-Var[P V̄] is exact for Dirichlet rows, where Σ Var[p] / (1 − Σ p̄²) = 1/(n₀ + n + 1). Other rows are taken to vary in the
-shape of a Dirichlet law with as much variance in all.
+**Estimates.** All candidates are followed in the same models μ with the same random numbers. With V = V_μ^{π_0(β)},
+the value in μ of the policy that exploits now, a sample of Q is
 
-**Units.** u is in units of reward, whatever these are: rewards times a constant multiply all of Q, and where nothing
-ends a constant added to them adds c/(1 − γ). What is known is not explored, however seldom it was tried (structured
-priors), and neither is what makes no difference: where all next states are worth the same, Var[P V̄] = 0. As V̄ comes to
-differ between states, uncertain ways to the better ones become worth trying, from far away, since u is planned for.
+    V(s) + Σ_{k<KH} γ^k [r_μ(s_k, a_k) + γ Σ_s' P_μ(s'|s_k, a_k) V(s') − V(s_k)] + γ^{KH} [V_μ^{π_0(β_KH)} − V](s_KH).
 
-**Discount.** 0.97 by default, also where the number of steps is known: optimism adds up over the effective horizon
-1/(1 − γ) although errors of different pairs cancel, so that a longer one explores for longer than a thousand steps pay.
+It has the expectation of the return above (the terms left out, V(s_{k+1}) − Σ P_μ V, have mean 0 given the past), but
+not its noise: where a candidate does what the present policy does, it adds nothing. V is computed, and in worlds of
+some tens of states also the value of π_0(β_KH). In larger ones that policy is followed on in μ, and the same terms are
+summed without learning, until γ^k is below a thousandth. In grid10 and the maze this adds nothing visible to the
+standard deviation, and takes half the time. So each Q is estimated without bias, but for that thousandth; the largest
+of the estimates is not, it is too high by what chance adds, the less the more models.
 
-**Relatives.** VBRB (:mod:`bamdp.planners.vbrb`) has bonuses for the variances of single probabilities, in given units
-of reward. BOSS draws N models and takes the best of them for each pair. With k = 0 it is Bayes-greedy.
+**The race.** If all candidates take the same action here, it is taken, and nothing is sampled. Otherwise models are
+drawn one after the other. Every ``BATCH`` models a candidate is out of the race whose sum of differences to the
+leader's is, by ``confidence`` standard errors of their paired differences, surely behind, and by more than the *stake*:
+the largest difference between two candidates in one model that this race has seen, or earlier ones, which are
+forgotten by a tenth from race to race. What is found rarely and pays much is not seen in a few models, and one of
+that kind could still bring a candidate ahead that is behind by less. After ``first_models`` the stake does not matter.
+The race ends when the candidates left in it agree on the action, or when ``n_simulations`` trials (candidates times
+models) are spent. The action of the leader is taken, of equals that which exploits.
 
-References: Grover, Basu & Dimitrakakis (AISTATS 2020); Sorg, Singh & Lewis (UAI 2010); Asmuth, Li, Littman, Nouri &
-Wingate, "A Bayesian sampling approach to exploration in reinforcement learning" (UAI 2009).
+**Cost.** A trial solves the mean model H times, and evaluates one policy in μ if what was learned changes it. Only
+the rows that a trial has passed are written and, in larger worlds, only the states solved whose values this changes
+(:mod:`bamdp._kernels.changes`). Solutions need not be accurate (``trial_tol``): a strategy that solves roughly is a
+strategy, too, and valued without bias. Where
+the actions of a state share what is known (:class:`~bamdp.SharedSupport`), all rows of a state that was passed are
+written. Where rows share weights (mixtures), the rows that were not passed keep the weights of the root: π_0 is then
+what exploits what was learned of the rows passed, still a policy of which V_μ is exact.
+
+**Relatives.** With no bonuses and H = 1 the candidates are those of DSS, and the value of what follows is exact
+instead of cut off; with K·H → ∞ the exploiting end does not matter. With one candidate it is the rollout of a base
+policy. With the belief frozen, every candidate but the first would only lose. Learned rewards are drawn from their
+predictive on the way, and those of the rows passed are drawn again at the end, from what is believed then: the same
+joint law as drawing them beforehand.
+
+References: Grover, Basu & Dimitrakakis (AISTATS 2020); Kolter & Ng (ICML 2009) for the bonus; Bertsekas, Tsitsiklis &
+Wu, "Rollout algorithms for combinatorial optimization" (1997); Maron & Moore, "Hoeffding races" (1994).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bamdp._kernels.jit import inner, kernel
-from bamdp._kernels.solve import solve
-from bamdp._kernels.sweeps import action_values
-from bamdp._parameters import positive_number, real_number
+from bamdp._kernels.bundles import zeros
+from bamdp._kernels.changes import Links, StateQueue, add_link, drop_links, link_row, new_links, new_queue
+from bamdp._kernels.jit import inner, kernel, primitive
+from bamdp._kernels.random import uniform
+from bamdp._kernels.rows import Rows, is_listed
+from bamdp._kernels.solve import FEW_IF_DENSE, Solver, evaluate_solver_policy, new_solver, solve
+from bamdp._kernels.sweeps import average, row_value
+from bamdp._parameters import positive_number, real_number, whole_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.kernels import check_space
-from bamdp.planners.base import KernelPlanner, Plan, exact_candidates
-from bamdp.planners.bayes_greedy import NoBonus
-from bamdp.planners.shared.bonus import TOL_HELP, write_mean_model
-from bamdp.planners.shared.workspace import Workspace, workspace_for
+from bamdp.beliefs.kernels import sample_model, sample_rows, undo_steps
+from bamdp.generators import generate, generator_parameter, make_generator
+from bamdp.planners.base import Cost, KernelPlanner, Plan, candidates, estimate
+from bamdp.planners.beb import BEBRule
+from bamdp.planners.shared.mean_model import (
+    add_bonus,
+    keep_row,
+    learn_rows,
+    put_row_back,
+    solve_changed,
+    solves_changes,
+    write_mean,
+)
+from bamdp.planners.shared.workspace import duplicate
+from bamdp.planners.vbrb import VBRBRule
 
-CERTAIN = 1e-12  # 1 − Σ p² of a row with one outcome, but for rounding
-
-
-@inner
-def next_value_variance(belief, rows, row, values, variance):
-    """Return Var[P V̄] of a row of the mean model; behind the model is scratch that a row fits into."""
-    begin, end, n_states = rows.span[row, 0], rows.span[row, 1], values.shape[0]
-    each = rows.background[row] / n_states
-    first, second, alike = 0.0, 0.0, each * each * (n_states - (end - begin))
-    origin = values[0]  # so that large constants do not cost precision
-    for i in range(begin, end):
-        p, v = rows.prob[i], values[rows.index[i]] - origin
-        first += p * v
-        second += p * v * v
-        alike += (p + each) * (p + each)
-    if each > 0.0:
-        for t in range(n_states):
-            first += each * (values[t] - origin)
-            second += each * (values[t] - origin) ** 2
-    if alike >= 1.0 - CERTAIN:
-        return 0.0
-    at = rows.span[rows.span.shape[0] - 1, 1]
-    stop, _, rest = verbs.moments_row(belief.transitions, row, rows.index, rows.prob, variance, at)
-    total = (n_states - (stop - at)) * rest
-    for i in range(at, stop):
-        total += variance[i]
-    return max(0.0, second - first * first) * total / (1.0 - alike)
+MOST_TRIALS, FEWEST_TRIALS, TRIALS_TIMES_PAIRS = 2048, 64, 153_600  # of a budget that is not given
+BATCH = 8  # models between two looks at the race
+LADDER_STEP = math.sqrt(10.0)  # each bonus is so many times the next smaller one
+OPEN, CLEAR = 1, 2  # whether the candidates left in a race agree on the action
+MAX_PATHS = 64  # models whose trials are kept in a tree to be looked at
+MODELS, TRIALS, LEADER, MARK = range(4)  # places in RaceArrays.number
+NOW, LATELY = range(2)  # places in RaceArrays.stake
+RESOLVING = 0.25  # of the time of a solution, for one in a trial, which starts near its end
+NEGLECTED = 1e-3  # weight after which nothing is followed
+FORGETTING = 0.9  # what is left of a stake in the next race
 
 
-@inner
-def write_uncertainty(belief, workspace, discount, uncertainty):
-    """Write u of every pair, for the mean model in ``workspace`` and its values."""
-    rows, solver, space = workspace.rows, workspace.solver, belief.space
-    check_space(belief, rows, rows.span[rows.span.shape[0] - 1, 1], 1)
-    n_actions = space.allowed.shape[1]
-    for row in range(uncertainty.shape[0]):
-        s = row // n_actions
-        uncertainty[row] = 0.0
-        if space.terminal[s] or not space.allowed[s, row % n_actions]:
-            continue
-        of_next = next_value_variance(belief, rows, row, solver.values, solver.sums)
-        begin, end, background = rows.span[row, 0], rows.span[row, 1], rows.background[row]
-        of_reward = verbs.reward_variance(belief.rewards, row, rows.index, rows.prob, begin, end, background)
-        uncertainty[row] = math.sqrt(of_reward + discount * discount * of_next)
+class RaceSpace(NamedTuple):
+    """Room for the models of a race and their solutions."""
+
+    model: Rows  # μ, in which the candidates are followed
+    mean: Rows  # the mean model, with the bonus of the candidate at hand
+    other: Rows  # the model that a candidate's policy is made of
+    solver: Solver
+    variance: np.ndarray  # float64 [capacity]: scratch of bonuses
+    links: Links  # between the states of the mean model
+    queue: StateQueue
+
+    def __deepcopy__(self, memo: Any) -> RaceSpace:
+        return duplicate(self._replace(links=new_links(len(self.solver.values), len(self.links.source))))
+
+
+class RaceParams(NamedTuple):
+    """What does not change between decisions."""
+
+    rule: Any  # for which :func:`bonus` is registered: u
+    generator: Any  # P, of the candidates that follow sampled models
+    discount: float
+    tol: float
+    trial_tol: float  # of solutions and evaluations within trials
+    n_steps: int  # K
+    n_stages: int  # H
+    first_models: int
+    confidence: float
+    n_trial_rows: int  # that a trial writes, at most
+    row_by_row: bool  # only the rows that were passed change
+    by_state: bool  # to pass a row is to pass all rows of its state
+    redraws: bool  # rewards are learned, and drawn again at the end of a trial
+
+
+class RaceArrays(NamedTuple):
+    """The candidates of a decision and what is known of them."""
+
+    weight: Annotated[np.ndarray, "float64 [L]"]  # bonuses in units of reward, the first of them 0
+    policy: Annotated[np.ndarray, "int32 [N, S]"]  # what each candidate does in the first stage
+    values: Annotated[np.ndarray, "float64 [N, S]"]  # in its own model; kept as the next decision's start
+    action: Annotated[np.ndarray, "int64 [N]"]  # what it does now
+    racing: Annotated[np.ndarray, "bool [N]"]  # whether it can still be chosen
+    followed: Annotated[np.ndarray, "int64 [N]"]  # models in which it was followed
+    total: Annotated[np.ndarray, "float64 [N]"]  # sum of its returns
+    square: Annotated[np.ndarray, "float64 [N]"]  # sum of their squares
+    ahead: Annotated[np.ndarray, "float64 [N, N]"]  # sum of differences, row less column, over common models
+    ahead_square: Annotated[np.ndarray, "float64 [N, N]"]  # sum of their squares
+    sample: Annotated[np.ndarray, "float64 [N]"]  # returns in the model at hand
+    stake: Annotated[np.ndarray, "float64 [2]"]  # largest difference of returns in one model, NOW and LATELY
+    base: Annotated[np.ndarray, "float64 [S]"]  # V, in the model at hand
+    reward: Annotated[np.ndarray, "float64 [R]"]  # of the mean model, without bonus
+    extra: Annotated[np.ndarray, "float64 [R]"]  # u
+    trial_policy: Annotated[np.ndarray, "int32 [S]"]
+    passed: Annotated[np.ndarray, "int64 [D]"]  # rows that the trial has passed, each once
+    fresh: Annotated[np.ndarray, "int64 [D]"]  # those that it has passed since rows were written
+    mark: Annotated[np.ndarray, "int64 [R]"]  # when a row was passed last, by the number of trials and stages
+    old_span: Annotated[np.ndarray, "int64 [E, 2]"]  # of the rows passed and the last row, before the trial
+    old: Annotated[np.ndarray, "float64 [E, 3]"]  # their background, reward and u
+    model_reward: Annotated[np.ndarray, "float64 [D]"]  # rewards of μ that were drawn again
+    start: Annotated[np.ndarray, "uint64 [4]"]  # random state at the beginning of a trial, or of a model
+    number: Annotated[np.ndarray, "int64 [4]"]  # MODELS and TRIALS so far, the LEADER, trials and stages ever
+    path: Annotated[np.ndarray, "int32 [P, N, T]"]  # states and, last, lengths of trials to be looked at
+
+
+# --- candidates ----------------------------------------------------------------------------------------------
 
 
 @kernel
-def decide(belief, workspace, discount, optimism, tol, values, uncertainty, s, q):
-    """Write Q(s, ·) to ``q`` (NaN: no such action); returns the best action.
+def make_candidates(belief, space, params, race, s, rng):
+    """The candidates' policies from ``s``; returns CLEAR if all take the same action, else OPEN."""
+    write_mean(belief, space, params, race)
+    solver = space.solver
+    for c in range(race.action.shape[0] - 1, -1, -1):
+        if c < race.weight.shape[0]:
+            add_bonus(space, race, race.weight[c])
+            for t in range(solver.values.shape[0]):
+                solver.values[t] = race.values[c, t]
+            solve(space.mean, belief.space, params.discount, params.tol, solver, False)
+            for t in range(solver.values.shape[0]):
+                race.values[c, t] = solver.values[t]
+        else:
+            _sample_policy(belief, space, params, s, rng)
+        for t in range(solver.policy.shape[0]):
+            race.policy[c, t] = solver.policy[t]
+        race.action[c] = solver.policy[s]
+        race.racing[c] = True
+        race.followed[c] = 0
+        race.total[c] = 0.0
+        race.square[c] = 0.0
+        for d in range(race.action.shape[0]):
+            race.ahead[c, d] = 0.0
+            race.ahead_square[c, d] = 0.0
+    for i in (MODELS, TRIALS, LEADER):
+        race.number[i] = 0
+    for c in range(race.action.shape[0]):
+        if race.action[c] != race.action[0]:
+            race.stake[LATELY] = FORGETTING * max(race.stake[NOW], race.stake[LATELY])
+            race.stake[NOW] = 0.0
+            return OPEN
+    return CLEAR
 
-    ``values``, float64 [2, S], are V̄ and max Q of the last decision, and of this one afterwards.
+
+@inner
+def _sample_policy(belief, space, params, s, rng):
+    """A policy of a model drawn from what is believed now, into the solver."""
+    sample_model(belief, space.other, rng)
+    generate(params.generator, space.other, belief.space, params.discount, s, space.solver, rng)
+
+
+# --- one trial -----------------------------------------------------------------------------------------------
+
+
+@primitive
+def _draw_next(rows, row, n_states, rng):
+    """A next state by the law of a model's row."""
+    u = uniform(rng)
+    for i in range(rows.span[row, 0], rows.span[row, 1]):
+        u -= rows.prob[i]
+        if u < 0.0:
+            return np.int64(rows.index[i])
+    if rows.background[row] > 0.0:
+        return min(np.int64(u / rows.background[row] * n_states), n_states - 1)
+    return np.int64(rows.index[rows.span[row, 1] - 1])  # the probabilities fell short of 1 by rounding
+
+
+@primitive
+def _pass_rows(belief, space, params, race, row, begin, n, n_fresh):
+    """Note the rows that a step from ``row`` may change, in a trial whose marks start at ``begin``.
+
+    Returns how many were passed in this trial, and how many since rows were written.
     """
-    rows, solver = workspace.rows, workspace.solver
-    write_mean_model(NoBonus(0), belief, rows, solver.sums, uncertainty)
-    for i in range(2):
-        for t in range(values.shape[1]):
-            solver.values[t] = values[i, t]
-        solve(rows, belief.space, discount, tol, solver, False)
-        for t in range(values.shape[1]):
-            values[i, t] = solver.values[t]
-        if i == 0:
-            write_uncertainty(belief, workspace, discount, uncertainty)
-            for row in range(uncertainty.shape[0]):
-                rows.reward[row] += optimism * uncertainty[row]
-    return np.int64(action_values(rows, belief.space, discount, solver.values, s, q))
+    n_actions = belief.space.allowed.shape[1]
+    s = row // n_actions
+    first, last = (s * n_actions, (s + 1) * n_actions) if params.by_state else (row, row + 1)
+    for other in range(first, last):
+        if race.mark[other] != race.number[MARK] and belief.space.allowed[s, other - s * n_actions]:
+            if race.mark[other] < begin:
+                keep_row(space.mean, race, other, n)
+                race.passed[n] = other
+                n += 1
+            race.mark[other] = race.number[MARK]
+            race.fresh[n_fresh] = other
+            n_fresh += 1
+    return n, n_fresh
+
+
+@inner
+def follow(belief, space, params, race, c, choice, s, rng):
+    """Follow candidate ``c`` from ``s`` in the model at hand; returns a sample of its Q.
+
+    The belief, the mean model and the model at hand are as before when it returns.
+    """
+    n_states, n_actions = belief.space.allowed.shape
+    model, solver = space.model, space.solver
+    last, kept_last, n_links = n_states * n_actions - 1, race.passed.shape[0], space.links.number[0]
+    keep_row(space.mean, race, last, kept_last)
+    race.number[MARK] += 1
+    begin_mark = race.number[MARK]
+    mean = average(race.base)
+    q, weight = race.base[s], 1.0
+    pushed, n, n_fresh = 0, 0, 0  # steps taken; rows passed, and those of them that are not yet written
+    for t in range(n_states):
+        race.trial_policy[t] = race.policy[c, t]
+    for h in range(params.n_stages):
+        if h > 0:  # the strategy's policy for what has been learned so far
+            if c >= race.weight.shape[0]:
+                _sample_policy(belief, space, params, s, rng)
+            else:
+                learn_rows(belief, space, params, race, n_fresh)
+                solve_changed(belief, space, params, race, race.weight[c], c, race.fresh, n_fresh, h > 1)
+                race.number[MARK] += 1
+                n_fresh = 0
+            for t in range(n_states):
+                race.trial_policy[t] = solver.policy[t]
+        for _ in range(params.n_steps):
+            if belief.space.terminal[s]:
+                break
+            a = race.trial_policy[s]
+            row = s * n_actions + a
+            if params.redraws:  # the reward is drawn from its predictive, whose mean is
+                begin, end, background = model.span[row, 0], model.span[row, 1], model.background[row]
+                r = verbs.expected_reward(
+                    belief.rewards, row, model.index, model.prob, begin, end, background
+                )
+            else:
+                r = model.reward[row]
+            if params.redraws or a != race.policy[0, s]:  # else the advantage is 0
+                ahead = r + params.discount * row_value(model, row, race.base, mean)
+                q += weight * (ahead - race.base[s])
+            before = s
+            s = _draw_next(model, row, n_states, rng)
+            begin, end = space.mean.span[row, 0], space.mean.span[row, 1]
+            if solves_changes(belief, params) and not is_listed(space.mean.index, begin, end, s):
+                add_link(space.links, before, s)  # the mean model will lead there
+            verbs.push(belief.transitions, row, s)
+            verbs.push_reward(
+                belief.rewards, row, s, verbs.draw_model_reward(belief.rewards, choice, row, s, rng)
+            )
+            n, n_fresh = _pass_rows(belief, space, params, race, row, begin_mark, n, n_fresh)
+            if race.number[MODELS] < race.path.shape[0]:
+                race.path[race.number[MODELS], c, pushed] = s
+            pushed += 1
+            weight *= params.discount
+    if race.number[MODELS] < race.path.shape[0]:
+        race.path[race.number[MODELS], c, params.n_steps * params.n_stages] = pushed
+    if not belief.space.terminal[s]:
+        learn_rows(belief, space, params, race, n_fresh)
+        solve_changed(belief, space, params, race, 0.0, 0, race.passed, n, False)
+        q += weight * _gain(belief, space, params, race, n, choice, s, rng)
+    if params.row_by_row:  # else the next trial or decision writes the whole model
+        for i in range(n):
+            put_row_back(space.mean, race, race.passed[i], i)
+        put_row_back(space.mean, race, last, kept_last)
+    drop_links(space.links, n_links)
+    undo_steps(belief, pushed)
+    return q
+
+
+@inner
+def _gain(belief, space, params, race, n, choice, s, rng):
+    """What the solver's policy is worth in the model at hand beyond V, in state ``s``.
+
+    In worlds of some tens of states it is computed, in larger ones it is a sample of it: the policy is followed,
+    which is much less work than to evaluate it, and adds little to the noise of the models.
+    """
+    model, solver = space.model, space.solver
+    n_states = solver.policy.shape[0]
+    same = not params.redraws
+    for t in range(n_states):
+        same = same and solver.policy[t] == race.policy[0, t]
+    if same:
+        return 0.0
+    if params.redraws:
+        for i in range(n):
+            row = race.passed[i]
+            race.model_reward[i] = model.reward[row]
+            begin, end, background = model.span[row, 0], model.span[row, 1], model.background[row]
+            model.reward[row] = verbs.sample_reward(
+                belief.rewards, choice, row, model.index, model.prob, begin, end, background, rng
+            )
+    if n_states <= FEW_IF_DENSE:
+        evaluate_solver_policy(model, belief.space, params.discount, params.tol, solver)
+        gain = solver.values[s] - race.base[s]
+    else:
+        gain = _follow_to_the_end(belief, space, params, race, s, rng)
+    if params.redraws:
+        for i in range(n):
+            model.reward[race.passed[i]] = race.model_reward[i]
+    return gain
+
+
+@inner
+def _follow_to_the_end(belief, space, params, race, s, rng):
+    """Follow the solver's policy in the model at hand, without learning; returns the sum of its advantages over V."""
+    model, policy = space.model, space.solver.policy
+    n_states, n_actions = belief.space.allowed.shape
+    mean = average(race.base)
+    gain, weight = 0.0, 1.0
+    while weight > NEGLECTED and not belief.space.terminal[s]:
+        row = s * n_actions + policy[s]
+        if params.redraws or policy[s] != race.policy[0, s]:  # else the advantage is 0
+            ahead = model.reward[row] + params.discount * row_value(model, row, race.base, mean)
+            gain += weight * (ahead - race.base[s])
+        s = _draw_next(model, row, n_states, rng)
+        weight *= params.discount
+    return gain
+
+
+# --- the race ------------------------------------------------------------------------------------------------
+
+
+@kernel
+def run_race(belief, space, params, race, s, n_simulations, rng):
+    """Draw models and follow the candidates in them; returns CLEAR, OPEN after ``n_simulations`` trials.
+
+    A race goes on where it stopped.
+    """
+    n_states, n_actions = belief.space.allowed.shape
+    solver = space.solver
+    write_mean(belief, space, params, race)
+    drop_links(space.links, 0)
+    if solves_changes(belief, params):
+        for row in range(n_states * n_actions):
+            link_row(space.links, space.mean, row, row // n_actions)
+    while race.number[TRIALS] < n_simulations:
+        choice = verbs.choose(belief.transitions, rng)
+        sample_rows(belief, choice, space.model, rng)
+        for t in range(n_states):
+            solver.policy[t] = race.policy[0, t]
+            solver.values[t] = race.values[0, t]
+        evaluate_solver_policy(space.model, belief.space, params.discount, params.tol, solver)
+        for t in range(n_states):
+            race.base[t] = solver.values[t]
+        _follow_all(belief, space, params, race, choice, s, rng)
+        if race.number[MODELS] % BATCH == 0 and _drop_losers(params, race):
+            return CLEAR
+    _drop_losers(params, race)
+    return OPEN
+
+
+@inner
+def _follow_all(belief, space, params, race, choice, s, rng):
+    """One trial of each candidate that is in the race, with the same random numbers."""
+    n_candidates = race.action.shape[0]
+    for i in range(4):
+        race.start[i] = rng[i]
+    for c in range(n_candidates):
+        if race.racing[c]:
+            for i in range(4):
+                rng[i] = race.start[i]
+            race.sample[c] = follow(belief, space, params, race, c, choice, s, rng)
+            if not params.row_by_row:
+                write_mean(belief, space, params, race)
+    race.number[MODELS] += 1
+    least, most = np.inf, -np.inf
+    for c in range(n_candidates):
+        if race.racing[c]:
+            least, most = min(least, race.sample[c]), max(most, race.sample[c])
+            race.number[TRIALS] += 1
+            race.followed[c] += 1
+            race.total[c] += race.sample[c]
+            race.square[c] += race.sample[c] ** 2
+            for d in range(n_candidates):
+                if race.racing[d]:
+                    ahead = race.sample[c] - race.sample[d]
+                    race.ahead[c, d] += ahead
+                    race.ahead_square[c, d] += ahead * ahead
+    race.stake[NOW] = max(race.stake[NOW], most - least)
+
+
+@inner
+def _drop_losers(params, race):
+    """Find the leader, and take those out of the race that are surely behind; returns whether one action is left."""
+    n = race.number[MODELS]
+    leader = -1
+    for c in range(race.action.shape[0]):
+        if race.racing[c] and (leader < 0 or race.ahead[c, leader] > 0.0):
+            leader = c
+    race.number[LEADER] = leader
+    stake = max(race.stake[NOW], race.stake[LATELY])
+    one_action = True
+    for c in range(race.action.shape[0]):
+        if not race.racing[c] or c == leader:
+            continue
+        mean = race.ahead[leader, c] / n
+        error = np.sqrt(max(0.0, race.ahead_square[leader, c] / n - mean * mean) / max(1, n - 1))
+        surely = mean - params.confidence * error
+        if surely >= 0.0 and (n >= params.first_models or n * surely >= stake):
+            race.racing[c] = False
+        elif race.action[c] != race.action[leader]:
+            one_action = False
+    return one_action
+
+
+# --- the planner ---------------------------------------------------------------------------------------------
+
+
+def _new_space(belief: Belief, n_trial_rows: int, depth: int) -> RaceSpace:
+    """Return room for models, and for trials of so many steps."""
+    more = n_trial_rows * int(verbs.most_entries(belief.transitions, belief.n_states))
+    model, mean, other = belief.model_buffer(), belief.model_buffer(more=more), belief.model_buffer()
+    room, n_states = len(mean.index), belief.n_states
+    links, queue = new_links(n_states, room + depth), new_queue(n_states)
+    return RaceSpace(model, mean, other, new_solver(n_states, room), np.zeros(room), links, queue)
+
+
+def _known_range(belief: Belief) -> float | None:
+    """Return the width of the range in which rewards are known to lie; None if there is no such range."""
+    low, high = belief.rewards.reward_range
+    return high - low if math.isfinite(high - low) and high > low else None
+
+
+def _bonus_rule(belief: Belief, unit: float) -> Any:
+    """Return the rule of the bonus u: of counts, or of standard deviations where a prior has no counts."""
+    return BEBRule(1.0) if belief.transitions.counts_transitions else VBRBRule(1.0 / unit, 1.0)
 
 
 @dataclass
-class OptimismMemory:
-    """What an agent keeps between decisions."""
+class RaceMemory:
+    """What an agent keeps between decisions: room, and the values that the next ones start from."""
 
-    workspace: Workspace
-    discount: float
-    values: np.ndarray  # float64 [2, S]: V̄ and max Q, from which the next solutions start
-    uncertainty: np.ndarray  # float64 [S*A]: u
-    q: np.ndarray  # float64 [A]
+    room: RaceSpace
+    params: RaceParams
+    race: RaceArrays
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdaptiveDSS(KernelPlanner):
-    """Optimal for the mean model in which each pair is worth what the best of a few sampled models would promise.
+    """Deep, sparse sampling of strategies, judged by what they earn and by what they find out.
+
+    Parameters
+    ----------
+    n_bonuses
+        Candidates that are optimal for the mean model with a bonus, beside the one without.
+    largest_bonus
+        The largest bonus, in units of the rewards' range; each next one is √10 times smaller.
+    n_policies
+        Candidates that follow sampled models, as those of DSS do.
+    generator
+        What makes a policy of a sampled model: ``"pi"``, ``"rtdp"``, ``"vi"`` or a
+        :class:`~bamdp.generators.Generator`.
+    n_steps
+        K, the steps of a stage.
+    n_stages
+        H, the stages of a trial; at the beginning of each a strategy takes into account what was learned.
+    n_simulations
+        The budget: trials per decision at most, candidates times models. ``"auto"``: as many as make decisions in
+        worlds of different sizes about equally long, :data:`MOST_TRIALS` in the smallest, :data:`FEWEST_TRIALS` in
+        large ones.
+    first_models
+        The number of models before a candidate is given up that a single model could still bring ahead.
+    confidence
+        How many standard errors of the paired difference a candidate must be behind to be given up.
+    time_limit
+        The budget in seconds per decision instead; results then depend on the machine.
+    tol
+        Accuracy of the candidates' first policies, as in :class:`~bamdp.generators.PI`, in units of the rewards' range.
+    trial_tol
+        That of the policies within trials, which are many more.
 
     Examples
     --------
     >>> import bamdp
-    >>> agent = bamdp.Agent.for_env("inventory", AdaptiveDSS(optimism=0.5), rewards="hierarchical", seed=0)
-    >>> run = bamdp.simulate(agent, "inventory", steps=500, seed=0)
+    >>> env = bamdp.make_env("chain")
+    >>> agent = bamdp.Agent(AdaptiveDSS(n_simulations=64), prior=bamdp.SparseDirichlet(), rewards=env.rewards,
+    ...                     n_states=env.n_states, n_actions=env.n_actions, discount=0.99, seed=0)
     >>> plan = agent.plan(0)
-    >>> bool(plan.details["uncertainty"][plan.action] < max(plan.details["uncertainty"].values()))
-    True
+    >>> len(plan.candidates), plan.details["candidates"][:2]
+    (5, ('exploit', 'bonus 0.09487'))
     """
 
-    result_version: ClassVar[int] = 5
-    default_prior: ClassVar[str] = "hierarchical"
-    default_discount: ClassVar[float | str] = 0.97
-    keeps: ClassVar[tuple[str, ...]] = ("values",)
+    result_version: ClassVar[int] = 4
+    default_prior: ClassVar[str] = "sparse:alpha=0.5,beta=4"
+    default_discount: ClassVar[float | str] = "auto"
 
-    optimism: float = real_number(
-        1.0,
-        low=0.0,
-        help="k, posterior standard deviations of its value by which a pair is taken for better.",
-    )
-    tol: float = positive_number(1e-4, help=TOL_HELP)
+    keeps: ClassVar[tuple[str, ...]] = ("race.values", "race.stake")
 
-    def start(self, belief: Belief, discount: float) -> OptimismMemory:
+    n_bonuses: int = whole_number(4, low=0)
+    largest_bonus: float = positive_number(3.0)
+    n_policies: int = whole_number(0, low=0)
+    generator: Any = generator_parameter("pi")  # noqa: RUF009
+    n_steps: int = whole_number(8)
+    n_stages: int = whole_number(4)
+    n_simulations: int | str = whole_number("auto", names=["auto"])
+    first_models: int = whole_number(64)
+    confidence: float = real_number(2.0, low=0.0)
+    time_limit: float | None = positive_number(None)
+    tol: float = positive_number(1e-4)
+    trial_tol: float = positive_number(1e-2)
+
+    def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
+        steps = float(self.n_stages) * self.n_steps
+        trials, models = self.budget(n_states, n_actions), RESOLVING * (self.n_stages + 1)
+        cost = estimate(n_states, n_actions, models=trials * models, steps=trials * steps, bytes=64.0 * steps)
+        return cost if self.time_limit is None else cost._replace(seconds=self.time_limit)
+
+    def budget(self, n_states: int, n_actions: int) -> int:
+        """Return the trials per decision at most, in a world of that size."""
+        if isinstance(self.n_simulations, str):
+            return min(MOST_TRIALS, max(FEWEST_TRIALS, TRIALS_TIMES_PAIRS // (n_states * n_actions)))
+        return self.n_simulations
+
+    def start(self, belief: Belief, discount: float) -> RaceMemory:
+        unit = _known_range(belief) or 1.0
+        transitions, rewards = belief.transitions, belief.rewards
         S, A = belief.n_states, belief.n_actions
-        return OptimismMemory(workspace_for(belief), discount, np.zeros((2, S)), np.zeros(S * A), np.zeros(A))
+        depth = self.n_steps * self.n_stages
+        most = depth * (A if transitions.changes == "state" else 1)  # rows that a trial passes
+        n_rows = most + self.n_stages + 2 if transitions.changes != "all" else 0  # and those that it writes
+        params = RaceParams(
+            rule=_bonus_rule(belief, unit),
+            generator=make_generator(self.generator).parameters(),
+            discount=discount,
+            tol=unit * float(self.tol),
+            trial_tol=unit * float(self.trial_tol),
+            n_steps=self.n_steps,
+            n_stages=self.n_stages,
+            first_models=self.first_models,
+            confidence=float(self.confidence),
+            n_trial_rows=n_rows,
+            row_by_row=transitions.changes != "all" and bool(rewards.independent_rows),
+            by_state=transitions.changes == "state",
+            redraws=not rewards.certain and not rewards.shares_weights,
+        )
+        space = _new_space(belief, n_rows, depth)
+        D, N = min(most, S * A), 1 + self.n_bonuses + self.n_policies
+        weight, stake = unit * self._ladder(), np.array([0.0, unit / (1.0 - discount)])
+        sizes = {"S": S, "R": S * A, "N": N, "D": D, "E": D + 1, "P": 0, "T": depth + 1}
+        return RaceMemory(space, params, zeros(RaceArrays, weight=weight, stake=stake, **sizes))
 
-    def act(self, memory: OptimismMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        given = memory.discount, float(self.optimism), float(self.tol)
-        arrays = memory.values, memory.uncertainty, state, memory.q
-        return int(belief.run(decide, memory.workspace, *given, *arrays))
+    def _ladder(self) -> np.ndarray:
+        """Return the bonuses in units of the rewards' range, the first of them 0."""
+        ladder = [self.largest_bonus * LADDER_STEP**-i for i in reversed(range(self.n_bonuses))]
+        return np.array([0.0, *ladder])
 
-    def plan(self, memory: OptimismMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+    def _set_unit(self, memory: RaceMemory, belief: Belief) -> None:
+        """Where the rewards' range is not known, let it be that of the rewards expected at the last decision."""
+        if _known_range(belief):
+            return
+        space = belief.space
+        expected = memory.race.reward.reshape(space.allowed.shape)[space.allowed & ~space.terminal[:, None]]
+        unit = float(np.ptp(expected)) if len(expected) else 0.0
+        if unit > 0.0:
+            memory.race.weight[:] = unit * self._ladder()
+            memory.params = memory.params._replace(
+                rule=_bonus_rule(belief, unit),
+                tol=unit * float(self.tol),
+                trial_tol=unit * float(self.trial_tol),
+            )
+
+    def act(self, memory: RaceMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
+        self._set_unit(memory, belief)
+        if self._make_candidates(memory, belief, state, rng) == CLEAR:
+            return int(memory.race.action[0])
+        if self.time_limit is None:
+            self._run_race(memory, belief, state, self.budget(belief.n_states, belief.n_actions), rng)
+        else:
+            until = perf_counter() + self.time_limit
+            trials, status = 0, OPEN
+            while status == OPEN and (trials == 0 or perf_counter() < until):
+                trials += BATCH * len(memory.race.action)
+                status = self._run_race(memory, belief, state, trials, rng)
+        return int(memory.race.action[memory.race.number[LEADER]])
+
+    def warm_up(self, memory: RaceMemory, belief: Belief, state: int, rng: np.ndarray) -> None:
+        self._make_candidates(memory, belief, state, rng)
+        self._run_race(memory, belief, state, 1, rng)
+
+    def _make_candidates(self, memory: RaceMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
+        depth, given = self.n_steps * self.n_stages, (memory.params, memory.race, state)
+        return int(belief.run(make_candidates, memory.room, *given, rng, depth=depth))
+
+    def _run_race(
+        self, memory: RaceMemory, belief: Belief, state: int, n_trials: int, rng: np.ndarray
+    ) -> int:
+        depth, given = self.n_steps * self.n_stages, (memory.params, memory.race, state, n_trials)
+        return int(belief.run(run_race, memory.room, *given, rng, depth=depth))
+
+    def plan(self, memory: RaceMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)
-        weighed = exact_candidates(memory.q)
-        u = memory.uncertainty.reshape(belief.n_states, -1)[state]
-        details = {"uncertainty": {c.action: float(u[c.action]) for c in weighed}}
-        return Plan(action, float(memory.q[action]), weighed, details=details)
+        race = memory.race
+        n = race.followed
+        means = np.where(n > 0, race.total / np.maximum(n, 1), race.values[:, state])
+        spreads = np.sqrt(
+            np.maximum(race.square / np.maximum(n, 1) - means**2, 0.0) * n / np.maximum(n - 1, 1)
+        )
+        weighed = candidates(race.action, means, np.where(n > 1, spreads, np.nan), n)
+        leader = int(race.number[LEADER])
+        details = {
+            "candidates": self._names(race),
+            "models": int(race.number[MODELS]),
+            "trials": int(race.number[TRIALS]),
+            "leader": leader,
+            "behind_leader": self._behind_leader(race, leader),
+        }
+        return Plan(action, float(means[leader]), weighed, self.time_limit is None, details)
+
+    def _names(self, race: RaceArrays) -> tuple[str, ...]:
+        """A name for each candidate, with the bonus in units of reward."""
+        bonuses = (f"bonus {weight:.4g}" for weight in race.weight[1:])
+        return ("exploit", *bonuses, *("sampled model" for _ in range(self.n_policies)))
+
+    def _behind_leader(self, race: RaceArrays, leader: int) -> tuple[tuple[float, float], ...]:
+        """How far each candidate is behind the leader, and the standard error, over the models that both were in."""
+        n = race.followed
+        common = np.maximum(np.minimum(n, n[leader]), 1)
+        mean = race.ahead[leader] / common
+        error = np.sqrt(
+            np.maximum(race.ahead_square[leader] / common - mean**2, 0.0) / np.maximum(common - 1, 1)
+        )
+        return tuple((float(m), float(e)) for m, e in zip(mean, error))
+
+    def explain(self, memory: RaceMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        from bamdp.planners.views.adaptive_dss import race_tree
+
+        n_paths = min(self.budget(belief.n_states, belief.n_actions), MAX_PATHS)
+        old = memory.race
+        memory.race = old._replace(path=np.zeros((n_paths, *old.path.shape[1:]), np.int32))
+        plan = self.plan(memory, belief, state, rng)
+        tree = race_tree(plan, memory.race, memory.params, state)
+        memory.race = memory.race._replace(path=old.path)
+        return replace(plan, tree=tree)
