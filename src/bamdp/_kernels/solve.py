@@ -19,10 +19,11 @@ Neither trick can harm the result, since every round's Jacobi sweep proves or re
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import inner, primitive
 from bamdp._kernels.sweeps import average, policy_sweep
 
@@ -36,52 +37,40 @@ DENSE = 3  # where a row leads to one in so many states
 NEAR_ONE = 0.99  # or where the discount is larger, so that sweeps gain little
 LARGEST_RATIO = 0.98  # largest ρ that is trusted
 PATIENT = 50  # rounds after which rounding may be what keeps the changes apart
-MEAN_WINDOW = 30  # solutions that the running mean looks back on
+MEAN_WINDOW = 30.0  # solutions that the running mean looks back on
 TRUSTED = 10  # rounds with extrapolation; a policy that still flips then is left to the contraction
 MAX_ROUNDS = 100_000  # a bound that rounding errors alone could reach
 
 
 class Solver(NamedTuple):
-    """Workspace of :func:`solve`. ``values`` is the warm start and the result."""
+    """Workspace of :func:`solve`. ``values`` is the warm start and the result. C is the capacity, T is S + 1."""
 
-    values: np.ndarray  # float64 [S]
-    policy: np.ndarray  # int32 [S]
-    scratch: np.ndarray  # float64 [S]
-    order: np.ndarray  # int32 [S]
-    level: np.ndarray  # int32 [S]: likeliest steps to where a path ends
-    tally: np.ndarray  # int32 [S + 1]: states of each level
-    stack: np.ndarray  # int32 [S]
-    end: np.ndarray  # int64 [S]: end of the i-th copied row
-    index: np.ndarray  # type: ignore[assignment]  # int32 [capacity]: copied rows
-    prob: np.ndarray  # float64 [capacity], times the discount
-    sums: np.ndarray  # float64 [capacity + 1]: running sums
-    background: np.ndarray  # float64 [S], times the discount
-    reward: np.ndarray  # float64 [S]
-    change: np.ndarray  # float64 [S]: changes of the last sweep
-    solution_mean: np.ndarray  # float64 [S + 1]: running mean of solutions of sampled models, their number
-    matrix: np.ndarray  # float64 [S, S + 1] for at most FEW_IF_DENSE states, else empty
+    values: Annotated[np.ndarray, "float64 [S]"]
+    policy: Annotated[np.ndarray, "int32 [S]"]
+    scratch: Annotated[np.ndarray, "float64 [S]"]
+    order: Annotated[np.ndarray, "int32 [S]"]
+    level: Annotated[np.ndarray, "int32 [S]"]  # likeliest steps to where a path ends
+    tally: Annotated[np.ndarray, "int32 [T]"]  # states of each level
+    stack: Annotated[np.ndarray, "int32 [S]"]
+    end: Annotated[np.ndarray, "int64 [S]"]  # end of the i-th copied row
+    index: Annotated[np.ndarray, "int32 [C]"]  # type: ignore[assignment]  # copied rows
+    prob: Annotated[np.ndarray, "float64 [C]"]  # times the discount
+    sums: Annotated[np.ndarray, "float64 [C1]"]  # running sums
+    background: Annotated[np.ndarray, "float64 [S]"]  # times the discount
+    reward: Annotated[np.ndarray, "float64 [S]"]
+    change: Annotated[np.ndarray, "float64 [S]"]  # changes of the last sweep
+    solution_mean: Annotated[
+        np.ndarray, "float64 [T]"
+    ]  # running mean of solutions of sampled models, their number
+    matrix: Annotated[np.ndarray, "float64 [D, D1]"]  # D = S for at most FEW_IF_DENSE states, else 0
 
 
 def new_solver(n_states: int, capacity: int) -> Solver:
     """Return a workspace for models whose policies have up to ``capacity`` entries."""
-    return Solver(
-        values=np.zeros(n_states),
-        policy=np.zeros(n_states, np.int32),
-        scratch=np.zeros(n_states),
-        order=np.arange(n_states, dtype=np.int32),
-        level=np.zeros(n_states, np.int32),
-        tally=np.zeros(n_states + 1, np.int32),
-        stack=np.zeros(n_states, np.int32),
-        end=np.zeros(n_states, np.int64),
-        index=np.zeros(capacity, np.int32),
-        prob=np.zeros(capacity),
-        sums=np.zeros(capacity + 1),
-        background=np.zeros(n_states),
-        reward=np.zeros(n_states),
-        change=np.zeros(n_states),
-        solution_mean=np.zeros(n_states + 1),
-        matrix=np.zeros((n_states, n_states + 1) if n_states <= FEW_IF_DENSE else (0, 0)),
-    )
+    D = n_states if n_states <= FEW_IF_DENSE else 0
+    solver = zeros(Solver, S=n_states, T=n_states + 1, C=capacity, C1=capacity + 1, D=D, D1=D + 1)
+    solver.order[:] = np.arange(n_states)
+    return solver
 
 
 @inner

@@ -29,6 +29,7 @@ from bamdp.mdp.build import row_entries, row_sums, used_rows
 from bamdp.mdp.model import FiniteMDP
 
 TIE = 1e-12
+MANY_ENTRIES = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +77,12 @@ class Solution:
 # Values of actions, and bounds
 
 
-def expectation(rows: Rows) -> Callable[[np.ndarray], np.ndarray]:
+def expectation(mdp: FiniteMDP) -> Callable[[np.ndarray], np.ndarray]:
     """Return the function V ↦ Σ p(s'|row) V(s') for all rows of a model, ``[S*A]``, background included."""
+    rows = mdp.rows
+    if len(rows.index) > MANY_ENTRIES:  # five times faster; importing SciPy takes longer than small models do
+        matrix = entry_matrix(mdp)
+        return lambda values: matrix @ values + rows.background * values.mean()
     filled = np.flatnonzero(rows.span[:, 1] > rows.span[:, 0])
     begin = rows.span[filled, 0]
 
@@ -92,7 +97,7 @@ def expectation(rows: Rows) -> Callable[[np.ndarray], np.ndarray]:
 
 def q_table(mdp: FiniteMDP, discount: float, values: np.ndarray) -> np.ndarray:
     """Return Q_V, ``[S, A]``."""
-    q = (mdp.rows.reward + discount * expectation(mdp.rows)(values)).reshape(mdp.action_mask.shape)
+    q = (mdp.rows.reward + discount * expectation(mdp)(values)).reshape(mdp.action_mask.shape)
     return np.where(mdp.terminal[:, None], 0.0, np.where(mdp.action_mask, q, -np.inf))
 
 
@@ -110,7 +115,7 @@ def relative_sweeps(
     V(0) is kept at 0 unless ``anchored``. Returns the number of sweeps and the last (min δ, max δ), which are those of
     ``values`` if it stopped early.
     """
-    expect, ends = expectation(mdp.rows), mdp.terminal
+    expect, ends = expectation(mdp), mdp.terminal
     low, high = 0.0, 0.0
     rewards = np.where(mdp.action_mask.ravel(), mdp.rows.reward, -np.inf)
     for sweep in range(max_sweeps):

@@ -182,11 +182,11 @@ def _bisect(cdf, low, u):
     """Return the first k > low with u < cdf[k], searched by doubling steps (the last k if there is none)."""
     last = cdf.shape[0] - 1
     step = 1
-    high = min(low + 1, last)
+    high = low + 1 if low < last else last
     while high < last and u >= cdf[high]:
         low = high
         step *= 2
-        high = min(low + step, last)
+        high = low + step if low + step < last else last
     while high - low > 1:
         middle = (low + high) // 2
         if u >= cdf[middle]:
