@@ -171,9 +171,12 @@ def row_entries(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def row_sums(rows: Rows) -> np.ndarray:
-    """Return the sums of the rows, background included, ``[S*A]``."""
-    row, _, prob = row_entries(rows)
-    return np.bincount(row, weights=prob, minlength=len(rows.span)) + rows.background
+    """Return the sums of the rows of a model, background included, ``[S*A]``."""
+    sums = rows.background.copy()
+    filled = np.flatnonzero(rows.span[:, 1] > rows.span[:, 0])
+    if len(filled):
+        sums[filled] += np.add.reduceat(rows.prob, rows.span[filled, 0])
+    return sums
 
 
 def merge_entries(
@@ -181,19 +184,21 @@ def merge_entries(
 ) -> tuple[np.ndarray, ...]:
     """Return (row, state, prob) sorted by row and next state, with duplicates summed and zeros dropped."""
     key = row * n_states + state
-    if key.size > 1 and not (np.diff(key) > 0).all():
+    if key.size > 1 and not (key[1:] > key[:-1]).all():
         key, where = np.unique(key, return_inverse=True)
         prob = np.bincount(where, weights=prob, minlength=key.size)
+        row, state = np.divmod(key, n_states)
     keep = prob != 0.0
-    row, state = np.divmod(key[keep], n_states)
-    return row, state, prob[keep]
+    return (row, state, prob) if keep.all() else (row[keep], state[keep], prob[keep])
 
 
 def pack_rows(entries: ModelEntries, space: Space, background: np.ndarray | float = 0.0) -> Rows:
     """Check the entries and store them row by row, next states ascending, duplicates summed; rewards are 0."""
     n_states, n_actions, row, state, prob = entries
     used = used_rows(space)
-    row, state, prob = row[used[row]], state[used[row]], prob[used[row]]
+    if not used.all():
+        kept = used[row]
+        row, state, prob = row[kept], state[kept], prob[kept]
     _refuse_entry(
         (state < 0) | (state >= n_states),
         row,

@@ -37,7 +37,6 @@ from bamdp._parameters import NUMBER, parameter
 from bamdp.beliefs.arrays import longer, reserve, transition_posterior
 from bamdp.beliefs.base import Prior
 from bamdp.beliefs.transitions.counts import CAPACITY, COUNT, NEXT, NOT_SEEN, POOL_END, SIZE, START, TOTAL
-from bamdp.mdp.build import row_entries
 from bamdp.mdp.model import FiniteMDP
 
 REST = 1e-12  # share of a row that may stay unresolved as background
@@ -224,13 +223,14 @@ def _prior_counts(alpha: Any) -> PriorCounts:
     """Return the prior counts of an array [S, A, S] or of a SciPy sparse array [S*A, S], checked."""
     from scipy.sparse import csr_array
 
-    if isinstance(alpha, PriorCounts):
+    own = isinstance(alpha, PriorCounts)
+    if own:
         shape = (len(alpha.start) - 1, int(alpha.n_states))
         alpha = csr_array((alpha.alpha, alpha.index, alpha.start), shape=shape)
         alpha.check_format(full_check=True)
     elif isinstance(alpha, np.ndarray):
         alpha = alpha.reshape(-1, alpha.shape[-1])
-    table = csr_array(alpha, dtype=float, copy=True)
+    table = csr_array(alpha, dtype=float, copy=not own)
     table.sum_duplicates()
     table.eliminate_zeros()
     bad = np.flatnonzero(~((table.data > 0.0) & (table.data <= LARGEST_ALPHA)))
@@ -243,7 +243,7 @@ def _prior_counts(alpha: Any) -> PriorCounts:
     empty = np.flatnonzero(np.diff(table.indptr) == 0)
     if len(empty):
         raise ValueError(f"alpha of row {empty[0]} is all zero; some next state must be possible")
-    start, index = table.indptr.astype(np.int64), table.indices.astype(np.int32)
+    start, index = table.indptr.astype(np.int64), table.indices.astype(np.int32, copy=False)
     return PriorCounts(start, index, table.data, int(table.shape[1]))
 
 
@@ -320,13 +320,14 @@ class Dirichlet(Prior):
                 "there are no neighbours in a world that may go anywhere; use Dirichlet(alpha=1 / S)"
             )
         S, A = mdp.n_states, mdp.n_actions
-        row, state, prob = row_entries(mdp.rows)
-        row, state = row[prob > 0.0], state[prob > 0.0]
-        alone = np.flatnonzero(np.bincount(row // A, minlength=S) == 0)  # a terminal state may lead to itself
-        places = np.append(row // A, alone), np.append(state, alone)
-        near = csr_array((np.ones(len(places[0])), places), shape=(S, S))
-        near.data[:] = alpha
-        return Dirichlet(alpha=near[np.repeat(np.arange(S), A)])
+        entries = np.diff(mdp.rows.span, axis=1).reshape(S, A).sum(axis=1)
+        alone = np.flatnonzero(entries == 0).astype(np.int32)  # a terminal state may lead to itself
+        source = np.append(np.repeat(np.arange(S, dtype=np.int32), entries), alone)
+        target = np.append(mdp.rows.index, alone)
+        near = csr_array((np.ones(len(source), bool), (source, target)), shape=(S, S))
+        near = near[np.repeat(np.arange(S), A)]
+        counts = PriorCounts(near.indptr, near.indices, np.full(near.nnz, alpha), S)
+        return Dirichlet(alpha=counts)
 
     def posterior(self, n_states: int, n_actions: int) -> DirichletPosterior:
         n_rows, listed = n_states * n_actions, isinstance(self.alpha, PriorCounts)
