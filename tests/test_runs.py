@@ -66,7 +66,7 @@ class Uncopied(Ring):
 
 
 def test_what_cannot_be_copied_is_made_by_a_function():
-    with pytest.raises(ValueError, match="give a function that makes it"):
+    with pytest.raises(TypeError, match="give a function that makes it"):
         bamdp.run_many(Uncopied(), "thompson", runs=1, steps=5)
     assert len(bamdp.run_many(Uncopied, "thompson", runs=1, steps=5).runs) == 1
 
