@@ -68,8 +68,9 @@ def quartiles(steps: pandas.Series) -> str:
 def mean_error(values: Iterable[float], form: str = ".2f") -> str:
     """Return a mean with its standard error."""
     array = np.array([float(value) for value in values])
-    error = array.std(ddof=1) / np.sqrt(len(array)) if len(array) > 1 else float("nan")
-    return f"{array.mean():{form}} ± {error:{form}}"
+    if len(array) == 1:
+        return f"{array[0]:{form}}"
+    return f"{array.mean():{form}} ± {array.std(ddof=1) / np.sqrt(len(array)):{form}}"
 
 
 def episode(returns: pandas.Series, number: int) -> str:
