@@ -66,7 +66,7 @@ class Table:
             drawn.add_column(Text(str(name)), justify="left" if self._has_words(name) else "right")
         for row in self.texts.itertuples(index=False):
             drawn.add_row(*map(Text, row))
-        screen = Console(width=TEXT_WIDTH, highlight=False, force_terminal=False, no_color=True)
+        screen = Console(width=TEXT_WIDTH, highlight=False, force_terminal=False, force_jupyter=False)
         with screen.capture() as shown:
             for part in (Text(self.title), drawn, *map(Text, filter(None, self.notes))):
                 screen.print(part)
