@@ -273,14 +273,6 @@ def test_information_is_worth_more_the_longer_it_can_be_used():
 # --- the table, the protocol, bad input --------------------------------------------------------------------
 
 
-def test_growing_the_table_changes_nothing(monkeypatch):
-    whole = bandit_agent(14, 0.9).plan(0)
-    monkeypatch.setattr("bamdp.planners.fhts.FIRST_SLOTS", 4)
-    grown = bandit_agent(14, 0.9).plan(0)
-    assert [c.value for c in grown.candidates] == [c.value for c in whole.candidates]
-    assert grown.details["hyper_states"] == whole.details["hyper_states"]
-
-
 def test_too_many_hyper_states_are_refused_with_a_cure():
     agent = bandit_agent(10, 0.9)
     needed = agent.plan(0).details["hyper_states"]

@@ -137,6 +137,28 @@ def test_with_a_known_model_the_policy_is_optimal():
             assert agent.act(s) == best.policy[s]
 
 
+@pytest.mark.parametrize("resample, expected", [("step", 12), (5, 3), ("episode", 1)])
+def test_draws_when_it_is_told_to(resample, expected):
+    agent = agent_of(MCBRL(n_models=2, resample=resample), WORLD)
+    streams = set()
+    for _ in range(12):
+        agent.act(0)
+        streams.add(agent.rng.tobytes())
+    assert len(streams) == expected
+    agent.observe(0, 0, 0.0, 2, True)
+    agent.act(0)
+    assert agent.rng.tobytes() not in streams
+
+
+def test_discount_draws_with_probability_one_minus_the_discount():
+    agent = agent_of(MCBRL(n_models=1, resample="discount"), WORLD, discount=0.8)
+    draws = 0
+    for _ in range(400):
+        agent.act(0)
+        draws += agent.memory.age == 1
+    assert 50 < draws < 110
+
+
 @pytest.mark.parametrize("policy", ["upper", "lower"])
 def test_terminal_states_are_worth_nothing_and_masked_actions_do_not_exist(policy):
     mask = np.ones((S, A), bool)
@@ -156,7 +178,7 @@ def test_terminal_states_are_worth_nothing_and_masked_actions_do_not_exist(polic
 @pytest.mark.parametrize("name, rewards", KINDS)
 def test_keeps_the_promises_of_a_planner(policy, name, rewards, tmp_path):
     world = {**WORLD, "rewards": WORLD["rewards"] if rewards == "known" else bamdp.BetaBernoulli()}
-    agent = experience(agent_of(MCBRL(n_models=3, policy=policy), world, prior=PRIORS[name]), 20)
+    agent = experience(agent_of(MCBRL(n_models=3, policy=policy, resample=3), world, prior=PRIORS[name]), 20)
     check_promises(agent, 1, tmp_path)
     experience(agent, 5, seed=3)
     check_promises(agent, 2, tmp_path)
@@ -169,7 +191,9 @@ def test_a_discount_of_zero_is_the_reward_at_hand():
         assert agent.plan(1).value == pytest.approx(WORLD["rewards"][1].max())
 
 
-@pytest.mark.parametrize("bad", [{"n_models": 0}, {"policy": "middle"}, {"tol": 0.0}])
+@pytest.mark.parametrize(
+    "bad", [{"n_models": 0}, {"policy": "middle"}, {"resample": 0}, {"resample": "never"}, {"tol": 0.0}]
+)
 def test_bad_parameters_are_refused(bad):
     with pytest.raises((TypeError, ValueError), match=next(iter(bad))):
         MCBRL(**bad)

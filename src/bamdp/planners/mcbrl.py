@@ -26,10 +26,11 @@ policy can earn in them, so that the lower bound holds for every T.
 **Guarantee.** The two sums converge to bounds of V*_β as K grows, at rate 1/√K. Neither policy is Bayes-optimal: the
 upper one is optimistic about learning, the lower one plans as if nothing would be learned.
 
-**Departures.** Models are drawn at every step, so only the policy of the first stage is ever needed. (The policies of
-the stages need not settle as T grows, two may take turns indefinitely, so that the bound is that of all of them in
-order.) With K = 1 the upper policy is Thompson sampling. Out of scope: the 2013 paper's gradient form, which ascends
-the utility in the space of value functions.
+**Departures.** The action values of the models, and with them the policy of the first stage, are kept until the next
+draw, which is by default at the next step (``resample``, as for Thompson sampling). (The policies of the stages need
+not settle as T grows, two may take turns indefinitely, so that the bound is that of all of them in order.) With K =
+1 the upper policy is Thompson sampling. Out of scope: the 2013 paper's gradient form, which ascends the utility in
+the space of value functions.
 
 References: Dimitrakakis, "Robust Bayesian reinforcement learning through tight lower bounds" (EWRL 2011);
 Dimitrakakis, "Monte-Carlo utility estimates for Bayesian reinforcement learning" (CDC 2013).
@@ -49,9 +50,10 @@ from bamdp._kernels.solve import solve
 from bamdp._kernels.sweeps import average, row_value
 from bamdp._parameters import choice, positive_number, whole_number
 from bamdp.beliefs.belief import Belief
-from bamdp.planners.base import Cost, KernelPlanner, Plan, candidates, estimate
+from bamdp.planners.base import Cost, Plan, candidates, estimate
 from bamdp.planners.boss import draw_models
 from bamdp.planners.shared.workspace import Workspace, workspace_for
+from bamdp.planners.thompson import RESAMPLE, Redrawing, draw_is_due
 
 MCBRL_POLICIES = ("upper", "lower")
 
@@ -118,32 +120,37 @@ class MCBRLMemory:
     workspace: Workspace
     discount: float
     q: np.ndarray  # float64 [K, S, A]
+    age: int = -1  # steps since the draw; -1: a new one is due
 
 
 @dataclass(frozen=True, kw_only=True)
-class MCBRL(KernelPlanner):
+class MCBRL(Redrawing):
     """Monte Carlo Bayesian reinforcement learning.
 
     Parameters
     ----------
     n_models
-        K, models drawn at every step.
+        K, models drawn at a time.
     policy
         ``"upper"`` or ``"lower"``: which bound's policy to act by.
+    resample
+        When to draw: ``"step"``, a number of steps, ``"episode"``, or ``"discount"`` (with probability 1−γ at each
+        step). Always after an episode, and when a state turns out to be terminal or an action not to exist.
     tol
         Accuracy of the bounds.
 
     Examples
     --------
     >>> MCBRL(n_models=4, policy="lower")
-    MCBRL(n_models=4, policy='lower', tol=0.0001)
+    MCBRL(n_models=4, policy='lower', resample='step', tol=0.0001)
     """
 
     result_version: ClassVar[int] = 3
-    keeps: ClassVar[tuple[str, ...]] = ("workspace.solver.values",)
+    keeps: ClassVar[tuple[str, ...]] = ("q", "age", "workspace.solver.values")
 
     n_models: int = whole_number(8)
     policy: str = choice("upper", MCBRL_POLICIES)
+    resample: str | int = whole_number("step", names=RESAMPLE)
     tol: float = positive_number(1e-4)
 
     def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
@@ -155,21 +162,26 @@ class MCBRL(KernelPlanner):
         return MCBRLMemory(workspace_for(belief, self.n_models), discount, q)
 
     def act(self, memory: MCBRLMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        belief.run(draw, memory.workspace, self.n_models, rng)
-        self.bound(memory, belief, self.policy, memory.q)
+        if draw_is_due(self.resample, memory.age, memory.discount, rng):
+            belief.run(draw, memory.workspace, self.n_models, rng)
+            self.bound(memory, belief, self.policy, memory.q)
+            memory.age = 0
+        memory.age += 1
         total = np.add.accumulate(memory.q[:, state], axis=0)[-1]  # added up one by one
         return int(np.where(belief.space.allowed[state], total, -np.inf).argmax())
 
     def plan(self, memory: MCBRLMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)
-        warm, other = memory.workspace.solver.values.copy(), np.zeros_like(memory.q)
-        self.bound(memory, belief, "lower" if self.policy == "upper" else "upper", other)
+        warm, other = memory.workspace.solver.values.copy(), np.full_like(memory.q, np.nan)
+        if memory.workspace.rows.span[0, 0] >= 0:  # a loaded agent has action values, no models
+            self.bound(memory, belief, "lower" if self.policy == "upper" else "upper", other)
         memory.workspace.solver.values[:] = warm
         upper, lower = (memory.q, other) if self.policy == "upper" else (other, memory.q)
         actions = np.flatnonzero(belief.space.allowed[state])
         details = {
             "upper": float(upper[:, state, actions].max(axis=1).mean()),
             "lower": float(lower[:, state, actions].mean(axis=0).max()),
+            "age_of_draw": memory.age,
         }
         q = memory.q[:, state, actions]
         spreads = q.std(axis=0, ddof=1) if self.n_models > 1 else np.nan

@@ -8,7 +8,7 @@ for a geometric time of mean 1/(1−γ), commits. DSS with one policy (N = 1) is
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -40,6 +40,20 @@ def sample_policy(belief, workspace, generator, discount, s, rng):
     generate(generator, workspace.rows, belief.space, discount, s, workspace.solver, rng)
 
 
+class Redrawing(KernelPlanner):
+    """A planner that draws models again by the ``age`` in its memory, and where an episode ends or begins."""
+
+    def learn(self, memory: Any, belief: Belief, seen: Transition) -> None:
+        if seen.terminated:
+            memory.age = -1
+
+    def begin(self, memory: Any, belief: Belief, state: int) -> None:
+        memory.age = -1
+
+    def on_space_changed(self, memory: Any, belief: Belief) -> None:
+        memory.age = -1
+
+
 @dataclass
 class ThompsonMemory:
     """The policy of the current draw is the solver's."""
@@ -50,7 +64,7 @@ class ThompsonMemory:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ThompsonSampling(KernelPlanner):
+class ThompsonSampling(Redrawing):
     """Thompson sampling (PSRL).
 
     Parameters
@@ -85,13 +99,3 @@ class ThompsonSampling(KernelPlanner):
         action = self.act(memory, belief, state, rng)
         value = float(memory.workspace.solver.values[state])
         return Plan(action, value, (Candidate(action, value, count=1),), details={"age_of_draw": memory.age})
-
-    def learn(self, memory: ThompsonMemory, belief: Belief, seen: Transition) -> None:
-        if seen.terminated:
-            memory.age = -1
-
-    def begin(self, memory: ThompsonMemory, belief: Belief, state: int) -> None:
-        memory.age = -1
-
-    def on_space_changed(self, memory: ThompsonMemory, belief: Belief) -> None:
-        memory.age = -1
