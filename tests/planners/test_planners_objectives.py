@@ -189,6 +189,6 @@ def test_ends_learned_by_state_reach_the_planner():
         agent.observe(0, a, 0.0, 1)
         agent.observe(1, 1, 1.0, 2, terminated=True)
     agent.begin(0)
-    assert agent.memory.model.counts.rows[4, 3] == 2  # (end, begin again) is known
+    assert agent.memory.count[4].sum() == 2  # (end, begin again) is known
     plan = agent.plan(0)
     assert plan.value == pytest.approx(0.5 / (1.0 - 0.5**3), rel=1e-6)
