@@ -118,6 +118,9 @@ def test_a_map_says_whose_policy_it_is_and_draws_faintly_what_was_never_visited(
     goal = 24  # has a star in place of an arrow
     assert len(faint) == np.count_nonzero(visits[:goal] == 0)
     assert not [patch for patch in known.patches if patch.get_alpha() == 0.22]
+    everywhere = plot.policy(ENV, agent)  # the agent's own steps
+    assert np.bincount(run.states, minlength=25).all()
+    assert not [patch for patch in everywhere.patches if patch.get_alpha() == 0.22]
     axes = plot.values(ENV, np.arange(25.0), visited=visits > 0)
     assert sum(patch.get_alpha() == 0.22 for patch in axes.patches) == np.count_nonzero(visits == 0)
 

@@ -177,8 +177,9 @@ class _Painter:
     def choice(self, i: int) -> int | None:
         """Return the policy's action at a place; None where there is none, as in terminal states."""
         s = self.shown.get(i)
-        known = self.policy is not None and s is not None and not self.arms
-        return int(self.policy[s]) if known and s not in self.world["terminal"] else None  # type: ignore[index]
+        if self.policy is None or s is None or self.arms or s in self.world["terminal"]:
+            return None
+        return int(self.policy[s]) if self.policy[s] >= 0 else None
 
     def angle(self, i: int) -> float | None:
         """Return where the policy goes from a place, in degrees; None where that is not known."""

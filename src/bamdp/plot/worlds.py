@@ -61,7 +61,7 @@ def values(
     policy
         An action for every state, drawn as an arrow or a word: an array [S], a `Solution` or an `Agent`.
     visited
-        The states that were visited, which sets off the others: a `Run`, or a mask [S].
+        The states that were visited, which sets off the others: a `Run`, or a mask [S]; by default those of the agent.
     label
         The name of the quantity.
     title
@@ -71,7 +71,9 @@ def values(
     """
     world = _numbered(env)
     numbers, actions = _per_state(values, "values", world), _per_state(policy, "policy", world)
-    seen, title = _visited(visited, world), _whose(values, "values") if title is None else title
+    agent = next((one for one in (values, policy) if isinstance(one, Agent)), None)
+    seen = _visited(agent if visited is None else visited, world)
+    title = _whose(values, "values") if title is None else title
     layout = world.geometry
     if layout.is_line and world.n_states <= MOST_CHARTED:
         with style.drawing_axes(ax, CHART_SIZE) as axes:
@@ -103,8 +105,8 @@ def policy(
     env
         The environment: one of this library or of Gymnasium, or its name.
     policy
-        An array [S], a `Solution`, or an `Agent`: the optimal policy of the mean model of its belief. (What the agent
-        would do may differ, because it also explores; ``agent.plan(state)`` says it.)
+        An array [S] (-1 for no action), a `Solution`, or an `Agent`: ``agent.policy()``, the optimal policy of its mean
+        model. (The agent may do something else, to learn; ``agent.plan(state)`` says what.)
     visited, ax
         As in :func:`values`.
     title
@@ -220,8 +222,11 @@ def _per_state(given: Any, name: str, world: World) -> Any:
         return None
     arms = name == "values" and world.geometry.kind == "arms"
     if isinstance(given, Agent):
-        mean = given.belief.mean()
-        given = mean.expected_rewards[0] if arms else policy_iteration(mean, given.discount)
+        mean = given.mean_model()
+        if name == "policy":
+            given = given.policy()
+        else:
+            given = mean.expected_rewards[0] if arms else policy_iteration(mean, given.discount)
     elif arms and isinstance(given, Solution):
         return None  # the value of the only state says nothing of the arms
     array = np.asarray(getattr(given, name) if isinstance(given, Solution) else given)
@@ -234,9 +239,13 @@ def _per_state(given: Any, name: str, world: World) -> Any:
 
 
 def _visited(given: Any, world: World) -> NDArray[np.bool_] | None:
-    """Return a mask [S] of visited states, from a run or a mask."""
+    """Return a mask [S] of visited states, from an agent, a run or a mask."""
     if given is None:
         return None
+    if isinstance(given, Agent):
+        if len(given.history) + given.belief.episodes.starts.sum() < given.belief.n_observed:
+            return None  # it was loaded, or made with a belief, and has not kept all steps
+        return np.isin(np.arange(world.n_states), [step[0] for step in given.history])
     if isinstance(given, Run):
         return np.bincount(given.states, minlength=world.n_states) > 0
     mask = np.asarray(given, bool)
@@ -257,6 +266,7 @@ def _draw_chart(axes: Axes, world: World, given: Any, seen: Any, label: str | No
     """Draw a value, or without a label an action, for every state on a line."""
     data = world.layout()
     x = np.setdiff1d(np.arange(world.n_states), data["terminal"])
+    x = x if label else x[given[x] >= 0]
     known = x if seen is None else x[seen[x]]
     colour = style.COLOURS[0]
     axes.plot(
