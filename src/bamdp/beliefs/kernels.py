@@ -87,7 +87,7 @@ def predictive_row(belief, row, index, prob):
     return end, background, verbs.expected_reward(belief.rewards, row, index, prob, 0, end, background)
 
 
-@inner
+@kernel  # not inner: optimised on its own it makes a step of DSS a fifth faster in small worlds
 def sample_model(belief, rows, rng):
     """Draw a whole model from the posterior into ``rows``; return the used entries."""
     return sample_rows(belief, verbs.choose(belief.transitions, rng), rows, rng)
