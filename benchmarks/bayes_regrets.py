@@ -328,11 +328,7 @@ def main() -> None:
         print(table(read()))
         return
     labels = [label for label in PLANNERS if arguments.only is None or label in arguments.only]
-    old = (
-        []
-        if arguments.only is None
-        else [row for row in _raw() if row["planner"] in set(PLANNERS) - set(labels)]
-    )
+    old = [] if arguments.only is None else [row for row in _raw() if row["planner"] not in labels]
     rows = list(old)
     for label, name in itertools.product(labels, WORLDS):
         try:
