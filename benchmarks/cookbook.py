@@ -22,9 +22,7 @@ RUNS, STEPS, WINDOW, SEED = 10, 1000, 50, 11
 
 def earned(name: str, prior: str | None, known: str) -> NDArray[np.float64]:
     """Return the mean reward per step in each window of steps."""
-    batch = bamdp.run_many(
-        name, "adaptive-dss", prior=prior, rewards=known, runs=RUNS, steps=STEPS, seed=SEED
-    )
+    batch = bamdp.run_many(name, "optimism", prior=prior, rewards=known, runs=RUNS, steps=STEPS, seed=SEED)
     rewards: NDArray[np.float64] = batch.rewards.mean(axis=0).reshape(-1, WINDOW).mean(axis=1)
     return rewards
 

@@ -27,7 +27,7 @@ from bamdp.ceilings import expected_total
 
 OWN = ("inventory", "machine", "queue", "pricing")
 CLASSICS = ("chain", "double_loop", "grid5", "grid10", "river_swim")
-PLANNERS = ("adaptive-dss", "thompson", "bayes-greedy", "beb", "dss-pi", "q-learning")
+PLANNERS = ("optimism", "adaptive-dss", "thompson", "bayes-greedy", "beb", "dss-pi", "q-learning")
 REWARDS = {"": (1.0, 0.0), "+20": (1.0, 20.0), "-20": (1.0, -20.0), "x100": (100.0, 0.0)}
 STEPS = 1000
 FIELDS = ("problem", "variant", "planner", "prior", "seed", "run", "share", "total", "seconds")

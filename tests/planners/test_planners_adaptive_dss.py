@@ -410,4 +410,4 @@ def test_bonuses_without_counts_are_those_of_vbrb_where_rewards_depend_on_the_ne
             agent.observe(s, a, float(s2 == 1), s2)
         agent.act(0)
     adaptive, alone = (agent.memory for agent in agents)
-    assert adaptive.race.extra == pytest.approx(alone.model.extra)
+    assert adaptive.race.extra == pytest.approx(alone.extra)
