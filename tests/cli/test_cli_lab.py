@@ -169,7 +169,7 @@ def test_lab_alone_tells_its_commands(call):
         ("compare chain rnadom", "did you mean 'random'"),
         ("compare chain random --runs 0", "runs must be at least 1"),
         ("tune chain q-learning", "there is nothing to choose"),
-        ("tune chain q-learning --grid epsilon", "is not key=value,value"),
+        ("tune chain q-learning --grid epsilon", "is not key=value"),
         ("tune chain q-learning --grid epsilom=.1,.2", "did you mean 'epsilon'"),
         ("tune chain q-learning --grid epsilon=.1,.2 --method gird", "did you mean 'grid'"),
         ("reproduce tabel1", "did you mean 'table1'"),
