@@ -93,7 +93,7 @@ def test_the_long_description_has_whole_addresses():
     spec.loader.exec_module(hook)
     assert doctest.testmod(hook).failed == 0
     text = hook.long_description((ROOT / "README.md").read_text(), "https://example.org/bamdp")
-    assert "(https://example.org/bamdp/raw/main/docs/images/gym-learning.png)" in text
+    assert "(https://example.org/bamdp/raw/main/docs/images/cookbook.png)" in text
     relative = re.findall(r"\]\((?!https?:|#|mailto:)([^)]+)\)", text)
     assert relative == []
 

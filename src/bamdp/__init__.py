@@ -1,4 +1,4 @@
-"""bamdp: Bayes-adaptive planning in finite Markov decision processes.
+"""bamdp: Bayes-adaptive planning in Markov decision processes.
 
 Four nouns carry the library: a known model (:class:`FiniteMDP`), a belief over models (made by a prior such as
 :class:`SparseDirichlet`), a planner (hyper-parameters, such as :class:`DSS`) and an :class:`Agent`, which is a
