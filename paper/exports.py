@@ -1,11 +1,13 @@
-"""Exported runs of studies, as the version of bamdp that ran them had them: results/PAPER/STUDY.runs.xz.
+"""Exported study runs (results/PAPER/STUDY.runs.xz), as recorded by the version of bamdp that ran them.
 
-A file is text, one JSON object per line, compressed: settings, machines, decisions of tuning, then the runs. The index
-beside it says which environment, algorithm and configuration each setting is, what tuning chose, reference values and
-seeds. A trace is zlib of: one byte (bytes per index; 0: rewards as they are; 128 is added where episodes were
-completed), the number of distinct rewards as uint32, then if there are episodes their number as uint32, the last step
-of each as uint32 and a byte for each (1: ended, 0: cut off), then the distinct rewards as float64, then the index of
-each step's reward; little-endian.
+Each file is compressed text with one JSON object per line: settings, machines and tuning decisions, then the runs. The
+accompanying index file lists the environment, algorithm and configuration of each setting, the tuned choices, the
+reference values and the seeds.
+
+A trace is zlib-compressed, little-endian data. It begins with one byte, the number of bytes per index (0 means that
+rewards are stored directly; 128 is added if episodes were completed), and the number of distinct rewards as uint32. If
+there are episodes, their number follows as uint32, then the last step of each as uint32, then one byte for each (1:
+terminated, 0: truncated). The distinct rewards as float64 and the index of each step's reward come last.
 """
 
 from __future__ import annotations
@@ -36,20 +38,21 @@ TRACE_HEAD, TRACE_COUNT = struct.Struct("<BI"), struct.Struct("<I")
 
 @dataclass(frozen=True, eq=False)
 class Export(Results):
-    """The results of an exported study; ``head`` is the first line of its index."""
+    """Results of an exported study; ``head`` is the first line of its index."""
 
     head: Mapping[str, Any] = field(default_factory=dict)
 
     def stream(self, environment: str, replicate: int) -> np.random.SeedSequence:
-        """Return the stream of an environment's random numbers in an evaluation."""
+        """Return the random stream of an environment in one evaluation run."""
         key = int(self.head["environment_streams"][environment], 16)
         return np.random.SeedSequence(key, spawn_key=(1, replicate))
 
 
 def read_export(path: str | Path, study: str | None = None) -> Export:
-    """Return the runs of a file, labelled by the index beside it.
+    """Return the runs in a file, labelled using the index file next to it.
 
-    A file can hold runs of several studies; ``study`` names the one to read, by default that of the file's own name.
+    A file can contain runs of several studies. ``study`` selects one of them; by default, it is taken from the file
+    name.
     """
     path = Path(path)
     name = study or path.name.removesuffix(FILE_ENDING)
@@ -91,7 +94,7 @@ def _json_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def rewards(runs: DataFrame) -> NDArray[np.float64]:
-    """Return the rewards [R, T] of these runs, which must have traces of one length."""
+    """Return the rewards [R, T] of these runs, whose traces must have equal lengths."""
     return np.array([decode_trace(trace) for trace in runs.trace])
 
 

@@ -1,4 +1,4 @@
-"""The figures of the research pages, in one style, at the width of a page."""
+"""Figures for the research pages, all in one style and sized to the page width."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from bamdp.plot import style
 from bamdp.plot.curves import draw_mean, log_spaced_steps, trailing_mean
 from bamdp.statistics import rescaled, standard_error
 
-PANEL = (3.6, 2.5)  # inches; two fill the page
+PANEL = (3.6, 2.5)  # inches; two panels fill the page width
 TIMES = {"10us": 0.01, "100us": 0.1, "1ms": 1.0, "10ms": 10.0, "100ms": 100.0}
-TIMED_RUNS = {"10ms": 10, "100ms": 4}  # at least; 20 elsewhere
+TIMED_RUNS = {"10ms": 10, "100ms": 4}  # minimum number of runs; 20 for the other time limits
 TIMED = ("beb", "adaptive-dss", "dss-pi", "dss-rtdp", "bamcp", "thompson")
 SEA_AGENTS = {
     "dss-sparse": "DSS-PI, sparse prior",
@@ -43,7 +43,7 @@ TimeScores = dict[tuple[str, str, str], tuple[float, float]]
 
 
 def draw_learning(results: Export, path: Path) -> None:
-    """Draw the moving average of the reward in every environment: Figure 2 of the DSS paper."""
+    """Plot the moving average of the reward in every environment, as in Figure 2 of the DSS paper."""
     runs = results.select(EVALUATE)
     names = list(runs.algorithm.unique())
     with style.new_figure(3, 2, PANEL) as (figure, panels):
@@ -63,7 +63,7 @@ def draw_learning(results: Export, path: Path) -> None:
 
 
 def draw_ablation(results: Export, path: Path, base_of: Callable[[str], Mapping[str, Any]]) -> None:
-    """Draw total rewards over the time that N, M, K and H take, and shares of the optimum over β and γ."""
+    """Plot total reward against planning time for N, M, K and H, and the fraction of the optimum against β and γ."""
     with style.new_figure(2, 2, (3.6, 2.7)) as (figure, panels):
         for axes, environment in zip(panels, ("grid5", "grid10")):
             for index, (sweep, words) in enumerate(SWEEPS.items()):
@@ -98,7 +98,7 @@ def draw_ablation(results: Export, path: Path, base_of: Callable[[str], Mapping[
 
 
 def _points(results: Export, environment: str, sweep: str, parameter: str) -> DataFrame:
-    """Return value, mean total and time of each configuration of a sweep."""
+    """Return the value, mean total reward and mean time per step of each configuration in a sweep."""
     runs = results.select(EVALUATE, environment, sweep)
     values = [one.get(parameter) for one in runs.configuration]
     found = runs.groupby(values)
@@ -106,7 +106,7 @@ def _points(results: Export, environment: str, sweep: str, parameter: str) -> Da
 
 
 def time_scores(results: Export) -> TimeScores:
-    """Return the normalised score of what was chosen within each time, with its standard error."""
+    """Return the normalised score, with standard error, of the configuration tuned for each time limit."""
     scores = {}
     for (environment, label), runs in results.select(EVALUATE).groupby(
         ["environment", "algorithm"], sort=False
@@ -120,7 +120,7 @@ def time_scores(results: Export) -> TimeScores:
 
 
 def draw_times(results: Export, path: Path) -> None:
-    """Draw the score against the time per step, with standard errors, a panel for each environment."""
+    """Plot the score with standard errors against the time per step, one panel per environment."""
     scores = time_scores(results)
     with style.new_figure(2, 2, PANEL) as (figure, panels):
         for axes, environment in zip(panels, results.environments):
@@ -138,7 +138,7 @@ def draw_times(results: Export, path: Path) -> None:
 
 
 def draw_seas(results: Export, path: Path) -> None:
-    """Draw the total number of bad episodes over time, and where the paper's curves end."""
+    """Plot the cumulative number of bad episodes, and mark the final values of the paper's curves."""
     agents = [name for name in SEA_AGENTS if name != "dss-steps"]
     with style.new_figure(2, 2, PANEL) as (figure, panels):
         for axes, (environment, words) in zip(panels, SEAS.items()):

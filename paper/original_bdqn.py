@@ -1,8 +1,8 @@
 """Record learning curves of bsuite's own Bootstrapped DQN on deep sea, the reference for `bamdp.BootstrappedDQN`.
 
-It needs ``pip install 'bamdp[bsuite]' jax dm-haiku optax rlax tqdm``. The baseline runs unmodified, with its default
-parameters. For each seed one JSON line is appended to the output, with the numbers of the bad episodes (counted by
-bsuite itself); seeds that the file already has are not run again.
+Requires ``pip install 'bamdp[bsuite]' jax dm-haiku optax rlax tqdm``. The baseline is unmodified and uses its default
+parameters. For each seed, the script appends one JSON line to the output, listing the bad episodes as counted by
+bsuite itself. Seeds already in the file are skipped.
 
     python paper/original_bdqn.py --size 10 --episodes 1000 --seeds 10 --output original-bdqn-10.jsonl
 """
@@ -17,7 +17,7 @@ from typing import Any
 
 
 def bad_episodes(size: int, episodes: int, seed: int) -> list[int]:
-    """Return the numbers of the episodes in which a wrong step was taken on the way to the treasure."""
+    """Return the indices of the episodes in which the agent took a wrong step on the way to the treasure."""
     import numpy as np
 
     try:
@@ -43,7 +43,7 @@ def bad_episodes(size: int, episodes: int, seed: int) -> list[int]:
 
 
 def main() -> None:
-    """Run all seeds that the output does not have yet."""
+    """Run all seeds that are not yet in the output file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--size", type=int, default=10)
     parser.add_argument("--episodes", type=int, default=1000)

@@ -1,9 +1,9 @@
-"""Make the tables and figures of the research pages from exported runs.
+"""Generate the tables and figures of the research pages from exported runs.
 
     python paper/pages.py                 # docs/reproduction.md, docs/evidence.md, docs/deep-sea.md
     python paper/pages.py evidence        # one of them
 
-A page has marks, <!-- begin: NAME --> and <!-- end: NAME -->; what is between them is made here.
+The script replaces the text between the markers <!-- begin: NAME --> and <!-- end: NAME --> on each page.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from bamdp.statistics import estimate, standard_error
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, DOCS = ROOT / "results", ROOT / "docs"
 MARK = re.compile(r"(<!-- begin: ([\w-]+) -->\n).*?(<!-- end: \2 -->)", flags=re.S)
-FILES = {"dss2020/single2": "dss2020/fair2"}  # studies whose runs are in the file of another one
+FILES = {"dss2020/single2": "dss2020/fair2"}  # studies stored in the file of another study
 ENVIRONMENTS = ("chain", "double_loop", "grid5", "grid10", "maze")
 DSS = ("dss-pi", "dss-rtdp")
 RIVALS = ("bamcp", "bfs3", "sboss")
@@ -56,23 +56,23 @@ TIMED_EVERYWHERE = ("chain", "double_loop", "grid5")
 
 @cache
 def read(study: str) -> Export:
-    """Return an exported study."""
+    """Read an exported study."""
     return read_export(RESULTS / f"{FILES.get(study, study)}.runs.xz", study)
 
 
 def evaluations(results: Results, environment: str | None = None, algorithm: str | None = None) -> DataFrame:
-    """Return the finished runs of the evaluation."""
+    """Return the completed evaluation runs."""
     runs = results.select(EVALUATE, environment, algorithm)
     return runs[runs.failure == ""]
 
 
 def shared(first: DataFrame, second: DataFrame) -> NDArray[np.float64]:
-    """Return the differences of totals on common replicates."""
+    """Return the differences in total reward on common replicates."""
     return (first.set_index("replicate").total - second.set_index("replicate").total).dropna().to_numpy()
 
 
 def state(studies: Iterable[str]) -> Table:
-    """Return how many runs each study has, and what they took."""
+    """Return a table of the number of runs in each study and their processor time."""
     rows = []
     for name in studies:
         runs = read(name).runs
@@ -89,7 +89,7 @@ def state(studies: Iterable[str]) -> Table:
 
 
 def published() -> Table:
-    """Return our totals with Appendix C's parameters beside the paper's Table 1, and which of them agree."""
+    """Compare our totals under Appendix C's parameters with the paper's Table 1, and mark those that agree."""
     beside = beside_the_paper(read("dss2020/published")).frame
     cells = {
         (one.algorithm, one.environment): f"{one.here}{VERDICTS[one.verdict]} ({one.paper.partition(' ')[0]})"
@@ -103,7 +103,7 @@ def published() -> Table:
 
 
 def prior_counts() -> Table:
-    """Return how many entries of Table 1 agree with each prior: one rule for all algorithms."""
+    """Count the entries of Table 1 that agree with each prior when all algorithms share one rule."""
     found: dict[str, dict[str, dict[str, DataFrame]]] = {name: {} for name in (*DSS, *RIVALS)}
     for study in ("published", "stated", "ablation"):
         for (environment, label, prior), runs in evaluations(read(f"dss2020/{study}")).groupby(
@@ -142,14 +142,14 @@ def _verdict(runs: DataFrame) -> str:
 
 
 def fair() -> Results:
-    """Return the fair comparison with the single choice."""
+    """Return the fair comparison, extended by the one with a single choice for all environments."""
     parts = [read("dss2020/fair"), read("dss2020/single")]
     runs = DataFrame([row for part in parts for row in part.runs.to_dict("records")])
     return replace(parts[0], runs=runs)
 
 
 def gains() -> Table:
-    """Return the mean total reward with Appendix C's parameters and with what tuning chose."""
+    """Compare the mean total reward under Appendix C's parameters with that of the tuned parameters."""
     before, after = read("dss2020/published"), read("dss2020/fair")
     rows = []
     for name in ("dss-pi", *RIVALS, "thompson"):
@@ -163,7 +163,7 @@ def gains() -> Table:
 
 
 def times() -> Table:
-    """Return the processor time per step beside the paper's Table 2."""
+    """Compare the processor time per step with the paper's Table 2."""
     runs, paper = evaluations(read("dss2020/published")), paper_numbers()
     rows = []
     for name in (*DSS, *RIVALS):
@@ -179,7 +179,7 @@ def times() -> Table:
 
 
 def trends() -> Table:
-    """Return what each parameter of DSS does from its smallest to Appendix C's value, and from there to its largest."""
+    """Return the effect of moving each DSS parameter from its smallest value to Appendix C's, and on to its largest."""
     halves = []
     for environment in read("dss2020/ablation").environments:
         base = _base(environment)
@@ -232,7 +232,7 @@ def _same(first: Mapping[str, object], second: Mapping[str, object]) -> bool:
 
 
 def families() -> list[Table]:
-    """Return the discounted returns with the correct prior, and what a flat or a wrong one costs."""
+    """Return the discounted returns under the correct prior, and the cost of a flat or wrong prior."""
     results = read("bbrl2016/families")
     returns: dict[tuple[str, str], NDArray[np.float64]] = {}
     for (family, algorithm), runs in evaluations(results).groupby(["environment", "algorithm"], sort=False):
@@ -272,7 +272,7 @@ def families() -> list[Table]:
 
 
 def pooled() -> Results:
-    """Return the second fair comparison with the three searches of each algorithm as one row."""
+    """Return the second fair comparison, pooling the three searches of each algorithm."""
     results = read("dss2020/fair2")
     names = results.runs.algorithm.str.partition("#")[0]
     return replace(
@@ -281,7 +281,7 @@ def pooled() -> Results:
 
 
 def scored(results: Results) -> Table:
-    """Return the matrix of total rewards with the interquartile mean of normalised scores as last column."""
+    """Return the matrix of total rewards, with the interquartile mean of normalised scores as the last column."""
     table, score = tables.matrix(results), tables.overall(results)
     frame = table.frame
     if score is not None:
@@ -292,7 +292,7 @@ def scored(results: Results) -> Table:
 
 
 def searches() -> Table:
-    """Return the mean total of each of the three searches, for the algorithms whose searches differ most."""
+    """Return the mean total reward of each of the three searches, for the algorithms whose searches differ most."""
     runs = evaluations(read("dss2020/fair2"))
     means = runs.groupby(["environment", "algorithm"], sort=False).total.mean()
     rows = {}
@@ -312,7 +312,7 @@ def searches() -> Table:
 
 
 def seas() -> Table:
-    """Return the bad episodes of every algorithm in both seas with equal tuning."""
+    """Return the number of bad episodes of every algorithm in both seas after equal tuning."""
     results = read("dss2020/deep-sea")
     rows = []
     for algorithm in results.runs.algorithm.unique():
@@ -327,7 +327,7 @@ def seas() -> Table:
 
 
 def within_time() -> Table:
-    """Return the mean normalised score within each time per step."""
+    """Return the mean normalised score for each time limit per step."""
     scores = figures.time_scores(read("dss2020/time"))
     rows = []
     for algorithm in dict.fromkeys(name for _, name, _ in scores):
@@ -352,7 +352,7 @@ def within_time() -> Table:
 
 
 def deep_sea() -> Table:
-    """Return the bad episodes of the paper's Figure 3 and more."""
+    """Return the bad episodes of the agents in the paper's Figure 3, and of additional agents."""
     results = read("dss2020/figure3")
     rows = []
     for name, words in figures.SEA_AGENTS.items():
@@ -369,7 +369,7 @@ def deep_sea() -> Table:
 
 
 def image(name: str, words: str) -> str:
-    """Return a figure in Markdown."""
+    """Return the Markdown for a figure."""
     return f"![{words}](images/{name}.png)\n"
 
 
@@ -417,7 +417,7 @@ DRAWN: dict[str, Callable[[], None]] = {
 
 
 def filled(page: str, text: str) -> str:
-    """Return a page with what is between its marks made again."""
+    """Return the page with the text between its markers regenerated."""
     parts = PAGES[page]
 
     def made(found: re.Match[str]) -> str:
@@ -428,7 +428,7 @@ def filled(page: str, text: str) -> str:
 
 
 def main() -> None:
-    """Write the pages that are named, or all, and their figures."""
+    """Write the pages named on the command line (by default, all of them) and their figures."""
     for page in sys.argv[1:] or PAGES:
         path = DOCS / f"{page}.md"
         path.write_text(filled(page, path.read_text(encoding="utf-8")), encoding="utf-8")

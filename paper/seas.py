@@ -1,9 +1,8 @@
 """Bad episodes in bsuite's deep sea, counted from the rewards of exported runs.
 
-An episode is *bad* if somewhere on the diagonal, the only way to the treasure, the step to the left was taken: bsuite's
-own count. The reward of every step says which actions were taken on the diagonal. Where the sea is stochastic, a step
-to the right may fail, and rewards do not show that; but the environment's random numbers are determined by its stream,
-so they are drawn again.
+As in bsuite, an episode is *bad* if the agent steps left anywhere on the diagonal, the only way to the treasure. The
+rewards reveal which actions were taken on the diagonal. In a stochastic sea, a step to the right may fail without
+affecting the reward. Such failures are reconstructed by redrawing the environment's random numbers from its stream.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ from bamdp.lab.units import EVALUATE
 def bad_episodes(
     rewards: NDArray[np.float64], size: int, seed: np.random.SeedSequence | None = None
 ) -> NDArray[np.bool_]:
-    """Return which complete episodes of a run with rewards [T] were bad; ``seed`` is that of a stochastic sea."""
+    """Return which complete episodes of a run with rewards [T] were bad; ``seed`` is required for a stochastic sea."""
     count = len(rewards) // size
     by_row = rewards[: count * size].reshape(count, size)
     failed, noise = np.zeros((count, size), bool), np.zeros(count)
     if seed is not None:
-        # every step takes two uniform numbers: one for the transition, one for the noise of the reward
+        # every step uses two uniform numbers: one for the transition, one for the reward noise
         uniforms = np.random.default_rng(seed).random((count, size, 2))
         failed = uniforms[:, :, 0] < 1.0 / size
         noise = ndtri(np.maximum(uniforms[:, -1, 1], 2.0**-54))
-    # on the diagonal, a step to the right has a cost and, in the last row, reaches the treasure
+    # on the diagonal, stepping right costs a small amount and, in the last row, reaches the treasure
     went_right = by_row < 0.0
     went_right[:, -1] = by_row[:, -1] - noise > 0.5
     on_diagonal = np.ones((count, size), bool)
@@ -40,7 +39,7 @@ def bad_episodes(
 
 @lru_cache(maxsize=128)
 def sea_curves(results: Export, environment: str, algorithm: str) -> NDArray[np.int64] | None:
-    """Return the total number of bad episodes after each episode [R, E]; None without runs."""
+    """Return the cumulative number of bad episodes [R, E], or None if there are no runs."""
     runs = results.select(EVALUATE, environment, algorithm)
     runs = runs[runs.failure == ""]
     if not len(runs):
@@ -54,6 +53,6 @@ def sea_curves(results: Export, environment: str, algorithm: str) -> NDArray[np.
 
 
 def sea_totals(results: Export, environment: str, algorithm: str) -> NDArray[np.int64] | None:
-    """Return the number of bad episodes of each run; None without runs."""
+    """Return the number of bad episodes in each run, or None if there are no runs."""
     curves = sea_curves(results, environment, algorithm)
     return None if curves is None else curves[:, -1]

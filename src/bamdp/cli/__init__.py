@@ -1,11 +1,11 @@
-"""The command line, ``bamdp COMMAND ...``: parses, calls, prints.
+"""Command-line interface, ``bamdp COMMAND ...``: parsing, dispatch and printing.
 
-A command NAME is two functions in a module of this package: ``NAME_arguments(parser)`` adds its arguments and
-``NAME_command(arguments)`` runs it and returns the exit status. A line in :data:`COMMANDS` registers it. Its module is
-imported only when it is called, so that ``bamdp --help`` stays quick.
+The command NAME consists of two functions in a module of this package: ``NAME_arguments(parser)`` adds its arguments,
+and ``NAME_command(arguments)`` runs it and returns the exit status. An entry in :data:`COMMANDS` registers the
+command. Modules are imported only when needed, which keeps ``bamdp --help`` fast.
 
-Bad input ends in one line on standard error and exit status 2, a computation that could not be completed in one line
-and status 1, Ctrl-C in status 130. With BAMDP_DEBUG set, errors keep their traceback.
+Invalid input produces a one-line message on standard error and exit status 2; a computation that cannot be completed,
+a one-line message and status 1; Ctrl-C, status 130. If BAMDP_DEBUG is set, errors show their traceback.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import bamdp
 from bamdp import _checks
 from bamdp.cli import console
 
-COMMANDS = {  # the module in bamdp.cli, and the help
+COMMANDS = {  # name: (module in bamdp.cli, help text)
     "run": ("run", "Run planners in an environment, several times each."),
     "list": ("names", "Environments, planners and priors, with their parameters."),
     "solve": ("theory", "The optimal policy's value and total reward, for a known model."),
@@ -39,15 +39,15 @@ COMMANDS = {  # the module in bamdp.cli, and the help
     "lab": ("lab", "Whole studies: new, run, status, report, export."),
     "reproduce": ("reproduce", "Tables and figures of the paper."),
 }
-PATIENCE = 0.5  # seconds after Ctrl-C
-ARGUMENT_NAMES = {"what": "list", "lab_command": "lab command"}  # in messages, where dest is not plain
+PATIENCE = 0.5  # seconds to wait after Ctrl-C
+ARGUMENT_NAMES = {"what": "list", "lab_command": "lab command"}  # names in messages that differ from dest
 
 
 class PlainParser(argparse.ArgumentParser):
-    """Argparse with errors in one line, and suggestions."""
+    """Argument parser with one-line error messages and suggestions."""
 
     def error(self, message: str) -> NoReturn:
-        """Raise the error, with a pointer to the help."""
+        """Raise the error with a reference to the help."""
         raise ValueError(f"{message} (see {self.prog} --help)")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -56,14 +56,14 @@ class PlainParser(argparse.ArgumentParser):
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the command line; return the exit status."""
+    """Run the command line and return the exit status."""
     try:
         with _ended_soon_by_ctrl_c():
             return _parse_and_run(sys.argv[1:] if words is None else words)
     except KeyboardInterrupt as stop:
         console.note(str(stop) or "stopped")
         return 130
-    except BrokenPipeError:  # the reader of our output has gone, as in `bamdp list | head`
+    except BrokenPipeError:  # the reader has closed the pipe, as in `bamdp list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except (ValueError, TypeError, OSError) as error:
@@ -74,13 +74,13 @@ def main(words: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _ended_soon_by_ctrl_c() -> Iterator[None]:
-    """End the process after Ctrl-C even where Python is not reached at once, as while LLVM compiles."""
+    """End the process soon after Ctrl-C even when Python cannot respond, such as while LLVM is compiling."""
     reader, writer = socket.socketpair()
     writer.setblocking(False)
 
     def watch() -> None:
         while signal.SIGINT in reader.recv(1):
-            sys.unraisablehook = lambda _: None  # of objects that were half made
+            sys.unraisablehook = lambda _: None  # from partially constructed objects
             if not over.wait(PATIENCE):
                 console.note("stopped")
                 os._exit(130)
@@ -121,7 +121,7 @@ def _report_error(error: BaseException, status: int) -> int:
 
 
 def make_parser(used: Collection[str] = tuple(COMMANDS)) -> PlainParser:
-    """Make the parser, in which the commands that are ``used`` have their arguments."""
+    """Create the parser, adding arguments only for the commands in ``used``."""
     top = PlainParser(
         prog="bamdp",
         description="Bayes-adaptive planning in finite Markov decision processes.",

@@ -1,4 +1,4 @@
-"""Output of the commands: results on standard output, notes and progress on standard error."""
+"""Console output: results on standard output, notes and progress on standard error."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from bamdp.envs.environment import World
 from bamdp.settings import Setting
 
 PICTURES = (".png", ".svg", ".pdf")
-PLAIN_WIDTH = 120  # of tables that go to a file or another program
-LONG_STEP, LONG_WORK = 10.0, 3600.0  # seconds from which a step, or all steps of all runs, are announced
+PLAIN_WIDTH = 120  # of tables written to a file or pipe
+LONG_STEP, LONG_WORK = 10.0, 3600.0  # seconds; announce a longer step or longer total work
 HOUR, YEAR = 3600.0, 365.25 * 86400.0  # seconds
 
 
 def note(text: str) -> None:
-    """Print a line on standard error."""
+    """Print a line to standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
 def remark(text: str) -> None:
-    """Print a note that qualifies the results on standard error."""
+    """Print to standard error a note that qualifies the results."""
     note(f"note: {text}")
 
 
 def announce(setting: Setting, env: World, label: str, n_steps: int) -> None:
-    """Print a note before work in which a step, or all of ``n_steps``, will take long."""
+    """Print a warning if one step, or ``n_steps`` steps, will take a long time."""
     step = setting.planner.cost(env.n_states, env.n_actions, setting.first_discount).seconds
     if step > LONG_STEP or step * n_steps > LONG_WORK:
         whole = f", and all {n_steps} of them {duration(step * n_steps)}" if n_steps > 1 else ""
@@ -41,7 +41,7 @@ def announce(setting: Setting, env: World, label: str, n_steps: int) -> None:
 
 
 def duration(seconds: float) -> str:
-    """Return a length of time in seconds, minutes, hours or years."""
+    """Return a duration in seconds, minutes, hours or years."""
     for unit, name in ((YEAR, "years"), (HOUR, "h"), (60.0, "min")):
         if seconds >= 1.5 * unit:
             return f"{seconds / unit:.2g} {name}" if seconds < 100 * unit else f"{seconds / unit:.0f} {name}"
@@ -49,7 +49,7 @@ def duration(seconds: float) -> str:
 
 
 def print_json(value: Any) -> None:
-    """Print JSON on standard output; numbers that are not finite become null."""
+    """Print JSON to standard output, replacing non-finite numbers by null."""
     print(json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False))
 
 
@@ -62,7 +62,7 @@ def _finite(value: Any) -> Any:
 
 
 def check_picture_path(path: str, endings: Sequence[str] = PICTURES, option: str = "--figure") -> Path:
-    """Check that the file name of a picture has an ending that can be written, and return its path."""
+    """Check that a picture's file extension is supported, and return the path."""
     if Path(path).suffix not in endings:
         raise ValueError(f"{option} must end in {', '.join(endings[:-1])} or {endings[-1]}, got {path!r}")
     return Path(path)
@@ -70,14 +70,14 @@ def check_picture_path(path: str, endings: Sequence[str] = PICTURES, option: str
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """Print a note, once, if something is compiled inside the block."""
+    """Print a note the first time something is compiled inside the block."""
     with on_first_compile(lambda: note(COMPILING)):
         yield
 
 
 @contextmanager
 def progress_bar(total: int, label: str, shown: bool | None = None) -> Iterator[Progress]:
-    """Show a bar over ``total`` steps, and yield the function that advances it."""
+    """Show a progress bar over ``total`` steps, and yield the function that advances it."""
     with terminal_bar(label, shown) as (steps, more):
         more(total)
         yield steps
@@ -85,9 +85,9 @@ def progress_bar(total: int, label: str, shown: bool | None = None) -> Iterator[
 
 @contextmanager
 def terminal_bar(label: str, shown: bool | None = None) -> Iterator[tuple[Progress, Progress]]:
-    """Show a bar whose end is not known at the beginning; yield functions for steps done, and for more to do.
+    """Show a progress bar whose total may grow; yield one function that advances it and one that raises the total.
 
-    With ``shown`` None there is a bar if standard error is a terminal.
+    If ``shown`` is None, show the bar only if standard error is a terminal.
     """
     seen = sys.stderr.isatty() if shown is None else shown
     with _progress.growing_bar(label, seen, force_terminal=True if shown else None) as counters:
@@ -97,7 +97,7 @@ def terminal_bar(label: str, shown: bool | None = None) -> Iterator[tuple[Progre
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], title: str, numbers: Sequence[str] = ()
 ) -> None:
-    """Print a table on standard output; the columns named in ``numbers`` are flush right."""
+    """Print a table to standard output, right-aligning the columns named in ``numbers``."""
     from rich import box
     from rich.console import Console
     from rich.table import Table

@@ -1,4 +1,4 @@
-"""``bamdp lab new|run|status|report|export``: whole studies."""
+"""Commands for studies: ``bamdp lab new|run|status|report|export``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OF_STUDY = ("study", "--store", "--quick")
 
 
 def lab_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the commands of the laboratory with their arguments."""
+    """Add the subcommands of ``bamdp lab`` with their arguments."""
     parser.epilog = (
         "A study is a TOML file: `bamdp lab new study.toml` writes one to begin with. Or it is the name of one that "
         "ships, such as dss2020/published; an unknown name is answered with all of them."
@@ -42,13 +42,13 @@ def lab_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def lab_command(arguments: argparse.Namespace) -> int:
-    """Print the help, where no command of the laboratory is named."""
+    """Print the help if no subcommand is given."""
     arguments.parser.print_help()
     return 0
 
 
 def write_template(arguments: argparse.Namespace) -> int:
-    """Write the template of a study; a file that is there already stays as it is."""
+    """Write a study template without overwriting an existing file."""
     from importlib.resources import files
 
     target = Path(arguments.file)
@@ -65,7 +65,7 @@ def write_template(arguments: argparse.Namespace) -> int:
 
 
 def run_missing(arguments: argparse.Namespace) -> int:
-    """Run what is missing in the store; the status is 1 if runs have failed."""
+    """Execute the runs missing from the store; return 1 if any run failed."""
     from bamdp.lab.results import study_status
 
     with _open_study(arguments) as (study, store):
@@ -82,7 +82,7 @@ def run_missing(arguments: argparse.Namespace) -> int:
 
 
 def print_status(arguments: argparse.Namespace) -> int:
-    """Print the numbers of runs that are done, missing and failed."""
+    """Print the number of completed, missing and failed runs."""
     from bamdp.lab.results import study_status
 
     with _open_study(arguments, create=False) as (study, store):
@@ -100,7 +100,7 @@ def print_status(arguments: argparse.Namespace) -> int:
 
 
 def report_study(arguments: argparse.Namespace) -> int:
-    """Print the main table, and write the report."""
+    """Print the main table and write the report."""
     from bamdp.lab.comparisons import groups
     from bamdp.lab.report import write_report
     from bamdp.lab.results import collect_results
@@ -123,7 +123,7 @@ def report_study(arguments: argparse.Namespace) -> int:
 
 
 def export_study(arguments: argparse.Namespace) -> int:
-    """Write the runs as a table, one row for each."""
+    """Write a table with one row per run."""
     from bamdp.lab.results import collect_results, export_runs
 
     with _open_study(arguments, create=False) as (study, store):
@@ -136,7 +136,7 @@ def export_study(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _open_study(arguments: argparse.Namespace, create: bool = True) -> Iterator[tuple[Study, Store]]:
-    """Load the study that is named, and open its store, which is made if need be."""
+    """Load the study and open its store, creating the store if necessary."""
     from bamdp.lab.reading import load_study
     from bamdp.lab.store import Store
 
@@ -146,7 +146,7 @@ def _open_study(arguments: argparse.Namespace, create: bool = True) -> Iterator[
 
 
 def _path_for(study: Study, path: str | None, ending: str) -> Path:
-    """Return the path that is named, or else one that is named after the study; a quick one has its own."""
+    """Return the given path, or by default one derived from the study's name and marked if the study is quick."""
     if path is not None:
         return Path(path)
     assert study.path is not None
@@ -155,7 +155,7 @@ def _path_for(study: Study, path: str | None, ending: str) -> Path:
     return stem.with_name(stem.name + ending)
 
 
-COMMANDS: dict[str, tuple[Any, str, tuple[str, ...]]] = {  # the function, the help, and shared arguments
+COMMANDS: dict[str, tuple[Any, str, tuple[str, ...]]] = {  # name: (function, help text, shared arguments)
     "new": (write_template, "Write a commented study file to begin with.", ()),
     "run": (run_missing, "Run what a study needs and its store does not have yet.", OF_STUDY),
     "status": (

@@ -1,4 +1,4 @@
-"""The names that can be used: ``bamdp list`` prints them with their parameters."""
+"""Command ``bamdp list``: the available names and their parameters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def list_continuous() -> InfoList:
     return InfoList(Info(name, entry.help, entry.declared()) for name, entry in entries.items())
 
 
-LISTS: dict[str, tuple[Any, str]] = {  # the function and the title
+LISTS: dict[str, tuple[Any, str]] = {  # name: (function, title)
     "envs": (
         list_envs,
         "Environments   (parameters: grid:size=7; your own model: file:model.npz; Gymnasium's: gym:FrozenLake-v1)",
@@ -45,7 +45,7 @@ def list_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def list_command(arguments: argparse.Namespace) -> int:
-    """Print one list, or all of them."""
+    """Print one list or all of them."""
     chosen = [arguments.what] if arguments.what else list(LISTS)
     infos = {what: LISTS[what][0]() for what in chosen}
     if arguments.json:

@@ -1,4 +1,4 @@
-"""Arguments that several commands have, and the reading of their values."""
+"""Arguments shared by several commands, and the parsing of their values."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from bamdp.registry import DEFAULT_PLANNER, LEARNED_REWARDS
 from bamdp.settings import Setting, make_setting
 
 Parser = argparse.ArgumentParser
-AGENT = ("--prior", "--rewards", "--objective", "--discount")  # what determines an agent beside its planner
-RUN_VALUES = ("prior", "rewards", "objective", "discount", "seed")  # of a run, as the functions call them
+AGENT = ("--prior", "--rewards", "--objective", "--discount")  # what determines an agent besides its planner
+RUN_VALUES = ("prior", "rewards", "objective", "discount", "seed")  # of a run, as named by the functions
 
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
@@ -90,7 +90,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 
 
 def add(parser: Parser, *names: str, **changes: Any) -> None:
-    """Add arguments of the table, with changes to them; a positional one with a default may be left out."""
+    """Add shared arguments, with any changes; a positional argument with a default is optional."""
     for name in names:
         parts = {**ARGUMENTS[name], **changes}
         if "default" in changes and not name.startswith("-"):
@@ -101,23 +101,23 @@ def add(parser: Parser, *names: str, **changes: Any) -> None:
 def add_option(
     parser: Parser, name: str, kind: Callable[[str], Any], metavar: str, help: str, default: Any = None
 ) -> None:
-    """Add a command's own option with one value, which ``kind`` makes of the text."""
+    """Add a command-specific option whose single value is parsed by ``kind``."""
     parser.add_argument(name, type=kind, metavar=metavar, help=help, default=default)
 
 
 def add_study_running(parser: Parser) -> None:
-    """Add how the runs of a study are run; without --jobs in one process, or in those of --cluster."""
+    """Add the options that control how a study is executed: without --jobs, in one process or on the --cluster."""
     add(parser, "--jobs", default=None)
     add(parser, "--progress", "--cluster", "--retry-failed")
 
 
 def values(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """Return some of the arguments by name."""
+    """Return the named arguments as a dictionary."""
     return {name: getattr(arguments, name) for name in names}
 
 
 def environment_text(arguments: argparse.Namespace) -> str:
-    """Return the text of the environment, with its bins."""
+    """Return the environment specification, including its bins."""
     if arguments.bins is None:
         return str(arguments.env)
     from bamdp.gym.world import with_bins
@@ -126,7 +126,7 @@ def environment_text(arguments: argparse.Namespace) -> str:
 
 
 def planner_text(arguments: argparse.Namespace, planner: str) -> str:
-    """Return the text of a planner with the parameters of --set."""
+    """Return the planner specification, including the parameters given with --set."""
     return (
         ("," if ":" in planner else ":").join([planner, ",".join(arguments.set)])
         if arguments.set
@@ -135,18 +135,18 @@ def planner_text(arguments: argparse.Namespace, planner: str) -> str:
 
 
 def read_setting(arguments: argparse.Namespace, world: World, steps: int | None, planner: str) -> Setting:
-    """Make the setting of a command with an environment, --set and the options of an agent."""
+    """Create the setting from a command's environment, --set and agent options."""
     text, of_run = environment_text(arguments), values(arguments, *RUN_VALUES)
     return make_setting(text, planner_text(arguments, planner), steps=steps, world=world, **of_run)
 
 
 def figure_path(arguments: argparse.Namespace) -> Path | None:
-    """Return the file of --figure, after a check of its ending."""
+    """Return the path given with --figure, after checking its extension."""
     return None if arguments.figure is None else console.check_picture_path(arguments.figure)
 
 
 def draw_figure(path: Path, draw: Callable[..., Any]) -> None:
-    """Draw a picture by ``draw(ax=...)`` and write it to a file."""
+    """Create a figure with ``draw(ax=...)`` and write it to a file."""
     from bamdp.plot.style import new_figure, save_figure
 
     with new_figure() as (figure, (axes,)):

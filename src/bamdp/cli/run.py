@@ -1,4 +1,4 @@
-"""Replicates: ``bamdp run``, several runs of each planner, and ``bamdp warmup``, which compiles ahead of time."""
+"""Commands ``bamdp run``, which runs each planner several times, and ``bamdp warmup``, which compiles ahead of time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_command(arguments: argparse.Namespace) -> int:
-    """Run the replicates, and print a table or JSON."""
+    """Run the replicates and print a table or JSON."""
     from bamdp.ceilings import optimal_total
 
     figure, runs = options.figure_path(arguments), arguments.runs
@@ -42,7 +42,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     batches = {}
     with console.compiling():
         for planner, setting in settings.items():
-            warm_up(setting)  # before the bar
+            warm_up(setting)  # before the progress bar starts
             with console.progress_bar(runs * setting.steps, planner, arguments.progress) as progress:
                 batches[planner] = run_setting(setting, runs, arguments.jobs, progress)
         drawn = [seeds(arguments.seed, replicate)[0] for replicate in range(runs)]
@@ -60,7 +60,7 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 
 def _print_batches(batches: list[Batch], optimum: float | None) -> None:
-    """Print a row for each planner, and one for the optimum where the model is known."""
+    """Print one row per planner, and one for the optimum if the model is known."""
     setting, n_runs = batches[0].setting, len(batches[0].runs)
     runs = "1 run" if n_runs == 1 else f"{n_runs} runs (mean ± s.e.)"
     rows = [_row(batch, optimum) for batch in batches]
@@ -75,7 +75,7 @@ def _print_batches(batches: list[Batch], optimum: float | None) -> None:
 
 
 def _row(batch: Batch, optimum: float | None) -> dict[str, str]:
-    """Return the cells of a planner, by column."""
+    """Return a planner's table cells by column."""
     setting, returns = batch.setting, batch.episode_returns
     error = f" ± {batch.standard_error:.2f}" if math.isfinite(batch.standard_error) else ""
     return {
@@ -92,7 +92,7 @@ def _row(batch: Batch, optimum: float | None) -> dict[str, str]:
 
 
 def _as_json(planner: str, batch: Batch, optimum: float | None) -> dict[str, Any]:
-    """Return the JSON of a planner's runs."""
+    """Return a planner's runs as JSON."""
     setting, returns = batch.setting, batch.episode_returns
     return {
         "env": setting.env,
@@ -133,7 +133,7 @@ def warmup_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def warmup_command(arguments: argparse.Namespace) -> int:
-    """Compile the planners for one kind of belief; compiled code does not depend on the environment's size."""
+    """Compile the planners for one kind of belief; compiled code is independent of the environment's size."""
     env = "double_loop" if arguments.rewards == "known" else "bandit"
     for name in arguments.planners:
         begin = time.perf_counter()

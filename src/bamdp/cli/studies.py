@@ -1,4 +1,4 @@
-"""Studies on the command line: ``bamdp compare``, ``bamdp tune``, and what all commands that run studies share."""
+"""Commands ``bamdp compare`` and ``bamdp tune``, and functions shared by all commands that run studies."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from bamdp.lab.study import Study
     from bamdp.lab.tables import Table
 
-FOLDER = Path(".bamdp")  # of stores that belong to no study's file
-HIDDEN = ["trace", "machine"]  # columns of a run that JSON leaves out
+FOLDER = Path(".bamdp")  # for the stores of studies without a file
+HIDDEN = ["trace", "machine"]  # columns omitted from JSON
 
 
 def store_path(study: Study, path: str | None) -> Path:
-    """Return where a study's runs are kept: ``path``, or beside its file, or in a folder of the working directory."""
+    """Return the path of a study's store: ``path``, a file next to the study, or one in a local folder."""
     if path is not None:
         return Path(path)
     if study.path is not None and study.path.suffix == ".toml":
@@ -37,7 +37,7 @@ def store_path(study: Study, path: str | None) -> Path:
 
 
 def run(study: Study, store: Store, arguments: argparse.Namespace) -> None:
-    """Run what is missing, under a progress bar; Ctrl-C keeps completed runs."""
+    """Execute the missing runs with a progress bar; completed runs survive Ctrl-C."""
     from bamdp.lab.runner import run_study
 
     if arguments.cluster and arguments.jobs is not None:
@@ -62,7 +62,7 @@ def run(study: Study, store: Store, arguments: argparse.Namespace) -> None:
 
 @contextmanager
 def run_and_collect(study: Study, arguments: argparse.Namespace) -> Iterator[Results]:
-    """Run what is missing of a study, and yield its results."""
+    """Execute the missing runs of a study and yield its results."""
     from bamdp.lab.results import collect_results
     from bamdp.lab.store import Store
 
@@ -80,7 +80,7 @@ def run_and_collect(study: Study, arguments: argparse.Namespace) -> Iterator[Res
 
 
 def show(tables: Iterable[Table], *results: Results) -> None:
-    """Print tables on standard output, and the notes of studies on standard error."""
+    """Print tables to standard output, and the studies' notes to standard error."""
     print("\n\n".join(map(str, tables)))
     for line in dict.fromkeys(line for found in results for line in found.notes):
         console.remark(line)
@@ -111,7 +111,7 @@ def compare_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def compare_command(arguments: argparse.Namespace) -> int:
-    """Run the comparison, and print its table or JSON."""
+    """Run the comparison and print its table or JSON."""
     from bamdp.experiments import ComparisonResult, comparison_study
 
     figure = options.figure_path(arguments)
@@ -154,7 +154,7 @@ def tune_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def tune_command(arguments: argparse.Namespace) -> int:
-    """Tune, and print the configurations and the chosen one, or JSON."""
+    """Tune the planner, and print the configurations and the selected one, or JSON."""
     from bamdp.experiments import TuningResult, tuning_study
 
     figure = options.figure_path(arguments)
@@ -181,7 +181,7 @@ def tune_command(arguments: argparse.Namespace) -> int:
 
 
 def _run_command_line(arguments: argparse.Namespace, chosen: dict[str, Any]) -> str:
-    """Return the command that runs the chosen configuration."""
+    """Return a command that runs the selected configuration."""
     from bamdp.lab.study import planner_parameters, prior_spec
 
     words = ["bamdp", "run", options.environment_text(arguments), parse_spec(arguments.planner).name]

@@ -1,4 +1,4 @@
-"""An agent at work: ``bamdp studio``, a local web page, and ``bamdp explain``, one decision as a page or a picture."""
+"""Commands ``bamdp studio``, a local web page, and ``bamdp explain``, which writes one decision to a file."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def studio_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def studio_command(arguments: argparse.Namespace) -> int:
-    """Check the form that the page opens with, and serve until Ctrl-C."""
+    """Check the initial form, and serve the page until Ctrl-C."""
     limits = Limits(arguments.max_states, arguments.limit)
     planner = options.planner_text(arguments, arguments.planner)
     run = options.values(arguments, *options.RUN_VALUES)
     first = Choice(options.environment_text(arguments), (planner,), **run)
-    first.settings(limits)  # errors are reported before anything is served
+    first.settings(limits)  # report errors before the server starts
     port = None if arguments.port is None else _checks.integer(arguments.port, "port", low=0, high=65535)
     try:
         from bamdp.studio import server
@@ -68,7 +68,7 @@ def explain_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def explain_command(arguments: argparse.Namespace) -> int:
-    """Run up to the step, and write the decision."""
+    """Run the agent up to the given step, and write its decision."""
     from bamdp.studio.explain import FORMATS, write_explanation
     from bamdp.studio.playback import Playback
 

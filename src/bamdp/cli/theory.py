@@ -1,4 +1,4 @@
-"""Computations without runs: ``bamdp solve``, a known model, and ``bamdp theory``, bounds on the loss of DSS."""
+"""Commands ``bamdp solve``, which solves a known model, and ``bamdp theory``, which bounds the loss of DSS."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import bamdp
 from bamdp import _checks, theory
 from bamdp.cli import console, options
 
-BAR = 30  # columns of the longest bar
+BAR = 30  # width of the longest bar in characters
 
 
 def solve_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ def solve_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def solve_command(arguments: argparse.Namespace) -> int:
-    """Solve the environment, and print a table or JSON."""
+    """Solve the environment and print a table or JSON."""
     from bamdp.ceilings import GAIN_STATES, ceilings
 
     env, figure = bamdp.make_env(arguments.env), options.figure_path(arguments)
@@ -79,7 +79,7 @@ def theory_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def theory_command(arguments: argparse.Namespace) -> int:
-    """Print the bounds for some K around the chosen one, the size of the tree and the rule for K."""
+    """Print the bounds for several K around the selected one, the size of the tree and the rule for choosing K."""
     names = ("n_policies", "n_samples", "n_steps", "discount", "n_stages", "c", "epsilon0", "delta")
     given = options.values(arguments, *names)
     bounds = {
@@ -104,7 +104,7 @@ def theory_command(arguments: argparse.Namespace) -> int:
 
 
 def _row(given: dict[str, Any], k: int, chosen: bool) -> tuple[str, ...]:
-    """Return the bounds for stages of k steps, with a bar for the corrected one."""
+    """Return the bounds for stages of k steps, with a bar for the corrected bound."""
     here = {**given, "n_steps": k}
     printed, corrected = theory.printed_loss_bound(**here), theory.corrected_loss_bound(**here)
     bar = "vacuous" if corrected.vacuous else "█" * max(1, round(BAR * corrected.total / corrected.range))

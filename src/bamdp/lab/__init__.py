@@ -1,1 +1,1 @@
-"""The laboratory: studies as data, runs that can be stopped and resumed, and what comes of them."""
+"""Studies defined as data, executed in resumable runs, and summarised in tables, figures and reports."""

@@ -1,22 +1,22 @@
-"""How the configuration of a cell is chosen: which runs are needed next, which is chosen, and which are excluded.
+"""Configuration selection: which runs are needed next, and which configurations are selected or excluded.
 
-Tuning and evaluation have different random streams. A configuration is chosen by its mean total reward over its tuning
-runs, or where all totals are the same (in CartPole every step pays 1) by the mean return of its episodes. It is
-excluded if one of its runs failed or was stopped, or if its mean processor time per step is over the environment's
-limit.
+Tuning and evaluation use different random streams. The selected configuration has the highest mean total reward over
+its tuning runs or, if all totals are equal (in CartPole, every step pays 1), the highest mean episode return. A
+configuration is excluded if one of its runs failed or was stopped, or if its mean processor time per step exceeds the
+environment's limit.
 
-- **Grid search**: one run of each configuration, so that those which fail or are too slow cost one run only; then the
-  others.
-- **Successive halving** (Jamieson & Talwalkar 2016): of n configurations there are R = ⌈log n / log(1/keep)⌉ rounds,
-  k = 0 .. R−1. In round k each has ⌈runs·keep^(R−1−k)⌉ replicates, those of earlier rounds included; the best share
-  ``keep`` of those that are left goes on.
+- **Grid search**: run each configuration once, so that a failing or slow one costs only a single run, then complete
+  the others.
+- **Successive halving** (Jamieson & Talwalkar 2016): n configurations compete over R = ⌈log n / log(1/keep)⌉ rounds.
+  By the end of round k = 0 .. R−1, each has ⌈runs·keep^(R−1−k)⌉ replicates, including those of earlier rounds. The
+  best fraction ``keep`` of the remaining configurations advances.
 
-**Across environments** (``across``), an algorithm has one choice for all: configuration number i of every environment
-is one candidate, chosen by the mean over environments of total / optimal total of the known model over the same steps,
-and excluded if it is in any.
+**Across environments** (``across``), an algorithm uses one choice everywhere. The candidates are configurations with
+the same index in every environment. They are ranked by total reward as a fraction of the known model's optimum over
+the same steps, averaged over environments. A candidate excluded in one environment is excluded in all.
 
-Every decision is a function of stored runs, so a study that is continued decides the same again. A
-:class:`CellSchedule` names the runs that are missing; whoever drives it comes back when they are in the store.
+Every decision is a function of stored runs, so a resumed study makes the same decisions. A :class:`CellSchedule` lists
+the missing runs; its caller asks again once they are in the store.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ from bamdp.lab.store import Store
 from bamdp.lab.study import GRID_SEARCH, Study, StudyCell, Tuning, positive_optimum
 from bamdp.lab.units import FAILED, OVER_LIMIT, RunRecord, Unit
 
-Scores = Mapping[int, NDArray[np.float64]]  # by configuration: what it is judged by, for each replicate
+Scores = Mapping[int, NDArray[np.float64]]  # configuration number: score of each replicate
 
 
 @dataclass
 class CellSchedule:
-    """The runs of one cell, batch by batch, and what is decided; a batch begins when the last one is stored."""
+    """Batches of runs for one cell, and the resulting choice; each batch starts once the previous one is stored."""
 
     study: Study
     cell: StudyCell
     store: Store
-    chosen: int | None = None  # number of the configuration
-    decided: bool = False  # tuning is over, with or without a choice
-    excluded: dict[int, str] = field(default_factory=dict)  # number of the configuration: why
+    chosen: int | None = None  # configuration number
+    decided: bool = False  # tuning is complete, with or without a choice
+    excluded: dict[int, str] = field(default_factory=dict)  # configuration number: reason
 
     def __post_init__(self) -> None:
         self._batches = self._generate()
-        # those that choose together: the cell alone, or its algorithm in every environment
+        # cells that share one choice: this cell alone, or its algorithm in every environment
         self.cells = self.study.choosing_together(self.cell)
 
     def replay(self) -> list[Unit]:
-        """Advance as far as the store has the runs, and return those of the next batch that it does not have."""
+        """Advance as far as the stored runs allow, and return the missing runs of the next batch."""
         for batch in self._batches:
             if missing := self.store.missing(batch):
                 return missing
@@ -78,12 +78,12 @@ class CellSchedule:
             yield [unit for n in left for cell in self.cells for unit in cell.tuning_units(n, new)]
             done = replicates
             means = {n: float(np.mean(scores)) for n, scores in self.judge(left, done).items()}
-            # the highest mean; of equal ones the first
+            # highest mean first; ties go to the lower number
             left = sorted(sorted(means, key=lambda n: (-means[n], n))[:survivors])
         self.chosen = left[0] if left else None
 
     def judge(self, numbers: Sequence[int], replicates: int) -> Scores:
-        """Return the scores of configurations that may be chosen, and note those that are excluded."""
+        """Return the scores of eligible configurations, and record the excluded ones."""
         found = {n: [self._records(cell, n, replicates) for cell in self.cells] for n in numbers}
         for n, by_cell in found.items():
             for cell, records in zip(self.cells, by_cell):
@@ -104,7 +104,7 @@ class CellSchedule:
 
 
 def rounds(tuning: Tuning, n: int) -> list[tuple[int, int]]:
-    """Return the rounds of tuning n configurations: replicates of each by its end, and how many go on.
+    """Return the replicates per configuration by the end of each tuning round, and the number of survivors.
 
     Examples
     --------
@@ -124,14 +124,14 @@ def rounds(tuning: Tuning, n: int) -> list[tuple[int, int]]:
 
 
 def scores(groups: Sequence[Sequence[RunRecord]]) -> list[NDArray[np.float64]]:
-    """Return the totals of the runs in each group; where all totals are the same, the mean returns."""
+    """Return the total rewards of the runs in each group, or their mean returns if all totals are equal."""
     totals = {record.total for records in groups for record in records}
     by_return = len(totals) == 1 and all(r.mean_return is not None for records in groups for r in records)
     return [np.array([r.mean_return if by_return else r.total for r in records], float) for records in groups]
 
 
 def exclusion(records: Sequence[RunRecord], limit: float) -> str:
-    """Return why a configuration with these runs cannot be chosen; empty if it can."""
+    """Return the reason for excluding a configuration with these runs, or an empty string."""
     for status, words in ((FAILED, "failed"), (OVER_LIMIT, "went over the limit")):
         bad = [record for record in records if record.status == status]
         if bad:

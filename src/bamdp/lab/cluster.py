@@ -1,11 +1,11 @@
 """Run a study on an existing Dask cluster: ``bamdp lab run study.toml --cluster tcp://HOST:8786``.
 
-A cluster is a pool like any other (:mod:`bamdp.processes`): runs are handed over a few at a time, come back with
-their results, and are committed by the driver, which alone touches the store. Dask gives the run of a worker that
-died to another one; a run whose worker died several times comes back as WorkerDied. Progress is reported per run.
+Like any other pool (:mod:`bamdp.processes`), a cluster receives a few runs at a time. The driver commits the results;
+only the driver accesses the store. If a worker dies, Dask assigns its run to another. A run that kills several workers
+returns WorkerDied. Progress is reported per run.
 
-Workers need the same bamdp as the driver, which is checked with every run, and one thread each
-(``dask worker --nthreads 1``), since processor time is measured.
+Workers must have the same version of bamdp as the driver, which is checked with every run. They also need a single
+thread each (``dask worker --nthreads 1``), because processor time is measured.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import bamdp
 from bamdp import _checks
 from bamdp.processes import Pool, Progress, Work, WorkerDied, work_and_count
 
-CONNECT_TIMEOUT = 10.0  # seconds to reach the scheduler
-FETCH_TIMEOUT = 5.0  # seconds to fetch a result
-MIN_CAPACITY = 16  # even without workers: clusters that grow with the queue need to see one
+CONNECT_TIMEOUT = 10.0  # seconds allowed for reaching the scheduler
+FETCH_TIMEOUT = 5.0  # seconds allowed for fetching a result
+MIN_CAPACITY = 16  # even without workers, because adaptive clusters only grow when runs are queued
 
 
 class Cluster(Pool):
-    """A pool on the cluster of the scheduler at an address; a context manager."""
+    """Pool on the cluster whose scheduler is at ``address``; usable as a context manager."""
 
     def __init__(self, address: str, progress: Progress | None = None) -> None:
         super().__init__(progress)
@@ -44,7 +44,7 @@ class Cluster(Pool):
                 f"no Dask scheduler answers at {address} ({_checks.error_line(error)}); start one with "
                 "`dask scheduler` and give its address, such as tcp://127.0.0.1:8786"
             ) from None
-        try:  # a worker that cannot import bamdp dies without a message when it gets a run
+        try:  # a worker that cannot import bamdp would die silently on its first run
             self.client.run(exec, "import bamdp")
         except ImportError as error:
             self.client.close()
@@ -56,7 +56,7 @@ class Cluster(Pool):
 
     @property
     def capacity(self) -> int:
-        """Two runs for each thread, so that no worker waits for the next one."""
+        """Two runs per thread, so that no worker sits idle."""
         return max(2 * sum(self.client.nthreads().values()), MIN_CAPACITY)
 
     def submit(self, work: Work, item: Any) -> Future[Any]:
@@ -65,13 +65,13 @@ class Cluster(Pool):
         return future
 
     def poll(self) -> None:
-        """Fetch results; one that was lost with its worker is fetched when it has been computed again."""
+        """Fetch completed results; a result lost with its worker is fetched after Dask recomputes it."""
         for future, remote in list(self.running.items()):
             if remote.status == "pending":
                 continue
             try:
                 future.set_result(remote.result(timeout=FETCH_TIMEOUT))
-            except TimeoutError:  # lost with a worker, and being computed again
+            except TimeoutError:  # lost with a worker; Dask is recomputing it
                 continue
             except (Exception, CancelledError) as error:
                 future.set_exception(error)
@@ -99,7 +99,7 @@ class Cluster(Pool):
 
 
 def _remote(work: Work, item: Any, version: str) -> tuple[Any, int]:
-    """Work on an item on a worker of the cluster; return the result and the number of steps that were done."""
+    """Process an item on a cluster worker; return the result and the number of steps completed."""
     if version != bamdp.__version__:
         raise RuntimeError(
             f"a worker has bamdp {bamdp.__version__}, the driver {version}; install the same on both"

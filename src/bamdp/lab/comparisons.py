@@ -1,20 +1,22 @@
-"""Is one algorithm better than another? Paired comparisons with common random numbers.
+"""Paired comparisons of algorithms using common random numbers.
 
-Replicate r of every algorithm has the same random stream of the environment, so the differences d_r of two
-algorithms' totals are compared, not the totals: what both share cancels.
+In replicate r, every algorithm faces the same random stream of the environment. Comparing two algorithms by the
+differences d_r of their totals, rather than by the totals themselves, cancels the shared variation.
 
-- **Test.** Sign flips (Fisher's randomisation test): if the two are alike, d_r and −d_r are equally likely. The p-value
-  is the share of the 2^R patterns of signs whose |Σ ± d_r| is at least the observed one: all of them up to R = 14,
-  beyond it 16 384 random patterns with the observed one among them, which keeps the test valid, and more where so many
-  tests are corrected together that the least possible p could not pass (:func:`least_p`). No p is below 2^(1−R): five
-  runs cannot be significant at 5%.
-- **Correction.** Holm's, over all pairs of algorithms in an environment: with probability at least 95% no two that are
-  alike are called different. All pairs, because which one is best is read off the same data.
-- **Verdicts.** An algorithm whose corrected test against the best does not reject is not distinguishable from it: with
-  probability at least 95% the truly best algorithm is the best or one of these. It is *about equal* (≈) if the interval
-  of the difference lies within ±5% of the range from random play to the optimum, otherwise *undecided* (?): the runs
-  could not have seen such a difference.
-- **Size.** The mean difference with its bootstrap 95% interval, of this pair alone (not corrected).
+- **Test.** Sign flips (Fisher's randomisation test): if two algorithms are equally good, d_r and −d_r are equally
+  likely. The p-value is the fraction of the 2^R sign patterns whose |Σ ± d_r| is at least the observed one. Up to R =
+  14, all patterns are enumerated. Beyond that, 16 384 random patterns are used, including the observed one to keep the
+  test valid. If many tests are corrected together, more patterns are drawn, so that the smallest possible p-value
+  could still be significant (:func:`least_p`). Since p is at least 2^(1−R), five runs cannot be significant at the 5%
+  level.
+- **Correction.** Holm's method, applied to all pairs of algorithms in an environment: with probability at least 95%,
+  no two equally good algorithms are declared different. All pairs are included because the best algorithm is
+  identified from the same data.
+- **Verdicts.** An algorithm is indistinguishable from the best if its corrected test against the best does not reject.
+  With probability at least 95%, the truly best algorithm is the observed best or one of these. It is *about equal* (≈)
+  if the interval of the difference lies within ±5% of the range from random play to the optimum. Otherwise it is
+  *undecided* (?): there are too few runs to detect such a difference.
+- **Size.** The mean difference with its bootstrap 95% interval, for this pair alone (uncorrected).
 """
 
 from __future__ import annotations
@@ -34,31 +36,31 @@ from bamdp.lab.results import Results
 from bamdp.lab.units import EVALUATE
 from bamdp.statistics import SEED, Estimate, Summary, estimate, summarise
 
-EXACT_RUNS = 14  # all 2^R patterns of signs up to here, as many random ones beyond
+EXACT_RUNS = 14  # enumerate all 2^R sign patterns up to here, then draw 2^14 or more
 SIGNIFICANCE_LEVEL = 0.05
-FINENESS = 4  # the least p of random patterns, corrected, is at least so many times below the level
-NARROW = 0.05  # of the range of totals: an interval of a difference within it means that two are about equal
+FINENESS = 4  # the smallest corrected p is at most the level divided by this
+NARROW = 0.05  # fraction of the range; algorithms are about equal if the interval lies within it
 BEST, ABOUT_EQUAL, UNDECIDED, WORSE, TOO_FEW = "best", "about equal", "undecided", "worse", "too few runs"
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two algorithms on the replicates that both have finished."""
+    """Comparison of two algorithms on the replicates completed by both."""
 
     first: str
     second: str
-    runs: int  # common replicates
+    runs: int  # number of common replicates
     difference: Estimate  # mean of first − second
     p: float  # two-sided; NaN without common replicates
-    adjusted: float  # the same after Holm's correction
+    adjusted: float  # p after Holm's correction
 
     @property
     def distinguishable(self) -> bool:
-        """Whether the corrected test rejects at 5%."""
+        """True if the corrected test rejects at the 5% level."""
         return self.adjusted <= SIGNIFICANCE_LEVEL
 
     def seen_from(self, name: str) -> Comparison:
-        """Return the same comparison with ``name``, one of the two, first."""
+        """Return the comparison with the algorithm ``name`` first."""
         d = self.difference
         back = Estimate(-d.value, -d.high, -d.low)
         turned = replace(self, first=self.second, second=self.first, difference=back)
@@ -66,7 +68,7 @@ class Comparison:
 
 
 def compare_all(values: Mapping[str, Series]) -> tuple[Comparison, ...]:
-    """Compare all pairs of algorithms, corrected together; ``values`` are totals by replicate."""
+    """Compare all pairs of algorithms with joint correction; ``values`` contains totals by replicate."""
     pairs = list(combinations(values, 2))
     compared = []
     for first, second in pairs:
@@ -81,7 +83,7 @@ def compare_all(values: Mapping[str, Series]) -> tuple[Comparison, ...]:
 def sign_flip_p(values: ArrayLike, tests: int = 1) -> float:
     """Return the two-sided p-value of the hypothesis that values [R] are symmetric about zero.
 
-    ``tests`` is the number of those that will be corrected together.
+    ``tests`` is the number of tests that will be corrected together.
 
     Examples
     --------
@@ -90,20 +92,20 @@ def sign_flip_p(values: ArrayLike, tests: int = 1) -> float:
     >>> sign_flip_p([1.0, -1.0])
     1.0
     """
-    # not scipy.stats.permutation_test: beyond EXACT_RUNS it draws other patterns, which changes published p-values
+    # scipy.stats.permutation_test would draw other patterns beyond EXACT_RUNS and change published p-values
     d = np.asarray(values, float)
     if not len(d):
         return np.nan
     patterns = _n_patterns(tests)
     sums = np.abs(_signs(len(d), patterns) @ d)
-    observed = np.abs(d.sum()) - 1e-9 * np.abs(d).sum()  # equal sums may differ by rounding
+    observed = np.abs(d.sum()) - 1e-9 * np.abs(d).sum()  # equal sums may differ by rounding errors
     as_extreme = np.count_nonzero(sums >= observed)
     exact = 2 ** len(d) <= patterns
     return float(as_extreme / len(sums) if exact else (as_extreme + 1) / (len(sums) + 1))
 
 
 def least_p(runs: int, tests: int = 1) -> float:
-    """Return the lowest p-value that so many runs can have, if so many tests are corrected together.
+    """Return the smallest possible p-value for this number of runs and of jointly corrected tests.
 
     Examples
     --------
@@ -114,7 +116,7 @@ def least_p(runs: int, tests: int = 1) -> float:
 
 
 def holm(p: ArrayLike) -> NDArray[np.float64]:
-    """Return Holm's adjusted p-values; NaN (nothing was tested) stays so and is not counted.
+    """Return Holm's adjusted p-values, ignoring and preserving NaN, which marks missing tests.
 
     Examples
     --------
@@ -132,27 +134,27 @@ def holm(p: ArrayLike) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """The evaluations of one environment that may stand beside each other, and their statistics."""
+    """Comparable evaluations in one environment, and their statistics."""
 
     environment: str
     runs: DataFrame
     ceilings: Ceilings | None = None
-    left_out: tuple[str, ...] = ()  # a line for each algorithm that has fewer runs than were asked for
+    left_out: tuple[str, ...] = ()  # one line per algorithm with incomplete runs
 
     @property
     def horizon(self) -> int:
-        """The steps of a run."""
+        """Number of steps in a run."""
         return int(self.runs.horizon.max())
 
     @cached_property
     def by_return(self) -> bool:
-        """Whether all totals are the same, as in CartPole, so that the returns of episodes are compared."""
+        """True if all totals are equal, as in CartPole, so that episode returns are compared instead."""
         done = self.runs[self.runs.failure == ""]
         return len(done) > 1 and done.total.nunique() == 1 and bool(done.mean_return.notna().all())
 
     @cached_property
     def values(self) -> dict[str, Series]:
-        """The totals (or mean returns) of finished runs by label, with the replicates as index."""
+        """Totals (or mean returns) of completed runs by label, indexed by replicate."""
         done = self.runs[self.runs.failure == ""].set_index("replicate")
         column = "mean_return" if self.by_return else "total"
         return {name: done.loc[done.label == name, column] for name in self.runs.label.unique()}
@@ -164,31 +166,31 @@ class Group:
 
     @cached_property
     def compared(self) -> tuple[Comparison, ...]:
-        """The comparisons of all pairs."""
+        """Comparisons of all pairs."""
         return compare_all(self.values)
 
     @cached_property
     def ranked(self) -> list[str]:
-        """Labels by mean, the highest first; those without a run last."""
+        """Labels by decreasing mean, followed by those without runs."""
         return sorted(
             self.values, key=lambda name: -np.nan_to_num(self.summaries[name].mean.value, nan=-np.inf)
         )
 
     @property
     def best(self) -> str:
-        """The label with the highest mean."""
+        """Label with the highest mean."""
         return self.ranked[0]
 
     @cached_property
     def to_best(self) -> dict[str, Comparison]:
-        """Each of the others minus the best, by its label."""
+        """Comparison of every other algorithm with the best (algorithm − best), by label."""
         pairs = [pair for pair in self.compared if self.best in (pair.first, pair.second)]
         others = [pair.second if pair.first == self.best else pair.first for pair in pairs]
         return {name: pair.seen_from(name) for name, pair in zip(others, pairs)}
 
     @cached_property
     def verdicts(self) -> dict[str, str]:
-        """Whether each label is the best, distinguishable from it, or why it is not; empty without common runs."""
+        """Verdict on each label: best, worse, about equal, undecided or too few runs; empty without common runs."""
         return {
             name: BEST if name == self.best else self._verdict(self.to_best[name]) for name in self.values
         }
@@ -205,17 +207,17 @@ class Group:
 
     @property
     def measure(self) -> str:
-        """The name of what is compared."""
+        """Name of the compared quantity."""
         return "mean return" if self.by_return else "total reward"
 
     @property
     def reference(self) -> Ceilings | None:
-        """Reference values of what is compared, where they are known."""
+        """Reference values for the compared quantity, if known."""
         return None if self.by_return else self.ceilings
 
     @property
     def scale(self) -> float:
-        """The range of totals from random play to the optimum; where that is not known, the size of the best mean."""
+        """Range of totals from random play to the optimum or, if unknown, the magnitude of the best mean."""
         known = self.reference
         if known is not None and known.optimum > known.random:
             return known.optimum - known.random
@@ -223,14 +225,14 @@ class Group:
 
     @property
     def blind(self) -> bool:
-        """Whether so few runs are common to any two that no difference could pass the corrected test."""
+        """True if there are too few common runs for any difference to be significant after correction."""
         common, tests = max((pair.runs for pair in self.compared), default=0), len(self.compared)
         return len(self.values) > 1 and least_p(common, tests) * tests > SIGNIFICANCE_LEVEL
 
 
 @lru_cache(maxsize=4)
 def groups(results: Results) -> tuple[Group, ...]:
-    """Return the comparable evaluations of each environment: the complete ones, or all so far if none is complete."""
+    """Return each environment's completed evaluations, or all those available if none is complete."""
     found = []
     for environment in results.environments:
         runs = results.select(EVALUATE, environment)
@@ -252,13 +254,13 @@ def _left_out(name: str, runs: DataFrame) -> str:
 
 
 def _n_patterns(tests: int) -> int:
-    """Return the number of patterns to look at, a power of two; all are, if there are no more."""
+    """Return the number of sign patterns to evaluate, a power of two; it may exceed the number that exist."""
     return 2 ** max(EXACT_RUNS, math.ceil(math.log2(FINENESS * max(tests, 1) / SIGNIFICANCE_LEVEL)))
 
 
 @lru_cache(maxsize=2)
 def _signs(runs: int, patterns: int) -> NDArray[np.float64]:
-    """Return patterns of ±1, [patterns, R]: all, or so many random ones."""
+    """Return sign patterns ±1 [patterns, R]: all of them if there are no more, otherwise a random sample."""
     if 2**runs <= patterns:
         return np.asarray(1.0 - 2.0 * (np.arange(2**runs)[:, None] >> np.arange(runs) & 1), float)
     return 1.0 - 2.0 * np.random.default_rng(SEED).integers(0, 2, (patterns, runs), np.int8)

@@ -1,7 +1,7 @@
-"""The effect of parameters on the total reward in tuning: a map of two, a curve of one.
+"""Plots of the tuning reward: a map over two parameters or a curve over one.
 
-Where more parameters vary than are shown, a value is the mean over the configurations that share it. The colours of a
-map span at least a fifth of its largest mean, so that small differences look small.
+If more parameters vary than are shown, each value is the mean over all configurations that share it. The colour scale
+of a map spans at least a fifth of its largest mean, so that small differences look small.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from bamdp.statistics import estimate
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LEAST_SPAN = 0.2  # of the largest mean: what the colours of a map span at least
+LEAST_SPAN = 0.2  # minimum span of a map's colour scale, as a fraction of the largest mean
 
 
 def draw_map(axes: Axes, runs: DataFrame, first: str, second: str) -> None:
-    """Draw the mean total reward over two parameters; the star is the chosen configuration."""
+    """Plot the mean total reward over two parameters, marking the selected configuration with a star."""
     totals = _with_parameters(runs, first, second)
     grid = totals.pivot_table(index=second, columns=first, values="total", sort=False, dropna=False)
     grid = grid.sort_index(key=_numbers).sort_index(axis=1, key=_numbers)
@@ -42,7 +42,7 @@ def draw_map(axes: Axes, runs: DataFrame, first: str, second: str) -> None:
 
 
 def draw_curve(axes: Axes, runs: DataFrame, name: str) -> None:
-    """Draw the mean total reward over one parameter, with bootstrap 95% intervals."""
+    """Plot the mean total reward over one parameter, with bootstrap 95% intervals."""
     totals = _with_parameters(runs, name)
     values = sorted(totals[name].unique(), key=lambda value: (isinstance(value, str), value))
     means = [estimate(np.mean, totals.loc[totals[name] == value, "total"]) for value in values]
@@ -54,12 +54,12 @@ def draw_curve(axes: Axes, runs: DataFrame, name: str) -> None:
 
 
 def _with_parameters(runs: DataFrame, *names: str) -> DataFrame:
-    """Return the runs with columns for these parameters; where one does not apply, a dash."""
+    """Return the runs with a column for each of these parameters, using a dash where one does not apply."""
     return runs.assign(**{name: [one.get(name, "–") for one in runs.configuration] for name in names})
 
 
 def _numbers(values: Any) -> Any:
-    """Return sort keys of values that may be words."""
+    """Return sort keys for values that may be text."""
     return [value if isinstance(value, (int, float)) else np.inf for value in values]
 
 

@@ -1,6 +1,6 @@
-"""Read studies from TOML and check them: every error says where it is, and a misspelt key gets a suggestion.
+"""Read and validate studies in TOML, reporting the location of every error and suggesting corrections for typos.
 
-A study is read from its file, or it ships with the package and is known by its name (:data:`STUDIES`).
+A study is read from a file or, if it is included in the package, found by name (:data:`STUDIES`).
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ STUDIES = ("dss2020/published", "dss2020/fair", "dss2020/figure3", "dss2020/abla
 STUDY_KEYS = ("title", "runs", "seed", "steps", "limit", "prior", "discount", "rewards", "objective", "notes",
               "environments", "algorithms", "tuning")  # fmt: skip
 ENVIRONMENT_KEYS = ("env", "steps", "limit", "runs", "rewards", "objective")
-NO_PARAMETERS = ("planner", "environments", "at", "include")  # keys of an algorithm's table
-QUICK_RUNS, QUICK_STEPS, QUICK_CONFIGURATIONS = 3, 200, 6  # at most
+NO_PARAMETERS = ("planner", "environments", "at", "include")  # keys that are not parameters
+QUICK_RUNS, QUICK_STEPS, QUICK_CONFIGURATIONS = 3, 200, 6  # upper limits
 DEFAULT_RUNS = 10
-DEFAULT_LIMIT = 1.0  # seconds per step in environments that name none
+DEFAULT_LIMIT = 1.0  # seconds per step, if the environment specifies none
 
 TomlTable = Mapping[str, Any]
 
 
 def load_study(path: str | Path, *, quick: bool = False) -> Study:
-    """Read a study's file, or one that ships by its name; with ``quick``, runs and steps are cut down."""
+    """Read a study from a file or by its name in the package; ``quick`` reduces the number of runs and steps."""
     path, folder = Path(path), files("bamdp.lab")
     shipped = str(path) in STUDIES
     if not shipped and path.suffix != ".toml" and not path.exists():
@@ -57,7 +57,7 @@ def load_study(path: str | Path, *, quick: bool = False) -> Study:
 
 
 def parse_study(source: str, *, quick: bool = False, path: Path | None = None) -> Study:
-    """Return the study that is written in a text.
+    """Parse a study from text.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def parse_study(source: str, *, quick: bool = False, path: Path | None = None) -
     """
     try:
         data = tomllib.loads(source)
-        if "base" in data:  # the rest of the study is that of another file beside this one
+        if "base" in data:  # the base is a file in the same folder
             base = tomllib.loads((Path(path or ".").parent / data.pop("base")).read_text(encoding="utf-8"))
             data = {**base, **data, "tuning": {**base.get("tuning", {}), **data.get("tuning", {})}}
     except tomllib.TOMLDecodeError as error:
@@ -84,16 +84,16 @@ def parse_study(source: str, *, quick: bool = False, path: Path | None = None) -
 
 
 def make_study(data: TomlTable, *, quick: bool = False, source: str = "", path: Path | None = None) -> Study:
-    """Return the study of the tables that a TOML file holds."""
+    """Create a study from the tables of a TOML file."""
     study = _StudyReader(data, quick).read(source, path)
-    for cell in study.cells:  # errors in a configuration are found now, not after hours of running
+    for cell in study.cells:  # detect invalid configurations now, not after hours of running
         with _located(f"algorithms.{cell.algorithm}, in {cell.environment.label}"):
             assert cell.settings
     return study
 
 
 class _StudyReader:
-    """Reads the tables of a study: first tuning and environments, then the cells of each algorithm."""
+    """Reader of a study's tables: tuning and environments first, then the cells of each algorithm."""
 
     def __init__(self, data: TomlTable, quick: bool) -> None:
         _check_keys({key for key in data if not key.startswith("prior.")}, STUDY_KEYS, "key")
@@ -125,7 +125,7 @@ class _StudyReader:
         )
 
     def read_tuning(self, table: TomlTable | None) -> Tuning | None:
-        """Return the ``[tuning]`` table."""
+        """Return the settings of the ``[tuning]`` table."""
         if table is None:
             return None
         tuning = Tuning(**table)
@@ -137,9 +137,9 @@ class _StudyReader:
     def read_environment(self, label: str, table: TomlTable) -> StudyEnvironment:
         with _located(f"environments.{label}"):
             _check_keys(table, ENVIRONMENT_KEYS, "key")
-            spec = table.get("env", label)  # text; in a study made in Python whatever new_world takes
+            spec = table.get("env", label)  # text; in studies created in Python, whatever new_world accepts
             if isinstance(spec, str) and spec.startswith("file:") and self.folder is not None:
-                spec = f"file:{self.folder / spec.removeprefix('file:')}"  # relative to the study's file
+                spec = f"file:{self.folder / spec.removeprefix('file:')}"  # relative to the study file
             env = cached_world(spec)
             usual = {"steps": env.horizon, "limit": getattr(env, "time_limit", DEFAULT_LIMIT)}
             values = {"runs": DEFAULT_RUNS, **usual, **self.data, **table}
@@ -150,7 +150,7 @@ class _StudyReader:
             return replace(found, steps=min(found.steps, QUICK_STEPS), runs=min(found.runs, QUICK_RUNS))
 
     def read_algorithm(self, label: str, table: TomlTable) -> list[StudyCell]:
-        """Return the cells of one algorithm, in the environments that it is run in."""
+        """Return an algorithm's cells, one for each of its environments."""
         planner, written = _read_planner(label, table)
         all_labels = [env.label for env in self.environments]
         labels = _text_list(table.get("environments", all_labels), "environments")
@@ -174,7 +174,7 @@ class _StudyReader:
             here = merge_parameters(values, _flatten(local))
             ordered = sorted(
                 here, key=lambda key: key.partition(".")[0] in SHARED_KEYS
-            )  # the planner's first
+            )  # the planner's parameters first
             configurations = list_configurations(
                 planner,
                 {key: _value_list(key, here[key]) for key in ordered},
@@ -187,7 +187,7 @@ class _StudyReader:
 
 
 def _read_planner(label: str, table: TomlTable) -> tuple[str | Planner, dict[str, Any]]:
-    """Return the planner's name and the parameters that are written with it; one that is an object as it is."""
+    """Return the planner's name and inline parameters; a planner object is returned unchanged."""
     if isinstance(table.get("planner"), Planner):
         return table["planner"], {}
     head, written = parse_spec(str(table.get("planner", label)))
@@ -206,7 +206,7 @@ def _read_planner(label: str, table: TomlTable) -> tuple[str | Planner, dict[str
 
 
 def _planner_defaults(planner: str | Planner) -> dict[str, Any]:
-    """Return the prior and the discount of a planner for which the study names no others."""
+    """Return the planner's default prior and discount, used if the study specifies none."""
     cls: Any = entry_of(planner).cls
     prior = parse_spec(cls.default_prior)
     parameters = {f"prior.{key}": value for key, value in prior.parameters.items()}
@@ -214,7 +214,7 @@ def _planner_defaults(planner: str | Planner) -> dict[str, Any]:
 
 
 def _check_across(cells: list[StudyCell]) -> None:
-    """Check that one choice for all environments is among the same values in each, and that optima are known."""
+    """Check that cells sharing one choice have the same candidates in every environment, and that optima are known."""
     first: dict[str, tuple[StudyCell, list[dict[str, Any]]]] = {}
     for cell in cells:
         with _located(f"environments.{cell.environment.label}"):
@@ -234,7 +234,7 @@ def _check_across(cells: list[StudyCell]) -> None:
 
 @contextmanager
 def _located(where: str) -> Iterator[None]:
-    """Put the place in front of the message of an error."""
+    """Prefix error messages with the location."""
     try:
         yield
     except (ValueError, TypeError, FileNotFoundError) as error:
@@ -242,7 +242,7 @@ def _located(where: str) -> Iterator[None]:
 
 
 def _check_keys(table: Any, known: Any, kind: str) -> None:
-    """Check that a table has known keys only."""
+    """Check that a table contains only known keys."""
     if not isinstance(table, (dict, set)):
         raise ValueError(f"expected a table of values, got {table!r}")
     for key in table:
@@ -250,7 +250,7 @@ def _check_keys(table: Any, known: Any, kind: str) -> None:
 
 
 def _text_list(value: Any, name: str) -> list[str]:
-    """Return a list of texts; one by itself is a list of one."""
+    """Return a list of strings; a single string becomes a list of one."""
     value = [value] if isinstance(value, str) else value
     if not isinstance(value, list) or not all(isinstance(line, str) for line in value):
         raise ValueError(f"{name} must be a list of texts")
@@ -258,7 +258,7 @@ def _text_list(value: Any, name: str) -> list[str]:
 
 
 def _value_list(key: str, value: Any) -> tuple[Any, ...]:
-    """Return a value, or several to choose from, as a tuple."""
+    """Return one or more alternative values as a tuple."""
     values = value if isinstance(value, list) else [value]
     if not values or any(isinstance(one, (dict, list)) for one in values):
         raise ValueError(f"{key} must be a value or a list of values to choose from, got {value!r}")
@@ -266,7 +266,7 @@ def _value_list(key: str, value: Any) -> tuple[Any, ...]:
 
 
 def _labelled_tables(data: TomlTable, name: str) -> dict[str, TomlTable]:
-    """Return tables by label; a plain list of labels stands for empty tables."""
+    """Return tables by label; a plain list of labels denotes empty tables."""
     tables = data.get(name)
     if isinstance(tables, list) and all(isinstance(label, str) for label in tables):
         twice = next((label for label in tables if tables.count(label) > 1), None)
@@ -285,7 +285,7 @@ def _is_table_of_tables(value: Any) -> bool:
 
 
 def _flatten(table: TomlTable) -> dict[str, Any]:
-    """Return tables in tables as keys with dots."""
+    """Flatten nested tables into dotted keys."""
     flat: dict[str, Any] = {}
     for key, value in table.items():
         nested = isinstance(value, dict)

@@ -1,4 +1,4 @@
-"""The report of a study: one page that opens anywhere, offline, and its tables and figures as files beside it.
+"""Study report: a self-contained offline page, with its tables and figures as separate files.
 
 folder/
   index.html     everything, self-contained
@@ -29,13 +29,13 @@ from bamdp.plot.style import new_figure, save_figure
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_LINES = 8  # in one figure
-MOST_ROWS = 50  # configurations of an algorithm that are listed
+MOST_LINES = 8  # per figure
+MOST_ROWS = 50  # configurations listed per algorithm
 Section = tuple[str, list[Table], list[tuple[str, Callable[..., object]]]]  # heading, tables, figures by name
 
 
 def write_report(results: Results, folder: str | Path, source: str = "") -> Path:
-    """Write the report of a study, complete or not, and return the path of its page; ``source`` is the study's text."""
+    """Write the report of a study, complete or not, and return the page's path; ``source`` is the study's text."""
     from jinja2 import Environment as Templates
     from jinja2 import PackageLoader
 
@@ -75,7 +75,7 @@ def _sections(results: Results) -> Iterator[Section]:
 
 
 def draw_learning(group: Group, ax: Axes | None = None, **options: Any) -> Axes:
-    """Draw the learning curves of the best algorithms of an environment; returns, where all totals are equal."""
+    """Plot the learning curves of an environment's best algorithms, or their returns if all totals are equal."""
     runs = {
         name: group.runs[(group.runs.label == name) & (group.runs.failure == "")] for name in group.ranked
     }
@@ -89,7 +89,7 @@ def draw_learning(group: Group, ax: Axes | None = None, **options: Any) -> Axes:
 
 
 def draw_parameters(runs: DataFrame, names: Sequence[str], ax: Axes) -> None:
-    """Draw the total reward in tuning over one or two parameters."""
+    """Plot the tuning reward over one or two parameters."""
     draw: Callable[..., None] = draw_map if len(names) == 2 else draw_curve
     draw(ax, runs, *names)
 
@@ -101,7 +101,7 @@ def _draw(draw: Callable[..., object], path: Path) -> Path:
 
 
 def _facts(results: Results) -> dict[str, str]:
-    """Return versions and machines, which tell where the numbers of a report come from."""
+    """Return the versions and machines that produced the results."""
     runs = results.runs
     facts = {"bamdp": runs.version, "machine": runs.machine, "finished": runs.finished.str[:10]}
     shown = {name: "; ".join(sorted(values.unique())) for name, values in facts.items()}
