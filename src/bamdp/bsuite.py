@@ -1,15 +1,14 @@
-"""Agents in bsuite: any of its experiments whose observations come from a finite set.
+"""Agents for bsuite experiments whose observations come from a finite set.
 
-bsuite's loop (``bsuite.baselines.experiment.run``) talks to an agent in timesteps of dm_env:
-``select_action(timestep)``, ``update(timestep, action, new_timestep)``. :class:`BsuiteAgent` answers them with an
-:class:`~bamdp.Agent`. Observations are arrays; each array that differs from those before is a new state, up to
-``max_states``. That suits deep_sea, bandit, catch, memory_len, discounting_chain and umbrella_length; a pole in
-balance never shows the same observation twice.
+bsuite's loop (``bsuite.baselines.experiment.run``) passes dm_env timesteps to an agent through
+``select_action(timestep)`` and ``update(timestep, action, new_timestep)``. :class:`BsuiteAgent` adapts an
+:class:`~bamdp.Agent` to this interface. Observations are arrays; each distinct array becomes a state, up to
+``max_states``. This works for deep_sea, bandit, catch, memory_len, discounting_chain and umbrella_length, but not for
+cartpole, whose observations never repeat.
 
-A last timestep with discount 0 is an end, one with a discount above 0 was cut off and is no end (that is dm_env's
-rule).
+By dm_env's convention, a last timestep with discount 0 ends the episode, and one with a positive discount truncates it.
 
-Only :func:`load` needs the package bsuite: ``pip install 'bamdp[bsuite]'``.
+Only :func:`load` requires the bsuite package: ``pip install 'bamdp[bsuite]'``.
 """
 
 from __future__ import annotations
@@ -27,7 +26,9 @@ from bamdp.planners.base import Planner
 
 
 class BsuiteAgent:
-    """An agent as bsuite's experiments want it. Made by :meth:`for_env`; ``agent`` is the :class:`~bamdp.Agent` inside.
+    """An adapter that lets an :class:`~bamdp.Agent`, its attribute ``agent``, run in bsuite experiments.
+
+    Create one with :meth:`for_env`.
 
     Examples
     --------
@@ -44,7 +45,7 @@ class BsuiteAgent:
     def __init__(self, agent: Agent, numbering: Numbering) -> None:
         self.agent = agent
         self.numbering = numbering
-        self.begun = False  # whether the agent knows of the episode that has begun
+        self.begun = False  # whether agent.begin was called for the current episode
 
     @classmethod
     def for_env(
@@ -56,16 +57,16 @@ class BsuiteAgent:
         max_states: int = 1000,
         **options: Any,
     ) -> BsuiteAgent:
-        """Make an agent that has learned nothing yet.
+        """Create an agent without any experience.
 
         Parameters
         ----------
         env
-            The dm_env environment: its actions must be discrete.
+            The dm_env environment, whose actions must be discrete.
         planner, prior
             As in :meth:`bamdp.Agent.for_env`.
         max_states
-            The number of different observations that may appear.
+            Maximum number of distinct observations.
         **options
             ``rewards``, ``discount``, ``horizon``, ``objective`` and ``seed``, as in :meth:`bamdp.Agent.for_env`.
         """
@@ -76,7 +77,7 @@ class BsuiteAgent:
                 "the number of an action"
             )
         numbering = Numbering(_checks.integer(max_states, "max_states"))
-        world = World()  # its sizes; the experiment acts by itself
+        world = World()  # carries only the sizes; the experiment steps its own environment
         world.name, world.n_actions = "the experiment", int(n_actions)
         world.n_states, world.end = numbering.n + 1, numbering.n
         return cls(Agent.for_env(world, planner, prior=prior, **options), numbering)
@@ -101,12 +102,12 @@ class BsuiteAgent:
         self.begun = self.begun and not new_timestep.last()
 
     def _state(self, timestep: Any) -> int:
-        """Return the number of an observation; two arrays are one state if all entries agree."""
+        """Return the state of an observation; arrays with equal entries are the same state."""
         return self.numbering(np.asarray(timestep.observation, float).ravel().tolist())
 
 
 def load(bsuite_id: str) -> Any:
-    """Return one of bsuite's environments by its id, such as ``"deep_sea/0"``.
+    """Return a bsuite environment by its id, such as ``"deep_sea/0"``.
 
     Examples
     --------

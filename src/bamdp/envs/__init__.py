@@ -1,6 +1,6 @@
-"""Environments, each with its true model, its start and the paper's horizon.
+"""Environments, each with its true model, start state and the horizon used in the paper.
 
-`make_env` makes any of them by name, `from_mdp` makes one of a model of your own.
+`make_env` creates an environment by name; `from_mdp` creates one from your own model.
 """
 
 from bamdp.envs.custom import from_file, from_function, from_mdp

@@ -1,4 +1,4 @@
-"""The small classics: the chain, the double loop, river swim and Bernoulli bandits."""
+"""Small classic problems: the chain, the double loop, RiverSwim and Bernoulli bandits."""
 
 from __future__ import annotations
 
@@ -28,13 +28,12 @@ DOUBLE_LOOP_TEXT = """\
 def chain(
     rewards: Literal["action", "effect"] = "action", n_states: Size = 5, slip: Probability = 0.2
 ) -> Environment:
-    """A chain of states whose far end pays, with slips back to the beginning.
+    """A chain of states with a reward at the far end and slips back to the start.
 
     Description
     -----------
-    Going forward pays nothing until the end of the chain, and every step may slip all the way back. Going
-    back pays a little at once. Always going forward is optimal, and an agent that does not explore stays at the
-    near end.
+    Going forward earns nothing until the end of the chain, and every step may slip all the way back. Going back earns a
+    small immediate reward. Always going forward is optimal, but an agent that does not explore stays at the near end.
 
     States
     ------
@@ -46,18 +45,18 @@ def chain(
 
     Transitions
     -----------
-    The *effect* is that of the chosen action with probability 1 - ``slip`` and that of the other one with
-    ``slip``. Forward leads from s to s + 1 and from the far end to itself; back leads to 0.
+    The chosen action takes *effect* with probability 1 - ``slip``; otherwise the other action does. Forward leads from
+    s to s + 1 and stays at the far end; back leads to 0.
 
     Rewards
     -------
-    ``rewards="action"``, the paper's: 0.2 for choosing back anywhere, 1 for choosing forward at the far end,
-    R(s, a). ``rewards="effect"``, the classic: 0.2 whenever the effect is back, 1 whenever the effect is
-    forward at the far end, R(s, a, s'). The older literature's totals are ten times as large.
+    ``rewards="action"``, as in the paper: 0.2 for choosing back anywhere, 1 for choosing forward at the far end, R(s,
+    a). ``rewards="effect"``, the classic variant: 0.2 whenever the effect is back, 1 whenever the effect is forward at
+    the far end, R(s, a, s'). Rewards in the older literature are ten times as large.
 
     Start
     -----
-    State 0. The chain never ends; the paper runs it for 1000 steps.
+    State 0. The task is continuing; the paper runs it for 1000 steps.
 
     Reference
     ---------
@@ -67,11 +66,11 @@ def chain(
     Parameters
     ----------
     rewards : {"action", "effect"}, default "action"
-        Whether the chosen action or its effect is paid.
+        Whether rewards depend on the chosen action or on its effect.
     n_states : int, default 5
-        The length of the chain, at least 2.
+        Length of the chain, at least 2.
     slip : float, default 0.2
-        The probability of the other action's effect.
+        Probability that the other action takes effect.
 
     Examples
     --------
@@ -82,7 +81,7 @@ def chain(
     [[0.2, 0.0], [0.2, 0.0], [0.2, 0.0], [0.2, 0.0], [0.2, 1.0]]
     """
     states, last = np.arange(n_states), n_states - 1
-    target = np.stack([np.zeros(n_states, int), np.minimum(states + 1, last)], axis=1)  # of back and forward
+    target = np.stack([np.zeros(n_states, int), np.minimum(states + 1, last)], axis=1)  # for back and forward
     if rewards == "action":
         table = np.zeros((n_states, 2))
         table[:, 0] = 0.2
@@ -94,7 +93,7 @@ def chain(
         table[last, :, last] = 1.0
     chances = [[1.0 - slip, slip], [slip, 1.0 - slip]]
     mdp = FiniteMDP(rows(target[:, None].repeat(2, 1), chances), table, action_labels=("back", "forward"))
-    # forward straight, back in arcs below
+    # forward edges are straight, back edges are arcs below them
     bends = {(s, s + 1): 0.0 for s in range(last)} | {(s, 0): 0.42 for s in range(1, n_states)}
     layout = line_layout(n_states, bends=bends, text="──▶".join(f"({s})" for s in range(n_states)))
     return Environment("chain", mdp, time_limit=0.25, layout=layout)
@@ -102,17 +101,17 @@ def chain(
 
 @environment
 def double_loop() -> Environment:
-    """Two loops through one state; the one that is easy to leave pays twice the other.
+    """Two loops through one state; the loop that is easier to leave pays twice as much.
 
     Description
     -----------
-    Two loops of five states share state 0. The left one is walked whatever is done and pays 1 at its end. The
-    right one pays 2, and is walked only by choosing action 1 four times in a row: any other choice leads back
-    to 0.
+    Two loops of five states share state 0. In the left loop every action moves on, and completing it pays 1. The right
+    loop pays 2, but completing it requires choosing action 1 at each of its first three states: action 0 leads back to
+    0.
 
     States
     ------
-    0 the shared one, 1 to 4 the left loop, 5 to 8 the right loop.
+    0 is shared, 1 to 4 form the left loop, 5 to 8 the right loop.
 
     Actions
     -------
@@ -120,8 +119,9 @@ def double_loop() -> Environment:
 
     Transitions
     -----------
-    Deterministic. In 0: action 0 leads to 1, action 1 to 5. 1, 2, 3 lead on and 4 to 0, under both actions.
-    In 5, 6 and 7 action 1 leads on and action 0 to 0. 8 leads to 0 under both.
+    Deterministic. In 0: action 0 leads to 1, action 1 to 5. Under both actions, states 1, 2 and 3 lead to the next
+    state and 4 leads to 0. In 5, 6 and 7, action 1 leads to the next state and action 0 to 0. State 8 leads to 0 under
+    both actions.
 
     Rewards
     -------
@@ -129,7 +129,7 @@ def double_loop() -> Environment:
 
     Start
     -----
-    State 0. The world never ends; the paper runs it for 1000 steps.
+    State 0. The task is continuing; the paper runs it for 1000 steps.
 
     Reference
     ---------
@@ -151,28 +151,28 @@ def double_loop() -> Environment:
 
 
 def double_loop_layout() -> Layout:
-    """Two regular pentagons that share the node in the middle; both are walked away from it along the top."""
+    """Return two regular pentagons that share the middle node; both loops leave it along the top."""
     radius = 1.2
     turn = 2 * math.pi / 5 * np.arange(1, 5)
     right = np.column_stack([radius - radius * np.cos(turn), -radius * np.sin(turn)])
     left = right * (-1, 1)
     positions = np.vstack([[0.0, 0.0], left, right])
-    # the edge from 0 to 5 keeps to the outside of the one that comes back
+    # the edge from 0 to 5 lies outside the edge from 5 to 0
     return graph_layout(positions, bends={(0, 5): 0.0, (5, 0): 0.3}, text=DOUBLE_LOOP_TEXT)
 
 
 @environment
 def river_swim(n_states: Size = 6) -> Environment:
-    """A river to swim up against the current, for a large reward at its end.
+    """A river to swim against the current, with a large reward at the far end.
 
     Description
     -----------
-    Swimming left goes with the current and never fails; swimming right mostly holds its place. A small reward
-    waits downstream and a large one upstream, so undirected exploration takes time exponential in the length.
+    Swimming left, with the current, never fails; swimming right usually leaves the agent where it is. There is a small
+    reward downstream and a large one upstream, so undirected exploration takes time exponential in the length.
 
     States
     ------
-    0 .. ``n_states`` - 1, from the left bank to the right one.
+    0 .. ``n_states`` - 1, from the left bank to the right bank.
 
     Actions
     -------
@@ -180,8 +180,8 @@ def river_swim(n_states: Size = 6) -> Environment:
 
     Transitions
     -----------
-    Left leads from s to s - 1, and from 0 to 0, with certainty. Right leads from an inner state up with 0.35,
-    nowhere with 0.6 and down with 0.05; from 0 up with 0.6, nowhere with 0.4; from the last nowhere with 0.6,
+    Left leads from s to max(s - 1, 0) with certainty. Right moves up with probability 0.35, stays with 0.6 and moves
+    down with 0.05; in state 0 it moves up with 0.6 and stays with 0.4; in the last state it stays with 0.6 and moves
     down with 0.4.
 
     Rewards
@@ -190,17 +190,17 @@ def river_swim(n_states: Size = 6) -> Environment:
 
     Start
     -----
-    State 0. Here the river never ends: it has no episodes.
+    State 0. The task is continuing: there are no episodes.
 
     Reference
     ---------
     A. Strehl, M. Littman (2008), An analysis of model-based interval estimation for Markov decision
-    processes, JCSS; the numbers are those of I. Osband's TabulaRL.
+    processes, JCSS; the parameters follow I. Osband's TabulaRL.
 
     Parameters
     ----------
     n_states : int, default 6
-        The length of the river, at least 2.
+        Length of the river, at least 2.
 
     Examples
     --------
@@ -222,12 +222,12 @@ def river_swim(n_states: Size = 6) -> Environment:
 
 @environment
 def bandit(means: Sequence[float] = (0.3, 0.5, 0.7)) -> Environment:
-    """A bandit: one state, and arms that pay 1 with probabilities of their own.
+    """A Bernoulli bandit: one state and arms with unknown success probabilities.
 
     Description
     -----------
-    Nothing is to be learned about transitions, for there is only one state; all the uncertainty is in the
-    rewards. So an agent here needs a model of rewards (``BetaBernoulli``) instead of known ones.
+    With only one state, there is nothing to learn about transitions; all uncertainty is in the rewards. The agent
+    therefore needs a reward model (``BetaBernoulli``) instead of known rewards.
 
     States
     ------
@@ -239,15 +239,15 @@ def bandit(means: Sequence[float] = (0.3, 0.5, 0.7)) -> Environment:
 
     Transitions
     -----------
-    Every arm leads back to the one state.
+    Every arm leads back to the only state.
 
     Rewards
     -------
-    Drawn: 1 with probability ``means[a]``, else 0. The true model holds the means.
+    Random: 1 with probability ``means[a]``, else 0. The true model contains the means.
 
     Start
     -----
-    State 0. The bandit never ends.
+    State 0. The task is continuing.
 
     Reference
     ---------
@@ -257,7 +257,7 @@ def bandit(means: Sequence[float] = (0.3, 0.5, 0.7)) -> Environment:
     Parameters
     ----------
     means : sequence of float, default (0.3, 0.5, 0.7)
-        The success probability of each arm.
+        Success probability of each arm.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Environments of your own: from a model, from a file with a model, or from a function that simulates steps."""
+"""Custom environments: from a model, from a model file, or from a function that simulates steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bamdp import _checks
 from bamdp.envs.environment import Environment, Seed, StepResult, World, bernoulli
 from bamdp.mdp.model import FiniteMDP, load_model
 
-LEAST_U = 2.0**-54  # half the smallest number above 0 that is drawn; at 0 a Normal quantile is infinite
+LEAST_U = 2.0**-54  # half the smallest positive uniform number; the normal quantile at 0 is infinite
 
 
 def from_mdp(
@@ -27,23 +27,24 @@ def from_mdp(
     noise: float | str | Callable[[float, float], float] = 0.0,
     time_limit: float = 1.0,
 ) -> Environment:
-    """Make an environment whose true model is one of your own.
+    """Create an environment from your own model.
 
     Parameters
     ----------
     mdp : FiniteMDP
         The true model.
     start : int or array [S], default 0
-        The state after a reset, or probabilities to draw it from.
+        The state after a reset, or the probabilities of the start states.
     horizon : int, default 1000
-        How many steps a run usually lasts.
+        Usual number of steps in a run.
     name : str, default "custom"
-        Its name.
+        The name.
     noise : float, "bernoulli" or callable, default 0
-        Rewards that are drawn, with the model's as their means: the standard deviation of Normal noise; 0 or 1,
-        "bernoulli"; or a function (mean, u) of yours, the quantile at u in [0, 1) of the reward.
+        Makes rewards random, with the model's rewards as their means: the standard deviation of normal noise;
+        "bernoulli" for rewards of 0 or 1; or your own function (mean, u), which returns the quantile of the reward at u
+        in [0, 1).
     time_limit : float, default 1.0
-        Seconds of planning that a step may take.
+        Planning time per step, in seconds.
 
     Examples
     --------
@@ -69,7 +70,7 @@ def from_mdp(
 
 
 def _noisy_reward(noise: Any, mdp: FiniteMDP) -> Callable[[float, float], float] | None:
-    """Return the quantile function of noisy rewards; None where they are certain."""
+    """Return the quantile function of noisy rewards, or None if rewards are deterministic."""
     if noise == "bernoulli":
         if mdp.rewards.size and not (mdp.rewards.min() >= 0.0 and mdp.rewards.max() <= 1.0):
             raise ValueError("Bernoulli rewards have means from 0 to 1; the model has others")
@@ -83,22 +84,24 @@ def _noisy_reward(noise: Any, mdp: FiniteMDP) -> Callable[[float, float], float]
 
 
 def _normal(deviation: float, mean: float, u: float) -> float:
-    """Return the quantile at ``u`` of a Normal reward."""
+    """Return the quantile at ``u`` of a normally distributed reward."""
     return NormalDist(mean, deviation).inv_cdf(max(u, LEAST_U))
 
 
 def from_file(path: str | Path, start: Any = None, horizon: int = 1000) -> Environment:
-    """Make an environment of a model from an npz file, which `FiniteMDP.save` wrote
-    or which holds ``transitions`` and ``rewards``.
+    """Create an environment from a model in an npz file.
+
+    The file was written by `FiniteMDP.save` or contains the arrays ``transitions`` and ``rewards``.
 
     Parameters
     ----------
     path : str or Path
         The file.
     start : int or array [S], optional
-        The state after a reset, or probabilities to draw it from; by default the ``start`` in the file, or else 0.
+        The state after a reset, or the probabilities of the start states; by default ``start`` from the file, or 0 if
+        the file has none.
     horizon : int, default 1000
-        How many steps a run usually lasts.
+        Usual number of steps in a run.
 
     Examples
     --------
@@ -119,7 +122,7 @@ def from_file(path: str | Path, start: Any = None, horizon: int = 1000) -> Envir
 
 
 class FunctionWorld(World):
-    """A world whose steps are computed by a function; :func:`from_function` makes one."""
+    """An environment whose steps are computed by a function; create one with :func:`from_function`."""
 
     def __init__(
         self, function: Callable[[int, int, np.random.Generator], StepResult], start: Any, **sizes: Any
@@ -133,7 +136,7 @@ class FunctionWorld(World):
         return f"FunctionWorld({self.name!r}, {self.n_states} states, {self.n_actions} actions)"
 
     def reset(self, *, seed: Seed = None) -> int:
-        """Begin an episode; with a seed, begin the stream of random numbers again."""
+        """Begin an episode and return its first state; with a seed, reseed the random stream."""
         if seed is not None or self._rng is None:
             self._rng = np.random.default_rng(seed)
         first = self.start(self._rng) if callable(self.start) else self.start
@@ -141,7 +144,7 @@ class FunctionWorld(World):
         return self.state
 
     def step(self, action: int) -> StepResult:
-        """Take an action; return (next state, reward, whether the episode has ended)."""
+        """Take an action and return (next state, reward, whether the episode has ended)."""
         if self.terminated or self._rng is None:
             raise RuntimeError(f"{self.name} has terminated or not begun; call reset() first")
         after, reward, terminated = self.function(self.state, action, self._rng)
@@ -157,21 +160,21 @@ def from_function(
     horizon: int = 1000,
     name: str = "function",
 ) -> FunctionWorld:
-    """Make a world whose steps are computed by a function of yours.
+    """Create an environment whose steps are computed by your own function.
 
     Parameters
     ----------
     step
-        ``step(state, action, rng)`` returns (next state, reward, terminated); all random numbers must come from
+        ``step(state, action, rng)`` returns (next state, reward, terminated); it must take all random numbers from
         ``rng``, a NumPy generator.
     n_states, n_actions
-        Size of the world.
+        Size of the environment.
     start
-        The state in which episodes begin, or a function ``start(rng)`` that draws it.
+        The initial state of every episode, or a function ``start(rng)`` that draws it.
     horizon
-        How many steps a run usually lasts.
+        Usual number of steps in a run.
     name
-        Its name.
+        The name.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Deep sea: a treasure that only one of 2^size ways leads to, and whose price is paid on the way."""
+"""Deep sea: a treasure reached by only one of 2^size paths, each step towards which has a cost."""
 
 from __future__ import annotations
 
@@ -13,33 +13,32 @@ from bamdp.envs.layout import Layout, Mark
 from bamdp.envs.making import Seed, Size, environment, rows
 from bamdp.mdp.model import FiniteMDP
 
-MOVE_COST = 0.01  # of a whole way to the right
+MOVE_COST = 0.01  # total, for moving right at every step
 
 
 @environment
 def deep_sea(size: Size = 10, mapping_seed: Seed = 42) -> Environment:
-    """A dive of ``size`` steps to a treasure that only one sequence of actions reaches.
+    """A dive of ``size`` steps to a treasure that only one action sequence reaches.
 
     Description
     -----------
-    A diver sinks by a row at each step and moves to the left or to the right. The treasure lies in the lower right
-    corner, so every step must go right, but each step to the right has a small cost: an agent that only exploits
-    learns to go left. Random play finds the treasure once in 2^``size`` episodes, an agent that plans its exploration
-    in about ``size`` squared. Which of the two actions goes right differs from cell to cell.
+    At each step a diver sinks by one row and moves left or right. The treasure lies in the lower right corner, so every
+    step must go right, but each step to the right has a small cost: an agent that only exploits learns to go left.
+    Random play finds the treasure once in 2^``size`` episodes on average; an agent that plans its exploration needs
+    about ``size``² episodes. Which of the two actions goes right differs from cell to cell.
 
     States
     ------
-    s = row * ``size`` + column, and one more, ``size`` * ``size``: the end. Cells right of the diagonal are never
+    s = row * ``size`` + column, plus the terminal state ``size`` * ``size``. Cells right of the diagonal are never
     reached.
 
     Actions
     -------
-    0 and 1. One leads to the right, the other to the left, by a table that ``mapping_seed`` determines
-    (`DeepSea.right`).
+    0 and 1. One goes right, the other left, according to a table determined by ``mapping_seed`` (`DeepSea.right`).
 
     Transitions
     -----------
-    To the next row, one column to the left or to the right (within the sea); from the last row to the end.
+    To the next row, one column to the left or right (clipped at the sides); from the last row to the terminal state.
 
     Rewards
     -------
@@ -47,21 +46,21 @@ def deep_sea(size: Size = 10, mapping_seed: Seed = 42) -> Environment:
 
     Start
     -----
-    State 0, the upper left corner. An episode takes ``size`` steps; a run 10 000, 50 000 from size 20 on, as in the
-    paper's Appendix D.
+    State 0, the upper left corner. An episode takes ``size`` steps. A run takes 10 000 steps, or 50 000 from size 20
+    on, as in Appendix D of the paper.
 
     Reference
     ---------
-    I. Osband et al. (2020), Behaviour suite for reinforcement learning, ICLR: ``deep_sea`` of bsuite, whose very
-    tables these are (there ``mapping_seed`` is 42 in all experiments); I. Osband, D. Russo, B. Van Roy (2019), Deep
-    exploration via randomized value functions, JMLR.
+    I. Osband et al. (2020), Behaviour suite for reinforcement learning, ICLR: ``deep_sea`` of bsuite, with identical
+    tables (all bsuite experiments use ``mapping_seed`` 42); I. Osband, D. Russo, B. Van Roy (2019), Deep exploration
+    via randomized value functions, JMLR.
 
     Parameters
     ----------
     size : int, default 10
-        Rows, and columns; at least 2.
+        Number of rows and columns, at least 2.
     mapping_seed : int, default 42
-        Of the table that says which action leads to the right.
+        Seed of the table that determines which action goes right.
 
     Examples
     --------
@@ -76,12 +75,12 @@ def deep_sea(size: Size = 10, mapping_seed: Seed = 42) -> Environment:
 
 @environment
 def deep_sea_stochastic(size: Size = 10, mapping_seed: Seed = 42) -> Environment:
-    """Deep sea with a current, and with noise where the dive may end; see `deep_sea`.
+    """Deep sea with a current and reward noise in the lower corners; see `deep_sea`.
 
     Description
     -----------
-    As `deep_sea`, but a step to the right sometimes fails, and rewards in the two lower corners are noisy. A
-    prior that expects a deterministic world is wrong here.
+    Like `deep_sea`, but a step to the right sometimes fails, and rewards in the two lower corners are noisy. A prior
+    that expects deterministic transitions is wrong here.
 
     States
     ------
@@ -93,12 +92,12 @@ def deep_sea_stochastic(size: Size = 10, mapping_seed: Seed = 42) -> Environment
 
     Transitions
     -----------
-    As in `deep_sea`, but a step to the right only sinks with probability 1 / ``size``.
+    As in `deep_sea`, but with probability 1 / ``size`` a step to the right sinks without moving right.
 
     Rewards
     -------
-    R(s, a) as in `deep_sea`, the cost of a step whether it fails or not; and in both corners of the last row
-    standard normal noise is added, whatever is done there.
+    R(s, a) as in `deep_sea`; a step to the right has its cost even if it fails. In both corners of the last row,
+    standard normal noise is added for either action.
 
     Start
     -----
@@ -111,9 +110,9 @@ def deep_sea_stochastic(size: Size = 10, mapping_seed: Seed = 42) -> Environment
     Parameters
     ----------
     size : int, default 10
-        Rows, and columns; at least 2.
+        Number of rows and columns, at least 2.
     mapping_seed : int, default 42
-        Of the table that says which action leads to the right.
+        Seed of the table that determines which action goes right.
 
     Examples
     --------
@@ -131,13 +130,13 @@ class DeepSea(Environment):
     ----------
     size : int
     right : array [size, size]
-        The action that leads to the right, by row and column.
+        The action that goes right, by row and column.
     """
 
     def __init__(self, size: int, mapping_seed: int, *, stochastic: bool) -> None:
         _checks.memory(1000 * size**2, f"a deep sea of {size} by {size} cells")
         self.size = size
-        # the very table of bsuite
+        # bsuite's table, which uses the same generator
         self.right = np.random.RandomState(mapping_seed).binomial(1, 0.5, (size, size))
         self._noisy = frozenset(((size - 1) * size, size**2 - 1) if stochastic else ())
         mdp = _model(size, self.right, 1.0 / size if stochastic else 0.0)
@@ -146,11 +145,11 @@ class DeepSea(Environment):
 
     @property
     def stochastic_rewards(self) -> bool:  # type: ignore[override]
-        """Whether rewards are drawn, so that `rewards` are only their means."""
+        """Whether rewards are random, in which case `rewards` contains their means."""
         return bool(self._noisy)
 
     def step(self, action: int) -> StepResult:
-        """Take an action; see `Environment.step`. With noise every step uses a second number of the stream."""
+        """Take an action; see `Environment.step`. With noise, every step uses a second random number."""
         before = self.state
         s2, reward, terminated = super().step(action)
         if self._noisy:
@@ -160,24 +159,23 @@ class DeepSea(Environment):
         return s2, reward, terminated
 
     def action_label(self, action: int, state: int | None = None) -> str:
-        """Return where an action leads in a state, ``left`` or ``right``; without a state its number."""
+        """Return the direction of an action in a state, ``left`` or ``right``; without a state, return its number."""
         if state is None or not 0 <= state < self.size**2:
             return str(action)
         return "right" if self.right.flat[state] == action else "left"
 
     def bad_episodes(self, states: ArrayLike, actions: ArrayLike) -> NDArray[np.bool_]:
-        """Which episodes of a run were bad: somewhere on the way to the treasure a step was taken to the left.
+        """Return which episodes of a run left the path to the treasure by a step to the left.
 
         Parameters
         ----------
         states, actions : array [T]
-            Those of a `Run`.
+            States and actions of a `Run`.
 
         Returns
         -------
         array [number of complete episodes]
-            Its sum is bsuite's ``total_bad_episodes``. Without noise the other episodes are those that found the
-            treasure.
+            Its sum is bsuite's ``total_bad_episodes``. Without noise, all other episodes found the treasure.
 
         Examples
         --------
@@ -196,7 +194,7 @@ class DeepSea(Environment):
 
 
 def _model(size: int, right: NDArray[np.int64], fails: float) -> FiniteMDP:
-    """The model of the world; ``fails`` is the probability that a step to the right only sinks."""
+    """Return the model; ``fails`` is the probability that a step to the right sinks without moving right."""
     cells, end = np.arange(size * size), size * size
     row, column = np.divmod(cells, size)
     goes_right = right.reshape(-1, 1) == np.arange(2)  # [cells, A]
@@ -214,7 +212,7 @@ def _model(size: int, right: NDArray[np.int64], fails: float) -> FiniteMDP:
 
 
 def _layout(size: int, right: NDArray[np.int64]) -> Layout:
-    """Rows from the top, the treasure in the lower right corner; the end lies below, where it is not drawn."""
+    """Return a grid with the treasure in the lower right corner; the terminal state lies below, outside the picture."""
     row, column = np.divmod(np.arange(size * size), size)
     positions = np.vstack([np.column_stack([column, row]), [(size - 1) / 2, size + 1]])
     moves = np.ones((size * size + 1, 2, 2))

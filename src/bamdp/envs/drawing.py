@@ -1,11 +1,11 @@
-"""Drawings as trees of SVG elements, and the colours in them.
+"""Drawings as trees of SVG elements, and their colours.
 
-:func:`markup` writes a drawing as SVG, and :mod:`bamdp.envs.image` paints it. What it looks like is in the classes of
-its elements, which a style sheet gives colours from the palette below.
+:func:`markup` writes a drawing as SVG, and :mod:`bamdp.envs.image` renders it. A style sheet maps the classes of its
+elements to colours of the palette below.
 
-The palette has one meaning for each colour, in light and dark: an action has one colour wherever it is seen, a quantity
-one ramp. The agent is coral, goals are green, flags amber, walls slate; value is teal, visits indigo, entropy rose. Web
-pages get it as CSS variables; files and images get the light colours.
+Each colour has one meaning in both themes: an action has the same colour everywhere, and a quantity always uses the
+same ramp. The agent is coral, goals are green, flags amber, walls slate; value is teal, visits indigo, entropy rose.
+Web pages receive the palette as CSS variables; files and images use the light colours.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from xml.etree.ElementTree import Element, tostring
 
 Point = tuple[float, float]
 
-N_ACTION_COLOURS = 6  # further actions begin again
+N_ACTION_COLOURS = 6  # further actions reuse them
 
-COLOURS = {  # of the light and the dark theme
+COLOURS = {  # in the light and the dark theme
     "paper": ("#f6f4ee", "#12161d"),
     "card": ("#ffffff", "#1a202a"),
     "sunken": ("#f1eee6", "#141922"),
@@ -64,7 +64,7 @@ LIGHT_COLOURS, DARK_COLOURS = THEMES = tuple(
 
 
 def palette_css() -> str:
-    """Return the colours of both themes as CSS variables; the system's preference or ``data-theme`` chooses."""
+    """Return the colours of both themes as CSS variables, selected by ``data-theme`` or the system preference."""
     light, dark = ("".join(f"--{name}:{value};" for name, value in theme.items()) for theme in THEMES)
     return (
         f":root{{color-scheme:light;{light}}}\n"
@@ -74,7 +74,7 @@ def palette_css() -> str:
 
 
 def action_css() -> str:
-    """Return the rules of the classes ``fill0``, ``stroke0`` and ``back0``: what has the colour of action 0."""
+    """Return CSS rules for the classes ``fill0``, ``stroke0``, ``back0`` and so on, which have the action's colour."""
     return "".join(
         f"{selector}{i}{{{look}:var(--a{i});}}\n"
         for i in range(N_ACTION_COLOURS)
@@ -87,17 +87,17 @@ def action_css() -> str:
 
 
 def with_colours(style_sheet: str) -> str:
-    """Return a style sheet with the light colours in place of variables, for programs that know no variables."""
+    """Return a style sheet with light colours in place of variables, for programs without CSS variables."""
     return re.sub(r"var\(--([a-z0-9-]+)\)", lambda match: LIGHT_COLOURS[match[1]], style_sheet)
 
 
 def colour_of(action: int) -> int:
-    """Return the number of an action's colour, which its classes end in."""
+    """Return the colour index of an action, the suffix of its classes."""
     return action % N_ACTION_COLOURS
 
 
 def shade(ramp: str, place: float) -> str:
-    """Return the light colour at ``place`` in 0..1 of a ramp."""
+    """Return the light colour of a ramp at ``place`` in 0..1."""
     stops = RAMPS[ramp][0]
     x = min(max(place, 0.0), 1.0) * (len(stops) - 1)
     i = min(int(x), len(stops) - 2)
@@ -106,13 +106,13 @@ def shade(ramp: str, place: float) -> str:
 
 
 def is_dark(colour: str) -> bool:
-    """Return whether white is easier to read on a colour than ink."""
+    """Return whether white text is easier to read on a colour than ink."""
     r, g, b = rgb(colour)
     return 0.3 * r + 0.59 * g + 0.11 * b < 140
 
 
 def rgb(colour: str) -> tuple[int, int, int]:
-    """Return a colour #rrggbb as three numbers in 0..255."""
+    """Return the three components, in 0..255, of a colour #rrggbb."""
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
 
 
@@ -120,7 +120,7 @@ def rgb(colour: str) -> tuple[int, int, int]:
 
 
 def element(name: str, *inside: Element | str, **attributes: Any) -> Element:
-    """Make an element: ``class_`` stands for class, other underscores for hyphens, None for no attribute."""
+    """Create an element; ``class_`` means class, other underscores mean hyphens, and None omits an attribute."""
     given = {key: value for key, value in attributes.items() if value is not None}
     made = Element(name, {key.rstrip("_").replace("_", "-"): written(value) for key, value in given.items()})
     for part in inside:
@@ -132,52 +132,52 @@ def element(name: str, *inside: Element | str, **attributes: Any) -> Element:
 
 
 def text_element(x: float, y: float, words: str, **attributes: Any) -> Element:
-    """Make an element with words at a place."""
+    """Create a text element at a position."""
     return element("text", words, x=x, y=y, **attributes)
 
 
 def group(*inside: Element, **attributes: Any) -> Element:
-    """Make a group."""
+    """Create a group."""
     return element("g", *inside, **attributes)
 
 
 def shape(points: Iterable[Point], *, closed: bool = True, **attributes: Any) -> Element:
-    """Make an outline through points, or with ``closed=False`` a line."""
+    """Create an outline through points, or a line if ``closed=False``."""
     return element("path", d=path_data(points) + "Z" * closed, **attributes)
 
 
 def figure(
     size: Point, *inside: Element, corner: Point = (0.0, 0.0), label: str = "", **attributes: Any
 ) -> Element:
-    """Make the outermost element, which shows ``size`` from ``corner``; ``label`` describes it in words."""
+    """Create the root element, showing an area of ``size`` from ``corner``; ``label`` is its description."""
     box = " ".join(written(float(x)) for x in (*corner, *size))
     named = {"role": "img", "aria_label": label} if label else {}
     return element("svg", *inside, xmlns="http://www.w3.org/2000/svg", viewBox=box, **named, **attributes)
 
 
 def view_box(drawing: Element) -> tuple[float, ...]:
-    """Return left, top, width and height of what a figure shows."""
+    """Return the left, top, width and height of a figure's view box."""
     return tuple(map(float, drawing.attrib["viewBox"].split()))
 
 
 def placed(drawing: Element, x: float, y: float, width: float, height: float) -> Element:
-    """Return a figure scaled into a box of another figure."""
+    """Return a figure, scaled to fit a box of another figure."""
     drawing.attrib |= {"x": written(x), "y": written(y), "width": written(width), "height": written(height)}
     return drawing
 
 
 def placement(x: float, y: float, angle: float = 0.0) -> str:
-    """Return a transform to a place, turned there by an angle in degrees."""
+    """Return a transform that rotates by an angle in degrees and then moves to a position."""
     return f"translate({written(x)} {written(y)}) rotate({written(angle)})"
 
 
 def path_data(points: Iterable[Point]) -> str:
-    """Return path data of a line through points."""
+    """Return the path data of a line through points."""
     return "".join(f"{'L' if i else 'M'}{written(x)} {written(y)}" for i, (x, y) in enumerate(points))
 
 
 def written(value: Any) -> str:
-    """Return an attribute's value as text; real numbers have at most two digits behind the point."""
+    """Return an attribute's value as text; real numbers have at most two decimals."""
     return str(value) if isinstance(value, (str, int)) else f"{round(float(value), 2) + 0.0:.8g}"
 
 

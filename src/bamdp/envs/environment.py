@@ -1,12 +1,12 @@
-"""`World`, what an agent acts in, and `Environment`, a world with a true model.
+"""`World`, the interface of environments, and `Environment`, which has a known true model.
 
-An environment holds its true model, a state, and a stream of random numbers that is independent of the agent's.
-Step t of a run uses the t-th uniform number u_t of that stream whatever was done before, even where the
-outcome is certain: the next state is the one at u_t of the row's cumulative distribution. So agents are compared
-under common random numbers, and a run is reproduced by its seed and actions.
+An environment holds its true model, a state, and a random stream that is independent of the agent's. Step t of a run
+uses the t-th uniform number u_t of that stream regardless of earlier actions, even if the outcome is certain: the next
+state is the quantile at u_t of the row's distribution. Agents are therefore compared under common random numbers, and
+the seed and the actions reproduce a run.
 
-Rows are turned into lists once, when they are first visited, so memory grows with what was visited and a step
-takes about a microsecond.
+Rows are converted to lists on their first visit, so memory grows with the number of visited rows, and a step takes
+about a microsecond.
 """
 
 from __future__ import annotations
@@ -27,51 +27,53 @@ from bamdp.mdp.model import FiniteMDP, check_start
 if TYPE_CHECKING:
     from bamdp.beliefs.base import Prior
 
-_BLOCK = 512  # uniforms are drawn this many at a time; the stream does not depend on it
-REFERENCE_MODELS = 64  # that stand for all models that a run may have
+_BLOCK = 512  # uniforms per draw; the stream does not depend on it
+REFERENCE_MODELS = 64  # sample size that represents the distribution of models
 Seed = int | np.random.SeedSequence | None
 StepResult = tuple[int, float, bool]  # next state, reward, whether the episode has ended
 OutcomeRow = tuple[list[float], list[StepResult]]
 
 
 class World:
-    """What an agent acts in: states and actions are numbers. A subclass sets name and sizes, `reset` and `step`."""
+    """The interface of environments with numbered states and actions.
+
+    A subclass sets the name and the sizes and implements `reset` and `step`."""
 
     name: str
     n_states: int
     n_actions: int
-    horizon: int = 1000  # how many steps a run usually lasts
-    truncated: bool = False  # whether the last step cut the episode off, without having ended it
-    stochastic_rewards: bool = True  # whether rewards are drawn rather than certain
+    horizon: int = 1000  # usual number of steps in a run
+    truncated: bool = False  # whether the last step truncated the episode
+    stochastic_rewards: bool = True  # whether rewards are random
     system: Any = (
-        None  # what is known of continuous observations, see bamdp.continuous; None where states are numbered
+        None  # description of continuous observations, see bamdp.continuous; None if states are numbered
     )
-    usual_planner: str | None = None  # where another than the usual one is to be used
-    # the mask [A] of the present state's actions, where it becomes known only on arrival
+    usual_planner: str | None = None  # set if it differs from the general default
+    # mask [A] of the actions in the current state, if it is known only on arrival
     allowed: NDArray[np.bool_] | None = None
-    mdp: FiniteMDP | None = None  # the true model, where it is known
-    end: int | None = None  # the state that stands for the end of an episode, where there is one
+    mdp: FiniteMDP | None = None  # the true model, if known
+    end: int | None = None  # the state that represents the end of an episode, if any
     start: Any = 0
 
     @property
     def knowledge(self) -> dict[str, Any]:
-        """The arguments of `Agent` that are known beforehand: the state that stands for the end, if there is one."""
+        """The arguments of `Agent` that are known in advance: the state that represents the end, if any."""
         return {} if self.end is None else {"end": self.end}
 
     def check_agent(self, agent: Any) -> None:
-        """Refuse an agent for continuous observations."""
+        """Raise ValueError for an agent that needs continuous observations."""
         raise ValueError(f"{agent!r} is for continuous observations, and the states of {self!r} are numbered")
 
     def records(self, steps: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return empty arrays of ``steps`` states and actions."""
+        """Return arrays for recording ``steps`` states and actions."""
         return np.zeros(steps, np.int64), np.zeros(steps, np.int64)
 
     def reset(self, *, seed: Seed = None) -> int:
-        """Begin an episode and return its first state; with a seed, begin the stream of random numbers again."""
+        """Begin an episode and return its first state; with a seed, reseed the random stream."""
         raise NotImplementedError
 
     def step(self, action: int) -> StepResult:
-        """Take an action; return (next state, reward, whether the episode has ended)."""
+        """Take an action and return (next state, reward, whether the episode has ended)."""
         raise NotImplementedError
 
     def state_label(self, state: int) -> str:
@@ -79,16 +81,16 @@ class World:
         return "end" if state == self.end else str(state)
 
     def action_label(self, action: int, state: int | None = None) -> str:
-        """Return the label of an action, by default its number; in some worlds it depends on the state."""
+        """Return the label of an action, by default its number; in some environments it depends on the state."""
         return str(action)
 
     @property
     def geometry(self) -> Layout:
-        """How to draw the world of the present run: by default a table of its states."""
+        """The geometry for drawing the environment in the current run: by default a table of its states."""
         return table_layout(self.n_states)
 
     def layout(self) -> dict[str, Any]:
-        """Return the picture of the world as plain data; see :meth:`bamdp.envs.layout.Layout.data`.
+        """Return the picture of the environment as plain data; see :meth:`bamdp.envs.layout.Layout.data`.
 
         Examples
         --------
@@ -110,34 +112,34 @@ class World:
 
 
 class Environment(World):
-    """A world whose true model is known (though not to the agent).
+    """An environment whose true model is known, though not to the agent.
 
-    Most users call `bamdp.make_env` or `from_mdp`, which make one.
+    Most users create one with `bamdp.make_env` or `from_mdp`.
 
     Parameters
     ----------
     name : str
-        Its name.
+        The name.
     mdp : FiniteMDP
-        The true model. Agents are not shown it.
+        The true model, hidden from agents.
     start : int or array [S], default 0
-        The state after `reset`, or probabilities to draw it from.
+        The state after `reset`, or the probabilities of the start states.
     horizon : int, default 1000
-        How many steps a run usually lasts: the paper's T where it has one.
+        Usual number of steps in a run: the paper's T if the paper has this environment.
     time_limit : float, default 1.0
-        Seconds of planning that a step may take: the paper's where it has one.
+        Planning time per step, in seconds: the paper's limit if the paper has this environment.
     layout : Layout or callable (FiniteMDP) -> Layout, optional
-        How to draw it; nodes on a circle by default.
+        The geometry for drawing; nodes on a circle by default.
     parameters : mapping, optional
-        The arguments it was made with. For names that `make_env` knows, ``make_env(env.name, **env.parameters)`` makes
-        another.
+        The arguments that created it. For names known to `make_env`, ``make_env(env.name, **env.parameters)`` creates
+        another instance.
     draw_reward : callable (mean, u) -> float, optional
-        Rewards that are drawn rather than certain: the quantile function at u in [0, 1) of the reward whose
-        mean is the model's (`bernoulli`, for one). It takes a second number of the stream every step.
+        Makes rewards random: returns the quantile at u in [0, 1) of the reward distribution with the given mean (for
+        example `bernoulli`). Every step then uses a second random number.
     draw_model : callable (u) -> FiniteMDP, optional
-        Another model in every run: the one of a run whose stream begins with u in [0, 1).
+        Makes every run use its own model: returns the model of a run whose random stream begins with u in [0, 1).
     law : Prior, optional
-        The distribution from which models are drawn: the correct prior of an agent.
+        The distribution of the models, which is the correct prior for an agent.
     disturbance : Prior, optional
         The prior of an agent that knows how the next state follows from state, action and a disturbance, but not the
         distribution of the disturbance.
@@ -145,17 +147,17 @@ class Environment(World):
     Attributes
     ----------
     start : int
-        The start state, of the present run where it is drawn (the most likely one before the first).
+        The start state; if it is random, that of the current run (before the first run, the most likely one).
     start_probabilities : array [S] or None
-        What the start state is drawn from, if it is drawn.
+        The distribution of the start state, if it is random.
     state : int
-        The present state.
+        The current state.
     terminated : bool
-        Whether a terminal state was reached, so that only `reset` is possible.
+        Whether a terminal state was reached, so that `reset` is required.
     last_action : int or None
         The last action since `reset`.
     draws_model : bool
-        Whether the model of a run is drawn at its beginning, so that ``mdp`` is that of the present run.
+        Whether each run draws its own model; ``mdp`` is then the model of the current run.
 
     Examples
     --------
@@ -192,7 +194,7 @@ class Environment(World):
             )
         self.name = str(name)
         largest = float(np.max(np.abs(mdp.rewards), initial=0.0))
-        if largest > _checks.LARGEST_REAL:  # squares and sums must be finite
+        if largest > _checks.LARGEST_REAL:  # squares and sums must stay finite
             raise ValueError(
                 f"{name} has a reward of size {largest:g}, above {_checks.LARGEST_REAL:g}; scale them"
             )
@@ -219,16 +221,17 @@ class Environment(World):
             )
 
     def _become(self, mdp: FiniteMDP) -> None:
-        """Set the model: again in each run, if it is drawn."""
+        """Set the model; called in each run if models are random."""
         self.mdp = mdp
         self.n_states, self.n_actions = mdp.n_states, mdp.n_actions
         self._ends = np.asarray(mdp.terminal, bool)
         self._rows: dict[int, OutcomeRow] = {}
 
     def models(self, seeds: Sequence[np.random.SeedSequence] = ()) -> tuple[tuple[float, FiniteMDP], ...]:
-        """Return the models of runs with these seeds, with their shares; without seeds, those that it may have.
+        """Return pairs (share, model) for runs with these seeds, or for the distribution of models without seeds.
 
-        For most environments it is one. Where models are drawn, some that are spread evenly stand for all.
+        Most environments have only one model. Otherwise, without seeds, an evenly spaced sample represents the
+        distribution.
         """
         if self._draw_model is None:
             return ((1.0, self.mdp),)
@@ -240,32 +243,32 @@ class Environment(World):
 
     @property
     def rewards(self) -> NDArray[np.float64]:
-        """The true model's rewards, [S], [S, A] or [S, A, S], which an agent may be given as known."""
+        """The true model's rewards, [S], [S, A] or [S, A, S], which an agent may know."""
         return self.mdp.rewards
 
     @property
     def knowledge(self) -> dict[str, Any]:
-        """The arguments of `Agent` that are known beforehand: where episodes end, which actions exist."""
+        """The arguments of `Agent` that are known in advance: the terminal states and the existing actions."""
         return {"terminal": self.mdp.terminal, "action_mask": self.mdp.action_mask}
 
     @property
     def stochastic_rewards(self) -> bool:  # type: ignore[override]
-        """Whether rewards are drawn, so that `rewards` are only their means."""
+        """Whether rewards are random, in which case `rewards` contains their means."""
         return self._draw_reward is not None
 
     @property
     def binary_rewards(self) -> bool:
-        """Whether rewards are drawn, and are 0 or 1."""
+        """Whether rewards are random with values 0 and 1."""
         return self._draw_reward is bernoulli
 
     def reset(self, *, seed: Seed = None) -> int:
-        """Go to the start state and return it.
+        """Begin an episode and return its start state.
 
         Parameters
         ----------
         seed : int or SeedSequence, optional
-            Restart the stream of random numbers. Without a seed the stream goes on where it was; at the
-            first reset it is then seeded from the operating system.
+            Reseeds the random stream. Without a seed the stream continues; the first reset then takes its seed from the
+            operating system.
         """
         if seed is not None or self._rng is None:
             self._rng = np.random.default_rng(seed)
@@ -292,7 +295,7 @@ class Environment(World):
         next_state : int
         reward : float
         terminated : bool
-            Whether ``next_state`` is terminal. Going on then needs a `reset`.
+            Whether ``next_state`` is terminal; if so, call `reset` before the next step.
         """
         if action.__class__ is not int or not 0 <= action < self.n_actions:
             action = _checks.index(action, "action", self.n_actions)
@@ -315,14 +318,14 @@ class Environment(World):
         return self._uniforms.pop() if self._uniforms else self._refill()
 
     def _refill(self) -> float:
-        """Draw a block of uniform numbers and return the first; the list is reversed, since lists pop at the end."""
+        """Draw a block of uniform numbers and return the first; the list is reversed because lists pop at the end."""
         if self._rng is None:
             raise RuntimeError(f"{self.name} has not been reset; call reset(seed=...) before the first step")
         self._uniforms = self._rng.random(_BLOCK)[::-1].tolist()
         return self._uniforms.pop()
 
     def _open_row(self, action: int) -> OutcomeRow:
-        """Make the lists of a row at its first visit: inner steps of the cumulative distribution, and outcomes."""
+        """Build the lists of a row on its first visit: cumulative probabilities except the last, and outcomes."""
         if self.terminated:
             raise RuntimeError(
                 f"{self.name} has terminated in state {self.state}; call reset() to begin again"
@@ -344,7 +347,7 @@ class Environment(World):
 
     @property
     def geometry(self) -> Layout:
-        """How to draw the world of the present run."""
+        """The geometry for drawing the environment in the current run."""
         return self._layout(self.mdp) if callable(self._layout) else self._layout
 
     def state_label(self, state: int) -> str:
@@ -353,12 +356,12 @@ class Environment(World):
         return str(state) if labels is None else str(labels[state])
 
     def action_label(self, action: int, state: int | None = None) -> str:
-        """Return the label of an action, by default its number; in some worlds it depends on the state."""
+        """Return the label of an action, by default its number; in some environments it depends on the state."""
         labels = self.mdp.action_labels
         return str(action) if labels is None else str(labels[action])
 
     def render(self, mode: str = "ansi") -> Any:
-        """Draw the world as it is now; :mod:`bamdp.plot` draws policies and values.
+        """Render the current state; :mod:`bamdp.plot` plots policies and values.
 
         Parameters
         ----------
@@ -373,7 +376,7 @@ class Environment(World):
         <BLANKLINE>
         [0]──▶(1)──▶(2)──▶(3)──▶(4)
         """
-        from bamdp.envs import picture, text  # drawings are not needed to take steps
+        from bamdp.envs import picture, text  # imported late: steps need no drawings
 
         if _checks.one_of(mode, "render mode", ("ansi", "rgb")) == "ansi":
             return text.draw_text(self)
@@ -387,5 +390,5 @@ class Environment(World):
 
 
 def bernoulli(mean: float, u: float) -> float:
-    """Return the quantile at ``u`` of a Bernoulli reward, which is 1 with probability ``mean`` and else 0."""
+    """Return the quantile at ``u`` of a Bernoulli reward, which is 1 with probability ``mean`` and 0 otherwise."""
     return 1.0 if u < mean else 0.0

@@ -1,13 +1,14 @@
-"""Families of worlds: distributions over models, so that a prior can be right or wrong.
+"""Families of environments: distributions over models, for which a prior can be right or wrong.
 
-A single world says little about a Bayesian agent: its prior is neither right nor wrong there. In a family every run has
-a world of its own, drawn at `reset`, and no agent does better on average than a Bayes-optimal one whose prior is the
-family's law (``env.law``, on the command line ``--prior law``). Agents with the same seed meet the same worlds.
+A single environment is a poor test of a Bayesian agent, because its prior is neither right nor wrong. In a family,
+`reset` draws a new model for every run, and on average no agent outperforms the Bayes-optimal agent whose prior is the
+family's distribution (``env.law``, on the command line ``--prior law``). Agents with the same seed face the same
+models.
 
-The generalised chain, the generalised double loop and the random grid are those of Castronovo et al. (2016): they have
-the rewards and the possible transitions of a classic problem, and for every pair of state and action a Dirichlet
-distribution over its possible next states, with parameter 1 for each. Random models have rows that are drawn from
-either of our priors; `random_mdp` is a single one.
+The generalised chain, the generalised double loop and the random grid follow Castronovo et al. (2016): they keep the
+rewards and the possible transitions of a classic problem, and the probabilities of the possible next states of each
+state-action pair have a Dirichlet(1, ..., 1) distribution. The rows of random models come from the flat or the sparse
+prior of this library; `random_mdp` is a single such model.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ if TYPE_CHECKING:
 
     from bamdp.beliefs.base import Prior
 
-FAMILY_HORIZON = 250  # steps of a run in the benchmark
+FAMILY_HORIZON = 250  # steps per run in the benchmark
 REWARD_SEED = 0
-ROW_BYTES, ENTRY_BYTES = 1200, 150  # about what a row takes while the model is made, and each of its outcomes
+ROW_BYTES, ENTRY_BYTES = 1200, 150  # approximate memory per row, and per outcome, while building the model
 
 
 def _family(
@@ -46,7 +47,7 @@ def _family(
     world: int | None,
     layout: Layout | None = None,
 ) -> Environment:
-    """Return an environment with another model in every run, or with one certain model, by its number."""
+    """Return an environment with a new model in every run, or with model number ``world`` of the family."""
     draw = partial(_model_at, draw_rows, rewards)
     seed = np.random.SeedSequence(0, spawn_key=(world or 0,))
     mdp = FiniteMDP(draw_rows(np.random.default_rng(seed)), rewards)
@@ -68,13 +69,13 @@ def _model_at(
 
 @environment
 def family_gc(world: OptionalNumber = None) -> Environment:
-    """The generalised chain: every action leads on or back with probabilities of its own.
+    """The generalised chain: every action moves forward or back with random probabilities.
 
     Description
     -----------
-    A chain of five states with three actions. Each leads on along the chain or back to its beginning, with a
-    probability that differs between states, actions and runs. Going back pays a little and arriving at the end much,
-    so the agent must find an action in every state that rarely slips.
+    A chain of five states with three actions. Each action moves forward or back to the start, with a probability that
+    differs between states, actions and runs. Going back earns a small reward and arriving at the end a large one, so
+    the agent must find an action in every state that rarely slips.
 
     States
     ------
@@ -86,8 +87,8 @@ def family_gc(world: OptionalNumber = None) -> Environment:
 
     Transitions
     -----------
-    From s to min(s + 1, 4) or to 0; the probability is drawn from Dirichlet(1, 1), the uniform distribution, for every
-    pair of state and action.
+    From s to min(s + 1, 4) or to 0; for every state-action pair, the probabilities have a Dirichlet(1, 1) distribution,
+    that is, a uniform one.
 
     Rewards
     -------
@@ -95,17 +96,18 @@ def family_gc(world: OptionalNumber = None) -> Environment:
 
     Start
     -----
-    State 0. The world never ends; the benchmark has 250 steps and counts the return discounted by 0.95.
+    State 0. The task is continuing; the benchmark runs it for 250 steps and measures the return with discount factor
+    0.95.
 
     Reference
     ---------
     M. Castronovo, D. Ernst, A. Couëtoux, R. Fonteneau (2016), Benchmarking for Bayesian reinforcement learning, PLoS
-    ONE 11(6): the GC distribution, with the counts and rewards of the program that belongs to it.
+    ONE 11(6): the GC distribution, with the counts and rewards of the accompanying program.
 
     Parameters
     ----------
     world : int, optional
-        One world of the family, by its number; by default a new one in every run.
+        Number of a fixed model of the family; by default every run draws a new model.
 
     Examples
     --------
@@ -123,16 +125,17 @@ def family_gc(world: OptionalNumber = None) -> Environment:
 
 @environment
 def family_gdl(world: OptionalNumber = None) -> Environment:
-    """The generalised double loop: a poor loop that holds, and a good one that one may fall out of.
+    """The generalised double loop: a reliable loop with a low reward, and an unreliable one with a high reward.
 
     Description
     -----------
-    Two loops of five states cross in the first one. One of them, once entered, is walked to its end, which pays a
-    little. In the other, which pays twice as much, every action may also lead back to the crossing for nothing.
+    Two loops of five states share the first state. Once entered, the reliable loop always leads to its end, which pays
+    a small reward. The other loop pays twice as much, but every action may also lead back to the shared state without a
+    reward.
 
     States
     ------
-    0 the crossing; 1 to 4 the loop that holds; 5 to 8 the good one.
+    0 is shared; 1 to 4 form the reliable loop, 5 to 8 the loop with the high reward.
 
     Actions
     -------
@@ -140,8 +143,8 @@ def family_gdl(world: OptionalNumber = None) -> Environment:
 
     Transitions
     -----------
-    From 0 to 1 or 5; from 5, 6, 7 on to the next or back to 0; the probability is drawn from Dirichlet(1, 1) for every
-    pair of state and action. 1, 2, 3 lead on, 4 and 8 to 0, with certainty.
+    From 0 to 1 or 5; from 5, 6 and 7 to the next state or back to 0. For every state-action pair, the probabilities
+    have a Dirichlet(1, 1) distribution. States 1, 2 and 3 lead to the next state and 4 and 8 to 0, with certainty.
 
     Rewards
     -------
@@ -149,17 +152,18 @@ def family_gdl(world: OptionalNumber = None) -> Environment:
 
     Start
     -----
-    State 0. The world never ends; the benchmark has 250 steps and counts the return discounted by 0.95.
+    State 0. The task is continuing; the benchmark runs it for 250 steps and measures the return with discount factor
+    0.95.
 
     Reference
     ---------
     M. Castronovo, D. Ernst, A. Couëtoux, R. Fonteneau (2016), Benchmarking for Bayesian reinforcement learning, PLoS
-    ONE 11(6): the GDL distribution, with the counts and rewards of the program that belongs to it.
+    ONE 11(6): the GDL distribution, with the counts and rewards of the accompanying program.
 
     Parameters
     ----------
     world : int, optional
-        One world of the family, by its number; by default a new one in every run.
+        Number of a fixed model of the family; by default every run draws a new model.
 
     Examples
     --------
@@ -177,17 +181,17 @@ def family_gdl(world: OptionalNumber = None) -> Environment:
 
 @environment
 def family_grid(size: Size = 5, world: OptionalNumber = None) -> Environment:
-    """A grid in which every step fails with a probability of its own.
+    """A grid in which moves fail with random probabilities.
 
     Description
     -----------
-    The agent goes from one corner to the opposite one, where it is rewarded and begins again. How often a step fails
-    differs between cells, directions and runs, so it must find the way round bad places.
+    The agent travels from one corner to the opposite one, where it receives a reward and returns to the start. The
+    failure probability of a move differs between cells, directions and runs, so the agent must find a path around
+    unreliable cells.
 
     States
     ------
-    The cells, s = y * ``size`` + x. The goal's own cell, the last one, is never seen: entering it leads to the
-    start.
+    The cells, s = y * ``size`` + x. The goal's cell, the last one, is never observed: entering it leads to the start.
 
     Actions
     -------
@@ -195,8 +199,8 @@ def family_grid(size: Size = 5, world: OptionalNumber = None) -> Environment:
 
     Transitions
     -----------
-    To the neighbour in this direction or nowhere; the probability is drawn from Dirichlet(1, 1) for every cell and
-    direction. At the edge of the grid nowhere, with certainty. Entering the goal leads to the start.
+    The agent moves to the neighbour in the chosen direction or stays; for every cell and direction, the probabilities
+    have a Dirichlet(1, 1) distribution. A move off the grid stays with certainty. Entering the goal leads to the start.
 
     Rewards
     -------
@@ -204,19 +208,20 @@ def family_grid(size: Size = 5, world: OptionalNumber = None) -> Environment:
 
     Start
     -----
-    State 0. The world never ends; the benchmark has 250 steps and counts the return discounted by 0.95.
+    State 0. The task is continuing; the benchmark runs it for 250 steps and measures the return with discount factor
+    0.95.
 
     Reference
     ---------
     M. Castronovo, D. Ernst, A. Couëtoux, R. Fonteneau (2016), Benchmarking for Bayesian reinforcement learning, PLoS
-    ONE 11(6): the Grid distribution, with the counts and rewards of the program that belongs to it, for ``size`` 5.
+    ONE 11(6): the Grid distribution, with the counts and rewards of the accompanying program, for ``size`` 5.
 
     Parameters
     ----------
     size : int, default 5
-        Cells in a row, and rows; at least 2.
+        Number of rows and columns, at least 2.
     world : int, optional
-        One world of the family, by its number; by default a new one in every run.
+        Number of a fixed model of the family; by default every run draws a new model.
 
     Examples
     --------
@@ -245,12 +250,12 @@ def random_mdp(
     beta: Real = 2.0,
     model_seed: Seed = 0,
 ) -> Environment:
-    """A model drawn from a prior, so that this prior is the correct one.
+    """A single model drawn from a prior.
 
     Description
     -----------
-    Each row of the model is an independent draw from the sparse or the flat prior. The model depends on
-    ``model_seed`` alone, and its runs on the seed given to `reset`.
+    Each row of the model is an independent draw from the sparse or the flat prior, which is therefore the correct prior
+    for an agent. The model depends only on ``model_seed``; its runs depend on the seed passed to `reset`.
 
     States
     ------
@@ -262,10 +267,10 @@ def random_mdp(
 
     Transitions
     -----------
-    ``prior="flat"``: a row is a draw of Dirichlet(``alpha``, ..., ``alpha``) over all states.
-    ``prior="sparse"``: a row has k possible outcomes with P(k) ∝ k^-``beta``, k = 1 .. ``n_states``; which
-    ones is uniform among the sets of that size, and their probabilities are Dirichlet(``alpha``). Nothing
-    keeps all states within reach.
+    With ``prior="flat"``, a row is a draw from Dirichlet(``alpha``, ..., ``alpha``) over all states. With
+    ``prior="sparse"``, a row has k possible outcomes with P(k) ∝ k^-``beta``, k = 1 .. ``n_states``; the set of
+    outcomes is uniform among those of size k, and their probabilities are Dirichlet(``alpha``, ..., ``alpha``). Some
+    states may be unreachable.
 
     Rewards
     -------
@@ -273,7 +278,7 @@ def random_mdp(
 
     Start
     -----
-    State 0. The world never ends.
+    State 0. The task is continuing.
 
     Reference
     ---------
@@ -282,15 +287,15 @@ def random_mdp(
     Parameters
     ----------
     n_states, n_actions : int, default 10 and 2
-        The size of the model.
+        Size of the model.
     prior : {"sparse", "flat"}, default "sparse"
-        Where the rows come from.
+        The prior from which rows are drawn.
     alpha : float, default 0.2
-        The Dirichlet's parameter for each outcome.
+        Dirichlet parameter of each outcome.
     beta : float, default 2.0
-        How strongly the sparse prior expects few outcomes; the flat one does not use it.
+        How strongly the sparse prior favours few outcomes; unused by the flat prior.
     model_seed : int, default 0
-        Which model.
+        Seed that determines the model.
 
     Examples
     --------
@@ -305,7 +310,7 @@ def random_mdp(
 
 
 def _check_size(n_states: int, n_actions: int, prior: str, beta: float) -> None:
-    """Refuse a random model that would not fit into memory."""
+    """Raise an error if a random model would not fit into memory."""
     what, n_rows = f"a random model of {n_states} states and {n_actions} actions", n_states * n_actions
     _checks.memory(ROW_BYTES * n_rows, what)
     outcomes = (
@@ -317,7 +322,7 @@ def _check_size(n_states: int, n_actions: int, prior: str, beta: float) -> None:
 def _random_rows(
     n_states: int, n_actions: int, prior: str, alpha: float, beta: float, rng: np.random.Generator
 ) -> sparse.csr_matrix:
-    """Draw the transitions of a random model, a row for each pair of state and action."""
+    """Draw the transitions of a random model, one row for each state-action pair."""
     from scipy import sparse
 
     sizes = np.full(n_states * n_actions, n_states)
@@ -333,7 +338,7 @@ def _random_rows(
 
 
 def _size_probabilities(n_states: int, beta: float) -> NDArray[np.float64]:
-    """The probabilities of rows with 1, 2, ... possible outcomes, under the sparse prior."""
+    """Return the probabilities of 1, 2, ... possible outcomes in a row under the sparse prior."""
     logarithms = -beta * np.log(np.arange(1, n_states + 1))
     weights = np.exp(logarithms - logarithms.max())
     return np.asarray(weights / weights.sum(), float)
@@ -348,12 +353,12 @@ def family_random(
     beta: Real = 2.0,
     world: OptionalNumber = None,
 ) -> Environment:
-    """Random models from either prior, a new one in every run; see `random_mdp`.
+    """Random models from the sparse or the flat prior, a new one in every run; see `random_mdp`.
 
     Description
     -----------
-    Each row of the model is an independent draw from the sparse or the flat prior, which is the
-    correct prior of an agent.
+    Each row of the model is an independent draw from the sparse or the flat prior, which is the correct prior for an
+    agent.
 
     States
     ------
@@ -369,11 +374,11 @@ def family_random(
 
     Rewards
     -------
-    R(s, a), uniform on [0, 1], the same in all worlds of the family, and known.
+    R(s, a), uniform on [0, 1], the same in all models of the family, and known.
 
     Start
     -----
-    State 0. The world never ends.
+    State 0. The task is continuing.
 
     Reference
     ---------
@@ -384,7 +389,7 @@ def family_random(
     n_states, n_actions, prior, alpha, beta
         As in `random_mdp`.
     world : int, optional
-        One world of the family, by its number; by default a new one in every run.
+        Number of a fixed model of the family; by default every run draws a new model.
 
     Examples
     --------
@@ -405,6 +410,6 @@ def _dirichlet_family(
 
 
 def _dirichlet_rows(counts: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Draw rows that are Dirichlet with the given counts; 0 means impossible."""
+    """Draw Dirichlet rows with the given counts; 0 marks impossible outcomes."""
     weights = rng.standard_gamma(counts)
     return np.asarray(weights / weights.sum(axis=2, keepdims=True), float)

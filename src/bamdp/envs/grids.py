@@ -1,7 +1,8 @@
-"""Grids and mazes: cells with four directions, whose moves may slip to either side.
+"""Grids and mazes with moves in four directions that may slip to either side.
 
-Grids have a goal in the far corner. Dearden's maze has flags to fetch on the way to a goal that pays for them. The maze
-with a door, which is open or closed, has one bit to learn, and asks whether to go and look.
+Grids have a goal in the far corner. In Dearden's maze, the agent collects flags on its way to a goal that pays for
+them. In the maze with a door, the agent has one bit to learn (whether the door is open) and must decide whether that is
+worth the cost.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ FLAG_MAP = """\
 . . . . . . .
 X X . . . X X
 . . . . . . $
-$ . . . . . X"""  # X a wall, $ a flag, G the goal; the start is in the upper left corner
+$ . . . . . X"""  # X wall, $ flag, G goal; the start is the upper left corner
 MAZE_SLIP = 0.1
 DOOR_MAP = np.array(
     [
@@ -37,9 +38,9 @@ DOOR_MAP = np.array(
         [3, -1, 10, 15],
         [4, 6, 11, 16],
     ]
-)  # the state of each cell, rows from the top; -1 a wall
+)  # the state of each cell, rows from the top; -1 is a wall
 DOOR_CELLS = [(int(x), int(y)) for s in range(17) for y, x in np.argwhere(s == DOOR_MAP)]  # by state
-DOOR, DOOR_GOAL = 6, 16  # states of it
+DOOR, DOOR_GOAL = 6, 16  # their states
 
 
 @environment
@@ -48,8 +49,8 @@ def grid(size: Size = 5, slip: Probability = 0.2) -> Environment:
 
     Description
     -----------
-    One cell pays. Where it is follows from the known rewards; the agent must learn how to get there.
-    The larger the grid, the longer an agent that does not plan to explore walks at random.
+    Only one cell pays. The known rewards tell the agent where it is, but the agent must learn how to get there. The
+    larger the grid, the longer an agent that does not plan its exploration walks at random.
 
     States
     ------
@@ -61,8 +62,9 @@ def grid(size: Size = 5, slip: Probability = 0.2) -> Environment:
 
     Transitions
     -----------
-    The chosen direction is taken with probability 1 - ``slip``, each of the two beside it with ``slip`` / 2.
-    A move off the grid stays. Any action in the goal leads to the start with certainty.
+    The chosen direction is taken with probability 1 - ``slip``, each of the two perpendicular ones with probability
+    ``slip`` / 2. A move off the grid leaves the agent where it is. Any action in the goal leads to the start with
+    certainty.
 
     Rewards
     -------
@@ -70,8 +72,8 @@ def grid(size: Size = 5, slip: Probability = 0.2) -> Environment:
 
     Start
     -----
-    State 0. The world never ends; the paper runs it for 1000 steps at size 5 and for 2000 at size 10, and
-    here for 200 * ``size`` at others.
+    State 0. The task is continuing. A run lasts 200 * ``size`` steps, which gives the paper's 1000 steps at size 5 and
+    2000 at size 10.
 
     Reference
     ---------
@@ -81,9 +83,9 @@ def grid(size: Size = 5, slip: Probability = 0.2) -> Environment:
     Parameters
     ----------
     size : int, default 5
-        Cells to a side, at least 2.
+        Number of cells per side, at least 2.
     slip : float, default 0.2
-        The probability of a move to the side.
+        Probability of a move to either side.
 
     Examples
     --------
@@ -130,7 +132,7 @@ def grid10() -> Environment:
 
 
 def cell_neighbours(cells: ArrayLike) -> NDArray[np.int64]:
-    """Return the number of the cell that lies up, right, down and left of each cell (x, y), or its own without one.
+    """Return the indices of the cells up, right, down and left of each cell (x, y), or its own if there is none.
 
     Examples
     --------
@@ -152,9 +154,9 @@ def slippery_moves(neighbours: NDArray[np.int64], slip: float) -> sparse.csr_mat
     Parameters
     ----------
     neighbours : array [S, 4]
-        The state that lies up, right, down and left of each state (itself, where the way is blocked).
+        The states up, right, down and left of each state (the state itself if the move is blocked).
     slip : float
-        The probability of going to a side instead: half of it to each of the two neighbouring directions.
+        The probability of slipping: half of it for each of the two perpendicular directions.
 
     Examples
     --------
@@ -169,18 +171,18 @@ def slippery_moves(neighbours: NDArray[np.int64], slip: float) -> sparse.csr_mat
 
 @environment
 def maze() -> Environment:
-    """A maze with three flags: the goal pays for each flag that is carried there.
+    """A maze with three flags; the goal pays for each flag that the agent brings.
 
     Description
     -----------
-    A map of 7 by 6 cells with walls, three flags and a goal. The goal pays the number of flags held, so that
-    detours are worth their way; after it the flags are back in their places. A discount of 0.95 is too
-    impatient to fetch all of them.
+    A map of 7 by 6 cells with walls, three flags and a goal. The goal pays the number of flags collected, so detours
+    are worthwhile; afterwards the flags return to their cells. With a discount factor of 0.95, collecting all of them
+    is not optimal.
 
     States
     ------
     264 = 33 free cells times 8 sets of flags: 8 * cell + flags. Cells are numbered column by column from the
-    left, each from the top. Flags are bits: 1 for the one at (0, 5), 2 for (2, 0), 4 for (6, 4), as (column,
+    left, each from the top. Flags are bits: 1 for the flag at (0, 5), 2 for (2, 0) and 4 for (6, 4), given as (column,
     row).
 
     Actions
@@ -189,17 +191,17 @@ def maze() -> Environment:
 
     Transitions
     -----------
-    The chosen direction is taken with probability 0.9, each of the two beside it with 0.05; a blocked move
-    stays. A flag is held from whenever the cell arrived at is its cell, so bumping into a wall there takes it
-    too. Any action in the goal leads to the start without flags.
+    The chosen direction is taken with probability 0.9, each of the two perpendicular ones with 0.05; a blocked move
+    leaves the agent where it is. The agent collects a flag whenever a step ends in the flag's cell, even by bumping
+    into a wall there. Any action in the goal leads to the start without flags.
 
     Rewards
     -------
-    R(s, a): in the goal the number of flags held, for any action.
+    R(s, a): in the goal, the number of flags collected, for any action.
 
     Start
     -----
-    The upper left cell without flags, state 0. The world never ends; the paper runs it for 20000 steps.
+    The upper left cell without flags, state 0. The task is continuing; the paper runs it for 20 000 steps.
 
     Reference
     ---------
@@ -258,14 +260,14 @@ def _holding(flags: int) -> str:
 
 @environment
 def maze_door(door: Literal["open", "closed", "random"] = "random") -> Environment:
-    """A small maze with two ways to the goal, one of them through a door that may be closed.
+    """A small maze with two paths to the goal, one of them through a door that may be closed.
 
     Description
     -----------
-    A wall parts the start from the goal. The upper way round it is always free. The lower one is shorter, but
-    leads through a doorway, and the door is either open or closed for the whole run. Only trying it tells.
-    With the two models of `maze_door_models` as its prior, an agent has one bit to learn, and the price of
-    asking is known exactly.
+    A wall separates the start from the goal. The upper path around it is always free. The lower path is shorter but
+    leads through a door that is either open or closed for the whole run; the agent can find out only by trying it. With
+    the two models of `maze_door_models` as its prior, an agent has one bit to learn, and the cost of learning it can be
+    computed exactly.
 
     States
     ------
@@ -283,9 +285,9 @@ def maze_door(door: Literal["open", "closed", "random"] = "random") -> Environme
 
     Transitions
     -----------
-    The chosen direction is taken with probability 0.9, each of the two beside it with 0.05; a blocked move
-    stays. A closed door blocks the doorway from both sides. Any action in the goal leads to the start with
-    certainty.
+    The chosen direction is taken with probability 0.9, each of the two perpendicular ones with 0.05; a blocked move
+    leaves the agent where it is. A closed door blocks the doorway from both sides. Any action in the goal leads to the
+    start with certainty.
 
     Rewards
     -------
@@ -293,9 +295,9 @@ def maze_door(door: Literal["open", "closed", "random"] = "random") -> Environme
 
     Start
     -----
-    State 0. The world never ends. With ``door="random"`` the door is open with probability 1/2, drawn at each
-    `reset` from the run's own stream; `Environment.mdp` is then the truth of the present run (open before the
-    first).
+    State 0. The task is continuing. With ``door="random"``, each `reset` opens the door with probability 1/2, using the
+    run's random stream; `Environment.mdp` is then the true model of the current run (before the first run, the model
+    with the open door).
 
     Reference
     ---------
@@ -305,7 +307,7 @@ def maze_door(door: Literal["open", "closed", "random"] = "random") -> Environme
     Parameters
     ----------
     door : {"open", "closed", "random"}, default "random"
-        How the door is.
+        State of the door.
 
     Examples
     --------
@@ -323,7 +325,7 @@ def maze_door(door: Literal["open", "closed", "random"] = "random") -> Environme
 
 
 def maze_door_models() -> tuple[FiniteMDP, FiniteMDP]:
-    """The two worlds that `maze_door` may be: (open, closed), for a prior over an explicit set of models.
+    """Return the two models of `maze_door`, (open, closed), for a prior over a finite set of models.
 
     Examples
     --------

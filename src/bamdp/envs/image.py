@@ -1,4 +1,4 @@
-"""Drawings on Matplotlib's axes: every shape of the SVG tree as a patch, with the looks of its classes."""
+"""Rendering of drawings on Matplotlib axes: every SVG shape becomes a patch, styled by its classes."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from bamdp.envs.picture import world_css
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-IMAGE_SIZE = 720  # pixels of the longer side of a drawing, at most
-MAX_SCALE = 2.0  # pixels for a unit of the drawing
+IMAGE_SIZE = 720  # maximum length of the longer side, in pixels
+MAX_SCALE = 2.0  # pixels per unit of the drawing
 MARGIN = 4.0  # units around the drawing
-HALF_LETTER = 0.36  # of the size of a font: half the height of a capital letter
-LETTER_STROKE = 0.5  # around letters, which makes them a little bolder
+HALF_LETTER = 0.36  # half the height of a capital letter, relative to the font size
+LETTER_STROKE = 0.5  # around letters, to make them slightly bolder
 
 
 def as_image(drawing: Element) -> NDArray[np.uint8]:
-    """Paint a drawing as an image, uint8 [height, width, 3]."""
+    """Return a drawing as an image, uint8 [height, width, 3]."""
     _, _, width, height = view_box(drawing)
-    scale = min(IMAGE_SIZE / max(width, height), MAX_SCALE) / 72  # inches for a unit
+    scale = min(IMAGE_SIZE / max(width, height), MAX_SCALE) / 72  # inches per unit
     sides = ((width + 2 * MARGIN) * scale, (height + 2 * MARGIN) * scale)
     canvas = FigureCanvasAgg(Figure(sides, dpi=72, facecolor=LIGHT_COLOURS["paper"]))
     paint(canvas.figure.add_axes((0.0, 0.0, 1.0, 1.0)), drawing)
@@ -41,7 +41,7 @@ def as_image(drawing: Element) -> NDArray[np.uint8]:
 
 
 def paint(axes: Axes, drawing: Element) -> None:
-    """Paint a drawing of rectangles, circles, straight lines and words on axes, which get its coordinates."""
+    """Paint a drawing of rectangles, circles, straight lines and text on axes, in the drawing's coordinates."""
     left, top, width, height = view_box(drawing)
     axes.set(
         xlim=(left - MARGIN, left + width + MARGIN),
@@ -55,7 +55,7 @@ def paint(axes: Axes, drawing: Element) -> None:
 
 
 def _paint(axes: Axes, part: Element, place: Transform, opacity: float, points: float) -> None:
-    """Paint an element and all that is inside."""
+    """Paint an element and its descendants."""
     if part.get("visibility") == "hidden" or (part.tag == "text" and not part.text):
         return
     style = _style(part)
@@ -84,7 +84,7 @@ def _paint(axes: Axes, part: Element, place: Transform, opacity: float, points: 
 
 @cache
 def _rules() -> list[tuple[frozenset[str], dict[str, str]]]:
-    """Return the rules of the style sheet: the classes that an element needs, and its looks."""
+    """Return the style sheet's rules as pairs of the required classes and the style."""
     found = re.findall(r"\.([\w.-]+)\{([^}]*)\}", with_colours(world_css()))
     return [(frozenset(classes.split(".")), _looks(looks)) for classes, looks in found]
 
@@ -100,7 +100,7 @@ def _looks(text: str) -> dict[str, str]:
 
 
 def _outline(part: Element, style: dict[str, str]) -> Path:
-    """Return the outline of a path, a circle, a rectangle with round corners, or words."""
+    """Return the outline of a path, a circle, a rounded rectangle or text."""
     if part.tag == "path":
         return Path.make_compound_path(*map(_line, part.attrib["d"].split("M")[1:]))
     names = ("x", "y", "width", "height", "rx", "cx", "cy", "r")
@@ -111,7 +111,7 @@ def _outline(part: Element, style: dict[str, str]) -> Path:
         return BoxStyle.Round(pad=0.0, rounding_size=rx)(x, y, width, height, 1.0)
     size = float(style.get("font-size", "12px").removesuffix("px"))
     words = TextPath((0.0, 0.0), part.text or "", size)
-    below = 0.0 if part.get("dy") is None else HALF_LETTER * size  # on the baseline, or with dy centred
+    below = 0.0 if part.get("dy") is None else HALF_LETTER * size  # on the baseline, or centred if dy is set
     middle = Affine2D().translate(-words.get_extents().x1 / 2, -below)
     return words.transformed(middle.scale(1.0, -1.0).translate(x, y))
 

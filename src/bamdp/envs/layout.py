@@ -1,8 +1,8 @@
-"""Where the states of an environment lie on paper: the geometry from which its drawings are made.
+"""The positions of an environment's states: the geometry used for drawing it.
 
-Coordinates are in cells (or node spacings), x to the right and y *down*, with the centres of a grid's cells
-on the whole numbers 0..width-1 and 0..height-1. States that share a place (the flags of a maze) differ in
-their *layer*: a picture shows the layer of the present state.
+Coordinates are in cells (or node spacings), x to the right and y *down*, with the centres of grid cells at the integers
+0..width-1 and 0..height-1. States that share a position (such as a maze cell with different flags) differ in their
+*layer*; a picture shows the layer of the current state.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from numpy.typing import ArrayLike, NDArray
 if TYPE_CHECKING:
     from bamdp.mdp.model import FiniteMDP
 
-DIRECTIONS = ("up", "right", "down", "left")  # the actions of a grid, and where each aims
+DIRECTIONS = ("up", "right", "down", "left")  # the actions of a grid, in the order of GRID_MOVES
 GRID_MOVES = ((0, -1), (1, 0), (0, 1), (-1, 0))
-MAX_NODES_WITH_EDGES = 24  # the edges of a larger graph could not be told apart
-MAX_NUMBERED = 150  # states whose numbers can be read in their cells
-BEND = 0.25  # of edges that lead past other nodes, or there and back
+MAX_NODES_WITH_EDGES = 24  # the edges of a larger graph would be indistinguishable
+MAX_NUMBERED = 150  # states whose numbers are legible in their cells
+BEND = 0.25  # of edges that pass other nodes or have a reverse edge
 
 
 class Mark(NamedTuple):
-    """Something to see at a place: ``"start"``, ``"goal"``, ``"flag"``, ``"door_open"`` or ``"door_closed"``.
+    """A mark on a cell: ``"start"``, ``"goal"``, ``"flag"``, ``"door_open"`` or ``"door_closed"``.
 
-    A flag carries the ``bit`` that is set in the layer of the states that hold it.
+    For a flag, ``bit`` is the bit that is set in the layers of states in which the agent carries it.
     """
 
     kind: str
@@ -39,33 +39,34 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The geometry of a world.
+    """The geometry of an environment.
 
     Parameters
     ----------
     kind : {"grid", "graph", "arms"}
-        Cells with walls, nodes with edges, or the arms of a bandit, a row of cells.
+        Cells with walls, nodes with edges, or a row of cells for the arms of a bandit.
     width, height : float
-        The extent in cells.
+        Extent in cells.
     positions : array [S, 2]
-        The place (x, y) of every state.
+        The position (x, y) of every state.
     moves : sequence of (dx, dy), optional
-        On a grid, where each action aims.
+        On a grid, the direction of each action.
     state_moves : array [S, A, 2], optional
-        The same where it depends on the state.
+        The directions of actions, if they depend on the state.
     named : bool, optional
-        On a grid, whether every cell bears the label of its state.
+        On a grid, whether every cell shows the label of its state.
     axis : str, optional
-        The quantity that states are values of, where they lie on a line.
+        The quantity that the states represent, if they lie on a line.
     walls : sequence of (x, y), optional
-        On a grid, the cells that nobody enters.
+        On a grid, the wall cells.
     marks : sequence of Mark, optional
     layers : array [S], optional
-        Which of several states at one place this is.
+        Distinguishes states that share a position.
     bends : mapping from (source, target) to float, optional
-        On a graph, how much an edge bends to its right: its control point's distance from the chord, in chords.
+        On a graph, how far an edge bends to its right: the distance of its control point from the chord, relative to
+        the chord's length.
     text : str, optional
-        On a graph, the picture in characters, with ``(s)`` where state s is.
+        On a graph, the picture as text, with ``(s)`` for state s.
     """
 
     kind: Literal["grid", "graph", "arms"]
@@ -84,11 +85,11 @@ class Layout:
 
     @property
     def is_line(self) -> bool:
-        """Whether states lie on a line, or nowhere in particular (on a circle), so that a chart of them reads best."""
+        """Whether a chart over states reads best, because they lie on a line or their positions have no meaning."""
         return self.kind != "arms" and (self.height == 1 or bool(self.axis))
 
     def data(self, mdp: FiniteMDP | None, start: int) -> dict[str, Any]:
-        """Return everything as lists, numbers and strings, ready for JSON; a model that is not known has no edges."""
+        """Return the layout as lists, numbers and strings, ready for JSON, without edges if the model is unknown."""
         return {
             "kind": self.kind,
             "width": float(self.width),
@@ -105,7 +106,7 @@ class Layout:
         }
 
     def edges(self, mdp: FiniteMDP) -> list[dict[str, Any]]:
-        """Return the edges of a graph, with the ``probabilities`` of the actions; none where there are too many."""
+        """Return the edges of a graph with the ``probabilities`` of the actions, or none if there are too many."""
         if self.kind != "graph" or mdp.n_states > MAX_NODES_WITH_EDGES:
             return []
         table = mdp.dense()
@@ -119,32 +120,32 @@ class Layout:
 
 
 def grid_layout(width: int, height: int, cells: ArrayLike, **parts: Any) -> Layout:
-    """Return a grid on which the actions are up, right, down, left; ``cells`` gives the place of every state."""
+    """Return a grid with the actions up, right, down, left; ``cells`` contains the position of every state."""
     return Layout("grid", width, height, np.asarray(cells, float), moves=GRID_MOVES, **parts)
 
 
 def graph_layout(positions: NDArray[np.float64], **parts: Any) -> Layout:
-    """Return a layout of nodes at some positions, moved so that none is negative."""
+    """Return a graph with nodes at the given positions, shifted so that no coordinate is negative."""
     positions = positions - positions.min(axis=0)
     width, height = (positions.max(axis=0) + 1).tolist()
     return Layout("graph", width, height, positions, **parts)
 
 
 def line_layout(n_states: int, **parts: Any) -> Layout:
-    """Return a layout of nodes in a row."""
+    """Return a graph with its nodes in a row."""
     return graph_layout(np.column_stack([np.arange(n_states), np.zeros(n_states)]), **parts)
 
 
 def strip_layout(n_states: int, axis: str) -> Layout:
-    """Return a row of cells that bear the labels of their states, where actions have no direction."""
+    """Return a row of labelled cells, for actions without a direction."""
     cells = np.column_stack([np.arange(float(n_states)), np.zeros(n_states)])
     return Layout("grid", n_states, 1, cells, named=True, axis=axis)
 
 
 def table_layout(n_states: int, shape: tuple[int, int] | None = None, **parts: Any) -> Layout:
-    """Return cells row by row, in as many rows and columns as ``shape`` says or in a square.
+    """Return a grid filled row by row, with ``shape`` rows and columns, by default a square.
 
-    One state more than fit into the shape, an end, lies below, where it is not drawn.
+    One state beyond the shape's capacity, the terminal state, lies below the grid and is not drawn.
     """
     rows, columns = shape or (0, math.ceil(math.sqrt(n_states)))
     row, column = np.divmod(np.arange(n_states), columns)
@@ -156,7 +157,7 @@ def table_layout(n_states: int, shape: tuple[int, int] | None = None, **parts: A
 
 
 def circle_layout(n_states: int) -> Layout:
-    """Return a layout of nodes around a circle that grows with their number; beyond 24, on a sunflower's spiral."""
+    """Return nodes on a circle that grows with their number, or on a sunflower spiral for more than 24."""
     i = np.arange(n_states, dtype=np.float64)
     if n_states <= MAX_NODES_WITH_EDGES:
         angle = 2 * math.pi * i / n_states - math.pi / 2
@@ -167,11 +168,11 @@ def circle_layout(n_states: int) -> Layout:
 
 
 def shown_states(world: Mapping[str, Any], state: int) -> list[int]:
-    """Return the states that a picture shows while the agent is in ``state``: those with the same flags."""
+    """Return the states shown while the agent is in ``state``: those in the same layer."""
     return [s for s, layer in enumerate(world["layers"]) if layer == world["layers"][state]]
 
 
 def world_move(world: Mapping[str, Any], state: int, action: int) -> Sequence[float] | None:
-    """Return where an action aims in a state; None where nothing is known of it."""
+    """Return the direction of an action in a state, or None if it is unknown."""
     moves = world["state_moves"][state] if world.get("state_moves") else world["moves"]
     return moves[action] if moves else None

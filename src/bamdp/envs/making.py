@@ -1,8 +1,8 @@
-"""How the environments with names are made.
+"""Tools for defining named environments.
 
-Every model is of the form s' = target[s, a, w], where the disturbance w has given probabilities; :func:`rows` makes
-its transitions. The decorator :func:`environment` gives a function's environment its name, checks the arguments by the
-types below and records them.
+Every model has the form s' = target[s, a, w], where the disturbance w has given probabilities; :func:`rows` builds its
+transition matrix. The decorator :func:`environment` registers a function under its name, validates its arguments
+against the types below and records them.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ OptionalNumber = Annotated[int | None, _optional]
 Real = Annotated[float, _checks.real]
 Positive = Annotated[float, partial(_checks.real, low=0.0, open_low=True)]
 Probability = Annotated[float, partial(_checks.real, low=0.0, high=1.0)]
-# of a Poisson distribution whose probabilities can be computed one by one
+# a Poisson mean small enough for computing the probabilities one by one
 Rate = Annotated[float, partial(_checks.real, low=0.0, high=500.0, open_low=True)]
 
 ENVIRONMENTS: dict[str, Callable[..., Environment]] = {}
 
 
 def environment(make: Callable[..., Environment]) -> Callable[..., Environment]:
-    """Add a function that makes an environment to those that have names, and check its arguments by their types."""
+    """Register a function that creates an environment, and validate its arguments by their types."""
     checks: dict[str, Callable[[Any, str], Any]] = {}
     for name, hint in typing.get_type_hints(make, include_extras=True).items():
         if typing.get_origin(hint) is Literal:
@@ -70,7 +70,7 @@ def _same(value: Any, name: str) -> Any:
 
 
 def rows(target: NDArray[Any], chances: ArrayLike) -> sparse.csr_matrix:
-    """Return transitions [S*A, S]: from (s, a) to ``target[s, a, w]`` with the probability ``chances[..., w]``.
+    """Return transitions [S*A, S] from (s, a) to ``target[s, a, w]`` with probability ``chances[..., w]``.
 
     Examples
     --------

@@ -1,9 +1,10 @@
-"""Textbook problems of operations research: an inventory, a machine that wears, a queue, and dynamic pricing.
+"""Textbook problems of operations research: inventory control, machine replacement, queueing and dynamic pricing.
 
-Each is of the form s' = f(s, a, w): the rule f is known, and the disturbance w (demand, wear, arrivals, what a
-customer would pay) is drawn from one distribution in every step. An agent with the prior ``env.disturbance``, on the
-command line ``--prior disturbance``, knows f and learns the distribution (:class:`bamdp.DisturbancePrior`). Rewards are
-known to the agent unless it is given a model of them, such as ``rewards="normal"``.
+Each problem has the form s' = f(s, a, w) with a known function f; the disturbances w (demand, wear, arrivals, or a
+customer's willingness to pay) are independent and identically distributed. An agent with the prior ``env.disturbance``
+(on the command line ``--prior disturbance``) knows f and learns the distribution of w
+(:class:`bamdp.DisturbancePrior`). The agent knows the rewards unless it has a reward model, such as
+``rewards="normal"``.
 
 References: M. Puterman (1994), Markov Decision Processes; D. Bertsekas (2017), Dynamic Programming and Optimal Control,
 volume 1; G. Gallego and G. van Ryzin (1994), Optimal dynamic pricing of inventories with stochastic demand over finite
@@ -37,12 +38,12 @@ def inventory(
     fee: Real = 4.0,
     holding: Real = 0.5,
 ) -> Environment:
-    """A shop orders goods, for a fee per order, before it knows the demand of the day.
+    """A shop orders goods, for a fee per order, before it knows the day's demand.
 
     Description
     -----------
-    Ordering often costs fees, ordering much costs storage, and unmet demand is lost. The best policy
-    orders up to one level whenever the stock is low enough: an (s, S) policy.
+    Frequent orders incur fees, large orders incur storage costs, and unmet demand is lost. The optimal policy is an (s,
+    S) policy: it orders up to a fixed level whenever the stock is low enough.
 
     States
     ------
@@ -50,7 +51,8 @@ def inventory(
 
     Actions
     -------
-    0 .. ``n_orders`` - 1: order that many lots, which arrive before the shop opens. What does not fit is not delivered.
+    0 .. ``n_orders`` - 1: the number of lots to order. They arrive before the shop opens; units beyond the capacity are
+    not delivered.
 
     Transitions
     -----------
@@ -59,12 +61,12 @@ def inventory(
 
     Rewards
     -------
-    R(s, a, s'): ``price`` for each unit sold, less ``cost`` for each delivered, ``fee`` for a delivery and ``holding``
-    for each unit that is left.
+    R(s, a, s'): ``price`` for each unit sold, minus ``cost`` for each unit delivered, ``fee`` for a delivery and
+    ``holding`` for each unit left over.
 
     Start
     -----
-    State 0. The shop never closes; a run has 1000 days.
+    State 0. The task is continuing; a run lasts 1000 days.
 
     Reference
     ---------
@@ -74,15 +76,15 @@ def inventory(
     Parameters
     ----------
     capacity : int, default 14
-        The most that fits into the shop.
+        Maximum stock.
     n_orders : int, default 5
-        The number of actions.
+        Number of actions.
     lot : int, default 2
-        Units in a lot.
+        Units per lot.
     demand : float, default 3
-        The mean demand of a day.
+        Mean demand per day.
     price, cost, fee, holding : float, default 4, 1, 4 and 0.5
-        Amounts in the rewards above.
+        Amounts in the reward function above.
 
     Examples
     --------
@@ -92,7 +94,7 @@ def inventory(
     """
     stock, order, w = np.ogrid[: capacity + 1, :n_orders, : capacity + 1]
     morning = np.minimum(stock + lot * order, capacity)
-    delivered, left = morning - stock, w  # the third axis stands for the next state as well
+    delivered, left = morning - stock, w  # the third axis is also the next state
     sold = np.maximum(morning - left, 0)
     paid = price * sold - cost * delivered - fee * (delivered > 0) - holding * left
     return _controlled(
@@ -114,12 +116,12 @@ def machine(
     service: Real = 0.4,
     replacement: Real = 2.0,
 ) -> Environment:
-    """A machine wears while it runs and earns the less the more worn it is; it can be serviced or replaced.
+    """A machine that wears while running and earns less the more worn it is; it can be serviced or replaced.
 
     Description
     -----------
-    Running a worn machine is tempting: it earns something at once. The best policy runs while the wear is below a
-    limit.
+    Running a worn machine is tempting because it brings an immediate income. The optimal policy runs the machine while
+    the wear is below a threshold.
 
     States
     ------
@@ -131,8 +133,8 @@ def machine(
 
     Transitions
     -----------
-    Running leads from s to min(s + w, ``n_states`` - 1), where the wear w of a day is 0, 1, ... with the probabilities
-    ``wear``. A service takes two units of wear away, and a new machine has none.
+    Running leads from s to min(s + w, ``n_states`` - 1), where the daily wear w is 0, 1, ... with the probabilities
+    ``wear``. A service removes two units of wear, and a new machine has none.
 
     Rewards
     -------
@@ -141,7 +143,7 @@ def machine(
 
     Start
     -----
-    State 0. The factory never closes; a run has 1000 days.
+    State 0. The task is continuing; a run lasts 1000 days.
 
     Reference
     ---------
@@ -151,11 +153,11 @@ def machine(
     Parameters
     ----------
     n_states : int, default 10
-        Degrees of wear.
+        Number of wear levels.
     wear : sequence of float, default (0.4, 0.35, 0.2, 0.05)
-        Probabilities of 0, 1, ... units of wear in a day.
+        Probabilities of 0, 1, ... units of wear per day.
     income, service, replacement : float, default 1, 0.4 and 2
-        Amounts in the rewards above.
+        Amounts in the reward function above.
 
     Examples
     --------
@@ -190,15 +192,15 @@ def queue(
     fee: Real = 1.0,
     waiting: Real = 0.3,
 ) -> Environment:
-    """A counter with three speeds of service: faster costs more, and so do customers who wait or are turned away.
+    """A service counter with three speeds: faster service costs more, but so do customers who wait or are turned away.
 
     Description
     -----------
-    The best policy serves faster the longer the queue is.
+    The optimal policy serves faster the longer the queue is.
 
     States
     ------
-    0 .. ``capacity``, the customers in the queue (12 states).
+    0 .. ``capacity``, the number of customers in the queue (12 states).
 
     Actions
     -------
@@ -211,29 +213,31 @@ def queue(
 
     Rewards
     -------
-    R(s, a): ``fee`` for each customer served, less ``waiting`` for each in the queue and the cost of the speed.
+    R(s, a): ``fee`` for each customer served, minus ``waiting`` for each customer in the queue and minus the cost of
+    the speed.
 
     Start
     -----
-    State 0. The counter never closes; a run has 1000 periods.
+    State 0. The task is continuing; a run lasts 1000 periods.
 
     Reference
     ---------
     T. Crabill (1972), Optimal control of a service facility with variable exponential service times and constant
-    arrival rate, Management Science 18; Bertsekas (2017), section 5.6; here in periods instead of continuous time.
+    arrival rate, Management Science 18; Bertsekas (2017), section 5.6; here in discrete periods instead of continuous
+    time.
 
     Parameters
     ----------
     capacity : int, default 11
-        The most customers that wait.
+        Maximum length of the queue.
     arrivals : float, default 1.5
-        The mean number of arrivals in a period.
+        Mean number of arrivals per period.
     speeds : sequence of int, default (1, 2, 4)
-        Customers served at each speed.
+        Customers served per period at each speed.
     costs : sequence of float, default (0, 1, 4)
-        What each speed costs.
+        Cost of each speed.
     fee, waiting : float, default 1 and 0.3
-        Amounts in the rewards above.
+        Amounts in the reward function above.
 
     Examples
     --------
@@ -265,12 +269,12 @@ def pricing(
     holding: Real = 0.2,
     restocking: Real = 5.0,
 ) -> Environment:
-    """A shop sets the price of the day for goods that cost storage until they are sold.
+    """A shop sets the day's price for goods that incur storage costs until they are sold.
 
     Description
     -----------
-    At most one customer comes in a day, and buys if the price is at most what the goods are worth to them. A full
-    store is worth emptying by lower prices; when it is empty, a delivery fills it.
+    At most one customer arrives per day and buys if the price does not exceed the customer's valuation. When the store
+    is full, lower prices are worthwhile; when it is empty, a delivery refills it.
 
     States
     ------
@@ -278,36 +282,36 @@ def pricing(
 
     Actions
     -------
-    0 .. 4, the menu of prices.
+    0 .. 4, the prices on the menu.
 
     Transitions
     -----------
-    The disturbance w is the number of prices on the menu that the customer of the day would pay: a unit is sold at the
-    a-th price if w > a. From 0 the store is filled, whatever the price.
+    The disturbance w is the number of prices on the menu that the day's customer would pay: a unit is sold at price a
+    if w > a. In state 0 the store is refilled, regardless of the price.
 
     Rewards
     -------
-    R(s, a, s'): the price if a unit is sold, less ``holding`` for each unit in store; -``restocking`` in 0.
+    R(s, a, s'): the price if a unit is sold, minus ``holding`` for each unit in store; -``restocking`` in state 0.
 
     Start
     -----
-    In ``stock``. The shop never closes; a run has 1000 days.
+    State ``stock``. The task is continuing; a run lasts 1000 days.
 
     Reference
     ---------
     G. Gallego, G. van Ryzin (1994), Optimal dynamic pricing of inventories with stochastic demand over finite horizons,
-    Management Science 40; with deliveries instead of a last day.
+    Management Science 40; with deliveries instead of a finite horizon.
 
     Parameters
     ----------
     stock : int, default 10
-        Units in a delivery.
+        Units per delivery.
     prices : sequence of float, default (1, 2, 3, 4, 5)
-        The menu, rising.
+        The menu, in ascending order.
     buyers : sequence of float, default (0.95, 0.75, 0.5, 0.3, 0.15)
-        The probability of a sale at each price, falling.
+        Probability of a sale at each price, in descending order.
     holding, restocking : float, default 0.2 and 5
-        Amounts in the rewards above.
+        Amounts in the reward function above.
 
     Examples
     --------
@@ -351,7 +355,7 @@ def _controlled(
     parameters: dict[str, Any] | None = None,
     start: int = 0,
 ) -> Environment:
-    """Return the environment in which ``after`` [S, A, W] follows on each disturbance, with its probabilities."""
+    """Return the environment with next states ``after`` [S, A, W] and disturbance probabilities ``chances`` [W]."""
     p = np.array(chances, float)
     if p.shape != after.shape[2:] or not (p >= 0.0).all() or abs(p.sum() - 1.0) > 1e-9:
         raise ValueError(f"the probabilities of {name}'s disturbances must be at least 0 and sum to 1")
@@ -369,7 +373,7 @@ def _controlled(
 
 
 def _poisson(mean: float, highest: int) -> NDArray[np.float64]:
-    """Return the probabilities of 0 .. highest of a Poisson distribution, whose tail is all at ``highest``."""
+    """Return the Poisson probabilities of 0 .. ``highest``, with the tail's mass added to ``highest``."""
     n = np.arange(highest)
     p = np.exp(n * math.log(mean) - mean - np.array([math.lgamma(k + 1.0) for k in n]))
     return np.append(p, max(0.0, 1.0 - p.sum()))

@@ -1,9 +1,10 @@
-"""The picture of an environment: one drawing, for pages and files (SVG) and for Matplotlib.
+"""The picture of an environment: one drawing for web pages and files (SVG) and for Matplotlib.
 
-A picture has places: cells of a grid or a strip, nodes of a graph, or the arms of a bandit. A place has a name, the
-colour of a value, and the policy there, as an arrow where actions have a direction, else in words or as the colour of
-the rim. States that share a place (the flags of a maze) share a shape: :attr:`WorldDrawing.place` says which. A page's
-script finds the shapes by class and ``data-place`` and writes into them what changes from step to step.
+A picture consists of places: cells of a grid or a strip, nodes of a graph, or the arms of a bandit. Each place shows a
+name, a value as its colour, and the policy: as an arrow if actions have a direction, otherwise as text or as the colour
+of the rim. States that share a place (such as a maze cell with different flags) share a shape;
+:attr:`WorldDrawing.place` maps states to places. The web page's script finds the shapes by class and ``data-place`` and
+updates them at every step.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 CELL_SIZE = 64.0  # pixels
 NODE_RADIUS = 0.3 * CELL_SIZE  # of a graph
-MAX_LABEL_LENGTH = 4  # characters that fit into a node; twice as many fit into a cell
+MAX_LABEL_LENGTH = 4  # characters that fit in a node; twice as many fit in a cell
 SIDE = CELL_SIZE - 3  # of a cell
 ARROW = [(-9.0, -4.2), (1.0, -4.2), (1.0, -9.5), (12.0, 0.0), (1.0, 9.5), (1.0, 4.2), (-9.0, 4.2)]
 STAR = [
@@ -51,20 +52,20 @@ PerState = Sequence[float | None] | NDArray[Any] | None
 
 
 def world_css() -> str:
-    """Return the style sheet of the picture, with the colours of the palette as variables."""
+    """Return the style sheet of the picture, with the palette's colours as variables."""
     return resources.files("bamdp.envs").joinpath("world.css").read_text("utf-8") + action_css()
 
 
 @dataclass(frozen=True)
 class WorldDrawing:
-    """A drawing, where the places in it are, and which place each state has."""
+    """A drawing with the centres of its places and the place of each state."""
 
     figure: Element
     centres: list[Point]
     place: list[int]
 
     def data(self) -> dict[str, Any]:
-        """Return it as plain data for JSON."""
+        """Return the drawing as plain data for JSON."""
         return {"svg": markup(self.figure), "centres": [list(c) for c in self.centres], "place": self.place}
 
 
@@ -84,19 +85,20 @@ def draw_world(
     Parameters
     ----------
     world
-        What `Environment.layout` returns.
+        The result of `Environment.layout`.
     state
-        Where the agent is, by default at the start; of states that share a place, those with its flags are shown.
+        The agent's state, by default the start state; of states that share a place, the one with the same flags is
+        shown.
     values, policy
-        A number for each state (of a bandit: for each arm), as colours, and an action for each.
+        A number for each state (for a bandit, for each arm), shown as colours, and an action for each state.
     last_action
-        The arm of a bandit that was pulled.
+        For a bandit, the last arm pulled.
     visited
-        Of each state, whether the agent has been there; elsewhere the policy is drawn faintly.
+        Whether the agent has visited each state; the policy is faint in unvisited states.
     agent
-        Whether the agent is drawn.
+        Whether to draw the agent.
     rollouts
-        Elements over the picture.
+        Elements drawn on top of the picture.
     """
     painter = _Painter(
         world, world["start"] if state is None else state, values, policy, last_action, visited
@@ -113,7 +115,7 @@ def draw_world(
 
 
 def world_places(world: Mapping[str, Any]) -> tuple[list[Point], list[int]]:
-    """Return the centres of the places of a drawing, and the place of each state; a bandit's places are its arms."""
+    """Return the centres of a drawing's places and the place of each state; a bandit's places are its arms."""
     if world["kind"] == "arms":
         return [_centre(a, 0) for a in range(world["n_actions"])], [0]
     positions = [tuple(p) for p in world["positions"]]
@@ -122,7 +124,7 @@ def world_places(world: Mapping[str, Any]) -> tuple[list[Point], list[int]]:
 
 
 def value_range(world: Mapping[str, Any], state: int, values: PerState) -> tuple[float, float]:
-    """Return the lowest and the highest value of what is shown: states that are not terminal, or a bandit's arms."""
+    """Return the lowest and the highest value shown: over non-terminal states, or over a bandit's arms."""
     numbers = np.asarray(values, float)
     if world["kind"] != "arms":
         shown = shown_states(world, state)
@@ -135,7 +137,7 @@ def _centre(x: float, y: float) -> Point:
 
 
 class _Painter:
-    """Draws the parts of a picture."""
+    """Painter of the parts of a picture."""
 
     def __init__(
         self,
@@ -165,30 +167,30 @@ class _Painter:
         self.corner, self.size = (-6.0, -6.0), (width + 12.0, height + 12.0)
 
     def style(self, i: int) -> str | None:
-        """Return the style of a place with its own colour."""
+        """Return the fill style of a place, or None if it has no value."""
         return f"fill:{self.fills[i]}" if i in self.fills else None
 
     def on_fill(self, class_: str, i: int) -> str:
-        """Return the class of what is drawn on a place: light where the fill is dark, faint where it is a guess."""
+        """Return the class of an element on a place: light on a dark fill, faint for unvisited states."""
         light = " light" if i in self.fills and is_dark(self.fills[i]) else ""
         guess = self.visited is not None and i in self.shown and not self.visited[self.shown[i]]
         return f"{class_}{light}{' guess' if guess and class_ != 'name' else ''}"
 
     def choice(self, i: int) -> int | None:
-        """Return the policy's action at a place; None where there is none, as in terminal states."""
+        """Return the policy's action at a place, or None if there is none, as in terminal states."""
         s = self.shown.get(i)
         if self.policy is None or s is None or self.arms or s in self.world["terminal"]:
             return None
         return int(self.policy[s]) if self.policy[s] >= 0 else None
 
     def angle(self, i: int) -> float | None:
-        """Return where the policy goes from a place, in degrees; None where that is not known."""
+        """Return the direction of the policy's action at a place, in degrees, or None if it is unknown."""
         action = self.choice(i)
         move = None if action is None else world_move(self.world, self.shown[i], action)
         return None if move is None else math.degrees(math.atan2(move[1], move[0]))
 
     def agent(self) -> Element:
-        """Draw the agent with the flags that it carries; before a bandit's first arm it is hidden."""
+        """Draw the agent with the flags it carries; it is hidden before a bandit's first action."""
         graph, held = self.world["kind"] == "graph", int(self.world["layers"][self.state])
         named = self.world["named"] or self.arms
         radius = (0.2 if graph else 0.16 if named else 0.27) * CELL_SIZE
@@ -210,7 +212,7 @@ class _Painter:
         )
 
     def label(self, state: int) -> str:
-        """Return what fits into a place: the label of its state if it is short, else its number."""
+        """Return the label of a state if it fits in a place, otherwise its number."""
         most = MAX_LABEL_LENGTH * (1 if self.world["kind"] == "graph" else 2)
         return self.labels[state] if len(self.labels[state]) <= most else str(state)
 
@@ -221,12 +223,12 @@ class _Painter:
         return text_element(x, y + dy, words, class_=self.on_fill("name", i), data_place=i, dy="0.35em")
 
     def grid(self) -> list[Element]:
-        """Draw cells, walls, marks, and the policy in every cell."""
+        """Draw the cells, walls, marks, and the policy in every cell."""
         world, at = self.world, self.centres
         frame = element(
             "rect", class_="frame", x=-6.0, y=-6.0, width=self.size[0], height=self.size[1], rx=10.0
         )
-        look = "cell" if self.policy is not None else None  # without arrows the cells themselves are faint
+        look = "cell" if self.policy is not None else None  # with a policy, only the arrows are faint
         cells = [
             _tile(*c, class_=look or self.on_fill("cell", i), data_place=i, style=self.style(i))
             for i, c in enumerate(at)
@@ -243,7 +245,7 @@ class _Painter:
         return [frame, *cells, *walls, *names, *words, group(*marks, class_="marks"), *arrows]
 
     def words(self) -> list[Element]:
-        """Write the policy under the names, where actions have no direction; the best arm of a bandit is ticked."""
+        """Write the policy below the names if actions have no direction; tick the best arm of a bandit."""
         if self.arms and self.policy is not None:
             words = {int(self.policy[0]): "✓"}
         else:
@@ -257,7 +259,7 @@ class _Painter:
         ]
 
     def mark(self, mark: Mapping[str, Any]) -> Element:
-        """Draw what is special about a cell; a flag leaves space for the policy's arrow, and is faint if carried."""
+        """Draw the mark of a cell; a flag leaves space for the policy's arrow and is faint while carried."""
         kind, bit = mark["kind"], mark.get("bit") or None
         inside = _flag(0.6, -15.0, -17.0) if kind == "flag" else MARKS[kind]
         faint = 0.2 if bit and self.world["layers"][self.state] & bit else None
@@ -265,7 +267,7 @@ class _Painter:
         return group(*inside, class_=f"mark {kind}", data_bit=bit, transform=at, opacity=faint)
 
     def graph(self) -> list[Element]:
-        """Draw nodes, with the policy as the colour of their rims, and edges in the colour of their action."""
+        """Draw nodes, with the policy as the colour of their rims, and edges in the colours of their actions."""
         at = np.array(self.centres)
         curves = [(edge, self.curve(at, edge)) for edge in self.world["edges"]]
         curves.sort(key=lambda curve: max(curve[0]["probabilities"]))
@@ -284,7 +286,7 @@ class _Painter:
         return parts
 
     def curve(self, at: NDArray[np.float64], edge: Mapping[str, Any]) -> NDArray[np.float64]:
-        """Return the points of an edge from rim to rim: a parabola, or a loop at one node."""
+        """Return the points of an edge from rim to rim: a parabola, or a loop for a self-transition."""
         p, q = at[self.place[edge["source"]]], at[self.place[edge["target"]]]
         t = np.linspace(0.0, 1.0, 41)[:, None]
         if edge["source"] != edge["target"]:
@@ -318,7 +320,7 @@ def _flag(scale: float, x: float = 0.0, y: float = 0.0) -> list[Element]:
 
 
 def _edge(edge: Mapping[str, Any], points: NDArray[np.float64]) -> Element:
-    """Draw an edge in the colour of the action it is typical of, the fainter the less likely it is."""
+    """Draw an edge in the colour of its most likely action, fainter for less likely edges."""
     chances = edge["probabilities"]
     action = None if max(chances) - min(chances) < 1e-9 else colour_of(chances.index(max(chances)))
     line, tip = ("line", "tip") if action is None else (f"line stroke{action}", f"tip fill{action}")
@@ -339,8 +341,8 @@ MARKS = {
 
 
 def world_image(env: Environment) -> NDArray[np.uint8]:
-    """Return the picture of an environment as it is now as an image; see `Environment.render`."""
-    from bamdp.envs.image import as_image  # Matplotlib is needed for images only
+    """Return the current picture of an environment as an image; see `Environment.render`."""
+    from bamdp.envs.image import as_image  # imported late: only images need Matplotlib
 
     world = env.layout()
     return as_image(draw_world(world, env.state, world["arms"], last_action=env.last_action).figure)

@@ -1,4 +1,4 @@
-"""Environments by name, `make_env` and `list_envs`; worlds of any kind, `make_world` and `new_world`."""
+"""Creation of environments by name (`make_env`, `list_envs`) or from any source (`make_world`, `new_world`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from bamdp import _checks
 from bamdp._parameters import declared
 from bamdp._specs import Info, InfoList, parse_spec
-from bamdp.envs import classic, deep_sea, families, grids, operations  # noqa: F401, their names are known
+from bamdp.envs import classic, deep_sea, families, grids, operations  # noqa: F401, the imports register their environments
 from bamdp.envs.custom import from_file
 from bamdp.envs.environment import Environment, World
 from bamdp.envs.making import ENVIRONMENTS
@@ -25,7 +25,7 @@ _KINDS = (
 
 
 def list_envs() -> InfoList:
-    """Return all environments that `make_env` knows by name: ``name``, ``help`` and ``parameters`` of each.
+    """Return the ``name``, ``help`` and ``parameters`` of all environments known to `make_env`.
 
     Examples
     --------
@@ -41,14 +41,14 @@ def list_envs() -> InfoList:
 
 
 def make_env(name: str, **parameters: Any) -> Environment:
-    """Make an environment by name.
+    """Create an environment by name.
 
     Parameters
     ----------
     name : str
-        One of `list_envs`, hyphens and underscores alike; parameters may follow a colon, as in
-        ``"grid:size=7"``. A family may be written ``"family:gdl"``. ``"file:model.npz"`` reads a `FiniteMDP`
-        that was saved, with ``start`` and ``horizon`` as parameters.
+        A name from `list_envs`, with hyphens or underscores; parameters may follow a colon, as in ``"grid:size=7"``. A
+        family may be written ``"family:gdl"``. ``"file:model.npz"`` loads a saved `FiniteMDP`, with ``start`` and
+        ``horizon`` as parameters.
     **parameters
         Arguments of the environment.
 
@@ -89,16 +89,16 @@ def make_env(name: str, **parameters: Any) -> Environment:
 
 
 def make_world(env: Any, **parameters: Any) -> World:
-    """Make a world that agents can act in.
+    """Create an environment that agents can act in.
 
     Parameters
     ----------
     env
-        Text: an environment as `make_env` reads it, or ``gym:ID`` of Gymnasium, with parameters of ``gymnasium.make``
-        after a second colon. Or a Gymnasium environment. A world is returned as it is.
+        A name as for `make_env`; or ``gym:ID`` for a Gymnasium environment, with parameters of ``gymnasium.make`` after
+        a second colon; or a Gymnasium environment. A `World` is returned unchanged.
     **parameters
-        Arguments of the environment; for one of Gymnasium those of `bamdp.gym.GymWorld`, such as ``max_states``, and
-        ``bins``, with which observations that are not whole numbers are discretised.
+        Arguments of the environment. For Gymnasium environments: those of `bamdp.gym.GymWorld`, such as ``max_states``,
+        and ``bins``, which discretises real-valued observations.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def make_world(env: Any, **parameters: Any) -> World:
     if isinstance(env, str):
         kind, rest = _split(env)
         if kind == "gym":
-            from bamdp.gym.world import from_gym  # Gymnasium is imported only where it is used
+            from bamdp.gym.world import from_gym  # imported only if needed
 
             return from_gym(rest, **parameters)
         _check_known(kind, env, "gym:ID")
@@ -130,7 +130,7 @@ def make_world(env: Any, **parameters: Any) -> World:
 
 
 def new_world(source: Any) -> World:
-    """Make a world of its own for one run: of text, by calling a function that makes one, or as a copy of an object.
+    """Create a separate environment for one run: from text, by calling a factory function, or by copying an object.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def new_world(source: Any) -> World:
     if callable(source) and not is_gymnasium(source):
         return make_world(source())
     if not (is_gymnasium(source) or isinstance(source, World)):
-        return make_world(source)  # which says what it is instead
+        return make_world(source)  # raises an error that names the problem
     try:
         world = make_world(copy.deepcopy(source))
     except (TypeError, RecursionError) as error:
@@ -156,12 +156,12 @@ def new_world(source: Any) -> World:
 
 
 def is_gymnasium(env: Any) -> bool:
-    """Return whether something is a Gymnasium environment, or a vector of them (without importing Gymnasium)."""
+    """Return whether an object is a Gymnasium environment or vector environment, without importing Gymnasium."""
     return not isinstance(env, type) and hasattr(env, "observation_space") and hasattr(env, "action_space")
 
 
 def _check_known(kind: str, name: str, *others: str) -> None:
-    """Refuse an environment that is not known, and say how one of Gymnasium is written if it looks like that."""
+    """Raise ValueError for an unknown environment, with a hint if the name looks like a Gymnasium id."""
     if kind in ENVIRONMENTS or kind == "file":
         return
     written = name.strip()
@@ -173,7 +173,7 @@ def _check_known(kind: str, name: str, *others: str) -> None:
 
 
 def _shown(env: Any) -> str:
-    """Return how a message names something that is no environment, with what to do about it."""
+    """Return a description of an object that is not an environment, with a hint, for error messages."""
     if isinstance(env, type):
         return f"the class {env.__name__}: make one, {env.__name__}()"
     if all(hasattr(env, name) for name in ("reset", "step")):
@@ -184,6 +184,6 @@ def _shown(env: Any) -> str:
 
 
 def _split(name: str) -> tuple[str, str]:
-    """Return the kind of an environment, in which ``family:gdl`` is one word, and what follows the colon."""
+    """Return the kind of an environment and the text after the colon; ``family:gdl`` counts as one kind."""
     kind, _, rest = re.sub(r"^\s*family:\s*", "family_", name, flags=re.IGNORECASE).partition(":")
     return kind.strip().lower().replace("-", "_"), rest

@@ -1,4 +1,4 @@
-"""Environments drawn with characters: grids as cells in a frame, other worlds as a row of states."""
+"""Environments rendered as text: grids as framed cells, other environments as a row of states."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 SIGNS = {"start": "S", "goal": "G", "flag": "⚑", "door_open": "/", "door_closed": "▒"}
 AGENT, FREE, WALL = "@", "·", "█"
-MAX_LISTED = 40  # states; longer rows are cut
+MAX_LISTED = 40  # states; longer rows are truncated
 
 
 def draw_text(env: Environment) -> str:
-    """Return an environment as text, whose first line names the present state; see `Environment.render`."""
+    """Return an environment as text, with the current state in the first line; see `Environment.render`."""
     label, layout = env.state_label(env.state), env.geometry
     title = f"{env.name} · state {env.state}" + ("" if label == str(env.state) else f": {label}")
     title += " (terminated)" if env.terminated else ""
@@ -30,7 +30,7 @@ def draw_text(env: Environment) -> str:
 
 
 def _draw_grid(env: Environment) -> str:
-    """Draw cells in a frame: the agent, else what is special there."""
+    """Draw cells in a frame, each showing the agent or the cell's mark."""
     layout = env.geometry
     width, height = int(layout.width), int(layout.height)
     signs = np.full((height, width), WALL, object)

@@ -1,8 +1,8 @@
-"""Gymnasium both ways.
+"""Gymnasium integration in both directions.
 
-Importing this package registers our environments: ``gymnasium.make("bamdp/Grid5-v0")``. And :class:`GymAgent` plays any
-Gymnasium environment with finite observations and actions, whose model is unknown: transitions, rewards,
-where episodes begin and end, and which actions exist are all learned.
+Importing this package registers bamdp's environments with Gymnasium: ``gymnasium.make("bamdp/Grid5-v0")``. Conversely,
+:class:`GymAgent` acts in any Gymnasium environment with finite observations and actions. It knows nothing about the
+model and learns the transitions, the rewards, where episodes begin and end, and which actions exist.
 """
 
 from bamdp.gym.discretize import Discretize, DiscretizeActions

@@ -1,4 +1,4 @@
-"""The environments of bamdp as Gymnasium environments: ``bamdp/Grid5-v0`` and so on."""
+"""bamdp's environments as Gymnasium environments, such as ``bamdp/Grid5-v0``."""
 
 from __future__ import annotations
 
@@ -15,22 +15,21 @@ NAMESPACE, ID_VERSION = "bamdp", 0
 
 
 class GymEnv(gymnasium.Env[Any, Any]):
-    """An environment of bamdp behind Gymnasium's interface.
+    """A bamdp environment with Gymnasium's interface.
 
-    Observations and actions are numbers, ``Discrete``. Where not every action exists, ``info["action_mask"]`` says
-    which do. Episodes are cut off (truncated) after the horizon of the literature for these parameters, unless
-    ``episode_steps`` says otherwise.
+    Observations and actions are ``Discrete``. If some actions do not exist in a state, ``info["action_mask"]`` marks
+    the existing ones. Episodes are truncated after ``episode_steps``, by default the horizon used in the literature.
 
     Parameters
     ----------
     env
-        An `Environment`, or the name that `bamdp.make_env` makes it by.
+        An `Environment`, or a name for `bamdp.make_env`.
     render_mode
-        ``"ansi"``, text, or ``"rgb_array"``, an image.
+        ``"ansi"`` for text, or ``"rgb_array"`` for an image.
     episode_steps
-        After how many steps an episode is cut off; by default the environment's horizon.
+        The number of steps after which episodes are truncated, by default the environment's horizon.
     **parameters
-        Of `bamdp.make_env`.
+        Parameters for `bamdp.make_env`.
     """
 
     metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012
@@ -50,7 +49,7 @@ class GymEnv(gymnasium.Env[Any, Any]):
         self.action_space = gymnasium.spaces.Discrete(self.world.n_actions)
         steps = self.world.horizon if episode_steps is None else episode_steps
         self.episode_steps = _checks.integer(steps, "episode_steps")
-        self._steps = 0  # of this episode
+        self._steps = 0  # in this episode
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -61,13 +60,13 @@ class GymEnv(gymnasium.Env[Any, Any]):
         return self.world.reset(seed=seed), self._info()
 
     def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
-        """Take an action and return what Gymnasium's ``step`` returns."""
+        """Take an action and return (observation, reward, terminated, truncated, info), as in Gymnasium."""
         state, reward, terminated = self.world.step(np.asarray(action).item())
         self._steps += 1
         return state, reward, terminated, self._steps >= self.episode_steps, self._info()
 
     def render(self) -> Any:
-        """Return the world as text or as an image, by ``render_mode``; None without one."""
+        """Return the environment as text or as an image, according to ``render_mode``, or None without one."""
         if self.render_mode is None:
             return None
         return self.world.render("ansi" if self.render_mode == "ansi" else "rgb")
@@ -78,7 +77,7 @@ class GymEnv(gymnasium.Env[Any, Any]):
 
 
 def gym_id(name: str) -> str:
-    """Return the id under which an environment is registered.
+    """Return the Gymnasium id of an environment.
 
     Examples
     --------
@@ -89,7 +88,7 @@ def gym_id(name: str) -> str:
 
 
 def register_all() -> list[str]:
-    """Register every environment that `make_env` knows by name, if it is not, and return the ids."""
+    """Register every environment known to `make_env`, unless it is registered already, and return the ids."""
     names = {gym_id(info.name): info.name for info in list_envs()}
     for made in names.keys() - gymnasium.registry.keys():
         gymnasium.register(made, entry_point="bamdp.gym.env:GymEnv", kwargs={"env": names[made]})
