@@ -1,4 +1,4 @@
-"""Priors, the beliefs that they become, and reward models."""
+"""Priors, beliefs and reward models."""
 
 from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.beliefs.belief import Belief

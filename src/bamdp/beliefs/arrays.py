@@ -1,9 +1,9 @@
-"""The arrays of a belief: the bundle that kernels are given, and what is done to it outside of kernels.
+"""The arrays of a belief, as passed to kernels, and the operations on them outside kernels.
 
 A posterior over transitions or rewards is a NamedTuple of arrays. Kernels use it through the verbs of
-:mod:`bamdp.beliefs.verbs`; Python makes its undo logs long enough (:func:`reserve`). What it can do is declared where
-its class is defined, by :func:`transition_posterior` or :func:`reward_posterior`, so that planners need to know no
-class.
+:mod:`bamdp.beliefs.verbs`; Python code extends its undo logs (:func:`reserve`). The decorators
+:func:`transition_posterior` and :func:`reward_posterior` declare on each class what the posterior can do, so that
+planners need not know concrete classes.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ C = TypeVar("C", bound=type)
 
 
 class BeliefArrays(NamedTuple):
-    """A belief as kernels see it."""
+    """The arrays of a belief that kernels receive."""
 
-    transitions: Any  # a posterior over transitions, with the verbs from ``draw`` to ``commit``
-    rewards: Any  # a posterior over rewards, with the verbs from ``draw_reward`` on
-    space: Space  # which states are terminal and which actions exist
+    transitions: Any  # posterior over transitions, with the verbs from ``draw`` to ``commit``
+    rewards: Any  # posterior over rewards, with the verbs from ``draw_reward`` on
+    space: Space  # terminal states and existing actions
 
 
 def transition_posterior(**declared: Any) -> Callable[[C], C]:
@@ -37,17 +37,18 @@ def transition_posterior(**declared: Any) -> Callable[[C], C]:
         A transition from (s, a) changes no other row (default: False).
     changes
         Which rows a transition from (s, a) may change, apart from weights over alternatives that all rows share:
-        ``"row"``, its own, ``"state"``, those of s, or ``"all"`` (default: ``"row"`` if rows are independent, else
+        ``"row"`` (its own), ``"state"`` (those of s) or ``"all"`` (default: ``"row"`` if rows are independent, else
         ``"all"``).
     pools
-        A committed transition changes all rows, which share what is estimated from real transitions and taken as
-        known in planning; ``changes`` and ``independent_rows`` then speak of pushed ones (default: False).
+        A committed transition changes all rows: they share parameters that are estimated from real transitions and
+        treated as known during planning. ``changes`` and ``independent_rows`` then refer to pushed transitions
+        (default: False).
     counts_transitions
-        It counts transitions: the verb ``concentration`` is defined (default: False).
+        The posterior counts transitions, so that the verb ``concentration`` is defined (default: False).
     learned
-        The fields that change as data come, and that a file keeps (default: all arrays and parts).
+        The fields that change with the data and are saved to files (default: all arrays and parts).
 
-    What depends on the instance is defined in the class as a property of that name.
+    If a value depends on the instance, define it in the class as a property of that name.
     """
     changes = "row" if declared.get("independent_rows", False) else "all"
     defaults = {
@@ -66,26 +67,26 @@ def reward_posterior(**declared: Any) -> Callable[[C], C]:
     Parameters
     ----------
     certain
-        Rewards are known, there is nothing to learn (default: False).
+        Rewards are known, so there is nothing to learn (default: False).
     by_next_state
         Rewards depend on the next state (default: True).
     independent_rows
-        A pushed reward of (s, a) changes what is expected of no other row (default: True).
+        A pushed reward of (s, a) leaves the expected rewards of all other rows unchanged (default: True).
     pools
-        A committed reward does: what all rows share is estimated from real rewards, and taken as known in planning
-        (default: False).
+        A committed reward changes the expected rewards of all rows: they share parameters that are estimated from real
+        rewards and treated as known during planning (default: False).
     shares_weights
-        Its weights over alternatives are those of the transitions: one cannot be drawn without the other
-        (default: False).
+        The posterior uses the transition posterior's weights over alternatives, so that rewards and transitions must
+        be drawn together (default: False).
     n_outcomes
-        How many different rewards can follow a transition, for planners that enumerate them; None for infinitely
-        many (default: None). Where it is a number, the verb ``outcome`` is defined.
+        The number of different rewards that can follow a transition, for planners that enumerate them; None if there
+        are infinitely many (default: None). If it is a number, the verb ``outcome`` is defined.
     reward_range
         (lowest, highest) expected reward of any model (default: unbounded).
     learned
-        The fields that change as data come, and that a file keeps (default: all arrays and parts).
+        The fields that change with the data and are saved to files (default: all arrays and parts).
 
-    What depends on the instance is defined in the class as a property of that name.
+    If a value depends on the instance, define it in the class as a property of that name.
     """
     defaults = {
         "certain": False,
@@ -116,10 +117,10 @@ def _declare(defaults: dict[str, Any], declared: dict[str, Any]) -> Callable[[C]
 
 @singledispatch
 def reserve(posterior: Any, depth: int) -> Any:
-    """Return the same posterior with undo logs that are long enough for ``depth`` more pushes than they hold now.
+    """Return the posterior with undo logs that have space for ``depth`` more pushes.
 
-    These are those of its parts (counts, cells, weights, other posteriors), or its own array ``log`` with its length
-    ``top``; anything else is registered.
+    The default extends the logs of all parts (counts, cells, weights, other posteriors) and the posterior's own array
+    ``log``, whose length is ``top``. Register an implementation for any other layout.
     """
     if type(posterior) is tuple:
         return tuple(reserve(part, depth) for part in posterior)
@@ -143,7 +144,7 @@ def longer(array: np.ndarray, size: int) -> np.ndarray:
 
 @singledispatch
 def fix_zero_reward(rewards: Any, row: int) -> None:
-    """Let a row of a reward posterior be known to pay nothing."""
+    """Mark the reward of a row as known to be 0."""
     raise ValueError(
         f"{type(rewards).__name__} says what models pay, and does not say that beginning again pays nothing; with "
         "objective='lifetime' give a reward model or known rewards"
@@ -152,18 +153,18 @@ def fix_zero_reward(rewards: Any, row: int) -> None:
 
 @singledispatch
 def shared_weights(transitions: Any) -> list[Any]:
-    """Return the weights over alternatives that all rows of a posterior share; none, if its rows are independent."""
+    """Return the weights over alternatives that all rows share; an empty list if rows are independent."""
     return []
 
 
 def same_arrays(old: Any, new: Any) -> Any:
-    """Return ``old`` if ``new`` is made of the same arrays, so that Numba need not look at it again; else ``new``."""
+    """Return ``old`` if ``new`` consists of the same arrays, so that Numba need not inspect it again; else ``new``."""
     same = all(x is y if not isinstance(x, tuple) else same_arrays(x, y) is x for x, y in zip(old, new))
     return old if same else new
 
 
 def n_bytes(value: Any) -> int:
-    """Return what the arrays in nested NamedTuples take of memory, each counted once."""
+    """Return the memory used by the arrays in nested NamedTuples, in bytes; each array counts once."""
     found: dict[int, np.ndarray] = {}
 
     def collect(part: Any) -> None:

@@ -1,4 +1,4 @@
-"""Priors and reward models: parameters only. The posterior that they become is in :mod:`bamdp.beliefs.belief`."""
+"""Priors and reward models, which hold parameters only; the posterior is in :mod:`bamdp.beliefs.belief`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def check_bounds(bounds: Any) -> tuple[float, float]:
-    """Return (lowest, highest) reward; refuse anything else."""
+    """Return ``bounds`` as a pair (lowest, highest); raise if they are anything else."""
     if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
         raise TypeError(f"bounds must be (lowest, highest), got {bounds!r}")
     low, high = (_checks.real(bound, "every bound") for bound in bounds)
@@ -31,7 +31,7 @@ def check_bounds(bounds: Any) -> tuple[float, float]:
 
 
 def bounds_parameter() -> Any:
-    """A parameter of a reward model: what rewards are known to lie between."""
+    """Return the declaration of the parameter ``bounds``, which reward models share."""
     return parameter(
         None,
         lambda value, name: check_bounds(value),
@@ -46,8 +46,8 @@ PAIR_OR_NEXT = ("pair", "next")  # what a reward depends on: (s, a), or (s, a, s
 class RewardModel(Declared, ABC):
     """Parameters of a prior over rewards."""
 
-    comes_with_prior: ClassVar[bool] = False  # it is that of the prior's own models (FiniteModels)
-    bounds: Any = None  # (lowest, highest) reward, where that is known
+    comes_with_prior: ClassVar[bool] = False  # the rewards are those of the prior's models
+    bounds: Any = None  # (lowest, highest) reward, if known
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -56,7 +56,7 @@ class RewardModel(Declared, ABC):
 
     @property
     def limits(self) -> tuple[float, float]:
-        """The lowest and the highest reward, infinite where nothing is known."""
+        """The lowest and highest possible reward, infinite if unknown."""
         return self.bounds or (-math.inf, math.inf)
 
     @abstractmethod
@@ -64,7 +64,7 @@ class RewardModel(Declared, ABC):
         """Return the posterior before any observation, as a NamedTuple of arrays."""
 
     def check(self, reward: float) -> None:
-        """Refuse a reward that this model can never produce."""
+        """Raise ValueError if this model can never produce the reward."""
         low, high = self.limits
         if not low <= reward <= high:
             raise ValueError(
@@ -72,12 +72,12 @@ class RewardModel(Declared, ABC):
             )
 
     def refusal(self, reward: float) -> str | None:
-        """Return why a reward that passed :meth:`check` has probability 0 by now, and what to do."""
+        """Return why a reward that passed :meth:`check` now has probability 0, and how to fix it."""
         return f"{self} gives probability 0 to reward {reward}; use a model that allows it"
 
 
 class Prior(Declared, ABC):
-    """Parameters of a prior over transition models. Compared and stored by value."""
+    """Parameters of a prior over transition models, compared and stored by value."""
 
     @abstractmethod
     def posterior(self, n_states: int, n_actions: int) -> Any:
@@ -86,13 +86,13 @@ class Prior(Declared, ABC):
     def rewards_of_models(
         self, n_states: int, n_actions: int, transitions: Any
     ) -> tuple[RewardModel, Any] | None:
-        """Return the reward model that comes with the prior itself and its posterior, if any (see FiniteModels)."""
+        """Return the prior's own reward model and its posterior, if it has one (see FiniteModels)."""
         return None
 
     def movement_posterior(self, transitions: Any) -> Any:
-        """Return the posterior by whose means and standard deviations SBOSS measures how far a row has moved.
+        """Return the posterior whose means and standard deviations SBOSS uses to measure how far a row has moved.
 
-        It shares its arrays with ``transitions``, and is ``transitions`` itself unless a prior knows better.
+        It shares its arrays with ``transitions``. By default it is ``transitions`` itself.
         """
         return transitions
 
@@ -112,21 +112,21 @@ class Prior(Declared, ABC):
         Parameters
         ----------
         n_states, n_actions
-            Size of the world.
+            Number of states and number of actions.
         rewards
-            A reward model, or an array of known rewards ``[S]``, ``[S, A]`` or ``[S, A, S]``. By default the
-            rewards are known to be zero (unless the prior brings its own).
+            A reward model, or an array of known rewards ``[S]``, ``[S, A]`` or ``[S, A, S]``. The default is the reward
+            model of the prior itself if it has one, otherwise rewards known to be zero.
         terminal, action_mask
-            What is known beforehand: terminal states, a mask ``[S]`` or a list of them; existing actions, a mask
-            ``[S, A]``, or ``[A]`` for all states alike.
+            Known terminal states, as a mask ``[S]`` or a list, and existing actions, as a mask ``[S, A]``, or ``[A]``
+            if it is the same in all states.
         end
-            The number of a state that stands for the end of an episode, whatever the environment shows then. Without
-            it a state that was entered with ``terminated`` is terminal.
+            Index of a state that represents the end of an episode, whatever state the environment then shows. Without
+            it, a state that was entered with ``terminated`` is terminal.
         objective
-            ``"episode"``: nothing follows an end. ``"lifetime"``: the next episode does, see
+            ``"episode"``: nothing follows the end of an episode. ``"lifetime"``: the next episode does, see
             :mod:`bamdp.beliefs.episodes`.
         """
-        from bamdp.beliefs.belief import Belief  # this and known rewards are made of what is defined here
+        from bamdp.beliefs.belief import Belief  # both modules import this one
         from bamdp.beliefs.rewards.known import KnownRewards
 
         S = _checks.integer(n_states, "n_states")
@@ -147,7 +147,7 @@ class Prior(Declared, ABC):
         if belief.episodes.restarts and fix_zero_reward.dispatch(
             type(reward_posterior)
         ) is fix_zero_reward.dispatch(object):
-            fix_zero_reward(reward_posterior, 0)  # says why not
+            fix_zero_reward(reward_posterior, 0)  # raises with the reason
         for state in np.flatnonzero(belief.episodes.ends):
             belief._close(int(state))
         return belief
@@ -155,5 +155,5 @@ class Prior(Declared, ABC):
     def space(
         self, n_states: int, n_actions: int, terminal: ArrayLike | None, action_mask: ArrayLike | None
     ) -> Space:
-        """Return what is known beforehand; a prior may know more than it is told."""
+        """Return the known terminal states and actions; a prior may add to those in the arguments."""
         return read_space(n_states, n_actions, terminal, action_mask)

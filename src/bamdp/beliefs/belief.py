@@ -1,10 +1,9 @@
 """A mutable posterior over models.
 
-A :class:`Belief` holds a posterior over transitions and one over rewards, both NamedTuples of arrays
-that kernels understand (see :mod:`bamdp.beliefs.verbs`), and what is known in any case: which states are
-terminal and which actions exist. Together they are its ``arrays``, the one argument by which a kernel is given a
-belief; :meth:`Belief.run` is the one way in which planners call kernels. How episodes end and begin again is told in
-:mod:`bamdp.beliefs.episodes`.
+A :class:`Belief` holds a posterior over transitions and one over rewards, both NamedTuples of arrays that kernels
+understand (see :mod:`bamdp.beliefs.verbs`), and the space: which states are terminal and which actions exist. Together
+they form its ``arrays``, the single argument that passes a belief to a kernel. Planners call kernels through
+:meth:`Belief.run`. :mod:`bamdp.beliefs.episodes` explains how episodes end and restart.
 """
 
 from __future__ import annotations
@@ -39,13 +38,13 @@ from bamdp.mdp.model import FiniteMDP
 if TYPE_CHECKING:
     from bamdp.beliefs.base import Prior, RewardModel
 
-SPARE = 64  # real observations for which undo logs are made longer at a time
-MOST_ENTRIES = 1 << 26  # of a buffer for sampled models: address space, of which memory is what models fill
-ENTRY_BYTES = 32  # of a model and its solution
+SPARE = 64  # further real observations for which undo logs have space
+MOST_ENTRIES = 1 << 26  # largest buffer for sampled models; it takes memory only where models fill it
+ENTRY_BYTES = 32  # per entry of a model and its solution
 
 
 class Belief:
-    """A posterior over models μ = (P, R). Made by ``prior.belief(...)``.
+    """A posterior over models μ = (P, R), created by ``prior.belief(...)``.
 
     Examples
     --------
@@ -70,11 +69,11 @@ class Belief:
         self.n_states, self.n_actions = map(int, space.allowed.shape)
         self.log_evidence = 0.0
         self.n_observed = 0
-        self.call = KernelCalls()  # of kernels on the arrays of this belief
-        self.n_changes = 0  # how often the space has changed
+        self.call = KernelCalls()  # calls kernels on the arrays of this belief
+        self.n_changes = 0  # number of changes to the space
         self.episodes = new_episodes("episode", None, space.terminal) if episodes is None else episodes
-        self._movement: tuple[BeliefArrays, BeliefArrays] | None = None  # arrays and what was made of them
-        self._reserved = 0  # simulated transitions that fit, until that many real ones have been seen
+        self._movement: tuple[BeliefArrays, BeliefArrays] | None = None  # arrays and derived movement arrays
+        self._reserved = 0  # simulated transitions that fit while n_observed < _reserved_until
         self._reserved_until = 0
 
     def __repr__(self) -> str:
@@ -92,18 +91,18 @@ class Belief:
 
     @property
     def space(self) -> Space:
-        """Which states are terminal and which actions exist."""
+        """The terminal states and the existing actions."""
         return self.arrays.space
 
     @property
     def independent_rows(self) -> bool:
-        """Whether a transition of (s, a) and its reward tell nothing about any other pair."""
+        """True if a transition of (s, a) and its reward are uninformative about every other pair."""
         parts = self.transitions, self.rewards
         return all(part.independent_rows and not part.pools for part in parts)
 
     @property
     def movement_arrays(self) -> BeliefArrays:
-        """The belief with the posterior by which movement is measured (:meth:`Prior.movement_posterior`)."""
+        """The arrays of the belief with the posterior that measures movement (:meth:`Prior.movement_posterior`)."""
         if self._movement is None or self._movement[0] is not self.arrays:
             transitions = self.prior.movement_posterior(self.transitions)
             self._movement = self.arrays, self.arrays._replace(transitions=transitions)
@@ -112,7 +111,7 @@ class Belief:
     # --- learning ---------------------------------------------------------------------------------------
 
     def observe(self, s: int, a: int, r: float, s2: int, terminated: bool = False) -> None:
-        """Learn from one real transition (equation 2 of the paper); raises before anything is changed."""
+        """Learn from one real transition (equation 2 of the paper); on invalid input, raise without any change."""
         s, a, s2, r = self._checked(s, a, r, s2)
         if terminated:
             s2 = self.episodes.end if self.episodes.end is not None else self._possible_end(s2, s)
@@ -124,7 +123,7 @@ class Belief:
                 self._close(s2)
 
     def begin(self, s: int) -> None:
-        """Learn that an episode began in ``s``: the first, or one after an end or a truncation."""
+        """Learn that an episode began in ``s``: the first one, or one after an end or a truncation."""
         s = _checks.index(s, "start state", self.n_states)
         if self.episodes.ends[s]:
             raise ValueError(
@@ -132,16 +131,16 @@ class Belief:
                 "state that stands for the end (end=...)"
             )
         ends = np.flatnonzero(self.episodes.ends).tolist() if self.episodes.restarts else []
-        for state in ends:  # so that all learn it or none does
+        for state in ends:  # check all rows first, so that all of them learn the start or none does
             self._check_start(state, s)
         for i, state in enumerate(ends):
-            # one start is one piece of evidence, in however many rows it is kept
+            # a start is evidence only once, although several rows learn it
             with self._without_evidence() if i else nullcontext():
                 self._learn(state, BEGIN_AGAIN, 0.0, s)
         self.episodes.starts[s] += 1
 
     def allow(self, s: int, actions: ArrayLike) -> None:
-        """Learn which actions exist in ``s``, bool ``[A]``: what an environment's action mask tells."""
+        """Learn which actions exist in ``s`` from an action mask of the environment, bool ``[A]``."""
         s = _checks.index(s, "state", self.n_states)
         mask = np.asarray(actions).astype(bool)
         if mask.shape != (self.n_actions,):
@@ -154,7 +153,7 @@ class Belief:
             raise ValueError(f"the action mask of state {s} allows nothing; mark the state terminal instead")
         allowed = self.space.allowed.copy()
         allowed[s] = mask
-        # refuses actions of which the prior knows nothing
+        # raises if the prior has no model of an action
         self.prior.space(self.n_states, self.n_actions, self.episodes.ends, allowed)
         self.space.allowed[s] = mask
         self.n_changes += 1
@@ -168,7 +167,7 @@ class Belief:
         self.n_observed += 1
 
     def _refusal(self, s: int, a: int, r: float, s2: int) -> str:
-        """Return why a transition has probability 0, and what to do."""
+        """Return why a transition has probability 0, and how to fix it."""
         reason = self.reward_model.refusal(r) if self.predictive(s, a)[s2] > 0.0 else None
         return reason or (
             f"the prior gives probability 0 to going from state {s} by action {a} to state {s2} with reward {r}; "
@@ -176,7 +175,7 @@ class Belief:
         )
 
     def _possible_end(self, s2: int, s: int) -> int:
-        """Refuse an end where things went on before, if ends are followed by starts."""
+        """Return ``s2``; raise if episodes restart and one has already continued from there."""
         if self.episodes.restarts and (s2 == s or self.episodes.acted[s2]):
             raise ValueError(
                 f"an episode ended in state {s2}, where others went on; give the agent a state that stands for the end "
@@ -185,7 +184,7 @@ class Belief:
         return s2
 
     def _close(self, state: int) -> None:
-        """Make a state one in which episodes end."""
+        """Mark a state as one in which episodes end."""
         self.n_changes += 1
         self.episodes.ends[state] = True
         if not self.episodes.restarts:
@@ -218,7 +217,7 @@ class Belief:
 
     @contextmanager
     def _without_evidence(self) -> Iterator[None]:
-        """Learn inside what was evidence elsewhere already, and is none for the prior's alternatives now."""
+        """Restore the evidence and the weights of alternatives on exit: the data learned inside were counted before."""
         before = self.log_evidence
         shared = [(weights.log.copy(), weights.now.copy()) for weights in shared_weights(self.transitions)]
         yield
@@ -228,11 +227,11 @@ class Belief:
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """Put everything back if something is refused inside."""
+        """Restore the belief if anything inside raises."""
         before = self.copy()
         try:
             yield
-        except BaseException:  # the arrays of the space and the episodes stay the same objects
+        except BaseException:  # the arrays of the space, and the episodes, keep their identity
             for array, old in zip(self.space, before.space):
                 array[:] = old
             vars(self.episodes).update(vars(before.episodes))
@@ -243,7 +242,7 @@ class Belief:
     def observe_many(
         self, s: ArrayLike, a: ArrayLike, r: ArrayLike, s2: ArrayLike, terminated: ArrayLike | None = None
     ) -> None:
-        """Learn from arrays of transitions, in order: all of them, or none if one is refused."""
+        """Learn from arrays of transitions, in order: from all of them, or from none if one is invalid."""
         ends = np.zeros(np.shape(s), bool) if terminated is None else np.asarray(terminated, bool)
         columns = [np.asarray(s), np.asarray(a), _checks.numbers(r, "r"), np.asarray(s2), ends]
         shapes = {column.shape for column in columns}
@@ -270,14 +269,14 @@ class Belief:
         self.reward_model.check(r)
         return s, a, s2, r
 
-    # --- asking -----------------------------------------------------------------------------------------
+    # --- queries ----------------------------------------------------------------------------------------
 
     def predictive(self, s: int, a: int) -> NDArray[np.float64]:
-        """ν(· | s, a), float64 [S]: the law of the next state with the model integrated out."""
+        """Return ν(· | s, a), float64 [S]: the distribution of the next state with the model integrated out."""
         return self._row(s, a)[0]
 
     def expected_reward(self, s: int, a: int) -> float:
-        """E[r | s, a] with the model integrated out."""
+        """Return E[r | s, a] with the model integrated out."""
         return float(self._row(s, a)[1])
 
     def _row(self, s: int, a: int) -> tuple[NDArray[np.float64], float]:
@@ -293,22 +292,22 @@ class Belief:
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """Posterior weights of the models of a FiniteModels or the components of a Mixture."""
+        """Posterior weights of the models of FiniteModels, or of the components of a Mixture."""
         weights = shared_weights(self.transitions)
         if not weights:
             raise AttributeError(f"{self.prior} has no weights; they belong to FiniteModels and Mixture")
         return np.array(weights[0].now)
 
     def sample(self, rng: Any) -> FiniteMDP:
-        """Draw a model from the posterior. ``rng``: a numpy Generator, or anything that seeds one."""
+        """Draw a model from the posterior; ``rng`` is a NumPy Generator or a seed for one."""
         return self._as_mdp(sample_model, as_rng(rng))
 
     def mean(self) -> FiniteMDP:
-        """Return the posterior mean model: rows are the predictives, rewards the expected ones."""
+        """Return the posterior mean model, with predictive distributions as rows and expected rewards."""
         return self._as_mdp(mean_model, None)
 
     def _as_mdp(self, fill: Any, rng: NDArray[np.uint64] | None) -> FiniteMDP:
-        """Return a model that the kernel ``fill`` writes, as one that owns its arrays."""
+        """Return the model that the kernel ``fill`` writes, with arrays of its own."""
         rows = self.model_buffer()
         end = self.run(fill, rows, *() if rng is None else (rng,))
         rows = rows._replace(index=rows.index[:end].copy(), prob=rows.prob[:end].copy())
@@ -317,9 +316,10 @@ class Belief:
     # --- calling kernels --------------------------------------------------------------------------------
 
     def run(self, kernel: Any, *args: Any, depth: int = 0) -> Any:
-        """Call ``kernel(belief.arrays, *args)``, and return what it returns.
+        """Call ``kernel(belief.arrays, *args)`` and return its result.
 
-        ``depth`` is the largest number of simulated transitions that the kernel pushes at a time; it pops them again.
+        ``depth`` is the largest number of simulated transitions that are pushed at the same time; the kernel must pop
+        all of them.
         """
         self.reserve(depth)
         try:
@@ -331,20 +331,20 @@ class Belief:
             ) from None
 
     def model_buffer(self, n_models: int = 1, more: int = 0) -> Rows:
-        """Return a buffer for models drawn from this belief, side by side, and ``more`` entries behind them.
+        """Return a buffer for ``n_models`` sampled models side by side, followed by ``more`` entries.
 
-        It is as long as they can be, up to MOST_ENTRIES or half of the memory: the system provides memory where it is
-        written to.
+        It has space for the largest possible models, up to MOST_ENTRIES entries or half of the memory. The system
+        allocates memory only where the buffer is written.
         """
         n_rows = n_models * self.n_states * self.n_actions
         longest = (n_rows + 1) * int(verbs.most_entries(self.transitions, self.n_states)) + more
         limit = min(MOST_ENTRIES, _checks.memory_limit() / ENTRY_BYTES)
         return empty_rows(n_rows, min(longest, int(limit)))
 
-    # --- keeping ----------------------------------------------------------------------------------------
+    # --- copying and saving -----------------------------------------------------------------------------
 
     def reserve(self, depth: int) -> None:
-        """Make the undo logs long enough for ``depth`` simulated transitions on top of what was observed."""
+        """Extend the undo logs to hold ``depth`` simulated transitions on top of the observed ones."""
         if depth > self._reserved or self.n_observed >= self._reserved_until:
             self._reserved = max(depth, self._reserved)
             self._reserved_until = self.n_observed + SPARE
@@ -353,7 +353,7 @@ class Belief:
             self.arrays = same_arrays(self.arrays, larger)
 
     def copy(self) -> Belief:
-        """Return an independent belief in the same state."""
+        """Return an independent copy of this belief."""
         arrays, episodes = copy.deepcopy((self.arrays, self.episodes))
         twin = Belief(self.prior, self.reward_model, arrays, episodes)
         twin.log_evidence = self.log_evidence
@@ -361,16 +361,16 @@ class Belief:
         return twin
 
     def statistics(self) -> dict[str, NDArray[Any]]:
-        """Return what was learned as named arrays: sufficient statistics, from which :meth:`restore` goes on."""
+        """Return the sufficient statistics learned so far as named arrays, for :meth:`restore`."""
         return belief_statistics(self)
 
     def restore(self, statistics: Mapping[str, NDArray[Any]]) -> None:
-        """Give this belief, made by the same prior and not used before, the statistics of another one.
+        """Load the statistics of another belief into this one, which must be new and have the same prior.
 
-        Raises ValueError if they are not those of such a belief, which then must not be used.
+        Raises ValueError if the statistics do not fit; do not use the belief after that.
         """
         restore(self, statistics)
-        self._reserved_until = 0  # arrays have changed: reserve again
+        self._reserved_until = 0  # the arrays have changed: reserve again
 
     def save(self, path: Any) -> None:
         """Write the belief to one ``.npz`` file, without pickle."""
@@ -378,11 +378,11 @@ class Belief:
 
     @staticmethod
     def load(path: Any) -> Belief:
-        """Read a belief that :meth:`save` wrote."""
+        """Read a belief written by :meth:`save`."""
         return _files.read(path, "a belief", Belief.from_content)
 
     def content(self) -> dict[str, Any]:
-        """Return what a file says of the belief, plain data and dataclasses."""
+        """Return the content of the belief's file: plain data and dataclasses."""
         return {
             "prior": self.prior,
             "rewards": None if self.reward_model.comes_with_prior else self.reward_model,
@@ -395,7 +395,7 @@ class Belief:
 
     @staticmethod
     def from_content(content: Mapping[str, Any]) -> Belief:
-        """Return the belief of which :meth:`content` said this."""
+        """Return the belief described by the result of :meth:`content`."""
         names = ("n_states", "n_actions", "rewards", "objective", "end")
         belief = content["prior"].belief(**{name: content[name] for name in names})
         belief.restore(content["statistics"])

@@ -1,13 +1,13 @@
-"""The sufficient statistics of a belief as named arrays, and a belief restored from them.
+"""Conversion of a belief to named arrays of sufficient statistics, and back.
 
-A file keeps of a belief what was learned and nothing that follows from the prior: counts of transitions, cells of
-rewards, weights of alternatives, and what is known of episodes and actions. :func:`restore` writes them into a belief
-that the prior has just made. Compiled code indexes without bounds checks, so whatever is restored is checked here
-first: dtype, shape, ranges, and sums that must agree; arrays that fail are refused by one ValueError that names them.
+A file stores what a belief has learned and nothing that follows from the prior: transition counts, reward cells,
+weights of alternatives, and the episode ends, starts and actions seen so far. :func:`restore` writes them into a belief
+that the prior has just created. Compiled code indexes without bounds checks, so the dtypes, shapes, ranges and sums of
+all arrays are checked first; an invalid array raises a ValueError that names it.
 
-A posterior names the fields that it learns when it is declared (``learned``, see :mod:`bamdp.beliefs.arrays`): arrays
-of finite numbers that keep their shape, or parts (other posteriors, counts, cells, weights). What else must hold it
-registers with :func:`is_valid`.
+The declaration of a posterior names the fields that it learns (``learned``, see :mod:`bamdp.beliefs.arrays`): arrays of
+finite numbers with a fixed shape, or parts (other posteriors, counts, cells, weights). Register further conditions
+with :func:`is_valid`.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ if TYPE_CHECKING:
     from bamdp.beliefs.belief import Belief
 
 Arrays = dict[str, NDArray[Any]]
-ROUNDING = 1e-9  # by which sums of probabilities may be off
+ROUNDING = 1e-9  # tolerance for sums of probabilities
 
 
 @dataclass(frozen=True)
 class Saved:
-    """Named arrays that are not trusted, seen from the part called ``name``."""
+    """Named arrays from an untrusted file, viewed from the part called ``name``."""
 
     arrays: Mapping[str, NDArray[Any]]
     name: str
     n_states: int
 
     def part(self, name: str) -> Saved:
-        """Return the same arrays, seen from a part of this part."""
+        """Return the same arrays, viewed from a part of this one."""
         return Saved(self.arrays, f"{self.name}.{name}", self.n_states)
 
     def require(self, condition: Any) -> None:
-        """Refuse the array of this part unless the condition, or every entry of it, holds."""
+        """Raise ValueError, naming this part, unless the condition or each of its entries is true."""
         if not np.all(condition):
             raise ValueError(f"the statistics {self.name!r} are invalid, or those of another belief")
 
     def array(self, like: NDArray[Any], *, rows: bool = False, infinite: bool = False) -> NDArray[Any]:
-        """Return a copy of the array of this part, of the dtype and shape of ``like``.
+        """Return a copy of this part's array, which must have the dtype and shape of ``like``.
 
-        With ``rows`` the first axis may have any length. Whole numbers are not negative, or not below the least of
-        ``like``; real ones are finite unless they may be ``infinite``.
+        With ``rows``, the first axis may have any length. Integers must be non-negative, or at least the minimum of
+        ``like`` if that is negative. Real numbers must be finite, or only not NaN if ``infinite``.
         """
         if self.name not in self.arrays:
             raise ValueError(f"there are no statistics {self.name!r}")
@@ -74,7 +74,7 @@ class Saved:
 
 @singledispatch
 def statistics(posterior: Any, name: str) -> Arrays:
-    """Return what a posterior, or a part of one, has learned; ``name`` begins the names of the arrays."""
+    """Return what a posterior, or a part of one, has learned, as arrays whose names start with ``name``."""
     found: Arrays = {}
     for field, value in _learned(posterior):
         own = f"{name}.{field}"
@@ -84,7 +84,7 @@ def statistics(posterior: Any, name: str) -> Arrays:
 
 @singledispatch
 def restored(fresh: Any, saved: Saved) -> Any:
-    """Return a posterior before data with what ``saved`` has learned; arrays are written in place where they fit."""
+    """Return the new posterior ``fresh`` with the statistics of ``saved``, written in place where they fit."""
     parts = {}
     for field, value in _learned(fresh):
         if isinstance(value, np.ndarray):
@@ -98,12 +98,12 @@ def restored(fresh: Any, saved: Saved) -> Any:
 
 @singledispatch
 def is_valid(posterior: Any) -> Any:
-    """Return whether, or which entries of, a restored posterior can be; write what follows from what was restored."""
+    """Return whether a restored posterior, or each entry of it, is valid; recompute the fields derived from others."""
     return True
 
 
 def _learned(posterior: Any) -> list[tuple[str, Any]]:
-    """Return the names and values of the fields that are learned: those declared, else all arrays and parts."""
+    """Return the names and values of the learned fields: those declared, or else all arrays and parts."""
     if not isinstance(posterior, tuple):
         raise TypeError(f"{type(posterior).__name__} is not a posterior")
     fields = getattr(posterior, "_fields", tuple(map(str, range(len(posterior)))))
@@ -119,7 +119,7 @@ def _learned(posterior: Any) -> list[tuple[str, Any]]:
 
 
 def belief_statistics(belief: Belief) -> Arrays:
-    """Return the statistics of both posteriors, of episodes and of actions."""
+    """Return the statistics of both posteriors, the episodes and the actions."""
     episodes = belief.episodes
     return {
         **statistics(belief.transitions, "transitions"),
@@ -132,7 +132,7 @@ def belief_statistics(belief: Belief) -> Arrays:
 
 
 def restore(belief: Belief, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Give a belief before data the statistics of another one, after they have been checked."""
+    """Check the statistics of another belief and load them into a new one."""
     episodes, space = belief.episodes, belief.space
 
     def take(name: str, like: Any) -> NDArray[Any]:
@@ -145,7 +145,7 @@ def restore(belief: Belief, arrays: Mapping[str, NDArray[Any]]) -> None:
     Saved(arrays, "allowed", belief.n_states).require(allowed.any(axis=1) | ends)
     belief.prior.space(
         belief.n_states, belief.n_actions, ends, allowed | ends[:, None]
-    )  # may know nothing of some
+    )  # raises if the prior has no model of a row
     log_evidence, n_observed = float(take("log_evidence", 0.0)), int(take("n_observed", 0))
     transitions = restored(belief.transitions, Saved(arrays, "transitions", belief.n_states))
     rewards = restored(belief.rewards, Saved(arrays, "rewards", belief.n_states))

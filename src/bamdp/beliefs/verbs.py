@@ -1,19 +1,18 @@
-"""What every belief can do inside a kernel: short verbs, each chosen by the NamedTuple class of a posterior.
+"""The operations on a belief inside kernels: short verbs, dispatched on the NamedTuple class of a posterior.
 
-``T`` is a posterior over transitions, ``R`` one over rewards, both NamedTuples of arrays (the fields ``transitions``
+``T`` is a posterior over transitions and ``R`` one over rewards, both NamedTuples of arrays (the fields ``transitions``
 and ``rewards`` of :class:`~bamdp.beliefs.arrays.BeliefArrays`); ``row`` is ``s * A + a``. Simulated transitions are
-pushed and popped in last-in-first-out order, so a belief on a branch of a planning tree is never cloned. The caller
-makes the undo logs long enough for the deepest branch before it enters a kernel (``Belief.reserve``).
+pushed and popped in last-in-first-out order, so a planner never clones the belief on a branch of its tree. Before it
+enters a kernel, the caller makes the undo logs long enough for the deepest branch (``Belief.reserve``).
 
-Rows need not be independent: ``choose`` first draws whatever all rows of one sampled model share (which model
-of a finite set, which component of a mixture), and ``sample_row`` then draws a row given that choice. Rows
-can therefore be drawn lazily, only where a planner looks.
+Rows need not be independent: ``choose`` first draws what all rows of a sampled model share (the model of a finite set,
+the component of a mixture), and ``sample_row`` then draws a row given that choice. Planners can therefore draw rows
+lazily, only where they need them.
 
-What follows from other verbs is defined for all posteriors that do not say otherwise (registered for ``object``). A
-posterior of one's own over transitions needs four: :func:`push`, :func:`pop`, :func:`probability` and
-:func:`sample_row`, with the fields ``n_states``, and ``log`` and ``top`` if it keeps an undo log (``top[0]`` is its
-length). It is faster with :func:`draw` and :func:`mean_row`; some planners need :func:`moments_row` or
-:func:`concentration`.
+Defaults that follow from other verbs are registered for ``object``. A custom posterior over transitions needs four
+verbs: :func:`push`, :func:`pop`, :func:`probability` and :func:`sample_row`. It needs the field ``n_states``, and
+``log`` and ``top`` if it keeps an undo log (``top[0]`` is its length). Defining :func:`draw` and :func:`mean_row` as
+well makes it faster; some planners need :func:`moments_row` or :func:`concentration`.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from bamdp._kernels.random import uniform
 
 @generic
 def draw(T, row, rng):
-    """Draw a next state from the predictive ν(· | row)."""
+    """Draw a next state from the predictive distribution ν(· | row)."""
 
 
 @draw.register(object)
@@ -45,7 +44,7 @@ def _draw_by_probabilities(T, row, rng):
 
 @generic
 def advance(T, row, rng):
-    """Draw a next state from the predictive, and push it as if it had been observed."""
+    """Draw a next state from the predictive distribution, and push it as if it had been observed."""
 
 
 @advance.register(object)
@@ -62,7 +61,7 @@ def push(T, row, s2):
 
 @generic
 def pop(T):
-    """Take back the last pushed transition."""
+    """Undo the last pushed transition."""
 
 
 @generic
@@ -72,7 +71,7 @@ def probability(T, row, s2):
 
 @generic
 def log_probability(T, row, s2):
-    """log ν(s2 | row): finite also where the probability itself underflows, -inf only for the impossible."""
+    """Return log ν(s2 | row), finite even if the probability underflows; -inf only if the transition is impossible."""
 
 
 @log_probability.register(object)
@@ -83,7 +82,7 @@ def _log_of_probability(T, row, s2):
 
 @generic
 def choose(T, rng):
-    """Draw what the rows of one sampled model share; 0 where rows are independent."""
+    """Draw what the rows of a sampled model share; return 0 if rows are independent."""
 
 
 @choose.register(object)
@@ -93,12 +92,12 @@ def _choose_nothing(T, rng):
 
 @generic
 def sample_row(T, choice, row, index, prob, at, rng):
-    """Draw a row from the posterior into ``index[at:end], prob[at:end]``; returns (end, background mass)."""
+    """Draw a row from the posterior into ``index[at:end]`` and ``prob[at:end]``; return (end, background mass)."""
 
 
 @generic
 def most_entries(T, n_states):
-    """Return how many entries a row takes at most while it is written: callers leave space for as many."""
+    """Return the largest number of entries that a row takes while it is written; callers leave space for them."""
 
 
 @most_entries.register(object)
@@ -108,7 +107,7 @@ def _one_of_each_state(T, n_states):
 
 @generic
 def mean_row(T, row, index, prob, at):
-    """Write the posterior mean of a row (its predictive), and return the same as :func:`sample_row`."""
+    """Write the posterior mean of a row, its predictive distribution; return (end, background mass)."""
 
 
 @mean_row.register(object)
@@ -123,22 +122,22 @@ def _all_probabilities(T, row, index, prob, at):
 def moments_row(T, row, index, mean, variance, at):
     """Write the posterior mean and variance of each of a row's probabilities.
 
-    Those of some outcomes are written to ``index``, ``mean`` and ``variance`` at ``at:end``; returns (end, mean,
-    variance) with the two numbers that all other outcomes share.
+    Listed outcomes are written to ``index``, ``mean`` and ``variance`` at ``at:end``. The return value is (end, mean,
+    variance), where the mean and variance apply to every other outcome.
     """
 
 
 @generic
 def concentration(T, row):
-    """n₀ + n: the prior count of a row plus what was observed. The harmonic mean where a row is a mixture.
+    """Return n₀ + n, the prior count of a row plus its observations; for a mixture, the harmonic mean.
 
-    Only for posteriors that declare ``counts_transitions``: there is none for a finite set of models.
+    Only posteriors that declare ``counts_transitions`` define it; a finite set of models has no such number.
     """
 
 
 @generic
 def commit(T, row):
-    """Make what was pushed on ``row`` final: it was really observed."""
+    """Make the transitions pushed on ``row`` final: they were really observed."""
 
 
 @commit.register(object)
@@ -148,14 +147,14 @@ def _clear_log(T, row):
 
 @generic
 def draw_reward(R, row, s2, rng):
-    """Draw a reward from τ(· | row, s2), given that the transition itself has been pushed already."""
+    """Draw a reward from τ(· | row, s2), after the transition itself has been pushed."""
 
 
 @generic
 def draw_model_reward(R, choice, row, s2, rng):
-    """Draw a reward after ``row`` → ``s2`` in a sampled model with that ``choice``.
+    """Draw a reward after ``row`` → ``s2`` in a sampled model with the given ``choice``.
 
-    Where the choice says nothing about rewards it is :func:`draw_reward`.
+    If the choice does not affect rewards, this is :func:`draw_reward`.
     """
 
 
@@ -166,40 +165,40 @@ def _predictive_reward(R, choice, row, s2, rng):
 
 @generic
 def push_reward(R, row, s2, r):
-    """Add the simulated reward."""
+    """Add the simulated reward ``r`` after ``row`` → ``s2``."""
 
 
 @generic
 def pop_reward(R):
-    """Take back the last pushed reward."""
+    """Undo the last pushed reward."""
 
 
 @generic
 def sample_reward(R, choice, row, index, prob, begin, end, background, rng):
-    """E[r | row] in a sampled model whose transition row stands at ``begin:end`` (plus background)."""
+    """Return E[r | row] in a sampled model whose transition row is at ``begin:end`` (plus background)."""
 
 
 @generic
 def expected_reward(R, row, index, prob, begin, end, background):
-    """E[r | row] under the belief, with the mean transition row at ``begin:end`` (plus background)."""
+    """Return E[r | row] under the belief, given the mean transition row at ``begin:end`` (plus background)."""
 
 
 @generic
 def reward_variance(R, row, index, prob, begin, end, background):
-    """Return the posterior variance of E[r | row], as far as the reward model itself is open: 0 for known rewards.
+    """Return the posterior variance of E[r | row] due to the reward model alone: 0 for known rewards.
 
-    The mean transition row stands at ``begin:end`` (plus background), as for :func:`expected_reward`.
+    The mean transition row is at ``begin:end`` (plus background), as for :func:`expected_reward`.
     """
 
 
 @generic
 def reward_probability(R, row, s2, r):
-    """Return the probability (or density) of reward ``r`` after ``row`` → ``s2``, which has been pushed already."""
+    """Return the probability (or density) of reward ``r`` after ``row`` → ``s2``, which has already been pushed."""
 
 
 @generic
 def log_reward_probability(R, row, s2, r):
-    """Return the logarithm of :func:`reward_probability`, -inf only for the impossible."""
+    """Return the logarithm of :func:`reward_probability`, -inf only if the reward is impossible."""
 
 
 @log_reward_probability.register(object)
@@ -210,12 +209,12 @@ def _log_of_reward_probability(R, row, s2, r):
 
 @generic
 def commit_reward(R, row):
-    """Make pushed rewards final."""
+    """Make pushed rewards final: they were really observed."""
 
 
 @generic
 def outcome(R, row, s2, i):
-    """Return (reward, probability) of the i-th outcome after ``row`` → ``s2``, which has been pushed already.
+    """Return (reward, probability) of the i-th outcome after ``row`` → ``s2``, which has already been pushed.
 
-    Only for posteriors that declare ``n_outcomes``.
+    Only posteriors that declare ``n_outcomes`` define it.
     """

@@ -1,1 +1,1 @@
-"""Priors over rewards and their posteriors: known ones, and those that are learned."""
+"""Reward models and their posteriors, for known and for learned rewards."""

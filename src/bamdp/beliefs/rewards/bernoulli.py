@@ -1,4 +1,4 @@
-"""Rewards that are 0 or 1: a Beta posterior for each success probability.
+"""Rewards of 0 or 1, with a Beta posterior for each success probability.
 
 After n rewards of a cell, w of them 1,
 
@@ -52,7 +52,7 @@ def _success(R, cell):
 
 @primitive
 def _failure(R, cell):
-    """Return one minus the posterior mean, without cancellation."""
+    """Return one minus the posterior mean, computed without cancellation."""
     n = statistic(R.cells, cell, N_TRIALS)
     return (R.b + (n - statistic(R.cells, cell, N_WINS))) / (R.a + R.b + n)
 
@@ -111,7 +111,7 @@ def _is_valid(R: BetaPosterior) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class BetaBernoulli(RewardModel):
-    """Rewards are 0 or 1, with unknown probabilities, each Beta(a, b) before data.
+    """Rewards of 0 or 1 with unknown probabilities and a Beta(a, b) prior on each.
 
     Examples
     --------

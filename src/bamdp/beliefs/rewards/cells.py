@@ -1,15 +1,15 @@
-"""Where reward models keep what they learn: one cell of statistics for each pair (s, a), or for each (s, a, s').
+"""Storage for the statistics of reward models: one cell for each pair (s, a), or for each (s, a, s').
 
-A cell is made when its first reward comes, so memory grows with what was seen. The cells of a row are a linked list,
-newest first: one cell where rewards are by pair, one for each next state seen where they are by next state. Before a
-push the old statistics are logged and a pop restores them, so that undoing is exact to the bit; a cell that a push
-has made is the last one, and its row's list begins with it, so that the pop only has to forget it.
+A cell is created with its first reward, so memory grows with the data. The cells of a row form a linked list, newest
+first: a single cell if rewards are by pair, one for each observed next state if they are by next state. A push logs the
+old statistics and a pop restores them, so that undoing is exact to the bit. A cell created by a push is the last in the
+table and the first in its row's list, so the pop only has to unlink it.
 
-Rows that lead from the end of an episode to the next start pay nothing, and that is known: they are FREE.
+Rows that lead from the end of an episode to the next start are known to pay nothing: they are FREE.
 
-A reward model registers what it makes of one cell (:func:`cell_mean`, :func:`cell_variance`, :func:`cell_sample`);
-what follows for a row whose next state is drawn from a law P is the same for all of them, and :func:`stored_in_cells`
-registers it. With cells that are independent
+A reward model registers its computations for one cell (:func:`cell_mean`, :func:`cell_variance`, :func:`cell_sample`).
+The computations for a row, whose next state has some distribution P, are the same for all models;
+:func:`stored_in_cells` registers them. With independent cells,
 
     E[r | row] = Σ P(s') m(s'),        Var = Σ P(s')² v(s'),        sampled: Σ P(s') μ(s').
 """
@@ -28,30 +28,30 @@ from bamdp.beliefs.arrays import fix_zero_reward, longer, reserve
 from bamdp.beliefs.statistics import Arrays, Saved, restored, statistics
 
 State = TypeVar("State", bound=type)
-NO_CELL = -1  # no cell: nothing was seen there
+NO_CELL = -1  # no cell: no reward observed
 FREE = -2  # no cell: the row is known to pay nothing
 NEXT_STATE, AFTER = 0, 1  # columns of Cells.link
 LOGGED_CELL, LOGGED_ROW = 0, 1  # columns of Cells.log
 USED, LOGGED = 0, 1  # entries of Cells.top
-SMALL_MASS = 1e-9  # background mass up to this is given the mean reward, not one drawn for each next state
+SMALL_MASS = 1e-9  # background mass up to this gets the mean reward, not one drawn for each next state
 
 
 class Cells(NamedTuple):
-    """The array layout. ``stats``, ``link``, ``head``, ``log``, ``old`` and ``top`` are written to by push and pop."""
+    """Arrays of the cells. Push and pop write to ``stats``, ``link``, ``head``, ``log``, ``old`` and ``top``."""
 
-    stats: np.ndarray  # float64 [capacity, W]: statistics of each cell, as its model defines them
+    stats: np.ndarray  # float64 [capacity, W]: statistics of each cell, defined by the model
     link: np.ndarray  # int64 [capacity, 2]: next state (0 if rewards are by pair), next cell or NO_CELL
-    head: np.ndarray  # int64 [S*A]: first cell of each row, or NO_CELL, or FREE
+    head: np.ndarray  # int64 [S*A]: first cell of each row, NO_CELL or FREE
     start: np.ndarray  # float64 [W]: statistics before data
-    log: np.ndarray  # int64 [depth, 2]: cell of a push (or FREE), its row if the push made it, else NO_CELL
-    old: np.ndarray  # float64 [depth, W]: its statistics before
-    top: np.ndarray  # int64 [2]: used cells, used log
-    next_step: int  # 1 where rewards are by next state, 0 by pair
+    log: np.ndarray  # int64 [depth, 2]: cell of a push (or FREE), its row if newly created, else NO_CELL
+    old: np.ndarray  # float64 [depth, W]: its statistics before the push
+    top: np.ndarray  # int64 [2]: number of cells, length of the log
+    next_step: int  # 1 if rewards are by next state, 0 if by pair
     n_states: int
 
 
 def empty_cells(n_states: int, n_actions: int, start: list[float], by_next: bool) -> Cells:
-    """Return cells without any reward seen; ``start`` are the statistics of a cell before data."""
+    """Return storage without any cells; ``start`` holds the statistics of a cell before data."""
     width = len(start)
     return Cells(
         stats=np.zeros((64, width)),
@@ -82,22 +82,22 @@ def _reserve(cells: Cells, depth: int) -> Cells:
 
 @generic
 def cell_mean(R, row, cell):
-    """Return the posterior mean of the expected reward of a cell; of one before data for NO_CELL."""
+    """Return the posterior mean of a cell's expected reward; for NO_CELL, that of a cell without data."""
 
 
 @generic
 def cell_variance(R, row, cell):
-    """Return the posterior variance of the expected reward of a cell."""
+    """Return the posterior variance of a cell's expected reward; for NO_CELL, that of a cell without data."""
 
 
 @generic
 def cell_sample(R, row, cell, rng):
-    """Draw the expected reward of a cell from its posterior."""
+    """Draw a cell's expected reward from its posterior; for NO_CELL, that of a cell without data."""
 
 
 @primitive
 def find_cell(cells, row, s2):
-    """Return the cell that a reward after ``row`` → ``s2`` belongs to, or NO_CELL, or FREE."""
+    """Return the cell for a reward after ``row`` → ``s2``, or NO_CELL or FREE."""
     cell = cells.head[row]
     while cell >= 0 and cells.link[cell, NEXT_STATE] != s2 * cells.next_step:
         cell = cells.link[cell, AFTER]
@@ -106,13 +106,13 @@ def find_cell(cells, row, s2):
 
 @primitive
 def statistic(cells, cell, i):
-    """Return the i-th statistic of a cell; that before data for NO_CELL."""
+    """Return the i-th statistic of a cell; for NO_CELL, its value before data."""
     return cells.start[i] if cell == NO_CELL else cells.stats[cell, i]
 
 
 @primitive
 def open_cell(cells, row, s2):
-    """Log a push and return the cell whose statistics it may now change, made if need be; or FREE."""
+    """Log a push and return the cell to update, created if necessary, or FREE."""
     cell = find_cell(cells, row, s2)
     entry = cells.top[LOGGED]
     cells.top[LOGGED] = entry + 1
@@ -135,7 +135,7 @@ def open_cell(cells, row, s2):
 
 @primitive
 def undo_cell(cells):
-    """Take the last push back."""
+    """Undo the last push."""
     entry = cells.top[LOGGED] - 1
     cells.top[LOGGED] = entry
     cell, row = cells.log[entry, LOGGED_CELL], cells.log[entry, LOGGED_ROW]
@@ -153,7 +153,10 @@ def undo_cell(cells):
 
 
 def row_mean(R, row, index, prob, begin, end, background):
-    """E[r | row] for the law at ``begin:end`` plus the background: all at the mean before data, then corrected."""
+    """Return E[r | row] for the distribution at ``begin:end`` plus background.
+
+    The sum starts from the mean of a cell without data and adds a correction for each cell.
+    """
     head = R.cells.head[row]
     if head == FREE:
         return 0.0
@@ -175,7 +178,7 @@ def row_mean(R, row, index, prob, begin, end, background):
 
 
 def row_variance(R, row, index, prob, begin, end, background):
-    """Return the variance of E[r | row] for the law at ``begin:end`` plus the background."""
+    """Return the variance of E[r | row] for the distribution at ``begin:end`` plus background."""
     head = R.cells.head[row]
     if head == FREE:
         return 0.0
@@ -188,7 +191,7 @@ def row_variance(R, row, index, prob, begin, end, background):
         p = prob[i] + share
         total += p * p * cell_variance(R, row, find_cell(R.cells, row, np.int64(index[i])))
     cell = head if share > 0.0 else np.int64(NO_CELL)
-    while cell != NO_CELL:  # seen next states that are not listed
+    while cell != NO_CELL:  # next states seen but not listed
         if not is_listed(index, begin, end, R.cells.link[cell, NEXT_STATE]):
             total += share * share * (cell_variance(R, row, cell) - unseen)
         cell = R.cells.link[cell, AFTER]
@@ -196,7 +199,7 @@ def row_variance(R, row, index, prob, begin, end, background):
 
 
 def row_sample(R, choice, row, index, prob, begin, end, background, rng):
-    """E[r | row] in a sampled model whose law stands at ``begin:end`` plus the background."""
+    """Return E[r | row] in a sampled model with the distribution at ``begin:end`` plus background."""
     head = R.cells.head[row]
     if head == FREE:
         return 0.0
@@ -228,7 +231,7 @@ def _fix_zero_reward(R: Any, row: int) -> None:
 
 
 def stored_in_cells(cls: State) -> State:
-    """Register the verbs, and declare what is the same for every model with ``cells``."""
+    """Register the verbs and declarations that all posteriors with ``cells`` share."""
     if "low" in cls._fields:  # type: ignore[attr-defined]
         cls.reward_range = property(lambda R: (R.low, R.high))  # type: ignore[attr-defined]
     cls.by_next_state = property(lambda R: R.cells.next_step == 1)  # type: ignore[attr-defined]
@@ -243,7 +246,7 @@ def stored_in_cells(cls: State) -> State:
 
 @statistics.register
 def _cell_statistics(cells: Cells, name: str) -> Arrays:
-    """(row, next state or 0, statistics) of each cell in the order in which they were made, float64 [n, 2 + W]."""
+    """Return (row, next state or 0, statistics) of each cell in order of creation, float64 [n, 2 + W]."""
     used = int(cells.top[USED])
     row = np.zeros(used)
     for first in np.flatnonzero(cells.head >= 0).tolist():
@@ -272,5 +275,5 @@ def _restored_cells(fresh: Cells, saved: Saved) -> Cells:
 
 
 def used_statistics(cells: Cells) -> NDArray[np.float64]:
-    """Return the statistics of the cells that were made, one row each."""
+    """Return the statistics of all cells in use, one row each."""
     return cells.stats[: cells.top[USED]]

@@ -1,24 +1,25 @@
-"""Rewards of finitely many values, which may themselves be unknown: a Dirichlet over those that were seen.
+"""Rewards with finitely many values, known or discovered, under a Dirichlet prior.
 
 A cell (a pair, or a pair with its next state) pays one of V values, with probabilities Dirichlet(α, ..., α), α = c/V,
-where c = ``concentration``. Which numbers the values are is known (``values``), or is found out: then V =
-``max_values``, K of them have been seen, in whatever cell, and the others have no number yet. After n rewards of a
-cell, n_v of them v,
+where c = ``concentration``. The values are either known (``values``) or discovered. In the second case, V =
+``max_values``; K of them have been seen, in any cell, and the others are still unknown numbers. After n rewards of a
+cell, n_v of them equal to v,
 
     P(v)              = (α + n_v) / (c + n)                 for each of the K values seen anywhere
     P(something new)  = (V − K) α / (c + n)
 
-since a Dirichlet may be lumped: (seen values one by one, everything else) is Dirichlet again. So a value that one pair
-has paid is expected of all others, and novelty fades with every reward of the pair itself. A value that is new is given
-the next free place; when there is none left the reward is refused, with the advice to raise ``max_values``.
+because a Dirichlet distribution can be lumped: the seen values together with the lump of all others are Dirichlet
+again. Hence a value paid by one pair is expected of all others, and the probability of a new value falls with every
+reward of the pair itself. A new value takes the next free slot. If no slot is left, the reward is rejected with the
+advice to raise ``max_values``.
 
-**In planning** something new must pay some number before anybody knows it: that is ``unseen``. It is part of the
-prior. High, and what was never tried is worth trying, for quite a while (the novelty of a pair fades like c/n); at the
-usual level of rewards, and there is no reason to. If a real value turns out to be that very number, the stand-in moves
-by one rounding, so that the two stay apart.
+**In planning**, a new value needs a number before it has been observed: ``unseen``, which is part of the prior. If it
+is high, untried actions remain worth trying for quite a while (a pair's probability of a new value falls like c/n). If
+it is at the usual level of rewards, it gives no reason to explore. If an observed value equals this stand-in, the
+stand-in moves to the next floating-point number, so that the two stay distinct.
 
-**Evidence.** A new value counts with the probability of *something new*: the density of the number that it turned out
-to be is left out, as it is the same for every model that is compared.
+**Evidence.** A new value counts with the probability of *something new*. The density of its number is left out, because
+it is the same for all models under comparison.
 """
 
 from __future__ import annotations
@@ -60,32 +61,32 @@ MOST_VALUES = 10_000
 @stored_in_cells
 @reward_posterior(learned=("cells", "values", "known"))
 class ValuesPosterior(NamedTuple):
-    """Posterior of finitely many values. A cell's statistics: counts of the V values, of new ones, of all."""
+    """Posterior of finitely many values. A cell counts the V values, new values and all rewards."""
 
     cells: Cells
-    values: np.ndarray  # float64 [V + 1]: those seen first; the last is the stand-in
+    values: np.ndarray  # float64 [V + 1]: seen values come first; the last entry is the stand-in
     known: np.ndarray  # int64 [1]: K
     alpha: float  # c/V
-    low: float  # what rewards are known to lie between; infinite if nothing is
+    low: float  # bounds on rewards, infinite if unknown
     high: float
     share: np.ndarray  # float64 [V + 1] scratch
-    last: np.ndarray  # float64 [1] scratch: the reward pushed last
+    last: np.ndarray  # float64 [1] scratch: the last pushed reward
     values_given: bool  # the values are known beforehand
 
     @property
     def n_outcomes(self) -> int:
-        """The number of values, and one for something new."""
+        """The number of values, plus one for a new value."""
         return len(self.values)
 
     @property
     def independent_rows(self) -> bool:
-        """A new value is expected everywhere from then on, so rows are independent if the values are given."""
+        """True if the values are given; otherwise a new value changes the expectations of every row."""
         return self.values_given
 
 
 @primitive
 def _weight(R, cell, i):
-    """Return the posterior count of the i-th value; i = V is something new."""
+    """Return the posterior count of the i-th value; i = V means a new value."""
     size = R.values.shape[0] - 1
     count = statistic(R.cells, cell, i)
     if i == size:
@@ -102,7 +103,7 @@ def _total(R, cell):
 
 @primitive
 def _place(R, r):
-    """Return which value a reward is: V for a new one, or for the stand-in."""
+    """Return the index of a reward among the values; V for a new value or the stand-in."""
     for i in range(R.known[0]):
         if R.values[i] == r:
             return i
@@ -175,7 +176,7 @@ def _push(R, row, s2, r):
 
 @verbs.commit_reward.register(ValuesPosterior)
 def _commit(R, row):
-    """Give a place of its own to a value that was new when it was pushed."""
+    """Give a slot of its own to a value that was new when it was pushed."""
     size = R.values.shape[0] - 1
     cell = R.cells.log[R.cells.top[LOGGED] - 1, LOGGED_CELL]
     R.cells.top[LOGGED] = 0
@@ -200,7 +201,7 @@ def _probability(R, row, s2, r):
 
 @verbs.outcome.register(ValuesPosterior)
 def _outcome(R, row, s2, i):
-    """Return the i-th value; the last is something new."""
+    """Return the i-th value and its probability; the last one is a new value."""
     cell = find_cell(R.cells, row, s2)
     if cell == FREE:
         return 0.0, 1.0 if i == 0 else 0.0
@@ -217,7 +218,7 @@ def _is_valid(R: ValuesPosterior) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class FiniteRewards(RewardModel):
-    """Rewards take a few distinct values, known ones or those seen so far; a Dirichlet over them.
+    """Rewards with a few distinct values, known or discovered, and a Dirichlet prior over them.
 
     Examples
     --------

@@ -1,33 +1,34 @@
-"""Real rewards without units: Normal around means that share effects of states and actions, all scales learned.
+"""Scale-free Normal rewards, whose means share effects of states and actions.
 
 For each cell c (a pair (s, a), or a pair with its next state)
 
     r | μ_c ~ N(μ_c, σ²),        μ_c ~ N(m + x_s + y_a, τ²),        x_s ~ N(0, τ_s²),        y_a ~ N(0, τ_a²),
 
-so that after n rewards of a cell with mean r̄, with m_c = m + x̂_s + ŷ_a and v_c = τ² + Var[x_s] + Var[y_a],
+so that after n rewards of a cell with mean r̄, for m_c = m + x̂_s + ŷ_a and v_c = τ² + Var[x_s] + Var[y_a],
 
     E[μ_c] = m_c + w (r̄ − m_c),        Var[μ_c] = (1 − w) v_c,        w = n v_c / (n v_c + σ²).
 
-So an action that costs a fee is expected to cost it in states where nobody tried it, a crowded state to be bad under
-every action, and a pair that was never tried is as uncertain as pairs differ beyond that: where there are no such
-effects, x and y are learned to be nothing. Multiplying all rewards by a constant multiplies all estimates, adding one
-adds it to m.
+Hence an action that costs a fee is expected to cost it in states where it was never tried, and a crowded state is
+expected to be bad under every action. The uncertainty about an untried pair reflects how much pairs differ beyond
+these effects; if there are no such effects, the estimates of x and y shrink towards 0. Multiplying all rewards by a
+constant multiplies all estimates; adding a constant adds it to m.
 
-Location, effects and scales are estimated from all cells together (empirical Bayes). With T² the variance of all N
-rewards, C cells, W the sum of squares within them and d_c = τ² + σ²/n_c, one sweep is
+Location, effects and scales are estimated from all cells together (empirical Bayes). Let T² be the variance of all N
+rewards, C the number of cells, W the sum of squares within cells and d_c = τ² + σ²/n_c. One sweep computes
 
     σ² = (W + ν ρ T²) / (N − C + ν),        m = Σ_c (r̄_c − x̂_s − ŷ_a) / C,
     ŷ_a = Σ_{c of a} (r̄_c − m − x̂_s)/d_c · Var[y_a],        1/Var[y_a] = 1/τ_a² + Σ_{c of a} 1/d_c,
     τ_a² = (Σ_a (ŷ_a² + Var[y_a]) + κ T²/3) / (A' + κ)         over the A' actions seen, and the same for states,
     τ² = (max(0, Σ_c (r̄_c − m − x̂_s − ŷ_a)² − σ² Σ_c 1/n_c) + κ T²/3) / (max(0, C − 1 − k) + κ),
 
-with k = Σ (1 − Var[y_a]/τ_a²) + Σ (1 − Var[x_s]/τ_s²), the number of effects that data determine, and weak prior terms
-in units of T² itself (ν = 1, ρ = ½, κ = 2), which keep a scale from being taken for 0 on few data. A sweep is done
-after every reward, in large worlds once in C/``CELLS_PER_SWEEP`` rewards.
+where k = Σ (1 − Var[y_a]/τ_a²) + Σ (1 − Var[x_s]/τ_s²) is the effective number of effects that the data determine. Weak
+prior terms, in units of T² itself (ν = 1, ρ = ½, κ = 2), prevent estimates of 0 for a scale from few data. A sweep
+follows every reward or, if there are many cells, every C/``CELLS_PER_SWEEP`` rewards.
 
-A reward that is only pushed changes its own cell: planning takes the rest as known, and rows are independent while it
-does. While all rewards are equal they have no scale: T is then the size of that reward, or 1. Where nothing ends, no
-decision depends on which. Rewards are counted from the first one, so that large constants do not cost precision.
+A pushed reward changes only its own cell: planning treats the other parameters as known, which makes rows independent.
+As long as all rewards are equal they define no scale; T is then the absolute value of that reward, or 1 if it is 0. If
+no episode ends, decisions do not depend on this choice. Rewards are stored relative to the first one, so that a large
+constant does not cost precision.
 
 References: Gelman et al., Bayesian Data Analysis (2013), chapters 5 and 15; Morris, "Parametric empirical Bayes
 inference" (JASA 1983).
@@ -67,14 +68,14 @@ from bamdp.beliefs.rewards.cells import (
 from bamdp.beliefs.statistics import is_valid
 
 N_SEEN, CELL_MEAN, SQUARES = 0, 1, 2  # statistics of a cell: n, r̄ − origin, sum of squares around r̄
-# places in HierarchicalPosterior.pooled: the first reward; m without it; τ², σ², N, N at the next sweep, τ_s², τ_a²,
-# and whether rewards have differed
+# indices into HierarchicalPosterior.pooled: the first reward; m relative to it; τ², σ², N, N at the next sweep, τ_s²,
+# τ_a², and a flag that is 1 once rewards have differed
 ORIGIN, LOCATION, SPREAD, NOISE, N, DUE, OF_STATES, OF_ACTIONS, SCALED = range(9)
 EFFECT, DOUBT, RATE = range(3)  # rows of HierarchicalPosterior.effects
 NOISE_WEIGHT, NOISE_SHARE, SPREAD_WEIGHT = 1.0, 0.5, 2.0  # ν, ρ and κ
 CELLS_PER_SWEEP = 1000.0
-EQUAL = 1e-24  # squares that are smaller, in units of the rewards', are of rounding
-LEAST_LOG = -1e300  # logarithm of a density that would underflow: the reward is not impossible
+EQUAL = 1e-24  # variances below this, relative to squared rewards, are rounding errors
+LEAST_LOG = -1e300  # replaces log densities that underflow, since the reward is not impossible
 
 
 @stored_in_cells
@@ -83,9 +84,9 @@ class HierarchicalPosterior(NamedTuple):
     """Posterior of rewards whose location, effects, spread and noise are learned."""
 
     cells: Cells
-    pooled: np.ndarray  # float64 [9], see ORIGIN
-    effects: np.ndarray  # float64 [3, S + A]: x̂ and ŷ, their variances, and scratch
-    low: float  # what rewards are known to lie between; infinite if nothing is
+    pooled: np.ndarray  # float64 [9]: indexed by ORIGIN and following
+    effects: np.ndarray  # float64 [3, S + A]: x̂ and ŷ, their variances, scratch
+    low: float  # bounds on rewards, infinite if unknown
     high: float
 
 
@@ -146,7 +147,7 @@ def _commit(R, row):
     cells.top[LOGGED] = 0
     if entry < 0 or cells.log[entry, LOGGED_CELL] == FREE:
         return
-    if pooled[N] == 0.0:  # the very first reward: all are counted from it
+    if pooled[N] == 0.0:  # the very first reward is the origin of all others
         cell = cells.log[entry, LOGGED_CELL]
         pooled[ORIGIN] = cells.stats[cell, CELL_MEAN]
         cells.stats[cell, CELL_MEAN] = 0.0
@@ -161,7 +162,7 @@ def _commit(R, row):
 
 @inner
 def sweep(R):
-    """Estimate noise, location, effects of actions and of states, and their scales, each once."""
+    """Update the estimates of noise, location, effects of actions and states, and their scales, once each."""
     pooled, stats, n_cells = R.pooled, R.cells.stats, R.cells.top[USED]
     n, first, second, within, inverses = 0.0, 0.0, 0.0, 0.0, 0.0
     for cell in range(n_cells):
@@ -178,7 +179,7 @@ def sweep(R):
         total = size * size if size > 0.0 else 1.0
     noise = (max(0.0, within) + NOISE_WEIGHT * NOISE_SHARE * total) / (n - n_cells + NOISE_WEIGHT)
     pooled[NOISE] = noise
-    if pooled[SCALED] == 0.0:  # the scale of equal rewards is forgotten when they differ
+    if pooled[SCALED] == 0.0:  # discard the scale of equal rewards once they differ
         pooled[SPREAD] = pooled[OF_STATES] = pooled[OF_ACTIONS] = total / 3.0
         pooled[SCALED] = 0.0 if equal else 1.0
     n_states = R.cells.n_states
@@ -193,7 +194,7 @@ def sweep(R):
 
 @inner
 def _effects(R, begin, end, scale, total):
-    """Estimate the effects of all states or of all actions, and their scale; return how many data determine."""
+    """Estimate the effects of all states or all actions and their scale; return how many the data determine."""
     pooled, effects, stats = R.pooled, R.effects, R.cells.stats
     n_states = R.cells.n_states
     n_actions = effects.shape[1] - n_states
@@ -226,7 +227,7 @@ def _effects(R, begin, end, scale, total):
 
 @inner
 def _residuals(R):
-    """Return the sums of what location and effects leave of the means of cells, and of its squares."""
+    """Return the sum and the sum of squares of the cell means' residuals from location and effects."""
     n_states = R.cells.n_states
     n_actions = R.effects.shape[1] - n_states
     first, second = 0.0, 0.0
@@ -244,7 +245,7 @@ def _residuals(R):
 
 @verbs.log_reward_probability.register(HierarchicalPosterior)
 def _log_probability(R, row, s2, r):
-    """Return the logarithm of the Normal density; 0 for the first reward, when there is no scale."""
+    """Return the logarithm of the Normal density; 0 for the first reward, when no scale is known."""
     cell = find_cell(R.cells, row, s2)
     if cell == FREE:
         return 0.0 if r == 0.0 else -math.inf
@@ -271,10 +272,10 @@ def _is_valid(R: HierarchicalPosterior) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class HierarchicalNormal(RewardModel):
-    """Rewards are Normal; location, spread across pairs and noise are learned from all of them.
+    """Normal rewards whose location, spread across pairs and noise are learned from all observed rewards.
 
-    It has no units: multiplied rewards are planned for like the ones before, and so are rewards with a constant added,
-    where no episodes end.
+    The model is scale-free: multiplying all rewards by a positive constant changes no decision. Neither does adding a
+    constant if no episodes end.
 
     Examples
     --------

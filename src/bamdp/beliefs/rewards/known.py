@@ -1,4 +1,4 @@
-"""Rewards that are known, as in the paper's experiments."""
+"""Known rewards, as in the paper's experiments."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from bamdp.beliefs.base import RewardModel
 
 @reward_posterior(certain=True, n_outcomes=1, learned=())
 class KnownPosterior(NamedTuple):
-    """Rewards that are known: ``values[row * row_step + s2 * next_step]``."""
+    """Known rewards: ``values[row * row_step + s2 * next_step]``."""
 
     values: np.ndarray  # float64 [S*A] or [S*A*S]
     row_mean: np.ndarray  # float64 [S*A]: average over next states, for the background mass
-    next_step: int  # 0 when the reward does not depend on the next state
+    next_step: int  # 0 if rewards do not depend on the next state
     row_step: int
 
     @property
     def by_next_state(self) -> bool:
-        """Whether rewards depend on the next state."""
+        """True if rewards depend on the next state."""
         return self.next_step == 1
 
     @property
     def reward_range(self) -> tuple[float, float]:
-        """The lowest and the highest reward."""
+        """The lowest and highest reward."""
         return float(self.values.min()), float(self.values.max())
 
 
@@ -96,9 +96,9 @@ def _fix_zero_reward(R: KnownPosterior, row: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class KnownRewards(RewardModel):
-    """Rewards are known, as in the paper's experiments: ``[S]``, ``[S, A]`` or ``[S, A, S]``.
+    """Known rewards, as in the paper's experiments: an array ``[S]``, ``[S, A]`` or ``[S, A, S]``.
 
-    Observed rewards are not checked against them: they may be noisy versions of these expectations.
+    The array holds expectations. Observed rewards are not checked against it, because they may be noisy.
 
     Examples
     --------

@@ -1,21 +1,21 @@
-"""Real rewards: Normal with unknown mean and precision, Normal-Gamma before data and so after them.
+"""Normal rewards with unknown mean and precision, under the conjugate Normal-Gamma prior.
 
 For each cell (a pair, or a pair with its next state), with r | μ, τ ~ N(μ, 1/τ),
 
     τ ~ Gamma(α, rate β),        μ | τ ~ N(m, 1/(λτ)).
 
-A reward r seen makes (m, λ, α, β) into
+An observed reward r changes (m, λ, α, β) to
 
     m + (r − m)/(λ+1),        λ+1,        α + ½,        β + λ (r − m)² / (2 (λ+1)),
 
-and λ and α grow with the count alone, so that three numbers a cell are kept: n, m, β. They are updated, not sums of
-squares, which lose their digits where rewards are large beside their spread. What planners ask for:
+λ and α depend only on the count, so a cell stores three numbers: n, m and β. They are updated directly, because sums of
+squares would lose digits if rewards are large compared with their spread. Planners use
 
     next reward     m + √(β(λ+1)/(λα)) t_2α         (drawn as m + z √((1+1/λ)/τ), z standard normal)
     mean reward μ   m + √(β/(λα)) t_2α,             E[μ] = m,  Var[μ] = β/(λ(α−1))
 
-References: DeGroot, Optimal Statistical Decisions (1970), section 9.6; Dearden, Friedman & Andre (UAI 1999) use it for
-the rewards of model-based Bayesian exploration.
+References: DeGroot, Optimal Statistical Decisions (1970), section 9.6; Dearden, Friedman & Andre (UAI 1999), who use
+it for rewards in model-based Bayesian exploration.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class NormalPosterior(NamedTuple):
     cells: Cells
     lam: float  # λ before data
     alpha: float  # α before data
-    low: float  # what rewards are known to lie between; infinite if nothing is
+    low: float  # bounds on rewards, infinite if unknown
     high: float
 
 
@@ -112,7 +112,7 @@ def _push(R, row, s2, r):
 
 @verbs.log_reward_probability.register(NormalPosterior)
 def _log_probability(R, row, s2, r):
-    """Return the logarithm of the Student density with 2α degrees of freedom."""
+    """Return the logarithm of the Student t density with 2α degrees of freedom."""
     cell = find_cell(R.cells, row, s2)
     if cell == FREE:
         return 0.0 if r == 0.0 else -math.inf
@@ -135,7 +135,7 @@ def _is_valid(R: NormalPosterior) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class NormalGamma(RewardModel):
-    """Rewards are Normal, with unknown mean and variance, Normal-Gamma before data.
+    """Normal rewards with unknown mean and variance, under a Normal-Gamma prior.
 
     Examples
     --------

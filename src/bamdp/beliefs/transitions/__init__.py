@@ -1,1 +1,1 @@
-"""Priors over transitions and their posteriors: independent rows (Dirichlet, sparse), sets of models, mixtures."""
+"""Priors over transitions and their posteriors."""
