@@ -14,8 +14,8 @@ from bamdp.registry import DEFAULT_PLANNER, LEARNED_REWARDS
 from bamdp.settings import Setting, make_setting
 
 Parser = argparse.ArgumentParser
-AGENT = ("--prior", "--rewards", "--objective", "--discount")  # what determines an agent besides its planner
-RUN_VALUES = ("prior", "rewards", "objective", "discount", "seed")  # of a run, as named by the functions
+AGENT = ("--prior", "--rewards", "--objective", "--discount")  # agent options besides the planner
+RUN_VALUES = ("prior", "rewards", "objective", "discount", "seed")  # run parameters, as named in functions
 
 
 ARGUMENTS: dict[str, dict[str, Any]] = {

@@ -116,8 +116,8 @@ def paper_numbers() -> dict[str, Any]:
 def beside_the_paper(results: Results) -> Table:
     """Compare total rewards and times with the paper's Tables 1 and 2.
 
-    The verdict is that of Welch's two-sided test of the mean totals at the 5% level, using the paper's standard error
-    over 100 runs.
+    The verdict uses Welch's two-sided test of the mean totals at the 5% level, with the paper's standard error over
+    100 runs.
     """
     from pandas import DataFrame
     from scipy import stats

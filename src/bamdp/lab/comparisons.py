@@ -116,7 +116,7 @@ def least_p(runs: int, tests: int = 1) -> float:
 
 
 def holm(p: ArrayLike) -> NDArray[np.float64]:
-    """Return Holm's adjusted p-values, ignoring and preserving NaN, which marks missing tests.
+    """Return Holm's adjusted p-values; NaN (no test) is preserved and not counted.
 
     Examples
     --------

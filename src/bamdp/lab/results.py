@@ -1,12 +1,20 @@
-"""The runs of a study as one tidy pandas DataFrame.
+"""Runs of a study as one tidy pandas DataFrame.
 
-Each row is a run: ``environment``, ``algorithm``, ``label`` (the algorithm, with the parameters in which its
-evaluated configurations differ), ``phase`` (``tune`` or ``evaluate``), ``configuration`` (a dictionary), ``prior`` and
-``discount`` as text, ``replicate``, ``horizon``, ``total``, ``ms_per_step``, ``cpu_seconds``, ``episodes``,
-``mean_return``, ``success``, ``failure`` (empty, or why the run failed or was stopped; its total is NaN), ``chosen``
-(whether tuning chose the configuration, or nothing was to be chosen), ``excluded`` (why the configuration could not be
-chosen), ``asked`` (runs of a complete evaluation), ``reproducible``, ``version``, ``machine`` (JSON), ``finished``, and
-``trace``: the rewards as bytes, None where they were not kept. :func:`rewards` reads the traces of selected rows.
+Each row is one run, with these columns:
+
+- ``environment``, ``algorithm`` and ``label`` (the algorithm and the parameters that distinguish its evaluated
+  configurations);
+- ``phase`` (``tune`` or ``evaluate``), ``configuration`` (a dictionary), ``prior`` and ``discount`` as text,
+  ``replicate`` and ``horizon``;
+- ``total``, ``ms_per_step``, ``cpu_seconds``, ``episodes``, ``mean_return`` and ``success``;
+- ``failure``: why the run failed or was stopped, in which case its total is NaN; otherwise empty;
+- ``chosen``: whether tuning selected the configuration, or no choice was necessary;
+- ``excluded``: why the configuration could not be selected;
+- ``asked``: the number of runs in a complete evaluation;
+- ``reproducible``, ``version``, ``machine`` (JSON) and ``finished``;
+- ``trace``: the rewards as bytes, or None if they were not stored.
+
+:func:`rewards` decodes the traces of selected rows.
 """
 
 from __future__ import annotations
@@ -41,38 +49,38 @@ NUMBERS = ("total", "ms_per_step", "cpu_seconds", "episodes", "mean_return", "su
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The runs of a study, complete or not, with the reference values of its environments."""
+    """Runs of a study, complete or not, with the reference values of its environments."""
 
     title: str
     runs: DataFrame
-    ceilings: Mapping[str, Ceilings] = field(default_factory=dict)  # by environment
-    quick: bool = False  # few runs, short horizons: to be marked as such wherever it is shown
+    ceilings: Mapping[str, Ceilings] = field(default_factory=dict)  # environment: reference values
+    quick: bool = False  # few runs and short horizons; flagged wherever results are shown
     notes: tuple[str, ...] = ()
 
     def select(self, phase: str, environment: str | None = None, algorithm: str | None = None) -> DataFrame:
-        """Return the runs of this phase, environment and algorithm; None stands for all."""
+        """Return the runs for this phase, environment and algorithm; None matches everything."""
         runs = self.runs[self.runs.phase == phase]
         runs = runs if environment is None else runs[runs.environment == environment]
         return runs if algorithm is None else runs[runs.algorithm == algorithm]
 
     @property
     def environments(self) -> list[str]:
-        """Labels, in order of appearance."""
+        """Environment labels in order of appearance."""
         return list(self.runs.environment.unique())
 
 
 def rewards(runs: DataFrame) -> NDArray[np.float64]:
-    """Return the rewards [R, T] of these runs, which must have traces of one length."""
+    """Return the rewards [R, T] of these runs, whose traces must have equal lengths."""
     return np.array([run.rewards for run in recorded_runs(runs)])
 
 
 def recorded_runs(runs: DataFrame) -> list[Run]:
-    """Return these runs as far as their traces tell: rewards and episodes."""
+    """Reconstruct the rewards and episodes of these runs from their traces."""
     return [decode_trace(trace) for trace in runs["trace"]]
 
 
 def collect_results(study: Study, store: Store) -> Results:
-    """Return the results of a study, complete or not; notes say what is missing."""
+    """Return the results of a study, complete or not, with notes on missing runs."""
     rows: list[dict[str, Any]] = []
     notes, waiting = list(study.notes), []
     for cell in study.cells:
@@ -93,12 +101,12 @@ def collect_results(study: Study, store: Store) -> Results:
 
 
 def own_units(units: Sequence[Unit], cell: StudyCell) -> list[Unit]:
-    """Return those of the units that are of the cell's environment: cells that choose together wait for others, too."""
+    """Return the units of the cell's own environment; cells with a shared choice also wait for units of others."""
     return [unit for unit in units if unit.setting.env == cell.environment.env]
 
 
 def new_runs_frame(rows: Sequence[Mapping[str, Any]]) -> DataFrame:
-    """Return a DataFrame of these rows, with the labels of what they evaluate."""
+    """Return a DataFrame of these rows, adding labels for the evaluated configurations."""
     columns = {name: [row.get(name) for row in rows] for name in COLUMNS}
     found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
@@ -115,7 +123,7 @@ def _label(row: Mapping[str, Any], varied: Sequence[str]) -> str:
 
 
 def _cell_rows(schedule: CellSchedule, store: Store) -> Iterator[dict[str, Any]]:
-    """Yield the runs of a cell that are in the store; of the evaluation only those of what tuning has chosen."""
+    """Yield a cell's stored runs; evaluation runs are limited to the configuration selected by tuning."""
     cell = schedule.cell
     for number in range(len(cell.configurations)):
         planned: dict[str, list[Unit]] = {}
@@ -154,10 +162,10 @@ def _row(cell: StudyCell, number: int, record: RunRecord) -> dict[str, Any]:
 
 
 def _ceilings_of(study: Study, environment: Any) -> Ceilings | None:
-    """Return the reference values beside an environment's runs; None where no model is known.
+    """Return the reference values for an environment's runs, or None if no model is known.
 
-    The discounted optimum is for the first discount of the environment's first configuration. Where the model of a run
-    is drawn at random, the values are of the models that the runs have drawn.
+    The discounted optimum uses the first discount of the environment's first configuration. If each run draws its
+    model at random, the values are those of the drawn models.
     """
     cell = next(cell for cell in study.cells if cell.environment == environment)
     phase, runs = EVALUATE, environment.runs
@@ -179,7 +187,7 @@ def _known_ceilings(
 
 
 def export_runs(results: Results, path: Path) -> None:
-    """Write the runs as CSV, with a column for each parameter."""
+    """Write the runs to CSV, with one column per parameter."""
     configurations = results.runs.configuration
     keys = dict.fromkeys(key for one in configurations for key in one)
     parameters = {f"parameter.{key}": [one.get(key) for one in configurations] for key in keys}
@@ -187,13 +195,13 @@ def export_runs(results: Results, path: Path) -> None:
 
 
 def study_status(study: Study, store: Store) -> list[dict[str, Any]]:
-    """Return how far each cell has come; what is missing is known as far as tuning has decided."""
+    """Return the progress of each cell; missing runs are counted as far as tuning has been decided."""
     cells = []
     for cell in study.cells:
         schedule = CellSchedule(study, cell, store)
         missing = own_units(schedule.replay(), cell)
         rows = new_runs_frame(list(_cell_rows(schedule, store)))
-        later = 0 if schedule.decided else cell.runs  # the evaluation of what will be chosen
+        later = 0 if schedule.decided else cell.runs  # evaluation runs pending a choice
         pace = rows.ms_per_step[rows.failure == ""].mean() / 1e3
         steps = (len(missing) + later) * cell.environment.steps
         failed = rows[rows.failure != ""]

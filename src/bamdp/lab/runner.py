@@ -1,15 +1,15 @@
-"""Execute the runs that a study needs and the store does not have yet.
+"""Execute the runs of a study that are missing from the store.
 
-Cells advance independently: a :class:`RunQueue` hands the runs of each cell's next batch to a pool of processes (or to
-a cluster) and commits each run as it comes back. Whatever is killed, the same command continues from what was
-committed. If a worker dies, the runs it may have had are done again one at a time; one whose process dies three times
-while it is alone is recorded as failed.
+Cells advance independently. A :class:`RunQueue` sends the runs in each cell's next batch to a process pool or cluster,
+and commits each result on arrival. After an interruption, the same command resumes from the committed runs. If a
+worker dies, every run that may have been on it is repeated in isolation. A run whose process dies three times in
+isolation is recorded as failed.
 
-**Time limit.** A configuration keeps a limit of L seconds per step if its mean processor time per step, of planning and
-learning, compiling excluded, is at most L. A run is stopped as soon as it cannot keep the limit any more, when it has
-used L for each of its T steps; or earlier, if after a tenth of them, and 20 at least, the mean is above 2 L. It is then
-recorded as over the limit. A single step is never interrupted. In the evaluation of what tuning has chosen, L is twice
-the environment's limit.
+**Time limit.** A configuration satisfies a limit of L seconds per step if its mean processor time per step is at most
+L. This includes planning and learning, but not compilation. A run of T steps is stopped as soon as it can no longer
+satisfy the limit, that is, after using L·T seconds. It is stopped earlier if the mean exceeds 2 L once a tenth of its
+steps, and no fewer than 20, are complete. Stopped runs are recorded as over the limit. Single steps are never
+interrupted. When a tuned configuration is evaluated, L is twice the environment's limit.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from bamdp.seeding import seeds
 from bamdp.settings import cached_world
 from bamdp.simulation import Step
 
-MAX_DEATHS = 3  # of a run's process, the run being alone, after which it is recorded as failed
-MIN_STEPS_TO_STOP = 20  # before a run can be stopped for its mean time,
-MIN_SHARE_TO_STOP = 0.1  # and this share of its steps: the first ones, with little known, take longest
+MAX_DEATHS = 3  # deaths in isolation before a run is recorded as failed
+MIN_STEPS_TO_STOP = 20  # minimum number of steps before a run can be stopped for its mean time
+MIN_SHARE_TO_STOP = 0.1  # minimum fraction of its steps; the first steps are the slowest
 STOP_FACTOR = 2.0  # times the limit
-HOPELESS_FACTOR = 100.0  # times the limit: a run is not begun if its steps are expected to take longer
+HOPELESS_FACTOR = 100.0  # times the limit; runs expected to be slower are not started
 
 Count = Callable[[int], object]
 
@@ -57,15 +57,15 @@ def run_study(
     more: Count = lambda n: None,
     retry_failed: bool = False,
 ) -> None:
-    """Execute what is missing, on ``jobs`` processes or on the given pool.
+    """Execute the missing runs on ``jobs`` processes or on the given pool.
 
     Parameters
     ----------
     steps, more
-        Are called with the number of steps just done, and with the number of steps that have become known to be needed.
-        (A given pool reports its steps itself.)
+        Callbacks that receive the number of steps just completed, and the number of steps newly found to be necessary.
+        (A given pool reports its own steps.)
     retry_failed
-        Repeat runs that have failed or were stopped.
+        Repeat runs that failed or were stopped.
     """
     if retry_failed:
         store.forget_failed(unit.id for unit in study.units())
@@ -79,27 +79,27 @@ def run_study(
 
 
 class RunQueue:
-    """The runs to execute, in the order of the study; each cell advances when its last batch is stored.
+    """Queue of runs in study order; each cell advances when its previous batch is stored.
 
-    If a worker dies, all runs in work are lost, and nobody knows which of them was the cause. So they are
-    done again one at a time, and a death counts against a run only if it was alone.
+    If a worker dies, all active runs are lost and the cause is unknown. They are therefore repeated in isolation, and
+    a death only counts against a run that was alone.
     """
 
     def __init__(self, study: Study, store: Store, more: Count, steps: Count) -> None:
         self.store, self.more, self.steps = store, more, steps
         self.schedules = [CellSchedule(study, cell, store) for cell in study.cells]
-        self.n_missing: Counter[int] = Counter()  # schedule: how many runs of its batch are not stored yet
-        self.waiting: dict[str, set[int]] = {}  # run: numbers of the schedules that wait for it
-        self.needed: dict[str, Unit] = {}  # the same runs, each under the widest limit of those who wait
+        self.n_missing: Counter[int] = Counter()  # schedule number: unstored runs in its batch
+        self.waiting: dict[str, set[int]] = {}  # run: numbers of the schedules waiting for it
+        self.needed: dict[str, Unit] = {}  # the same runs, each with the widest limit requested
         self.queue: deque[str] = deque()
-        self.suspects: deque[str] = deque()  # were in work when a process died
-        self.in_work: dict[str, bool] = {}  # run: whether another has been in work at the same time
+        self.suspects: deque[str] = deque()  # active when a process died
+        self.in_work: dict[str, bool] = {}  # run: whether another run was active at the same time
         self.deaths: Counter[str] = Counter()
         for number in range(len(self.schedules)):
             self._advance(number)
 
     def take(self) -> Unit | None:
-        """Return the next run; None if there is none now. What another process has done meanwhile is skipped."""
+        """Return the next run, or None if none is available; runs completed by other processes are skipped."""
         if self.in_work and (self.suspects or any(run in self.deaths for run in self.in_work)):
             return None
         while queue := self.suspects or self.queue:
@@ -114,7 +114,7 @@ class RunQueue:
         return None
 
     def finish(self, unit: Unit, outcome: RunRecord | Exception) -> None:
-        """Store the outcome of a run, or put the run back into the queue."""
+        """Store the outcome of a run, or return the run to the queue."""
         accompanied = self.in_work.pop(unit.id)
         if isinstance(outcome, WorkerDied):
             self.deaths[unit.id] += not accompanied
@@ -127,20 +127,20 @@ class RunQueue:
             raise outcome
         self.store.commit(outcome)
         if outcome.status == OVER_LIMIT and unit.limit < self.needed[unit.id].limit:
-            self.queue.appendleft(unit.id)  # it is also needed under a wider limit
+            self.queue.appendleft(unit.id)  # also needed with a wider limit
             self.more(unit.setting.steps)
             return
         self._mark_stored(unit.id)
 
     def warm_up(self) -> None:
-        """Compile what each planner needs in this process, so that workers find it on disk."""
+        """Compile all planners in this process, so that workers can load the code from disk."""
         units = {type(u.setting.planner): u for u in self.needed.values() if hopeless_seconds(u) is None}
         for unit in units.values():
-            with suppress(Exception):  # the run will meet the same error and record it
+            with suppress(Exception):  # the run will raise the same error and record it
                 warm_up(unit.setting)
 
     def _advance(self, number: int) -> None:
-        """Let a schedule go on to the next batch of which some runs are missing."""
+        """Advance a schedule to its next batch with missing runs."""
         for unit in (missing := self.schedules[number].replay()):
             self.waiting.setdefault(unit.id, set()).add(number)
             if unit.id not in self.needed:
@@ -160,9 +160,9 @@ class RunQueue:
 
 
 def hopeless_seconds(unit: Unit) -> float | None:
-    """Return about how long a step would take, if that is so far over the limit that a run cannot keep to it.
+    """Return the estimated seconds per step if they exceed the limit by far, else None.
 
-    One decision may take longer than a lifetime, and cannot be stopped as a run is that takes too long.
+    Such a run is never started: one decision may take longer than a lifetime and cannot be interrupted.
     """
     setting = unit.setting
     world = cached_world(setting.env)
@@ -172,7 +172,7 @@ def hopeless_seconds(unit: Unit) -> float | None:
 
 
 def execute_unit(unit: Unit, tick: Progress) -> RunRecord:
-    """Run a unit and return its record; an error of the planner is an outcome, too."""
+    """Run a unit and return its record; planner errors are recorded as outcomes."""
     seconds = hopeless_seconds(unit)
     if seconds is not None:
         tick(unit.setting.steps)
@@ -185,11 +185,11 @@ def execute_unit(unit: Unit, tick: Progress) -> RunRecord:
         streams = seeds(unit.setting.seed, unit.replicate, tuning=unit.phase == TUNE)
         run = play(unit.setting, *streams, callbacks=[watch])
     except Exception as error:
-        notes = getattr(error, "__notes__", ())  # how far it came
+        notes = getattr(error, "__notes__", ())  # progress before the error
         line = " ".join(" ".join([f"{type(error).__name__}: {error}", *notes]).split())
         return _record(unit, FAILED, error=line)
     finally:
-        tick(unit.setting.steps)  # all of them, even if it was stopped
+        tick(unit.setting.steps)  # count all steps, even if the run was stopped
     returns = run.episode_returns
     measured: dict[str, Any] = {
         "steps": len(run.rewards),
@@ -211,14 +211,14 @@ def execute_unit(unit: Unit, tick: Progress) -> RunRecord:
 
 
 def _record(unit: Unit, status: str, **values: Any) -> RunRecord:
-    """Return the record of a run on this machine, with this version."""
+    """Return the record of a run on this machine and version."""
     finished = datetime.now(UTC).isoformat(timespec="seconds")
     values |= {"machine": machine_facts(), "version": bamdp.__version__, "finished": finished}
     return RunRecord(unit.id, unit.facts, unit.phase, unit.replicate, status, unit.limit, **values)
 
 
 class _TimeLimit:
-    """A callback that ends a run which is over its time limit."""
+    """Callback that stops a run once it exceeds its time limit."""
 
     def __init__(self, limit: float, steps: int) -> None:
         self.limit, self.steps = limit, steps
@@ -227,7 +227,7 @@ class _TimeLimit:
         self.exceeded = False
 
     def __call__(self, agent: Agent, env: Any, step: Step) -> bool:
-        if step.t == 0:  # it may have loaded code; it is not in ms_per_step either
+        if step.t == 0:  # may include loading of compiled code; also excluded from ms_per_step
             return True
         self.seconds += step.seconds
         used_up = self.seconds > self.limit * self.steps
@@ -238,7 +238,7 @@ class _TimeLimit:
 
 @lru_cache(maxsize=1)
 def machine_facts() -> str:
-    """Return a description of the machine that this process runs on, as JSON."""
+    """Return a JSON description of the machine running this process."""
     processor = platform.processor()
     with suppress(OSError, StopIteration), open("/proc/cpuinfo", encoding="utf-8") as lines:
         processor = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))

@@ -1,12 +1,12 @@
-"""The store of runs: one SQLite table, one row for each run, one commit for each row.
+"""Run store: one SQLite table, with one row and one commit per run.
 
-A run is stored under its identity when it ends, so that a killed process loses nothing that was committed and no run is
-stored twice. The file is in WAL mode: readers do not wait for writers. Several processes may share it; if two of them
-do the same run, the first one is kept. Runs that failed or were stopped are rows like others; one that was stopped
-gives way to the same run under a wider time limit.
+Each run is stored under its identity on completion, so that killing a process loses no committed run and no run is
+stored twice. In WAL mode, readers do not wait for writers. Several processes can share the file; if two of them
+execute the same run, the first result is kept. Failed and stopped runs are stored too. A stopped run is replaced when
+it is repeated with a wider time limit.
 
-``PRAGMA user_version`` is the version of the table. A file of another version is refused, and so is a damaged one:
-SQLite checks it when it is opened.
+``PRAGMA user_version`` holds the version of the table. Files of another version are rejected. Damaged files are also
+rejected, since SQLite checks the file when it is opened.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ INSERT = f"""INSERT INTO runs ({", ".join(COLUMNS)}) VALUES ({", ".join("?" * le
 
 
 class Store:
-    """An open store; a context manager. The file is made if there is none, unless ``create`` is False."""
+    """Open store, usable as a context manager; a missing file is created unless ``create`` is False."""
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
         self.path = Path(path)
@@ -55,7 +55,7 @@ class Store:
         self.connection.close()
 
     def records(self, ids: Iterable[str], *, traces: bool = False) -> dict[str, RunRecord]:
-        """Return those of the runs that are in the store, by identity; the traces only if asked for."""
+        """Return the stored runs among ``ids``, by identity, with traces only if requested."""
         names = COLUMNS if traces else [name for name in COLUMNS if name != "trace"]
         query = f"SELECT {', '.join(names)} FROM runs WHERE id IN (SELECT value FROM json_each(?))"
         with self._explained():
@@ -63,7 +63,7 @@ class Store:
         return {row[0]: RunRecord(**dict(zip(names, row))) for row in rows}
 
     def missing(self, units: Sequence[Unit]) -> list[Unit]:
-        """Return the units that are not stored, or were stopped under a tighter limit than theirs."""
+        """Return the units that are not stored or were stopped under a tighter limit."""
         stored = self.records(unit.id for unit in units)
         return [
             unit
@@ -73,12 +73,12 @@ class Store:
         ]
 
     def commit(self, record: RunRecord) -> None:
-        """Store a run, unless it is there already."""
+        """Store a run unless it is already present."""
         with self._explained():
             self.connection.execute(INSERT, astuple(record))
 
     def forget_failed(self, ids: Iterable[str]) -> None:
-        """Delete those of the runs that failed or were stopped, so that they are done again."""
+        """Delete failed and stopped runs so that they will be repeated."""
         with self._explained():
             self.connection.executemany(
                 f"DELETE FROM runs WHERE id = ? AND status != '{FINISHED}'", [(one,) for one in ids]
@@ -88,9 +88,9 @@ class Store:
         return int(self.connection.execute("SELECT count(*) FROM runs").fetchone()[0])
 
     def _prepare(self) -> None:
-        """Create the table in a new file; refuse a file of another kind or version, or a damaged one."""
+        """Create the table in a new file; reject damaged files and those of another kind or version."""
         execute = self.connection.execute
-        execute("BEGIN IMMEDIATE")  # two processes may make the file at the same time
+        execute("BEGIN IMMEDIATE")  # two processes may create the file simultaneously
         with self.connection:
             version = execute("PRAGMA user_version").fetchone()[0]
             kind = execute("PRAGMA application_id").fetchone()[0]
@@ -113,7 +113,7 @@ class Store:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turn an error of SQLite into one line that says what to do."""
+        """Convert SQLite errors into one-line messages that suggest a remedy."""
         try:
             yield
         except sqlite3.OperationalError as error:

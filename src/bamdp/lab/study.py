@@ -1,6 +1,6 @@
-"""A study as data: which planners, in which environments, how often, and how their parameters are chosen.
+"""Studies as data: planners, environments, numbers of runs, and how parameters are chosen.
 
-It is written as a small TOML file (``docs/laboratory.md`` has the whole language)::
+A study is written as a small TOML file (``docs/laboratory.md`` documents the format)::
 
     title = "Does look-ahead pay?"
     runs = 30
@@ -18,16 +18,17 @@ It is written as a small TOML file (``docs/laboratory.md`` has the whole languag
     method = "grid"
     runs = 10
 
-This module defines the data; :mod:`bamdp.lab.reading` makes a study from a file. A *cell* is one algorithm in one
-environment, with the configurations that it may have there.
+This module defines the data structures; :mod:`bamdp.lab.reading` creates them from a file. A *cell* is one algorithm
+in one environment, together with its possible configurations.
 
-A configuration is flat: the planner's parameters (those of a named component with a dot, ``generator.depth``),
-``prior`` and ``prior.beta``, ``discount``. A search space gives each of these one or several values and stands for
-their product, in the order in which it is written, the last one changing fastest. Some parameters have a meaning only
-with some values of another: ``prior.beta`` with a sparse prior, ``generator.depth`` with RTDP. Elsewhere they are left
-out, and configurations that have become equal count once. A planner that does not use the prior (R-max, Q-learning)
-keeps the first one. From a space that is larger than the number asked for, configurations are drawn at random, by a
-seed.
+A configuration is flat. It contains the planner's parameters (with a dot for those of a named component, as in
+``generator.depth``), ``prior``, ``prior.beta`` and ``discount``. A search space lists one or more values for each
+parameter. It represents their Cartesian product in the order written, with the last parameter varying fastest.
+
+Some parameters only apply to certain values of another: ``prior.beta`` to a sparse prior, ``generator.depth`` to RTDP.
+Otherwise they are dropped, and configurations that become equal count once. Planners that do not use the prior (R-max,
+Q-learning) keep the first one. If the space contains more configurations than requested, a seeded random sample is
+used.
 """
 
 from __future__ import annotations
@@ -58,11 +59,11 @@ from bamdp.settings import Setting, cached_world, make_setting
 SearchSpace = Mapping[str, Sequence[Any]]
 Configuration = Mapping[str, Any]
 
-SHARED_KEYS = ("prior", "discount")  # parameters that are not the planner's
-MAX_LISTED = 100_000  # configurations that are listed one by one
+SHARED_KEYS = ("prior", "discount")  # parameters that do not belong to the planner
+MAX_LISTED = 100_000  # configurations enumerated one by one
 GRID_SEARCH, _ = TUNING_METHODS = ("grid", "halving")
-COMPONENTS = {"generator": GENERATORS}  # parameters of planners that have parameters themselves
-EVALUATION_SLACK = 2.0  # times the limit, at which a run of what tuning has chosen is stopped
+COMPONENTS = {"generator": GENERATORS}  # planner parameters that have parameters of their own
+EVALUATION_SLACK = 2.0  # times the limit; runs of tuned configurations are stopped there
 
 
 # Configurations
@@ -75,9 +76,9 @@ def list_configurations(
     count: int | None = None,
     seed: Sequence[int] = (0,),
 ) -> tuple[Configuration, ...]:
-    """Return those of ``include``, and all of the space, or as many of it as make ``count`` in total.
+    """Return the configurations in ``include``, then those of the space, up to ``count`` in total (None: all).
 
-    Parameters that an included one leaves out have the space's first value.
+    Parameters missing from an included configuration take the first value in the space.
 
     Examples
     --------
@@ -94,11 +95,11 @@ def list_configurations(
     for one in (space, *({key: (value,) for key, value in one.items()} for one in include)):
         check_component_keys(planner, one)
     cls: Any = entry_of(planner).cls
-    if not cls.uses_prior:  # a choice between priors would be a choice between seeds
+    if not cls.uses_prior:  # choosing between priors would amount to choosing between seeds
         space = {key: values[:1] if _owner(key) == "prior" else values for key, values in space.items()}
         include = [{k: value for k, value in one.items() if _owner(k) != "prior"} for one in include]
     first = {key: values[0] for key, values in space.items()}
-    distinct: dict[str, tuple[int, Configuration]] = {}  # by value, with the position in the space
+    distinct: dict[str, tuple[int, Configuration]] = {}  # keyed by value, with the position in the space
     for one in include:
         configuration = normalise_configuration(planner, merge_parameters(first, one))
         distinct.setdefault(repr(configuration), (-1, configuration))
@@ -115,7 +116,7 @@ def list_configurations(
 
 
 def normalise_configuration(planner: str | Planner, raw: Mapping[str, Any]) -> Configuration:
-    """Return a configuration in its one form: values of their own types, no parameters without a meaning."""
+    """Return the canonical form of a configuration, with typed values and only applicable parameters."""
     own = {}
     for key, value in raw.items():
         head, dot, rest = key.partition(".")
@@ -129,7 +130,7 @@ def normalise_configuration(planner: str | Planner, raw: Mapping[str, Any]) -> C
 
 
 def merge_parameters(*tables: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all parameters; later tables win, and another prior removes the parameters of the earlier one."""
+    """Merge parameters, with later tables taking precedence; a new prior discards the parameters of the old one."""
     merged: dict[str, Any] = {}
     for table in tables:
         if "prior" in table:
@@ -139,19 +140,19 @@ def merge_parameters(*tables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def prior_spec(configuration: Configuration) -> str | Spec | Prior:
-    """Return the prior of a configuration as :func:`bamdp.registry.make_prior` reads it; a mixture is text."""
+    """Return a configuration's prior as accepted by :func:`bamdp.registry.make_prior`; mixtures are strings."""
     parameters = {key[6:]: value for key, value in configuration.items() if key.startswith("prior.")}
     prior = configuration["prior"]
     return Spec(prior, parameters) if parameters else prior
 
 
 def planner_parameters(configuration: Configuration) -> dict[str, Any]:
-    """Return the planner's parameters of a configuration."""
+    """Return the planner's parameters in a configuration."""
     return {key: value for key, value in configuration.items() if _owner(key) not in SHARED_KEYS}
 
 
 def parameters_text(configuration: Mapping[str, Any]) -> str:
-    """Return parameters as they are written on the command line.
+    """Return parameters in command-line syntax.
 
     Examples
     --------
@@ -162,14 +163,14 @@ def parameters_text(configuration: Mapping[str, Any]) -> str:
 
 
 def varied_keys(configurations: Iterable[Configuration]) -> list[str]:
-    """Return the parameters that do not have the same value in all configurations, in order of appearance."""
+    """Return the parameters whose values differ between configurations, in order of appearance."""
     listed = list(configurations)
     keys = dict.fromkeys(key for one in listed for key in one)
     return [key for key in keys if len({repr(one.get(key)) for one in listed}) > 1]
 
 
 def check_component_keys(planner: str | Planner, space: SearchSpace) -> None:
-    """Check that every key with a dot is a parameter of some prior or component in the space."""
+    """Check that every dotted key is a parameter of a prior or component in the space."""
     for key in space:
         head, dot, rest = key.partition(".")
         if dot and head in ("prior", *COMPONENTS):
@@ -180,7 +181,7 @@ def check_component_keys(planner: str | Planner, space: SearchSpace) -> None:
 
 
 def _owner(key: str) -> str:
-    """Return what a parameter belongs to: ``prior`` of ``prior.beta``, or the key itself."""
+    """Return the owner of a parameter: ``prior`` for ``prior.beta``, otherwise the key itself."""
     return key.partition(".")[0]
 
 
@@ -189,7 +190,7 @@ def _default(planner: str | Planner, head: str) -> Any:
 
 
 def _fields_of(head: str, option: Any) -> tuple[str, ...]:
-    """Return the parameters of a prior or of a component, by its name; none for a mixture."""
+    """Return the parameter names of a prior or component; mixtures have none."""
     cls: Any = type(option)
     if isinstance(option, str):
         name = parse_spec(option).name.lower() if not is_mixture(option) else ""
@@ -201,7 +202,7 @@ def _fields_of(head: str, option: Any) -> tuple[str, ...]:
 
 
 def _held_value(instance: Any, key: str, given: Any) -> Any:
-    """Return a value as the planner holds it; of a component its name."""
+    """Return a value as stored in the planner; for a component, its name."""
     for name in key.split("."):
         instance = getattr(instance, name)
     return given if dataclasses.is_dataclass(instance) or instance is None else instance
@@ -223,7 +224,7 @@ def _normalise_prior(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _positions(total: int, count: int | None, seed: Sequence[int]) -> Iterable[int]:
-    """Return all positions in order; or, if not all are asked for, in a random order."""
+    """Return all positions in order, or in random order if only some are requested."""
     if count is None and total > MAX_LISTED:
         raise ValueError(f"the space has {total} configurations; say configurations = N to draw N of them")
     if count is None or total <= count:
@@ -238,26 +239,26 @@ def _positions(total: int, count: int | None, seed: Sequence[int]) -> Iterable[i
 
 @dataclass(frozen=True)
 class StudyEnvironment(Declared):
-    """An environment of a study."""
+    """Environment of a study."""
 
     label: str
-    env: Any  # as new_world takes it; in a file, text
-    steps: int = whole_number(1)  # of a run
-    limit: float = positive_number(1.0)  # processor seconds that a step may take on average
-    runs: int = whole_number(10, low=0)  # of a complete evaluation here; 0: only tune
-    rewards: Any = None  # as make_rewards reads it
+    env: Any  # anything new_world accepts; a string in study files
+    steps: int = whole_number(1)  # per run
+    limit: float = positive_number(1.0)  # maximum mean processor seconds per step
+    runs: int = whole_number(10, low=0)  # in a complete evaluation; 0 means tuning only
+    rewards: Any = None  # anything make_rewards accepts
     objective: str = choice(OBJECTIVES[0], OBJECTIVES)
 
 
 @dataclass(frozen=True)
 class Tuning(Declared):
-    """How a configuration is chosen; see :mod:`bamdp.lab.choosing`."""
+    """Method for selecting a configuration; see :mod:`bamdp.lab.choosing`."""
 
     method: str = choice(GRID_SEARCH, TUNING_METHODS)
-    runs: int = whole_number(10)  # replicates of a configuration, at most
-    configurations: int | None = whole_number(None)  # of each algorithm; None: all of its space
-    keep: float = real_number(1 / 3, low=0.05, high=0.9)  # halving: the share that survives a round
-    across: bool = flag(False)  # one choice for all environments together
+    runs: int = whole_number(10)  # maximum number of replicates per configuration
+    configurations: int | None = whole_number(None)  # per algorithm; None means the entire space
+    keep: float = real_number(1 / 3, low=0.05, high=0.9)  # halving: fraction that survives each round
+    across: bool = flag(False)  # make one choice for all environments together
 
 
 @dataclass(frozen=True)
@@ -266,31 +267,31 @@ class StudyCell:
 
     environment: StudyEnvironment
     algorithm: str  # label
-    planner: str | Planner  # name in the registry
+    planner: str | Planner  # a string is a name in the registry
     configurations: tuple[Configuration, ...]
     seed: int
-    runs: int  # of the evaluation; fewer than the environment's where an algorithm is too slow for that
-    tuning: Tuning | None = None  # None: every configuration is evaluated
+    runs: int  # in the evaluation; fewer than the environment's for slow algorithms
+    tuning: Tuning | None = None  # None: evaluate every configuration
 
     @property
     def tuned(self) -> bool:
-        """Whether there is something to choose."""
+        """True if there is a choice to make."""
         return self.tuning is not None and len(self.configurations) > 1
 
     @cached_property
     def settings(self) -> tuple[Setting, ...]:
-        """The setting of each configuration."""
+        """Setting of each configuration."""
         return tuple(self._setting(configuration) for configuration in self.configurations)
 
     def tuning_units(self, number: int, replicates: range) -> list[Unit]:
-        """Return tuning runs of a configuration."""
+        """Return the tuning runs of a configuration."""
         return units_of(self.settings[number], TUNE, replicates, self.environment.limit)
 
     def evaluation_units(self, number: int) -> list[Unit]:
         """Return the evaluation runs of a configuration.
 
-        What tuning has chosen by its mean time is stopped at twice the limit only: the evaluation would otherwise be of
-        those runs that happen to be quick.
+        The time limit is doubled for configurations that tuning selected by their mean time. Otherwise only the runs
+        that happen to be fast would be evaluated.
         """
         limit = self.environment.limit * (EVALUATION_SLACK if self.tuned else 1.0)
         return units_of(self.settings[number], EVALUATE, range(self.runs), limit)
@@ -313,15 +314,15 @@ class StudyCell:
 
 @dataclass(frozen=True)
 class Study:
-    """A whole study."""
+    """Study with all its cells."""
 
     title: str
     cells: tuple[StudyCell, ...]
-    tuning: Tuning | None = None  # None: every configuration is evaluated
+    tuning: Tuning | None = None  # None: evaluate every configuration
     seed: int = 0
-    quick: bool = False  # shortened, to be marked as such
+    quick: bool = False  # shortened, and flagged as such in the results
     notes: tuple[str, ...] = ()
-    source: str = ""  # the text of the file
+    source: str = ""  # text of the file
     path: Path | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -332,17 +333,17 @@ class Study:
 
     @property
     def environments(self) -> tuple[StudyEnvironment, ...]:
-        """The environments, in order."""
+        """Environments in order."""
         return tuple(dict.fromkeys(cell.environment for cell in self.cells))
 
     def choosing_together(self, cell: StudyCell) -> tuple[StudyCell, ...]:
-        """Return the cells that choose one configuration with this one: itself, or its algorithm everywhere."""
+        """Return the cells that share one choice with this cell: itself, or its algorithm in every environment."""
         if cell.tuning is None or not cell.tuning.across:
             return (cell,)
         return tuple(one for one in self.cells if one.algorithm == cell.algorithm)
 
     def units(self) -> list[Unit]:
-        """Return every run that the study may need, whatever tuning decides."""
+        """Return every run that the study may need, whatever tuning selects."""
         found = []
         for cell in self.cells:
             for number in range(len(cell.configurations)):
@@ -354,7 +355,7 @@ class Study:
 
 @lru_cache(maxsize=64)
 def positive_optimum(env: Any, steps: int) -> float:
-    """Return the optimal expected total of an environment, of which shares are taken; it must be positive."""
+    """Return an environment's optimal expected total reward, which must be positive to serve as a denominator."""
     world = cached_world(env)
     if not isinstance(world, Environment):
         raise ValueError(

@@ -1,6 +1,6 @@
-"""Tables of results: a DataFrame of numbers and texts, its title, and what a reader must know.
+"""Result tables: a DataFrame of numbers and text with a title and explanatory notes.
 
-pandas writes them as HTML, LaTeX and CSV, Rich in the terminal. In the display, numbers have four significant digits.
+HTML, LaTeX and CSV are written by pandas, terminal output by Rich. Displayed numbers have four significant digits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bamdp.lab.units import TUNE
 from bamdp.statistics import Estimate, pooled_iqm, rescaled, standard_error
 
 NO_VALUE = "–"
-TEXT_WIDTH = 120  # of tables that are no terminal's
+TEXT_WIDTH = 120  # outside a terminal
 OPTIMUM, RANDOM = "optimum, model known", "random play"
 MARKS = {BEST: " *", ABOUT_EQUAL: " ≈", UNDECIDED: " ?"}
 MARKS_NOTE = (
@@ -42,16 +42,16 @@ OVERALL_NOTE = (
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table; empty notes are left out."""
+    """Table of results; empty notes are omitted."""
 
-    name: str  # of its files
+    name: str  # stem of the file names
     title: str
     frame: DataFrame
     notes: Sequence[str] = ()
 
     @property
     def texts(self) -> DataFrame:
-        """The entries as they are shown."""
+        """Entries as displayed."""
         return self.frame.map(text_of)
 
     def __str__(self) -> str:
@@ -73,7 +73,7 @@ class Table:
         return "\n".join(line.rstrip() for line in shown.get().rstrip().splitlines())
 
     def to_html(self) -> str:
-        """Return the table as a piece of a page."""
+        """Return the table as an HTML fragment."""
         notes = "".join(f"<p><small>{html.escape(note)}</small></p>" for note in filter(None, self.notes))
         return f"<h3>{html.escape(self.title)}</h3>\n{self.texts.to_html(index=False, border=0)}\n{notes}\n"
 
@@ -86,7 +86,7 @@ class Table:
         return "\n".join([f"**{self.title}**", "", *lines, "", *notes]).rstrip() + "\n"
 
     def write(self, folder: Path) -> None:
-        """Write the table as Markdown, LaTeX and CSV, the latter at full precision."""
+        """Write the table as Markdown, LaTeX and CSV (at full precision)."""
         folder.mkdir(parents=True, exist_ok=True)
         latex = (
             self.texts.style.hide(axis="index")
@@ -100,7 +100,7 @@ class Table:
         self.frame.to_csv(path.with_suffix(".csv"), index=False)
 
     def _has_words(self, name: Any) -> bool:
-        """Return whether a column is of words, which stand on the left."""
+        """Return whether a column contains text, which is left-aligned."""
         return all(text == NO_VALUE or not any(c.isdigit() for c in text[:2]) for text in self.texts[name])
 
 
@@ -108,7 +108,7 @@ class Table:
 
 
 def text_of(value: Any) -> str:
-    """Return an entry as it is shown.
+    """Return an entry as displayed.
 
     Examples
     --------
@@ -121,14 +121,14 @@ def text_of(value: Any) -> str:
 
 
 def significant(value: float, digits: int = 4) -> str:
-    """Return a number with so many significant digits, never with an exponent."""
+    """Return a number with this many significant digits and no exponent."""
     if value == 0.0:
         return "0"
     return f"{value:.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
 
 
 def decimals(errors: Iterable[float]) -> int:
-    """Return the decimals that show two digits of the middle one of these standard errors, at most 4; 2 without any.
+    """Return the decimals that show two digits of the median standard error, at most 4; the default is 2.
 
     Examples
     --------
@@ -140,14 +140,14 @@ def decimals(errors: Iterable[float]) -> int:
 
 
 def mean_text(mean: float, error: float, shown: int) -> str:
-    """Return a mean ± standard error; of a single run the mean alone."""
+    """Return mean ± standard error, or the mean alone for a single run."""
     if math.isnan(mean):
         return NO_VALUE
     return f"{mean:.{shown}f}" + ("" if math.isnan(error) else f" ± {error:.{shown}f}")
 
 
 def interval_text(value: Estimate, shown: int | None = None) -> str:
-    """Return a value with its interval in brackets; without an interval, the value alone."""
+    """Return a value with its interval in brackets, or the value alone if there is no interval."""
     if math.isnan(value.value):
         return NO_VALUE
     shown = decimals([(value.high - value.low) / 4]) if shown is None else shown
@@ -159,7 +159,7 @@ def interval_text(value: Estimate, shown: int | None = None) -> str:
 
 
 def comparison(group: Group) -> Table:
-    """Return one row for each algorithm, the best first: total, difference to the best, time per step."""
+    """Return one row per algorithm, best first: total reward, difference from the best, time per step."""
     runs = group.runs.groupby("label")
     first, ms = runs.first(), runs.ms_per_step.mean()
     unlike = [name for name in ("prior", "discount") if len({*first[name]} - {NO_VALUE}) > 1]
@@ -184,7 +184,7 @@ def comparison(group: Group) -> Table:
 
 
 def statistics(group: Group) -> Table:
-    """Return means, interquartile means, scores and episodes of each algorithm in an environment, the best first."""
+    """Return the means, interquartile means, scores and episodes of each algorithm in an environment, best first."""
     known, shown = group.reference, _decimals_of(group)
     optimum, random = (known.optimum, known.random) if known else (np.nan, np.nan)
     rows = []
@@ -213,7 +213,7 @@ def statistics(group: Group) -> Table:
 
 
 def pairs(group: Group) -> Table:
-    """Return every pair of algorithms of an environment."""
+    """Compare all pairs of algorithms in an environment."""
     rows = [
         {
             "first": pair.first,
@@ -244,7 +244,7 @@ def _gap_of(group: Group, name: str) -> str:
 
 
 def _notes(group: Group) -> list[str]:
-    """Return what must be known to read the comparison of an environment."""
+    """Return the notes needed to interpret the comparison in an environment."""
     alike = ", ".join(name for name in group.ranked if group.verdicts[name] in (ABOUT_EQUAL, UNDECIDED))
     return [
         f"Not distinguishable from the best (paired sign-flip test, Holm, 5%): {alike}." if alike else "",
@@ -255,7 +255,7 @@ def _notes(group: Group) -> list[str]:
 
 
 def troubles(group: Group) -> list[str]:
-    """Return a line for each algorithm that is left out, has failed runs or is over the limit."""
+    """Return one line per algorithm that is left out, has failed runs or exceeds the limit."""
     lines = list(group.left_out)
     for name, runs in group.runs.groupby("label", sort=False):
         bad = runs[runs.failure != ""]
@@ -269,7 +269,7 @@ def troubles(group: Group) -> list[str]:
 
 
 def matrix(results: Results) -> Table:
-    """Return the mean total rewards of algorithms × environments, the form of the DSS paper's Table 1."""
+    """Return the mean total reward of each algorithm in each environment, as in the DSS paper's Table 1."""
     columns = groups(results)
     frame = DataFrame({"algorithm": [*_labels(columns), OPTIMUM, RANDOM]})
     for group in columns:
@@ -290,7 +290,7 @@ def matrix(results: Results) -> Table:
 
 
 def overall(results: Results) -> Table | None:
-    """Return normalised scores over all environments; None where there are not several with reference values."""
+    """Return normalised scores over all environments, or None if fewer than two have reference values."""
     columns = [g for g in groups(results) if g.ceilings and g.ceilings.optimum > g.ceilings.random]
     names = [name for name in _labels(columns) if all(len(g.values.get(name, ())) for g in columns)]
     if len(columns) < 2 or not names:
@@ -306,7 +306,7 @@ def overall(results: Results) -> Table | None:
 
 
 def _labels(columns: Iterable[Group]) -> list[str]:
-    """Return labels in the order of appearance, configurations of one algorithm together."""
+    """Return labels in order of appearance, keeping configurations of the same algorithm together."""
     order: dict[str, dict[str, None]] = {}
     for group in columns:
         for label, algorithm in zip(group.runs.label, group.runs.algorithm):
@@ -318,7 +318,7 @@ def _labels(columns: Iterable[Group]) -> list[str]:
 
 
 def tried_frame(runs: DataFrame) -> DataFrame:
-    """Return a row for each configuration that was tried, the chosen one first, then by mean."""
+    """Return one row per tested configuration: the selected one first, then by mean."""
     found = runs.groupby(runs.configuration.map(repr), sort=False)
     frame = found[["configuration", "chosen", "excluded"]].first()
     frame["runs"] = found.total.count()
@@ -330,7 +330,7 @@ def tried_frame(runs: DataFrame) -> DataFrame:
 
 
 def tried(results: Results, environment: str, algorithm: str, most: int = 20) -> Table:
-    """Return every configuration that was tried, and whether the chosen one is distinguishable from the next."""
+    """List the tested configurations, and compare the selected one with the runner-up."""
     runs = results.select(TUNE, environment, algorithm)
     found = tried_frame(runs)
     varied, shown = varied_keys(found.configuration), decimals(found["standard error"])
@@ -357,7 +357,7 @@ def tried(results: Results, environment: str, algorithm: str, most: int = 20) ->
 
 
 def next_best(runs: DataFrame, found: DataFrame) -> str:
-    """Return in words whether the chosen configuration is distinguishable from the next, on their common runs."""
+    """Describe in words whether the selected configuration is distinguishable from the runner-up on common runs."""
     usable = found[found.excluded == ""]
     if len(usable) < 2 or not usable.chosen.iloc[0]:
         return ""

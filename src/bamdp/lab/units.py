@@ -1,12 +1,12 @@
-"""A unit of work is one run of a study: its identity, its record, and the trace that is kept of it.
+"""Units of work: the identity, record and trace of a single run in a study.
 
 **Identity.** The identity of a run is a hash of the canonical JSON of everything that determines its result:
-environment (with the content of its file, if it has one), planner with its parameters and result version, prior, reward
-model, discount, steps, seed, phase and replicate. The version of the package, the machine, the number of processes and
-the labels of a study are not part of it, so a result stays valid until a result version is raised, and studies share
-the runs that they have in common. :mod:`bamdp.seeding` says which random numbers a run uses.
+environment (including the content of its file, if any), planner with parameters and result version, prior, reward
+model, discount, steps, seed, phase and replicate. It does not depend on the package version, the machine, the number
+of processes or a study's labels. A result therefore stays valid until a result version is raised, and studies can
+share runs. :mod:`bamdp.seeding` documents the random numbers used by a run.
 
-**Traces.** The reward of every step and the ends of episodes are kept exactly, compressed by NumPy.
+**Traces.** The rewards of all steps and the ends of episodes are stored exactly, compressed by NumPy.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from bamdp.registry import describe_planner, part_versions
 from bamdp.settings import Setting, cached_world
 from bamdp.simulation import Run
 
-IDENTITY_FORMAT = 2  # is raised when the meaning of these facts changes, or an environment's behaviour
+IDENTITY_FORMAT = 2  # raised when the meaning of these facts or an environment's behaviour changes
 TUNE, EVALUATE = ("tune", "evaluate")
 FINISHED, FAILED, OVER_LIMIT = "done", "failed", "over"
 
@@ -38,11 +38,11 @@ Facts = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Unit:
-    """One run of a study that is to be done."""
+    """One run to be executed for a study."""
 
     id: str
     setting: Setting
-    facts: str  # everything that determines the runs of the setting, as canonical JSON
+    facts: str  # canonical JSON of everything that determines the setting's runs
     phase: str
     replicate: int
     limit: float  # seconds per step
@@ -50,25 +50,25 @@ class Unit:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """One run that was done: a row of the store."""
+    """Record of a completed run: one row of the store."""
 
     id: str
     facts: str
     phase: str
     replicate: int
-    status: str  # done, failed, or over: stopped for being over the time limit
-    time_limit: float  # under which it was run, seconds per step
-    steps: int = 0  # that were taken
+    status: str  # done, failed, or over (stopped for exceeding the time limit)
+    time_limit: float  # in effect during the run, seconds per step
+    steps: int = 0  # taken
     total: float = 0.0
     ms_per_step: float = 0.0
     cpu_seconds: float = 0.0
-    episodes: int = 0  # that were completed
-    mean_return: float | None = None  # of these
-    success: float | None = None  # share of them, see bamdp.Run.success
+    episodes: int = 0  # completed
+    mean_return: float | None = None  # over completed episodes
+    success: float | None = None  # fraction of completed episodes, see bamdp.Run.success
     error: str = ""  # one line
     reproducible: bool = True
     machine: str = ""  # JSON
-    version: str = ""  # of bamdp
+    version: str = ""  # bamdp version
     finished: str = ""  # time, ISO 8601
     trace: bytes | None = None
 
@@ -77,17 +77,17 @@ class RunRecord:
 
 
 def canonical_json(facts: Facts) -> str:
-    """Return the one JSON text of these facts: keys sorted, no blanks, numbers that read back to the same bits."""
+    """Return the canonical JSON of these facts: sorted keys, no whitespace, numbers that round-trip exactly."""
     return json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def digest(facts: Facts) -> str:
-    """Return 32 hexadecimal digits of the SHA-256 hash of the canonical JSON."""
+    """Return the first 32 hexadecimal digits of the canonical JSON's SHA-256 hash."""
     return hashlib.sha256(canonical_json(facts).encode()).hexdigest()[:32]
 
 
 def setting_facts(setting: Setting) -> dict[str, Any]:
-    """Return everything that determines the runs of a setting except phase and replicate."""
+    """Return everything that determines a setting's runs, except phase and replicate."""
     planner = setting.planner
     return {
         "format": IDENTITY_FORMAT,
@@ -108,17 +108,17 @@ def setting_facts(setting: Setting) -> dict[str, Any]:
 
 
 def environment_facts(spec: Any) -> dict[str, Any]:
-    """Return what determines the behaviour of an environment; of a Python object only its name is known."""
+    """Return everything that determines an environment's behaviour; Python objects are identified by name only."""
     env = cached_world(spec)
     if not isinstance(spec, str):
         return {"name": "object", "id": env.name}
     if not isinstance(env, Environment):
         from bamdp.gym.world import read_gym
 
-        # Gymnasium's rule: whatever changes gets another version in its name
+        # Gymnasium's convention: changed behaviour gets a new version in the name
         name, parameters = read_gym(spec.partition(":")[2])
         return {"name": "gym", "id": name, "parameters": to_plain_json(parameters)}
-    if spec.strip().startswith("file:"):  # the content of the file counts, not its path
+    if spec.strip().startswith("file:"):  # identified by content, not path
         content = hashlib.sha256(Path(env.name.removeprefix("file:")).read_bytes()).hexdigest()
         parameters = {key: value for key, value in env.parameters.items() if key != "horizon"}
         return {"name": "file", "content": content, "parameters": to_plain_json(parameters)}
@@ -126,7 +126,7 @@ def environment_facts(spec: Any) -> dict[str, Any]:
 
 
 def to_plain_json(value: Any) -> Any:
-    """Return parameters as plain JSON, in which different values stay different."""
+    """Return parameters as plain JSON that preserves all differences between values."""
     version = getattr(value, "result_version", 1)
     if isinstance(value, (FiniteModels, KnownRewards)):  # determined by the environment
         return {"class": type(value).__name__, "result_version": version}
@@ -149,7 +149,7 @@ def to_plain_json(value: Any) -> Any:
 
 
 def units_of(setting: Setting, phase: str, replicates: range, limit: float) -> list[Unit]:
-    """Return the units of these replicates of a setting."""
+    """Return the units for these replicates of a setting."""
     facts = canonical_json(setting_facts(setting))
     ids = [digest({"setting": facts, "phase": phase, "replicate": r}) for r in replicates]
     return [Unit(id, setting, facts, phase, r, limit) for id, r in zip(ids, replicates)]
@@ -159,7 +159,7 @@ def units_of(setting: Setting, phase: str, replicates: range, limit: float) -> l
 
 
 def encode_trace(run: Run) -> bytes:
-    """Return the rewards and the episodes of a run as bytes.
+    """Return the rewards and episodes of a run as bytes.
 
     Examples
     --------
@@ -176,7 +176,7 @@ def encode_trace(run: Run) -> bytes:
 
 
 def decode_trace(data: bytes) -> Run:
-    """Return the rewards and episodes of a trace as a run without states, actions and times."""
+    """Decode the rewards and episodes of a trace into a run without states, actions or times."""
     with np.load(io.BytesIO(data)) as arrays:
         rewards, terminated, cut = arrays["rewards"], arrays["terminated"], arrays["truncated"]
     nothing = np.empty(0, np.int64)

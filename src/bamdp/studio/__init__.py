@@ -1,3 +1,1 @@
-"""The studio: a window on an agent that plans. ``bamdp studio`` serves it as a web page, ``bamdp explain`` writes one
-decision to a file.
-"""
+"""Interactive views of a planning agent: ``bamdp studio`` serves a web page, ``bamdp explain`` saves one decision."""

@@ -1,7 +1,7 @@
-"""One decision as a file: a page that needs nothing else (``why.html``), or a picture (``why.svg``).
+"""Export of one decision as a self-contained page (``why.html``) or a picture (``why.svg``).
 
-The page has the drawings and the scripts of the studio inside, and all details that a click can ask for. The picture
-has its colours written out, so that it can go into a talk or a paper.
+The page embeds the studio's drawings and scripts, and the details of every clickable element. The picture has explicit
+colours, which makes it suitable for talks and papers.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ PAGE_SCRIPTS = ("dom.js", "tip.js", "world.js", "why.js", "file.js")
 PAGE_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 FORMATS = (".html", ".svg")
 PICTURE_WIDTH = 1360.0
-WORLD_SIDE = 400.0  # of the world in the picture
+WORLD_SIDE = 400.0  # size of the environment in the picture
 
 
 def write_explanation(target: Path, run: Playback) -> None:
-    """Write the decision that is due at the present step of a run; the ending decides the format."""
+    """Write the decision at the current step of a run; the file extension selects the format."""
     make = as_html if target.suffix == ".html" else as_svg
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(make(run), encoding="utf-8")
 
 
 def run_facts(run: Playback) -> str:
-    """Return in one line what was run."""
+    """Describe the run in one line."""
     return (
         f"{run.setting.env}, {label(run.setting.planner)}, prior {label(run.setting.prior)}, "
         f"discount {run.setting.discount}, objective {run.setting.objective}, seed {run.setting.seed}, step {run.t}"
@@ -62,7 +62,7 @@ def run_facts(run: Playback) -> str:
 
 
 def as_html(run: Playback) -> str:
-    """Return a page with everything in it."""
+    """Return the decision as a self-contained page."""
     import jinja2
 
     decision = Decision(run)
@@ -140,7 +140,7 @@ def as_svg(run: Playback) -> str:
 
 
 def _rollouts(decision: Decision, centre: list[Point]) -> list[Element]:
-    """Draw the rollouts of the policy that was chosen; ``centre`` has the place of each state."""
+    """Draw the rollouts of the selected policy; ``centre`` contains the position of each state."""
     node = next((c["node"] for c in decision.candidates() if c["chosen"]), None)
     if node is None or not isinstance(decision.planner, DSS):
         return []
@@ -155,7 +155,7 @@ def _rollouts(decision: Decision, centre: list[Point]) -> list[Element]:
 
 
 def _table(candidates: list[dict[str, Any]], left: float, top: float) -> tuple[Element, float]:
-    """Draw the table of the candidates; return it and the y where it ends."""
+    """Draw the table of candidates; return it and the y coordinate of its lower end."""
     rows = [("choice", "value", "spread", "count", "head", None)]
     for c in candidates[:20]:
         spread = "exact" if c["exact"] else short(c["spread"])

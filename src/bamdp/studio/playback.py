@@ -1,9 +1,10 @@
-"""A run that can be played, stepped, rewound and jumped about in, and the stage on which one or two of them stand.
+"""Playback of a run (play, step, rewind and jump), and the stage that holds one or two runs.
 
-Time t is the number of steps done. The run is that of :func:`bamdp.runs.run_one` with the same setting and replicate.
-Going back restores the nearest copy of the agent at or before the step, and acts again from there: planners are
-deterministic given their random stream, and where a time budget makes them not so, the recorded actions are repeated.
-The environment needs no copies: it is replayed from its seed and the actions, which takes a microsecond per step.
+Time t is the number of completed steps. The run equals that of :func:`bamdp.runs.run_one` with the same setting and
+replicate. Going back restores the latest copy of the agent at or before the requested step, and replays from there.
+Planners are deterministic given their random stream; where a time budget makes them non-deterministic, the recorded
+actions are repeated. The environment needs no copies: replaying it from its seed and the actions takes a microsecond
+per step.
 """
 
 from __future__ import annotations
@@ -26,20 +27,20 @@ from bamdp.simulation import Step, WorldInteraction
 from bamdp.studio.view import Watcher, expectations, watched_world
 from bamdp.studio.why import Decision
 
-COPY_SPACING = 16  # steps between two copies of the agent, to begin with
+COPY_SPACING = 16  # initial number of steps between copies of the agent
 MAX_COPIES = 64
-SLOW_SECONDS = 0.2  # of planning, after which a copy is made in any case
+SLOW_SECONDS = 0.2  # planning time after which a copy is always made
 
 
 class Playback(WorldInteraction):
-    """One agent in one environment, at any step of its run.
+    """Agent and environment at any step of a run.
 
     Attributes
     ----------
     steps : list of Step
-        All steps that were ever done: after going back, those ahead too.
+        All steps taken so far, including those ahead after going back.
     visits : array [S, A]
-        How often each action was taken in each state until t.
+        How often each action was taken in each state before t.
 
     Examples
     --------
@@ -63,26 +64,26 @@ class Playback(WorldInteraction):
 
     @property
     def end(self) -> int:
-        """The number of steps of the whole run."""
+        """Number of steps in the whole run."""
         return self.setting.steps
 
     @property
     def total_reward(self) -> float:
-        """The sum of the rewards until now."""
+        """Sum of the rewards so far."""
         return math.fsum(step.reward for step in self.steps[: self.t])
 
     def seek(self, t: int) -> int:
-        """Go to step ``t``, back or ahead, but not beyond the end; return the step that was reached."""
+        """Move to step ``t`` in either direction, but not past the end; return the step reached."""
         go([self], _checks.integer(t, "step", low=0))
         return self.t
 
     def rewind(self, t: int) -> None:
-        """Go back to the last copy at or before step ``t``, if that is in the past."""
+        """Restore the latest copy at or before step ``t``, if ``t`` is in the past."""
         if t < self.t:
             self._restore(max(at for at in self._copies if at <= t))
 
     def advance(self) -> None:
-        """Take one step: the next of the record where there is one, else a new one, which is recorded."""
+        """Take one step, replaying a recorded step if there is one; otherwise act and record it."""
         begin = time.perf_counter()
         is_new = self.t == len(self.steps)
         step = self.step(None if is_new else self.steps[self.t].action)
@@ -95,16 +96,16 @@ class Playback(WorldInteraction):
             self._keep_copy()
 
     def _keep_copy(self) -> None:
-        """Keep a copy of the agent; where there are too many, drop every other one."""
+        """Save a copy of the agent, discarding every other copy when there are too many."""
         self._copies[self.t] = self.agent.copy()
         self._since_copy = 0.0
         if len(self._copies) > MAX_COPIES:
             self._spacing *= 2
-            for t in sorted(self._copies)[1:-1:2]:  # never the first
+            for t in sorted(self._copies)[1:-1:2]:  # always keep the first
                 del self._copies[t]
 
     def _restore(self, t: int) -> None:
-        """Go back to the copy of the agent at step ``t``, and replay the environment until there."""
+        """Restore the copy of the agent at step ``t``, and replay the environment up to that step."""
         self.agent = self._copies[t].copy()
         self.state = self.env.reset(seed=self._env_seed)
         self.visits[:] = 0
@@ -117,7 +118,7 @@ class Playback(WorldInteraction):
 
 
 def go(runs: Sequence[Playback], t: int, seconds: float = math.inf) -> None:
-    """Bring runs to step ``t`` or to their end, in lock-step, but stop after ``seconds`` once a step is done."""
+    """Bring runs to step ``t`` or their end in lock-step; stop after the first step that exceeds ``seconds``."""
     stop, t = time.perf_counter() + seconds, min(t, runs[0].end)
     for run in runs:
         run.rewind(t)
@@ -130,7 +131,7 @@ def go(runs: Sequence[Playback], t: int, seconds: float = math.inf) -> None:
 
 
 class Stage:
-    """One or two runs in lock-step, and the decisions that are looked at."""
+    """One or two runs in lock-step, and the decisions being explained."""
 
     def __init__(self, settings: list[Setting]) -> None:
         self.runs = [Playback(setting) for setting in settings]
@@ -138,25 +139,25 @@ class Stage:
         self.decisions: dict[int, Decision] = {}
 
     def open(self) -> dict[str, Any]:
-        """Return what does not change of each run, and the first frames; compile everything by planning once."""
+        """Return the constant data and first frame of each run; plan once to compile everything."""
         worlds = [{**watcher.world, "scene": draw_world(watcher.world).data()} for watcher in self.watchers]
         for run in self.runs:
             run.agent.copy().plan(run.state)
         return {"worlds": worlds, **self.seen()}
 
     def seen(self) -> dict[str, Any]:
-        """Return the present step of each run."""
+        """Return the current frame of each run."""
         frames = [watcher.frame() for watcher in self.watchers]
         return {"frames": frames, "at_end": all(run.t == run.end for run in self.runs)}
 
     def go(self, t: int, seconds: float) -> dict[str, Any]:
-        """Go towards a step for some seconds; return the frames."""
+        """Move towards step ``t`` for some seconds, and return the frames."""
         self.decisions.clear()
         go(self.runs, t, seconds)
         return self.seen()
 
     def explain(self, lane: int) -> dict[str, Any]:
-        """Return why the next action is chosen, of one run."""
+        """Explain the choice of the next action in one run."""
         run = self.runs[lane]
         if run.t == run.end:
             return {"t": run.t, "over": True}
@@ -164,13 +165,13 @@ class Stage:
         return self.decisions[lane].data()
 
     def node(self, lane: int, t: int, node: int) -> dict[str, Any]:
-        """Return the details of a node of the tree that was last explained."""
+        """Return the details of a node in the most recently explained tree."""
         decision = self.decisions.get(lane)
         if decision is None or decision.t != t or decision.tree is None:
             raise ValueError("this tree is no longer there: the run has moved on")
         return decision.detail(node)
 
     def state(self, lane: int, state: int) -> dict[str, Any]:
-        """Return what is expected in any state."""
+        """Return the agent's expectations in any state."""
         run = self.runs[_checks.index(lane, "lane", len(self.runs))]
         return {"expects": expectations(run, _checks.index(state, "state", run.env.n_states))}

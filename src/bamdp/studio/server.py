@@ -1,7 +1,7 @@
-"""The studio's web server: FastAPI, events by SSE, everything from this machine.
+"""Web server of the studio: FastAPI with server-sent events, running entirely on the local machine.
 
-It is for one person at one machine. A foreign name can be made to point at 127.0.0.1 (DNS rebinding), so the ``Host``
-must be a name of this machine; and since commands are JSON, a foreign page cannot send any.
+The server is meant for one user on one machine. Because a foreign host name can be pointed at 127.0.0.1 (DNS
+rebinding), the ``Host`` header must name this machine. Commands are JSON, so pages from other origins cannot send any.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ from bamdp.studio.explain import STATIC_FILES
 from bamdp.studio.sessions import PING_SECONDS, Session, Sessions
 from bamdp.studio.settings import FIRST, FIRST_STEP, MOST_STEPS, Choice, Limits
 
-PORT = 8137  # if none is asked for
+PORT = 8137  # default
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class Command(BaseModel):
-    """What a tab asks of its session: ``value`` is the step to go to, or the speed (None: as fast as possible)."""
+    """Request from a tab to its session; ``value`` is the target step or the speed (None: as fast as possible)."""
 
     do: Literal["play", "pause", "step", "back", "goto", "speed"]
     value: Annotated[float, Field(ge=0, le=MOST_STEPS)] | None = None
 
 
 class FreshFiles(StaticFiles):
-    """Static files that browsers ask for again, so that they never come from an older version."""
+    """Static files that browsers revalidate, so that they never show an older version."""
 
     def file_response(self, *args: Any, **kwargs: Any) -> Response:
-        """Return a file with a header that says so."""
+        """Return a file with a header that forces revalidation."""
         response = super().file_response(*args, **kwargs)
         response.headers["cache-control"] = "no-cache"
         return response
 
 
 def make_app(first: Choice = FIRST, *, host: str = "127.0.0.1", limits: Limits | None = None) -> FastAPI:
-    """Make the application. ``first`` is what a tab opens with that asks for nothing else."""
+    """Create the application; ``first`` is the initial form of a tab that does not specify its own."""
     sessions = Sessions(limits or Limits())
 
     @asynccontextmanager
@@ -127,12 +127,12 @@ async def _events(session: Session) -> AsyncIterator[str]:
 
 
 def listen(host: str, port: int | None) -> socket.socket:
-    """Return a socket that listens; without a port on the usual one, or where that is taken on a free one."""
+    """Return a listening socket; without ``port``, use the default port or, if it is taken, a free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     error = None
     for number in (PORT, 0) if port is None else (port,):
         try:
-            # it listens now, so that the address that is printed answers at once
+            # listen immediately, so that the printed address works at once
             return socket.create_server((host, number), family=family)
         except OSError as problem:
             error = problem.strerror
@@ -140,6 +140,6 @@ def listen(host: str, port: int | None) -> socket.socket:
 
 
 def make_server(app: FastAPI) -> uvicorn.Server:
-    """Make a server that is quiet and quick to end: a tab that listens would keep it open."""
+    """Create a quiet server that exits promptly even if a tab is still listening."""
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1, lifespan="on", ws="none")
     return uvicorn.Server(config)

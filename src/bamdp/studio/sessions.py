@@ -1,14 +1,13 @@
-"""Sessions: what each tab watches, paced and supervised.
+"""Sessions that control and supervise the runs watched in each tab.
 
-A session owns one worker process and one task, which decides what the worker does next: go to a step that was asked
-for, play on at the chosen speed, or explain the decision that is due. Everything that a tab should know is kept as the
-latest of its kind and sent when the tab is ready for it, so a slow tab gets fewer frames and never old ones, and a
-reloaded tab gets everything again.
+A session owns one worker process and one task that schedules its work: moving to a requested step, playing at the
+selected speed, or explaining the next decision. For each kind of event, the session keeps the latest and sends it when
+the tab is ready. A slow tab thus skips frames instead of falling behind, and a reloaded tab receives everything again.
 
-Compiled planners hold Python's lock while they think, so a thread would freeze every tab; and a process can be ended
-when a planner takes too long. Requests are tuples (verb, arguments...), which are methods of a
-:class:`~bamdp.studio.playback.Stage`; answers are (kind, data) with kind ``"done"`` or ``"failed"``, and before
-them any number of ``"note"``.
+Workers are processes because compiled planners hold the GIL while planning, so that threads would freeze every tab. A
+process can also be killed if a planner takes too long. Requests are tuples (verb, arguments...) that name methods of a
+:class:`~bamdp.studio.playback.Stage`. Answers are (kind, data) with kind ``"done"`` or ``"failed"``, preceded by any
+number of ``"note"``.
 """
 
 from __future__ import annotations
@@ -32,18 +31,18 @@ from bamdp._kernels.announcing import on_first_compile
 from bamdp.studio.playback import Stage
 from bamdp.studio.settings import MOST_STEPS, Choice, Limits
 
-SLICE_SECONDS = 0.1  # of work between two looks at what is asked for
-OPEN_LIMIT = 300.0  # seconds to open, compiling included
+SLICE_SECONDS = 0.1  # of work between checks for new requests
+OPEN_LIMIT = 300.0  # seconds allowed for opening, including compilation
 UNWATCHED_LIMIT = 90.0  # seconds without a tab before a session ends
-PING_SECONDS = 15.0  # between two signs of life that a tab is sent
-LIVE_SPEED = 2.0  # steps per second up to which every decision is explained on the way
+PING_SECONDS = 15.0  # between keep-alive messages to a tab
+LIVE_SPEED = 2.0  # steps per second up to which every decision is explained during playback
 
 
 def serve_requests(pipe: Any, choice: Choice, limits: Limits) -> None:
-    """Answer the requests that come through a pipe until it is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends us
+    """Answer requests from a pipe until it is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the server, which stops this process
     stage: Stage | None = None
-    with suppress(EOFError, OSError):  # the server is gone
+    with suppress(EOFError, OSError):  # the server has exited
         while True:
             verb, *arguments = pipe.recv()
             try:
@@ -51,21 +50,21 @@ def serve_requests(pipe: Any, choice: Choice, limits: Limits) -> None:
                     stage = stage or Stage(choice.settings(limits))
                     answer = getattr(stage, verb)(*arguments)
                 pipe.send(("done", answer))
-            except Exception as error:  # whatever it is, the tab should hear of it
+            except Exception as error:  # report any error to the tab
                 expected = isinstance(error, (ValueError, TypeError, RuntimeError, OSError))
                 message = _checks.error_line(error) if expected else f"something went wrong: {error!r}"
                 pipe.send(("failed", message))
 
 
 class WorkerFailed(Exception):
-    """The worker could not do what it must, or has ended."""
+    """The worker failed to complete a request, or has exited."""
 
 
 class Worker:
-    """The server's side of one worker process: a pipe to it, and a thread that waits for its answers."""
+    """Server side of one worker process: a pipe, and a thread that waits for answers."""
 
     def __init__(self, choice: Choice, limits: Limits) -> None:
-        context = multiprocessing.get_context("spawn")  # threads and locks do not survive forks
+        context = multiprocessing.get_context("spawn")  # fork is unsafe with threads and locks
         self._pipe, far = context.Pipe()
         self._process = context.Process(target=serve_requests, args=(far, choice, limits), daemon=True)
         self._process.start()
@@ -73,7 +72,7 @@ class Worker:
         self._thread = ThreadPoolExecutor(1)
 
     async def request(self, limit: float, request: tuple[Any, ...], note: Callable[[str], None]) -> Any:
-        """Send a request and return the answer, for which it has ``limit`` seconds, or longer once it compiles."""
+        """Send a request and return the answer; ``limit`` in seconds is extended once the worker starts compiling."""
         run = asyncio.get_running_loop().run_in_executor
         try:
             await run(self._thread, self._pipe.send, request)
@@ -96,34 +95,34 @@ class Worker:
         )
 
     async def end(self) -> None:
-        """End the process, whatever it is doing."""
+        """Kill the process, whatever it is doing."""
         self._process.kill()
         await asyncio.to_thread(self._process.join, 5.0)
-        self._thread.shutdown()  # whoever waited for the process has heard of its end
+        self._thread.shutdown()  # everyone waiting for the process has been notified
         self._pipe.close()
 
 
 class Session:
-    """What one tab watches: a worker process, and a task that decides what the worker does next."""
+    """Session of one tab: a worker process, and the task that schedules its work."""
 
     def __init__(self, choice: Choice, limits: Limits) -> None:
         self.id = secrets.token_urlsafe(12)
         self.choice, self.limits = choice, limits
-        self.latest: dict[str, Any] = {}  # what the tab should know, by kind
+        self.latest: dict[str, Any] = {}  # latest event of each kind
         self.unsent: set[str] = set()
         self.attached = self.playing = self.closed = self._at_end = False
-        self.speed = 4.0  # steps per second; inf for as fast as it goes
-        self.goal: int | None = None  # the step to go to
+        self.speed = 4.0  # steps per second; inf means as fast as possible
+        self.goal: int | None = None  # target step
         self.seen = time.monotonic()
         self.changed, self._wake, self._turn = asyncio.Event(), asyncio.Event(), asyncio.Lock()
-        self._t, self._explained = 0, -1  # the present step, and the one whose decision was explained last
+        self._t, self._explained = 0, -1  # current step, and the step last explained
         self._worker = Worker(choice, limits)
         self._task = asyncio.create_task(self._run())
 
-    # --- what a tab does --------------------------------------------------------------------------------------
+    # --- requests from the tab --------------------------------------------------------------------------------
 
     def command(self, verb: str, value: float | None = None) -> None:
-        """Take a command; events report its effect."""
+        """Accept a command; its effect is reported through events."""
         if verb == "speed":
             self.speed = math.inf if value is None else max(value, 0.1)
         else:
@@ -134,14 +133,14 @@ class Session:
         self._wake.set()
 
     async def ask(self, *question: Any) -> Any:
-        """Ask the worker something between two slices of its work, and return its answer."""
+        """Ask the worker a question between two slices of its work, and return the answer."""
         try:
             return await self._request(*question)
         except WorkerFailed as error:
             raise HTTPException(422, str(error)) from error
 
     def attach(self) -> None:
-        """Register a tab: everything is sent to it again."""
+        """Register a tab, which will receive all current events."""
         if self.attached and time.monotonic() - self.seen < 2 * PING_SECONDS:
             raise HTTPException(409, "another tab is watching this session")
         self.attached, self.seen = True, time.monotonic()
@@ -149,18 +148,18 @@ class Session:
         self.changed.set()
 
     def detach(self) -> None:
-        """Take note that the tab has gone, perhaps to come back."""
+        """Record that the tab has disconnected; it may come back."""
         self.attached, self.seen = False, time.monotonic()
 
     def take(self) -> list[tuple[str, Any]]:
-        """Return what the tab has not been told, in the order in which it makes sense."""
+        """Return the events not yet sent to the tab, in a meaningful order."""
         self.changed.clear()
         kinds = [kind for kind in ("status", "opened", "frame", "why") if kind in self.unsent]
         self.unsent.clear()
         return [(kind, self.latest[kind]) for kind in kinds]
 
     def expired(self) -> bool:
-        """Return whether no tab has watched for too long."""
+        """Return whether the session has been unwatched for too long."""
         return time.monotonic() - self.seen > UNWATCHED_LIMIT
 
     async def close(self) -> None:
@@ -191,7 +190,7 @@ class Session:
                     await self._explain()
                 else:
                     await self._rest(wait if self.playing else None)
-        except Exception as error:  # whatever it is, the tab must hear of it
+        except Exception as error:  # report any error to the tab
             self.playing, self.goal = False, None
             message = str(error) if isinstance(error, WorkerFailed) else repr(error)
             self._tell("status", {"phase": "failed", "error": message})
@@ -221,7 +220,7 @@ class Session:
             await asyncio.wait_for(self._wake.wait(), seconds)
 
     async def _request(self, *request: Any, limit: float | None = None) -> Any:
-        """Send a request to the worker when its turn comes, and return the answer."""
+        """Send a request to the worker when it is free, and return the answer."""
         async with self._turn:
             before = self.latest.get("status")
             limit = limit or self.limits.seconds
@@ -232,7 +231,7 @@ class Session:
                 self._tell("status", {"phase": "ready"})
             return answer
 
-    # --- what is sent to the tab -----------------------------------------------------------------------------------
+    # --- events sent to the tab ------------------------------------------------------------------------------------
 
     def _take_frames(self, answer: dict[str, Any]) -> None:
         self._t, self._at_end = answer["frames"][0]["t"], answer["at_end"]
@@ -252,36 +251,36 @@ class Session:
 
 
 class Sessions:
-    """All sessions that are open, until no tab watches them."""
+    """All open sessions; those that no tab watches expire."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.open: dict[str, Session] = {}
 
     async def new(self, choice: Choice) -> Session:
-        """Open one."""
+        """Open a session."""
         session = Session(choice, self.limits)
         self.open[session.id] = session
         return session
 
     def find(self, id: str) -> Session:
-        """Return the session with an id."""
+        """Return the session with this id."""
         if id not in self.open:
             raise HTTPException(404, "there is no such session; it may have ended")
         return self.open[id]
 
     async def end(self, id: str) -> None:
-        """End the session with an id, if there is one."""
+        """End the session with this id, if it exists."""
         if (session := self.open.pop(id, None)) is not None:
             await session.close()
 
     async def end_all(self) -> None:
-        """End all sessions, when the server ends."""
+        """End all sessions when the server shuts down."""
         for id in list(self.open):
             await self.end(id)
 
     async def sweep(self, every: float = 10.0) -> None:
-        """End the sessions that have expired, again and again."""
+        """Periodically end expired sessions."""
         while True:
             await asyncio.sleep(every)
             for id in [id for id, session in self.open.items() if session.expired()]:

@@ -1,4 +1,4 @@
-"""The studio's form: an environment, a prior, one planner or two, as text."""
+"""Text form of the studio: an environment, a prior, and one or two planners."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from bamdp.envs.registry import make_world
 from bamdp.runs import new_agent
 from bamdp.settings import Setting, make_setting
 
-MOST_STEPS = 100_000  # of a run that is watched
+MOST_STEPS = 100_000  # of a watched run
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What the studio works with at a time."""
+    """Limits on the size and computation time of watched runs."""
 
-    states: int = 2_500  # of an environment that is drawn
-    seconds: float = 60.0  # of a single decision, after which its process is ended
+    states: int = 2_500  # of a displayed environment
+    seconds: float = 60.0  # for a single decision; a slower process is killed
 
     def __post_init__(self) -> None:
         _checks.integer(self.states, "max-states")
-        _checks.real(self.seconds, "limit", low=0.0, high=1e6, open_low=True)  # poll counts in ms
+        _checks.real(self.seconds, "limit", low=0.0, high=1e6, open_low=True)  # poll takes milliseconds
 
     def check(self, setting: Setting, env: World) -> None:
-        """Refuse what cannot be drawn, and a planner whose decisions would take too long or too much memory."""
+        """Reject environments too large to display, and planners whose decisions need too much time or memory."""
         if env.n_states > self.states:
             raise ValueError(
                 f"{env.name} has {env.n_states} states, and the studio draws up to {self.states}: choose a smaller "
@@ -38,12 +38,12 @@ class Limits:
                 f"{self.seconds:g} s: lower the planner's parameters, or start the studio with a larger --limit"
             )
         _checks.memory(cost.bytes, "a decision")
-        new_agent(setting, env)  # the planner may refuse the belief
+        new_agent(setting, env)  # the planner may reject the belief
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A form as it is written; :meth:`settings` checks it. None stands for the planner's or environment's own."""
+    """Unvalidated form; :meth:`settings` checks it. None selects the default of the planner or environment."""
 
     env: str = "grid10"
     planners: tuple[str, ...] = ("dss-pi",)  # one or two, as name:key=value,...
@@ -55,7 +55,7 @@ class Choice:
     steps: int | None = None
 
     def settings(self, limits: Limits) -> list[Setting]:
-        """Return one setting for each planner, after checking everything."""
+        """Return one setting per planner after validating the form."""
         if not 1 <= len(self.planners) <= 2:
             raise ValueError(f"choose one planner or two, got {len(self.planners)}")
         env = make_world(self.env)
@@ -67,5 +67,5 @@ class Choice:
         return made
 
 
-# What a tab shows that asks for nothing else: an agent that has found the goal
+# initial form of a new tab: an agent that has already found the goal
 FIRST, FIRST_STEP = Choice("grid5", ("dss-pi",), prior="sparse:beta=6"), 600

@@ -1,13 +1,14 @@
-"""A planning tree as a drawing, to be read from left to right: now, what may be chosen, what may come of it.
+"""Drawing of a planning tree from left to right: the current state, the choices, and their possible outcomes.
 
-**What is drawn.** A tree may have a hundred thousand nodes; some fifty rows can be read. Nodes are opened one by one,
-the weightiest first, until the rows are used up. The weight of the root is 1; the outcomes of a choice share its weight
-by probability; of the choices at a hyper-state the best has the whole weight and the others half of it. All choices at
-the root are shown. Time runs to the right: a hyper-state's x is its number of steps ahead.
+**Selection.** A tree may have a hundred thousand nodes, but only about fifty rows are readable. Nodes are therefore
+expanded one at a time in order of decreasing weight, until the rows are used up. The root has weight 1. The outcomes
+of a choice divide its weight according to their probabilities. At a hyper-state, the best choice receives the full
+weight and every other choice half of it. All choices at the root are shown. Time runs to the right: the x coordinate
+of a hyper-state is its number of steps ahead.
 
-**What it looks like.** Circles are hyper-states and squares are choices, as in Figure 1 of the paper. A choice has the
-colour of its (first) action; the fill of a hyper-state is its value; dots on a rollout are rewards, larger ones for
-larger rewards. The maximising branch is drawn strongly.
+**Appearance.** As in Figure 1 of the paper, circles are hyper-states and squares are choices. The colour of a choice
+is that of its (first) action, and the fill of a hyper-state indicates its value. Dots on a rollout mark rewards, with
+larger dots for larger rewards. The maximising branch is emphasised.
 """
 
 from __future__ import annotations
@@ -25,31 +26,31 @@ from bamdp.envs.drawing import Point, colour_of, element, figure, group, text_el
 from bamdp.planners.tree import CHOICE, ROOT, Tree
 from bamdp.studio.view import short
 
-TREE_ROWS = 46  # that are filled, about
-MAX_CHILDREN = 8  # of one choice that are drawn
-MAX_LEVELS = 20  # of nodes on a branch
-OTHER_CHOICE_WEIGHT = 0.5  # of a choice that is not the best, relative to the best
-MAX_REWARD_DOTS = 12  # on one rollout
+TREE_ROWS = 46  # approximate number of rows
+MAX_CHILDREN = 8  # drawn per choice
+MAX_LEVELS = 20  # levels per branch
+OTHER_CHOICE_WEIGHT = 0.5  # of a suboptimal choice, relative to the best
+MAX_REWARD_DOTS = 12  # per rollout
 WIDTH, MARGIN, TOP, LABEL_WIDTH = 900.0, 26.0, 30.0, 60.0  # pixels
 MIN_HEIGHT, MAX_HEIGHT, MAX_ROW = 250.0, 560.0, 34.0
-ROOT_ROW = 2.6  # rows that a choice at the root takes at least: its label stands above it
+ROOT_ROW = 2.6  # minimum rows per choice at the root, whose label is above it
 
 
 class PlacedNode(NamedTuple):
-    """A node that is drawn: ``x`` in steps ahead (choices lie between), ``y`` in rows."""
+    """Drawn node: ``x`` in steps ahead (choices lie in between), ``y`` in rows."""
 
     node: int
     x: float
     y: float
-    hidden: int  # children that are not drawn
-    open: bool  # whether any is
+    hidden: int  # number of children not drawn
+    open: bool  # whether any child is drawn
 
 
 def layout_tree(tree: Tree) -> list[PlacedNode]:
-    """Choose the nodes that are drawn, and place them; parents come first."""
+    """Select and place the nodes to draw, parents first."""
     shown = _select(tree)
     y: dict[int, float] = {}
-    free = 0.0  # rows that are taken
+    free = 0.0  # next free row
 
     def place(node: int) -> None:
         nonlocal free
@@ -61,7 +62,7 @@ def layout_tree(tree: Tree) -> list[PlacedNode]:
         else:
             y[node] = free + 0.5
             free += 1.0
-        if tree.parent[node] == ROOT:  # some air between the choices at the root
+        if tree.parent[node] == ROOT:  # extra space between the choices at the root
             free = max(free + 0.5, begin + ROOT_ROW)
 
     place(ROOT)
@@ -95,7 +96,7 @@ def _select(tree: Tree) -> dict[int, list[int]]:
 
 
 def _parts(tree: Tree, node: int, below: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the parts of a node's weight that its children have."""
+    """Return the fraction of a node's weight assigned to each child."""
     if tree.kind[node] == CHOICE:
         return np.nan_to_num(tree.share[below])
     best = np.argmax(np.where(np.isnan(tree.value[below]), -np.inf, tree.value[below]))
@@ -106,13 +107,13 @@ def _parts(tree: Tree, node: int, below: NDArray[np.int64]) -> NDArray[np.float6
 
 
 def draw_tree(tree: Tree, action_labels: Sequence[str]) -> tuple[Element, list[int]]:
-    """Return the drawing and the nodes in it."""
+    """Return the drawing and its nodes."""
     painter = _TreePainter(tree, action_labels)
     return painter.draw(), [shown.node for shown in painter.nodes]
 
 
 class _TreePainter:
-    """Maps steps and rows to pixels, and draws each part there."""
+    """Painter that maps steps and rows to pixels and draws each part of the tree."""
 
     def __init__(self, tree: Tree, action_labels: Sequence[str]) -> None:
         self.tree, self.action_labels = tree, action_labels
@@ -125,15 +126,15 @@ class _TreePainter:
         self.low, self.high = np.nanmin(values, initial=np.inf), np.nanmax(values, initial=-np.inf)
 
     def at(self, shown: PlacedNode) -> Point:
-        """Return where a node is drawn."""
+        """Return the position of a node."""
         return self.x(shown.x), TOP + shown.y * self.row
 
     def x(self, steps: float) -> float:
-        """Return the x of a number of steps ahead."""
+        """Return the x coordinate for a number of steps ahead."""
         return MARGIN + steps / self.steps * (WIDTH - 2 * MARGIN - LABEL_WIDTH)
 
     def draw(self) -> Element:
-        """Draw everything; what is chosen is drawn last, so that nothing lies over it."""
+        """Draw the tree, with the chosen branch last so that it stays on top."""
         place = {shown.node: shown for shown in self.nodes}
         order = sorted(self.nodes, key=lambda shown: bool(self.tree.chosen[shown.node]))
         edges = [self._edge(one, place[int(self.tree.parent[one.node])]) for one in order if one.node != ROOT]
@@ -142,7 +143,7 @@ class _TreePainter:
         return figure((WIDTH, self.height), *parts, label=label, class_="scene tree")
 
     def _ruler(self) -> Element:
-        """Draw the steps ahead along the top."""
+        """Draw the scale of steps ahead along the top."""
         step = next(m * 10**k for k in range(9) for m in (1, 2, 5) if m * 10**k * 6 >= self.steps)
         parts = []
         for t in range(0, int(self.steps) + 1, step):
@@ -166,7 +167,7 @@ class _TreePainter:
         return group(line, *dots, class_=classes, data_node=node, stroke_width=bold)
 
     def _rewards(self, node: int, start: Point, end: Point) -> list[Element]:
-        """Draw dots where a rollout collects rewards."""
+        """Draw a dot at each reward collected during a rollout."""
         begin, stop = self.tree.path_begin[node : node + 2].tolist()
         gains = np.nan_to_num(self.tree.path_reward[begin:stop])
         paid = np.flatnonzero(gains > 0.0).tolist()
@@ -201,7 +202,7 @@ class _TreePainter:
             fill = "root" if node == ROOT else self._value_class(value)
             parts = [element("circle", class_=f"mark {fill}", cx=x, cy=y, r=radius)]
             if not shown.open and self.row >= 9 and math.isfinite(value):
-                # what was collected on the way, or the value where the way is a single step
+                # reward collected along the path, or the value if the path is a single step
                 number = tree.reward[node] if len(tree.path_of(node)) > 1 else value
                 words = f"{short(float(number))} {more}".strip()
                 parts.append(text_element(x + radius + 4, y, words, class_="leaf", dy="0.35em"))
@@ -209,19 +210,19 @@ class _TreePainter:
         return group(*parts, class_=classes, data_node=node, tabindex=0)
 
     def _value_class(self, value: float) -> str:
-        """Return the class of one of the five colours of the value ramp."""
+        """Return the CSS class of one of the five value colours."""
         level = (value - self.low) / (self.high - self.low or 1.0) if math.isfinite(value) else 0.0
         return f"v{round(4 * min(max(level, 0.0), 1.0))}"
 
 
 def _curve_data(start: Point, end: Point) -> str:
-    """Return path data of a flat S from left to right."""
+    """Return the path data for a flat S-curve from left to right."""
     middle = (start[0] + end[0]) / 2
     return "M{} {}C{} {} {} {} {} {}".format(*map(written, (*start, middle, start[1], middle, end[1], *end)))
 
 
 def _on_curve(start: Point, end: Point, t: float) -> Point:
-    """Return the point of the curve at parameter t; x is not quite linear in t, which no one sees."""
+    """Return the point on the curve at parameter t; x is only approximately linear in t."""
     middle = (start[0] + end[0]) / 2
     a, b, c, d = (1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3
     return a * start[0] + (b + c) * middle + d * end[0], (a + b) * start[1] + (c + d) * end[1]

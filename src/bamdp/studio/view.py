@@ -1,11 +1,11 @@
-"""What is shown of a run, as plain data for JSON: the environment once, and a frame for every step.
+"""Displayed data of a run, in plain JSON: the environment once, then one frame per step.
 
-An :class:`~bamdp.envs.Environment` has a layout, labels and a true model to compare with. Of a Gymnasium environment,
-or of one that is a function, nothing is known but numbers: its states are cells in a square, or on the grid that the
-environment says it has; its own picture (``rgb_array``) is shown beside them.
+An :class:`~bamdp.envs.Environment` provides a layout, labels and a true model for comparison. For Gymnasium
+environments and functions, only numbers are known. Their states are shown as cells in a square, or on a grid if the
+environment declares one, next to the environment's own picture (``rgb_array``).
 
-What an agent believes is shown through its posterior mean model, the same for every planner: per state the entropy of
-the predicted next state (mean over actions, in bits), the value and the best action if the mean model were the truth.
+For every planner, beliefs are displayed through the posterior mean model. Each state shows the entropy of the
+predicted next state (mean over actions, in bits), as well as its value and best action under the mean model.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from bamdp.studio.playback import Playback
 
 MAX_PICTURE_SIDE = 640  # pixels
-VALUE_TOLERANCE = 2e-4  # of the values that are only looked at
-MAX_CURVE_POINTS = 400  # of a learning curve
-MAX_NEXT_STATES = 8  # listed for one action
-OPTIMUM_STEPS = 1000  # over which the optimum of an episodic or large world is averaged
+VALUE_TOLERANCE = 2e-4  # for display only
+MAX_CURVE_POINTS = 400  # in a learning curve
+MAX_NEXT_STATES = 8  # listed per action
+OPTIMUM_STEPS = 1000  # horizon for averaging the optimum of an episodic or large environment
 
 
 def watched_world(spec: str) -> World:
-    """Make an environment to watch; one of Gymnasium renders its own picture if it can."""
+    """Create an environment to watch; Gymnasium environments render their own picture if possible."""
     world = make_world(spec)
     modes = (getattr(getattr(world, "env", None), "metadata", None) or {}).get("render_modes", ())
     if "render_mode" in spec or "rgb_array" not in modes:
@@ -48,21 +48,21 @@ def watched_world(spec: str) -> World:
     try:
         painted = make_world(f"{spec}{',' if '=' in spec.rpartition(':')[2] else ':'}render_mode=rgb_array")
         painted.reset(seed=0)
-    except Exception:  # painting may need packages that are not there; the world is the same without
+    except Exception:  # rendering may need missing packages and is optional
         return world
     return painted if own_picture(painted) else world
 
 
 def own_picture(world: World) -> str | None:
-    """Return an environment's own picture of its present state as a data address, if it makes one."""
+    """Return the environment's picture of its current state as a data URL, if it provides one."""
     gym_env = getattr(world, "env", None)
     if getattr(gym_env, "render_mode", None) != "rgb_array":
         return None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Gymnasium's remarks on metadata
+            warnings.simplefilter("ignore")  # Gymnasium's warnings about metadata
             pixels = np.asarray(gym_env.render())  # type: ignore[union-attr]
-    except Exception:  # whatever an environment may raise: the page does without its picture
+    except Exception:  # environments may raise anything, and the picture is optional
         return None
     return _data_address(pixels[:, :, :3].astype(np.uint8)) if pixels.ndim == 3 and pixels.size else None
 
@@ -78,7 +78,7 @@ def _data_address(pixels: np.ndarray) -> str:
 
 
 def describe_world(env: World, discount: float, end: int) -> dict[str, Any]:
-    """Return what does not change during a run: the layout, names, and the truth, where it is known, for comparison."""
+    """Return the data that stay constant during a run: layout, names and, if known, the true model's solution."""
     description = {
         **env.layout(),
         "n_states": env.n_states,
@@ -95,7 +95,7 @@ def describe_world(env: World, discount: float, end: int) -> dict[str, Any]:
 
 
 def optimum_rate(env: Environment) -> float:
-    """Return the reward per step of an agent that knows the model, in the long run."""
+    """Return the long-run reward per step of an agent that knows the model."""
     endless = optimal_gain(env.mdp)
     if endless is not None:
         return endless
@@ -104,7 +104,7 @@ def optimum_rate(env: Environment) -> float:
 
 
 class Watcher:
-    """Makes the frames of a run; the values of the last one are where those of the next begin."""
+    """Source of a run's frames; the values of each frame are warm-started from the previous one."""
 
     def __init__(self, run: Playback, world: dict[str, Any] | None = None) -> None:
         self.run = run
@@ -112,7 +112,7 @@ class Watcher:
         self._values: NDArray[np.float64] | None = None
 
     def frame(self) -> dict[str, Any]:
-        """Return everything that is shown of the present step."""
+        """Return the data displayed for the current step."""
         run, belief = self.run, self.run.agent.belief
         mean = belief.mean()
         entropy = row_entropy(mean)
@@ -120,7 +120,7 @@ class Watcher:
         self._values = solution.values
         return {
             "t": run.t,
-            "known": len(run.steps),  # steps that can be gone back to
+            "known": len(run.steps),  # recorded steps available for playback
             "state": run.state,
             "total": run.total_reward,
             "last_action": run.steps[run.t - 1].action if run.t else None,
@@ -136,7 +136,7 @@ class Watcher:
 
 
 def row_entropy(mdp: FiniteMDP) -> NDArray[np.float64]:
-    """Return the entropy of the next state in bits, [S, A]; 0 for rows that do not exist."""
+    """Return the entropy of the next state in bits [S, A]; missing rows have entropy 0."""
     rows, S = mdp.rows, mdp.n_states
     flat = np.maximum(rows.background, 0.0) / S
     lengths = rows.span[:, 1] - rows.span[:, 0]
@@ -155,7 +155,7 @@ def _over_actions(table: NDArray[np.float64], belief: Belief) -> NDArray[np.floa
 
 
 def expectations(run: Playback, state: int) -> list[dict[str, Any]]:
-    """Return what the agent expects of each action in a state: next states, the likeliest first, and reward."""
+    """Return the agent's expectations for each action in a state: most likely next states and reward."""
     belief, visits, rows = run.agent.belief, run.visits, []
     for a in np.flatnonzero(belief.space.allowed[state] & ~belief.space.terminal[state]).tolist():
         chances = belief.predictive(state, a)
@@ -175,7 +175,7 @@ def expectations(run: Playback, state: int) -> list[dict[str, Any]]:
 
 
 def model_weights(belief: Belief, env: World) -> list[dict[str, Any]] | None:
-    """Return the posterior weights if the belief is one over alternatives, else None."""
+    """Return the posterior weights if the belief is a distribution over alternatives, otherwise None."""
     if not shared_weights(belief.transitions):
         return None
     posterior = belief.weights
@@ -188,14 +188,14 @@ def model_weights(belief: Belief, env: World) -> list[dict[str, Any]] | None:
 
 
 def reward_curve(run: Playback) -> list[list[float]]:
-    """Return the total reward against time, thinned out."""
+    """Return the cumulative reward over time at a limited number of points."""
     totals = np.concatenate([[0.0], np.cumsum([step.reward for step in run.steps[: run.t]])])
     shown = np.unique(np.linspace(0, run.t, min(run.t + 1, MAX_CURVE_POINTS)).round().astype(int))
     return [[int(t), round(float(totals[t]), 4)] for t in shown]
 
 
 def rounded(values: Any) -> list[float | None]:
-    """Return numbers rounded for people, with None for what is not finite."""
+    """Return numbers rounded for display, replacing non-finite values by None."""
     return [round(float(x), 5) if math.isfinite(x) else None for x in np.asarray(values, float)]
 
 
@@ -205,5 +205,5 @@ def finite(value: float) -> float | None:
 
 
 def short(value: float | None) -> str:
-    """Return a number as it is shown everywhere: with three digits."""
+    """Format a number for display with three significant digits."""
     return "–" if value is None or not math.isfinite(value) else f"{value:.3g}"

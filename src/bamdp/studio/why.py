@@ -1,8 +1,9 @@
-"""Why this action: a decision with its tree, as plain data for the page and for files.
+"""Explanation of a decision and its tree, as plain data for the page and for files.
 
-Beside it stands Figure 1 of the paper in a sentence: how far a full tree would see for the same simulated steps. With A
-actions and B possible outcomes a full tree has (A·B)^d hyper-states d steps ahead, each one simulated step away from
-its parent. DSS spends the same steps on N policies followed M times for K steps, and so sees K·H steps ahead.
+The explanation includes one sentence on Figure 1 of the paper: how far ahead a full tree would look for the same
+number of simulated steps. With A actions and B possible outcomes, a full tree has (A·B)^d hyper-states at depth d,
+each one simulated step away from its parent. DSS instead follows N policies M times for K steps in each of H stages,
+and so looks K·H steps ahead.
 """
 
 from __future__ import annotations
@@ -25,28 +26,28 @@ from bamdp.studio.view import finite, short
 if TYPE_CHECKING:
     from bamdp.studio.playback import Playback
 
-MAX_CHANGES = 12  # of the belief on the way to a node that are listed
-MAX_PATH_STEPS = 400  # of a path that is drawn
-MAX_CHOICE_PATHS = 16  # of one choice
+MAX_CHANGES = 12  # belief changes listed per node
+MAX_PATH_STEPS = 400  # drawn per path
+MAX_CHOICE_PATHS = 16  # drawn per choice
 MEANING = "A hyper-state is a state together with what the agent would have learned on the way there."
 
 
 class Decision:
-    """The decision that is due at the present step of a run."""
+    """The decision to be made at the current step of a run."""
 
     def __init__(self, run: Playback) -> None:
         self.t, self.state, self.env = run.t, run.state, run.env
         self.planner, self.discount = run.setting.planner, run.agent.discount
         self.belief = run.agent.belief.copy()
         self.plan = run.agent.plan(run.state, tree=True)
-        self.tree: Any = self.plan.tree  # None where the planner grows none
+        self.tree: Any = self.plan.tree  # None if the planner builds no tree
 
     def name(self, action: int) -> str:
-        """Return the label of an action in the present state."""
+        """Return the label of an action in the current state."""
         return self.env.action_label(action, self.state)
 
     def data(self) -> dict[str, Any]:
-        """Return everything but the details of single nodes, as plain data for JSON."""
+        """Return everything except node details as plain data for JSON."""
         data: dict[str, Any] = {
             "t": self.t,
             "action": self.plan.action,
@@ -70,7 +71,7 @@ class Decision:
         return draw_tree(self.tree, [self.name(a) for a in range(self.belief.n_actions)])
 
     def caption(self, shown: int) -> str:
-        """Return what the drawing of the tree shows."""
+        """Return a caption for the drawing of the tree."""
         total = max(len(self.tree), self.tree.total)
         some = f"{shown:,} of {total:,} nodes are drawn, the weightiest first. " if shown < total else ""
         gains = ", green dots rewards" if isinstance(self.planner, DSS) else ""
@@ -79,11 +80,11 @@ class Decision:
         )
 
     def reach(self) -> str | None:
-        """Return how far a full tree sees for the same simulated steps; None where there is no other tree."""
+        """Describe how far a full tree would look with the same simulated steps, or return None if not applicable."""
         tree, belief = self.tree, self.belief
         if (
             tree is None or isinstance(self.planner, FHTS) or not tree.complete
-        ):  # the tree of FHTS is the full one
+        ):  # FHTS already builds the full tree
             return None
         actions = np.flatnonzero(belief.space.allowed[self.state])
         possible = max(int(np.count_nonzero(belief.predictive(self.state, int(a)) > 0.0)) for a in actions)
@@ -95,12 +96,12 @@ class Decision:
         )
 
     def candidates(self) -> list[dict[str, Any]]:
-        """Return the choices at the root as rows of a table."""
+        """Return the choices at the root as table rows."""
         plan, tree = self.plan, self.tree
         nodes = [] if tree is None else tree.children(ROOT).tolist()
         by_action = {int(tree.action[node]): node for node in nodes}
         one_each = len(nodes) == len(plan.candidates)
-        lower = plan.details.get("lower")  # of each action, or of the whole state
+        lower = plan.details.get("lower")  # per action, or for the whole state
         lower = lower if isinstance(lower, Mapping) else {}
         rows = []
         for i, c in enumerate(plan.candidates):
@@ -120,7 +121,7 @@ class Decision:
         return rows
 
     def sentence(self) -> str:
-        """Return the decision in words."""
+        """Describe the decision in words."""
         plan, begin = self.plan, f"Next: {self.name(self.plan.action)}"
         if plan.details.get("followed_from_last_plan"):
             return f"{begin}. The policy of the last plan is still followed, so nothing was searched."
@@ -149,7 +150,7 @@ class Decision:
     # --- nodes ----------------------------------------------------------------------------------------------
 
     def brief(self, node: int) -> dict[str, Any]:
-        """Return what is shown when the pointer is over a node, and the paths to it over the world."""
+        """Return the data shown when hovering over a node, including its paths through the environment."""
         tree = self.tree
         choice = tree.kind[node] == CHOICE
         numbers = {name: float(getattr(tree, name)[node]) for name in ("reward", "share", "spread", "lower")}
@@ -166,7 +167,7 @@ class Decision:
         }
 
     def detail(self, node: int) -> dict[str, Any]:
-        """Return what a click on a node adds: the simulated experience on the way, and what the belief learned."""
+        """Return the details of a clicked node: the simulated experience leading to it, and the resulting belief."""
         tree = self.tree
         _checks.index(node, "node", len(tree))
         steps = [] if node == ROOT else tree.history(node)
@@ -191,7 +192,7 @@ class Decision:
         }
 
     def _change(self, posterior: Belief, s: int, a: int, steps: list[Any]) -> dict[str, Any]:
-        """Return how the prediction for one state and action has changed."""
+        """Return the change in the prediction for one state-action pair."""
         before, after = self.belief.predictive(s, a), posterior.predictive(s, a)
         top = np.argsort(-np.maximum(before, after), kind="stable")[:3]
         return {
@@ -214,7 +215,7 @@ class Decision:
         return f"a policy that begins with {name}" if tree.policy[node] >= 0 else f"{name} in {where}"
 
     def _paths(self, node: int) -> list[list[int]]:
-        """Return paths of states over the world: to a hyper-state from the root, of a choice all that come of it."""
+        """Return state paths: from the root to a hyper-state, or all paths that result from a choice."""
         tree = self.tree
         ends = tree.children(node)[:MAX_CHOICE_PATHS].tolist() if tree.kind[node] == CHOICE else [node]
         paths = [[self.state, *(step.s2 for step in tree.history(end))] for end in ends if end != ROOT]
@@ -226,7 +227,7 @@ def _several(n: int, one: str, many: str = "") -> str:
 
 
 def full_reach(width: int, budget: int) -> float:
-    """Return how deep a full tree gets with ``budget`` simulated steps and ``width`` hyper-states below each."""
+    """Return the depth of a full tree with ``budget`` simulated steps and ``width`` hyper-states below each node."""
     reach, layer = 0.0, width
     while budget >= layer and reach < 10_000:
         budget -= layer
