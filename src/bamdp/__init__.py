@@ -1,8 +1,8 @@
 """bamdp: Bayes-adaptive planning in Markov decision processes.
 
-Four nouns carry the library: a known model (:class:`FiniteMDP`), a belief over models (made by a prior such as
-:class:`SparseDirichlet`), a planner (hyper-parameters, such as :class:`DSS`) and an :class:`Agent`, which is a
-planner at work on one belief. :func:`make_env` makes an environment, and :func:`simulate` runs the agent in it.
+The library is built on four concepts: a known model (:class:`FiniteMDP`), a belief over models (created by a prior such
+as :class:`SparseDirichlet`), a planner (a set of hyper-parameters, such as :class:`DSS`) and an :class:`Agent`, which
+applies a planner to one belief. :func:`make_env` creates an environment, and :func:`simulate` runs the agent in it.
 """
 
 from typing import TYPE_CHECKING
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_LATER = {  # imported on first use: it needs Gymnasium, or more than most users do
+_LATER = {  # imported on first use: these need Gymnasium or are rarely used
     "GymAgent": "bamdp.gym",
     "compare": "bamdp.experiments",
     "tune": "bamdp.experiments",
@@ -69,7 +69,7 @@ _LATER = {  # imported on first use: it needs Gymnasium, or more than most users
 
 
 def __getattr__(name: str) -> object:
-    """Import lazily."""
+    """Import a lazily loaded public name on first access."""
     from importlib import import_module
 
     if name not in _LATER:
@@ -79,7 +79,7 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """List the public names and modules."""
+    """Return the public names and modules."""
     return sorted({*__all__, *_LATER, *(name for name in globals() if name.startswith("__"))})
 
 

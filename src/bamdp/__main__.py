@@ -1,4 +1,4 @@
-"""``python -m bamdp``: the command line."""
+"""Entry point of ``python -m bamdp``."""
 
 import sys
 

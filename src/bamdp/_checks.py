@@ -1,4 +1,4 @@
-"""Checks of values from users: each returns the value in its proper type, or raises an error with the cure."""
+"""Validation of user input: each check returns the converted value or raises an error that explains the fix."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-LARGEST_INTEGER = 2**63 - 1  # compiled code counts in 64 bits
-LARGEST_REAL = 1e100  # squares, and their sums over many steps, must be finite as well
+LARGEST_INTEGER = 2**63 - 1  # compiled code uses 64-bit integers
+LARGEST_REAL = 1e100  # keeps squares and their sums over many steps finite
 MAX_MEMORY_VARIABLE = "BAMDP_MAX_MEMORY"
-MEMORY_SHARE = 0.5  # of the machine's memory that a single request may need, where the variable is not set
+MEMORY_SHARE = 0.5  # default limit per request, as a fraction of the machine's memory
 GIBIBYTE = 2**30
-LONGEST_SHOWN = 80  # characters of a value in a message
+LONGEST_SHOWN = 80  # maximum number of characters of a value in a message
 
 
 def discount(value: Any) -> float:
@@ -28,12 +28,12 @@ def discount(value: Any) -> float:
     return number
 
 
-HORIZON = "horizon"  # in place of a discount: plan for the total of the steps that are left
-AUTO = "auto"  # the same, but no further ahead than there are data to learn from
+HORIZON = "horizon"  # instead of a discount: maximise the total over the remaining steps
+AUTO = "auto"  # the same, with the planning horizon limited by the amount of data
 
 
 def planning_discount(value: Any) -> float | str:
-    """Check what an agent plans for: a discount, or ``"horizon"`` or ``"auto"``, the steps that are left."""
+    """Check a planning objective: a discount, or ``"horizon"`` or ``"auto"`` for the remaining steps."""
     if isinstance(value, str) and value not in (HORIZON, AUTO):
         raise TypeError(f"discount must be a number in [0, 1), 'horizon' or 'auto', got {shown(value)}")
     return value if isinstance(value, str) else discount(value)
@@ -42,12 +42,12 @@ def planning_discount(value: Any) -> float | str:
 def real(
     value: Any, name: str, *, low: float = -math.inf, high: float = math.inf, open_low: bool = False
 ) -> float:
-    """Check a finite real number in [low, high] ((low, high] with ``open_low``), of a size below 1e100."""
+    """Check a finite real number in [low, high] ((low, high] with ``open_low``) of magnitude below 1e100."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise TypeError(f"{name} must be a number, got {shown(value)}")
     try:
         number = float(value)
-    except OverflowError:  # an integer beyond the largest float
+    except OverflowError:  # an integer larger than the largest float
         number = math.inf if value > 0 else -math.inf
     if not math.isfinite(number) or number < low or number > high or (open_low and number == low):
         bounds = "finite"
@@ -64,7 +64,7 @@ def real(
 
 
 def integer(value: Any, name: str, *, low: int = 1, high: int | None = None) -> int:
-    """Check a whole number in [low, high]; None for the largest number of 64 bits."""
+    """Check an integer in [low, high]; ``high=None`` allows up to the largest 64-bit integer."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be a whole number, got {shown(value)}")
     number = int(value)
@@ -77,10 +77,10 @@ def integer(value: Any, name: str, *, low: int = 1, high: int | None = None) -> 
 
 
 def numbers(values: Any, name: str) -> np.ndarray:
-    """Check an array of numbers, and return a copy with floats."""
+    """Check an array of numbers and return a float copy."""
     try:
         array = np.asarray(values)
-    except ValueError:  # rows of several lengths
+    except ValueError:  # rows of different lengths
         array = np.array("")
     if array.dtype.kind not in "biuf":
         raise TypeError(
@@ -91,11 +91,11 @@ def numbers(values: Any, name: str) -> np.ndarray:
 
 
 def one_of(value: Any, name: str, choices: Iterable[str]) -> str:
-    """Check a name among ``choices``; the nearest one is suggested when it is misspelt."""
+    """Check that a name is among ``choices``; the error for a misspelt name suggests the closest one."""
     known = list(choices)
     if value not in known:
         text = shown(value, str)
-        # "dss" is a part of "dss-pi"
+        # also suggest "dss-pi" for "dss"
         longer = [name for name in known if len(text) > 1 and name.startswith(text)]
         near = longer or difflib.get_close_matches(text, known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -104,8 +104,8 @@ def one_of(value: Any, name: str, choices: Iterable[str]) -> str:
 
 
 def index(value: Any, name: str, size: int) -> int:
-    """Check the number of a state or action, in 0..size-1."""
-    if type(value) is int and 0 <= value < size:  # as in every step of a run
+    """Check the index of a state or action, in 0..size-1."""
+    if type(value) is int and 0 <= value < size:  # fast path, taken at every step of a run
         return value
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be a whole number, got {shown(value)}")
@@ -115,7 +115,7 @@ def index(value: Any, name: str, size: int) -> int:
 
 
 def weights(values: Any, size: int) -> tuple[float, ...]:
-    """Check ``size`` non-negative numbers, not all zero, and scale them to sum to one; None for equal ones."""
+    """Check ``size`` non-negative weights, not all zero, and normalise them; None stands for equal weights."""
     if values is None:
         return (1.0 / size,) * size
     if isinstance(values, str) or not isinstance(values, Iterable):
@@ -126,15 +126,15 @@ def weights(values: Any, size: int) -> tuple[float, ...]:
     total = sum(numbers)
     if total <= 0.0:
         raise ValueError("at least one weight must be positive")
-    if math.isclose(total, 1.0, rel_tol=1e-12):  # scaled already: leave them as they are, to the bit
+    if math.isclose(total, 1.0, rel_tol=1e-12):  # already normalised: keep them bit for bit
         return tuple(numbers)
     return tuple(number / total for number in numbers)
 
 
 def memory(n_bytes: float, what: str) -> None:
-    """Refuse what needs more memory than one request may have; called before anything is allocated.
+    """Raise an error if a request would exceed the memory limit; call this before allocating.
 
-    The limit is half of the machine's memory, or BAMDP_MAX_MEMORY, in GiB.
+    The limit is BAMDP_MAX_MEMORY (in GiB) if set, otherwise half of the machine's memory.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def memory(n_bytes: float, what: str) -> None:
 
 
 def memory_limit() -> float:
-    """Return how many bytes one request may need; infinite where neither the machine nor the variable tells."""
+    """Return the memory limit of one request in bytes; infinite if it cannot be determined."""
     text = os.environ.get(MAX_MEMORY_VARIABLE, "")
     try:
         if text:
@@ -167,16 +167,16 @@ def memory_limit() -> float:
 
 
 def shown(value: Any, write: Callable[[Any], str] = repr) -> str:
-    """Return a value as a message shows it: in one piece if it is short, else its beginning."""
+    """Return the text of a value for use in a message, truncated if it is long."""
     try:
         text = write(value)
-    except ValueError:  # Python does not write integers of many thousand digits
+    except ValueError:  # Python refuses to convert integers with thousands of digits
         return "a number of more than 4000 digits"
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
 
 def error_line(error: BaseException) -> str:
-    """Return the message of an error in one line; the operating system's errors begin with the file's name."""
+    """Return the message of an error on one line; operating system errors start with the file name."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
     return " ".join(str(error).split()) or type(error).__name__

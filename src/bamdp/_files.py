@@ -1,8 +1,8 @@
-"""Files of agents and beliefs: one ``.npz`` with a JSON text and named arrays, without pickle.
+"""File format of agents and beliefs: one ``.npz`` with JSON text and named arrays, without pickle.
 
-What is written is plain data: numbers, text, tuples, lists, dictionaries, arrays, and dataclasses such as planners,
-priors and reward models, which are written as ``module:Class`` with their fields, and made again by their constructor.
-Nothing else of a program is kept: whoever reads a file rebuilds the rest from this.
+Files contain plain data only: numbers, text, tuples, lists, dictionaries, arrays, and dataclasses such as planners,
+priors and reward models. A dataclass is stored as ``module:Class`` with its fields and restored through its
+constructor. Everything else is rebuilt from these data when the file is read.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-FORMAT = 4  # raised when the files of an earlier version would be read wrongly
+FORMAT = 4  # increment when older files would be misread
 
 
 def write(path: str | os.PathLike[str], kind: str, content: Any) -> None:
-    """Write plain data to a file, which replaces an old one only when it is complete."""
+    """Write plain data to a file; an existing file is replaced only after the new one is complete."""
     arrays: dict[str, Any] = {}
     text = json.dumps({"format": FORMAT, "kind": kind, "content": _pack(content, arrays, "")})
     target = Path(path)
@@ -37,7 +37,7 @@ def write(path: str | os.PathLike[str], kind: str, content: Any) -> None:
 
 
 def read(path: str | os.PathLike[str], kind: str, make: Callable[[Any], Any]) -> Any:
-    """Return what ``make`` makes of the data in a file of this kind, or say in one line why it cannot be read."""
+    """Read a file of this kind and return ``make(data)``; raise a one-line error if it cannot be read."""
     if not os.path.isfile(path):
         raise FileNotFoundError(
             f"there is no file {str(path)!r}; {kind} is written to one by its method save"
@@ -60,7 +60,7 @@ def read(path: str | os.PathLike[str], kind: str, make: Callable[[Any], Any]) ->
 
 
 def _pack(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
-    """Return a value as JSON; its arrays are put into ``arrays``, named by where they stand in it."""
+    """Return a JSON-compatible form of a value; move its arrays to ``arrays`` under names that give their position."""
 
     def pack(part: Any, key: Any) -> Any:
         return _pack(part, arrays, f"{name}.{key}" if name else str(key))
@@ -89,7 +89,7 @@ def _pack(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
 
 
 def _unpack(packed: Any, arrays: Mapping[str, np.ndarray]) -> Any:
-    """Return the value that JSON stands for."""
+    """Return the value represented by packed JSON."""
     if isinstance(packed, list):
         return [_unpack(item, arrays) for item in packed]
     if not isinstance(packed, dict):
@@ -111,7 +111,7 @@ def _unpack(packed: Any, arrays: Mapping[str, np.ndarray]) -> Any:
 
 
 def _address(thing: Any) -> str:
-    """Return where a class or function is imported from; public ones of this library wherever they are defined."""
+    """Return the import path of a class or function; for public names, the public path."""
     name = thing.__qualname__
     if "<" in name:
         raise TypeError(

@@ -1,13 +1,12 @@
-"""Parameters are declared once: what each may be, what it means, and its default.
+"""Declarations of parameters: the valid values, meaning and default of each.
 
     n_models: int = whole_number(5, help="K, models drawn at each decision")
     tol: float = positive_number(1e-4, help="relative error at which solving stops")
     leaf: str = choice("zero", LEAVES, help="value after the last stage")
 
-are fields of a dataclass that is derived from :class:`Declared`. The declarations check an instance when it is made,
-document its class, and :func:`declared` lists them for whoever reads parameters from text or shows them in a form.
-A field whose default is None may also be None. Functions are declared by their signatures:
-``size: Annotated[int, "cells along a side"] = 5``.
+are fields of a dataclass derived from :class:`Declared`. Declarations are used to validate new instances and to
+document the class; :func:`declared` lists them for text parsers and forms. A field whose default is None may also be
+None. Functions are declared by their signatures: ``size: Annotated[int, "cells along a side"] = 5``.
 """
 
 from __future__ import annotations
@@ -27,23 +26,23 @@ WHOLE, NUMBER, CHOICE, FLAG, PART, ANY = "whole number", "number", "choice", "fl
 
 @dataclass(frozen=True)
 class Parameter:
-    """What a parameter may be, what it means, and its default."""
+    """The valid values, meaning and default of a parameter."""
 
     kind: str  # one of the kinds above
     help: str = ""
     name: str = ""
     default: Any = None
-    choices: tuple[str, ...] = ()  # words that it may be
-    parts: Mapping[str, type] | None = None  # of a part: its classes by name
+    choices: tuple[str, ...] = ()  # allowed names
+    parts: Mapping[str, type] | None = None  # classes by name, if the parameter is a part
     check: Callable[[Any, str], Any] | None = field(default=None, compare=False)
 
     def refuse(self, value: Any) -> None:
-        """Raise what is wrong with a value, if anything is."""
+        """Raise an error if a value is invalid."""
         if self.check is not None and not (value is None and self.default is None):
             self.check(value, self.name)
 
     def convert(self, value: Any) -> Any:
-        """Return a value that was read from text in the type of this parameter: 1e3 is a whole number, 6 a number."""
+        """Convert a value read from text to this parameter's type, such as 1e3 to an integer or 6 to a float."""
         if self.kind == NUMBER and type(value) is int:
             return float(value)
         if self.kind == WHOLE and type(value) is float and value.is_integer():
@@ -52,14 +51,14 @@ class Parameter:
         return word if word in self.choices else value
 
     def __str__(self) -> str:
-        """Return what it may be in words, as documentation shows it."""
+        """Return the description of valid values shown in the documentation."""
         words = [f'"{word}"' for word in self.choices]
         kinds = words if self.kind in (CHOICE, PART) else [self.kind, *words]
         return f"{' | '.join(kinds)}, default {self.default!r}"
 
 
 class Declared:
-    """A dataclass whose parameters are declared: they are checked when it is made, and its docstring lists them."""
+    """Base of dataclasses with declared parameters, which are validated on construction and listed in the docstring."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -89,14 +88,14 @@ def declared(thing: Any) -> list[Parameter]:
         return [_named(f, f.name) for f in fields(thing) if f.init]
     try:
         hints = typing.get_type_hints(thing, include_extras=True)
-    except NameError:  # an annotation names what only type checkers import
+    except NameError:  # an annotation uses a name imported only for type checking
         hints = {}
     given = inspect.signature(thing).parameters.values()
     return [_of_hint(hints.get(one.name, Any), one) for one in given if one.kind is not one.VAR_KEYWORD]
 
 
 def check_parameters(owner: Any) -> None:
-    """Refuse an instance of a dataclass in which a field is not what it may be."""
+    """Raise an error if any field of a dataclass instance is invalid."""
     for one in declared(type(owner)):
         one.refuse(getattr(owner, one.name))
 
@@ -107,7 +106,7 @@ def check_parameters(owner: Any) -> None:
 def parameter(
     default: Any, check: Callable[..., Any], *, help: str = "", kind: str = ANY, **limits: Any
 ) -> Any:
-    """A parameter for which ``check(value, name, **limits)`` is called; ``help`` is one or two sentences on it."""
+    """Declare a parameter validated by ``check(value, name, **limits)``; ``help`` describes it in a sentence or two."""
     choices = tuple(limits.get("names") or limits.get("choices") or ())
     made = Parameter(kind, help, choices=choices, check=partial(check, **limits))
     return field(default=default, metadata={"parameter": made})
@@ -116,7 +115,7 @@ def parameter(
 def whole_number(
     default: int | str | None, *, low: int = 1, names: Iterable[str] = (), help: str = ""
 ) -> Any:
-    """A whole number of at least ``low``, or one of ``names``."""
+    """Declare an integer of at least ``low``, or one of ``names``."""
     return parameter(default, _check_whole, low=low, names=tuple(names), help=help, kind=WHOLE)
 
 
@@ -128,22 +127,22 @@ def _check_whole(value: Any, name: str, low: int, names: Iterable[str]) -> None:
 
 
 def real_number(default: float | None, *, help: str = "", **limits: Any) -> Any:
-    """A finite number within the limits that :func:`bamdp._checks.real` takes."""
+    """Declare a finite number with the limits accepted by :func:`bamdp._checks.real`."""
     return parameter(default, _checks.real, help=help, kind=NUMBER, **limits)
 
 
 def positive_number(default: float | None, *, help: str = "") -> Any:
-    """A number above 0."""
+    """Declare a positive number."""
     return real_number(default, low=0.0, open_low=True, help=help)
 
 
 def choice(default: str, choices: Iterable[str], *, help: str = "") -> Any:
-    """One of several names."""
+    """Declare a choice between several names."""
     return parameter(default, _checks.one_of, choices=tuple(choices), help=help, kind=CHOICE)
 
 
 def flag(default: bool, *, help: str = "") -> Any:
-    """True or False."""
+    """Declare a boolean."""
     return parameter(default, _check_flag, help=help, kind=FLAG)
 
 
@@ -153,7 +152,7 @@ def _check_flag(value: Any, name: str) -> None:
 
 
 def part(default: str, parts: Mapping[str, type], check: Callable[[Any, str], Any], *, help: str = "") -> Any:
-    """One of several named things with parameters of their own, such as a generator, or what else ``check`` allows."""
+    """Declare a choice of a component with its own parameters, such as a generator, or any value ``check`` accepts."""
     made = Parameter(PART, help, choices=tuple(parts), parts=parts, check=check)
     return field(default=default, metadata={"parameter": made})
 
@@ -162,13 +161,13 @@ def part(default: str, parts: Mapping[str, type], check: Callable[[Any, str], An
 
 
 def _named(f: Field[Any], name: str) -> Parameter:
-    """Return the declaration of a field; of one without any, the kind that its type says."""
+    """Return the declaration of a field, or one inferred from its type."""
     default = None if f.default is MISSING else f.default
     return replace(f.metadata.get("parameter") or Parameter(_kind(str(f.type))), name=name, default=default)
 
 
 def _of_hint(hint: Any, given: inspect.Parameter) -> Parameter:
-    """Return what the signature of a function says of a parameter."""
+    """Return the declaration of a function parameter from its type hint and default."""
     help = next((note for note in getattr(hint, "__metadata__", ()) if isinstance(note, str)), "")
     kind = typing.get_args(hint)[0] if hasattr(hint, "__metadata__") else hint
     options = [kind, *typing.get_args(kind)]
@@ -181,16 +180,18 @@ def _of_hint(hint: Any, given: inspect.Parameter) -> Parameter:
 
 
 def _kind(annotation: str) -> str:
-    """Return the kind of a parameter from the text of its annotation, such as ``float | None``."""
+    """Return the kind of a parameter given its annotation as text, such as ``float | None``."""
     kinds = {"int": WHOLE, "float": NUMBER, "bool": FLAG}
     words = [word for word in re.findall(r"[\w.\[\]]+", annotation) if word not in ("None", "str")]
     return kinds.get(words[0], ANY) if len(words) == 1 else ANY
 
 
 def _with_parameters(cls: type) -> str | None:
-    """Return the docstring of a class with a section on its declared parameters, before other sections."""
+    """Return the docstring of a class with a section on its declared parameters inserted before the other sections."""
     doc = inspect.cleandoc(cls.__doc__ or "")
-    inherited = fields(cls) if is_dataclass(cls) else ()  # of its bases: the class itself is not one yet
+    inherited = (
+        fields(cls) if is_dataclass(cls) else ()
+    )  # fields of the bases: the class itself is not a dataclass yet
     own = {name: value for name, value in vars(cls).items() if isinstance(value, Field)}
     known = {f.name: _named(f, f.name) for f in inherited} | {
         name: _named(f, name) for name, f in own.items()

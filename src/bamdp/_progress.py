@@ -1,4 +1,4 @@
-"""Progress bars on standard error, drawn by Rich, which is imported only where one is shown."""
+"""Progress bars on standard error, using Rich, which is imported only when a bar is shown."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from typing import Any
 
 MOVE_EVERY = 0.05  # seconds
-Progress = Callable[[int], Any]  # is called with the number of steps just done
+Progress = Callable[[int], Any]  # called with the number of steps just completed
 
 
 @contextmanager
 def step_bar(progress: bool | Progress | None, total: int, label: str = "steps") -> Iterator[Progress | None]:
-    """Yield the function to call with steps just done: a caller's own, one that advances a bar, or None."""
+    """Yield the function to call with the number of completed steps: the caller's, one that advances a bar, or None."""
     if callable(progress):
         yield progress
         return
@@ -29,7 +29,7 @@ def step_bar(progress: bool | Progress | None, total: int, label: str = "steps")
 def growing_bar(
     label: str, shown: bool = True, force_terminal: bool | None = None
 ) -> Iterator[tuple[Progress, Progress]]:
-    """Show a bar whose end is not known at the beginning; yield functions for steps done, and for more to do."""
+    """Show a bar whose total may grow; yield one function to report completed steps and one to add to the total."""
     if not shown:
         yield (lambda n: None), (lambda n: None)
         return
@@ -44,7 +44,7 @@ def growing_bar(
         task = bar.add_task(escape(label), total=0)
         waiting, last = 0, 0.0
 
-        def done(n: int) -> None:  # moves the bar a few times per second, since steps may take microseconds
+        def done(n: int) -> None:  # limits the update rate, since steps may take microseconds
             nonlocal waiting, last
             waiting += n
             if (now := time.perf_counter()) - last >= MOVE_EVERY:

@@ -1,9 +1,9 @@
-"""The small language of settings in text: ``name:key=value,key=value``.
+"""Text syntax of settings: ``name:key=value,key=value``.
 
-Text is parsed once, by :func:`parse_spec`, into a :class:`Spec` whose parameters are values. A parameter may itself be
-one of several named things (a *part*), such as the generator of DSS: it is chosen by its name, and its own parameters
-are written with a dot, ``generator=rtdp,generator.depth=50``. :func:`build` makes an instance of a class from a spec;
-what its parameters are and may be is declared in the class (:mod:`bamdp._parameters`).
+:func:`parse_spec` parses text into a :class:`Spec` with parameter values. A parameter may be a component (a *part*)
+with its own parameters, such as the generator of DSS. It is selected by name, and its parameters are written with a
+dot: ``generator=rtdp,generator.depth=50``. :func:`build` creates an instance of a class from a spec; the class declares
+its parameters and their valid values (:mod:`bamdp._parameters`).
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from typing import Any, NamedTuple
 from bamdp import _checks
 from bamdp._parameters import Parameter, declared
 
-LIST_WIDTH = 100  # characters of a line
+LIST_WIDTH = 100  # maximum number of characters per line
 WORDS = {"true": True, "false": False, "none": None}
 
 
 class Spec(NamedTuple):
-    """A parsed text: a name, and parameters as values."""
+    """A parsed spec: a name and parameter values."""
 
     name: str
     parameters: dict[str, Any]
 
     def __str__(self) -> str:
-        """Return the text that :func:`parse_spec` reads as this spec."""
+        """Return text that :func:`parse_spec` parses into this spec."""
         written = ",".join(f"{key}={write_value(value)}" for key, value in self.parameters.items())
         return f"{self.name}:{written}" if written else self.name
 
     def extended(self, parameters: Mapping[str, Any] | None, source: str) -> Spec:
-        """Return the spec with more parameters; ``source`` says in messages where those are written."""
+        """Return the spec with additional parameters; error messages name ``source`` as their origin."""
         for key in parameters or ():
             if key in self.parameters:
                 raise ValueError(f"{key} is given twice, in {str(self)!r} and {source}; drop one")
@@ -42,10 +42,10 @@ class Spec(NamedTuple):
 
 
 def parse_spec(text: str | Spec) -> Spec:
-    """Parse ``name`` or ``name:key=value,...``; a spec that is parsed already is returned as it is.
+    """Parse ``name`` or ``name:key=value,...``; a parsed spec is returned unchanged.
 
-    Commas inside brackets belong to the value. A key may have dots (``generator.depth``) and hyphens, which
-    become underscores.
+    Commas inside brackets are part of the value. Keys may contain dots (``generator.depth``) and hyphens, which are
+    converted to underscores.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def parse_spec(text: str | Spec) -> Spec:
 
 
 def split_assignment(part: str, whole: str) -> tuple[str, str]:
-    """Split ``key=value`` into key and value; messages show it as a part of ``whole``."""
+    """Split ``key=value`` into key and value; error messages also show the full text ``whole``."""
     key, equals, value = (piece.strip() for piece in part.partition("="))
     key = key.replace("-", "_")
     if not equals or not value or not all(piece.isidentifier() for piece in key.split(".")):
@@ -77,7 +77,7 @@ def split_assignment(part: str, whole: str) -> tuple[str, str]:
 
 
 def split_commas(text: str) -> list[str]:
-    """Split a text at the commas that are outside all brackets; an empty text has no pieces."""
+    """Split text at commas outside brackets; return an empty list for empty text."""
     pieces, depth = [""], 0
     for character in text:
         depth += (character in "([") - (character in ")]")
@@ -89,7 +89,7 @@ def split_commas(text: str) -> list[str]:
 
 
 def read_value(text: Any) -> Any:
-    """Return the value of a text: a Python literal, true, false or none in any case, or else the text itself.
+    """Parse text as a Python literal or as true, false or none (case-insensitive); otherwise return it unchanged.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def read_value(text: Any) -> Any:
 
 
 def write_value(value: Any) -> str:
-    """Write a value as it stands in a spec, numbers without a digit too many."""
+    """Return a value in spec syntax, with numbers in their shortest form."""
     if value is None:
         return "none"
     if isinstance(value, float):
@@ -119,12 +119,12 @@ def write_value(value: Any) -> str:
     return str(value)
 
 
-# --- lists of what has a name -------------------------------------------------------------------------------------
+# --- lists of named components ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Info:
-    """An environment, a planner, a prior or a reward model in a list."""
+    """List entry of an environment, planner, prior or reward model."""
 
     name: str
     help: str
@@ -132,11 +132,11 @@ class Info:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters with their defaults."""
+        """Default values by parameter name."""
         return {one.name: one.default for one in self.declared}
 
     def data(self) -> dict[str, Any]:
-        """Return everything as plain JSON; defaults are written as in a spec."""
+        """Return the entry as plain JSON, with defaults in spec syntax."""
         shown = [
             {"name": p.name, "default": write_value(p.default), "help": p.help, "choices": list(p.choices)}
             for p in self.declared
@@ -144,12 +144,12 @@ class Info:
         return {"name": self.name, "help": self.help, "parameters": shown}
 
     def parameters_text(self) -> str:
-        """Return the written parameters in one line."""
+        """Return the parameters in spec syntax on one line."""
         return "  ".join(f"{key}={write_value(value)}" for key, value in self.parameters.items())
 
 
 class InfoList(list[Info]):
-    """A list that prints as one: each name with its help, and under it the parameters with their defaults.
+    """A list that prints each name with its help text, followed by the parameters with their defaults.
 
     Examples
     --------
@@ -177,7 +177,7 @@ class InfoList(list[Info]):
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry of a table of names: a class, the parameters that the name fixes, and what it adds to the help."""
+    """A registry entry: a class, the parameters fixed by the name, and a note added to the help text."""
 
     cls: type
     fixed: Mapping[str, Any] = field(default_factory=dict)
@@ -185,7 +185,7 @@ class Entry:
 
     @property
     def help(self) -> str:
-        """The first line of the class's documentation, unless it is that of an abstract class, and the note."""
+        """The first line of the class's docstring (omitted for abstract classes) and the note."""
         first = (
             ""
             if inspect.isabstract(self.cls)
@@ -194,7 +194,7 @@ class Entry:
         return f"{first} {self.note}".strip()
 
     def declared(self) -> list[Parameter]:
-        """Return the parameters, with what the name fixes as their defaults; those of a part are named with a dot."""
+        """Return the parameters, using fixed values as defaults; parameters of a part have dotted names."""
         found = []
         for one in declared(self.cls):
             default = self.fixed.get(one.name, one.default)
@@ -205,14 +205,14 @@ class Entry:
         return found
 
     def defaults(self) -> dict[str, Any]:
-        """Return the parameters with their defaults."""
+        """Return the default values by parameter name."""
         return {one.name: one.default for one in self.declared()}
 
 
 def build(entry: Entry, spec: Spec) -> Any:
-    """Make an instance of an entry's class, with the parameters that the entry fixes and those of the spec.
+    """Create an instance of an entry's class from the entry's fixed parameters and those of the spec.
 
-    The name of the spec is used in messages only.
+    The spec's name is used only in error messages.
     """
     known = {one.name: one for one in declared(entry.cls)}
     values: dict[str, Any] = dict(entry.fixed)
@@ -235,5 +235,5 @@ def build(entry: Entry, spec: Spec) -> Any:
         values[key] = build(Entry(type(part), chosen), Spec(f"the {key} {name}", parameters))
     try:
         return entry.cls(**values)
-    except TypeError as error:  # text of the wrong kind
+    except TypeError as error:  # text where another type is needed
         raise ValueError(str(error)) from None

@@ -1,24 +1,24 @@
-"""What an agent's data say beyond the next action: whether the prior fits, what exploring is worth, how a run went.
+"""Diagnostics from an agent's data: prior predictive fit, value of exploration, and run summaries.
 
 **Does the prior fit?** A posterior predictive check (Gelman, Meng & Stern 1996). Each replicate draws a model from the
-posterior and from it, for the pairs (s, a) that were really tried, in their order, other transitions and rewards. Two
-statistics are compared with those of the replicates:
+posterior, then draws new transitions and rewards from that model for the observed pairs (s, a), in their original
+order. Two statistics are compared with those of the replicates:
 
-- *surprise*: minus the logarithm of the probabilities that the prior gave to the data, one after the other;
-- *drift*: Σ over pairs and next states of (n₁ − n₂)²/(n₁ + n₂), where n₁ and n₂ are counts in the first and the second
-  half of the visits to a pair.
+- *surprise*: the negative log probability of the data, predicted sequentially from the prior;
+- *drift*: Σ over pairs and next states of (n₁ − n₂)²/(n₁ + n₂), where n₁ and n₂ are counts in the first and second half
+  of the visits to a pair.
 
-A share of at most ``UNLIKELY`` of replicates as extreme as the data says that they do not look like any system that is
-believed in.
+If at most a fraction ``UNLIKELY`` of replicates is as extreme as the data, the data are implausible under the
+posterior.
 
-**What is a step of exploration worth?** With V_β(s) the optimal value of the posterior mean model, an action a that is
-followed by acting on what was learned is worth
+**What is a step of exploration worth?** Let V_β(s) be the optimal value of the posterior mean model. Taking action a
+and then acting on the updated belief is worth
 
     G(a) = E[ r + γ V_β'(s') ],        β' the belief after (s, a, r, s'),
 
-the expectation over the predictive law. The worth of exploring is max_a G(a) − G(a*), with a* the action that is
-optimal for the mean model, in units of reward; 0 where nothing beats acting on what is known. It looks one step ahead
-(a knowledge gradient): where only several observations together could change a decision, it is too low.
+where the expectation is over the predictive distribution. The value of exploration is max_a G(a) − G(a*), in units of
+reward, where a* is optimal for the mean model; it is 0 if no action improves on a*. This is a one-step lookahead
+(knowledge gradient), so it is too low where several observations are needed to change a decision.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ if TYPE_CHECKING:
     from bamdp.beliefs.belief import Belief
 
 REPLICATES, UNLIKELY, FEWEST = 60, 0.02, 20
-REWARD_DRAWS, MOST_REWARDS = 1000, 10  # of each next state
-LEAST_CHANCE = 1e-4  # of a next state that is not left out
+REWARD_DRAWS, MOST_REWARDS = 1000, 10  # per next state
+LEAST_CHANCE = 1e-4  # next states with a lower probability are ignored
 
 
 @dataclass(frozen=True)
 class Check:
-    """Whether the prior fits the system, with a sentence that says so."""
+    """Result of a check of prior fit, which prints as a sentence."""
 
     fits: bool
     sentence: str
-    surprise: float  # the share of replicates that are at least as surprising as the data
-    drift: float  # the share in which the halves differ at least as much
+    surprise: float  # fraction of replicates at least as surprising as the data
+    drift: float  # fraction of replicates whose halves differ at least as much
 
     def __str__(self) -> str:
         return self.sentence
 
 
 def check_fit(belief: Belief, fresh: Belief, history: list[tuple[int, int, float, int, bool]]) -> Check:
-    """Compare what was observed with replicates; ``fresh`` is the belief before data."""
+    """Compare the observed data with replicates; ``fresh`` is the belief before any data."""
     if len(history) < FEWEST:
         return Check(True, f"{len(history)} transitions are too few to say whether the prior fits.", 1.0, 1.0)
     rng = np.random.default_rng(0)
@@ -98,7 +98,7 @@ def _statistics(fresh: Belief, history: list[tuple[int, int, float, int, bool]])
 
 
 def _replicate(belief: Belief, history: list[tuple[int, int, float, int, bool]], rng: Any) -> list[Any]:
-    """Return other outcomes of the same pairs in one model; rewards vary about those of the model as they did."""
+    """Return new outcomes of the same pairs in one sampled model, with the observed reward residuals."""
     model, end = belief.sample(rng), belief.episodes.end
     known = belief.mean().expected_rewards
     paid = model.expected_rewards
@@ -117,7 +117,7 @@ def _replicate(belief: Belief, history: list[tuple[int, int, float, int, bool]],
 
 
 def _known_reward(belief: Belief, s: int, a: int, s2: int) -> float:
-    """Return the reward that is known to follow; any is as good where a model does not say."""
+    """Return the known reward of a transition; 0 if the reward model does not provide one."""
     rewards = np.asarray(getattr(belief.reward_model, "rewards", np.zeros(belief.n_states)))
     return float(rewards[(s, a, s2)[: rewards.ndim]])
 
@@ -148,7 +148,7 @@ def _worth(belief: Belief, discount: float, values: NDArray[np.float64], s: int,
 def _next_rewards(
     belief: Belief, s: int, a: int, s2: int, rng: NDArray[np.uint64]
 ) -> list[tuple[float, float]]:
-    """Return rewards that the belief predicts, with their chances: all if they are few, else some quantiles."""
+    """Return predicted rewards with their probabilities: all if there are few, otherwise some quantiles."""
     if belief.rewards.certain:
         return [(_known_reward(belief, s, a, s2), 1.0)]
     row = s * belief.n_actions + a
@@ -165,17 +165,17 @@ def _next_rewards(
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run has found out, and how it compares with random play."""
+    """Coverage of a run and its comparison with a random policy."""
 
     steps: int
     total: float
-    untried: int  # pairs of a visited state and an action that were never tried
+    untried: int  # untried actions in visited states
     pairs: int
-    random_total: float  # what random play would have earned, as estimated from the run
+    random_total: float  # estimated total of a random policy
 
     @property
     def below_random(self) -> bool:
-        """Whether the run earned less than random play would have."""
+        """Whether the run earned less than a random policy would have."""
         return self.total < self.random_total
 
     def __str__(self) -> str:
@@ -193,7 +193,7 @@ class Summary:
 def summarize(
     states: NDArray[np.int64], actions: NDArray[np.int64], rewards: NDArray[np.float64], n_actions: int | None
 ) -> Summary:
-    """Summarize a run; a state of the next episode follows the end of one, so that restarts are part of the model."""
+    """Summarize a run; the model includes restarts as transitions from the end of an episode to the next start."""
     numbers, at = np.unique(states, return_inverse=True)
     A = int(actions.max()) + 1 if n_actions is None else n_actions
     belief = HierarchicalDirichlet().belief(len(numbers), A, rewards=HierarchicalNormal())

@@ -1,4 +1,4 @@
-"""An agent: a planner at work on one belief."""
+"""The agent, which applies a planner to a belief."""
 
 from __future__ import annotations
 
@@ -28,44 +28,44 @@ _FOR_ENV = ("env", "planner", "prior", "rewards", "discount", "horizon", "object
 
 
 class Agent:
-    """A planner at work on one belief; it does not know which environment it is in.
+    """A planner applied to one belief, independent of any environment.
 
-    :meth:`for_env` makes one with all that an environment tells of itself.
+    Use :meth:`for_env` to create one from the information that an environment provides.
 
     Parameters
     ----------
     planner
-        The algorithm's hyper-parameters; or text, as on the command line: ``"dss-pi:n_steps=30"``.
+        The planner, as an object or as text in command-line syntax: ``"dss-pi:n_steps=30"``.
     prior
-        What is believed about transitions before any data; or text, such as ``"sparse:beta=6"``.
+        The prior over transitions, as an object or text such as ``"sparse:beta=6"``.
     rewards
-        Known rewards (an array ``[S]``, ``[S, A]`` or ``[S, A, S]``) or a reward model; or text, such as ``"normal"``.
+        Known rewards (an array ``[S]``, ``[S, A]`` or ``[S, A, S]``), a reward model, or text such as ``"normal"``.
     n_states, n_actions
         The numbers of states and actions.
     discount
-        γ in [0, 1), the planning discount; or with a horizon ``"horizon"`` (the same as none) or ``"auto"``.
+        γ in [0, 1), the planning discount. With a horizon, ``"horizon"`` (the same as None) or ``"auto"``.
     horizon
-        Instead of a discount: T, how many steps there are. The agent then plans for the total of those that are left
-        (``steps_left``); after the last one T more begin. With τ of them left it plans with the discount 1 − 1/τ, as
-        for a life that ends at each step with probability 1/τ and so lasts τ steps on average: what a policy earns in
-        the long run counts τ times, what it earns on the way there once, as in the total itself. With
-        ``discount="auto"`` it plans for min(τ, max(100, 10 T/(S·A))) steps instead: the fewer data there are for each
-        pair of state and action, the less can be made of a long view (Jiang, Kulesza, Singh & Lewis, AAMAS 2015).
+        The number of steps T, instead of a discount. The agent then maximises the total over the remaining steps
+        (``steps_left``); after the last step the count restarts at T. With τ steps left, it plans with the discount
+        1 − 1/τ, which corresponds to stopping at each step with probability 1/τ, or after τ steps on average. As in the
+        undiscounted total, a policy's long-run average reward then counts τ times and its transient reward once.
+        With ``discount="auto"``, it plans for min(τ, max(100, 10 T/(S·A))) steps instead, since long planning horizons
+        help less when there are few data per state–action pair (Jiang, Kulesza, Singh & Lewis, AAMAS 2015).
     terminal, action_mask
-        Where they are known beforehand: terminal states, a mask ``[S]`` or a list of them; existing actions, a mask
-        ``[S, A]``, or ``[A]`` for all states alike.
+        Terminal states (a mask ``[S]`` or a list) and existing actions (a mask ``[S, A]``, or ``[A]`` for all states),
+        if known in advance.
     end
-        The number of a state that stands for the end of an episode, where any transition may end one whatever the
-        environment shows then. Without it, a state that was entered with ``terminated`` is terminal.
+        Index of an artificial state that represents the end of an episode, for environments in which any transition may
+        end one. Without it, a state entered with ``terminated`` is treated as terminal.
     objective
-        What an end is worth: ``"episode"``, nothing; ``"lifetime"``, what the next episode is worth, see
-        :mod:`bamdp.beliefs.episodes`. With ``"lifetime"`` the agent must be told where episodes begin
-        (:meth:`begin`).
+        The value of the end of an episode: zero for ``"episode"``, the value of the next episode for ``"lifetime"``
+        (see :mod:`bamdp.beliefs.episodes`). With ``"lifetime"``, call :meth:`begin` at the start of each episode.
     seed
-        The seed of the run, whose agent stream is used: s, or (s, r) for replicate r, see :mod:`bamdp.seeding`.
+        Seed of the run, from which the agent's random stream is derived: s, or (s, r) for replicate r; see
+        :mod:`bamdp.seeding`.
 
-    An agent is used by one thread at a time, since simulated transitions stand in its belief while it plans; give each
-    thread an agent of its own, such as :meth:`copy`.
+    Agents are not thread-safe, because planning temporarily adds simulated transitions to the belief. Give each thread
+    its own agent, for example with :meth:`copy`.
 
     Examples
     --------
@@ -111,9 +111,11 @@ class Agent:
         self._start(discount, horizon, seed)
 
     def _start(self, discount: float | str | None, horizon: int | None, seed: Seed) -> None:
-        """Begin the random stream and the planner's memory, for a discount or for the steps of a horizon."""
+        """Initialise the random stream and the planner's memory for a discount or a horizon."""
         self._fresh = self.belief.copy()
-        self.history: list[tuple[int, int, float, int, bool]] = []  # transitions since it was made or loaded
+        self.history: list[
+            tuple[int, int, float, int, bool]
+        ] = []  # transitions since the agent was created or loaded
         goal = _checks.HORIZON if discount is None else _checks.planning_discount(discount)
         if isinstance(goal, str) != (horizon is not None):
             raise TypeError(
@@ -131,7 +133,7 @@ class Agent:
         self.rng = as_rng(stream_seed(seed, AGENT))
         self.memory = self.planner.start(self.belief, self.discount)
         if self.steps_left is not None:
-            self.planner.set_discount(self.memory, self.discount)  # refuses what cannot plan for a horizon
+            self.planner.set_discount(self.memory, self.discount)  # may not support horizons
 
     @classmethod
     def for_env(
@@ -147,34 +149,35 @@ class Agent:
         seed: Seed = None,
         **continuous: Any,
     ) -> Agent:
-        """Make an agent for an environment: with its numbers of states and actions, and what it tells beforehand.
+        """Create an agent for an environment, using its size and any prior knowledge that it provides.
 
         Parameters
         ----------
         env
-            An environment of this library, or its name; or one of Gymnasium, wrapped or not. Whatever
-            :func:`bamdp.make_world` takes. :func:`simulate` takes the same.
+            An environment of this library or its name, or a Gymnasium environment, wrapped or not.
+            :func:`bamdp.make_world` and :func:`simulate` accept the same values.
         planner
-            The algorithm: an object such as ``DSS()``, or text, as on the command line; by default
+            The planner, as an object such as ``DSS()`` or as text in command-line syntax. The default is
             :class:`~bamdp.Optimism`, or :class:`bamdp.continuous.Thompson` if observations are continuous.
         prior
-            What is believed about transitions: an object or text; by default the planner's ``default_prior``.
+            The prior over transitions, as an object or text; by default the planner's ``default_prior``.
         rewards
-            A reward model, an array of rewards that are known, or text. By default the environment's own are known to
-            the agent where they are certain, and are learned otherwise.
+            A reward model, an array of known rewards, or text. By default, the agent knows the environment's rewards if
+            they are deterministic and learns them otherwise.
         discount, horizon
-            γ in [0, 1), the planning discount; or ``"horizon"``, to plan for the total of the horizon's steps, or
-            ``"auto"``, for no more of them than there are data to learn from. The discount is by default the planner's
-            ``default_discount``, or ``"horizon"`` if only a horizon is given. The horizon is by default the
-            environment's, if the discount needs one.
+            γ in [0, 1), the planning discount; ``"horizon"``, to maximise the total over the horizon; or ``"auto"``,
+            which also limits the planning horizon by the amount of data. The discount defaults to the planner's
+            ``default_discount``, or to ``"horizon"`` if only a horizon is given. The horizon defaults to the
+            environment's if the discount requires one.
         objective
-            What an end is worth: ``"episode"``, nothing; ``"lifetime"``, what the next episode is worth.
+            The value of the end of an episode: zero for ``"episode"``, the value of the next episode for
+            ``"lifetime"``.
         seed
-            The seed of the agent's random stream.
+            Seed of the agent's random stream.
         **continuous
-            Where observations are continuous (a ``Box`` that is not discretised) the agent is a
-            :class:`bamdp.continuous.ContinuousAgent`: its planners and priors are those of :mod:`bamdp.continuous`, and
-            it takes ``reward=`` and ``terminated=``, functions of (obs, action, next_obs), and ``angles=``.
+            Additional arguments for continuous observations (a ``Box`` that is not discretised): ``reward=`` and
+            ``terminated=``, functions of (obs, action, next_obs), and ``angles=``. The agent is then a
+            :class:`bamdp.continuous.ContinuousAgent` and uses the planners and priors of :mod:`bamdp.continuous`.
 
         Examples
         --------
@@ -189,7 +192,7 @@ class Agent:
             return _continuous_agent(
                 world, planner, prior, rewards, discount, horizon=horizon, seed=seed, **continuous
             )
-        for name in continuous:  # what only agents with continuous observations take, or a misspelling
+        for name in continuous:  # valid only for continuous observations, or misspelt
             _checks.one_of(name, "argument of Agent.for_env here", _FOR_ENV)
         made = make_planner(planner)
         if discount is None and (horizon is None or isinstance(made.default_discount, str)):
@@ -219,10 +222,10 @@ class Agent:
         horizon: int | None = None,
         seed: Seed = None,
     ) -> Agent:
-        """Make an agent that begins with a belief: one that was saved, or another agent's.
+        """Create an agent from an existing belief, such as a saved one or another agent's.
 
-        The belief is taken as it is, not copied: the agent will learn in it. Planners that keep statistics of their own
-        beside the belief (Q-learning, RMax) begin those anew.
+        The belief is not copied; the agent updates it in place. Planners that keep separate statistics (Q-learning,
+        RMax) start with empty ones.
         """
         agent = _restored(planner=make_planner(planner), belief=belief)
         agent._start(discount, horizon, seed)
@@ -234,22 +237,22 @@ class Agent:
         return f"<Agent {self.planner} on {self.belief!r}, {plans_for}>"
 
     def act(self, state: int) -> int:
-        """Return the action that the agent chooses in a state; this advances its random stream."""
+        """Choose an action in a state; this advances the agent's random stream."""
         planner = self.planner
         return int(planner.act(self.memory, self.belief, self._state(state), planner.random(self.rng)))
 
     def plan(self, state: int, *, tree: bool = False) -> Plan:
-        """Return what :meth:`act` would choose now, with its evidence. Nothing changes, so it can be asked again.
+        """Return the decision that :meth:`act` would make, with supporting evidence, without changing the agent.
 
-        With ``tree`` the plan has the whole :class:`~bamdp.planners.tree.Tree` of the search, for planners that
-        grow one (DSS, FHTS, both sparse samplings, BAMCP, BAUCT, BFS3); otherwise, and for the others, it is None.
+        With ``tree=True``, the plan of a tree-search planner (DSS, FHTS, both variants of sparse sampling, BAMCP,
+        BAUCT, BFS3) includes the full search :class:`~bamdp.planners.tree.Tree`. In all other cases ``tree`` is None.
         """
         memory, rng = copy.deepcopy(self.memory), self.rng.copy()
         ask = self.planner.explain if tree else self.planner.plan
         return ask(memory, self.belief, self._state(state), self.planner.random(rng))
 
     def observe(self, s: int, a: int, r: float, s2: int, terminated: bool = False) -> None:
-        """Learn from a real transition. A truncated episode has not ``terminated``; say :meth:`begin` after it."""
+        """Learn from a real transition. Truncation does not count as ``terminated``; call :meth:`begin` after it."""
         self._learn(s, a, r, s2, terminated)
         if self.horizon is not None and self.steps_left is not None:
             left = self.steps_left = self.steps_left - 1 or self.horizon
@@ -259,28 +262,30 @@ class Agent:
     def _learn(self, s: int, a: int, r: float, s2: int, terminated: bool) -> None:
         belief, changes = self.belief, self.belief.n_changes
         belief.observe(s, a, r, s2, terminated)
-        s, a, r, s2 = int(s), int(a), float(r), int(s2)  # few bits of NumPy's would overflow in a planner
+        s, a, r, s2 = int(s), int(a), float(r), int(s2)  # narrow NumPy integers could overflow in a planner
         self.history.append((s, a, r, s2, bool(terminated)))
         if terminated and belief.episodes.end is not None:
             s2 = belief.episodes.end
         if belief.n_changes != changes:
             self.planner.on_space_changed(self.memory, belief)
-            if belief.episodes.restarts and belief.episodes.ends[s2]:  # a new end, which all starts follow
+            if (
+                belief.episodes.restarts and belief.episodes.ends[s2]
+            ):  # a new end, which all known starts may follow
                 starts = belief.episodes.starts
                 self._learn_starts([s2], np.repeat(np.arange(len(starts)), starts))
         self.planner.learn(self.memory, belief, Transition(s, a, r, s2, terminated))
 
     def observe_many(self, frame: Any, *columns: ArrayLike) -> None:
-        """Learn from transitions that were recorded: all of them, or none if one is refused.
+        """Learn from recorded transitions; if any of them is invalid, none is learned.
 
-        Steps of a horizon are not used up: the log is what was known before.
+        Recorded transitions are treated as prior data and do not count towards the horizon.
 
         Parameters
         ----------
         frame
-            A pandas DataFrame, or a dictionary of arrays, with the columns ``state``, ``action``, ``reward``,
-            ``next_state`` and, where episodes end, ``terminated``. Or the first of these arrays, and the others
-            after it.
+            A pandas DataFrame or a dictionary of arrays with the columns ``state``, ``action``, ``reward``,
+            ``next_state`` and optionally ``terminated``. Alternatively, the arrays themselves as separate arguments in
+            this order.
 
         Examples
         --------
@@ -311,10 +316,10 @@ class Agent:
                 raise type(error)(f"transition {i}: {error}") from None
 
     def forget(self, keep: int) -> None:
-        """Forget all but the last ``keep`` transitions, where a system drifts: exact for every prior and planner.
+        """Forget all but the last ``keep`` transitions, for drifting systems; exact for every prior and planner.
 
-        What was known when the agent was made or loaded stays. Where episodes began since is forgotten, which matters
-        to the objective "lifetime" only.
+        Knowledge from before the agent was created or loaded is kept. Episode starts observed since then are forgotten,
+        which only affects the "lifetime" objective.
 
         Examples
         --------
@@ -332,27 +337,27 @@ class Agent:
         for step in recent:
             self._learn(*step)
 
-    # --- what was learned -----------------------------------------------------------------------------------------
+    # --- learned quantities ---------------------------------------------------------------------------------------
 
     def mean_model(self) -> FiniteMDP:
         """Return the posterior mean model: predictive probabilities and expected rewards."""
         return self.belief.mean()
 
     def q_values(self) -> NDArray[np.float64]:
-        """Return Q(s, a) of the mean model for the agent's discount, [S, A]; −inf where an action does not exist."""
+        """Return Q(s, a) of the mean model at the agent's discount, [S, A]; −inf for actions that do not exist."""
         return value_iteration(self.mean_model(), self.discount).q_values
 
     def policy(self) -> NDArray[np.int64]:
-        """Return the optimal policy of the mean model, [S]: what to do if nothing more is to be learned.
+        """Return the optimal policy of the mean model, [S], which ignores the value of further learning.
 
-        :meth:`act` may do something else, to learn. In terminal states the policy is -1.
+        :meth:`act` may choose other actions in order to learn. In terminal states the policy is -1.
         """
         policy = value_iteration(self.mean_model(), self.discount).policy.astype(np.int64)
         policy[self.belief.space.terminal] = -1
         return policy
 
     def check(self) -> Check:
-        """Return whether the prior fits what was observed, by replicates (:mod:`bamdp.advice`).
+        """Check whether the prior fits the observed data, using posterior predictive replicates (:mod:`bamdp.advice`).
 
         Examples
         --------
@@ -366,9 +371,9 @@ class Agent:
         return check_fit(self.belief, self._fresh, self.history)
 
     def value_of_exploring(self, state: int) -> float:
-        """Return what one exploring step in ``state`` is worth beyond acting on what is known, in units of reward.
+        """Return the value of one exploratory step in ``state`` relative to acting greedily, in units of reward.
 
-        0 where no action's information is worth what trying it costs: one may stop exploring there
+        It is 0 if no action's information is worth its cost, so further exploration there is not worthwhile
         (:mod:`bamdp.advice`).
 
         Examples
@@ -383,7 +388,7 @@ class Agent:
         return exploring_value(self.belief, self.discount, self._state(state))
 
     def begin(self, state: int) -> None:
-        """Take note that an episode begins here: the first, or one after an end or a truncation."""
+        """Record the start of an episode, either the first or one after an end or truncation."""
         state = self._state(state)
         self.belief.begin(state)
         if self.belief.episodes.restarts:
@@ -391,7 +396,7 @@ class Agent:
         self.planner.begin(self.memory, self.belief, state)
 
     def allow(self, state: int, actions: ArrayLike) -> None:
-        """Take note of which actions exist in a state, bool ``[A]``, where the environment says so on the way."""
+        """Record which actions exist in a state, bool ``[A]``, if the environment reveals this during a run."""
         changes = self.belief.n_changes
         self.belief.allow(state, actions)
         if self.belief.n_changes != changes:
@@ -404,16 +409,16 @@ class Agent:
         return _restored(**(vars(self) | own))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the agent to one ``.npz`` file: its belief, random stream, and what its planner has learned."""
+        """Save the agent to an ``.npz`` file: its belief, random stream and planner memory."""
         _files.write(path, "an agent", self.content())
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Agent:
-        """Read an agent that :meth:`save` wrote."""
+        """Load an agent saved by :meth:`save`."""
         return _files.read(path, "an agent", Agent.from_content)
 
     def content(self) -> dict[str, Any]:
-        """Return what a file says of the agent, plain data and dataclasses."""
+        """Return the agent's saved form as plain data and dataclasses."""
         return {
             "planner": self.planner,
             "belief": self.belief.content(),
@@ -427,9 +432,9 @@ class Agent:
 
     @staticmethod
     def from_content(content: Mapping[str, Any]) -> Agent:
-        """Return the agent of which :meth:`content` said this."""
+        """Restore an agent from the data returned by :meth:`content`."""
         if "system" in content:
-            from bamdp.continuous.agent import ContinuousAgent  # imported only where it is used
+            from bamdp.continuous.agent import ContinuousAgent  # imported only when needed
 
             return ContinuousAgent.from_content(content)  # type: ignore[return-value]
         planner, belief = content["planner"], Belief.from_content(content["belief"])
@@ -443,7 +448,7 @@ class Agent:
         return _restored(planner=planner, belief=belief, discount=discount, rng=rng, memory=memory, **parts)
 
     def _learn_starts(self, ends: Iterable[int], starts: Iterable[int]) -> None:
-        """Let the planner learn that episodes began in each of ``starts`` after each of ``ends``."""
+        """Tell the planner that episodes began in each of ``starts`` after each of ``ends``."""
         for end, start in product(map(int, ends), map(int, starts)):
             self.planner.learn(self.memory, self.belief, Transition(end, BEGIN_AGAIN, 0.0, start, False))
 
@@ -460,8 +465,8 @@ class Agent:
 def _continuous_agent(
     world: Any, planner: Any, prior: Any, rewards: Any, discount: Any, **options: Any
 ) -> Any:
-    """Make the agent of a world with continuous observations; ``discount`` may say horizon, too."""
-    from bamdp.continuous.agent import ContinuousAgent  # imported only where it is used
+    """Create the agent for continuous observations; ``discount`` may also be ``"horizon"``."""
+    from bamdp.continuous.agent import ContinuousAgent  # imported only when needed
 
     if isinstance(discount, str):
         options["horizon"], discount = options.get("horizon") or world.horizon, None

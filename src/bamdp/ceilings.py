@@ -1,9 +1,9 @@
-"""Reference values of an environment: expected totals of policies that are computed from the known model.
+"""Reference values of an environment: expected totals of policies computed from the known model.
 
-A run starts again at a start state whenever an episode ends, so totals over T steps are those of the environment with
-restarts: in backward induction a terminal state has the value of the start with as many steps left. Where the model
-of a run is drawn at random (a door that is open or closed), values are means over the possible models, each with the
-policy for that model; or, for given runs, over the models that these have drawn. A family is represented by 64 models.
+Runs return to a start state whenever an episode ends, so totals over T steps include restarts: in backward induction, a
+terminal state has the value of the start state with the same number of steps left. If each run draws its model at
+random (such as a door that is open or closed), values are means over the possible models, each with the policy for that
+model, or over the models drawn in given runs. A family is represented by 64 models.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bamdp.mdp.model import FiniteMDP, check_start
 from bamdp.mdp.solution import chain_of, q_table
 from bamdp.mdp.solvers import named_policy, policy_iteration, total_reward
 
-GAIN_STATES = 5_000  # up to which the average reward is computed; at 10 000 it took 17 s in a grid
+GAIN_STATES = 5_000  # size limit for computing the average reward; a grid of 10 000 states took 17 s
 
 
 @dataclass(frozen=True)
@@ -30,15 +30,15 @@ class Ceilings:
     """Values and expected totals of an environment whose model is known."""
 
     value: float  # V* at the start, discounted
-    # optimal average reward per step; None where it depends on the state, or is not computed
+    # optimal average reward per step; None if it depends on the state or is not computed
     gain: float | None
     optimum: float  # expected total of an optimal policy for the horizon
-    discounted: float  # expected total of the policy that is optimal for the discount
+    discounted: float  # expected total of the policy optimal for the discount
     random: float  # expected total of uniformly random actions
-    discount: float  # of `value` and `discounted`
+    discount: float  # discount used for `value` and `discounted`
 
     def best_per_step(self, steps: int) -> float:
-        """Return the best average reward per step: the gain, or the optimum per step of a run where there is none."""
+        """Return the best average reward per step: the gain, or the optimal total per step if undefined."""
         return self.optimum / steps if self.gain is None else self.gain
 
 
@@ -50,7 +50,7 @@ def ceilings(
 ) -> Ceilings:
     """Return the reference values of an environment over ``steps`` (by default its horizon).
 
-    ``seeds`` are those of runs: the worlds that these have drawn count, each as often as it was drawn.
+    If run ``seeds`` are given, values are averaged over the models drawn by those runs.
     """
     discount = _checks.discount(discount)
     T = env.horizon if steps is None else _checks.integer(steps, "steps")
@@ -70,7 +70,7 @@ def optimal_total(env: Environment, steps: int, seeds: Sequence[np.random.SeedSe
 
 
 def expected_total(mdp: FiniteMDP, start: Any, steps: int, policy: Any = None) -> float:
-    """Return the expected total as :func:`bamdp.total_reward` does, but with a restart after each terminal state."""
+    """Return the expected total like :func:`bamdp.total_reward`, but restart after each terminal state."""
     if not mdp.terminal.any():
         return total_reward(mdp, start, steps, policy)
     start, steps = check_start(start, mdp.n_states), _checks.integer(steps, "steps", low=0)
@@ -95,15 +95,15 @@ def _model_ceilings(mdp: FiniteMDP, start: Any, discount: float, steps: int) -> 
 
 
 def optimal_gain(mdp: FiniteMDP) -> float | None:
-    """Return the optimal average reward per step, which is the same from every state.
+    """Return the optimal average reward per step if it is the same from every state.
 
-    None with terminal states, where it is not the same, and in worlds of more than ``GAIN_STATES`` states.
+    Return None for models with terminal states, with a state-dependent gain, or with more than ``GAIN_STATES`` states.
     """
     if mdp.terminal.any() or mdp.n_states > GAIN_STATES:
         return None
     try:
         return gain(mdp).gain
-    except (ValueError, RuntimeError):  # it depends on the state, or the solver did not converge
+    except (ValueError, RuntimeError):  # the gain depends on the state, or the solver did not converge
         return None
 
 

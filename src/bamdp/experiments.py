@@ -1,7 +1,7 @@
-"""Planners compared and tuned in one environment: the laboratory's studies, by a call.
+"""Functions that compare and tune planners in one environment by running laboratory studies.
 
-``bamdp compare`` and ``bamdp tune`` make their studies here, too, so that the command line and Python give the same
-numbers. A result prints as a table, plots, and turns into a pandas DataFrame.
+The commands ``bamdp compare`` and ``bamdp tune`` use the same code, so the command line and Python produce the same
+numbers. Results can be printed as a table, plotted and converted to a pandas DataFrame.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class ExperimentResult:
-    """The results of a study of one environment, which print as a table."""
+    """Results of a study of one environment, printed as a table."""
 
     study: Study
     results: Results
@@ -60,7 +60,7 @@ class ExperimentResult:
         return self.study.environments[0].label
 
     def tables(self, full: bool = False) -> list[Table]:
-        """Return the table that is printed; with ``full``, all statistics as well."""
+        """Return the printed table; with ``full``, include all statistics."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -74,7 +74,7 @@ class ComparisonResult(ExperimentResult):
     """The result of :func:`compare`."""
 
     def tables(self, full: bool = False) -> list[Table]:
-        """Return one row for each planner; with ``full``, all statistics and every pair as well."""
+        """Return a table with one row per planner; with ``full``, include all statistics and pairwise comparisons."""
         group = self._group
         more = [tables.statistics(group), *([tables.pairs(group)] if len(group.values) > 1 else [])]
         return [tables.comparison(group), *(more if full else [])]
@@ -91,25 +91,25 @@ class ComparisonResult(ExperimentResult):
 
     @property
     def optimum(self) -> float | None:
-        """The expected total of an optimal policy; None where the model is not known."""
+        """The expected total of an optimal policy; None if the model is unknown."""
         known = self._group.ceilings
         return None if known is None else known.optimum
 
     @property
     def best(self) -> str:
-        """The label of the planner with the highest mean total; of returns, if all totals are the same."""
+        """The label of the planner with the highest mean total, or the highest mean return if all totals are equal."""
         return self._group.best
 
     def plot(self, *, ax: Axes | None = None, **options: Any) -> Axes:
-        """Draw the learning curves, as :func:`bamdp.plot.learning_curve` does; its options can be given.
+        """Plot the learning curves, with the options of :func:`bamdp.plot.learning_curve`.
 
-        Where all totals are equal, the returns of episodes are drawn, by :func:`bamdp.plot.returns`.
-        :func:`bamdp.plot.comparison` draws the totals.
+        If all totals are equal, plot episode returns with :func:`bamdp.plot.returns` instead. Use
+        :func:`bamdp.plot.comparison` to plot totals.
         """
         return draw_learning(self._group, ax, **options)
 
     def to_frame(self) -> DataFrame:
-        """Return a pandas DataFrame with a row for each run of each planner."""
+        """Return a pandas DataFrame with one row per planner and run."""
         columns = {"label": "planner", "replicate": "run", "total": "total_reward"}
         names = [*columns, "episodes", "mean_return", "success", "ms_per_step", "prior", "discount"]
         runs = self._group.runs
@@ -127,7 +127,7 @@ class ComparisonResult(ExperimentResult):
 
 @dataclass(frozen=True, eq=False)
 class ContinuousComparison:
-    """The result of :func:`compare` with continuous observations: the runs of each planner, by label."""
+    """The result of :func:`compare` for continuous observations: the runs of each planner, by label."""
 
     batches: dict[str, Batch]
 
@@ -142,14 +142,14 @@ class ContinuousComparison:
         return max(self.batches, key=lambda name: self.batches[name].mean)
 
     def to_frame(self) -> DataFrame:
-        """Return a pandas DataFrame with a row for each run of each planner."""
-        import pandas  # only where a frame is made
+        """Return a pandas DataFrame with one row per planner and run."""
+        import pandas  # imported only when needed
 
         frames = [batch.to_frame().assign(planner=name) for name, batch in self.batches.items()]
         return pandas.concat(frames, ignore_index=True)
 
     def plot(self, *, ax: Axes | None = None, **options: Any) -> Axes:
-        """Draw the totals, as :func:`bamdp.plot.comparison` does; its options can be given."""
+        """Plot the totals, with the options of :func:`bamdp.plot.comparison`."""
         return comparison(self, ax=ax, **options)
 
     def __repr__(self) -> str:
@@ -161,16 +161,16 @@ class ContinuousComparison:
 
 
 class TuningResult(ExperimentResult):
-    """The result of :func:`tune`: the configurations that were tried, and the chosen one."""
+    """The result of :func:`tune`: all tested configurations and the chosen one."""
 
     def tables(self, full: bool = False) -> list[Table]:
-        """Return the configurations, the best ones first, and the evaluation of the chosen one if there was any."""
+        """Return the configurations, best first, and the evaluation of the chosen one if available."""
         shown = tables.tried(self.results, self.environment, self.study.cells[0].algorithm)
         return [shown, *map(tables.comparison, groups(self.results))]
 
     @property
     def chosen(self) -> dict[str, Any]:
-        """The chosen configuration: the planner's parameters, prior, discount."""
+        """The chosen planner parameters, prior and discount."""
         chosen = self.results.runs.loc[self.results.runs.chosen, "configuration"]
         if chosen.empty:
             raise ValueError("nothing was chosen: every configuration failed, or took too long")
@@ -183,7 +183,7 @@ class TuningResult(ExperimentResult):
 
     @property
     def prior(self) -> Prior | str:
-        """The chosen prior, as text if it has one."""
+        """The chosen prior, as text if possible."""
         spec = prior_spec(self.chosen)
         return spec if isinstance(spec, Prior) else str(spec)
 
@@ -193,7 +193,7 @@ class TuningResult(ExperimentResult):
         return self.chosen["discount"]
 
     def agent(self, env: Any = None, *, seed: int | None = None) -> Agent:
-        """Make an agent with the chosen parameters that has seen nothing yet, for the environment or another."""
+        """Create a new agent with the chosen parameters for this or another environment."""
         here = self.study.environments[0]
         return Agent.for_env(
             new_world(here.env) if env is None else env,
@@ -207,7 +207,7 @@ class TuningResult(ExperimentResult):
         )
 
     def plot(self, *parameters: str, ax: Axes | None = None) -> Axes:
-        """Draw the mean total reward in tuning over one or two parameters; by default the first two that vary."""
+        """Plot mean total reward in tuning against one or two parameters; by default the first two that vary."""
         runs = self.results.select(TUNE)
         varied = varied_keys(runs.configuration)
         for name in parameters:
@@ -220,7 +220,7 @@ class TuningResult(ExperimentResult):
         return axes
 
     def to_frame(self) -> DataFrame:
-        """Return a pandas DataFrame with a row for each configuration."""
+        """Return a pandas DataFrame with one row per configuration."""
         found = tables.tried_frame(self.results.select(TUNE)).reset_index(drop=True)
         names = {"mean": "total_reward", "ms/step": "ms_per_step"}
         frame = found.drop(columns="configuration").rename(columns=names)
@@ -235,7 +235,7 @@ class TuningResult(ExperimentResult):
 
 
 def comparison_study(env: Any, planners: Any, *, runs: int, prior: Prior | str | None, **rest: Any) -> Study:
-    """Return the study that compares planners in one environment; ``rest`` as in :func:`environment_study`."""
+    """Create a study that compares planners in one environment; ``rest`` as in :func:`environment_study`."""
     if isinstance(planners, (str, Planner)):
         planners = [planners]
     named = planners.items() if isinstance(planners, Mapping) else [(None, planner) for planner in planners]
@@ -260,7 +260,7 @@ def tuning_study(
     tuning: Mapping[str, Any],
     **rest: Any,
 ) -> Study:
-    """Return the study that tunes a planner in one environment; ``rest`` as in :func:`environment_study`."""
+    """Create a study that tunes a planner in one environment; ``rest`` as in :func:`environment_study`."""
     spec = _as_text(planner)
     if not isinstance(grid, Mapping):
         raise TypeError(f"grid must be a dictionary such as {{'n_steps': [25, 50]}}, got {grid!r}")
@@ -286,7 +286,7 @@ def environment_study(
     rewards: RewardModel | ArrayLike | str | None = None,
     **more: Any,
 ) -> Study:
-    """Return the study of one environment; ``more`` are further tables of a study's file."""
+    """Create a study of one environment; ``more`` contains additional tables of the study file."""
     world = new_world(env)
     if world.system is not None:
         raise ValueError(
@@ -312,7 +312,7 @@ def environment_study(
 
 
 def _as_text(thing: T) -> T | str:
-    """Return the text of a planner or prior; what has none, such as one of a class of your own, as it is."""
+    """Return a planner or prior as text, or unchanged if it has no text form, as for unregistered classes."""
     return text_of(thing) or thing if isinstance(thing, (Planner, Prior)) else thing
 
 
@@ -321,7 +321,7 @@ def _label_of(planner: Planner | str) -> str:
 
 
 def _check_storable(study: Study) -> None:
-    """Refuse to keep runs of what is code of the caller's, which may be other code the next time."""
+    """Refuse to store runs that use the caller's own code, which may change between calls."""
     if not isinstance(study.environments[0].env, str):
         raise ValueError(
             "runs are kept by the name of their environment; register yours with Gymnasium and give "
@@ -343,7 +343,7 @@ def _value_list(key: str, values: Any) -> list[Any]:
     return [value.item() if isinstance(value, np.generic) else value for value in values]
 
 
-# By a call
+# Public functions
 
 
 def compare(
@@ -363,29 +363,28 @@ def compare(
 ) -> ComparisonResult | ContinuousComparison:
     """Compare planners in one environment on common random numbers, with intervals and paired tests.
 
-    The same as ``bamdp compare`` on the command line, which has the same results. With continuous observations, which
-    studies do not have, the result is a :class:`ContinuousComparison`, without tests.
+    Equivalent to the command ``bamdp compare``, with the same results. Studies do not support continuous observations;
+    for these, the result is a :class:`ContinuousComparison` without tests.
 
     Parameters
     ----------
     env
-        The environment: a name, an environment of this library or of Gymnasium (each run has a copy of it), or a
-        function that makes one.
+        A name, an environment of this library or Gymnasium (copied for each run), or a function that creates one.
     planners
-        Planners as objects or as text; in a dictionary by labels of your own.
+        Planners as objects or text; use a dictionary to set custom labels.
     runs
-        Replicates of each.
+        Number of replicates per planner.
     steps
-        Steps of a run; by default the environment's.
+        Steps per run; by default the environment's horizon.
     prior, rewards, discount, objective
-        Of all agents, as :meth:`bamdp.Agent.for_env` takes them. Where none is named, each planner has its own.
+        Settings of all agents, as in :meth:`bamdp.Agent.for_env`. Each planner uses its own defaults if omitted.
     seed
-        The seed of all runs.
+        Seed of all runs.
     jobs
-        The number of processes, on which results do not depend.
+        Number of processes; it does not affect the results.
     store
-        A file in which runs are kept, so that the next comparison does only what is missing. By default none are
-        kept. It is for environments that have a name.
+        File in which to store completed runs, so that later comparisons compute only the missing ones. By default, runs
+        are not stored. Only named environments are supported.
     progress
         Whether to show a progress bar on standard error.
 
@@ -431,27 +430,26 @@ def tune(
 ) -> TuningResult:
     """Choose the parameters of a planner in one environment.
 
-    The same as ``bamdp tune`` on the command line, which has the same results.
+    Equivalent to the command ``bamdp tune``, with the same results.
 
     Parameters
     ----------
     env
         The environment, as in :func:`compare`.
     planner
-        The planner, with the parameters that are not to be chosen.
+        The planner, including any parameters that are not tuned.
     grid
-        Values to choose from: of the planner's parameters, ``generator.depth``, ``prior``, ``prior.beta``,
-        ``discount``.
+        Candidate values for the planner's parameters, ``generator.depth``, ``prior``, ``prior.beta`` or ``discount``.
     runs
-        Runs of a configuration in tuning, at most.
+        Maximum number of tuning runs per configuration.
     evaluate
-        Runs of the chosen configuration, with other seeds.
+        Number of evaluation runs of the chosen configuration, with separate seeds.
     method
-        ``"grid"``, all of it; or ``"halving"``, successive halving.
+        ``"grid"`` for a full grid search, or ``"halving"`` for successive halving.
     configurations
-        Draw so many of the grid; by default all.
+        Number of configurations to draw from the grid; by default all.
     budget, screening
-        Of halving: processor seconds, and the steps of a run before the last round.
+        For halving: the budget in processor seconds, and the steps per run before the final round.
     steps, prior, rewards, discount, objective, seed, jobs, store, progress
         As in :func:`compare`.
 
@@ -469,7 +467,7 @@ def tune(
 
 
 def _run(kind: Any, study: Study, store: str | Path | None, jobs: int, progress: bool) -> Any:
-    """Run what is missing of a study and return its results; without a store, in a temporary folder."""
+    """Run the missing part of a study and return the results; use a temporary folder if there is no store."""
     if store is not None:
         _check_storable(study)
     with ExitStack() as stack:
@@ -480,6 +478,6 @@ def _run(kind: Any, study: Study, store: str | Path | None, jobs: int, progress:
         run_study(study, runs, jobs=_checks.integer(jobs, "jobs"), steps=done, more=more)
         found = kind(study, collect_results(study, runs))
     for name, rows in found.results.select(EVALUATE).groupby("label", sort=False):
-        if (rows.failure != "").all():  # a table of nothing but failures would be empty
+        if (rows.failure != "").all():  # all runs failed, so the table would be empty
             raise RuntimeError(f"{name}: {rows.failure.iloc[0]}")
     return found

@@ -1,16 +1,16 @@
-"""Tools for priors, reward models, policy generators and planners of your own.
+"""Tools for writing your own priors, reward models, policy generators and planners.
 
-- Parameters are fields that :func:`whole_number`, :func:`real_number`, :func:`positive_number`, :func:`choice` and
-  :func:`flag` declare: they are checked, documented, and shown in forms.
-- A posterior is a NamedTuple of arrays, declared by :func:`transition_posterior` or :func:`reward_posterior`, with an
-  implementation of ``push``, ``pop``, ``probability`` and ``sample_row``; the other :data:`verbs` follow.
-- Random numbers inside compiled code come from :func:`uniform`, :func:`below`, :func:`normal`, :func:`gamma` and
+- Declare parameters as fields with :func:`whole_number`, :func:`real_number`, :func:`positive_number`, :func:`choice`
+  and :func:`flag`. They are then validated, documented and shown in forms.
+- A posterior is a NamedTuple of arrays, declared with :func:`transition_posterior` or :func:`reward_posterior`. It
+  implements ``push``, ``pop``, ``probability`` and ``sample_row``; the other :data:`verbs` are derived.
+- Generate random numbers in compiled code with :func:`uniform`, :func:`below`, :func:`normal`, :func:`gamma` and
   :func:`beta`.
-- A planner's own compiled code is a :func:`kernel`, called by :meth:`bamdp.Belief.run` with the belief's arrays; what
-  it does to the belief are :func:`simulate_step`, :func:`push_step`, :func:`undo_steps`, :func:`sample_model` and
-  :func:`mean_model`.
+- Write a planner's compiled code as a :func:`kernel` and call it through :meth:`bamdp.Belief.run`, which passes the
+  belief's arrays. Kernels access the belief through :func:`simulate_step`, :func:`push_step`, :func:`undo_steps`,
+  :func:`sample_model` and :func:`mean_model`.
 
-The page "Your own parts" of the documentation has examples of each.
+For examples, see the documentation page "Your own parts".
 """
 
 from bamdp._kernels.jit import kernel, primitive

@@ -1,15 +1,15 @@
-"""Work on one or several processes: results as they finish, and a process that dies is reported.
+"""Execution of work items in one or several processes, with results in order of completion.
 
-A *pool* works on items, each by a call ``work(item, tick)`` in which ``tick(n)`` reports that n more steps are done.
-:func:`stream` feeds a pool and yields ``(item, result)`` in the order in which items finish. It asks for the next item
-only when the pool can take it, so the list of items may grow while others are worked on.
+A *pool* processes each item by calling ``work(item, tick)``, where ``tick(n)`` reports n more completed steps.
+:func:`stream` feeds a pool and yields ``(item, result)`` in order of completion. It requests the next item only when
+the pool has capacity, so items may be added while others are processed.
 
-- :class:`Pool` works in this process, one item after the other.
-- :class:`ProcessPool` has processes (loky, which comes with joblib) and reports the steps of an item when it is done.
-  If one dies (killed, or out of memory), the items in work come back as :class:`WorkerDied`, and the next item finds
-  new processes.
+- :class:`Pool` processes items sequentially in the current process.
+- :class:`ProcessPool` uses several processes (loky, included in joblib) and reports an item's steps when it is
+  complete. If a process dies (killed or out of memory), all running items return :class:`WorkerDied`, and new processes
+  are started for the next item.
 
-An exception in ``work`` comes back as the item's result; the caller decides what to do about it.
+An exception raised by ``work`` is returned as the item's result; the caller decides how to handle it.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from typing import Any, Self, TypeVar
 
 from bamdp._progress import Progress
 
-POLL_SECONDS = 0.05  # between two looks at a pool
-IDLE_SECONDS = 60.0  # after which a process without work ends
+POLL_SECONDS = 0.05  # polling interval
+IDLE_SECONDS = 60.0  # idle time after which a process exits
 
 Item = TypeVar("Item")
 Work = Callable[[Any, Progress], Any]
 
 
 class WorkerDied(RuntimeError):
-    """The process that had the item, or another of the same pool, died."""
+    """Error for an item whose process, or another process of its pool, died."""
 
     def __init__(self) -> None:
         super().__init__("a worker process died (killed, or out of memory); try fewer jobs")
 
 
 class Pool:
-    """Works in this process; a context manager. ``progress`` is called with steps just done."""
+    """Context manager that runs work in the current process and calls ``progress`` with completed steps."""
 
     def __init__(self, progress: Progress | None = None) -> None:
         self.progress = progress or (lambda n: None)
@@ -50,11 +50,11 @@ class Pool:
 
     @property
     def capacity(self) -> int:
-        """The number of items that it takes at a time; more than it works on, so that no process idles."""
+        """The number of items accepted at a time, including a queue that keeps all processes busy."""
         return 1
 
     def submit(self, work: Work, item: Any) -> Future[Any]:
-        """Begin to work on an item; here, do all of it."""
+        """Submit an item; this class processes it immediately."""
         future: Future[Any] = Future()
         try:
             future.set_result(work(item, self.progress))
@@ -63,23 +63,23 @@ class Pool:
         return future
 
     def poll(self) -> None:
-        """Look after work that is done elsewhere."""
+        """Update the status of work in other processes."""
 
     def result_of(self, future: Future[Any]) -> Any:
         """Return the result of an item: what ``work`` returned, the exception, or WorkerDied."""
         return future.exception() or future.result()
 
     def stop(self) -> None:
-        """Drop all items in work, at once."""
+        """Cancel all running items immediately."""
 
     def close(self) -> None:
-        """Free what the pool holds."""
+        """Release the pool's resources."""
 
 
 def stream(
     pool: Pool, work: Work, take: Callable[[], Item | None]
 ) -> Generator[tuple[Item, Any], None, None]:
-    """Work on the items that ``take`` returns until it returns None and none is left; closing it stops the pool."""
+    """Process items from ``take`` until it returns None and all are complete; closing the generator stops the pool."""
     in_work: dict[Future[Any], Item] = {}
     try:
         while True:
@@ -97,12 +97,12 @@ def stream(
 
 
 def new_pool(jobs: int, progress: Progress | None = None) -> Pool:
-    """Return a pool of ``jobs`` processes, or of this process alone for one job; it is a context manager."""
+    """Return a context manager for a pool of ``jobs`` processes; one job runs in the current process."""
     return Pool(progress) if jobs == 1 else ProcessPool(jobs, progress)
 
 
 class ProcessPool(Pool):
-    """Works in ``jobs`` processes on this machine."""
+    """Pool of ``jobs`` local processes."""
 
     def __init__(self, jobs: int, progress: Progress | None = None) -> None:
         super().__init__(progress)
@@ -115,7 +115,7 @@ class ProcessPool(Pool):
     def submit(self, work: Work, item: Any) -> Future[Any]:
         try:
             future: Future[Any] = self._executor().submit(work_and_count, work, item)
-        except (BrokenProcessPool, OSError):  # it breaks at this moment
+        except (BrokenProcessPool, OSError):  # the pool broke during submission
             future = Future()
             future.set_exception(BrokenProcessPool())
         return future
@@ -123,7 +123,7 @@ class ProcessPool(Pool):
     def _executor(self) -> Any:
         from joblib.externals.loky import get_reusable_executor
 
-        # loky returns a new one if the last has broken. Ctrl-C is for this process, which ends the others.
+        # loky replaces a broken executor. Only this process handles Ctrl-C; it then terminates the others.
         ignore = {"initializer": signal.signal, "initargs": (signal.SIGINT, signal.SIG_IGN)}
         return get_reusable_executor(max_workers=self.jobs, timeout=IDLE_SECONDS, **ignore)
 
@@ -140,7 +140,7 @@ class ProcessPool(Pool):
 
 
 def work_and_count(work: Work, item: Any) -> tuple[Any, int]:
-    """Work on an item in another process; return the result and the number of steps that were done."""
+    """Process an item in another process; return the result and the number of completed steps."""
     steps = 0
 
     def count(n: int) -> None:

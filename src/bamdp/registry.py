@@ -1,7 +1,7 @@
-"""Planners, priors and reward models by name: the tables, and what is made from text.
+"""Registry of planners, priors and reward models, and conversion between objects and text.
 
-A new planner is one line in :data:`bamdp.planners.PLANNERS`, a new prior or reward model one line in its table here.
-A class of one's own gets its name by :func:`register`, or by an entry point of the group ``bamdp`` in its package.
+To add a planner, add a line to :data:`bamdp.planners.PLANNERS`; for a prior or reward model, add a line to its table
+here. Classes outside the library are registered with :func:`register` or with an entry point in the group ``bamdp``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PRIORS: dict[str, Entry] = {
 }
 OF_ENVIRONMENT: dict[
     str, tuple[Callable[[Environment], Prior | None], str]
-] = {  # without parameters; what for
+] = {  # priors without parameters, and which environments have one
     "models": (
         lambda env: _models(env) if env.draws_model and env.law is None else None,
         "environments that may be one of several models, such as maze_door",
@@ -68,7 +68,7 @@ TABLES: dict[type, dict[str, Entry]] = {Planner: PLANNERS, Prior: PRIORS, Reward
 DEFAULT_PRIOR = Planner.default_prior
 DEFAULT_PLANNER = "optimism"
 
-# The separator of a mixture's priors: a plus before a name, with or without a weight. (Numbers may contain a plus.)
+# Priors of a mixture are separated by a plus before a name or weight; numbers may also contain a plus.
 _MIXTURE_PLUS = re.compile(r"\s*\+\s*(?=(?:[\d.]+(?:e[+-]?\d+)?\s*\*\s*)?[a-z])", re.IGNORECASE)
 
 
@@ -76,7 +76,7 @@ _MIXTURE_PLUS = re.compile(r"\s*\+\s*(?=(?:[\d.]+(?:e[+-]?\d+)?\s*\*\s*)?[a-z])"
 
 
 def register(name: str) -> Callable[[C], C]:
-    """Name a planner, prior or reward model of your own, so that text and the command line can make it.
+    """Register your own planner, prior or reward model under a name for use in text and on the command line.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def register(name: str) -> Callable[[C], C]:
 
 
 def _table(cls: type) -> dict[str, Entry]:
-    """Return the table of names that a class belongs to."""
+    """Return the registry table for a class."""
     for base, table in TABLES.items():
         if issubclass(cls, base):
             return table
@@ -120,30 +120,30 @@ def _table(cls: type) -> dict[str, Entry]:
 
 
 def names(base: type) -> dict[str, Entry]:
-    """Return the planners, priors or reward models by name, with those that other packages have added."""
+    """Return all planners, priors or reward models by name, including those from other packages."""
     _load_entry_points()
     return TABLES[base]
 
 
 @cache
 def _load_entry_points() -> None:
-    """Register what the entry points of installed packages name."""
+    """Register the components named by entry points of installed packages."""
     for point in entry_points(group="bamdp"):
         register(point.name)(point.load())
 
 
 def list_planners() -> InfoList:
-    """List all planners that :func:`make_planner` knows: ``name``, ``help`` and ``parameters`` of each."""
+    """List the ``name``, ``help`` and ``parameters`` of all planners available to :func:`make_planner`."""
     return _listed(Planner)
 
 
 def list_priors() -> InfoList:
-    """List all priors that :func:`make_prior` knows. Joined by ``+`` they are a mixture."""
+    """List all priors available to :func:`make_prior`; join priors with ``+`` to form a mixture."""
     return _listed(Prior)
 
 
 def list_rewards() -> InfoList:
-    """List all reward models that :func:`make_rewards` knows."""
+    """List all reward models available to :func:`make_rewards`."""
     known = Info("known", "The environment's own rewards, told to the agent.", [])
     return InfoList([known, *_listed(RewardModel)])
 
@@ -159,14 +159,14 @@ def _listed(base: type) -> InfoList:
 
 
 def make_planner(spec: str | Spec | Planner, parameters: Mapping[str, Any] | None = None) -> Planner:
-    """Make a planner from its text, as on the command line; one that is made already is returned as it is.
+    """Create a planner from text in command-line syntax; planner objects are returned unchanged.
 
     Parameters
     ----------
     spec
-        ``name`` or ``name:key=value,...``, with the names of :func:`list_planners`; or a planner.
+        ``name`` or ``name:key=value,...``, with a name from :func:`list_planners`; or a planner object.
     parameters
-        More parameters, as values or as they are written; of a planner those that are to be others.
+        Additional parameters, as values or text; for a planner object, the parameters to change.
 
     Examples
     --------
@@ -189,7 +189,7 @@ def make_planner(spec: str | Spec | Planner, parameters: Mapping[str, Any] | Non
 
 
 def with_parameters(thing: P, parameters: Mapping[str, Any]) -> P:
-    """Return a planner or prior with some parameters replaced, given as values or as they are written.
+    """Return a planner or prior with some parameters replaced, given as values or text.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def with_parameters(thing: P, parameters: Mapping[str, Any]) -> P:
 
 
 def entry_of(thing: str | Planner | Prior) -> Entry:
-    """Return the entry of a planner's name, or one that stands for a planner or prior with its parameters."""
+    """Return the entry for a planner name, or an entry that describes a planner or prior with its parameters."""
     if isinstance(thing, str):
         return names(Planner)[thing]
     values = {one.name: getattr(thing, one.name) for one in declared(type(thing))}
@@ -209,17 +209,17 @@ def entry_of(thing: str | Planner | Prior) -> Entry:
 
 
 def make_prior(spec: str | Spec | Prior, env: World | None = None, *, n_states: int | None = None) -> Prior:
-    """Make a prior from its text, as on the command line; one that is made already is returned as it is.
+    """Create a prior from text in command-line syntax; prior objects are returned unchanged.
 
     Parameters
     ----------
     spec
-        ``name`` or ``name:key=value,...``, with the names of :func:`list_priors`. Several joined by ``+`` are a
-        mixture, with weights before them, ``3*flat + sparse:beta=6``; one that is not written is 1.
+        ``name`` or ``name:key=value,...``, with a name from :func:`list_priors`. Several priors joined by ``+`` form a
+        mixture with optional weights: ``3*flat + sparse:beta=6``. The default weight is 1.
     env
-        The environment, which ``models`` needs, and its number of states what is written as x/S.
+        The environment. It is required for ``models``, and its number of states for parameters of the form x/S.
     n_states
-        The number of states, where there is no environment.
+        The number of states, if there is no environment.
 
     Examples
     --------
@@ -240,12 +240,12 @@ def make_prior(spec: str | Spec | Prior, env: World | None = None, *, n_states: 
 
 
 def is_mixture(spec: str) -> bool:
-    """Return whether the text of a prior has several priors, or a weight."""
+    """Return whether the text of a prior contains several priors or a weight."""
     return "*" in spec or _MIXTURE_PLUS.search(spec) is not None
 
 
 def _split_weight(text: str) -> tuple[float, str]:
-    """Split the text of a mixture's member into its weight, 1 if none is written, and the prior's spec."""
+    """Split a mixture component into its weight (1 by default) and the prior's spec."""
     head, times, rest = text.partition("*")
     if not times:
         return 1.0, text
@@ -262,7 +262,7 @@ def _make_single_prior(spec: Spec, env: World | None, n_states: int | None) -> P
         if spec.parameters:
             raise ValueError(f"{name} takes no parameters, got {next(iter(spec.parameters))!r}")
         return _prior_of_environment(name, env)
-    # x/S in a parameter depends on the environment, and so does what the name fixes
+    # x/S and the parameters fixed by the name depend on the environment
     written = {**entries[name].fixed, **spec.parameters}
     values = {key: _divide_by_states(value, n_states) for key, value in written.items()}
     prior: Prior = build(Entry(entries[name].cls), Spec(name, values))
@@ -270,7 +270,7 @@ def _make_single_prior(spec: Spec, env: World | None, n_states: int | None) -> P
 
 
 def _prior_of_environment(name: str, env: World | None) -> Prior:
-    """Return the prior that the environment determines, or say which environments have one."""
+    """Return the environment's own prior; the error lists the environments that have one."""
     make, which = OF_ENVIRONMENT[name]
     prior = make(env) if isinstance(env, Environment) else None
     if prior is None:
@@ -285,7 +285,7 @@ def _models(env: Environment) -> Prior:
 
 
 def _divide_by_states(value: Any, n_states: int | None) -> Any:
-    """Replace the text ``x/S`` by x over the number of states; other values stay as they are."""
+    """Replace text of the form ``x/S`` by x divided by the number of states; keep other values."""
     over = re.fullmatch(r"(.+?)\s*/\s*S", value) if isinstance(value, str) else None
     if over is None:
         return value
@@ -300,16 +300,16 @@ def _divide_by_states(value: Any, n_states: int | None) -> Any:
 
 
 def make_rewards(spec: str | Spec | RewardModel | ArrayLike | None, env: World | None = None) -> RewardModel:
-    """Make a model of the rewards from its text, as on the command line; an array is of rewards that are known.
+    """Create a reward model from text in command-line syntax; an array specifies known rewards.
 
     Parameters
     ----------
     spec
-        ``known``, what the environment pays, or learned: ``hierarchical``, ``beta``, ``normal`` or ``finite``, with
-        parameters after a colon. By default (None) ``known`` where they are certain, ``beta`` where 0 or 1 is drawn,
-        ``hierarchical`` elsewhere.
+        ``known`` for the environment's own rewards, or a learned model: ``hierarchical``, ``beta``, ``normal`` or
+        ``finite``, with parameters after a colon. The default (None) is ``known`` for deterministic rewards, ``beta``
+        for random rewards of 0 or 1, and ``hierarchical`` otherwise.
     env
-        The environment, which all but the learned ones need.
+        The environment, required except for learned models.
 
     Examples
     --------
@@ -344,7 +344,7 @@ def _default_rewards(env: World | None) -> str:
 
 
 def _check_text(spec: Any, name: str, ways: str) -> None:
-    """Refuse what is neither text nor a thing of the right kind."""
+    """Raise an error for a value that is neither text nor an object of the right type."""
     if not isinstance(spec, (str, Spec)):
         given = (
             f"the class {spec.__name__}: make one, {spec.__name__}()"
@@ -355,7 +355,7 @@ def _check_text(spec: Any, name: str, ways: str) -> None:
 
 
 def _check_rewards_possible(model: RewardModel, env: World | None) -> None:
-    """Refuse a model that rules out a reward of the environment, where its rewards are known."""
+    """Raise an error if the model excludes a known reward of the environment."""
     if not isinstance(env, Environment) or env.stochastic_rewards:
         return
     for reward in np.unique(env.rewards).tolist():
@@ -366,7 +366,7 @@ def _check_rewards_possible(model: RewardModel, env: World | None) -> None:
 
 
 def check_fits(planner: Planner, env: World, discount: float = 0.95) -> None:
-    """Refuse an agent whose tables would not fit into memory, with the size that they would need."""
+    """Raise an error that reports the required size if an agent's tables would not fit in memory."""
     size = planner.cost(env.n_states, env.n_actions, discount).bytes
     _checks.memory(
         size, f"an agent of {label(planner)} for {env.n_states} states and {env.n_actions} actions"
@@ -377,7 +377,7 @@ def check_fits(planner: Planner, env: World, discount: float = 0.95) -> None:
 
 
 def text_of(thing: Planner | Prior | RewardModel) -> str | None:
-    """Return the text that makes the same planner, prior or reward model; None if there is none.
+    """Return text that recreates a planner, prior or reward model; None if there is none.
 
     Examples
     --------
@@ -404,15 +404,15 @@ def text_of(thing: Planner | Prior | RewardModel) -> str | None:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Return whether two parameters are equal; arrays are taken as different."""
+    """Return whether two parameters are equal; arrays always count as different."""
     return not isinstance(one, np.ndarray) and not isinstance(other, np.ndarray) and bool(one == other)
 
 
 def label(thing: Planner | Prior | RewardModel) -> str:
-    """Return what tables and figures call a planner, prior or reward model: its text, or what it prints."""
+    """Return the label of a planner, prior or reward model in tables and figures: its text, or its repr."""
     if isinstance(thing, KnownRewards):
         return "known"
-    if thing is None:  # of continuous observations
+    if thing is None:  # for continuous observations
         return "learned"
     if hasattr(thing, "text") or isinstance(thing, str):
         return str(getattr(thing, "text", thing))
@@ -422,7 +422,7 @@ def label(thing: Planner | Prior | RewardModel) -> str:
 
 
 def _flat(thing: Any) -> dict[str, Any]:
-    """Return the parameters of a dataclass; a part is its name, and its own parameters are named with a dot."""
+    """Return the parameters of a dataclass; a part is given by its name, and its parameters have dotted names."""
     values: dict[str, Any] = {}
     for one in declared(type(thing)):
         value = getattr(thing, one.name)
@@ -435,13 +435,13 @@ def _flat(thing: Any) -> dict[str, Any]:
 
 
 def describe_planner(planner: Planner) -> dict[str, Any]:
-    """Return all parameters of a planner as plain JSON; those of a part are named with a dot."""
+    """Return all parameters of a planner as plain JSON; parameters of a part have dotted names."""
     plain = (bool, int, float, str, type(None))
     return {key: value if isinstance(value, plain) else repr(value) for key, value in _flat(planner).items()}
 
 
 def part_versions(planner: Planner) -> dict[str, int]:
-    """Return the ``result_version`` of a planner's parts, such as its generator, where it is not the first.
+    """Return the ``result_version`` of a planner's parts, such as its generator, unless it is the first version.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Many replicates of one setting, on one or several processes, with the same results on any number of them.
+"""Replicates of one setting, with results that do not depend on the number of processes.
 
-:mod:`bamdp.seeding` says which random numbers each replicate uses.
+:mod:`bamdp.seeding` defines the random numbers of each replicate.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
-RUN_BYTES = 1000  # about what a run keeps beside its steps
+RUN_BYTES = 1000  # approximate memory per run in addition to its steps
 MOST_JOBS = 4096  # processes
 
 
@@ -43,7 +43,7 @@ class Batch:
     setting: Setting
     runs: tuple[Run, ...]
     reproducible: bool  # False when a time budget decided how much was computed
-    seconds: float = field(compare=False)  # from start to end
+    seconds: float = field(compare=False)  # elapsed time of the whole batch
 
     def __repr__(self) -> str:
         error = f" ± {self.standard_error:.3g}" if len(self.runs) > 1 else ""
@@ -57,15 +57,15 @@ class Batch:
 
     @property
     def rewards(self) -> NDArray[np.float64]:
-        """The rewards of all replicates, [R, T]."""
+        """Rewards of all replicates, [R, T]."""
         return np.array([run.rewards for run in self.runs])
 
     def plot(self, *, ax: Axes | None = None, **options: Any) -> Axes:
-        """Draw the returns of episodes over time, or the reward per step, with the optimum, where these do not differ.
+        """Plot episode returns over time, or if these are all equal, the reward per step and the optimum.
 
-        Options are those of :func:`bamdp.plot.returns` and :func:`bamdp.plot.learning_curve`.
+        Accepts the options of :func:`bamdp.plot.returns` and :func:`bamdp.plot.learning_curve`.
         """
-        from bamdp import plot  # Matplotlib is imported only where something is drawn
+        from bamdp import plot  # imports Matplotlib only when needed
 
         if all(len(run.ends) for run in self.runs) and len(set(self.episode_returns.tolist())) > 1:
             return plot.returns(self, ax=ax, **options)
@@ -74,7 +74,7 @@ class Batch:
         return plot.learning_curve(self, ax=ax, **(known | options))
 
     def to_frame(self) -> DataFrame:
-        """Return a pandas DataFrame with a row for each run; pandas must be installed."""
+        """Return a pandas DataFrame with one row per run; requires pandas."""
         return new_frame(
             {
                 "run": np.arange(len(self.runs)),
@@ -102,17 +102,17 @@ class Batch:
 
     @property
     def episode_returns(self) -> NDArray[np.float64]:
-        """Returns of all episodes that were completed, of one run after the other."""
+        """Returns of all completed episodes, ordered by run."""
         return np.concatenate([run.episode_returns for run in self.runs])
 
     @property
     def success(self) -> float | None:
-        """The share of all completed episodes that reached their goal, see :func:`bamdp.simulation.success_share`."""
+        """Fraction of completed episodes that reached their goal; see :func:`bamdp.simulation.success_share`."""
         return success_share(self.runs)
 
     @property
     def ms_per_step(self) -> float:
-        """Processor milliseconds per step for planning and learning, without compiling."""
+        """Processor milliseconds per step for planning and learning, excluding compilation."""
         return float(np.mean([run.ms_per_step for run in self.runs]))
 
 
@@ -123,7 +123,7 @@ def error_of_mean(values: NDArray[np.float64]) -> float:
 
 
 def new_agent(setting: Setting, env: World, seed: np.random.SeedSequence | int = 0) -> Agent:
-    """Make an agent that has seen nothing yet, for the setting's environment."""
+    """Create a new agent for the setting's environment."""
     return Agent.for_env(
         env,
         setting.planner,
@@ -143,7 +143,7 @@ def play(
     progress: Progress | None = None,
     callbacks: Iterable[Callback] = (),
 ) -> Run:
-    """Run a setting once, with these two seeds; what it needs is compiled before it begins."""
+    """Run a setting once with the two given seeds, after compiling all required code."""
     warm_up(setting)
     env = new_world(setting.env)
     agent = new_agent(setting, env, agent_seed)
@@ -152,12 +152,12 @@ def play(
 
 
 def run_one(setting: Setting, replicate: int, progress: Progress | None = None) -> Run:
-    """Run one replicate, by its number."""
+    """Run the replicate with the given number."""
     return play(setting, *seeds(setting.seed, replicate), progress)
 
 
 def check_size(setting: Setting, runs: int, jobs: int) -> None:
-    """Refuse numbers of runs and processes that cannot be, before any work."""
+    """Raise an error for invalid numbers of runs or processes before any work starts."""
     _checks.integer(runs, "runs")
     _checks.integer(jobs, "jobs", high=MOST_JOBS)
     n_bytes = (RUN_BYTES + STEP_BYTES * setting.steps) * runs
@@ -178,23 +178,22 @@ def run_many(
     jobs: int = 1,
     progress: bool = False,
 ) -> Batch:
-    """Let agents that know nothing yet learn an environment, several times over, each in a world of its own.
+    """Run independent replicates of an agent that learns an environment from scratch.
 
     Parameters
     ----------
     env
-        The environment: a name, an environment of this library or of Gymnasium (each run has a copy of it), or a
-        function that makes one.
+        A name, an environment of this library or Gymnasium (copied for each run), or a function that creates one.
     planner, prior, rewards, discount, objective
-        The agent, as :meth:`bamdp.Agent.for_env` takes it.
+        Settings of the agent, as in :meth:`bamdp.Agent.for_env`.
     runs
-        The number of replicates. Replicate 3 is the same whether 4 or 400 are asked for.
+        Number of replicates. Each replicate is the same however many are requested.
     steps
-        The steps of each; by default the environment's horizon.
+        Steps per run; by default the environment's horizon.
     seed
-        The seed of all; with one seed two planners have common random numbers.
+        Seed of all runs; planners with the same seed share common random numbers.
     jobs
-        The number of processes, on which results do not depend.
+        Number of processes; it does not affect the results.
     progress
         Whether to show a progress bar on standard error.
 
@@ -220,7 +219,7 @@ def run_setting(setting: Setting, runs: int, jobs: int = 1, progress: bool | Pro
     """Run the replicates 0 .. runs-1 of a setting on ``jobs`` processes."""
     check_size(setting, runs, jobs)
     jobs = min(jobs, runs)
-    reproducible = warm_up(setting)  # here first: what it compiles, the workers find on disk
+    reproducible = warm_up(setting)  # compile here first, so that workers load the code from disk
     by_replicate: dict[int, Run] = {}
     numbers = iter(range(runs))
     with (
@@ -241,7 +240,7 @@ _warm: dict[str, bool] = {}
 
 
 def warm_up(setting: Setting) -> bool:
-    """Compile or load what a setting needs, once per process; return whether its plans are reproducible."""
+    """Compile or load a setting's code once per process; return whether its plans are reproducible."""
     world = setting.env if isinstance(setting.env, str) else id(setting.env)
     agent_key = setting.planner, setting.prior, type(setting.rewards), setting.discount, setting.objective
     key = repr((world, *agent_key))

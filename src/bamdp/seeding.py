@@ -1,12 +1,12 @@
-"""Which random numbers a run uses: one rule for ``simulate``, ``run``, ``compare``, ``tune``, studies and the studio.
+"""Random seeds of runs, used by ``simulate``, ``run``, ``compare``, ``tune``, studies and the studio.
 
-Replicate r of seed s has two random streams, spawned from ``SeedSequence(s)``: the environment's with the key (r, 0)
-and the agent's with the key (r, 1). They depend on nothing else. So replicate r is the same run however many others
-there are, whichever process runs it and whichever function or command asks for it, and two planners with one seed
-are compared on common random numbers. Tuning runs have the keys (r, 0, 1) and (r, 1, 1): a chosen
-configuration is evaluated on streams that it was not chosen on.
+Replicate r of seed s uses two random streams spawned from ``SeedSequence(s)``: key (r, 0) for the environment and key
+(r, 1) for the agent. They depend only on s and r. Replicate r is therefore the same run regardless of the number of
+replicates, the process and the function or command that starts it, and planners with the same seed are compared on
+common random numbers. Tuning runs use the keys (r, 0, 1) and (r, 1, 1), so the chosen configuration is evaluated on
+independent streams.
 
-A seed s stands for its replicate 0, and the pair (s, r) for replicate r::
+A seed s alone denotes replicate 0, and a pair (s, r) denotes replicate r::
 
     agent = bamdp.Agent.for_env(env, "thompson", seed=(0, 3))
     bamdp.simulate(agent, env, seed=(0, 3))  # run_many(env, "thompson", seed=0).runs[3]
@@ -22,11 +22,11 @@ from bamdp import _checks
 
 Seed = int | tuple[int, int] | np.random.SeedSequence | np.random.Generator | None
 ENVIRONMENT, AGENT = 0, 1  # the streams of a run
-TUNING = 1  # the last key of tuning's streams
+TUNING = 1  # last key of tuning streams
 
 
 def stream_seed(seed: Seed, stream: int) -> Any:
-    """Return the seed of one of a run's streams; SeedSequences and Generators are taken as they are."""
+    """Return the seed of one of a run's streams; SeedSequences and Generators are returned unchanged."""
     if seed is None or isinstance(seed, (np.random.SeedSequence, np.random.Generator)):
         return seed
     pair = seed if isinstance(seed, tuple) and len(seed) == 2 else (seed, 0)

@@ -1,6 +1,6 @@
-"""Settings: everything that determines a run but its number, and the one place that makes a setting from text.
+"""Settings, which determine a run except for its replicate number, and their creation from text.
 
-The command line, the studio's form and studies all come here.
+The command line, the studio and studies all create settings through this module.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from bamdp.envs.registry import new_world
 from bamdp.planners.base import Planner, auto_reach, horizon_discount
 from bamdp.registry import check_fits, make_planner, make_prior, make_rewards
 
-STEP_BYTES = 50  # about what a run keeps of a step
+STEP_BYTES = 50  # approximate memory per step of a run
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Everything that determines a replicate but its number."""
+    """All properties of a replicate except its number."""
 
-    env: Any  # text, a function, or an object, which is copied for each run
+    env: Any  # text, a function, or an object that is copied for each run
     planner: Planner
     prior: Prior
     rewards: RewardModel
-    discount: float | str  # a number, "horizon" or "auto", see Agent
+    discount: float | str  # a number, "horizon" or "auto"; see Agent
     steps: int
     seed: int = 0
     objective: str = "episode"
@@ -46,7 +46,7 @@ class Setting:
 
     @property
     def env_name(self) -> str:
-        """What the environment is called."""
+        """The name of the environment."""
         return self.env if isinstance(self.env, str) else new_world(self.env).name
 
     @property
@@ -74,32 +74,31 @@ def make_setting(
     seed: int = 0,
     world: World | None = None,
 ) -> Setting:
-    """Make a setting from text; whatever is an object already stays as it is.
+    """Create a setting from text; objects are used unchanged.
 
     Parameters
     ----------
     env
-        The environment, as :func:`bamdp.envs.registry.new_world` takes it.
+        The environment, as accepted by :func:`bamdp.envs.registry.new_world`.
     planner
         The planner, ``name`` or ``name:key=value,...``.
     parameters
-        More parameters of the planner, as values or as they are written.
+        Additional planner parameters, as values or text.
     prior
-        The prior over transitions, as :func:`bamdp.registry.make_prior` reads it; None for that of the planner.
+        The prior over transitions, as accepted by :func:`bamdp.registry.make_prior`; None for the planner's default.
     rewards
-        The reward model, as :func:`bamdp.registry.make_rewards` reads it; None for the environment's usual one.
+        The reward model, as accepted by :func:`bamdp.registry.make_rewards`; None for the environment's default.
     discount
-        The discount of planning, or ``"horizon"`` to plan for the total of the steps that are left, or ``"auto"`` to
-        plan no further ahead than there are data to learn from, see :class:`~bamdp.Agent`; None for that of the
-        planner.
+        The planning discount; ``"horizon"`` to maximise the total over the remaining steps; ``"auto"`` to also limit
+        the planning horizon by the amount of data (see :class:`~bamdp.Agent`); or None for the planner's default.
     objective
-        What follows the end of an episode for the planner: nothing (``episode``) or the next one (``lifetime``).
+        Whether planning stops at the end of an episode (``episode``) or includes later episodes (``lifetime``).
     steps
-        The steps of a run; None for the environment's own number.
+        Steps per run; None for the environment's horizon.
     seed
-        The seed of all runs.
+        Seed of all runs.
     world
-        The environment that ``env`` names, if it has been made already.
+        The environment specified by ``env``, if already created.
 
     Examples
     --------
@@ -129,7 +128,7 @@ def make_setting(
 def _continuous_parts(
     planner: Any, parameters: Mapping[str, Any] | None, prior: Any
 ) -> tuple[Any, Any, float]:
-    """Return the planner, prior and usual discount in a world with continuous observations, which have own names."""
+    """Return the planner, prior and default discount for continuous observations, which use separate names."""
     from bamdp.continuous.agent import DEFAULT_PRIOR, DISCOUNT, PLANNERS, PRIORS, make_continuous
 
     made = make_continuous(planner, PLANNERS, "planner", parameters)
@@ -138,5 +137,5 @@ def _continuous_parts(
 
 @lru_cache(maxsize=256)
 def cached_world(spec: Any) -> World:
-    """Return an environment to read facts from; it is shared, so nobody may step in it."""
+    """Return a shared environment for reading metadata; it must not be stepped."""
     return new_world(spec)

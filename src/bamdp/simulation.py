@@ -1,4 +1,4 @@
-"""Agents at work: the one loop that lets an agent act in an environment, and the run that comes of it."""
+"""The interaction loop between agents and environments, and the runs that it produces."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
-_new_tuple: Any = tuple.__new__  # _new_tuple(Step, (...)) is Step(...) in half the time
+_new_tuple: Any = tuple.__new__  # _new_tuple(Step, (...)) takes half the time of Step(...)
 
 
 class Step(NamedTuple):
-    """One step of a run, as callbacks are given it."""
+    """One step of a run, as passed to callbacks."""
 
     t: int
     state: int
@@ -35,43 +35,43 @@ class Step(NamedTuple):
     next_state: int
     terminated: bool
     truncated: bool = False
-    seconds: float = 0.0  # processor time of planning and learning; 0 where it is not measured
+    seconds: float = 0.0  # processor time of planning and learning; 0 if not measured
 
 
 class Interaction:
-    """One stream of an agent's experience: it acts, something answers, it observes the answer.
+    """One stream of an agent's experience: a sequence of actions and observed outcomes.
 
-    This is the only loop of the library: :func:`simulate`, playback in the studio, vectors of environments and
-    measurements of losses all go through it. Whoever drives it makes the answer between :meth:`act` and
-    :meth:`observe`; for a :class:`~bamdp.envs.World`, :class:`WorldInteraction` does so.
+    All interaction in the library uses this class: :func:`simulate`, playback in the studio, vectorised environments
+    and measurements of loss. The caller generates the outcome between :meth:`act` and :meth:`observe`; for a
+    :class:`~bamdp.envs.World`, use :class:`WorldInteraction`.
 
     Parameters
     ----------
     agent
-        The agent; several interactions may share one.
+        The agent, which several interactions may share.
     state
-        The state in which the next action is chosen, until :meth:`begin_at` sets another.
+        The state in which the next action is chosen; :meth:`begin_at` changes it.
     """
 
     def __init__(self, agent: Agent, state: int = 0) -> None:
         self.agent, self.state = agent, state
         self.t = 0  # steps observed so far
-        self.over = False  # the episode has ended or was truncated: another must begin before the next action
-        self._planning = 0.0  # processor seconds of the last act
+        self.over = False  # the episode has ended or was truncated; begin another before the next action
+        self._planning = 0.0  # processor seconds of the last call of act
 
     def begin_at(self, state: int, allowed: NDArray[np.bool_] | None = None) -> None:
-        """Begin an episode in ``state``, where only the actions in the mask ``allowed`` exist if it is given."""
+        """Begin an episode in ``state``; the optional mask ``allowed`` gives the actions that exist there."""
         self.state, self.over = state, False
         self.agent.begin(state)
         self.allow(allowed)
 
     def allow(self, allowed: NDArray[np.bool_] | None) -> None:
-        """Tell the agent which actions exist in the present state; None tells nothing."""
+        """Tell the agent which actions exist in the current state; None leaves its knowledge unchanged."""
         if allowed is not None:
             self.agent.allow(self.state, allowed)
 
     def act(self) -> int:
-        """Return the action that the agent chooses in the present state."""
+        """Let the agent choose an action in the current state."""
         begin = thread_time()
         action = self.agent.act(self.state)
         self._planning = thread_time() - begin
@@ -80,7 +80,7 @@ class Interaction:
     def observe(
         self, action: int, next_state: int, reward: float, terminated: bool, truncated: bool = False
     ) -> Step:
-        """Let the agent learn what its action has led to, go to the next state, and return the step."""
+        """Let the agent learn from the outcome of its action, move to the next state, and return the step."""
         begin, state, t = thread_time(), self.state, self.t
         self.agent.observe(state, action, reward, next_state, terminated)
         seconds = thread_time() - begin + self._planning
@@ -90,9 +90,9 @@ class Interaction:
 
 
 class WorldInteraction(Interaction):
-    """An agent in an environment, step by step and episode after episode.
+    """Step-by-step interaction of an agent with an environment across episodes.
 
-    The environment is reset with ``seed`` and the first episode begins at once.
+    The constructor resets the environment with ``seed`` and begins the first episode.
     """
 
     def __init__(self, agent: Agent, env: World, seed: Seed = None) -> None:
@@ -101,10 +101,10 @@ class WorldInteraction(Interaction):
         self.begin_at(env.reset(seed=stream_seed(seed, ENVIRONMENT)), env.allowed)
 
     def step(self, repeated_action: int | None = None) -> Step:
-        """Let the agent act once and learn from it.
+        """Let the agent act once and learn from the outcome.
 
-        With ``repeated_action`` that action is taken whatever the agent chooses, which still advances its random
-        stream: a recorded run is so repeated even if its planner depends on the clock.
+        If ``repeated_action`` is given, it replaces the agent's choice, which still advances the agent's random stream.
+        This replays a recorded run even if its planner depends on the clock.
         """
         action = self.act()
         if repeated_action is not None:
@@ -113,7 +113,7 @@ class WorldInteraction(Interaction):
         return self.observe(action, next_state, reward, terminated, self.env.truncated)
 
     def proceed(self) -> None:
-        """Get ready for the next step: begin an episode after the last, or take note of the present actions."""
+        """Prepare the next step: begin a new episode if necessary, or record the currently available actions."""
         if self.over:
             self.begin_at(self.env.reset(), self.env.allowed)
         else:
@@ -122,17 +122,15 @@ class WorldInteraction(Interaction):
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """The steps of an agent in an environment. Runs are equal if their steps are; times do not count."""
+    """The steps of an agent in an environment; equality of runs ignores times."""
 
-    states: NDArray[
-        Any
-    ]  # [T]: the state in which each action was taken; [T, d] where observations are continuous
+    states: NDArray[Any]  # [T]: the state in which each action was taken; [T, d] for continuous observations
     actions: NDArray[Any]  # [T], or [T, m]
     rewards: NDArray[np.float64]  # [T]
     terminated: NDArray[np.bool_]  # [T]
     step_seconds: NDArray[np.float64]  # [T]: processor time of planning and learning
     truncated: NDArray[np.bool_] | None = None  # [T]: where an episode was cut off; None if none was
-    n_actions: int | None = None  # that there are; None where it is not known
+    n_actions: int | None = None  # number of actions; None if unknown
 
     def __repr__(self) -> str:
         returns = self.episode_returns
@@ -150,17 +148,17 @@ class Run:
     __hash__ = None  # type: ignore[assignment]
 
     def plot(self, *, ax: Axes | None = None, **options: Any) -> Axes:
-        """Draw the returns of its episodes over time, or the reward per step where these do not differ.
+        """Plot episode returns over time, or the reward per step if all returns are equal.
 
-        Options are those of :func:`bamdp.plot.returns` and :func:`bamdp.plot.learning_curve`.
+        Accepts the options of :func:`bamdp.plot.returns` and :func:`bamdp.plot.learning_curve`.
         """
-        from bamdp import plot  # Matplotlib is imported only where something is drawn
+        from bamdp import plot  # imports Matplotlib only when needed
 
         draw = plot.returns if len(set(self.episode_returns.tolist())) > 1 else plot.learning_curve
         return draw(self, ax=ax, **options)
 
     def summary(self) -> Summary:
-        """Return how much was tried and what random play would have earned, with a warning where that is more.
+        """Summarize how much was explored, and warn if a random policy would have earned more.
 
         Examples
         --------
@@ -172,7 +170,7 @@ class Run:
         return summarize(self.states, self.actions, self.rewards, self.n_actions)
 
     def to_frame(self) -> DataFrame:
-        """Return a pandas DataFrame with a row for each step."""
+        """Return a pandas DataFrame with one row per step."""
         steps = np.arange(len(self.rewards))
         return new_frame(
             {
@@ -189,19 +187,19 @@ class Run:
 
     @property
     def ends(self) -> NDArray[np.int64]:
-        """The last step of every episode that was completed, by an end or a truncation."""
+        """Index of the last step of each completed (terminated or truncated) episode."""
         cut = self.terminated if self.truncated is None else self.terminated | self.truncated
         return np.flatnonzero(cut)
 
     @property
     def episode_returns(self) -> NDArray[np.float64]:
-        """The undiscounted sum of rewards of every episode that was completed."""
+        """Undiscounted return of each completed episode."""
         sums = np.concatenate([[0.0], np.cumsum(self.rewards)])
         return np.diff(sums[np.concatenate([[0], self.ends + 1])])
 
     @property
     def success(self) -> float | None:
-        """The share of completed episodes that reached their goal; None where there is none, see `success_share`."""
+        """Fraction of completed episodes that reached their goal; None if undefined, see `success_share`."""
         return success_share([self])
 
     @property
@@ -211,21 +209,21 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """Processor time spent planning and learning, compiling included."""
+        """Processor time spent on planning and learning, including compilation."""
         return float(self.step_seconds.sum())
 
     @property
     def ms_per_step(self) -> float:
-        """Mean processor milliseconds of a step, without the first, in which code may have been compiled."""
+        """Mean processor milliseconds per step, excluding the first step, which may include compilation."""
         later = self.step_seconds[1:] if len(self.step_seconds) > 1 else self.step_seconds
         return 1e3 * float(later.mean()) if len(later) else 0.0
 
 
 def success_share(runs: Sequence[Run]) -> float | None:
-    """Return the share of completed episodes that ended, in time, with a positive reward.
+    """Return the fraction of completed episodes that terminated, without truncation, with a positive reward.
 
-    It is defined where that means reaching a goal: None where positive rewards come on the way, where there is
-    nothing but costs, or where no episode was completed.
+    Return None if this does not indicate reaching a goal (positive rewards also occur earlier, or all rewards are
+    costs) or if no episode was completed.
     """
     rewards, ended = (
         np.concatenate([getattr(run, name) for run in runs]) for name in ("rewards", "terminated")
@@ -239,14 +237,14 @@ def success_share(runs: Sequence[Run]) -> float | None:
 
 
 def _columns(name: str, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Return the column of values [T], or a column for each coordinate of values [T, d]."""
+    """Return one column for values [T], or one per coordinate for values [T, d]."""
     return (
         {name: values} if values.ndim == 1 else {f"{name}_{j}": values[:, j] for j in range(values.shape[1])}
     )
 
 
 def new_frame(columns: Mapping[str, Any]) -> DataFrame:
-    """Return a pandas DataFrame; pandas is imported only where a frame is made."""
+    """Return a pandas DataFrame, importing pandas only when needed."""
     from pandas import DataFrame
 
     return DataFrame(dict(columns))
@@ -271,25 +269,26 @@ def simulate(
     agent
         The agent.
     env
-        The environment, as :meth:`Agent.for_env` takes it. It is reset; an episode that has ended or was cut off is
-        followed by the next.
+        The environment, as in :meth:`Agent.for_env`. It is reset first, and again after each terminated or truncated
+        episode.
     steps
         Number of steps T; by default the environment's horizon.
     seed
-        The seed of the run, whose environment stream is used: s, or (s, r) for replicate r, see :mod:`bamdp.seeding`.
-        With the agent's seed the same, this is the run with this number of :func:`bamdp.run_many`.
+        Seed of the run, from which the environment's random stream is derived: s, or (s, r) for replicate r; see
+        :mod:`bamdp.seeding`. If the agent has the same seed, this is the corresponding replicate of
+        :func:`bamdp.run_many`.
     progress
-        True for a progress bar on standard error, or a function called with the number of steps just done.
+        True to show a progress bar on standard error, or a function called with the number of completed steps.
     callbacks
-        Called as ``callback(agent, env, step)`` after each step; returning False ends the run there.
+        Functions called as ``callback(agent, env, step)`` after each step; returning False ends the run.
 
     Notes
     -----
-    If the environment does something impossible (a state out of range, a reward that is not a number), the error says
-    how far the run came. The agent keeps all that it has learned: it can be saved, and go on.
+    If the environment returns invalid data (a state out of range or a reward that is not a number), the error reports
+    the step. The agent keeps what it has learned, and can be saved and used further.
 
-    What has to be compiled is compiled in the first step, which takes some seconds on a machine where it was never
-    done; the logger ``bamdp`` says so.
+    Code is compiled during the first step, which takes several seconds the first time on a machine; the logger
+    ``bamdp`` reports this.
     """
     if not isinstance(agent, Agent) and not hasattr(agent, "system"):
         hint = "; a GymAgent plays by itself: player.play(steps=...)" if hasattr(agent, "play") else ""
@@ -319,7 +318,7 @@ def simulate(
                 answers = [listener(agent, env, step) for listener in listeners]
                 if any(answer is False for answer in answers):
                     break
-                if t + 1 < T:  # nothing begins after the last step
+                if t + 1 < T:  # no episode begins after the last step
                     loop.proceed()
     except (ValueError, TypeError, RuntimeError) as error:
         done = loop.t if loop else 0

@@ -1,16 +1,16 @@
-"""Statistics of one algorithm's runs in one environment, with their uncertainty.
+"""Statistics of one algorithm's runs in one environment, with uncertainty estimates.
 
 For totals x₁..x_R of R independent runs:
 
 - the mean with its standard error s/√R;
-- the interquartile mean, IQM = 2 ∫ F⁻¹(u) du over u in [1/4, 3/4]: the mean of the middle half, which neither one
-  extremely good nor one stuck run moves, and which uses more of the data than the median;
-- 95% intervals for both by the bootstrap (bias-corrected and accelerated, Efron 1987), with a fixed seed, so that a
-  report made twice reads the same. Runs that all agree give an interval of width zero, a single run gives none;
+- the interquartile mean, IQM = 2 ∫ F⁻¹(u) du over u in [1/4, 3/4]: the mean of the middle half, which is robust to
+  single outlying runs and more efficient than the median;
+- 95% bootstrap intervals for both (bias-corrected and accelerated, Efron 1987), with a fixed seed so that reports are
+  reproducible. Identical results give an interval of width zero; a single run gives no interval;
 - scores against reference values: total / optimum, and the normalised score (total − random) / (optimum − random),
   which is 0 for uniformly random actions and 1 for an optimal policy of the known model.
 
-Which algorithm is better is another question, see :mod:`bamdp.lab.comparisons`.
+For comparisons between algorithms, see :mod:`bamdp.lab.comparisons`.
 """
 
 from __future__ import annotations
@@ -26,16 +26,18 @@ from scipy import stats
 
 CONFIDENCE_LEVEL = 0.95
 RESAMPLES = 9_999
-FEWER_RESAMPLES = 1_999  # for bands and pools, where more would take seconds
-MAX_RESAMPLED = 2_000_000  # resampled values held in memory
-SEED = 20_200_211  # of every bootstrap and permutation, so that numbers do not depend on earlier calls
+FEWER_RESAMPLES = 1_999  # for bands and pooled scores, where more would take seconds
+MAX_RESAMPLED = 2_000_000  # maximum number of resampled values held in memory
+SEED = (
+    20_200_211  # reused for every bootstrap and permutation, so that results do not depend on earlier calls
+)
 
 FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number and its 95% interval; NaN where the runs do not determine it."""
+    """A point estimate with its 95% interval; NaN if undetermined."""
 
     value: float
     low: float
@@ -80,13 +82,15 @@ def standard_error(values: ArrayLike) -> float:
     array = np.asarray(values, float)
     if len(array) < 2:
         return np.nan
-    return float(array.std(ddof=1) / np.sqrt(len(array))) if np.ptp(array) else 0.0  # without rounding errors
+    return (
+        float(array.std(ddof=1) / np.sqrt(len(array))) if np.ptp(array) else 0.0
+    )  # exactly 0 for equal values
 
 
 def iqm(values: ArrayLike, weights: ArrayLike | None = None, axis: int = -1) -> Any:
-    """Return the interquartile mean along ``axis``, exactly: values at the quartiles count in part.
+    """Return the exact interquartile mean along ``axis``, with fractional weights at the quartiles.
 
-    ``weights`` [R] need not add up to one.
+    ``weights`` [R] need not sum to one.
 
     Examples
     --------
@@ -106,15 +110,15 @@ def iqm(values: ArrayLike, weights: ArrayLike | None = None, axis: int = -1) -> 
 
 
 def estimate(statistic: Callable[..., Any], *samples: ArrayLike, resamples: int = RESAMPLES) -> Estimate:
-    """Return a statistic of one or several independent samples, each resampled by itself, with a bootstrap interval.
+    """Return a statistic of independent samples with its bootstrap interval; each sample is resampled separately.
 
-    ``statistic(*samples, axis=-1)`` must take arrays of many resamples at once.
+    ``statistic(*samples, axis=-1)`` must support batches of resamples.
     """
     arrays = [np.asarray(sample, float) for sample in samples]
     if not all(len(array) for array in arrays):
         return Estimate(np.nan, np.nan, np.nan)
     value = float(statistic(*arrays, axis=-1))
-    if any(len(array) == 1 for array in arrays):  # nothing can be known of how it varies
+    if any(len(array) == 1 for array in arrays):  # the variance of a single value is unknown
         return Estimate(value, np.nan, np.nan)
     if all((array == array[0]).all() for array in arrays):
         return Estimate(value, value, value)
@@ -122,7 +126,7 @@ def estimate(statistic: Callable[..., Any], *samples: ArrayLike, resamples: int 
 
 
 def pooled_iqm(scores: Sequence[ArrayLike]) -> Estimate:
-    """Return the IQM of normalised scores over several environments, each with the same weight, and its interval.
+    """Return the IQM of normalised scores over equally weighted environments, with its interval.
 
     Runs are resampled within their environments (Agarwal et al. 2021).
 
@@ -140,7 +144,7 @@ def pooled_iqm(scores: Sequence[ArrayLike]) -> Estimate:
 
 
 def band(curves: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Return the pointwise 95% interval [P], [P] of the mean of curves [R, P], by resampling whole runs (percentiles).
+    """Return pointwise 95% bounds [P], [P] of the mean of curves [R, P] by a percentile bootstrap over whole runs.
 
     Examples
     --------
@@ -154,7 +158,7 @@ def band(curves: ArrayLike) -> tuple[FloatArray, FloatArray]:
     draws = np.random.default_rng(SEED).multinomial(
         len(array), np.full(len(array), 1 / len(array)), FEWER_RESAMPLES
     )
-    centre = array.mean(axis=0)  # taken off first, so that a constant stays one
+    centre = array.mean(axis=0)  # subtracted first, so that constants stay exact
     means = (draws / len(array)) @ (array - centre)
     tail = (1.0 - CONFIDENCE_LEVEL) / 2.0
     low, high = np.quantile(means, [tail, 1.0 - tail], axis=0)
@@ -162,9 +166,10 @@ def band(curves: ArrayLike) -> tuple[FloatArray, FloatArray]:
 
 
 def rescaled(values: ArrayLike, zero: float, one: float) -> FloatArray:
-    """Return values on a scale on which ``zero`` becomes 0 and ``one`` becomes 1; NaN if there is no such scale.
+    """Rescale values so that ``zero`` maps to 0 and ``one`` to 1; return NaN if this is impossible.
 
-    From 0 to the optimum they are shares of it, from the total of random play to the optimum normalised scores.
+    Scaling from 0 to the optimum gives fractions of the optimum; scaling from the total of a random policy gives
+    normalised scores.
 
     Examples
     --------
@@ -178,7 +183,7 @@ def rescaled(values: ArrayLike, zero: float, one: float) -> FloatArray:
 def _bootstrap_interval(
     statistic: Callable[..., Any], arrays: list[FloatArray], resamples: int
 ) -> tuple[float, float]:
-    """Return the BCa interval, or percentiles where its acceleration is undefined (no single run changes the value)."""
+    """Return the BCa interval, or the percentile interval if the acceleration is undefined."""
     ends = (np.nan, np.nan)
     for method in ("BCa", "percentile"):
         with warnings.catch_warnings(), np.errstate(all="ignore"):

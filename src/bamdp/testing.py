@@ -1,7 +1,7 @@
-"""Conformance checks for parts of your own: :func:`check_planner` and :func:`check_posterior`.
+"""Conformance checks for your own planners and posteriors: :func:`check_planner` and :func:`check_posterior`.
 
-They run what the library demands of its own planners and posteriors, and raise an AssertionError that says in one line
-what does not hold. Call them from a test::
+They apply the same requirements as for the library's own planners and posteriors, and raise an AssertionError that
+describes the violation in one line. Call them from a test::
 
     bamdp.testing.check_planner(MyPlanner())
     bamdp.testing.check_posterior(MyPrior())
@@ -32,7 +32,7 @@ from bamdp.simulation import Run, simulate
 
 __all__ = ["check_planner", "check_posterior", "small_world"]
 
-SAMPLES = 400  # models whose mean is compared with the predictive
+SAMPLES = 400  # number of sampled models whose mean is compared with the predictive
 TOLERANCE = 1e-9
 
 
@@ -65,21 +65,21 @@ def check_planner(
     objective: str = "episode",
     steps: int = 25,
 ) -> None:
-    """Check that a planner keeps what agents, comparisons and files rely on.
+    """Check the properties of a planner that agents, comparisons and files rely on.
 
-    The same seed gives the same actions; only actions that exist are chosen; asking for a plan changes nothing, and the
-    plan is what is done; planning leaves the belief as it was; a saved agent goes on as if it had not been saved.
+    Equal seeds give equal actions; only existing actions are chosen; ``plan`` has no side effects and agrees with
+    ``act``; planning leaves the belief unchanged; a saved and reloaded agent behaves like the original.
 
     Parameters
     ----------
     planner
         The planner.
     env
-        Where it acts; :func:`small_world` by default.
+        The environment; :func:`small_world` by default.
     prior, rewards, discount, objective
-        The agent, as :meth:`bamdp.Agent.for_env` takes it.
+        Settings of the agent, as in :meth:`bamdp.Agent.for_env`.
     steps
-        How many steps it takes each time.
+        Number of steps per run.
 
     Examples
     --------
@@ -140,26 +140,26 @@ def check_posterior(
     exact: bool = True,
     seed: int = 0,
 ) -> None:
-    """Check that a prior and its posterior are consistent with each other and with what planners do to them.
+    """Check that a prior and its posterior are consistent and support the operations of planners.
 
-    Predictives are distributions, and their expectation after one more transition is what they were before; evidence is
-    the product of predictives and does not depend on the order; the mean model has the predictive rows and sampled
-    models have them on average; simulated transitions are undone without a trace; copies are independent; files keep
-    everything.
+    Predictives are probability distributions and martingales under further transitions; the evidence is the product of
+    predictives and does not depend on the order of the data; the mean model and the average of sampled models match the
+    predictives; undoing simulated transitions restores the posterior exactly; copies are independent; saving and
+    loading preserve everything.
 
     Parameters
     ----------
     prior
-        The prior, whose parameters suit the number of states.
+        The prior, with parameters that suit the number of states.
     n_states, n_actions
-        The size of the world.
+        The numbers of states and actions.
     rewards
-        A reward model to check with it; by default rewards are known.
+        A reward model to check together with the prior; by default, rewards are known.
     exact
-        Whether the posterior is exact. One that estimates parameters from all transitions is not: it may depend on the
-        order of observations, and the expected predictive may differ from that before.
+        Whether the posterior is exact. A posterior that estimates hyper-parameters from all transitions is not: it may
+        depend on the order of observations, and its predictives need not be martingales.
     seed
-        Of the transitions and samples.
+        Seed of the transitions and samples.
 
     Examples
     --------
@@ -228,7 +228,7 @@ def check_posterior(
 
 
 def _requiring(name: str) -> Callable[[Any, str], None]:
-    """Return a function that raises an AssertionError about ``name`` where something does not hold."""
+    """Return a function that raises an AssertionError about ``name`` if a condition is false."""
 
     def require(holds: Any, what: str) -> None:
         if not holds:
@@ -238,14 +238,14 @@ def _requiring(name: str) -> Callable[[Any, str], None]:
 
 
 def _observed(belief: Belief, step: tuple[int, int, float, int]) -> Belief:
-    """Return a copy of a belief that has learned one more transition."""
+    """Return a copy of a belief updated with one more transition."""
     twin = belief.copy()
     twin.observe(*step)
     return twin
 
 
 def _facts(belief: Belief) -> list[NDArray[Any]]:
-    """Return what a belief says: all predictives, expected rewards, terminal states and its evidence."""
+    """Return a belief's predictives, expected rewards, terminal states and evidence."""
     pairs = list(itertools.product(range(belief.n_states), range(belief.n_actions)))
     return [
         np.array([belief.predictive(s, a) for s, a in pairs]),
