@@ -1,4 +1,4 @@
-"""Policy generators for DSS, μ ↦ π: those that ship, and how to add your own."""
+"""Policy generators for DSS, μ ↦ π: the built-in ones and the interface for adding your own."""
 
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ GENERATORS: dict[str, type[Generator]] = {"pi": PI, "rtdp": RTDP, "vi": VI}
 
 
 def generator_parameter(default: str, *, or_function: bool = False, help: str = "") -> Any:
-    """A planner's parameter that is a generator: by name, as an object or, where it may be, as a plain function."""
+    """Declare a planner parameter that takes a generator by name, as an object or (optionally) as a function."""
     return part(default, GENERATORS, partial(_check_generator, or_function=or_function), help=help)
 
 
@@ -35,7 +35,7 @@ def _check_generator(generator: Any, name: str, or_function: bool) -> None:
 
 
 def make_generator(generator: Any) -> Any:
-    """Return the generator that a parameter names; an object or a function is one already."""
+    """Return the generator with the given name; return objects and functions unchanged."""
     return GENERATORS[generator]() if isinstance(generator, str) else generator
 
 

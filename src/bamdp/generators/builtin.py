@@ -1,4 +1,4 @@
-"""Policy generators, μ ↦ π: their verb, and those that ship, policy and value iteration and RTDP."""
+"""Policy generators, μ ↦ π: the ``generate`` verb, policy iteration, value iteration and RTDP."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ MAX_SWEEPS = 10_000  # of value iteration
 def generate(G, rows, space, discount, s, solver, rng):
     """Write a policy for the model ``rows`` into ``solver.policy`` (int32 [S]).
 
-    ``s`` is the state that the policy will be run from; ``solver`` is a workspace
-    (:class:`bamdp._kernels.solve.Solver`). The policy is a function of the model, the state and the random numbers:
-    what stands in ``solver.values`` from the model before may make it quicker to find, but must not change it.
+    ``s`` is the state from which the policy will be executed; ``solver`` is a workspace
+    (:class:`bamdp._kernels.solve.Solver`). The policy is a function of the model, the state and the random numbers: the
+    contents of ``solver.values``, left over from the previous model, may speed up the computation but must not affect
+    the result.
     """
 
 
 class Generator(Declared, ABC):
-    """Hyper-parameters of a policy generator; compared and stored by value.
+    """Hyperparameters of a policy generator, compared and stored by value.
 
-    ``result_version`` is raised whenever a change gives another policy for the same model and random numbers. ``lazy``
-    says that it looks at few rows of a model: it can be given models that are drawn as they are looked at
+    Increment ``result_version`` whenever a change yields a different policy for the same model and random numbers.
+    ``lazy`` marks generators that read few rows of a model and therefore accept models sampled on demand
     (:mod:`bamdp.generators.lazy`).
     """
 
@@ -43,21 +44,21 @@ class Generator(Declared, ABC):
 
     @abstractmethod
     def parameters(self) -> Any:
-        """Return the parameters as a NamedTuple that :func:`generate` is registered for."""
+        """Return the parameters as a NamedTuple for which :func:`generate` is registered."""
 
 
 def register_generator(state: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Compile a generator of your own: ``@register_generator(MyState)`` on a function like :func:`generate`.
 
     ``MyState`` is the NamedTuple class that your :class:`Generator`'s ``parameters()`` returns; define both in an
-    importable module. The function may use what Numba compiles, allocate nothing, and must set
-    ``solver.policy`` in every state, to the same actions whatever was solved before.
+    importable module. The function may use anything that Numba can compile but must not allocate. It must set
+    ``solver.policy`` in every state, and the actions must not depend on previously solved models.
     """
     return generate.register(state)
 
 
 def python_policy(generator: Any, mdp: FiniteMDP, discount: float) -> np.ndarray:
-    """Return the policy of a generator in plain Python, checked."""
+    """Run a pure-Python generator, validate its policy and return it."""
     policy = np.asarray(generator(mdp, discount))
     if policy.shape != (mdp.n_states,) or not np.issubdtype(policy.dtype, np.integer):
         raise ValueError(
@@ -92,7 +93,7 @@ class RTDPParams(NamedTuple):
 
     depth: int
     n_trials: int
-    bound: int  # its place in BOUNDS
+    bound: int  # index into BOUNDS
     tol: float
 
 
@@ -103,8 +104,8 @@ class PI(Generator):
     Parameters
     ----------
     tol
-        Accuracy, in units of the range of the model's rewards. The Bellman changes of the last sweep differ by at most
-        ``tol``, so the policy loses at most γ/(1−γ)·tol; the paper uses 1e-4.
+        Accuracy, relative to the range of the model's rewards. The span of the Bellman updates in the last sweep is at
+        most ``tol``, so the policy loses at most γ/(1−γ)·tol. The paper uses 1e-4.
     """
 
     tol: float = positive_number(1e-4)
@@ -115,7 +116,7 @@ class PI(Generator):
 
 @dataclass(frozen=True, kw_only=True)
 class VI(Generator):
-    """Value iteration: Jacobi sweeps until their changes differ by at most ``tol`` (as for :class:`PI`)."""
+    """Value iteration: Jacobi sweeps until the span of the updates is at most ``tol`` (as for :class:`PI`)."""
 
     tol: float = positive_number(1e-4)
 
@@ -125,25 +126,25 @@ class VI(Generator):
 
 @dataclass(frozen=True, kw_only=True)
 class RTDP(Generator):
-    """Real-time dynamic programming (Barto, Bradtke & Singh 1995) from the state to be acted in.
+    """Real-time dynamic programming (Barto, Bradtke & Singh 1995) from the current state.
 
-    The values of every model start from an upper bound. Each trial follows the greedy policy through the model for
-    ``depth`` steps and backs up the states it passes. The policy is greedy for the values so found: where no trial
-    came near, it takes what pays most at once, and of equal actions the first. Few trials leave the policy optimistic:
-    it goes where the model has not been looked at.
+    The values of each model are initialised to an upper bound. Each trial follows the greedy policy through the model
+    for ``depth`` steps and backs up the visited states. The returned policy is greedy with respect to these values: far
+    from all trials it maximises the immediate reward, with ties going to the lowest action. With few trials the policy
+    remains optimistic and heads for unexplored parts of the model.
 
     Parameters
     ----------
     depth
-        Steps of a trial: 15 in the paper, 50 for Grid10 and Maze.
+        Number of steps per trial. The paper uses 15, and 50 for Grid10 and Maze.
     n_trials
-        The largest number of trials. The paper does not state one.
+        Maximum number of trials. The paper does not state one.
     bound
-        The upper bound that values start from, with r_max the highest reward of the model: ``"rmax"``, r_max/(1−γ) in
-        all states; ``"rewards"``, max_a r(s,a) + γ r_max/(1−γ).
+        The upper bound used as initial values: ``"rmax"`` uses r_max/(1−γ) in all states, ``"rewards"`` uses max_a
+        r(s,a) + γ r_max/(1−γ), where r_max is the highest reward of the model.
     tol
-        Trials end before ``n_trials`` when the start state is settled (:mod:`bamdp.generators.trials`): a backup would
-        change no state by more than ``tol`` that the policy can reach.
+        Stop before ``n_trials`` once the start state is settled (:mod:`bamdp.generators.trials`), that is, when a
+        backup would change no state reachable under the policy by more than ``tol``.
 
     Examples
     --------
@@ -196,13 +197,13 @@ def _real_time(G, rows, space, discount, s, solver, rng):
 
 @primitive
 def ahead(G):
-    """Return whether values start from the rewards of their own rows, which are then drawn before they are visited."""
+    """Return whether initial values depend on each state's own rewards, so that rows must be drawn one step ahead."""
     return G.bound != RMAX
 
 
 @primitive
 def generate_lazily(G, models, belief, discount, h, s, rng):
-    """Begin a model at stage ``h``, and look at it until its policy from ``s`` is known."""
+    """Start a model at stage ``h`` and explore it until its policy from ``s`` is known."""
     begin_model(models, belief, h, rng)
     touch(models, belief, h, s)
     table = TrialTable(models.values[h], models.reached, models.seen)
@@ -212,7 +213,7 @@ def generate_lazily(G, models, belief, discount, h, s, rng):
 
 @inner
 def _set_bounds(bound, rows, space, discount, values):
-    """Write upper bounds of the model's optimal values into ``values``."""
+    """Write upper bounds on the model's optimal values into ``values``."""
     n_states, n_actions = space.allowed.shape
     highest, ends = -np.inf, False
     for t in range(n_states):

@@ -1,16 +1,18 @@
-"""Models whose rows are drawn when they are first looked at, for generators that look at few.
+"""Models whose rows are sampled on first access, for generators that read only a few of them.
 
-A model of a belief has a row for every state and action, and drawing them all costs O(S·A), however few of them a
-generator reads. Here a state's rows are drawn when a trial or a sample first comes to it. Arrays have a place for
-every state, but only those that are looked at are written, so neither time nor resident memory depends on S.
+A sampled model has one row per state–action pair, and sampling them all costs O(S·A) no matter how few of them a
+generator reads. Here a state's rows are sampled when a trial or rollout first reaches it. The arrays have entries for
+all states, but only the entries of visited states are written, so neither running time nor resident memory depends on
+S.
 
-The law is that of :func:`~bamdp.beliefs.kernels.sample_model`. What all rows share is drawn first (``verbs.choose``);
-given it, rows are independent, so it makes no difference when they are drawn, as long as the belief still says about
-a row what it said when the model was begun. A search pushes simulated steps onto the belief while it follows a
-policy, but only in states that the policy has been asked for, and all rows of these were drawn before.
+The distribution is that of :func:`~bamdp.beliefs.kernels.sample_model`. Quantities shared by all rows are drawn first
+(``verbs.choose``). Conditional on these, rows are independent, so the order of sampling is irrelevant as long as the
+belief about a row has not changed since the model was started. While following a policy, a search does push simulated
+steps onto the belief, but only in states where it has already queried the policy, and all rows of these states have
+been drawn by then.
 
-A search has one model for each of its stages. Those of later stages are finished before an earlier one is looked at
-again, so their entries are a stack in one buffer: a stage begins where the one before it ends at that moment.
+A search uses one model per stage. Models of later stages are finished before an earlier one is read again, so their
+entries form a stack in one buffer: each stage starts at the current end of the previous one.
 """
 
 from __future__ import annotations
@@ -29,14 +31,14 @@ from bamdp.beliefs.kernels import check_space, sample_into, skip_row
 
 UNTOUCHED, TOUCHED, ROWS, ROWS_AHEAD = range(
     4
-)  # of a state: its rows are drawn, those of all successors as well
-UNKNOWN = -1  # an action that was not asked for
-LARGEST, LATER, MEAN = range(3)  # in ``bound``
-N_TOUCHED, END, MODEL = range(3)  # in ``number``
+)  # per state: ROWS, its rows are drawn; ROWS_AHEAD, those of all successors as well
+UNKNOWN = -1  # action not queried yet
+LARGEST, LATER, MEAN = range(3)  # indices into ``bound``
+N_TOUCHED, END, MODEL = range(3)  # columns of ``number``
 
 
 class LazyModels(NamedTuple):
-    """One model for each stage of a search, as far as it has been looked at. R is S·A."""
+    """One partially sampled model per stage of a search; R = S·A."""
 
     span: Annotated[np.ndarray, "int64 [H, R, 2]"]
     background: Annotated[np.ndarray, "float64 [H, R]"]
@@ -45,17 +47,17 @@ class LazyModels(NamedTuple):
     prob: Annotated[np.ndarray, "float64 [E]"]
     values: Annotated[np.ndarray, "float64 [H, S]"]
     drawn: Annotated[np.ndarray, "int32 [H, S]"]  # UNTOUCHED .. ROWS_AHEAD
-    action: Annotated[np.ndarray, "int32 [H, S]"]  # the policy, UNKNOWN until it is asked for
+    action: Annotated[np.ndarray, "int32 [H, S]"]  # the policy, UNKNOWN until queried
     touched: Annotated[np.ndarray, "int32 [H, S]"]  # the states that are not UNTOUCHED
-    number: Annotated[np.ndarray, "int64 [H, 3]"]  # touched states, end of the entries, what the rows share
+    number: Annotated[np.ndarray, "int64 [H, 3]"]  # touched states, end of entries, shared choice
     mean: Annotated[np.ndarray, "float64 [H]"]  # mean value of all states, touched or not
-    bound: Annotated[np.ndarray, "float64 [3]"]  # of values, of what follows a step, of the mean value
+    bound: Annotated[np.ndarray, "float64 [3]"]  # on values, on the value after a step, on the mean value
     reached: Annotated[np.ndarray, "int32 [S]"]  # scratch
     seen: Annotated[np.ndarray, "int32 [S]"]  # scratch
 
 
 def new_lazy_models(belief: Belief, n_stages: int, discount: float) -> LazyModels:
-    """Return the models of a search of so many stages."""
+    """Return models for a search with ``n_stages`` stages."""
     S, A = belief.n_states, belief.n_actions
     buffer = belief.model_buffer(n_stages)
     models = zeros(LazyModels, H=n_stages, S=S, R=S * A, index=buffer.index, prob=buffer.prob)
@@ -64,30 +66,30 @@ def new_lazy_models(belief: Belief, n_stages: int, discount: float) -> LazyModel
 
 
 def fresh_models(models: LazyModels) -> LazyModels:
-    """Return models of the same size with the same bounds, of which nothing has been looked at."""
+    """Return unsampled models of the same size with the same bounds."""
     fresh = LazyModels(*(np.zeros(array.shape, array.dtype) for array in models))
     return fresh._replace(bound=models.bound.copy())
 
 
 def set_bound(models: LazyModels, belief: Belief, discount: float) -> None:
-    """Set the upper bounds that values start from, by what is known of rewards and ends."""
+    """Set the upper bounds used as initial values, based on the known rewards and terminal states."""
     ends = belief.space.terminal
     largest, later = value_bound(highest_reward(belief), discount, bool(ends.any()))
     models.bound[:] = largest, later, largest * (1.0 - float(ends.mean()))
 
 
 def highest_reward(belief: Belief) -> float:
-    """Return the highest reward that any model of a belief can have; infinite if there is none."""
+    """Return the highest reward possible in any model under the belief, or infinity if rewards are unbounded."""
     highest = float(belief.rewards.reward_range[1])
-    return max(highest, 0.0) if belief.episodes.restarts else highest  # to begin again pays 0
+    return max(highest, 0.0) if belief.episodes.restarts else highest  # restarting pays 0
 
 
 @primitive
 def value_bound(highest: float, discount: float, ends: bool) -> tuple[float, float]:
-    """Return upper bounds of V* in a state that is not terminal, and of what follows a step from it.
+    """Return upper bounds on V* in a nonterminal state and on the value after one step from it.
 
-    ``highest`` is the highest reward, ``ends`` whether there are terminal states. With costs only, an end
-    after one step is the best that there can be.
+    ``highest`` is the highest reward; ``ends`` tells whether there are terminal states. If all rewards are negative,
+    the best possible outcome is to terminate after one step.
     """
     if highest < 0.0 and ends:
         return highest, 0.0
@@ -102,7 +104,7 @@ def stage_rows(models, h):
 
 @primitive
 def begin_model(models, belief, h, rng):
-    """Begin a model at stage ``h``, of which nothing has been looked at."""
+    """Start a new, unsampled model at stage ``h``."""
     for i in range(models.number[h, N_TOUCHED]):
         models.drawn[h, models.touched[h, i]] = UNTOUCHED
     models.number[h, N_TOUCHED] = 0
@@ -113,7 +115,7 @@ def begin_model(models, belief, h, rng):
 
 @primitive
 def touch(models, belief, h, s):
-    """Let the value of a state that was not looked at start from its upper bound."""
+    """Initialise the value of an untouched state to its upper bound."""
     if models.drawn[h, s] == UNTOUCHED:
         models.drawn[h, s] = TOUCHED
         models.action[h, s] = UNKNOWN
@@ -125,10 +127,10 @@ def touch(models, belief, h, s):
 
 @primitive
 def open_state(models, belief, discount, ahead, h, s, rng):
-    """Draw what a backup of a state needs, if it was not drawn before.
+    """Draw everything needed to back up a state, unless already drawn.
 
-    With ``ahead`` these are also the rows of its successors, whose values start from bounds by their own rewards.
-    Nothing to do for ``models`` None: all rows were drawn before.
+    With ``ahead``, this includes the rows of its successors, whose initial values are bounds based on their own
+    rewards. If ``models`` is None, all rows already exist and there is nothing to do.
     """
     if models is not None:
         if models.drawn[h, s] < ROWS:
@@ -160,7 +162,7 @@ def draw_rows(models, belief, h, s, rng):
 
 @inner
 def draw_rows_ahead(models, belief, discount, h, s, rng):
-    """Draw the rows of the successors of a state, and bound their values by their own rewards."""
+    """Draw the rows of a state's successors and bound their values using their own rewards."""
     rows, space = stage_rows(models, h), belief.space
     n_actions = space.allowed.shape[1]
     for row in range(s * n_actions, (s + 1) * n_actions):
@@ -179,7 +181,7 @@ def draw_rows_ahead(models, belief, discount, h, s, rng):
 
 @primitive
 def lazy_action(models, belief, discount, ahead, h, s, rng):
-    """Return the action of stage ``h``'s policy in state ``s``, greedy for its values."""
+    """Return the action of stage ``h``'s policy in state ``s``, greedy with respect to its values."""
     if models.drawn[h, s] == UNTOUCHED or models.action[h, s] == UNKNOWN:
         open_state(models, belief, discount, ahead, h, s, rng)
         rows = stage_rows(models, h)

@@ -1,4 +1,4 @@
-"""A known model solved by real-time dynamic programming, whose trials are in :mod:`bamdp.generators.trials`."""
+"""Real-time dynamic programming for a known model; the trials are implemented in :mod:`bamdp.generators.trials`."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ def rtdp(
     start
         The state in which each trial starts.
     depth
-        The largest number of steps of a trial.
+        Maximum number of steps per trial.
     n_trials
-        The largest number of trials.
+        Maximum number of trials.
     seed
-        The seed of the draws of next states.
+        Seed for sampling next states.
     initial
-        Initial values, a number or ``[S]``; an upper bound of V* by default.
+        Initial values, a scalar or ``[S]``. The default is an upper bound on V*.
     tol
-        Stop when the start state is settled to this tolerance; never by default.
+        Stop once the start state is settled to within this tolerance. By default, run all trials.
 
     Returns
     -------
     Solution
-        Values, their greedy policy, and proven bounds; ``iterations`` is the number of trials.
+        Values, the greedy policy and proven bounds; ``iterations`` is the number of trials.
 
     Examples
     --------
@@ -85,11 +85,11 @@ def rtdp(
 
 
 def upper_bound(mdp: FiniteMDP, discount: float) -> float:
-    """Return an upper bound of V* in all states that are not terminal."""
+    """Return an upper bound on V* in all nonterminal states."""
     used = used_rows(mdp.space)
     if not used.any():
         return 0.0
     best = float(mdp.rows.reward[used].max())
     if best < 0.0 and mdp.terminal.any():
-        return best  # at least one step is taken, and the episode may end after it
+        return best  # at least one step is taken, after which the episode may end
     return discounted_sum(best, discount, row_sum_error(mdp))

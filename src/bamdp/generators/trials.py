@@ -1,21 +1,21 @@
 """Real-time dynamic programming (Barto, Bradtke & Singh 1995).
 
-A trial starts in a given state and lasts at most ``depth`` steps. In each state that it visits it backs up
-that state alone, V(s) ← max_a [r(s,a) + γ Σ p(s'|s,a) V(s')], takes the greedy action (the lowest of several
-equal ones) and draws the next state from the model; a terminal state ends it. Only states that greedy policies
-visit from the start are ever touched: a trial costs O(depth · A · entries of a row), whatever the number of
-states.
+A trial starts in a given state and lasts at most ``depth`` steps. In each visited state it backs up only that state,
+V(s) ← max_a [r(s,a) + γ Σ p(s'|s,a) V(s')], takes the greedy action (the lowest one in case of ties) and draws the next
+state from the model. The trial ends in a terminal state. Only states that greedy policies visit from the start are ever
+touched, so a trial costs O(depth · A · entries per row), independent of the number of states.
 
-The initial values must be an upper bound of V* for exploration to be driven towards what is unknown; V then
-remains an upper bound and falls. The default is max r/(1−γ).
+The initial values must be an upper bound on V* for trials to seek out unexplored states. V then remains an upper bound
+and decreases. The default is max r/(1−γ).
 
 **Stopping.** RTDP stops after ``n_trials`` or, with ``tol``, when the start state is *settled* (the test of labelled
-RTDP; Bonet & Geffner 2003): a backup would change none of the states by more than ``tol`` that the greedy policy can
-reach from the start. If the initial values were an upper bound, that policy then loses at most tol/(1−γ) at the start.
-It is tested after a trial that has changed nothing by more; where it fails, the states looked at are backed up, those
-found last first. At most ``ENVELOPE · depth`` states are looked at, and a row that may lead anywhere is never settled.
-Otherwise ``values[start]`` is an upper bound, and :func:`~bamdp.mdp.evaluate_policy` of the policy gives a lower one.
-``error_bound`` of the result is proven for all states, visited or not, and therefore usually wide.
+RTDP; Bonet & Geffner 2003): a backup would change no state that the greedy policy can reach from the start by more than
+``tol``. If the initial values were an upper bound, the policy then loses at most tol/(1−γ) at the start. The test runs
+after any trial that has changed no value by more than ``tol``. If it fails, the inspected states are backed up in
+reverse order of discovery. At most ``ENVELOPE · depth`` states are inspected, and a row with background mass on all
+states never counts as settled. Otherwise, ``values[start]`` is an upper bound, and evaluating the policy with
+:func:`~bamdp.mdp.evaluate_policy` gives a lower bound. The result's ``error_bound`` holds for all states, visited or
+not, and is therefore usually loose.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from bamdp._kernels.rows import ANYWHERE, draw_next
 from bamdp._kernels.sweeps import best_action
 from bamdp.generators.lazy import open_state
 
-BOUNDS = ("rmax", "rewards")  # upper bounds that values can start from
+BOUNDS = ("rmax", "rewards")  # upper bounds available as initial values
 RMAX = BOUNDS.index("rmax")
-ENVELOPE = 10  # times depth: so many states are looked at to see whether the start is settled
+ENVELOPE = 10  # times depth: maximum number of states inspected when testing whether the start is settled
 
 
 class TrialTable(NamedTuple):
-    """What trials write to."""
+    """Arrays written by trials."""
 
     values: np.ndarray  # float64 [S]
     reached: np.ndarray  # int32 [S]: scratch
@@ -45,12 +45,11 @@ class TrialTable(NamedTuple):
 
 @inner
 def run_trials(rows, space, discount, start, limits, table, mean, models, belief, h, rng):
-    """Do trials from ``start`` until it is settled, at most ``limits.n_trials`` of them.
+    """Run up to ``limits.n_trials`` trials from ``start``, stopping once it is settled.
 
-    ``limits`` is an RTDPParams, ``mean`` the mean of the values. The rows are those of a whole model, and ``models`` is
-    None, or they are the rows of stage ``h`` of ``models`` (:mod:`bamdp.generators.lazy`), drawn from ``belief``.
-
-    Returns the number of trials, and the mean of the values then.
+    ``limits`` is an RTDPParams and ``mean`` the mean of the values. If ``models`` is None, the rows are those of a
+    complete model; otherwise they are the rows of stage ``h`` of ``models`` (:mod:`bamdp.generators.lazy`), drawn from
+    ``belief``. Returns the number of trials and the updated mean of the values.
     """
     n_states, n_actions = space.allowed.shape
     values = table.values
@@ -80,7 +79,7 @@ def run_trials(rows, space, discount, start, limits, table, mean, models, belief
 
 @inner
 def settle(rows, space, discount, start, limits, table, mean, models, belief, h, rng):
-    """Return whether ``start`` is settled, and the mean of the values; if not, the states looked at are backed up."""
+    """Return whether ``start`` is settled, and the mean value; if it is not, back up the inspected states."""
     n_states, n_actions = space.allowed.shape
     values, reached, seen = table.values, table.reached, table.seen
     most = ENVELOPE * limits.depth

@@ -1,7 +1,7 @@
-"""Planners: one algorithm per file (a variant beside what it varies), all on the same beliefs and the same protocol.
+"""Planners: one algorithm per file (variants next to the original), all using the same beliefs and protocol.
 
-To add a planner: its import, its entry in :data:`PLANNERS`, its name in ``__all__``. The command line, the studies
-and the conformance tests find it there; ``bamdp`` exports it.
+To add a planner, import it here, add an entry to :data:`PLANNERS` and its name to ``__all__``. The command line, the
+studies and the conformance tests then find it, and ``bamdp`` exports it.
 """
 
 from bamdp._specs import Entry

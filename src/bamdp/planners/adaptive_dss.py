@@ -1,57 +1,58 @@
 """AdaptiveDSS: deep, sparse sampling of strategies, judged by what they earn and by what they find out.
 
-DSS tries policies of sampled models, and judges each by K simulated steps. Here the candidates are *strategies* c,
-which choose a policy from whatever is believed at the time, β ↦ π_c(β):
+DSS evaluates policies of sampled models by K simulated steps each. Here the candidates are *strategies* c, which choose
+a policy based on the current belief, β ↦ π_c(β):
 
     b ≥ 0      the best policy of the mean model of β with the bonus b·u_β(s, a) on its rewards; b = 0 exploits
     P          the policy of a model drawn from β, by any generator P, as in DSS (``n_policies`` of them)
 
-with u_β(s, a) = 1/(1 + n₀ + n(s, a)), as in BEB, or, where a prior has no counts, the standard deviation of VBRB. The
-bonuses are a ladder in units of the rewards' range, so that none has to be chosen; where the range is not known, it is
-that of the rewards which the belief expects now. A strategy is worth what one earns
-who follows it for H stages of K steps, and exploits what was learned from then on:
+with u_β(s, a) = 1/(1 + n₀ + n(s, a)), as in BEB, or, for priors without counts, the standard deviation of VBRB. The
+bonuses form a geometric ladder scaled by the range of the rewards, so none needs tuning; if the range is unknown, the
+range of the currently expected rewards is used instead. The value of a strategy is the expected return of following it
+for H stages of K steps and exploiting thereafter:
 
     Q(s, β, c) = E_{μ ~ β} [ Σ_{k < KH} γ^k r_k + γ^{KH} V_μ^{π_0(β_KH)}(s_KH) ],       a_k = π_c(β_{K⌊k/K⌋})(s_k),
 
-where s_k and r_k follow the sampled model μ, and the belief β_k learns from them on the way. V_μ^π is the value of a
-policy in that model. Q is the value of something that an agent could really do, hence a lower bound
-of the Bayes-optimal value, and acting by the best of several strategies at every step is a step of policy improvement
-(rollout) over all of them. What learning is worth is in the last term: π_0(β_KH) is better in μ than π_0(β).
+where s_k and r_k follow the sampled model μ, and the belief β_k is updated with them along the way. V_μ^π is the value
+of a policy in that model. Q is the value of a policy that an agent could actually execute, hence a lower bound on the
+Bayes-optimal value. Choosing the best of several strategies at every step is one step of policy improvement (rollout)
+over all of them. The last term captures the value of learning: π_0(β_KH) is better in μ than π_0(β).
 
-**Estimates.** All candidates are followed in the same models μ with the same random numbers. With V = V_μ^{π_0(β)},
-the value in μ of the policy that exploits now, a sample of Q is
+**Estimates.** All candidates are simulated in the same models μ with common random numbers. With V = V_μ^{π_0(β)}, the
+value in μ of the currently greedy policy, a sample of Q is
 
     V(s) + Σ_{k<KH} γ^k [r_μ(s_k, a_k) + γ Σ_s' P_μ(s'|s_k, a_k) V(s') − V(s_k)] + γ^{KH} [V_μ^{π_0(β_KH)} − V](s_KH).
 
-It has the expectation of the return above (the terms left out, V(s_{k+1}) − Σ P_μ V, have mean 0 given the past), but
-not its noise: where a candidate does what the present policy does, it adds nothing. V is computed, and in worlds of
-some tens of states also the value of π_0(β_KH). In larger ones that policy is followed on in μ, and the same terms are
-summed without learning, until γ^k is below a thousandth. In grid10 and the maze this adds nothing visible to the
-standard deviation, and takes half the time. So each Q is estimated without bias, but for that thousandth; the largest
-of the estimates is not, it is too high by what chance adds, the less the more models.
+This sample has the same expectation as the return above (the omitted terms, V(s_{k+1}) − Σ P_μ V, have zero conditional
+mean) but less variance: steps on which a candidate agrees with the current policy contribute nothing. V is computed
+exactly, and in environments with a few dozen states so is the value of π_0(β_KH). In larger ones, that policy is
+simulated further in μ, without learning, and the same terms are summed until γ^k drops below a thousandth. In grid10
+and the maze this does not visibly increase the standard deviation and halves the running time. Each estimate of Q is
+therefore unbiased up to this truncation. The maximum over the estimates is biased upward; the bias shrinks as the
+number of models grows.
 
-**The race.** If all candidates take the same action here, it is taken, and nothing is sampled. Otherwise models are
-drawn one after the other. Every ``BATCH`` models a candidate is out of the race whose sum of differences to the
-leader's is, by ``confidence`` standard errors of their paired differences, surely behind, and by more than the *stake*:
-the largest difference between two candidates in one model that this race has seen, or earlier ones, which are
-forgotten by a tenth from race to race. What is found rarely and pays much is not seen in a few models, and one of
-that kind could still bring a candidate ahead that is behind by less. After ``first_models`` the stake does not matter.
-The race ends when the candidates left in it agree on the action, or when ``n_simulations`` trials (candidates times
-models) are spent. The action of the leader is taken, of equals that which exploits.
+**The race.** If all candidates choose the same action in the current state, that action is taken without sampling.
+Otherwise models are drawn one at a time. After every ``BATCH`` models, each candidate is compared with the leader by
+the sum of their paired differences. It is eliminated if it trails by ``confidence`` standard errors plus the *stake*,
+the largest difference between two candidates in a single model, seen in this race or in earlier ones, whose stakes
+decay by a tenth per race. The stake protects candidates whose advantage is rare but large: a few models may miss it,
+and a single further model could still put such a candidate ahead. After ``first_models`` models the stake is ignored.
+The race ends when the remaining candidates agree on the action or when ``n_simulations`` trials (candidates times
+models) have been used. The agent then takes the leader's action; ties are broken in favour of exploitation.
 
-**Cost.** A trial solves the mean model H times, and evaluates one policy in μ if what was learned changes it. Only
-the rows that a trial has passed are written and, in larger worlds, only the states solved whose values this changes
-(:mod:`bamdp._kernels.changes`). Solutions need not be accurate (``trial_tol``): a strategy that solves roughly is a
-strategy, too, and valued without bias. Where
-the actions of a state share what is known (:class:`~bamdp.SharedSupport`), all rows of a state that was passed are
-written. Where rows share weights (mixtures), the rows that were not passed keep the weights of the root: π_0 is then
-what exploits what was learned of the rows passed, still a policy of which V_μ is exact.
+**Cost.** A trial solves the mean model H times and evaluates one policy in μ if learning changes that policy. Only the
+rows visited by a trial are rewritten and, in larger environments, only the states whose values change are solved again
+(:mod:`bamdp._kernels.changes`). Solutions may be inexact (``trial_tol``): a strategy based on approximate solutions is
+still a strategy, and its value estimate is still unbiased. If the actions of a state share information
+(:class:`~bamdp.SharedSupport`), all rows of a visited state are rewritten. If rows share weights (mixtures), the
+unvisited rows keep the weights of the root. In that case π_0 exploits only what was learned about the visited rows; it
+is still a policy, and its V_μ is exact.
 
-**Relatives.** With no bonuses and H = 1 the candidates are those of DSS, and the value of what follows is exact
-instead of cut off; with K·H → ∞ the exploiting end does not matter. With one candidate it is the rollout of a base
-policy. With the belief frozen, every candidate but the first would only lose. Learned rewards are drawn from their
-predictive on the way, and those of the rows passed are drawn again at the end, from what is believed then: the same
-joint law as drawing them beforehand.
+**Relatives.** Without bonuses and with H = 1, the candidates are those of DSS, but the value of the continuation is
+exact rather than truncated; as K·H → ∞ the final exploitation phase becomes irrelevant. With a single candidate, the
+algorithm is the rollout of a base policy. With a frozen belief, no candidate could improve on the first. Learned
+rewards are drawn from their predictive distribution along the way, and the rewards of visited rows are redrawn from the
+final belief at the end. The joint distribution is the same as if they had been drawn in advance.
 
 References: Grover, Basu & Dimitrakakis (AISTATS 2020); Kolter & Ng (ICML 2009) for the bonus; Bertsekas, Tsitsiklis &
 Wu, "Rollout algorithms for combinatorial optimization" (1997); Maron & Moore, "Hoeffding races" (1994).
@@ -92,26 +93,26 @@ from bamdp.planners.shared.mean_model import (
 from bamdp.planners.shared.workspace import duplicate
 from bamdp.planners.vbrb import VBRBRule
 
-MOST_TRIALS, FEWEST_TRIALS, TRIALS_TIMES_PAIRS = 2048, 64, 153_600  # of a budget that is not given
-BATCH = 8  # models between two looks at the race
-LADDER_STEP = math.sqrt(10.0)  # each bonus is so many times the next smaller one
-OPEN, CLEAR = 1, 2  # whether the candidates left in a race agree on the action
-MAX_PATHS = 64  # models whose trials are kept in a tree to be looked at
-MODELS, TRIALS, LEADER, MARK = range(4)  # places in RaceArrays.number
-NOW, LATELY = range(2)  # places in RaceArrays.stake
-RESOLVING = 0.25  # of the time of a solution, for one in a trial, which starts near its end
-NEGLECTED = 1e-3  # weight after which nothing is followed
-FORGETTING = 0.9  # what is left of a stake in the next race
+MOST_TRIALS, FEWEST_TRIALS, TRIALS_TIMES_PAIRS = 2048, 64, 153_600  # for the automatic budget
+BATCH = 8  # models between two elimination rounds
+LADDER_STEP = math.sqrt(10.0)  # ratio of successive bonuses
+OPEN, CLEAR = 1, 2  # whether the remaining candidates agree on the action
+MAX_PATHS = 64  # models whose trials are recorded in the displayed tree
+MODELS, TRIALS, LEADER, MARK = range(4)  # indices into RaceArrays.number
+NOW, LATELY = range(2)  # indices into RaceArrays.stake
+RESOLVING = 0.25  # relative cost of a solution within a trial, which is warm-started
+NEGLECTED = 1e-3  # discount weight below which simulation stops
+FORGETTING = 0.9  # decay of the stake from one race to the next
 
 
 class RaceSpace(NamedTuple):
-    """Room for the models of a race and their solutions."""
+    """Buffers for the models of a race and their solutions."""
 
-    model: Rows  # μ, in which the candidates are followed
-    mean: Rows  # the mean model, with the bonus of the candidate at hand
-    other: Rows  # the model that a candidate's policy is made of
+    model: Rows  # μ, in which the candidates are simulated
+    mean: Rows  # the mean model, with the bonus of the current candidate
+    other: Rows  # the sampled model from which a candidate derives its policy
     solver: Solver
-    variance: np.ndarray  # float64 [capacity]: scratch of bonuses
+    variance: np.ndarray  # float64 [capacity]: scratch for bonuses
     links: Links  # between the states of the mean model
     queue: StateQueue
 
@@ -120,51 +121,53 @@ class RaceSpace(NamedTuple):
 
 
 class RaceParams(NamedTuple):
-    """What does not change between decisions."""
+    """Parameters that stay fixed between decisions."""
 
-    rule: Any  # for which :func:`bonus` is registered: u
-    generator: Any  # P, of the candidates that follow sampled models
+    rule: Any  # u; :func:`bonus` is registered for its type
+    generator: Any  # P, for candidates based on sampled models
     discount: float
     tol: float
-    trial_tol: float  # of solutions and evaluations within trials
+    trial_tol: float  # accuracy of solutions and evaluations within trials
     n_steps: int  # K
     n_stages: int  # H
     first_models: int
     confidence: float
-    n_trial_rows: int  # that a trial writes, at most
-    row_by_row: bool  # only the rows that were passed change
-    by_state: bool  # to pass a row is to pass all rows of its state
-    redraws: bool  # rewards are learned, and drawn again at the end of a trial
+    n_trial_rows: int  # maximum number of rows written by a trial
+    row_by_row: bool  # only visited rows change
+    by_state: bool  # visiting a row counts as visiting all rows of its state
+    redraws: bool  # rewards are learned and redrawn at the end of a trial
 
 
 class RaceArrays(NamedTuple):
-    """The candidates of a decision and what is known of them."""
+    """Candidates of a decision and their statistics."""
 
     weight: Annotated[np.ndarray, "float64 [L]"]  # bonuses in units of reward, the first of them 0
-    policy: Annotated[np.ndarray, "int32 [N, S]"]  # what each candidate does in the first stage
-    values: Annotated[np.ndarray, "float64 [N, S]"]  # in its own model; kept as the next decision's start
-    action: Annotated[np.ndarray, "int64 [N]"]  # what it does now
-    racing: Annotated[np.ndarray, "bool [N]"]  # whether it can still be chosen
-    followed: Annotated[np.ndarray, "int64 [N]"]  # models in which it was followed
+    policy: Annotated[np.ndarray, "int32 [N, S]"]  # each candidate's policy in the first stage
+    values: Annotated[np.ndarray, "float64 [N, S]"]  # in its own model; warm start for the next decision
+    action: Annotated[np.ndarray, "int64 [N]"]  # its action in the current state
+    racing: Annotated[np.ndarray, "bool [N]"]  # whether it is still in the race
+    followed: Annotated[np.ndarray, "int64 [N]"]  # number of models in which it was simulated
     total: Annotated[np.ndarray, "float64 [N]"]  # sum of its returns
     square: Annotated[np.ndarray, "float64 [N]"]  # sum of their squares
-    ahead: Annotated[np.ndarray, "float64 [N, N]"]  # sum of differences, row less column, over common models
+    ahead: Annotated[np.ndarray, "float64 [N, N]"]  # sum of differences, row minus column, over common models
     ahead_square: Annotated[np.ndarray, "float64 [N, N]"]  # sum of their squares
-    sample: Annotated[np.ndarray, "float64 [N]"]  # returns in the model at hand
+    sample: Annotated[np.ndarray, "float64 [N]"]  # returns in the current model
     stake: Annotated[np.ndarray, "float64 [2]"]  # largest difference of returns in one model, NOW and LATELY
-    base: Annotated[np.ndarray, "float64 [S]"]  # V, in the model at hand
+    base: Annotated[np.ndarray, "float64 [S]"]  # V, in the current model
     reward: Annotated[np.ndarray, "float64 [R]"]  # of the mean model, without bonus
     extra: Annotated[np.ndarray, "float64 [R]"]  # u
     trial_policy: Annotated[np.ndarray, "int32 [S]"]
-    passed: Annotated[np.ndarray, "int64 [D]"]  # rows that the trial has passed, each once
-    fresh: Annotated[np.ndarray, "int64 [D]"]  # those that it has passed since rows were written
-    mark: Annotated[np.ndarray, "int64 [R]"]  # when a row was passed last, by the number of trials and stages
-    old_span: Annotated[np.ndarray, "int64 [E, 2]"]  # of the rows passed and the last row, before the trial
+    passed: Annotated[np.ndarray, "int64 [D]"]  # distinct rows visited by the trial
+    fresh: Annotated[np.ndarray, "int64 [D]"]  # those visited since rows were last written
+    mark: Annotated[np.ndarray, "int64 [R]"]  # when a row was last visited, counted in trials and stages
+    old_span: Annotated[np.ndarray, "int64 [E, 2]"]  # of visited rows and the last row, before the trial
     old: Annotated[np.ndarray, "float64 [E, 3]"]  # their background, reward and u
-    model_reward: Annotated[np.ndarray, "float64 [D]"]  # rewards of μ that were drawn again
-    start: Annotated[np.ndarray, "uint64 [4]"]  # random state at the beginning of a trial, or of a model
-    number: Annotated[np.ndarray, "int64 [4]"]  # MODELS and TRIALS so far, the LEADER, trials and stages ever
-    path: Annotated[np.ndarray, "int32 [P, N, T]"]  # states and, last, lengths of trials to be looked at
+    model_reward: Annotated[np.ndarray, "float64 [D]"]  # redrawn rewards of μ
+    start: Annotated[
+        np.ndarray, "uint64 [4]"
+    ]  # random generator's state at the start of a trial or of a model
+    number: Annotated[np.ndarray, "int64 [4]"]  # MODELS and TRIALS so far, the LEADER, the running MARK
+    path: Annotated[np.ndarray, "int32 [P, N, T]"]  # states of recorded trials and, last, their lengths
 
 
 # --- candidates ----------------------------------------------------------------------------------------------
@@ -172,7 +175,7 @@ class RaceArrays(NamedTuple):
 
 @kernel
 def make_candidates(belief, space, params, race, s, rng):
-    """The candidates' policies from ``s``; returns CLEAR if all take the same action, else OPEN."""
+    """Compute the candidates' policies from ``s``; return CLEAR if all take the same action, else OPEN."""
     write_mean(belief, space, params, race)
     solver = space.solver
     for c in range(race.action.shape[0] - 1, -1, -1):
@@ -207,7 +210,7 @@ def make_candidates(belief, space, params, race, s, rng):
 
 @inner
 def _sample_policy(belief, space, params, s, rng):
-    """A policy of a model drawn from what is believed now, into the solver."""
+    """Write the policy of a model drawn from the current belief into the solver."""
     sample_model(belief, space.other, rng)
     generate(params.generator, space.other, belief.space, params.discount, s, space.solver, rng)
 
@@ -217,7 +220,7 @@ def _sample_policy(belief, space, params, s, rng):
 
 @primitive
 def _draw_next(rows, row, n_states, rng):
-    """A next state by the law of a model's row."""
+    """Draw a next state from a row of a model."""
     u = uniform(rng)
     for i in range(rows.span[row, 0], rows.span[row, 1]):
         u -= rows.prob[i]
@@ -225,14 +228,14 @@ def _draw_next(rows, row, n_states, rng):
             return np.int64(rows.index[i])
     if rows.background[row] > 0.0:
         return min(np.int64(u / rows.background[row] * n_states), n_states - 1)
-    return np.int64(rows.index[rows.span[row, 1] - 1])  # the probabilities fell short of 1 by rounding
+    return np.int64(rows.index[rows.span[row, 1] - 1])  # rounding left the probabilities short of 1
 
 
 @primitive
 def _pass_rows(belief, space, params, race, row, begin, n, n_fresh):
     """Note the rows that a step from ``row`` may change, in a trial whose marks start at ``begin``.
 
-    Returns how many were passed in this trial, and how many since rows were written.
+    Returns the numbers of rows visited in this trial and since rows were last written.
     """
     n_actions = belief.space.allowed.shape[1]
     s = row // n_actions
@@ -251,9 +254,9 @@ def _pass_rows(belief, space, params, race, row, begin, n, n_fresh):
 
 @inner
 def follow(belief, space, params, race, c, choice, s, rng):
-    """Follow candidate ``c`` from ``s`` in the model at hand; returns a sample of its Q.
+    """Simulate candidate ``c`` from ``s`` in the current model and return a sample of its Q.
 
-    The belief, the mean model and the model at hand are as before when it returns.
+    The belief, the mean model and the current model are restored before returning.
     """
     n_states, n_actions = belief.space.allowed.shape
     model, solver = space.model, space.solver
@@ -263,11 +266,11 @@ def follow(belief, space, params, race, c, choice, s, rng):
     begin_mark = race.number[MARK]
     mean = average(race.base)
     q, weight = race.base[s], 1.0
-    pushed, n, n_fresh = 0, 0, 0  # steps taken; rows passed, and those of them that are not yet written
+    pushed, n, n_fresh = 0, 0, 0  # steps taken; rows visited; visited rows not yet written
     for t in range(n_states):
         race.trial_policy[t] = race.policy[c, t]
     for h in range(params.n_stages):
-        if h > 0:  # the strategy's policy for what has been learned so far
+        if h > 0:  # the strategy's policy given what has been learned so far
             if c >= race.weight.shape[0]:
                 _sample_policy(belief, space, params, s, rng)
             else:
@@ -282,7 +285,7 @@ def follow(belief, space, params, race, c, choice, s, rng):
                 break
             a = race.trial_policy[s]
             row = s * n_actions + a
-            if params.redraws:  # the reward is drawn from its predictive, whose mean is
+            if params.redraws:  # the reward is drawn from its predictive distribution, whose mean is
                 begin, end, background = model.span[row, 0], model.span[row, 1], model.background[row]
                 r = verbs.expected_reward(
                     belief.rewards, row, model.index, model.prob, begin, end, background
@@ -296,7 +299,7 @@ def follow(belief, space, params, race, c, choice, s, rng):
             s = _draw_next(model, row, n_states, rng)
             begin, end = space.mean.span[row, 0], space.mean.span[row, 1]
             if solves_changes(belief, params) and not is_listed(space.mean.index, begin, end, s):
-                add_link(space.links, before, s)  # the mean model will lead there
+                add_link(space.links, before, s)  # the mean model will contain this transition
             verbs.push(belief.transitions, row, s)
             verbs.push_reward(
                 belief.rewards, row, s, verbs.draw_model_reward(belief.rewards, choice, row, s, rng)
@@ -312,7 +315,7 @@ def follow(belief, space, params, race, c, choice, s, rng):
         learn_rows(belief, space, params, race, n_fresh)
         solve_changed(belief, space, params, race, 0.0, 0, race.passed, n, False)
         q += weight * _gain(belief, space, params, race, n, choice, s, rng)
-    if params.row_by_row:  # else the next trial or decision writes the whole model
+    if params.row_by_row:  # else the next trial or decision rewrites the whole model
         for i in range(n):
             put_row_back(space.mean, race, race.passed[i], i)
         put_row_back(space.mean, race, last, kept_last)
@@ -323,10 +326,10 @@ def follow(belief, space, params, race, c, choice, s, rng):
 
 @inner
 def _gain(belief, space, params, race, n, choice, s, rng):
-    """What the solver's policy is worth in the model at hand beyond V, in state ``s``.
+    """Return the advantage over V of the solver's policy in the current model, from state ``s``.
 
-    In worlds of some tens of states it is computed, in larger ones it is a sample of it: the policy is followed,
-    which is much less work than to evaluate it, and adds little to the noise of the models.
+    In environments with a few dozen states it is computed exactly. In larger ones it is sampled by simulating the
+    policy, which is much cheaper than evaluating it and adds little to the variance between models.
     """
     model, solver = space.model, space.solver
     n_states = solver.policy.shape[0]
@@ -356,7 +359,7 @@ def _gain(belief, space, params, race, n, choice, s, rng):
 
 @inner
 def _follow_to_the_end(belief, space, params, race, s, rng):
-    """Follow the solver's policy in the model at hand, without learning; returns the sum of its advantages over V."""
+    """Simulate the solver's policy in the current model without learning; return the sum of its advantages over V."""
     model, policy = space.model, space.solver.policy
     n_states, n_actions = belief.space.allowed.shape
     mean = average(race.base)
@@ -376,9 +379,9 @@ def _follow_to_the_end(belief, space, params, race, s, rng):
 
 @kernel
 def run_race(belief, space, params, race, s, n_simulations, rng):
-    """Draw models and follow the candidates in them; returns CLEAR, OPEN after ``n_simulations`` trials.
+    """Draw models and simulate the candidates in them; return CLEAR, or OPEN after ``n_simulations`` trials.
 
-    A race goes on where it stopped.
+    A race can be resumed by calling this again.
     """
     n_states, n_actions = belief.space.allowed.shape
     solver = space.solver
@@ -405,7 +408,7 @@ def run_race(belief, space, params, race, s, n_simulations, rng):
 
 @inner
 def _follow_all(belief, space, params, race, choice, s, rng):
-    """One trial of each candidate that is in the race, with the same random numbers."""
+    """Run one trial of each remaining candidate, with common random numbers."""
     n_candidates = race.action.shape[0]
     for i in range(4):
         race.start[i] = rng[i]
@@ -435,7 +438,7 @@ def _follow_all(belief, space, params, race, choice, s, rng):
 
 @inner
 def _drop_losers(params, race):
-    """Find the leader, and take those out of the race that are surely behind; returns whether one action is left."""
+    """Find the leader and eliminate candidates that are clearly behind; return whether one action is left."""
     n = race.number[MODELS]
     leader = -1
     for c in range(race.action.shape[0]):
@@ -461,7 +464,7 @@ def _drop_losers(params, race):
 
 
 def _new_space(belief: Belief, n_trial_rows: int, depth: int) -> RaceSpace:
-    """Return room for models, and for trials of so many steps."""
+    """Return buffers for models and for trials of ``depth`` steps."""
     more = n_trial_rows * int(verbs.most_entries(belief.transitions, belief.n_states))
     model, mean, other = belief.model_buffer(), belief.model_buffer(more=more), belief.model_buffer()
     room, n_states = len(mean.index), belief.n_states
@@ -470,19 +473,19 @@ def _new_space(belief: Belief, n_trial_rows: int, depth: int) -> RaceSpace:
 
 
 def _known_range(belief: Belief) -> float | None:
-    """Return the width of the range in which rewards are known to lie; None if there is no such range."""
+    """Return the width of the known reward range, or None if rewards have no known range."""
     low, high = belief.rewards.reward_range
     return high - low if math.isfinite(high - low) and high > low else None
 
 
 def _bonus_rule(belief: Belief, unit: float) -> Any:
-    """Return the rule of the bonus u: of counts, or of standard deviations where a prior has no counts."""
+    """Return the rule for the bonus u: based on counts, or on standard deviations for priors without counts."""
     return BEBRule(1.0) if belief.transitions.counts_transitions else VBRBRule(1.0 / unit, 1.0)
 
 
 @dataclass
 class RaceMemory:
-    """What an agent keeps between decisions: room, and the values that the next ones start from."""
+    """State kept between decisions: buffers and the values that warm-start the next one."""
 
     room: RaceSpace
     params: RaceParams
@@ -491,37 +494,38 @@ class RaceMemory:
 
 @dataclass(frozen=True, kw_only=True)
 class AdaptiveDSS(KernelPlanner):
-    """Deep, sparse sampling of strategies, judged by what they earn and by what they find out.
+    """Deep, sparse sampling of strategies, evaluated by the reward they earn and the information they gain.
 
     Parameters
     ----------
     n_bonuses
-        Candidates that are optimal for the mean model with a bonus, beside the one without.
+        Number of candidates that are optimal for the mean model with a bonus, in addition to the one without.
     largest_bonus
-        The largest bonus, in units of the rewards' range; each next one is √10 times smaller.
+        The largest bonus, relative to the range of the rewards. Each further bonus is smaller by a factor of √10.
     n_policies
-        Candidates that follow sampled models, as those of DSS do.
+        Number of candidates derived from sampled models, as in DSS.
     generator
-        What makes a policy of a sampled model: ``"pi"``, ``"rtdp"``, ``"vi"`` or a
-        :class:`~bamdp.generators.Generator`.
+        Computes a policy for a sampled model: ``"pi"``, ``"rtdp"``, ``"vi"`` or a :class:`~bamdp.generators.Generator`.
     n_steps
-        K, the steps of a stage.
+        K, the number of steps per stage.
     n_stages
-        H, the stages of a trial; at the beginning of each a strategy takes into account what was learned.
+        H, the number of stages per trial. At the beginning of each stage, a strategy updates its policy to the current
+        belief.
     n_simulations
-        The budget: trials per decision at most, candidates times models. ``"auto"``: as many as make decisions in
-        worlds of different sizes about equally long, :data:`MOST_TRIALS` in the smallest, :data:`FEWEST_TRIALS` in
-        large ones.
+        The budget: maximum number of trials (candidates times models) per decision. ``"auto"`` scales it so that
+        decisions take about equally long in environments of different sizes, between :data:`MOST_TRIALS` in the
+        smallest and :data:`FEWEST_TRIALS` in large ones.
     first_models
-        The number of models before a candidate is given up that a single model could still bring ahead.
+        Number of models after which a candidate may be eliminated even if a single further model could put it ahead.
     confidence
-        How many standard errors of the paired difference a candidate must be behind to be given up.
+        Number of standard errors of the paired difference by which a candidate must trail to be eliminated.
     time_limit
-        The budget in seconds per decision instead; results then depend on the machine.
+        Alternative budget, in seconds per decision. Results then depend on the machine.
     tol
-        Accuracy of the candidates' first policies, as in :class:`~bamdp.generators.PI`, in units of the rewards' range.
+        Accuracy of the candidates' first policies, relative to the range of the rewards (see
+        :class:`~bamdp.generators.PI`).
     trial_tol
-        That of the policies within trials, which are many more.
+        Accuracy of the policies within trials, which are far more numerous.
 
     Examples
     --------
@@ -560,7 +564,7 @@ class AdaptiveDSS(KernelPlanner):
         return cost if self.time_limit is None else cost._replace(seconds=self.time_limit)
 
     def budget(self, n_states: int, n_actions: int) -> int:
-        """Return the trials per decision at most, in a world of that size."""
+        """Return the maximum number of trials per decision for a model of this size."""
         if isinstance(self.n_simulations, str):
             return min(MOST_TRIALS, max(FEWEST_TRIALS, TRIALS_TIMES_PAIRS // (n_states * n_actions)))
         return self.n_simulations
@@ -570,8 +574,8 @@ class AdaptiveDSS(KernelPlanner):
         transitions, rewards = belief.transitions, belief.rewards
         S, A = belief.n_states, belief.n_actions
         depth = self.n_steps * self.n_stages
-        most = depth * (A if transitions.changes == "state" else 1)  # rows that a trial passes
-        n_rows = most + self.n_stages + 2 if transitions.changes != "all" else 0  # and those that it writes
+        most = depth * (A if transitions.changes == "state" else 1)  # rows visited by a trial
+        n_rows = most + self.n_stages + 2 if transitions.changes != "all" else 0  # rows written by a trial
         params = RaceParams(
             rule=_bonus_rule(belief, unit),
             generator=make_generator(self.generator).parameters(),
@@ -594,12 +598,12 @@ class AdaptiveDSS(KernelPlanner):
         return RaceMemory(space, params, zeros(RaceArrays, weight=weight, stake=stake, **sizes))
 
     def _ladder(self) -> np.ndarray:
-        """Return the bonuses in units of the rewards' range, the first of them 0."""
+        """Return the bonuses, starting with 0, relative to the range of the rewards."""
         ladder = [self.largest_bonus * LADDER_STEP**-i for i in reversed(range(self.n_bonuses))]
         return np.array([0.0, *ladder])
 
     def _set_unit(self, memory: RaceMemory, belief: Belief) -> None:
-        """Where the rewards' range is not known, let it be that of the rewards expected at the last decision."""
+        """If the reward range is unknown, set it to the range of the rewards expected at the last decision."""
         if _known_range(belief):
             return
         space = belief.space
@@ -661,12 +665,12 @@ class AdaptiveDSS(KernelPlanner):
         return Plan(action, float(means[leader]), weighed, self.time_limit is None, details)
 
     def _names(self, race: RaceArrays) -> tuple[str, ...]:
-        """A name for each candidate, with the bonus in units of reward."""
+        """Return a name for each candidate, with its bonus in units of reward."""
         bonuses = (f"bonus {weight:.4g}" for weight in race.weight[1:])
         return ("exploit", *bonuses, *("sampled model" for _ in range(self.n_policies)))
 
     def _behind_leader(self, race: RaceArrays, leader: int) -> tuple[tuple[float, float], ...]:
-        """How far each candidate is behind the leader, and the standard error, over the models that both were in."""
+        """Return each candidate's mean shortfall from the leader and its standard error, over their common models."""
         n = race.followed
         common = np.maximum(np.minimum(n, n[leader]), 1)
         mean = race.ahead[leader] / common

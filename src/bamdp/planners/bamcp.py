@@ -1,62 +1,62 @@
-"""BAMCP: Bayes-adaptive Monte Carlo planning (Guez, Silver & Dayan, NIPS 2012; JAIR 48, 2013). And BAUCT.
+"""BAMCP and BAUCT: Bayes-adaptive Monte Carlo planning (Guez, Silver & Dayan, NIPS 2012; JAIR 48, 2013).
 
-UCT over histories. One simulation starts at the root and
+UCT over histories. Each simulation starts at the root and
 
-* in a node that was visited before takes argmax_a Q(h, a) + c √(log N(h) / N(h, a)), untried actions first,
-  ties at random;
-* draws a next state and goes on to the child (h, a, s');
-* makes a node of the first history that is not in the tree, and follows the rollout policy from there to the
-  depth limit or to a terminal state;
-* gives every node on its way its discounted return: N += 1, Q += (return − Q) / N.
+* takes argmax_a Q(h, a) + c √(log N(h) / N(h, a)) in previously visited nodes, trying untried actions first and
+  breaking ties at random;
+* draws a next state and moves to the child (h, a, s');
+* adds a node for the first history that is not yet in the tree, then follows the rollout policy to the depth limit or a
+  terminal state;
+* updates every visited node with its discounted return: N += 1, Q += (return − Q) / N.
 
-The depth limit holds for tree and rollout together; beyond it the value is 0. When the tree has TREE_BYTES bytes it
-stops growing, and simulations go on below it by rollouts. The rollout policy is ε-greedy for a table that Q-learning
-keeps from real transitions, ties broken at random.
+The depth limit applies to tree and rollout together; beyond it the value is 0. When the tree reaches TREE_BYTES bytes
+it stops growing, and simulations continue below it with rollouts. The rollout policy is ε-greedy with respect to a
+Q-table learned from real transitions by Q-learning, with ties broken at random.
 
-The belief is never updated inside the tree: each simulation draws one model from the *root's* posterior and moves in
-it, and rows of the model are only drawn when the simulation comes to them. Conditioning happens by itself: the
-simulations that reach a history are those whose models produced it.
+The belief is never updated inside the tree: each simulation samples one model from the *root's* posterior and uses it
+throughout, drawing rows of the model only when it reaches them. Conditioning is implicit: the simulations that reach a
+history are those whose models produced it.
 
-**One law, two ways to draw it.** Let μ ~ β and s' ~ μ(· | s, a) along a simulation. By the chain rule, and for
-*every* belief, the law of the path is the product of predictives, each given all that came before:
-P(s_1..s_n) = ∏ ν(s_{i+1} | s_i, a_i; β, the transitions before i). So a path in a model drawn at the root and a path
-whose next states come from a belief updated along it have the same law, and a simulation, which sees nothing of the
-model but its path, cannot tell them apart. ``root_sampling`` says which is used:
+**One distribution, two ways to sample it.** Let μ ~ β and s' ~ μ(· | s, a) along a simulation. By the chain rule, for
+*every* belief, the distribution of the path is the product of the predictives, each conditional on all previous steps:
+P(s_1..s_n) = ∏ ν(s_{i+1} | s_i, a_i; β, the transitions before i). Hence a path in a model drawn at the root and a path
+whose next states come from a belief updated along the way have the same distribution. A simulation observes nothing of
+the model except its path, so the two are equivalent. ``root_sampling`` selects one:
 
-* ``"rows"``: the definition as written. What all rows share is drawn first (``choose``: a model of a finite set, a
-  component of a mixture), then rows where they are needed, from the posterior given that choice.
-* ``"predictive"``: advance the belief along the simulation and take it all back at the end. For independent rows
-  that costs some nanoseconds per step, where a posterior row costs a gamma variable for every outcome.
-* ``"auto"``: rows where the belief has weights over alternatives (FiniteModels, Mixture), whose updates are
-  expensive and whose rows are cheap; predictive elsewhere.
+* ``"rows"``: the definition as written. The quantity shared by all rows is drawn first (``choose``: a model of a finite
+  set, a component of a mixture), then rows are drawn on demand from the posterior given that choice.
+* ``"predictive"``: update the belief along the simulation and undo all updates at the end. For independent rows this
+  costs a few nanoseconds per step, whereas drawing a posterior row takes one gamma variate per outcome.
+* ``"auto"``: rows for beliefs with weights over alternatives (FiniteModels, Mixture), whose updates are expensive and
+  whose rows are cheap; predictive otherwise.
 
-Rewards that are not known are drawn from their predictive along the simulation, by the same argument, and are part of
-the history: a child stands for (a, s', r) when a transition can be followed by finitely many rewards. When it cannot (a
-Normal reward), every reward would be its own child and no node would ever be met again, so r is then left out: the
-belief still learns from it along the simulation, but actions in the tree do not depend on it, which is a departure from
-the Bayes-optimal plan. If the belief over rewards shares its weights with the one over transitions (FiniteModels with
-rewards of their own), ``"rows"`` would break that tie: it is refused, and ``"auto"`` is predictive.
+By the same argument, unknown rewards are drawn from their predictive along the simulation. They are part of the
+history: a child represents (a, s', r) if a transition has finitely many possible rewards. With continuous rewards (such
+as Normal), every reward would create its own child and no node would ever be revisited, so r is left out. The belief
+still learns from it along the simulation, but actions in the tree do not depend on it, which departs from the
+Bayes-optimal plan. If the belief over rewards shares its weights with the one over transitions (FiniteModels with
+rewards of their own), ``"rows"`` would break that coupling: it is rejected, and ``"auto"`` selects predictive.
 
-Guarantee: Q at the root converges in probability to the Bayes-optimal value of the horizon ``depth`` (the paper's
-Theorem 1), for rewards that are known or have finitely many outcomes.
+Guarantee: for rewards that are known or have finitely many outcomes, Q at the root converges in probability to the
+Bayes-optimal value for the horizon ``depth`` (Theorem 1 of the paper).
 
-Departures: the authors' program makes a node at the second visit of (h, a) and begins it with a random action; here,
-as in the paper's pseudocode, the first visit makes the node and the rollout policy begins it. The bonus is the paper's
-c √(log N(h) / N(h, a)), where the program has log(N(h) + 1).
+Departures: the authors' program creates a node on the second visit of (h, a) and starts it with a random action. Here,
+as in the paper's pseudocode, the first visit creates the node and the rollout policy chooses its first action. The
+bonus is the paper's c √(log N(h) / N(h, a)), whereas the program uses log(N(h) + 1).
 
-**BAUCT** is UCT in the belief MDP, the posterior updated along every branch. The belief is part of the state: from
-(s, β) action ``a`` leads to s' ~ ν_β(· | s, a) with reward r ~ τ_β, and the belief becomes β given (s, a, r, s'). That
-is an MDP, and this is UCT on it (Kocsis & Szepesvári 2006; called BA-UCT by Guez, Silver & Dayan 2012), with next
-states from the predictive of the branch's own counts, in the tree and in the rollout below it. A history determines its
-belief, so a node is a history.
+**BAUCT** is UCT in the belief MDP, with the posterior updated along every branch. The belief is part of the state: from
+(s, β), action ``a`` leads to s' ~ ν_β(· | s, a) with reward r ~ τ_β, and β is conditioned on (s, a, r, s'). BAUCT
+applies UCT (Kocsis & Szepesvári 2006; called BA-UCT by Guez, Silver & Dayan 2012) to this MDP, drawing next states from
+the predictive under the counts of the branch, both in the tree and in the rollout below it. A history determines its
+belief, so nodes are histories.
 
-Guarantee: as simulations grow, Q at the root converges to the Bayes-optimal value of the horizon ``depth``, for
-rewards that are known or have finitely many outcomes (the consistency of UCT, applied to the belief MDP).
+Guarantee: for rewards that are known or have finitely many outcomes, Q at the root converges to the Bayes-optimal value
+for the horizon ``depth`` as the number of simulations grows (consistency of UCT, applied to the belief MDP).
 
-Departures: rollouts, their Q-learner and the first action of a new node are those of BAMCP, so that the two differ in
-nothing but how a next state is drawn. By the law above their simulations have the same law; what differs is the cost
-where an update of the belief is expensive, since BAUCT pays one at every simulated step. With independent rows it is
-not: BAMCP then draws in the same way, and both give the same numbers from the same seed.
+Departures: rollouts, their Q-learner and the first action of a new node are those of BAMCP, so the two differ only in
+how next states are drawn. As shown above, their simulations have the same distribution. BAUCT updates the belief at
+every simulated step, so it costs more if updates are expensive. With independent rows updates are cheap: BAMCP then
+samples the same way, and both give identical results for the same seed.
 """
 
 from __future__ import annotations
@@ -90,24 +90,24 @@ from bamdp.planners.shared.history_tree import (
 from bamdp.planners.tree import COUNT, NO_NODE, NODES, ROOT
 
 ROOT_SAMPLING = ("auto", "rows", "predictive")
-FIRST_BATCH = 16  # simulations before the clock is looked at for the first time
-CALL_STEPS = 4_000_000  # of one kernel call at most, some tenths of a second
+FIRST_BATCH = 16  # simulations before the first check of the clock
+CALL_STEPS = 4_000_000  # maximum steps per kernel call, a few tenths of a second
 ACCURACY = 0.01  # depth "auto": γ^depth is about this
-TREE_BYTES = 64_000_000  # that a tree may take
+TREE_BYTES = 64_000_000  # maximum size of a tree
 NOT_YET_DRAWN = -1
 SHARED_CHOICE, N_DRAWN, END = 0, 1, 2  # entries of DrawnRows.now
 
 
 class DrawnRows(NamedTuple):
-    """A model of the root's posterior, as far as the simulation has visited it."""
+    """The rows of a model from the root's posterior that the simulation has visited."""
 
     rows: Rows  # rewards are not used
     drawn: Annotated[np.ndarray, "int64 [D]"]  # which rows have been drawn
-    now: Annotated[np.ndarray, "int64 [3]"]  # what the rows share, how many rows were drawn, used entries
+    now: Annotated[np.ndarray, "int64 [3]"]  # shared choice, number of drawn rows, used entries
 
 
 class UCTParams(NamedTuple):
-    """What does not change between simulations."""
+    """Parameters that stay fixed between simulations."""
 
     discount: float
     exploration: float  # c
@@ -116,11 +116,11 @@ class UCTParams(NamedTuple):
 
 
 class Path(NamedTuple):
-    """The part of a simulation that is in the tree, and what the simulations of a search earned."""
+    """The in-tree part of a simulation, and statistics of the returns of a search."""
 
     step: Annotated[np.ndarray, "int64 [D, 2]"]  # node and action
     reward: Annotated[np.ndarray, "float64 [D]"]
-    returns: Annotated[np.ndarray, "float64 [A, 3]"]  # by the root's action: number, sum, of squares
+    returns: Annotated[np.ndarray, "float64 [A, 3]"]  # per root action: number, sum, sum of squares
 
 
 # --- simulations ---------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ _INVERSE_ROOT = np.concatenate([[0.0], 1.0 / np.sqrt(_COUNTS)])
 
 @primitive
 def root_log(n):
-    """Return √log n, from a table where it is small: most nodes are."""
+    """Return √log n, from a table for small n, which covers most nodes."""
     return _ROOT_LOG[n] if n < _ROOT_LOG.shape[0] else math.sqrt(math.log(n))
 
 
@@ -144,7 +144,7 @@ def inverse_root(n):
 
 @primitive
 def ucb_action(tree, space, node, s, exploration, rng):
-    """argmax of Q + c √(log N / N_a); untried actions first, ties at random."""
+    """Return argmax of Q + c √(log N / N_a); untried actions come first, ties are broken at random."""
     scale = exploration * root_log(tree.node[node, COUNT])
     best, action, ties = -np.inf, 0, 1
     for a in range(tree.tries.shape[1]):
@@ -163,7 +163,7 @@ def ucb_action(tree, space, node, s, exploration, rng):
 
 @primitive
 def rollout_action(policy, s, rng):
-    """ε-greedy. Comparing with every bound, not only up to the first above, leaves no branch to mispredict."""
+    """Draw an ε-greedy action, comparing with every bound to avoid mispredicted branches."""
     u = uniform(rng)
     a = 0
     for b in range(policy.shape[1]):
@@ -173,7 +173,7 @@ def rollout_action(policy, s, rng):
 
 @primitive
 def _draw_from_model(model, belief, row, rng):
-    """Draw a next state from a row of the sampled model, which is drawn first if it was not."""
+    """Draw a next state from a row of the sampled model, drawing the row first if necessary."""
     rows = model.rows
     if rows.span[row, 0] == NOT_YET_DRAWN:
         at, shared = model.now[END], model.now[SHARED_CHOICE]
@@ -190,7 +190,7 @@ def _draw_from_model(model, belief, row, rng):
 
 @primitive
 def _begin_model(model, belief, rng):
-    """Begin another model: draw what all its rows share, and no row."""
+    """Start a new model: draw the choice shared by all rows, but no rows."""
     for i in range(model.now[N_DRAWN]):
         model.rows.span[model.drawn[i], 0] = NOT_YET_DRAWN
     model.now[SHARED_CHOICE] = verbs.choose(belief.transitions, rng)
@@ -202,8 +202,8 @@ def _begin_model(model, belief, rng):
 def simulate_histories(belief, model, params, tree, path, policy, s, n, rng):
     """Run ``n`` simulations from state ``s`` at the root.
 
-    ``model`` are DrawnRows, or None: next states are then drawn from the predictive. ``policy``, float64 [S, A - 1],
-    are the probabilities that the rollout policy takes one of the actions 0..a.
+    ``model`` is a DrawnRows, or None to draw next states from the predictive. ``policy``, float64 [S, A - 1], holds the
+    cumulative probabilities of the rollout policy, that is, of taking one of the actions 0..a.
     """
     space, R, discount = belief.space, belief.rewards, params.discount
     n_actions = space.allowed.shape[1]
@@ -213,13 +213,13 @@ def simulate_histories(belief, model, params, tree, path, policy, s, n, rng):
         t, node, d, inside = s, np.int64(ROOT), 0, 0
         total, weight = 0.0, 1.0
         while d < params.depth and not space.terminal[t]:
-            # UCB in nodes that were visited before, the rollout policy in new ones and below the tree
+            # UCB in previously visited nodes, the rollout policy in new ones and below the tree
             fresh = node == NO_NODE or tree.node[node, COUNT] == 0
             if fresh:
                 a = rollout_action(policy, t, rng)
             else:
                 a = ucb_action(tree, space, node, t, params.exploration, rng)
-            # a simulated transition, which the belief learns from until the simulation is over
+            # a simulated transition, pushed on the belief until the end of the simulation
             row = t * n_actions + a
             if model is None:
                 t = verbs.advance(belief.transitions, row, rng)
@@ -249,7 +249,7 @@ def simulate_histories(belief, model, params, tree, path, policy, s, n, rng):
 
 @primitive
 def _child(tree, parent, a, s, r, by_reward):
-    """Return the child (a, s, r) of a node, made if it is not there; NO_NODE if the tree is full."""
+    """Return the child (a, s, r) of a node, creating it if necessary, or NO_NODE if the tree is full."""
     child = find_child(tree, parent, a, s, r, by_reward)
     if child == NO_NODE and tree.used[NODES] < tree.reward.shape[0]:
         child = append_node(tree, parent, a, s, r)
@@ -259,7 +259,7 @@ def _child(tree, parent, a, s, r, by_reward):
 
 @primitive
 def _back_up(tree, path, inside, value, discount):
-    """Give the return to the nodes on the way, from the last to the root."""
+    """Back up the return along the path, from the last node to the root."""
     for i in range(inside - 1, -1, -1):
         node, a = path.step[i, 0], path.step[i, 1]
         value = path.reward[i] + discount * value
@@ -278,12 +278,12 @@ def _begin_search(tree, s):
 
 
 def rollout_policy(q: NDArray[np.float64], allowed: NDArray[np.bool_], epsilon: float) -> NDArray[np.float64]:
-    """Return the probabilities, [..., A - 1], of taking one of the actions 0..a; greedy actions share evenly."""
+    """Return cumulative action probabilities, [..., A - 1]; greedy actions share their probability equally."""
     best = np.where(allowed, q, -np.inf).max(axis=-1, keepdims=True)
     greedy = allowed & (q == best)
     n_allowed, n_greedy = (np.maximum(1, x.sum(axis=-1, keepdims=True)) for x in (allowed, greedy))
     below = (epsilon * allowed / n_allowed + (1.0 - epsilon) * greedy / n_greedy).cumsum(axis=-1)
-    last = allowed[..., ::-1].cumsum(axis=-1)[..., ::-1] <= allowed  # no action that exists comes after
+    last = allowed[..., ::-1].cumsum(axis=-1)[..., ::-1] <= allowed  # no later action exists
     return np.where(last, 1.0, below)[..., :-1]
 
 
@@ -348,7 +348,7 @@ class BAUCT(KernelPlanner):
         )
 
     def _model(self, belief: Belief, depth: int) -> DrawnRows | None:
-        """Return a buffer for the model that simulations move in, None for the predictive."""
+        """Return a buffer for the sampled model, or None to use the predictive."""
         return None
 
     def act(self, memory: UCTMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
@@ -369,9 +369,9 @@ class BAUCT(KernelPlanner):
     def explain(self, memory: UCTMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         """Return the plan with its tree: the value of a history is its mean return.
 
-        The simulations of a choice that ended above its children (at the history that they made, at the depth limit)
-        are in its count, so the shares of the children may sum to less than 1. A history that only the last of all
-        simulations has met was made and not yet searched from: its count is 0.
+        The count of a choice includes simulations that ended above its children (at a newly added history or at the
+        depth limit), so the shares of the children may sum to less than 1. A history first reached by the very last
+        simulation has been added but not searched, so its count is 0.
         """
         plan = self.plan(memory, belief, state, rng)
         n, tree = int(memory.tree.used[NODES]), memory.tree
@@ -381,7 +381,7 @@ class BAUCT(KernelPlanner):
         return replace(plan, tree=shown_histories(tree, plan, mean, known))
 
     def _search(self, memory: UCTMemory, belief: Belief, state: int, rng: np.ndarray) -> tuple[int, int]:
-        """Grow a tree from ``state``; returns the action with the highest mean return, and the simulations."""
+        """Grow a tree from ``state``; return the action with the highest mean return and the number of simulations."""
         tree, depth, limit = memory.tree, memory.params.depth, self.time_limit
         belief.call(_begin_search, tree, state)
         memory.path.returns[:] = 0.0
@@ -424,17 +424,18 @@ class BAMCP(BAUCT):
     Parameters
     ----------
     n_simulations
-        Simulations at every step.
+        Number of simulations per step.
     time_limit
-        Instead: seconds of simulating at every step. Plans are then not reproducible, and say so.
+        Alternative budget, in seconds per step. Plans are then not reproducible and are marked as such.
     depth
-        Steps of a simulation, tree and rollout together; ``"auto"`` is int(log 0.01 / log γ).
+        Number of steps per simulation, counting tree and rollout together; ``"auto"`` is int(log 0.01 / log γ).
     exploration
-        c of UCT. It is added to returns, so the range of the rewards matters.
+        c of UCT. Choose it relative to the scale of the returns.
     epsilon, learning_rate
-        Of the rollout policy: ε-greedy for a Q-learner fed by real transitions.
+        Parameters of the rollout policy, which is ε-greedy for a Q-learner trained on real transitions.
     root_sampling
-        How the model is drawn, ``"auto"``, ``"rows"`` or ``"predictive"``: a matter of speed, see the module.
+        How the model is sampled: ``"auto"``, ``"rows"`` or ``"predictive"``. It only affects speed; see the module
+        docstring.
 
     Examples
     --------
@@ -460,10 +461,10 @@ class BAMCP(BAUCT):
 
 
 def auto_depth(discount: float) -> int:
-    """Steps after which what follows weighs about ACCURACY: 89 for γ = 0.95."""
+    """Return the depth at which the discount weight drops to about ACCURACY: 89 for γ = 0.95."""
     return max(1, int(math.log(ACCURACY) / math.log(discount))) if discount > 0.0 else 1
 
 
 def node_bytes(n_actions: int) -> int:
-    """Return the bytes of a node."""
+    """Return the size of a node in bytes."""
     return 8 * (7 + 3 * n_actions)

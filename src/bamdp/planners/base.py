@@ -1,9 +1,9 @@
 """The planner protocol.
 
-A planner is hyper-parameters only, a frozen dataclass. What an algorithm must remember between steps (a
-workspace, the current policy, a warm start) is its *memory*, made by ``start`` and owned by the agent. The
-agent hands memory, belief, state and random numbers to ``act`` and ``plan``; ``plan`` gets copies, so that asking does
-not change the agent. Simulated transitions are pushed on the belief and popped again, never left there.
+A planner is a frozen dataclass that holds only hyperparameters. Everything an algorithm must remember between steps (a
+workspace, the current policy, a warm start) is in its *memory*, created by ``start`` and owned by the agent. The agent
+passes memory, belief, state and random numbers to ``act`` and ``plan``; ``plan`` receives copies, so calling it does
+not change the agent. Planners push simulated transitions on the belief and always pop them again.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import numpy as np
 
 from bamdp._parameters import Declared
 
-MANY_OUTCOMES = 1_000_000  # more rewards than that are as good as infinitely many
-STEP_SECONDS = 25e-9  # of a simulated step
+MANY_OUTCOMES = 1_000_000  # larger numbers of rewards count as infinite
+STEP_SECONDS = 25e-9  # per simulated step
 OUTCOME_STEPS = (
-    120.0  # simulated steps that one in a tree whose values are bounded or sampled on the way costs
+    120.0  # cost, in simulated steps, of a step in a tree that bounds or samples values on the way
 )
-PAIR_SECONDS = 250e-9  # of drawing and solving a model, for each pair of state and action
-PAIR_BYTES = 400  # what an agent keeps for each pair
+PAIR_SECONDS = 250e-9  # to draw and solve a model, per state-action pair
+PAIR_BYTES = 400  # memory of an agent per pair
 
 if TYPE_CHECKING:
     from bamdp.beliefs.belief import Belief
@@ -33,9 +33,10 @@ if TYPE_CHECKING:
 
 
 class Transition(NamedTuple):
-    """A real step: in ``s`` took ``a``, got ``r``, came to ``s2``, which ended the episode or not.
+    """A real step: action ``a`` in state ``s`` yielded reward ``r`` and next state ``s2``, possibly ending the episode.
 
-    An end is worth 0 only if ``belief.space.terminal[s2]``: with the objective "lifetime" a start follows it.
+    The continuation has value 0 only if ``belief.space.terminal[s2]``: under the objective "lifetime", a new episode
+    follows.
     """
 
     s: int
@@ -47,7 +48,7 @@ class Transition(NamedTuple):
 
 @dataclass(frozen=True)
 class Candidate:
-    """One of the choices that a planner weighed at the root.
+    """One of the choices that a planner evaluated at the root.
 
     Examples
     --------
@@ -59,11 +60,11 @@ class Candidate:
     action: int
     value: float
     spread: float = float("nan")  # standard deviation of the sampled returns behind the value
-    count: int = 0  # how many returns, or how often the action was tried
+    count: int = 0  # number of returns, or of times the action was tried
 
     @property
     def exact(self) -> bool:
-        """Whether the value was computed, not sampled."""
+        """Return whether the value was computed exactly rather than sampled."""
         return self.spread == 0.0 and self.count == 0
 
     def __str__(self) -> str:
@@ -74,29 +75,27 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Plan:
-    """A decision with its evidence.
+    """A decision together with its evidence.
 
-    ``candidates`` are the root's choices in the order in which they were made: policies for DSS (several may
-    begin with the same action), actions for most others.
+    ``candidates`` are the choices at the root in order of creation: policies for DSS (several may start with the same
+    action), actions for most other planners.
     """
 
     action: int
     value: float
     candidates: tuple[Candidate, ...]
-    reproducible: bool = True  # False when a time budget decided how much was computed
+    reproducible: bool = True  # False if a time limit determined the amount of computation
     details: Mapping[str, Any] = field(default_factory=dict)
-    tree: Tree | None = field(
-        default=None, repr=False, compare=False
-    )  # the whole search, where it was asked for
+    tree: Tree | None = field(default=None, repr=False, compare=False)  # the whole search tree, if requested
 
     def __str__(self) -> str:
-        """Return the decision in a line, and each candidate in another."""
+        """Return the decision and the candidates, one per line."""
         lines = [f"action {self.action}, value {self.value:.4g}", *map(str, self.candidates)]
         return "\n  ".join(lines)
 
 
 def greedy(values: np.ndarray) -> int:
-    """Return the first of the highest; NaN is an action that does not exist (several times faster than nanargmax).
+    """Return the first maximiser, where NaN marks missing actions (several times faster than nanargmax).
 
     Examples
     --------
@@ -109,7 +108,7 @@ def greedy(values: np.ndarray) -> int:
 def candidates(
     actions: Any, values: Any, spreads: Any = float("nan"), counts: Any = 0
 ) -> tuple[Candidate, ...]:
-    """Return candidates from arrays of one length, or from numbers that all of them share.
+    """Return candidates from arrays of equal length; scalars apply to all candidates.
 
     Examples
     --------
@@ -122,38 +121,38 @@ def candidates(
 
 
 def exact_candidates(values: np.ndarray) -> tuple[Candidate, ...]:
-    """Actions with exact values as candidates; NaN stands for an action that does not exist."""
+    """Return actions with exact values as candidates; NaN marks actions that do not exist."""
     actions = np.flatnonzero(~np.isnan(values))
     return candidates(actions, values[actions], spreads=0.0)
 
 
 def auto_reach(steps: int, n_states: int, n_actions: int) -> int:
-    """Return how many steps ahead ``"auto"`` plans at most: ten for each datum that a pair will have, at least 100."""
+    """Return the maximum planning horizon for ``"auto"``: ten steps per expected visit of a pair, but at least 100."""
     return max(100, 10 * steps // (n_states * n_actions))
 
 
 def horizon_discount(steps_left: int, reach: int | None) -> float:
-    """Return the discount under which as many steps count as are left, but no more than ``reach``."""
+    """Return the discount whose effective horizon is the number of steps left, capped at ``reach``."""
     return 1.0 - 1.0 / (steps_left if reach is None else min(steps_left, reach))
 
 
 class Cost(NamedTuple):
-    """About what a planner takes, right within a factor of ten or so: enough to tell a second from a year."""
+    """Rough cost of a planner, accurate to about a factor of ten: enough to tell a second from a year."""
 
-    seconds: float  # for one decision
-    bytes: float  # of an agent, before it has seen anything
+    seconds: float  # per decision
+    bytes: float  # size of a new agent
 
 
 def estimate(
     n_states: int, n_actions: int, *, models: float = 1.0, steps: float = 0.0, bytes: float = 0.0
 ) -> Cost:
-    """Return the cost of drawing and solving models and of simulating steps, in addition to an agent's tables."""
+    """Return the cost of drawing and solving models and of simulating steps, plus an agent's tables."""
     pairs = float(n_states) * n_actions
     return Cost(PAIR_SECONDS * models * pairs + STEP_SECONDS * (1.0 + steps), PAIR_BYTES * pairs + bytes)
 
 
 def n_branches(branching: float, depth: int) -> float:
-    """Return b + b² + … + b^depth; infinite where no float holds it."""
+    """Return b + b² + … + b^depth; infinity on overflow."""
     try:
         return depth if branching <= 1 else branching * (float(branching) ** depth - 1) / (branching - 1)
     except OverflowError:
@@ -161,7 +160,7 @@ def n_branches(branching: float, depth: int) -> float:
 
 
 def checked_array(name: str, array: np.ndarray, like: np.ndarray) -> np.ndarray:
-    """Return an array of a file, which must have the dtype and shape of ``like``."""
+    """Return an array loaded from a file after checking that its dtype and shape match ``like``."""
     if array.dtype != like.dtype or array.shape != like.shape:
         raise ValueError(f"{name} is not {like.dtype} {list(like.shape)}, the array that this planner keeps")
     if array.dtype.kind == "f" and np.isnan(array).any() and not np.isnan(like).any():
@@ -170,7 +169,7 @@ def checked_array(name: str, array: np.ndarray, like: np.ndarray) -> np.ndarray:
 
 
 def put_array(memory: Any, name: str, array: np.ndarray) -> None:
-    """Write an array of a file into the part of a memory with this dotted name."""
+    """Copy an array loaded from a file into the memory attribute with this dotted name."""
     *path, last = name.split(".")
     owner = reduce(getattr, path, memory)
     old = getattr(owner, last)
@@ -182,20 +181,20 @@ def put_array(memory: Any, name: str, array: np.ndarray) -> None:
 
 
 class Planner(Declared):
-    """Hyper-parameters of a planning algorithm, and what it does with an agent's belief.
+    """Hyperparameters of a planning algorithm and its interface to an agent.
 
-    A planner of your own is a frozen dataclass that defines :meth:`act`, or :meth:`plan` if it can show its evidence.
-    Everything else is optional:
+    To write your own planner, define a frozen dataclass with :meth:`act`, or with :meth:`plan` if it can report its
+    evidence. Everything else is optional:
 
-    - :meth:`start` returns the memory, an object of any class in which the planner may keep things between steps;
-    - :meth:`learn` takes note of a real transition, :meth:`begin` of the start of an episode;
-    - ``keeps`` names the attributes of the memory that a saved agent needs. A memory that is an array is saved whole.
+    - :meth:`start` returns the memory, an object of any class that stores the planner's state between steps;
+    - :meth:`learn` processes a real transition, :meth:`begin` the start of an episode;
+    - ``keeps`` names the memory attributes that are saved with an agent. If the memory is an array, all of it is saved.
 
     ``rng`` is a :class:`numpy.random.Generator`, seeded from the agent's stream at every decision: the same seed gives
-    the same actions, also after saving and loading. Ask the ``belief`` with its methods; leave it as it was.
+    the same actions, even after saving and loading. Query the ``belief`` through its methods and leave it unchanged.
 
-    The hyper-parameters are declared as fields, checked by the functions of :mod:`bamdp._parameters` or not at all.
-    ``result_version`` is raised whenever a change makes the same seed give another result.
+    Hyperparameters are dataclass fields, optionally validated by the functions of :mod:`bamdp._parameters`. Increment
+    ``result_version`` whenever a change alters the results for a given seed.
 
     Examples
     --------
@@ -212,60 +211,60 @@ class Planner(Declared):
     """
 
     result_version: ClassVar[int] = 2
-    uses_prior: ClassVar[bool] = True  # False where the prior over transitions makes no difference
-    default_prior: ClassVar[str] = "sparse:alpha=0.2,beta=2"  # where an agent is not told another
+    uses_prior: ClassVar[bool] = True  # False if the prior over transitions has no effect
+    default_prior: ClassVar[str] = "sparse:alpha=0.2,beta=2"  # used if an agent specifies none
     default_discount: ClassVar[float | str] = (
-        0.95  # the same; or "auto" or "horizon", where the steps are known
+        0.95  # likewise; or "auto" or "horizon" if the number of steps is known
     )
-    keeps: ClassVar[tuple[str, ...]] = ()  # dotted names of what a memory has learned, which goes into files
-    policies: ClassVar[tuple[str, ...]] = ()  # which of these hold actions, or -1 for none
-    one_discount: ClassVar[str] = ""  # why the discount cannot change between decisions, where that is so
+    keeps: ClassVar[tuple[str, ...]] = ()  # dotted names of learned memory attributes, which are saved
+    policies: ClassVar[tuple[str, ...]] = ()  # those of ``keeps`` that hold actions, or -1 for none
+    one_discount: ClassVar[str] = ""  # reason why the discount is fixed, if it is
 
     def start(self, belief: Belief, discount: float) -> Any:
-        """Return the memory of a new agent; refuse beliefs that the algorithm cannot handle."""
+        """Return the memory of a new agent; reject beliefs that the algorithm cannot handle."""
         return None
 
     def act(self, memory: Any, belief: Belief, state: int, rng: Any) -> int:
-        """Choose an action: that of :meth:`plan`, without the evidence where that is cheaper."""
+        """Return the action of :meth:`plan`, skipping the evidence if that is cheaper."""
         return self.plan(memory, belief, state, rng).action
 
     def plan(self, memory: Any, belief: Belief, state: int, rng: Any) -> Plan:
-        """Choose, and show the evidence. Changes ``memory`` and ``rng`` exactly as :meth:`act` does."""
+        """Choose an action and report the evidence, changing ``memory`` and ``rng`` exactly as :meth:`act` does."""
         if type(self).act is Planner.act:
             raise TypeError(f"{type(self).__name__} must define act(memory, belief, state, rng), or plan")
         action = int(self.act(memory, belief, state, rng))
         return Plan(action, math.nan, (Candidate(action, math.nan),))
 
     def explain(self, memory: Any, belief: Belief, state: int, rng: Any) -> Plan:
-        """Return the same as :meth:`plan`, with the tree behind it where the algorithm grows one."""
+        """Return the same as :meth:`plan`, plus the search tree if the algorithm builds one."""
         return self.plan(memory, belief, state, rng)
 
     def learn(self, memory: Any, belief: Belief, seen: Transition) -> None:
-        """Take note of a real transition, which the belief has just learned."""
+        """Process a real transition, which the belief has already been updated with."""
 
     def begin(self, memory: Any, belief: Belief, state: int) -> None:
-        """Take note that an episode begins in ``state``: the first, or one after an end or a truncation."""
+        """Process the start of an episode in ``state``: the first one, or one after a termination or truncation."""
 
     def on_space_changed(self, memory: Any, belief: Belief) -> None:
-        """Take note that a state ends episodes or an action does not exist: solutions may be out of date."""
+        """React to a newly discovered terminal state or missing action, which may invalidate solutions."""
 
     def warm_up(self, memory: Any, belief: Belief, state: int, rng: Any) -> None:
-        """Call what only some decisions reach, so that it is compiled before time is measured; nothing by default."""
+        """Call kernels that only some decisions reach, to compile them before timing; no-op by default."""
 
     def random(self, words: np.ndarray) -> Any:
-        """Return the random numbers of one decision, and advance the agent's stream, uint64 [4]."""
+        """Return the random generator for one decision and advance the agent's stream, uint64 [4]."""
         generator = np.random.default_rng(words)
         words[:] = generator.integers(0, 2**64, size=4, dtype=np.uint64)
         return generator
 
     def learned(self, memory: Any) -> dict[str, np.ndarray]:
-        """Return what a memory has learned and a file must hold; :meth:`start` makes the rest."""
+        """Return the learned part of a memory, which must be saved; :meth:`start` recreates the rest."""
         if isinstance(memory, np.ndarray):
             return {"memory": memory}
         return {name: np.array(attrgetter(name)(memory)) for name in self.keeps}
 
     def relearn(self, memory: Any, belief: Belief, arrays: Mapping[str, np.ndarray]) -> None:
-        """Write what :meth:`learned` has returned into a memory that :meth:`start` has just made."""
+        """Restore the result of :meth:`learned` into a memory freshly created by :meth:`start`."""
         if isinstance(memory, np.ndarray):
             memory[...] = checked_array("memory", arrays["memory"], memory)
         for name in self.keeps:
@@ -274,9 +273,9 @@ class Planner(Declared):
                 raise ValueError(f"{name} has actions that do not exist")
 
     def set_discount(self, memory: Any, discount: float) -> None:
-        """Plan with another discount from the next decision on; refused with ``one_discount`` where that is set.
+        """Change the discount from the next decision on; raise an error citing ``one_discount`` if that is set.
 
-        It is the ``discount`` of the memory, or of the memory's ``params``.
+        The discount is stored as ``discount`` in the memory or in its ``params``.
         """
         if self.one_discount:
             raise ValueError(
@@ -288,16 +287,16 @@ class Planner(Declared):
             memory.discount = discount
 
     def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
-        """Return about how long a decision takes and how much memory; by default one model is solved, if any."""
+        """Estimate time per decision and memory use; by default, assume that at most one model is solved."""
         return estimate(n_states, n_actions, models=float(self.uses_prior))
 
     def parameters(self) -> dict[str, Any]:
-        """Return the hyper-parameters by name."""
+        """Return the hyperparameters by name."""
         return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
 
 
 class KernelPlanner(Planner):
-    """A planner whose kernels draw from the agent's stream itself: ``rng`` is uint64 [4]."""
+    """A planner whose kernels draw directly from the agent's stream: ``rng`` is uint64 [4]."""
 
     def random(self, words: np.ndarray) -> np.ndarray:
         return words

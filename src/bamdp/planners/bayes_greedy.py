@@ -1,33 +1,31 @@
-"""BayesGreedy: act optimally for the posterior mean model (certainty equivalence). EpsilonGreedy explores beside it.
+"""BayesGreedy: act optimally for the posterior mean model (certainty equivalence). EpsilonGreedy adds exploration.
 
 With P̄ = E_β[P] and r̄ = E_β[r], at every step
 
     V̄(s) = max_a Q̄(s, a),        Q̄(s, a) = r̄(s, a) + γ Σ_{s'} P̄(s' | s, a) V̄(s')
 
-and the action is argmax_a Q̄(s, a), the lowest of equals. Nothing is planned for the sake of learning, so it may
-settle on a wrong action; a prior that is optimistic is the only reason to explore. In a bandit it is
-the myopic rule.
+and the action is argmax_a Q̄(s, a), with ties going to the lowest action. The planner ignores the value of information,
+so it may settle on a suboptimal action; it explores only if the prior is optimistic. In a bandit it is the myopic rule.
 
-How the model is kept and solved: :mod:`bamdp.planners.shared.bonus`, with a bonus of 0.
+See :mod:`bamdp.planners.shared.bonus`, with a bonus of 0, for how the model is maintained and solved.
 
-**EpsilonGreedy** does the same, but now and then anything at all. With n(s) earlier decisions in state s,
+**EpsilonGreedy** does the same but sometimes acts at random. With n(s) earlier decisions in state s,
 
     ε(s) = ε / (1 + decay · n(s)),
 
-and the action is uniform among those that exist with probability ε(s), else that of BayesGreedy. The greedy action can
-be drawn by the uniform choice too.
+with probability ε(s) the action is drawn uniformly from the available actions (including the greedy one); otherwise it
+is that of BayesGreedy.
 
-**Guarantee.** With ``decay`` > 0, Σ_n ε/(1 + decay·n) diverges while ε(s) goes to 0: greedy in the limit with
-infinite exploration (GLIE; Singh, Jaakkola, Littman & Szepesvári 2000). In a communicating world every pair is
-then tried infinitely often, the posterior mean converges to the truth and play to optimal play. How long that takes is
-another matter: undirected exploration can need time exponential in the number of states, where planning for
-information needs polynomial time. That gap is what this baseline is for. With ``decay`` = 0 a share of about ε
-of the steps stays random.
+**Guarantee.** With ``decay`` > 0, Σ_n ε/(1 + decay·n) diverges while ε(s) goes to 0: greedy in the limit with infinite
+exploration (GLIE; Singh, Jaakkola, Littman & Szepesvári 2000). In a communicating MDP every pair is then tried
+infinitely often, the posterior mean converges to the true model and behaviour becomes optimal. Convergence can be slow:
+undirected exploration can take time exponential in the number of states, whereas planning for information takes
+polynomial time. This baseline serves to show that gap. With ``decay`` = 0, about a fraction ε of the steps remains
+random.
 
-**Departures.** ε-greedy is older than any one paper (Watkins 1989 has it for Q-learning); greedy on the mean
-model makes it a Bayesian's.
-
-The defaults, ε = 0.1 and decay = 0.05, halve ε in a state after 20 decisions there.
+**Departures.** ε-greedy exploration has no single source (Watkins 1989 uses it for Q-learning); here the greedy action
+is that of the posterior mean model. The defaults, ε = 0.1 and decay = 0.05, halve ε in a state after 20 decisions
+there.
 """
 
 from __future__ import annotations
@@ -57,7 +55,7 @@ def _bonus(rule, belief, row, rows, variance, begin, end, background):
 
 @dataclass(frozen=True, kw_only=True)
 class BayesGreedy(BonusPlanner):
-    """Optimal for the posterior mean model, solved at every step.
+    """Acts optimally for the posterior mean model, which is solved at every step.
 
     Examples
     --------
@@ -77,7 +75,7 @@ class BayesGreedy(BonusPlanner):
 
 @dataclass(frozen=True, kw_only=True)
 class EpsilonGreedy(BayesGreedy):
-    """Optimal for the posterior mean model, with ε-greedy exploration.
+    """Acts optimally for the posterior mean model, with ε-greedy exploration.
 
     Examples
     --------

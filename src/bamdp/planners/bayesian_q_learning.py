@@ -1,53 +1,53 @@
-"""BayesianQLearning: a distribution over every Q value, learned from real steps without a model.
+"""BayesianQLearning: a posterior over each Q value, learned from real steps without a model.
 
-**Belief.** Let R(s, a) be the discounted return after (s, a) and optimal play, taken to be Normal with unknown
-mean μ = Q(s, a) and precision τ, a priori and so a posteriori Normal-Gamma, NG(μ0, λ, α, β):
+**Belief.** Let R(s, a) be the discounted return of taking a in s and acting optimally thereafter. It is modelled as
+Normal with unknown mean μ = Q(s, a) and precision τ, which have a conjugate Normal-Gamma prior NG(μ0, λ, α, β):
 
     τ ~ Gamma(α, rate β),    μ | τ ~ N(μ0, 1/(λτ)),
     E[μ] = μ0,   Var[μ] = β/(λ(α−1)),   μ ~ μ0 + √(β/(λα)) t_2α,   R ~ μ0 + √(β(λ+1)/(λα)) t_2α.
 
-A return x seen makes it (:func:`observed`)
+Observing a return x updates this to (:func:`observed`)
 
     NG((λμ0 + x)/(λ+1), λ+1, α + ½, β + λ(x − μ0)²/(2(λ+1))).
 
-**Updating.** Returns are not seen, only r and s'. The return is r + γR', where R' is the return of the action in
-s' with the highest mean, or 0 after a terminal s'. R' has the law above, and two ways to use it are offered.
+**Updating.** Only r and s' are observed, not returns. The return is r + γR', where R' is the return of the action in s'
+with the highest mean, or 0 if s' is terminal. R' is distributed as above, and there are two ways to use it.
 
-- *moment* (:func:`moment_update`): put the first two moments of r + γR' into the formula as if they were those of
-  one sample, so that x becomes its mean and β gains half its variance on top.
-- *mixture* (:func:`mixture_update`): average the posteriors over R', p(μ, τ) = E[NG(· | r + γR')], and take the
-  Normal-Gamma nearest to it, in the sense of the least KL(p ‖ NG), which matches E[τ], E[τμ], E[τμ²], E[log τ]:
+- *moment* (:func:`moment_update`): plug the first two moments of r + γR' into the formula as if they came from one
+  sample: x becomes the mean, and β increases by an additional half of the variance.
+- *mixture* (:func:`mixture_update`): average the posteriors over R', p(μ, τ) = E[NG(· | r + γR')], and project onto the
+  Normal-Gamma that minimises KL(p ‖ NG), which matches E[τ], E[τμ], E[τμ²], E[log τ]:
 
       μ0 = E[τμ]/E[τ],   1/λ = E[τ(μ − μ0)²],   log α − ψ(α) = log E[τ] − E[log τ],   β = α/E[τ].
 
-  Given R' these expectations are in closed form; what is left is one integral over R' (:func:`t_nodes`). Unlike
-  the moments, a mixture over a vague R' can leave one *less* certain than before.
+  Given R' these expectations have closed forms, leaving a single integral over R' (:func:`t_nodes`). Unlike the moment
+  update, the mixture update with a vague R' can *increase* uncertainty.
 
-**Choosing.** *sampling*: draw μ of each action, take the largest (Thompson's rule for Q). *vpi*: with a₁ and a₂
-the two highest means, knowing μ(s, a) = q perfectly would be worth
+**Action selection.** *sampling*: draw μ for each action and take the largest (Thompson sampling for Q). *vpi*: if a₁
+and a₂ have the two highest means, perfect information μ(s, a) = q is worth
 
     q − μ0(s, a₁)   if a ≠ a₁ turns out better,      μ0(s, a₂) − q   if a₁ turns out worse, else nothing;
 
-VPI(s, a) is its expectation, an expected excess of a Student t in closed form (:func:`excess`), and the action
-maximises μ0(s, a) + VPI(s, a), equals drawn at random.
+VPI(s, a) is the expectation of this gain, a closed-form expected excess of a Student t (:func:`excess`). The action
+maximises μ0(s, a) + VPI(s, a), with ties broken at random.
 
-**Guarantee.** A moment update moves μ0 as Q-learning does with rate 1/(λ+1). These rates are 1/(λ₀+n), so means
-converge to Q* if every pair is tried infinitely often (Watkins & Dayan 1992); sampling does so, vpi need not. The
-rate 1/n is slow to forget what was bootstrapped early (see :mod:`bamdp.planners.q_learning`), and the posterior
-counts each R' as fresh evidence although successive ones are much the same variable. With γ = 0 all is exact but for
-normality.
+**Guarantee.** A moment update moves μ0 like a Q-learning step with rate 1/(λ+1). After n visits the rate is 1/(λ₀+n),
+so the means converge to Q* if every pair is tried infinitely often (Watkins & Dayan 1992). Sampling ensures this; vpi
+need not. The rate 1/n is slow to forget early bootstrapped targets (see :mod:`bamdp.planners.q_learning`), and the
+posterior treats each R' as independent evidence although successive values are strongly dependent. With γ = 0 the
+method is exact except for the normality assumption.
 
-**What to expect.** Q values of one state differ by little, a share of about 1−γ of their size, while a prior must
-cover that size. Sampling therefore plays almost uniformly for the first (size/difference)² visits: give it a
-``spread`` near 0.01. vpi does better within the thousand steps of our tables, and there mixtures better than
-moments (chain 349 against 271, double_loop 305 and 260, grid5 21 and 15; sampling with ``spread`` 0.01 and
-mixtures 202, 331 and 21).
+**What to expect.** The Q values of a state differ only by a fraction of about 1−γ of their magnitude, while the prior
+must cover the whole magnitude. Sampling therefore acts almost uniformly for the first (magnitude/difference)² visits;
+use a ``spread`` near 0.01 with it. vpi performs better within the thousand steps of our tables, and with it mixture
+updates outperform moment updates (349 versus 271 on chain, 305 versus 260 on double_loop, 21 versus 15 on grid5).
+Sampling with ``spread`` 0.01 and mixture updates earns 202, 331 and 21.
 
-**Departures.** The paper sets its priors by hand. Here μ0 and β follow from the range of rewards unless given:
-returns lie in [r_min, r_max]/(1−γ), of width W; μ0 is 0.2 W above the lowest, √Var[μ] = 0.3 W, λ = 1 and α = 2. More
-optimism serves chain, less serves grids, where most returns are low; this was among the best of 36 settings on
-average over chain, double_loop and grid5. The paper keeps α above 1 + ε after a projection, so that variances
-exist; ε = 10⁻³ here. Ties between the highest means in s' go to the lowest action.
+**Departures.** The paper sets its priors by hand. Here μ0 and β are derived from the range of rewards unless specified:
+returns lie in [r_min, r_max]/(1−γ), an interval of width W; μ0 is 0.2 W above the lowest return, √Var[μ] = 0.3 W, λ = 1
+and α = 2. More optimism helps on chain, less on grids, where most returns are low; these defaults were among the best
+of 36 settings on average over chain, double_loop and grid5. The paper keeps α above 1 + ε after a projection, so that
+variances exist; ε = 10⁻³ here. Ties between the highest means in s' go to the lowest action.
 
 Reference: Dearden, Friedman & Russell, "Bayesian Q-learning" (AAAI 1998).
 """
@@ -69,14 +69,16 @@ from bamdp.planners.random_play import best_action_of
 
 SELECTION = ("vpi", "sampling")
 UPDATE = ("moment", "mixture")
-PRIOR_LEVEL = 0.2  # where μ0 stands by default between the lowest and the highest return
+PRIOR_LEVEL = 0.2  # default position of μ0 between the lowest and the highest return
 LEAST_SHAPE = 1.001  # 1 + ε: α below 1 has no variance
 GAUSS_X, GAUSS_W = np.polynomial.legendre.leggauss(10)
-DOUBLINGS = 2.0 ** np.arange(0, 24)  # of the scale of a t_2 law: its tail beyond 2^23 is 1e-14
+DOUBLINGS = 2.0 ** np.arange(
+    0, 24
+)  # in units of the scale of a t_2 distribution, whose tail beyond 2^23 is 1e-14
 
 
 class ReturnPosterior(NamedTuple):
-    """NG(μ0, λ, α, β), what is believed about the return of one pair."""
+    """NG(μ0, λ, α, β), the posterior for the return of one pair."""
 
     mu0: float
     lam: float
@@ -85,12 +87,12 @@ class ReturnPosterior(NamedTuple):
 
     @property
     def variance(self) -> float:
-        """Var[μ]."""
+        """Return Var[μ]."""
         return self.beta / (self.lam * (self.alpha - 1.0))
 
     @property
     def return_variance(self) -> float:
-        """Var[R], noise and uncertainty of the mean together."""
+        """Return Var[R], the variance from both noise and uncertainty about the mean."""
         return (self.lam + 1.0) * self.variance
 
 
@@ -98,7 +100,7 @@ class ReturnPosterior(NamedTuple):
 
 
 def observed(prior: ReturnPosterior, x: float, variance: float = 0.0) -> ReturnPosterior:
-    """Return the posterior after a return of mean ``x``; with a variance, the paper's update by two moments."""
+    """Return the posterior after a return with mean ``x``; a nonzero variance gives the paper's moment update."""
     mu0, lam, alpha, beta = prior
     gain = 0.5 * variance + 0.5 * lam / (lam + 1.0) * (x - mu0) ** 2
     return ReturnPosterior((lam * mu0 + x) / (lam + 1.0), lam + 1.0, alpha + 0.5, beta + gain)
@@ -107,7 +109,7 @@ def observed(prior: ReturnPosterior, x: float, variance: float = 0.0) -> ReturnP
 def moment_update(
     prior: ReturnPosterior, r: float, discount: float, after: ReturnPosterior | None
 ) -> ReturnPosterior:
-    """After reward ``r`` and a state whose best action is believed to return ``after`` (None: it was the end)."""
+    """Apply the moment update for reward ``r`` and a next return with posterior ``after`` (None: terminal)."""
     if after is None:
         return observed(prior, r)
     return observed(prior, r + discount * after.mu0, discount**2 * after.return_variance)
@@ -116,7 +118,7 @@ def moment_update(
 def mixture_update(
     prior: ReturnPosterior, r: float, discount: float, after: ReturnPosterior | None
 ) -> ReturnPosterior:
-    """Return the same by averaging posteriors over the unseen return, projected on the nearest Normal-Gamma."""
+    """Apply the mixture update: average posteriors over the unseen return, project onto a Normal-Gamma."""
     if after is None or discount == 0.0:
         return observed(prior, r)
     mu0, lam, alpha, beta = prior
@@ -141,10 +143,10 @@ def mixture_update(
 def t_nodes(
     nu: float, centre: float, width: float, other: float, fine: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of E[f(X)] for X = centre + width·t_ν, ν >= 2.
+    """Return quadrature nodes and weights for E[f(X)], X = centre + width·t_ν, ν >= 2.
 
-    ``f`` may vary around ``other`` on the scale ``fine``, which can be many orders from ``width``: the panels,
-    each with a Gauss–Legendre rule, double in length away from both places. Weights are made to sum to one.
+    ``f`` may vary near ``other`` on the scale ``fine``, which can differ from ``width`` by orders of magnitude: the
+    Gauss–Legendre panels double in length away from both centres. Weights are normalised to sum to one.
     """
     reach = width * DOUBLINGS[-1]
     steps = math.ceil(math.log2(max(2.0, (reach + abs(other - centre)) / fine)))
@@ -159,7 +161,7 @@ def t_nodes(
 
 
 def log_minus_psi(y: float) -> float:
-    """log y − ψ(y) > 0, without the cancellation that large y would bring."""
+    """Return log y − ψ(y) > 0, avoiding cancellation for large y."""
     from scipy.special import psi  # slow to import, and only this planner needs it
 
     if y < 30.0:
@@ -187,7 +189,7 @@ def shape_from_logs(c: float) -> float:
 
 
 def excess(nu: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """E[(t_ν − z)⁺] for ν > 1: f(z)(ν + z²)/(ν − 1) − z·P(t_ν > z)."""
+    """Return E[(t_ν − z)⁺] = f(z)(ν + z²)/(ν − 1) − z·P(t_ν > z) for ν > 1."""
     from scipy.special import betainc, betaln  # slow to import, and only this planner needs it
 
     tail = 0.5 * betainc(0.5 * nu, 0.5, nu / (nu + z * z))  # beyond |z|
@@ -197,14 +199,14 @@ def excess(nu: np.ndarray, z: np.ndarray) -> np.ndarray:
 
 
 def perfect_information(mu0: np.ndarray, lam: np.ndarray, alpha: np.ndarray, beta: np.ndarray) -> np.ndarray:
-    """VPI of each action of one state; the arguments are [A] of those that exist."""
+    """Return the VPI of each action in a state; arguments are arrays [A] over existing actions."""
     if len(mu0) == 1:
         return np.zeros(1)
     first = int(np.argmax(mu0))
     second = np.max(np.delete(mu0, first))
     scale = np.sqrt(beta / (lam * alpha))
     z = (mu0[first] - mu0) / scale
-    z[first] = (mu0[first] - second) / scale[first]  # by symmetry, falling below the second is as good
+    z[first] = (mu0[first] - second) / scale[first]  # by symmetry, the case of falling below the second
     return np.asarray(scale * excess(2.0 * alpha, z))
 
 
@@ -236,20 +238,20 @@ class BayesianQLearning(KernelPlanner):
     Parameters
     ----------
     selection
-        ``"vpi"``, highest mean plus myopic value of perfect information, or ``"sampling"``, highest of sampled
-        means.
+        ``"vpi"``, the highest mean plus myopic value of perfect information, or ``"sampling"``, the highest sampled
+        mean.
     update
-        ``"moment"`` or ``"mixture"``; see the head of this file.
+        ``"moment"`` or ``"mixture"``; see the module docstring.
     mu0
-        Prior mean of every Q. By default a fifth of the way from the lowest to the highest possible return.
+        Prior mean of every Q. The default is a fifth of the way from the lowest to the highest possible return.
     lam
-        λ, how many returns the prior mean is worth.
+        λ, the equivalent number of returns behind the prior mean.
     alpha
-        α, half the number of returns that the prior precision is worth, above 1.
+        α > 1, half the equivalent number of returns behind the prior precision.
     spread
-        Prior standard deviation of every Q, as a share of the width of what returns can be.
+        Prior standard deviation of every Q, as a fraction of the width of the range of returns.
     beta
-        β, in place of ``spread``: then √(β/(λ(α−1))) is the standard deviation.
+        β, as an alternative to ``spread``; the standard deviation is then √(β/(λ(α−1))).
 
     Examples
     --------
@@ -275,7 +277,7 @@ class BayesianQLearning(KernelPlanner):
     beta: float | None = positive_number(None)
 
     def prior(self, belief: Belief, discount: float) -> ReturnPosterior:
-        """Return what is believed about every pair before data."""
+        """Return the prior for every pair."""
         low, high = (float(x) / (1.0 - discount) for x in belief.rewards.reward_range)
         if not (math.isfinite(low) and math.isfinite(high)) and (self.mu0 is None or self.beta is None):
             raise ValueError(
@@ -323,7 +325,7 @@ class BayesianQLearning(KernelPlanner):
     def _decide(
         self, memory: BayesianQMemory, belief: Belief, state: int, rng: np.ndarray
     ) -> tuple[int, np.ndarray, np.ndarray]:
-        """Return the action, the actions that exist, and the score of each: the highest wins."""
+        """Return the action, the existing actions and their scores, the highest of which wins."""
         actions = np.flatnonzero(belief.space.allowed[state])
         mu0, lam, alpha, beta = memory.posterior[:, state, actions]
         if self.selection == "sampling":

@@ -1,37 +1,36 @@
-"""Bayesian sparse sampling (Wang, Lizotte, Bowling & Schuurmans 2005): a look-ahead tree grown where it pays.
+"""Bayesian sparse sampling (Wang, Lizotte, Bowling & Schuurmans 2005): a lookahead tree grown where it is promising.
 
-Sparse sampling tries every action at every node. Here a tree of hyper-states is grown by descents from the root
-that try the actions Thompson sampling would, ``n_trajectories`` times:
+Sparse sampling tries every action at every node. Here a tree of hyper-states is grown by ``n_trajectories`` descents
+from the root, which choose actions by Thompson sampling:
 
     at a decision node (s, β)   draw a model μ ~ β and take the action that is optimal for μ in s
     at its outcome node (s, β, a)  draw r, s' from the predictive; go to the child of that outcome, or,
                                    if there is none yet, make it: a new leaf, where the descent ends
 
-(it ends at the depth limit and in terminal states, too). Then, from the leaves up,
+A descent also ends at the depth limit and in terminal states. Values are then backed up from the leaves:
 
     V(leaf) = optimal value of the mean model of the leaf's belief        (0 in terminal states)
     Q(ω, a) = average of r + γ V(ω') over the draws of the outcome node
     V(ω)    = max of Q(ω, a) over the actions tried at ω
 
-and the agent takes the action that is best at the root. The tree is therefore deep where the posterior makes
-actions look promising. No bound is known. An action that is optimal in no model is never tried, so, unlike
-sparse sampling, more descents need not lead to the Bayes-optimal action where the best way to learn is an
-action of no other use. Where every action may be optimal, V(root) with ``leaf="horizon"`` converges to the exact
-value of ``depth`` steps (:mod:`bamdp.planners.fhts`) as ``n_trajectories`` and ``width`` grow.
+The agent takes the best action at the root. The tree is therefore deep where actions look promising under the
+posterior. No performance bound is known. An action that is optimal in no model is never tried. Unlike sparse sampling,
+the method therefore need not converge to the Bayes-optimal action if that action is useful only for gathering
+information. If every action can be optimal, V(root) with ``leaf="horizon"`` converges to the exact value for ``depth``
+steps (:mod:`bamdp.planners.fhts`) as ``n_trajectories`` and ``width`` grow.
 
-What is the original's and what is not. The original was written for bandits and the like, undiscounted, with a
-horizon: it draws the action by Thompson sampling from the node's belief, ends at a budget, averages over sampled
-outcomes, maximises over actions, and values a childless node at d of D by (D−d) times the greatest expected
-reward, that is, by acting greedily to the end. Here
+Departures from the original, which targets undiscounted, finite-horizon problems such as bandits: it selects actions by
+Thompson sampling from the node's belief, stops when a budget is exhausted, averages over sampled outcomes, maximises
+over actions and values a childless node at depth d of D at (D−d) times the greatest expected reward, that is, at the
+value of acting greedily to the end. Here
 
-- actions are optimal for the sampled *MDP* with the discount γ (in a bandit this is the original's rule);
-- acting greedily to the end becomes the optimal value of the mean model: discounted, without end
-  (``leaf="mean"``), or for the steps that are left to the depth limit (``leaf="horizon"``), which in a bandit is
-  the original's rule, discounted;
-- the budget counts descents, and each adds at most one node;
-- equal outcomes share a child, and an outcome node that has ``width`` draws is not drawn from again: one of its
-  draws is chosen, each with the same probability. Without this limit a tree over many states would never
-  get deep.
+- actions are optimal for the sampled *MDP* with discount γ (in a bandit, this is the original rule);
+- the value of acting greedily is replaced by the optimal discounted value of the mean model, either over an infinite
+  horizon (``leaf="mean"``) or for the steps left until the depth limit (``leaf="horizon"``; in a bandit, this is the
+  discounted version of the original rule);
+- the budget counts descents, each of which adds at most one node;
+- equal outcomes share a child, and once an outcome node has ``width`` draws, further descents choose one of them
+  uniformly instead of sampling. Without this limit, a tree over many states would never grow deep.
 
 Reference: T. Wang, D. Lizotte, M. Bowling, D. Schuurmans, "Bayesian sparse sampling for on-line reward
 optimization", ICML 2005.
@@ -71,21 +70,21 @@ OUTCOME_LEAVES = ("mean", "horizon")
 
 
 class OutcomeTreeParams(NamedTuple):
-    """What does not change between searches."""
+    """Parameters that stay fixed between searches."""
 
     discount: float
     tol: float
     depth: int
     width: int
-    horizon: int | None  # steps from the root for which leaves are valued; None is without end
+    horizon: int | None  # steps from the root for which leaves are valued; None if infinite
 
 
 @kernel
 def grow_outcomes(belief, workspace, params, tree, worth, s, n, rng):
     """Grow a tree from state ``s`` by ``n`` descents.
 
-    COUNT of a node is the number of draws of this outcome, ``tries`` that of an action. ``worth``, float64 [M], are the
-    values of nodes: of a leaf here, of all after :func:`back_up_outcomes`.
+    COUNT of a node is the number of draws of this outcome, ``tries`` that of an action. ``worth``, float64 [M], holds
+    node values: this function sets those of leaves, :func:`back_up_outcomes` all of them.
     """
     open_node(tree, plant_root(tree, s), 0.0)
     worth[ROOT] = 0.0
@@ -108,14 +107,14 @@ def grow_outcomes(belief, workspace, params, tree, worth, s, n, rng):
 
 @inner
 def _descend(belief, workspace, params, tree, node, rng):
-    """Go on to an outcome of the action that is optimal for a sampled model; returns its node."""
+    """Move to an outcome of the action that is optimal for a sampled model and return its node."""
     T, R, rows, solver = belief.transitions, belief.rewards, workspace.rows, workspace.solver
     s = tree.node[node, STATE]
     sample_model(belief, rows, rng)
     solve(rows, belief.space, params.discount, params.tol, solver, True)
     a = np.int64(solver.policy[s])
     row = s * belief.space.allowed.shape[1] + a
-    if tree.tries[node, a] == params.width:  # there are enough draws: choose one of them
+    if tree.tries[node, a] == params.width:  # enough draws: choose one of them
         left = below(rng, params.width)
         child = tree.child[node, a]
         while left >= tree.node[child, COUNT]:
@@ -136,7 +135,7 @@ def _descend(belief, workspace, params, tree, node, rng):
 
 @inner
 def _leaf_value(belief, workspace, params, horizon, tree, node):
-    """Return the value of a new leaf by the mean model of its belief; ``horizon`` None is without end."""
+    """Return the value of a new leaf under the mean model of its belief; ``horizon`` None means infinite."""
     rows, solver, discount = workspace.rows, workspace.leaf_solver, params.discount
     mean_model(belief, rows)
     values, scratch = solver.values, solver.scratch
@@ -154,7 +153,7 @@ def _leaf_value(belief, workspace, params, horizon, tree, node):
 
 @kernel
 def back_up_outcomes(tree, worth, squares, discount):
-    """Write ``worth`` and Q of all nodes, from the last to the root, and the sums of squared returns there, [A]."""
+    """Back up ``worth`` and Q from the last node to the root; write the root's sums of squared returns, [A]."""
     for a in range(squares.shape[0]):
         squares[a] = 0.0
     for node in range(tree.used[NODES] - 1, -1, -1):
@@ -175,7 +174,7 @@ def back_up_outcomes(tree, worth, squares, discount):
 
 @dataclass
 class OutcomeTreeMemory:
-    """Buffers for the tree and for models; the solvers' values warm-start the next."""
+    """Buffers for the tree and for models; the solvers' values serve as warm starts."""
 
     workspace: Workspace
     params: OutcomeTreeParams
@@ -186,21 +185,21 @@ class OutcomeTreeMemory:
 
 @dataclass(frozen=True, kw_only=True)
 class BayesianSparseSampling(KernelPlanner):
-    """A sparse look-ahead tree grown by Thompson sampling.
+    """A sparse lookahead tree grown by Thompson sampling.
 
     Parameters
     ----------
     n_trajectories
-        Descents from the root, each adding at most one node.
+        Number of descents from the root, each of which adds at most one node.
     depth
-        Steps to look ahead at most.
+        Maximum lookahead, in steps.
     width
-        Draws of next state and reward for one action at one node, at most.
+        Maximum number of draws of next state and reward per action and node.
     leaf
         Value of a childless node: ``"mean"``, the optimal value of the mean model after the simulated updates;
-        ``"horizon"``, the same for the steps left to the depth limit, and 0 there.
+        ``"horizon"``, the same for the steps left until the depth limit, hence 0 at the limit.
     tol
-        Accuracy to which sampled and mean models are solved, as in :class:`~bamdp.generators.PI`.
+        Accuracy of the solutions of sampled and mean models, as in :class:`~bamdp.generators.PI`.
 
     Examples
     --------

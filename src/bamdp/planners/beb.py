@@ -1,26 +1,26 @@
 """BEB: the Bayesian exploration bonus (Kolter & Ng 2009).
 
-The posterior mean model, with a bonus that falls with the number of observations of a pair:
+Act optimally in the posterior mean model with a bonus that decreases with the number of observations of a pair:
 
     Q(s, a) = r̄(s, a) + b / (1 + n₀(s, a) + n(s, a)) + γ Σ_{s'} P̄(s' | s, a) max_{a'} Q(s', a').
 
-n(s, a) counts what was observed, n₀(s, a) is the prior's count. How the model is kept and solved:
-:mod:`bamdp.planners.shared.bonus`.
+n(s, a) is the number of observations and n₀(s, a) the prior count. See :mod:`bamdp.planners.shared.bonus` for how the
+model is maintained and solved.
 
-**Prior count.** For Dirichlet rows n₀ = Σ_{s'} α(s'), which is Sα for a symmetric prior. A row of the sparse prior
-is a Dirichlet row with n₀ = kα given the size k of its support, so what is taken is the harmonic mean under the
-posterior of k, 1/(n₀+n) = E[1/(kα+n)], which is also how far one transition moves the row's mean; likewise over the
-components of a mixture. A finite set of models has no counts and is refused.
+**Prior count.** For Dirichlet rows n₀ = Σ_{s'} α(s'), which is Sα for a symmetric prior. A row of the sparse prior is a
+Dirichlet row with n₀ = kα given the size k of its support, so the harmonic mean under the posterior of k is used,
+1/(n₀+n) = E[1/(kα+n)], which is also the step size by which one transition moves the row's mean. Mixtures use the
+harmonic mean over their components. Finite sets of models have no counts and are rejected.
 
 **Guarantee.** In the original (undiscounted, horizon H, rewards in [0, 1]) the bonus b = 2H² makes the planner act
-ε-optimally in the Bayesian sense on all but O(S A H⁶/ε² · log(SA/δ)) steps, with probability 1−δ. The bonus falls
-like 1/n where PAC algorithms need 1/√n: it follows the Bayes-optimal policy, which may stop exploring, and is
-therefore *not* PAC for the true model. The b that work well are far smaller than 2H².
+ε-optimally in the Bayesian sense on all but O(S A H⁶/ε² · log(SA/δ)) steps, with probability 1−δ. The bonus decreases
+like 1/n, whereas PAC algorithms need 1/√n: BEB approximates the Bayes-optimal policy, which may stop exploring, so it
+is *not* PAC for the true model. Values of b that work well are far below 2H².
 
 **Departures.** Discounted, and solved for a stationary policy instead of over a horizon. Learned rewards, which the
-original excludes, enter by their mean. The public C++ program of Guez truncates b to a whole number; this does not.
-The default b = 1 is a compromise over chain, double_loop and grid5 under two priors: chain likes 2 (with which and
-the flat prior the C++ program's rewards are reproduced), grid5 likes 0.25.
+original excludes, enter through their mean. Guez's public C++ program truncates b to an integer; this implementation
+does not. The default b = 1 is a compromise over chain, double_loop and grid5 under two priors: 2 is best on chain (and,
+with the flat prior, reproduces the rewards of the C++ program), 0.25 on grid5.
 
 Reference: Kolter & Ng, "Near-Bayesian exploration in polynomial time" (ICML 2009).
 """
