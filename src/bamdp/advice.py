@@ -33,7 +33,7 @@ import bamdp.beliefs.verbs as verbs
 from bamdp._kernels.random import as_rng
 from bamdp.beliefs.rewards.hierarchical import HierarchicalNormal
 from bamdp.beliefs.transitions.hierarchical import HierarchicalDirichlet
-from bamdp.mdp.solvers import total_reward, uniform_policy, value_iteration
+from bamdp.mdp.solvers import total_reward, value_iteration
 
 if TYPE_CHECKING:
     from bamdp.beliefs.belief import Belief
@@ -171,7 +171,7 @@ class Summary:
     total: float
     untried: int  # untried actions in visited states
     pairs: int
-    random_total: float  # estimated total of a random policy
+    random_total: float  # estimated total of a random policy over the actions that were tried
 
     @property
     def below_random(self) -> bool:
@@ -194,11 +194,18 @@ def summarize(
     states: NDArray[np.int64], actions: NDArray[np.int64], rewards: NDArray[np.float64], n_actions: int | None
 ) -> Summary:
     """Summarize a run; the model includes restarts as transitions from the end of an episode to the next start."""
+    if states.ndim > 1:
+        raise TypeError(
+            "a summary counts visited states, and a continuous system has none to count; use print(run) or run.plot()"
+        )
     numbers, at = np.unique(states, return_inverse=True)
     A = int(actions.max()) + 1 if n_actions is None else n_actions
     belief = HierarchicalDirichlet().belief(len(numbers), A, rewards=HierarchicalNormal())
     belief.observe_many(at[:-1], actions[:-1], rewards[:-1], at[1:])
     mean = belief.mean()
-    untried = len(numbers) * A - len(set(zip(states.tolist(), actions.tolist())))
-    random_total = total_reward(mean, int(at[0]), len(states), uniform_policy(mean))
-    return Summary(len(states), float(rewards.sum()), untried, len(numbers) * A, random_total)
+    tried = np.zeros((len(numbers), A))
+    tried[at, actions] = 1.0
+    policy = tried / tried.sum(axis=1, keepdims=True)  # what nobody tried is not extrapolated
+    random_total = total_reward(mean, int(at[0]), len(states), policy)
+    untried = int(tried.size - tried.sum())
+    return Summary(len(states), float(rewards.sum()), untried, tried.size, random_total)

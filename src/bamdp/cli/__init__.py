@@ -124,7 +124,7 @@ def make_parser(used: Collection[str] = tuple(COMMANDS)) -> PlainParser:
     """Create the parser, adding arguments only for the commands in ``used``."""
     top = PlainParser(
         prog="bamdp",
-        description="Bayes-adaptive planning in finite Markov decision processes.",
+        description="Bayes-adaptive planning in Markov decision processes.",
         epilog="See `bamdp COMMAND --help` for each, and `bamdp list` for environments, planners and priors.",
         allow_abbrev=False,
     )
