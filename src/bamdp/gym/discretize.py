@@ -1,4 +1,4 @@
-"""Observations that are not whole numbers as states, by bins along each coordinate; a few levels of such actions."""
+"""Discretisation of real-valued observations into bins, and of real-valued actions into levels."""
 
 from __future__ import annotations
 
@@ -16,38 +16,39 @@ from bamdp import _checks
 from bamdp.gym.spaces import elements, is_finite, parts_of
 
 UNIFORM, QUANTILES = EDGES = ("uniform", "quantiles")
-TRIAL_STEPS = 2000  # of random play, to see which observations there are
-MAX_BOUND = 1e6  # a larger bound of a space says as little as none
+TRIAL_STEPS = 2000  # of random play, to find the range of observations
+MAX_BOUND = 1e6  # a larger bound of a space counts as unbounded
 
 
 class Discretize(gymnasium.ObservationWrapper[Any, Any, Any], gymnasium.utils.RecordConstructorArgs):
-    """An environment whose observations become states, by bins along each of their numbers.
+    """An environment whose observations are discretised into bins along each coordinate.
 
-    The new observation space is ``Discrete``: the bins of all coordinates are the digits of the state. Such a world is
-    no longer Markov, and agents believe that it is; with bins that separate what calls for different actions that does
-    little harm. Values beyond the outermost edges belong to the outermost bins.
+    The new observation space is ``Discrete``: the bins of all coordinates are the digits of the state. The discretised
+    environment is no longer Markov, although agents assume that it is; this does little harm if the bins separate
+    observations that require different actions. Values beyond the outermost edges belong to the outermost bins.
 
     Parameters
     ----------
     env
-        The environment. Its observation space is a ``Box``, or a ``Dict`` or ``Tuple`` with such parts; their finite
-        parts stay as they are.
+        The environment. Its observation space is a ``Box``, or a ``Dict`` or ``Tuple`` that contains boxes; finite
+        parts are left unchanged.
     bins
-        How many bins: a number for all coordinates of boxes, or one for each, in the order of the keys of a ``Dict``.
-        1 leaves a coordinate out. In place of a number there may be the inner edges of the bins, in ascending order.
+        The number of bins: one number for all coordinates of boxes, or one per coordinate, in the order of the keys of
+        a ``Dict``. A coordinate with 1 bin is ignored. Instead of a number, give the inner edges of the bins in
+        ascending order.
     edges
-        Where the edges are that were not given: ``"uniform"``, bins of equal width between ``bounds``; ``"quantiles"``,
-        bins that random play visits equally often.
+        How to choose edges that are not given: ``"uniform"`` for bins of equal width between ``bounds``, or
+        ``"quantiles"`` for bins that random play visits equally often.
     bounds
-        For uniform bins, (low, high) of each coordinate of boxes, or None for what the space says. Where it says
-        nothing, as of CartPole's velocities, the range that random play has shown.
+        For uniform bins, (low, high) of each coordinate of boxes, or None for the bounds of the space. If the space is
+        unbounded, as for CartPole's velocities, the range observed in random play is used.
     steps, seed
-        The length of the random play, and its seed. It takes place only if it is needed, when the wrapper is made.
+        The number of steps and the seed of the random play, which takes place when the wrapper is created, if needed.
 
     Attributes
     ----------
     edges : tuple of arrays
-        The inner edges of each coordinate, one fewer than bins. A finite part is one coordinate for each number.
+        The inner edges of each coordinate, one fewer than bins. Each number of a finite part is a coordinate.
 
     Examples
     --------
@@ -94,7 +95,7 @@ class Discretize(gymnasium.ObservationWrapper[Any, Any, Any], gymnasium.utils.Re
         self.observation_space = spaces.Discrete(math.prod(self.sizes))
 
     def observation(self, observation: Any) -> int:
-        """Return the state of an observation."""
+        """Return the state that contains an observation."""
         values = _numbers_in(observation)
         if np.isnan(values).any():
             raise ValueError(f"the environment returned an observation that is not a number: {observation}")
@@ -102,30 +103,32 @@ class Discretize(gymnasium.ObservationWrapper[Any, Any, Any], gymnasium.utils.Re
         return int(np.ravel_multi_index(digits, self.sizes))
 
     def intervals(self, state: int) -> list[tuple[float, float]]:
-        """Return what a state stands for: the interval of each coordinate, the outermost ones without an end."""
+        """Return the interval of each coordinate in a state; the outermost intervals are unbounded."""
         state = _checks.index(state, "state", math.prod(self.sizes))
         ends = [(-np.inf, *inner.tolist(), np.inf) for inner in self.edges]
         return [(end[i], end[i + 1]) for end, i in zip(ends, np.unravel_index(state, self.sizes))]
 
 
 class DiscretizeActions(gymnasium.ActionWrapper[Any, Any, Any], gymnasium.utils.RecordConstructorArgs):
-    """An environment whose actions, a ``Box``, become numbers: each stands for one level of every coordinate.
+    """An environment with discretised ``Box`` actions: each action number selects one level of every coordinate.
 
-    With :class:`Discretize` it makes a finite world of one with real observations and actions. The number of actions is
-    the product of the numbers of levels, and every state must learn what each of them does: use few.
+    Together with :class:`Discretize`, it makes an environment with real observations and actions finite. The number of
+    actions is the product of the numbers of levels, and an agent must learn the effect of each in every state, so use
+    few levels.
 
     Parameters
     ----------
     env
         The environment. Its action space is a ``Box``.
     levels
-        How many levels, at equal distances from the lower to the upper bound, both included (1 is the middle): a number
-        for all coordinates, or one for each. In place of a number there may be the levels themselves.
+        The number of levels, equally spaced from the lower to the upper bound inclusive (a single level is the
+        midpoint): one number for all coordinates, or one per coordinate. Instead of a number, give the levels
+        themselves.
 
     Attributes
     ----------
     actions : array
-        The action [m] that each number stands for.
+        The action [m] for each number.
 
     Examples
     --------
@@ -155,7 +158,7 @@ class DiscretizeActions(gymnasium.ActionWrapper[Any, Any, Any], gymnasium.utils.
         self.action_space = spaces.Discrete(len(self.actions))
 
     def action(self, action: Any) -> NDArray[Any]:
-        """Return the action that a number stands for."""
+        """Return the action for a number."""
         return np.array(self.actions[_checks.index(action, "action", len(self.actions))])
 
 
@@ -177,7 +180,7 @@ def _levels(i: int, wanted: Any, low: float, high: float) -> NDArray[np.float64]
 
 
 def _coordinates(space: Any) -> Iterator[tuple[tuple[float, float] | None, NDArray[Any]]]:
-    """Yield each number of an observation: the limits of a box, or None and the edges between whole numbers."""
+    """Yield (limits, edges) for each coordinate: the limits in a box, or None and the edges between integers."""
     if isinstance(space, spaces.Box):
         yield from (
             ((float(low), float(high)), np.zeros(0)) for low, high in zip(space.low.flat, space.high.flat)
@@ -193,7 +196,7 @@ def _coordinates(space: Any) -> Iterator[tuple[tuple[float, float] | None, NDArr
 
 
 def _numbers_in(observation: Any) -> list[float]:
-    """Return the numbers in an observation, in the order of its coordinates."""
+    """Return the numbers in an observation, in coordinate order."""
     if isinstance(observation, Mapping):
         observation = [observation[key] for key in sorted(observation)]
     if isinstance(observation, (tuple, list)):
@@ -202,7 +205,7 @@ def _numbers_in(observation: Any) -> list[float]:
 
 
 def _random_play(env: gymnasium.Env[Any, Any], steps: int, seed: int) -> NDArray[np.float64]:
-    """Return what random play shows of each coordinate, [T, n]."""
+    """Return the coordinates observed in random play, [T, n]."""
     env.action_space.seed(seed)
     seen = [_numbers_in(env.reset(seed=seed)[0])]
     for _ in range(steps):
@@ -214,7 +217,7 @@ def _random_play(env: gymnasium.Env[Any, Any], steps: int, seed: int) -> NDArray
 
 
 def _per_coordinate(values: Any, name: str, n: int) -> list[Any]:
-    """Return one value for each of n coordinates; a single number, or None, is the same for all."""
+    """Return one value for each of n coordinates; a single number or None applies to all."""
     if not isinstance(values, (Sequence, np.ndarray)):
         return [values] * n
     if len(values) != n:
@@ -227,7 +230,7 @@ def _per_coordinate(values: Any, name: str, n: int) -> list[Any]:
 def _inner_edges(
     i: int, wanted: Any, limits: tuple[float, float], edges: str, play: Callable[[], NDArray[Any]]
 ) -> NDArray[np.float64]:
-    """Return the inner edges of one coordinate; random play shows its values, where they are needed."""
+    """Return the inner edges of one coordinate; ``play`` supplies values from random play if needed."""
     if isinstance(wanted, (Sequence, np.ndarray)):
         inner = np.asarray(wanted, float)
         if inner.ndim != 1 or not np.isfinite(inner).all() or (np.diff(inner) <= 0).any():

@@ -1,4 +1,4 @@
-"""An agent that speaks in a Gymnasium environment's own observations and actions."""
+"""An agent that uses a Gymnasium environment's own observations and actions."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from bamdp.simulation import Callback, Run, Step, simulate
 
 
 class GymAgent:
-    """An agent for a Gymnasium environment: it speaks in the environment's own observations and actions.
+    """An agent that uses a Gymnasium environment's own observations and actions.
 
-    Made by :meth:`for_env`. ``agent`` is the :class:`~bamdp.Agent` inside, ``world`` numbers observations and actions.
+    Create one with :meth:`for_env`. Its attribute ``agent`` is the underlying :class:`~bamdp.Agent`, and ``world``
+    numbers observations and actions.
 
     Examples
     --------
@@ -49,23 +50,24 @@ class GymAgent:
         action_mask: bool = True,
         **options: Any,
     ) -> GymAgent:
-        """Make an agent that has learned nothing yet.
+        """Create an agent without any experience.
 
         Parameters
         ----------
         env
-            The environment, wrapped or not, or its id.
+            The environment, with or without wrappers, or its id.
         planner, prior
             As in :meth:`bamdp.Agent.for_env`.
         max_states
-            Number observations as they appear, up to this number: for large or infinite spaces of hashable values.
+            Maximum number of distinct observations, numbered in order of appearance: for large or infinite spaces with
+            hashable elements.
         observation
-            A function that every observation goes through first, to make it discrete.
+            A function applied to every observation first, to make it discrete.
         action_mask
-            Whether to believe ``info["action_mask"]``, where the environment gives one.
+            Whether to use ``info["action_mask"]`` if the environment provides it.
         **options
             ``rewards``, ``discount``, ``horizon``, ``objective`` and ``seed``, as in :meth:`bamdp.Agent.for_env`.
-            (The states of known rewards are the numbers of the observations, and the end.)
+            (Known rewards are indexed by observation number, followed by the end state.)
         """
         if isinstance(env, str):
             env = from_gym(env.removeprefix("gym:")).env
@@ -76,7 +78,7 @@ class GymAgent:
         return f"<GymAgent {self.agent!r} in {self.world!r}>"
 
     def begin(self, observation: Any, info: dict[str, Any] | None = None) -> None:
-        """Take note that an episode begins: what ``env.reset()`` has returned."""
+        """Begin an episode with the observation and the info returned by ``env.reset()``."""
         state = self.world.number(observation)
         self.agent.begin(state)
         self._allow(state, info)
@@ -96,7 +98,7 @@ class GymAgent:
     ) -> None:
         """Learn from a step of the environment.
 
-        If it was ``truncated``, and has not ``terminated``, learn it all the same and say :meth:`begin` afterwards.
+        Also call this for a step that truncated the episode without terminating it, and then call :meth:`begin`.
         """
         world = self.world
         state, number = world.number(observation), world.action_number(action)
@@ -119,20 +121,20 @@ class GymAgent:
         progress: bool | Callable[[int], None] = False,
         callbacks: Iterable[Callback] = (),
     ) -> Run:
-        """Play and learn, for a number of steps or of episodes, whichever is over first.
+        """Act and learn for a number of steps or episodes, whichever ends first.
 
         Parameters
         ----------
         steps, episodes
-            The length of the run. By default 1000 steps; for ``episodes`` alone up to 1000 steps each, or the
-            environment's limit.
+            The length of the run, by default 1000 steps. If only ``episodes`` is given, the run lasts at most
+            ``episodes`` times the environment's step limit, or 1000 steps if it has none.
         seed
-            The seed of the environment's random stream.
+            Seed of the environment's random stream.
         progress
-            True for a progress bar on standard error, or a function called with the number of steps just done.
+            True for a progress bar on standard error, or a function called with the number of steps just taken.
         callbacks
             Called as ``callback(agent, world, step)`` after each step, as by :func:`bamdp.simulate`; returning False
-            ends the run there.
+            ends the run.
         """
         limit = _checks.integer(DEFAULT_HORIZON if steps is None else steps, "steps")
         if episodes is None:
@@ -151,7 +153,7 @@ class GymAgent:
         return simulate(self.agent, self.world, limit, seed=seed, progress=progress, callbacks=listeners)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the agent to one ``.npz`` file."""
+        """Save the agent to a single ``.npz`` file."""
         world, numbering = self.world, self.world.numbering
         seen = list(numbering.numbers) if numbering.space is None else None
         about = {
@@ -166,9 +168,9 @@ class GymAgent:
     def load(
         path: str | os.PathLike[str], env: Any, *, observation: Callable[[Any], Any] | None = None
     ) -> GymAgent:
-        """Read an agent that :meth:`save` wrote, for an environment with the same spaces.
+        """Load an agent written by :meth:`save`, for an environment with the same spaces.
 
-        The function ``observation`` is not in the file: give it again.
+        The file does not contain the function ``observation``; pass it again.
         """
 
         def make(content: dict[str, Any]) -> GymAgent:

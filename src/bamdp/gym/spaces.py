@@ -1,8 +1,8 @@
-"""Finite Gymnasium spaces as lists of their elements, and observations as numbers.
+"""Enumeration of finite Gymnasium spaces, and numbering of observations.
 
-The elements of a finite space, nested or not, have an order: later parts change faster, those of a ``Dict`` are in the
-order of their keys. The number of an element is its place in this list. What has no such list is numbered in the order
-of its appearance.
+The elements of a finite space, nested or not, are ordered: later parts change faster, and parts of a ``Dict`` are
+sorted by key. The number of an element is its index in this order. Elements of spaces that cannot be enumerated are
+numbered in order of appearance.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from gymnasium import spaces
 
 from bamdp import _checks
 
-MAX_ELEMENTS = 20_000  # of a space that is listed ahead of time
+MAX_ELEMENTS = 20_000  # of a space that is enumerated in advance
 MAX_STATES_CALL = "bamdp.make_world(env, max_states=500), on the command line gym:ID:max_states=500"
 
 
 def parts_of(space: Any) -> dict[Any, Any]:
-    """Return the parts of a ``Dict`` or ``Tuple`` by their keys, in order; none of another space."""
+    """Return the parts of a ``Dict`` or ``Tuple`` by key, in order; other spaces have no parts."""
     inner = getattr(space, "spaces", ())
     return dict(sorted(inner.items()) if isinstance(inner, Mapping) else enumerate(inner))
 
 
 def is_finite(space: Any) -> bool:
-    """Return whether a space has finitely many elements that can be listed."""
+    """Return whether a space has finitely many elements and can be enumerated."""
     if isinstance(space, (spaces.Tuple, spaces.Dict)):
         return all(map(is_finite, parts_of(space).values()))
     return isinstance(space, (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary))
 
 
 def elements(space: Any) -> list[Any]:
-    """Return the elements of a finite space, at most one more than ``MAX_ELEMENTS``.
+    """Return the first ``MAX_ELEMENTS`` + 1 elements of a finite space.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def _elements(space: Any) -> Iterator[Any]:
 
 
 def key_of(element: Any) -> Hashable:
-    """Return something hashable that stands for an element; equal elements of any type have one key."""
+    """Return a hashable key for an element; equal elements of any type have the same key."""
     if isinstance(element, (np.generic, np.ndarray)):
         if element.dtype.kind not in "biuSU":
             raise ValueError(_not_finite(f"observations of {element.dtype}"))
@@ -76,14 +76,14 @@ def key_of(element: Any) -> Hashable:
 
 
 class Numbering:
-    """A map from elements to numbers 0 .. ``n`` - 1: those of a listed space, or in the order of appearance."""
+    """A map from elements to numbers 0 .. ``n`` - 1, in the order of an enumerated space or of appearance."""
 
     def __init__(self, n: int, listed: list[Any] | None = None, space: Any = None) -> None:
         self.n, self.space = n, space
         self.numbers = {key_of(element): i for i, element in enumerate(listed or ())}
 
     def __call__(self, element: Any) -> int:
-        """Return the number of an element; where nothing is listed, a new one gets the next number."""
+        """Return the number of an element; without an enumerated space, a new element gets the next number."""
         key = key_of(element)
         number = self.numbers.get(key)
         if number is not None:
@@ -101,7 +101,7 @@ class Numbering:
 def number_observations(
     space: Any, max_states: int | None, function: Callable[[Any], Any] | None
 ) -> Numbering:
-    """Return a numbering of the observations of a space, or of what ``function`` makes of them."""
+    """Return a numbering of a space's observations, after applying ``function`` if it is given."""
     if max_states is None and function is None and is_finite(space):
         listed = elements(space)
         if len(listed) <= MAX_ELEMENTS:
@@ -118,7 +118,7 @@ def number_observations(
 
 
 def _has_real_numbers(space: Any) -> bool:
-    """Return whether observations have numbers that are not whole, which hardly ever come again."""
+    """Return whether observations contain real numbers, whose values hardly ever repeat."""
     real = isinstance(space, spaces.Box) and np.dtype(space.dtype).kind == "f"
     return real or any(map(_has_real_numbers, parts_of(space).values()))
 
@@ -131,7 +131,7 @@ def _not_finite(what: str) -> str:
 
 
 def list_actions(space: Any) -> list[Any]:
-    """Return the actions of a space; raise ValueError if it is not finite, or too large."""
+    """Return the actions of a space; raise ValueError if it is infinite or too large."""
     listed = elements(space) if is_finite(space) else []
     if not 0 < len(listed) <= MAX_ELEMENTS:
         raise ValueError(

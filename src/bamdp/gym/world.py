@@ -1,8 +1,8 @@
-"""Any Gymnasium environment with finite spaces, with states and actions numbered, for agents to act in.
+"""Gymnasium environments with finite spaces as environments with numbered states and actions.
 
-States are the numbers of its observations, and one more, the last, that stands for the end of an episode: nothing is
-known of the model, so any transition may turn out to end one. Truncation is not an end: it only means that the
-environment must be reset.
+States are the numbers of observations, and one additional last state represents the end of an episode: the model is
+unknown, so any transition may end an episode. Truncation is not an end; it only means that the environment must be
+reset.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from bamdp.gym.spaces import Numbering, list_actions, number_observations
 WORLD_ARGUMENTS = ("max_states", "action_mask", "observation")
 BIN_ARGUMENTS = ("bins", "edges", "bounds")
 ONE_AT_A_TIME = "an agent acts in one environment at a time, not in a vector of them; use gymnasium.make"
-DEFAULT_HORIZON = 1000  # steps of a run
-ACTION_NAMES = {  # of Gymnasium's own environments, by the beginning of their names
+DEFAULT_HORIZON = 1000  # steps per run
+ACTION_NAMES = {  # in Gymnasium's own environments, by prefix of their names
     "FrozenLake": ("left", "down", "right", "up"),
     "CliffWalking": ("up", "right", "down", "left"),
     "Taxi": ("down", "up", "right", "left", "pick up", "drop off"),
@@ -41,21 +41,21 @@ RETURNED = {"reset": "observation, info", "step": "observation, reward, terminat
 
 
 class GymWorld(World):
-    """A Gymnasium environment, with states and actions numbered.
+    """A Gymnasium environment with numbered states and actions.
 
     Parameters
     ----------
     env
-        The environment, wrapped or not. It is stepped and reset, never closed.
+        The environment, with or without wrappers. It is never closed.
     max_states
-        Number observations as they appear, up to this number: for spaces that are large, or not finite but hashable.
-        By default finite spaces are numbered ahead of time.
+        Maximum number of distinct observations, numbered in order of appearance: for large or infinite spaces with
+        hashable elements. By default finite spaces are enumerated in advance.
     observation
-        A function that every observation goes through first.
+        A function applied to every observation first.
     action_mask
-        Whether to believe ``info["action_mask"]``, where the environment gives one.
+        Whether to use ``info["action_mask"]`` if the environment provides it.
     name
-        Its name.
+        The name.
 
     Examples
     --------
@@ -91,14 +91,14 @@ class GymWorld(World):
         self.horizon = DEFAULT_HORIZON
         self.state = 0
         self.terminated = self.truncated = False
-        self.allowed: NDArray[np.bool_] | None = None  # of the present state, if the environment says
+        self.allowed: NDArray[np.bool_] | None = None  # in the current state, if the environment provides it
         self._masks: dict[int, bytes] = {}
 
     def __repr__(self) -> str:
         return f"GymWorld({self.name!r}, {self.n_states} states with the end, {self.n_actions} actions)"
 
     def action_label(self, action: int, state: int | None = None) -> str:
-        """Return the name of an action, in Gymnasium's own environments; else its number."""
+        """Return the name of an action in Gymnasium's own environments, otherwise its number."""
         names = self._action_names()
         return names[action] if names else str(action)
 
@@ -109,7 +109,7 @@ class GymWorld(World):
 
     @property
     def geometry(self) -> Layout:
-        """How to draw the world: the grid that the environment says it has, else a table of its states."""
+        """The geometry for drawing: the environment's grid if it has one, otherwise a table of its states."""
         inner = getattr(self.env, "unwrapped", self.env)
         shape = getattr(inner, "shape", None) or (getattr(inner, "nrow", 0), getattr(inner, "ncol", 0))
         if len(shape) != 2 or shape[0] * shape[1] != self.end:
@@ -119,7 +119,7 @@ class GymWorld(World):
         return table_layout(self.n_states, (int(shape[0]), int(shape[1])), moves=aims)
 
     def forget_run(self) -> None:
-        """Forget which observations have appeared, so that a copy for another run numbers them itself."""
+        """Forget the observations that have appeared, so that a copy for another run numbers them again."""
         self._masks.clear()
         if self.numbering.space is None:
             self.numbering.numbers.clear()
@@ -137,9 +137,9 @@ class GymWorld(World):
         return self._arrive(*self._returned(result, "reset"))
 
     def step(self, action: int) -> tuple[int, float, bool]:
-        """Take the action with this number; return (next state, reward, whether the episode has ended).
+        """Take an action and return (next state, reward, whether the episode has ended).
 
-        Afterwards ``truncated`` says whether the episode was cut off.
+        Afterwards, ``truncated`` says whether the episode was truncated.
         """
         action = _checks.index(action, "action", self.n_actions)
         result = self._returned(self.env.step(self.actions[action]), "step")
@@ -155,7 +155,7 @@ class GymWorld(World):
             raise TypeError(f"the reward of {self.name} must be a number, got {reward!r}") from None
 
     def _returned(self, result: Any, method: str) -> Any:
-        """Return what a method of the environment has returned, if it has the form that Gymnasium asks for."""
+        """Return the result of an environment's method after checking that it has Gymnasium's form."""
         names = RETURNED[method]
         n = names.count(",") + 1
         if not isinstance(result, (tuple, list)) or len(result) != n:
@@ -165,11 +165,11 @@ class GymWorld(World):
         return result
 
     def number(self, observation: Any) -> int:
-        """Return the number of an observation, after the function for observations if there is one."""
+        """Return the number of an observation, after applying ``observation`` if it is given."""
         return self.numbering(observation if self.function is None else self.function(observation))
 
     def mask(self, state: int, info: Any) -> NDArray[np.bool_] | None:
-        """Return the mask of the actions that exist in a state, or None if ``info`` has none.
+        """Return the mask of existing actions in a state, or None if ``info`` has none.
 
         The mask of a state must be the same at each visit.
         """
@@ -196,14 +196,14 @@ class GymWorld(World):
 
 
 def gymnasium_seed(seed: Any) -> int | None:
-    """Return a seed as Gymnasium takes it: a whole number or None."""
+    """Return a seed in the form that Gymnasium expects: an integer or None."""
     if isinstance(seed, np.random.SeedSequence):
         return int(seed.generate_state(1)[0])
     return None if seed is None else operator.index(seed)
 
 
 def from_gym(text: str, **parameters: Any) -> Any:
-    """Make a world from text: ``ID`` or ``ID:key=value,...``, with arguments of ``gymnasium.make`` or of a world.
+    """Create an environment from ``ID`` or ``ID:key=value,...``, with arguments of ``gymnasium.make`` or `GymWorld`.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def from_gym(text: str, **parameters: Any) -> Any:
     own = {key: arguments.pop(key) for key in (*WORLD_ARGUMENTS, *BIN_ARGUMENTS) if key in arguments}
     try:
         env = gymnasium.make(name, **arguments)
-    except Exception as error:  # environments check their parameters in any way, or not at all
+    except Exception as error:  # environments may raise any exception for invalid parameters
         hint = (
             " (PYTHONPATH=. finds modules of the working directory; a class has no id, register it: "
             f"gymnasium.register('MyEnv-v0', entry_point={name!r})"
@@ -229,9 +229,9 @@ def from_gym(text: str, **parameters: Any) -> Any:
 
 
 def wrap_gym(env: Any, **arguments: Any) -> World:
-    """Make a world of an environment, whose observations are discretised first if ``bins`` are given.
+    """Wrap a Gymnasium environment, after discretising its observations if ``bins`` is given.
 
-    Real observations that nothing says how to number stay as they are, in a `bamdp.continuous.ContinuousWorld`.
+    Real observations without any numbering remain continuous, in a `bamdp.continuous.ContinuousWorld`.
     """
     if isinstance(env, gymnasium.vector.VectorEnv):
         raise ValueError(ONE_AT_A_TIME)
@@ -243,7 +243,7 @@ def wrap_gym(env: Any, **arguments: Any) -> World:
 
 
 def with_bins(text: str, bins: str) -> str:
-    """Return the text of a Gymnasium environment with the bins for its observations written into it.
+    """Return the text of a Gymnasium environment with its observation bins added.
 
     Examples
     --------
@@ -264,9 +264,9 @@ def with_bins(text: str, bins: str) -> str:
 
 
 def read_gym(text: str) -> tuple[str, dict[str, Any]]:
-    """Return the id and the parameters in ``ID`` or ``ID:key=value,...``."""
+    """Return the id and the parameters from ``ID`` or ``ID:key=value,...``."""
     name, _, last = text.strip().rpartition(":")
-    if "=" not in last:  # an id may itself be module:Name-v0
+    if "=" not in last:  # an id may itself contain a colon, as in module:Name-v0
         name, last = text.strip(), ""
     if not name:
         raise ValueError("an environment is missing; write gym:ID, for instance gym:FrozenLake-v1")

@@ -1,8 +1,8 @@
-"""Pictures of runs, worlds and beliefs, as Matplotlib axes.
+"""Matplotlib plots of runs, environments and beliefs.
 
-Every function draws on ``ax=``, or on axes of a new figure, and returns the axes, so that a title, a limit or a second
-line can be added by the usual means. Objects have a method for what is drawn most often: ``run.plot()``,
-``batch.plot()``, ``comparison.plot()``. Matplotlib is imported when something is drawn.
+Every function plots on ``ax=``, by default on a new figure, and returns the axes for further customisation. The most
+common plots are also available as methods: ``run.plot()``, ``batch.plot()``, ``comparison.plot()``. Matplotlib is
+imported only when needed.
 
 >>> import bamdp
 >>> env = bamdp.make_env("grid5")

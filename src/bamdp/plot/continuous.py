@@ -1,4 +1,4 @@
-"""Systems with continuous states: what is believed and how surely, sampled plans, real steps, and film strips."""
+"""Plots for continuous states: phase portraits of a belief, sampled plans, returns over real steps, and film strips."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Scene = Callable[[Array], tuple[ArrayLike, float]]
 PORTRAIT_SIZE = (5.2, 3.8)  # inches
-ARROWS, CELLS = 17, 60  # of a portrait, along each axis
-TRAIL, FADED = 3, 0.35  # earlier figures in a frame of a strip, and the opacity of the last of them
+ARROWS, CELLS = 17, 60  # per axis of a portrait
+TRAIL, FADED = 3, 0.35  # earlier poses in a frame of a strip, and the opacity of the most recent one
 
 
 def phase_portrait(
@@ -34,32 +34,32 @@ def phase_portrait(
     title: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how two coordinates are expected to change, as arrows, and how surely, as a colour.
+    """Plot the expected change of two coordinates as arrows, and its uncertainty as a colour.
 
-    The colour is the predictive standard deviation of the change, per coordinate relative to the width of the picture,
-    the larger of the two; dark is unsure. Dots are the states that were visited.
+    The colour is the predictive standard deviation of the change relative to the width of the axis, the larger of both
+    coordinates; dark means uncertain. Dots are visited states.
 
     Parameters
     ----------
     agent
         A `ContinuousAgent` or its belief.
     coordinates
-        The two coordinates of the state. Where an angle is observed as its cosine and sine, it is one coordinate of the
-        state, in radians.
+        The two coordinates of the state. An angle observed as its cosine and sine is a single coordinate of the state,
+        in radians.
     action
-        The action; by default the middle of the action space, or action 0.
+        The action, by default the middle of the action space, or the first action if actions are discrete.
     at
-        The state [d] that gives the other coordinates; by default the mean of the visited ones.
+        The state [d] that fixes the other coordinates, by default the mean of the visited states.
     bounds
-        The (low, high) of both axes; by default a full turn for an angle, else the range of what was visited.
+        The limits (low, high) of both axes; by default a full turn for an angle, otherwise the range of visited states.
     path
-        States [T, d] to join by a line, such as ``agent.system.states(run.states)`` of an episode.
+        States [T, d] to connect by a line, such as ``agent.system.states(run.states)`` for an episode.
     names
         The names of the axes.
     title
         The title.
     ax
-        Axes to draw on; by default those of a new figure.
+        Axes to plot on, by default those of a new figure.
     """
     belief = getattr(agent, "belief", agent)
     system = belief.system
@@ -73,7 +73,7 @@ def phase_portrait(
     base = seen.mean(axis=0) if at is None else np.asarray(at, float)
 
     def changes(n: int) -> tuple[Array, Array, Array, Array]:
-        """Return a grid of n by n points, the change there and its deviation."""
+        """Return an n by n grid of points with the change and its standard deviation at each."""
         grid = np.meshgrid(*(np.linspace(*ends, n) for ends in ranges))
         states = np.tile(base, (n * n, 1))
         states[:, x], states[:, y] = grid[0].ravel(), grid[1].ravel()
@@ -111,16 +111,16 @@ def plans(
     title: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw where the candidates of a decision lead, each in the model that it was made for; the chosen one is thick.
+    """Plot the predicted trajectory of each candidate of a decision in its own model; the chosen one is thick.
 
     Parameters
     ----------
     plan
-        The `ContinuousPlan` of ``agent.plan(obs)``; the candidates of ``dss`` are plans of sampled models.
+        The `ContinuousPlan` from ``agent.plan(obs)``; the candidates of ``dss`` are plans for sampled models.
     coordinate
         The coordinate of the observation.
     name
-        Its name.
+        Name of the coordinate.
     title, ax
         As in :func:`phase_portrait`.
     """
@@ -152,19 +152,19 @@ def real_steps(
     title: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw returns against the number of real steps, with published numbers of steps as vertical lines.
+    """Plot returns against the number of real steps, with published step counts as vertical lines.
 
     Parameters
     ----------
     curves
-        By label, the pair (steps [P], returns [P] or [R, P]), or runs of episodes: a `Run` or a list of them, whose
-        returns stand at the ends of their episodes. Of several runs it is the mean with a 95% bootstrap band.
+        A dictionary from labels to a pair (steps [P], returns [P] or [R, P]), or to a `Run` or a list of runs, whose
+        returns are plotted at the ends of episodes. Several runs are plotted as their mean with a 95% bootstrap band.
     anchors
-        By name, after how many real steps another method solves the task.
+        A dictionary from names of other methods to the number of real steps they need to solve the task.
     solved
-        The return from which the task counts as solved, drawn as a horizontal line.
+        The return at which the task counts as solved, plotted as a horizontal line.
     log
-        Whether the axis of steps is logarithmic.
+        Whether the step axis is logarithmic.
     title, ax
         As in :func:`phase_portrait`.
     """
@@ -209,7 +209,7 @@ def film_strip(
     title: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw an episode of a pendulum, a cart-pole or the like as a strip of frames, each with the motion since the last.
+    """Plot an episode of a pendulum, a cart-pole or a similar system as a strip of frames with motion trails.
 
     Parameters
     ----------
@@ -217,12 +217,12 @@ def film_strip(
         The observations [T, D] of an episode.
     scene
         The environment, one of ``TipCartPole``, ``PilcoCartPole``, ``SparsePendulum``, ``Pendulum-v1``, ``CartPole-v1``
-        and ``Acrobot-v1``; or a function of an observation that returns points [k, 2], to be joined by lines, and
-        the width of the cart that the first of them is (0 for none).
+        and ``Acrobot-v1``; or a function of an observation that returns points [k, 2], to be connected by lines, and
+        the width of a cart at the first point (0 for none).
     frames
         The number of frames.
     seconds
-        The length of a step; by default frames are labelled by steps.
+        Duration of a step; without it, frames are labelled by step numbers.
     title, ax
         As in :func:`phase_portrait`.
     """
@@ -243,7 +243,7 @@ def film_strip(
             axes.add_patch(window)
             if cart:
                 axes.hlines(-0.25 * cart, middle - half, middle + half, color="#999999", linewidth=0.8)
-            shift = [middle - points[end, 0, 0], -points[end, 0, 1]]  # the frame follows what stands first
+            shift = [middle - points[end, 0, 0], -points[end, 0, 1]]  # the frame follows the first point
             for t in range(max(end - TRAIL, 0 if frame == 0 else ends[frame - 1]), end + 1):
                 opacity = 1.0 if t == end else FADED / (end - t)
                 _draw_figure(axes, points[t] + shift, cart, opacity, window)
@@ -256,7 +256,7 @@ def film_strip(
 
 
 def scene_of(env: Any) -> Scene:
-    """Return how an environment is drawn: a function of an observation, see :func:`film_strip`."""
+    """Return the function that converts an environment's observations to points; see :func:`film_strip`."""
     inner = env.unwrapped
     name = type(inner).__name__
     if name not in SCENES:
@@ -269,7 +269,7 @@ def scene_of(env: Any) -> Scene:
 
 
 def _pole(angle: float, length: float, base: ArrayLike = (0.0, 0.0)) -> Array:
-    """Return both ends of a rod whose angle is counted anticlockwise from upright."""
+    """Return both ends of a rod whose angle is measured anticlockwise from upright."""
     return np.array([base, np.add(base, [-length * np.sin(angle), length * np.cos(angle)])])
 
 
@@ -305,7 +305,7 @@ def _draw_figure(axes: Axes, points: Array, cart: float, opacity: float, window:
 
 
 def _range(values: Array, turns: bool) -> tuple[float, float]:
-    """Return the limits of an axis: a full turn, or what was visited and a tenth more on both sides."""
+    """Return the limits of an axis: a full turn for angles, or the visited range plus a tenth on either side."""
     if turns:
         return -np.pi, np.pi
     low, high = float(values.min()), float(values.max())
@@ -314,7 +314,7 @@ def _range(values: Array, turns: bool) -> tuple[float, float]:
 
 
 def _draw_path(axes: Axes, points: Array, turns: bool) -> None:
-    """Draw a line, interrupted where an angle begins another turn."""
+    """Plot a line, interrupted where an angle wraps around."""
     points = points.copy()
     if turns:
         points[1:][np.abs(np.diff(points[:, 0])) > np.pi] = np.nan
@@ -322,7 +322,7 @@ def _draw_path(axes: Axes, points: Array, turns: bool) -> None:
 
 
 def _curve(curve: Any, label: str) -> tuple[NDArray[np.int64], Array]:
-    """Return steps [P] and returns [R, P] of a pair, or of runs."""
+    """Return steps [P] and returns [R, P] from a pair or from runs."""
     if isinstance(curve, tuple) and len(curve) == 2 and not hasattr(curve[0], "episode_returns"):
         steps, values = np.asarray(curve[0]), np.atleast_2d(np.asarray(curve[1], float))
         if values.shape[-1] != len(steps):

@@ -1,7 +1,7 @@
-"""Rewards over time, returns of episodes, and planners side by side.
+"""Learning curves, returns of episodes, and comparisons of planners.
 
-The learning curve at step t is the mean of the last min(t, w) rewards, w the window. Lines are means over runs, bands
-pointwise 95% bootstrap intervals of them, whole runs resampled.
+With window w, the learning curve at step t is the mean of the last min(t, w) rewards. Lines are means over runs; bands
+are pointwise 95% bootstrap intervals of the mean, obtained by resampling whole runs.
 """
 
 from __future__ import annotations
@@ -22,31 +22,32 @@ from bamdp.statistics import band, summarise
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LAST_EPISODES = 10  # that a return is the mean of
-PLANNER_HEIGHT = 0.34  # inches of a planner in a comparison
-POINTS = 240  # of a line
+LAST_EPISODES = 10  # averaged in each plotted return
+PLANNER_HEIGHT = 0.34  # inches per planner in a comparison
+POINTS = 240  # per line
 
 
 def learning_curve(
     runs: Any, *, window: int | None = None, optimum: Any = None, title: str = "", ax: Axes | None = None
 ) -> Axes:
-    """Draw the reward per step over time: the mean of the last ``window`` steps, on a log axis.
+    """Plot the reward per step over time: the mean of the last ``window`` steps, on a log axis.
 
-    Of several runs it is their mean, with a pointwise 95% bootstrap band.
+    For several runs, plot their mean with a pointwise 95% bootstrap band.
 
     Parameters
     ----------
     runs
-        A `Run`, a list of runs, a `Batch` of `run_many`, or an array of rewards [T] or [R, T]; or a dictionary of such,
-        by label.
+        A `Run`, a list of runs, a `Batch` of `run_many`, or an array of rewards [T] or [R, T]; or a dictionary from
+        labels to these.
     window
-        Steps that are averaged; by default 200, and at most a fifth of a run.
+        Number of steps to average; by default 200 (500 for runs of 10 000 steps or more), and at most a fifth of a run.
     optimum
-        The optimal average reward per step, drawn as a line: a number, or an `Environment`, whose model is then solved.
+        The optimal average reward per step, plotted as a line: a number, or an `Environment` whose model is then
+        solved.
     title
         The title.
     ax
-        Axes to draw on; by default those of a new figure.
+        Axes to plot on, by default those of a new figure.
     """
     rewards = {label: _rewards(part, label) for label, part in _labelled(runs).items()}
     horizon = max(array.shape[1] for array in rewards.values())
@@ -75,23 +76,23 @@ def returns(
     title: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the return of episodes over time: at each step the mean of the last ``episodes`` that were completed.
+    """Plot the return over time: at each step, the mean return of the last ``episodes`` completed episodes.
 
     Parameters
     ----------
     runs
-        A `Run`, a list of runs, or a `Batch` of `run_many`; or a dictionary of such, by label. A line begins where all
-        of its runs have completed an episode.
+        A `Run`, a list of runs, or a `Batch` of `run_many`; or a dictionary from labels to these. A line begins once
+        all of its runs have completed an episode.
     episodes
-        The number of returns that are averaged.
+        The number of returns to average.
     optimum
-        The best expected return, drawn as a line.
+        The best expected return, plotted as a line.
     log
-        Whether the axis of time is logarithmic.
+        Whether the time axis is logarithmic.
     title
         The title.
     ax
-        Axes to draw on; by default those of a new figure.
+        Axes to plot on, by default those of a new figure.
     """
     _checks.integer(episodes, "episodes")
     groups = {label: _runs(part, label) for label, part in _labelled(runs).items()}
@@ -113,18 +114,19 @@ def returns(
 
 
 def comparison(results: Any, *, optimum: Any = None, title: str = "", ax: Axes | None = None) -> Axes:
-    """Draw the mean total reward of planners, the best one first, with 95% bootstrap intervals.
+    """Plot the mean total reward of planners, the best first, with 95% bootstrap intervals.
 
     Parameters
     ----------
     results
-        The result of `bamdp.compare`; or a dictionary by label of batches of `run_many` or of total rewards [R].
+        The result of `bamdp.compare`; or a dictionary from labels to batches of `run_many` or total rewards [R].
     optimum
-        The expected total of an optimal policy, drawn as a line; by default that of the result of `bamdp.compare`.
+        The expected total reward of an optimal policy, plotted as a line; by default taken from the result of
+        `bamdp.compare`.
     title
         The title.
     ax
-        Axes to draw on; by default those of a new figure.
+        Axes to plot on, by default those of a new figure.
     """
     totals = _totals(getattr(results, "totals", results))
     optimum = getattr(results, "optimum", None) if optimum is None else float(optimum)
@@ -149,7 +151,7 @@ def comparison(results: Any, *, optimum: Any = None, title: str = "", ax: Axes |
 
 
 def trailing_mean(rewards: ArrayLike, window: int, at: ArrayLike | None = None) -> NDArray[np.float64]:
-    """Return means of the last ``window`` rewards (or of all so far) after each step, or after the steps ``at``.
+    """Return means of the last ``window`` rewards (or of all so far, if fewer) after each step or the steps ``at``.
 
     Examples
     --------
@@ -164,7 +166,7 @@ def trailing_mean(rewards: ArrayLike, window: int, at: ArrayLike | None = None) 
 
 
 def default_window(horizon: int) -> int:
-    """Return the window of the DSS paper: 200 steps, 500 in the maze's 20 000; at most a fifth of a run.
+    """Return the window used in the DSS paper: 200 steps, 500 for the maze's 20 000; at most a fifth of a run.
 
     Examples
     --------
@@ -175,21 +177,21 @@ def default_window(horizon: int) -> int:
 
 
 def log_spaced_steps(horizon: int, first: int = 1) -> NDArray[np.int64]:
-    """Return the steps at which a curve is drawn, evenly on a log axis, the last one among them."""
+    """Return the steps at which to plot a curve, evenly spaced on a log axis and including the last."""
     return np.unique(np.geomspace(max(first, 1), horizon, POINTS).round().astype(int))
 
 
 def draw_mean(
     axes: Axes, steps: NDArray[np.int64], curves: NDArray[np.float64], label: str, index: int
 ) -> None:
-    """Draw the mean of curves [R, P] over ``steps`` [P] with its band."""
+    """Plot the mean of curves [R, P] over ``steps`` [P] with its band."""
     look = {**style.look(index), "marker": ""}
     axes.plot(steps, curves.mean(axis=0), label=label, zorder=3, **look)
     axes.fill_between(steps, *band(curves), color=look["color"], alpha=0.18, linewidth=0)
 
 
 def runs_range(counts: Iterable[int]) -> str:
-    """Return the number of runs in words; a range if it differs."""
+    """Return the number of runs as text, as a range if it varies."""
     low, *_, high = sorted([*counts] * 2)
     return f"{low} run{'s' * (low > 1)}" if low == high else f"{low} to {high} runs"
 
@@ -202,11 +204,11 @@ def _finish(axes: Axes, runs: Mapping[str, Any], title: str, optimum: float | No
     axes.set_title(title or runs_range(map(len, runs.values())))
 
 
-# What is given
+# Arguments
 
 
 def _labelled(runs: Any) -> dict[str, Any]:
-    """Return runs by label; what is no dictionary has an empty label."""
+    """Return runs by label; runs that are not a dictionary get an empty label."""
     runs = getattr(runs, "batches", runs)
     if not isinstance(runs, Mapping):
         return {"": runs}
@@ -216,14 +218,14 @@ def _labelled(runs: Any) -> dict[str, Any]:
 
 
 def _short_labels(labels: Iterable[Any]) -> list[str]:
-    """Return the names of planners without their parameters, where that tells them apart."""
+    """Return the names of planners without their parameters, if these are unique."""
     written = [str(label) for label in labels]
     names = [label.partition(":")[0] for label in written]
     return names if len(set(names)) == len(names) else written
 
 
 def _rewards(part: Any, label: str) -> NDArray[np.float64]:
-    """Return the rewards [R, T] of runs, all of the shortest run's length."""
+    """Return the rewards [R, T] of runs, truncated to the length of the shortest."""
     try:
         array = np.atleast_2d(np.asarray(getattr(part, "rewards", part), float))
     except (ValueError, TypeError):

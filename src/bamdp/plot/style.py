@@ -1,7 +1,7 @@
-"""The style of all figures, and how figures become files.
+"""The style of all figures, and functions for saving them.
 
-The colours are Okabe and Ito's palette, which colour-blind readers can tell apart; line styles and markers change with
-them, so that figures survive black and white print. Matplotlib is imported when something is drawn.
+The colours are Okabe and Ito's palette, which colour-blind readers can distinguish; line styles and markers vary along
+with them, so figures remain readable in black and white. Matplotlib is imported only when needed.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ STYLE: dict[Any, Any] = {
     "lines.linewidth": 1.4,
     "legend.frameon": False,
     "legend.fontsize": 8.0,
-    "pdf.fonttype": 42,  # letters stay letters
-    "svg.hashsalt": "bamdp",  # the same figure is the same file
+    "pdf.fonttype": 42,  # embed text as text
+    "svg.hashsalt": "bamdp",  # reproducible files
 }
 
 
 def look(index: int) -> dict[str, Any]:
-    """Return the colour, line style and marker of the planner at an index.
+    """Return the colour, line style and marker for a planner's index.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def look(index: int) -> dict[str, Any]:
 def new_figure(
     rows: int = 1, columns: int = 1, size: tuple[float, float] = FIGURE_SIZE
 ) -> Iterator[tuple[Figure, list[Axes]]]:
-    """Yield a figure and the axes of its panels (``size`` in inches each), within which the style holds."""
+    """Yield a figure and the axes of its panels (``size`` in inches each), with the style applied."""
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -70,18 +70,18 @@ def new_figure(
 def drawing_axes(
     ax: Axes | None, size: tuple[float, float] = FIGURE_SIZE, grid: bool = True
 ) -> Iterator[Axes]:
-    """Yield the axes to draw on, within the style: ``ax``, or those of a new figure of pyplot."""
+    """Yield the axes to plot on, ``ax`` or those of a new pyplot figure, with the style applied."""
     import matplotlib
     from matplotlib import pyplot
 
-    # made outside of the style: the first figure may choose a backend, whose settings the context would undo
+    # created outside the context, which would undo the settings of a backend chosen by the first figure
     figure = pyplot.figure(figsize=size, layout="constrained") if ax is None else None
     with matplotlib.rc_context({**STYLE, "axes.grid": grid}):
         yield figure.subplots() if figure is not None else ax  # type: ignore[misc]
 
 
 def save_figure(figure: Figure, path: str | Path) -> Path:
-    """Write a figure in the format of the path's ending; the same figure gives the same bytes, undated."""
+    """Save a figure in the format of the path's extension, without dates, so that files are reproducible."""
     import matplotlib
 
     target = Path(path)
@@ -93,7 +93,7 @@ def save_figure(figure: Figure, path: str | Path) -> Path:
 
 
 def legend_below(figure: Figure, panels: Iterable[Axes], columns: int = 6) -> None:
-    """Add one legend for all panels under them."""
+    """Add one legend for all panels below them."""
     handles: dict[str, Any] = {}
     for axes in panels:
         handles.update({label: handle for handle, label in zip(*axes.get_legend_handles_labels())})
@@ -101,7 +101,7 @@ def legend_below(figure: Figure, panels: Iterable[Axes], columns: int = 6) -> No
 
 
 def log_axis(axes: Axes) -> None:
-    """Make x logarithmic, with plain numbers at 1, 3, 10, 30 and so on."""
+    """Make the x-axis logarithmic, with plain numbers at 1, 3, 10, 30 and so on."""
     from matplotlib.ticker import LogLocator
 
     axes.set_xscale("log")

@@ -1,7 +1,7 @@
-"""Worlds and beliefs: a number or an action for every state, drawn where the state is, and one row of a belief.
+"""Plots of a value or an action for every state of an environment, and of one row of a belief.
 
-Worlds whose states lie on a line, or nowhere in particular, are charts over the names of the states; others are drawn
-by their layout. Terminal states are blank, and states that were never visited are hollow or faint.
+Environments whose states lie on a line or have no natural positions are plotted as charts over the names of the states,
+and others as maps. Terminal states are blank; states that were never visited are hollow or faint.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 MAP_SIZE, CHART_SIZE = (4.4, 3.8), (5.2, 3.2)  # inches
 MOST_CHARTED = 60  # states on a line
-MOST_TICKS = 20  # names below it
-SAMPLES = 200  # models behind the intervals
+MOST_TICKS = 20  # tick labels on a line
+SAMPLES = 200  # models sampled for the intervals
 MOST_SHOWN = 12  # next states
-LEAST_SHOWN = 0.02  # probability of a next state that is shown
+LEAST_SHOWN = 0.02  # smallest probability of a next state to show
 
 
 def values(
@@ -46,26 +46,27 @@ def values(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a number for every state: as a line over states that lie on a line, else as the colour of its place.
+    """Plot a value for every state: as a line chart if the states lie on a line, otherwise as colours on a map.
 
-    An environment of this library is drawn in its present state: of states that share a place, such as the maze's with
-    different flags, the present ones are shown.
+    If several states share a place, such as a maze cell with different flags, the map shows those that match the
+    environment's current state.
 
     Parameters
     ----------
     env
-        The environment: one of this library or of Gymnasium, or its name.
+        An environment of this library or of Gymnasium, or its name.
     values
-        An array [S], a `Solution`, or an `Agent`: the optimal values of the mean model of its belief; None for no
-        values. Of a bandit, a number for each arm.
+        An array [S], a `Solution`, or an `Agent`, for the optimal values of its belief's mean model; None for no
+        values. For a bandit, a number for each arm.
     policy
-        An action for every state, drawn as an arrow or a word: an array [S], a `Solution` or an `Agent`.
+        An action for every state, plotted as an arrow or a word: an array [S], a `Solution` or an `Agent`.
     visited
-        The states that were visited, which sets off the others: a `Run`, or a mask [S]; by default those of the agent.
+        The visited states, to distinguish them from the others: a `Run` or a mask [S]; by default those visited by the
+        agent.
     label
         The name of the quantity.
     title
-        The title; by default it says whose values these are.
+        The title; by default it names the source of the values.
     ax
         Axes to draw on; by default those of a new figure.
     """
@@ -98,30 +99,30 @@ def values(
 def policy(
     env: Any, policy: Any, *, visited: Any = None, title: str | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw an action for every state; on a map also the values, where they are known.
+    """Plot an action for every state; maps also show the values, if they are known.
 
     Parameters
     ----------
     env
-        The environment: one of this library or of Gymnasium, or its name.
+        An environment of this library or of Gymnasium, or its name.
     policy
-        An array [S] (-1 for no action), a `Solution`, or an `Agent`: ``agent.policy()``, the optimal policy of its mean
-        model. (The agent may do something else, to learn; ``agent.plan(state)`` says what.)
+        An array [S] (-1 for no action), a `Solution`, or an `Agent`, for ``agent.policy()``, the optimal policy of its
+        mean model. (The agent may act differently in order to learn; see ``agent.plan(state)``.)
     visited, ax
         As in :func:`values`.
     title
-        The title; by default it says whose policy this is.
+        The title; by default it names the source of the policy.
     """
     world = _numbered(env)
     title = _whose(policy, "policy") if title is None else title
     known = policy if isinstance(policy, (Agent, Solution)) else None
     if world.geometry.is_line and world.n_states <= MOST_CHARTED:
-        known = None  # a chart has one quantity
+        known = None  # a chart shows only one quantity
     return values(world, known, policy=policy, visited=visited, title=title, ax=ax)
 
 
 def visits(run: Run, env: Any, *, title: str = "", ax: Axes | None = None) -> Axes:
-    """Draw how often each state was visited.
+    """Plot the number of visits to each state.
 
     Parameters
     ----------
@@ -148,24 +149,24 @@ def posterior(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the distribution of the next state: posterior mean and 90% interval of each probability.
+    """Plot the posterior of the next-state distribution: mean and 90% interval of each probability.
 
-    Only next states that may have a probability of at least 2% are shown.
+    Only next states whose probability may be at least 2% are shown.
 
     Parameters
     ----------
     belief
-        A `Belief`, or an `Agent` that has one.
+        A `Belief`, or an `Agent` with one.
     state, action
-        The row.
+        The state-action pair.
     truth
-        The true probabilities, drawn as crosses: an array [S], a `FiniteMDP`, or an `Environment`.
+        The true probabilities, plotted as crosses: an array [S], a `FiniteMDP`, or an `Environment`.
     samples
-        The number of models that are drawn from the belief for the intervals.
+        The number of models sampled from the belief for the intervals.
     seed
-        The seed of these draws.
+        Seed of these samples.
     title
-        The title; by default state and action.
+        The title; by default the state and the action.
     ax
         Axes to draw on; by default those of a new figure.
     """
@@ -196,7 +197,7 @@ def posterior(
 
 
 def _row(model: Any, s: int, a: int) -> NDArray[np.float64]:
-    """Return the probabilities [S] of the next states, of a model or given as such."""
+    """Return the next-state probabilities [S] from a model or an array."""
     mdp = model.mdp if isinstance(model, Environment) else model
     if not isinstance(mdp, FiniteMDP):
         return np.asarray(mdp, float)
@@ -207,7 +208,7 @@ def _row(model: Any, s: int, a: int) -> NDArray[np.float64]:
 
 
 def _numbered(env: Any) -> World:
-    """Return a world whose states have numbers."""
+    """Return an environment with numbered states."""
     world = make_world(env)
     if not world.n_states:
         raise ValueError(
@@ -217,7 +218,7 @@ def _numbered(env: Any) -> World:
 
 
 def _per_state(given: Any, name: str, world: World) -> Any:
-    """Return an array [S] of what is given; of an agent or a solution, its values or its policy; of None None."""
+    """Return the values or the policy of an agent, a solution or an array as an array [S]; pass None through."""
     if given is None:
         return None
     arms = name == "values" and world.geometry.kind == "arms"
@@ -228,7 +229,7 @@ def _per_state(given: Any, name: str, world: World) -> Any:
         else:
             given = mean.expected_rewards[0] if arms else policy_iteration(mean, given.discount)
     elif arms and isinstance(given, Solution):
-        return None  # the value of the only state says nothing of the arms
+        return None  # the value of the only state is uninformative about the arms
     array = np.asarray(getattr(given, name) if isinstance(given, Solution) else given)
     size, things = (world.n_actions, "arms") if arms else (world.n_states, "states")
     if array.shape != (size,):
@@ -244,7 +245,7 @@ def _visited(given: Any, world: World) -> NDArray[np.bool_] | None:
         return None
     if isinstance(given, Agent):
         if len(given.history) + given.belief.episodes.starts.sum() < given.belief.n_observed:
-            return None  # it was loaded, or made with a belief, and has not kept all steps
+            return None  # the agent was loaded or created with a belief: its history is incomplete
         return np.isin(np.arange(world.n_states), [step[0] for step in given.history])
     if isinstance(given, Run):
         return np.bincount(given.states, minlength=world.n_states) > 0
@@ -255,7 +256,7 @@ def _visited(given: Any, world: World) -> NDArray[np.bool_] | None:
 
 
 def _whose(given: Any, name: str) -> str:
-    """Return whose values or policy something is."""
+    """Return a title that names the source of the values or the policy."""
     if isinstance(given, Agent):
         n = given.belief.n_observed
         return f"{label_of(given.planner)} after {n:,} steps:\noptimal {name} of its mean model"
@@ -263,7 +264,7 @@ def _whose(given: Any, name: str) -> str:
 
 
 def _draw_chart(axes: Axes, world: World, given: Any, seen: Any, label: str | None) -> None:
-    """Draw a value, or without a label an action, for every state on a line."""
+    """Plot a value for every state on a line, or an action if there is no label."""
     data = world.layout()
     x = np.setdiff1d(np.arange(world.n_states), data["terminal"])
     x = x if label else x[given[x] >= 0]

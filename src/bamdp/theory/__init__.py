@@ -1,7 +1,8 @@
-"""The theory of DSS in numbers: bounds on its loss, exact counts of calls, the rule for K, estimates and losses.
+"""Numerical theory of DSS: bounds on its loss, exact call counts, the rule for K, and estimates of constants and
+losses.
 
-Theorem 1 as the paper prints it is :func:`printed_loss_bound`; :func:`corrected_loss_bound` is one that holds, with its
-proof on the theory page of the documentation. Both take the same arguments.
+:func:`printed_loss_bound` is Theorem 1 as printed in the paper; :func:`corrected_loss_bound` is a corrected bound,
+proved on the theory page of the documentation. Both take the same arguments.
 """
 
 from bamdp.theory import bounds, counts, estimates

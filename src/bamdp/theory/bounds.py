@@ -1,10 +1,10 @@
-"""Bounds on the loss of DSS: Theorem 1 as the paper prints it, a corrected bound that holds, and the rule for K.
+"""Bounds on the loss of DSS: Theorem 1 as printed in the paper, a corrected bound, and the rule for K.
 
-**Ranges.** With rewards in an interval of length ρ, values of n steps lie in an interval of length
+**Ranges.** If rewards lie in an interval of length ρ, n-step values lie in an interval of length
 
     ρ R_n,    R_n = 1 + γ + … + γ^(n−1) = (1 − γ^n) / (1 − γ),
 
-and no policy loses more than ρ R_∞ = ρ / (1 − γ). A bound that exceeds this is *vacuous*: it is true and says nothing.
+and no policy loses more than ρ R_∞ = ρ / (1 − γ). A bound that exceeds this is *vacuous*: true but uninformative.
 
 **Theorem 1 as printed** (Grover, Basu & Dimitrakakis 2020). For rewards in [0, 1], with probability 1 − δ,
 
@@ -12,33 +12,34 @@ and no policy loses more than ρ R_∞ = ρ / (1 − γ). A bound that exceeds t
                        + 2 (K C + γ^K) / (1 − γ)               Lemma 2, policies come from Thompson sampling
                        + √( ln(M/δ) / (2N) ) / (1 − γ)         Hoeffding, only N of them are drawn
 
-under Assumption 1, ε_h ≤ ε₀/h (how much the belief changes in stage h), and Assumption 2, β(μ) β(μ') ≤ C / D(μ, μ').
-The proof has gaps, and as printed the statement is false (the theory page has counterexamples, which the tests check).
+under Assumption 1, ε_h ≤ ε₀/h for the change ε_h of the belief in stage h, and Assumption 2, β(μ) β(μ') ≤ C / D(μ, μ').
+The proof has gaps, and the statement is false as printed (the theory page gives counterexamples, which the tests
+check).
 
 **The corrected bound.** For rewards in [0, 1] let S_K = Σ_{k<K} γ^k R_{K−k} ≤ K/(1 − γ). Then
 
     v*(s) − E v^DSS(s)  ≤  C̄ S_K  +  2 γ^K / (1 − γ)  +  X,
 
-where C̄ = E D(μ, μ') for two independent models of the belief (:func:`bamdp.theory.estimate_c`), and X is the loss from
-comparing candidates by M sampled returns each. With g = γ^K and c = √(ln(2N) / (2M)),
+where C̄ = E D(μ, μ') for two independent models of the belief (:func:`bamdp.theory.estimate_c`), and X is the loss due
+to comparing candidates by only M sampled returns each. With g = γ^K and c = √(ln(2N) / (2M)),
 
     b_H = x_H = 0,    b_h = c R_{K(H−h)} + g b_{h+1},    x_h = 2 b_h + g x_{h+1},    X = x_0       (0 for N = 1).
 
-The expectation is over the planner's own random numbers; v^DSS is the policy that follows the chosen candidate for
-K steps and then plans again with one stage less (for one stage: plans again indefinitely). Policies must be optimal for
-the models that they come from. No assumption is made on how the belief changes: the anytime term of Theorem 1 is not
-needed, because Lemma 2 compares Thompson sampling with the Bayes-optimal policy itself. The proof, and how the bound
-differs from Theorem 1, is on the theory page of the documentation.
+The expectation is over the planner's own random numbers; v^DSS is the value of following the chosen candidate for K
+steps and then planning again with one stage fewer (with one stage: planning again indefinitely). Policies must be
+optimal for the models from which they are computed. The bound makes no assumption about changes of the belief: it does
+not need the anytime term of Theorem 1, because Lemma 2 compares Thompson sampling directly with the Bayes-optimal
+policy. The theory page of the documentation contains the proof and a comparison with Theorem 1.
 
-**Appendix C's rule for K.** The paper asks that the terms of Theorem 1 with K in them be no more than the sampling
+**Appendix C's rule for K.** The paper requires that the terms of Theorem 1 that depend on K do not exceed the sampling
 term, bounds ln 1/(1 − γ^K) by 1/(1 − γ), and obtains
 
     f(K) = (ε₀ + C) K + γ^K  ≤  B = √( ln(M/δ) / (8N) ),
 
-"K ≤ (B − γ^K)/(ε₀ + C)", with K on both sides. f is convex: it falls at first and finally rises with slope ε₀ + C. So
-the K that satisfy the rule are an interval: K must be large enough for γ^K to vanish and small enough for the belief
-not to change. The interval may be empty, and is for most parameters: if the minimum of f exceeds B, no K satisfies the
-rule. For ε₀ = C = 0 every K from ln B / ln γ on does.
+"K ≤ (B − γ^K)/(ε₀ + C)", with K on both sides. The function f is convex: it first decreases and eventually increases
+with slope ε₀ + C. The values of K that satisfy the rule therefore form an interval: K must be large enough for γ^K to
+be negligible and small enough for the belief to change little. For most parameters the interval is empty: if the
+minimum of f exceeds B, no K satisfies the rule. For ε₀ = C = 0, every K ≥ ln B / ln γ does.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ __all__ = [
 ]
 MAX_STAGE_STEPS = 1_000_000
 MAX_STAGES = 10_000
-LEAST_SLOPE = 1e-300  # of the rule for K; below, K would be beyond the largest float
+LEAST_SLOPE = 1e-300  # of f; with a smaller slope, K would exceed the largest float
 
 
 @dataclass(frozen=True)
@@ -78,9 +79,9 @@ class Bound:
     Attributes
     ----------
     terms
-        Each term by its name.
+        The terms by name.
     range
-        The most that any policy can lose.
+        The largest possible loss of any policy.
 
     Examples
     --------
@@ -99,7 +100,7 @@ class Bound:
 
     @property
     def vacuous(self) -> bool:
-        """Whether the bound says no more than that rewards are bounded."""
+        """Whether the bound is uninformative, because no policy can lose more."""
         return self.total >= self.range
 
 
@@ -155,7 +156,7 @@ def printed_thompson_error(n_steps: int, discount: float, c: float) -> float:
 
 
 def printed_sampling_error(n_policies: int, n_samples: int, discount: float, delta: float = 0.05) -> float:
-    """Return the last term, √(ln(M/δ) / (2N)) / (1 − γ). The proof has the number of nodes n in place of M."""
+    """Return the last term, √(ln(M/δ) / (2N)) / (1 − γ). The proof has the number of nodes n instead of M."""
     N = _checks.integer(n_policies, "n_policies")
     M = _checks.integer(n_samples, "n_samples")
     discount, delta = _checks.discount(discount), _check_delta(delta)
@@ -174,7 +175,7 @@ def printed_loss_bound(
     delta: float = 0.05,
     reward_range: float = 1.0,
 ) -> Bound:
-    """Return the bound of Theorem 1 as the paper prints it.
+    """Return the bound of Theorem 1 as printed in the paper.
 
     Parameters
     ----------
@@ -183,11 +184,11 @@ def printed_loss_bound(
     discount
         γ in [0, 1).
     n_stages
-        H, which does not appear in the bound; it is accepted so that both bounds take the same arguments.
+        H, which is unused; it is accepted so that both bounds take the same arguments.
     epsilon0, c
         The constants ε₀ and C of the belief.
     delta
-        The probability with which the bound may fail.
+        The probability that the bound fails.
     reward_range
         The length of the interval of rewards.
 
@@ -211,9 +212,9 @@ def printed_loss_bound(
 
 
 def corrected_anytime_error(n_steps: int, discount: float, epsilon0: float) -> float:
-    """Return what using a Markov policy for K steps costs, ε₀ (1 + ln 1/(1 − γ^K)) γ (1 − γ^K) / (1 − γ)².
+    """Return the cost of a Markov policy for K steps, ε₀ (1 + ln 1/(1 − γ^K)) γ (1 − γ^K) / (1 − γ)².
 
-    Here ε₀/max(h, 1) bounds the change of the belief in stage h = 0, 1, …, so that the first stage counts, too.
+    Here ε₀/max(h, 1) bounds the change of the belief in stage h = 0, 1, …, so the first stage counts as well.
 
     Examples
     --------
@@ -227,7 +228,7 @@ def corrected_anytime_error(n_steps: int, discount: float, epsilon0: float) -> f
 
 
 def corrected_model_error(n_steps: int, discount: float) -> float:
-    """Return S_K = Σ_{k<K} γ^k R_{K−k}, the loss in K steps of a policy made for another model, per unit of D.
+    """Return S_K = Σ_{k<K} γ^k R_{K−k}, the K-step loss per unit of D of a policy computed for another model.
 
     Examples
     --------
@@ -240,7 +241,7 @@ def corrected_model_error(n_steps: int, discount: float) -> float:
 
 
 def corrected_thompson_error(n_steps: int, discount: float, c: float) -> float:
-    """Return what K-step Thompson sampling loses against the Bayes-optimal policy, C̄ S_K + 2 γ^K / (1 − γ).
+    """Return the loss of K-step Thompson sampling against the Bayes-optimal policy, C̄ S_K + 2 γ^K / (1 − γ).
 
     Examples
     --------
@@ -254,7 +255,7 @@ def corrected_thompson_error(n_steps: int, discount: float, c: float) -> float:
 def corrected_sampling_error(
     n_policies: int, n_samples: int, discount: float, n_steps: int, n_stages: int = 1
 ) -> float:
-    """Return X, the loss from choosing between N candidates by M sampled returns each.
+    """Return X, the loss due to choosing among N candidates by M sampled returns each.
 
     Examples
     --------
@@ -299,7 +300,7 @@ def corrected_loss_bound(
     c
         The constant C̄ of the belief; see :func:`estimate_c`.
     epsilon0, delta
-        They do not appear in the bound; they are accepted so that both bounds take the same arguments.
+        Unused; they are accepted so that both bounds take the same arguments.
     reward_range
         The length of the interval of rewards.
 
@@ -326,16 +327,17 @@ def corrected_loss_bound(
 
 @dataclass(frozen=True)
 class KRule:
-    """The K that satisfy Appendix C's rule: an interval, or none.
+    """The values of K that satisfy Appendix C's rule: an interval, possibly empty.
 
     Attributes
     ----------
     low, high
-        The first and the last K; ``high`` is None if there is no last one, and both are None if there is none at all.
+        The smallest and the largest K; ``high`` is None if K is unbounded, and both are None if no K satisfies the
+        rule.
     allowed
-        B, the right side of the rule.
+        B, the right-hand side of the rule.
     best
-        The K at which the left side f is smallest.
+        The K that minimises the left-hand side f.
     needed
         f at ``best``.
 
@@ -385,7 +387,7 @@ def k_rule(
     c: float = 0.0,
     delta: float = 0.05,
 ) -> KRule:
-    """Solve Appendix C's rule for K exactly, in whole numbers.
+    """Solve Appendix C's rule exactly for integer K.
 
     Parameters
     ----------
@@ -396,12 +398,12 @@ def k_rule(
     epsilon0, c
         The constants ε₀ and C of the belief.
     delta
-        The probability with which Theorem 1 may fail.
+        The probability that Theorem 1 fails.
 
     Returns
     -------
     KRule
-        The interval of K that satisfy the rule.
+        The interval of K that satisfies the rule.
     """
     N, M = _checks.integer(n_policies, "n_policies"), _checks.integer(n_samples, "n_samples")
     discount, delta = _checks.discount(discount), _check_delta(delta)
@@ -423,10 +425,10 @@ def k_rule(
 
 
 def _minimise_rule(f: Callable[[int], float], slope: float, discount: float) -> int:
-    """Return the K at which f is smallest: a neighbour of the real root of f' = slope + γ^K ln γ."""
+    """Return the K that minimises f: a neighbour of the real root of f' = slope + γ^K ln γ."""
     if discount == 0.0:
         return 1
-    if slope == 0.0:  # f has no minimum: return a K at which γ^K is negligible
+    if slope == 0.0:  # f has no minimum; γ^K is negligible at this K
         return max(1, math.ceil(math.log(1e-300) / math.log(discount)))
     root = math.log(slope / -math.log(discount)) / math.log(discount)
     below = max(1, math.floor(root))
@@ -434,7 +436,7 @@ def _minimise_rule(f: Callable[[int], float], slope: float, discount: float) -> 
 
 
 def _first_true(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the first K in low .. high from which on ``holds`` is true; it must be true at ``high``."""
+    """Return the smallest K in low .. high for which ``holds`` is true, by bisection; it must be true at ``high``."""
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle + 1, high)
@@ -445,22 +447,22 @@ def _first_true(holds: Callable[[int], bool], low: int, high: int) -> int:
 
 
 def _check_stage_steps(n_steps: int) -> int:
-    """Return K, checked."""
+    """Return K after validating it."""
     return _checks.integer(n_steps, "n_steps", high=MAX_STAGE_STEPS)
 
 
 def _check_stages(n_stages: int) -> int:
-    """Return H, checked."""
+    """Return H after validating it."""
     return _checks.integer(n_stages, "n_stages", high=MAX_STAGES)
 
 
 def _check_constant(value: float, name: str) -> float:
-    """Return ε₀ or C, checked to be at least 0."""
+    """Return ε₀ or C after checking that it is at least 0."""
     return _checks.real(value, name, low=0.0)
 
 
 def _check_delta(delta: float) -> float:
-    """Return δ, checked to be in (0, 1)."""
+    """Return δ after checking that it lies in (0, 1)."""
     number = _checks.real(delta, "delta")
     if not 0.0 < number < 1.0:
         raise ValueError(f"delta must be above 0 and below 1, got {number}; 0.05 means with probability 95 %")

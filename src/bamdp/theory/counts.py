@@ -1,15 +1,15 @@
-"""How large planners' trees are: exact counts where the paper has O((NM)^{T/K}) and O((|A|M)^T).
+"""Exact sizes of planners' trees, for which the paper gives O((NM)^{T/K}) and O((|A|M)^T).
 
-DSS branches N·M ways once in K steps. With b = N M and H = T/K stages,
+DSS branches N·M ways every K steps. With b = N M and H = T/K stages,
 
     decision nodes     n = 1 + b + … + b^{H−1}
     policies           N n            models drawn and solved
     calls              K b n          simulated steps, calls to the generative model
     leaves             b^H
 
-so the O((NM)^{T/K}) of the paper counts leaves; the calls are K b/(b−1) times as many. Sparse sampling with M draws
-an action takes (A M) + (A M)² + … + (A M)^T calls, and the exact tree has (A S)^d histories of length d. These are
-the counts for MDPs without terminal states, which would cut the trees short.
+so the paper's O((NM)^{T/K}) counts leaves; there are about K b/(b−1) times as many calls. Sparse sampling with M draws
+per action takes (A M) + (A M)² + … + (A M)^T calls, and the exact tree has (A S)^d histories of length d. These counts
+are for MDPs without terminal states, which would make the trees smaller.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from bamdp import _checks
 
 __all__ = ["Calls", "bamcp_calls", "dss_calls", "fhts_histories", "sparse_sampling_calls"]
-MOST_DIGITS = 10_000  # larger counts are of no use, and computing them takes indefinitely long
+MOST_DIGITS = 10_000  # larger counts are useless and take too long to compute
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Calls:
 
 
 def dss_calls(n_policies: int, n_samples: int, n_steps: int, n_stages: int = 1) -> Calls:
-    """Exact counts for DSS.
+    """Return the exact counts of a DSS tree.
 
     Examples
     --------
@@ -62,14 +62,14 @@ def sparse_sampling_calls(n_actions: int, width: int, depth: int) -> int:
 
 
 def fhts_histories(n_states: int, n_actions: int, horizon: int) -> int:
-    """Return the number of histories in the exact tree, Σ_{d=1..T} (A S)^d: none merged, all next states possible."""
+    """Return the number of histories in the exact tree, Σ_{d=1..T} (A S)^d, if all next states are possible."""
     S = _checks.integer(n_states, "n_states")
     A = _checks.integer(n_actions, "n_actions")
     return _powers(A * S, _checks.integer(horizon, "horizon"))
 
 
 def bamcp_calls(n_simulations: int, depth: int) -> int:
-    """Return the number of simulated steps of BAMCP, tree and rollout together."""
+    """Return the number of simulated steps of BAMCP, in the tree and in rollouts."""
     return _checks.integer(n_simulations, "n_simulations") * _checks.integer(depth, "depth")
 
 

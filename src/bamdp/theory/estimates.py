@@ -1,29 +1,32 @@
-"""Estimates by simulation in a belief: the two constants of Theorem 1, and the loss of a planner.
+"""Simulation estimates of the two constants of Theorem 1 and of a planner's loss, for a given belief.
 
-**C.** What the proof of Lemma 2 needs of Assumption 2 is that C bounds the expected disagreement
+**C.** The proof of Lemma 2 uses Assumption 2 only to bound by C the expected disagreement
 
     C̄ = E D(μ, μ'),    D(μ, μ') = max_{s,a} ‖P_μ(·|s,a) − P_μ'(·|s,a)‖₁,    μ, μ' independent draws of the belief,
 
-which is estimated by the mean over sampled pairs. Where rewards are learned, too, 2 |r_μ(s,a) − r_μ'(s,a)| is added
-inside the maximum: the distance of the joint distribution of a reward of 0 or 1 and the next state is at most that.
+which is estimated by the mean over sampled pairs. If rewards are learned as well, 2 |r_μ(s,a) − r_μ'(s,a)| is added
+inside the maximum: the sum is an upper bound on the distance between the joint distributions of the next state and a
+reward of 0 or 1.
 
-**ε₀.** In stage h of a simulated episode a policy is drawn by Thompson sampling and run for K steps, and the belief
-moves from β to β'. By Bayes' rule β'(μ) = w(μ) β(μ) with w(μ) = P_μ(data) / P_β(data), so
+**ε₀.** In stage h of a simulated episode, Thompson sampling draws a policy, which acts for K steps, and the belief
+changes from β to β'. By Bayes' rule β'(μ) = w(μ) β(μ) with w(μ) = P_μ(data) / P_β(data), so
 
     ‖β' − β‖₁ = E_β |w − 1| = 2 E_β max(0, 1 − w),
 
-the second form because E_β w = 1. Its terms lie in [0, 2] however long the stage is, where those of the first are
-unbounded; the denominator is the belief's exact evidence. Since w is a martingale, the expected change is largest at
-the end of the stage. ε₀ is the smallest number with ε_h ≤ ε₀ / max(h, 1) for the means ε_h over episodes.
+where the second form holds because E_β w = 1. Its terms lie in [0, 2] for stages of any length, whereas those of the
+first form are unbounded; the denominator of w is the belief's exact evidence. Since w is a martingale, the expected
+change is largest at the end of the stage. ε₀ is the smallest number with ε_h ≤ ε₀ / max(h, 1) for the means ε_h over
+episodes.
 
-**Loss.** Over T steps let Q*_n(ω, a) be the exact Bayes-optimal values with n steps to go (:class:`bamdp.FHTS`) and
-V*_n their maximum over a. For any policy, by telescoping (the performance difference lemma),
+**Loss.** Let Q*_n(ω, a) be the exact Bayes-optimal values with n steps to go (:class:`bamdp.FHTS`) and V*_n their
+maximum over a. For any policy over T steps, by telescoping (the performance difference lemma),
 
     v*_T − v_T = E Σ_{t<T} γ^t [ V*_{T−t}(ω_t) − Q*_{T−t}(ω_t, a_t) ],
 
-where the hyper-states ω_t are those that the policy visits. Worlds need not be drawn: the next state and reward come
-from the belief's own predictive distribution, which is that of a world drawn from the prior. Each bracket is exact and
-not negative, so the mean over runs is unbiased and has a small variance: the randomness of rewards does not enter it.
+where ω_t are the hyper-states that the policy visits. There is no need to sample models: the next state and the reward
+are drawn from the belief's predictive distribution, which equals that of a model drawn from the prior. Each bracket is
+exact and non-negative, so the mean over runs is unbiased and has a small variance: the randomness of rewards does not
+contribute to it.
 """
 
 from __future__ import annotations
@@ -66,12 +69,12 @@ Seen = tuple[int, int, float, int]  # s, a, r, s2
 
 @dataclass(frozen=True)
 class SampleMean:
-    """The mean of a sample as an estimate.
+    """A sample and its mean as an estimate.
 
     Attributes
     ----------
     samples
-        The independent values: D of each pair of models, or Σ_t γ^t (V* − Q*) of each run.
+        Independent values: D for each pair of models, or Σ_t γ^t (V* − Q*) for each run.
     """
 
     samples: NDArray[np.float64]
@@ -102,7 +105,7 @@ class Loss(SampleMean):
 
 @dataclass(frozen=True)
 class Drift:
-    """How much a belief changes along simulated episodes.
+    """The changes of a belief along simulated episodes.
 
     Attributes
     ----------
@@ -120,7 +123,7 @@ class Drift:
 
     @property
     def epsilon0(self) -> float:
-        """The smallest ε₀ with ε_h ≤ ε₀ / max(h, 1) in the mean."""
+        """The smallest ε₀ with ε_h ≤ ε₀ / max(h, 1) for all h."""
         return float((self.stages * np.maximum(np.arange(len(self.stages)), 1)).max())
 
 
@@ -130,14 +133,14 @@ class Drift:
 def model_distance(
     first: FiniteMDP, second: FiniteMDP, *, rewards: bool = False, reward_range: float = 1.0
 ) -> float:
-    """Return the distance D(μ, μ') of two models, from 0 to 2.
+    """Return the distance D(μ, μ') between two models, from 0 to 2.
 
     Parameters
     ----------
     first, second
         Models with the same numbers of states and actions.
     rewards
-        Whether 2|r − r'|/ρ is added inside the maximum.
+        Whether to add 2|r − r'|/ρ inside the maximum.
     reward_range
         ρ, the length of the interval of rewards.
 
@@ -153,7 +156,7 @@ def model_distance(
         )
     S = first.n_states
     difference = entry_matrix(first) - entry_matrix(second)
-    level = (first.rows.background - second.rows.background) / S  # the difference where neither has an entry
+    level = (first.rows.background - second.rows.background) / S  # the difference if neither has an entry
     counts = np.diff(difference.indptr)
     row = np.repeat(np.arange(len(counts)), counts)
     sums = np.bincount(row, np.abs(difference.data + level[row]), len(counts)) + (S - counts) * np.abs(level)
@@ -164,7 +167,7 @@ def model_distance(
 
 
 def estimate_c(belief: Belief, *, pairs: int = 200, reward_range: float = 1.0, rng: Any = None) -> SampleMean:
-    """Estimate C̄ from independent pairs of models of a belief.
+    """Estimate C̄ from independent pairs of models drawn from a belief.
 
     Parameters
     ----------
@@ -173,9 +176,9 @@ def estimate_c(belief: Belief, *, pairs: int = 200, reward_range: float = 1.0, r
     pairs
         The number of pairs.
     reward_range
-        The length of the interval of rewards, the same as for the bound; it matters where rewards are learned.
+        The length of the interval of rewards, as for the bound; only used if rewards are learned.
     rng
-        A seed, or a generator.
+        A seed or a generator.
 
     Examples
     --------
@@ -222,7 +225,7 @@ def estimate_epsilon0(
     models
         The number of sampled models for each distance of beliefs.
     rng
-        A seed, or a generator.
+        A seed or a generator.
     """
     K, H = _checks.integer(n_steps, "n_steps"), _checks.integer(n_stages, "n_stages")
     start, discount = _check_first_state(belief, state), _checks.discount(discount)
@@ -233,7 +236,7 @@ def estimate_epsilon0(
     for episode in changes:
         now, s = belief.copy(), start
         for h in range(H):
-            if now.space.terminal[s]:  # the belief changes no more
+            if now.space.terminal[s]:  # the belief no longer changes
                 break
             policy = policy_iteration(now.sample(stream), discount).policy
             seen = _simulate_policy(now, policy.astype(np.int32), s, K, stream)
@@ -245,7 +248,7 @@ def estimate_epsilon0(
 
 
 def belief_distance(belief: Belief, seen: Iterable[Seen], *, models: int = 200, rng: Any = None) -> float:
-    """Return ‖β' − β‖₁ for the belief β' after some transitions: exact for a finite set of models, else estimated.
+    """Return ‖β' − β‖₁ for the belief β' after some transitions, exactly for finite model sets, otherwise estimated.
 
     Parameters
     ----------
@@ -254,9 +257,9 @@ def belief_distance(belief: Belief, seen: Iterable[Seen], *, models: int = 200, 
     seen
         The transitions (s, a, r, s2).
     models
-        The number of sampled models of the estimate.
+        The number of sampled models for the estimate.
     rng
-        A seed, or a generator.
+        A seed or a generator.
 
     Examples
     --------
@@ -282,7 +285,7 @@ def belief_distance(belief: Belief, seen: Iterable[Seen], *, models: int = 200, 
 
 
 def _log_likelihood(belief: Belief, model: FiniteMDP, counts: Counter[Seen]) -> float:
-    """Return the log probability of transitions, with their counts, in a model."""
+    """Return the log probability of the counted transitions in a model."""
     total = 0.0
     for (s, a, r, s2), n in counts.items():
         states, probs = model.row(s, a)
@@ -297,7 +300,7 @@ def _log_likelihood(belief: Belief, model: FiniteMDP, counts: Counter[Seen]) -> 
 
 
 def _check_reward_model(belief: Belief) -> None:
-    """Refuse reward models whose likelihood :func:`_log_likelihood` does not know."""
+    """Raise ValueError for reward models not supported by :func:`_log_likelihood`."""
     model = belief.reward_model
     by_pair = isinstance(model, BetaBernoulli) and model.by == "pair"
     if not belief.rewards.certain and not by_pair:
@@ -319,22 +322,22 @@ def bayes_loss(
     seed: int = 0,
     exact: dict[Any, NDArray[np.float64]] | None = None,
 ) -> Loss:
-    """Measure a planner's loss over ``horizon`` steps, in worlds drawn from its own belief.
+    """Estimate a planner's loss over ``horizon`` steps, in environments drawn from its own belief.
 
     Parameters
     ----------
     make_agent
-        Makes a new agent from a seed, always with the same belief and discount.
+        Creates an agent from a seed, always with the same belief and discount factor.
     horizon
-        T. Exact values cost about (A·S)^T: feasible for bandits, and for two or three states up to T = 8.
+        T. The cost of exact values is about (A·S)^T: feasible for bandits, and for two or three states up to T = 8.
     start
         The first state.
     runs
         The number of runs.
     seed
-        The seed of all runs; run i uses the seeds of replicate i of :func:`bamdp.runs.run_setting`.
+        Seed of all runs; run i uses the same seeds as replicate i of :func:`bamdp.runs.run_setting`.
     exact
-        A dictionary that keeps exact values for further calls with the same belief and discount.
+        A cache of exact values, for further calls with the same belief and discount factor.
 
     Examples
     --------
@@ -359,7 +362,7 @@ def bayes_loss(
 
 
 def _loss_of_run(agent: Agent, rng: np.ndarray, horizon: int, s: int, exact: dict[Any, Any]) -> float:
-    """Return Σ_t γ^t (V* − Q*) of one run; ``rng`` draws the next states and rewards."""
+    """Return Σ_t γ^t (V* − Q*) for one run, with next states and rewards drawn using ``rng``."""
     belief, total, weight = agent.belief, 0.0, 1.0
     history: list[Seen] = []
     for left in range(horizon, 0, -1):
@@ -379,7 +382,7 @@ def _loss_of_run(agent: Agent, rng: np.ndarray, horizon: int, s: int, exact: dic
 
 
 def _optimal_action_values(agent: Agent, steps: int, state: int) -> NDArray[np.float64]:
-    """Return Q* ``[A]`` with ``steps`` to go, NaN for actions that do not exist."""
+    """Return Q* ``[A]`` with ``steps`` steps to go, NaN for actions that do not exist."""
     planner = FHTS(steps)
     plan = planner.plan(planner.start(agent.belief, agent.discount), agent.belief, state, agent.rng)
     values = np.full(agent.belief.n_actions, np.nan)
@@ -392,7 +395,7 @@ def _optimal_action_values(agent: Agent, steps: int, state: int) -> NDArray[np.f
 
 
 def _check_first_state(belief: Belief, state: int) -> int:
-    """Return the first state of simulated episodes, checked; the belief must let them end."""
+    """Return the first state of simulated episodes after validating it and the belief's objective."""
     if belief.episodes.restarts:
         raise ValueError("episodes are followed to their end only: make the belief with objective='episode'")
     if belief.space.terminal[_checks.index(state, "the first state", belief.n_states)]:
@@ -403,7 +406,7 @@ def _check_first_state(belief: Belief, state: int) -> int:
 def _simulate_policy(
     belief: Belief, policy: NDArray[np.int32], s: int, steps: int, rng: np.ndarray
 ) -> list[Seen]:
-    """Return up to ``steps`` transitions of a policy, drawn from the belief, which is left unchanged."""
+    """Return up to ``steps`` transitions of a policy, drawn from the belief, which remains unchanged."""
     belief.reserve(steps)
     seen: list[Seen] = []
     while len(seen) < steps and not belief.space.terminal[s]:
