@@ -125,7 +125,7 @@ def double_loop() -> Environment:
 
     Rewards
     -------
-    R(s, a): 1 for any action in 4, 2 for any action in 8.
+    R(s, a): 1 for any action in state 4, 2 for any action in state 8.
 
     Start
     -----
@@ -176,7 +176,7 @@ def river_swim(n_states: Size = 6) -> Environment:
 
     Actions
     -------
-    0 left, with the current; 1 right, against it.
+    0 left, with the current; 1 right, against the current.
 
     Transitions
     -----------
@@ -186,7 +186,7 @@ def river_swim(n_states: Size = 6) -> Environment:
 
     Rewards
     -------
-    R(s, a): 0.005 for left in 0, 1 for right in the last state.
+    R(s, a): 0.005 for left in state 0, 1 for right in the last state.
 
     Start
     -----

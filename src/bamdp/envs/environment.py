@@ -141,8 +141,8 @@ class Environment(World):
     law : Prior, optional
         The distribution of the models, which is the correct prior for an agent.
     disturbance : Prior, optional
-        The prior of an agent that knows how the next state follows from state, action and a disturbance, but not the
-        distribution of the disturbance.
+        The prior of an agent that knows how the state, the action and a disturbance determine the next state, but does
+        not know the distribution of the disturbance.
 
     Attributes
     ----------

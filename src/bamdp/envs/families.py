@@ -92,7 +92,7 @@ def family_gc(world: OptionalNumber = None) -> Environment:
 
     Rewards
     -------
-    R(s, a, s'): 2 for arriving in 0, 10 for arriving in 4.
+    R(s, a, s'): 2 for entering state 0, 10 for entering state 4.
 
     Start
     -----
@@ -148,7 +148,7 @@ def family_gdl(world: OptionalNumber = None) -> Environment:
 
     Rewards
     -------
-    R(s, a): 1 for any action in 4, 2 for any action in 8.
+    R(s, a): 1 for any action in state 4, 2 for any action in state 8.
 
     Start
     -----

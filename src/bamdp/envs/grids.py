@@ -49,8 +49,8 @@ def grid(size: Size = 5, slip: Probability = 0.2) -> Environment:
 
     Description
     -----------
-    Only one cell pays. The known rewards tell the agent where it is, but the agent must learn how to get there. The
-    larger the grid, the longer an agent that does not plan its exploration walks at random.
+    Only one cell pays. The known rewards reveal its position, but the agent must learn how to get there. The larger the
+    grid, the longer an agent that does not plan its exploration walks at random.
 
     States
     ------

@@ -145,7 +145,7 @@ def strip_layout(n_states: int, axis: str) -> Layout:
 def table_layout(n_states: int, shape: tuple[int, int] | None = None, **parts: Any) -> Layout:
     """Return a grid filled row by row, with ``shape`` rows and columns, by default a square.
 
-    One state beyond the shape's capacity, the terminal state, lies below the grid and is not drawn.
+    A state beyond the shape's capacity, the terminal state, lies below the grid and is not drawn.
     """
     rows, columns = shape or (0, math.ceil(math.sqrt(n_states)))
     row, column = np.divmod(np.arange(n_states), columns)

@@ -138,7 +138,7 @@ def machine(
 
     Rewards
     -------
-    R(s, a): running earns ``income`` times 1 - s / (``n_states`` - 1); a service costs ``service``, a new machine
+    R(s, a): running earns ``income`` times 1 - s / (``n_states`` - 1); a service costs ``service`` and a replacement
     ``replacement``.
 
     Start
@@ -204,12 +204,12 @@ def queue(
 
     Actions
     -------
-    0 .. 2, the speeds: the number of customers served in a period, at most those in the queue.
+    0 .. 2, the speeds: the maximum number of customers served in a period.
 
     Transitions
     -----------
     s' = min(max(s - speed, 0) + w, ``capacity``). The number w of arrivals is Poisson with mean ``arrivals``;
-    customers who do not fit into the queue are lost.
+    customers who arrive at a full queue are lost.
 
     Rewards
     -------

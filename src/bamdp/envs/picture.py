@@ -320,7 +320,7 @@ def _flag(scale: float, x: float = 0.0, y: float = 0.0) -> list[Element]:
 
 
 def _edge(edge: Mapping[str, Any], points: NDArray[np.float64]) -> Element:
-    """Draw an edge in the colour of its most likely action, fainter for less likely edges."""
+    """Draw an edge in the colour of the action most likely to take it, fainter for less likely edges."""
     chances = edge["probabilities"]
     action = None if max(chances) - min(chances) < 1e-9 else colour_of(chances.index(max(chances)))
     line, tip = ("line", "tip") if action is None else (f"line stroke{action}", f"tip fill{action}")

@@ -171,7 +171,7 @@ class GymWorld(World):
     def mask(self, state: int, info: Any) -> NDArray[np.bool_] | None:
         """Return the mask of existing actions in a state, or None if ``info`` has none.
 
-        The mask of a state must be the same at each visit.
+        The mask of a state must be the same on every visit.
         """
         mask = info.get("action_mask") if self.masked and isinstance(info, dict) else None
         if mask is None:

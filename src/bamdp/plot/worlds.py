@@ -68,7 +68,7 @@ def values(
     title
         The title; by default it names the source of the values.
     ax
-        Axes to draw on; by default those of a new figure.
+        Axes to plot on, by default those of a new figure.
     """
     world = _numbered(env)
     numbers, actions = _per_state(values, "values", world), _per_state(policy, "policy", world)
@@ -168,7 +168,7 @@ def posterior(
     title
         The title; by default the state and the action.
     ax
-        Axes to draw on; by default those of a new figure.
+        Axes to plot on, by default those of a new figure.
     """
     known = belief.belief if isinstance(belief, Agent) else belief
     if not isinstance(known, Belief):

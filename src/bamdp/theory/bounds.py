@@ -74,7 +74,7 @@ LEAST_SLOPE = 1e-300  # of f; with a smaller slope, K would exceed the largest f
 
 @dataclass(frozen=True)
 class Bound:
-    """An upper bound on v* − v as a sum of named terms.
+    """An upper bound on v* − v, as a sum of named terms.
 
     Attributes
     ----------

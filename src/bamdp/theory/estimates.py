@@ -92,7 +92,7 @@ class SampleMean:
 
 @dataclass(frozen=True)
 class Loss(SampleMean):
-    """The loss of a planner against the Bayes-optimal policy, v*_T − v_T, from a sample of runs.
+    """The loss of a planner against the Bayes-optimal policy, v*_T − v_T, estimated from runs.
 
     Attributes
     ----------
@@ -223,7 +223,7 @@ def estimate_epsilon0(
     episodes
         The number of episodes.
     models
-        The number of sampled models for each distance of beliefs.
+        The number of sampled models for each distance between beliefs.
     rng
         A seed or a generator.
     """
