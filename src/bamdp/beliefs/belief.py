@@ -217,7 +217,7 @@ class Belief:
 
     @contextmanager
     def _without_evidence(self) -> Iterator[None]:
-        """Restore the evidence and the weights of alternatives on exit: the data learned inside were counted before."""
+        """Restore the evidence and the weights of alternatives on exit, since data learned inside already count."""
         before = self.log_evidence
         shared = [(weights.log.copy(), weights.now.copy()) for weights in shared_weights(self.transitions)]
         yield
@@ -395,7 +395,7 @@ class Belief:
 
     @staticmethod
     def from_content(content: Mapping[str, Any]) -> Belief:
-        """Return the belief described by the result of :meth:`content`."""
+        """Return the belief described by such :meth:`content`."""
         names = ("n_states", "n_actions", "rewards", "objective", "end")
         belief = content["prior"].belief(**{name: content[name] for name in names})
         belief.restore(content["statistics"])

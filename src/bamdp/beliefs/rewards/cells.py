@@ -42,7 +42,7 @@ class Cells(NamedTuple):
     stats: np.ndarray  # float64 [capacity, W]: statistics of each cell, defined by the model
     link: np.ndarray  # int64 [capacity, 2]: next state (0 if rewards are by pair), next cell or NO_CELL
     head: np.ndarray  # int64 [S*A]: first cell of each row, NO_CELL or FREE
-    start: np.ndarray  # float64 [W]: statistics before data
+    start: np.ndarray  # float64 [W]: prior statistics of a cell
     log: np.ndarray  # int64 [depth, 2]: cell of a push (or FREE), its row if newly created, else NO_CELL
     old: np.ndarray  # float64 [depth, W]: its statistics before the push
     top: np.ndarray  # int64 [2]: number of cells, length of the log
@@ -51,7 +51,7 @@ class Cells(NamedTuple):
 
 
 def empty_cells(n_states: int, n_actions: int, start: list[float], by_next: bool) -> Cells:
-    """Return storage without any cells; ``start`` holds the statistics of a cell before data."""
+    """Return storage without any cells; ``start`` holds the prior statistics of a cell."""
     width = len(start)
     return Cells(
         stats=np.zeros((64, width)),
@@ -106,7 +106,7 @@ def find_cell(cells, row, s2):
 
 @primitive
 def statistic(cells, cell, i):
-    """Return the i-th statistic of a cell; for NO_CELL, its value before data."""
+    """Return the i-th statistic of a cell; for NO_CELL, its prior value."""
     return cells.start[i] if cell == NO_CELL else cells.stats[cell, i]
 
 

@@ -54,8 +54,8 @@ class NormalPosterior(NamedTuple):
     """Posterior of Normal rewards."""
 
     cells: Cells
-    lam: float  # λ before data
-    alpha: float  # α before data
+    lam: float  # prior λ
+    alpha: float  # prior α
     low: float  # bounds on rewards, infinite if unknown
     high: float
 

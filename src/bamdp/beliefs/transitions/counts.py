@@ -1,8 +1,8 @@
-"""Transition counts that grow with what was seen: O(S·A + distinct transitions) memory, with an undo log.
+"""Transition counts with an undo log, which grow with the data: O(S·A + distinct transitions) memory.
 
-Each row's distinct successors stand side by side in one pool; a full row moves to the end of the pool with
-twice the capacity. Inside planning the move is undone with the push that caused it. What every simulated step does has
-unsigned indices, which spare it Numba's test for negative ones.
+The distinct successors of each row are contiguous in one pool. A full row moves to the end of the pool with twice the
+capacity; during planning, undoing the push also undoes the move. Code that runs in every simulated step uses unsigned
+indices, which avoid Numba's test for negative ones.
 """
 
 from __future__ import annotations
@@ -23,22 +23,20 @@ POOL_END, LOG_END, WIDEST = 0, 1, 2  # entries of Counts.top
 NOT_SEEN = -1
 STAYED = -2  # in the log: the row did not move
 LARGEST_COUNT = 2**31 - 1
-SEARCHED_OUTCOMES = 8  # up to so many outcomes a row is searched, beyond it outcomes are marked
+SEARCHED_OUTCOMES = 8  # up to this many outcomes a row is searched; beyond it, outcomes are marked
 
 
 class Counts(NamedTuple):
-    """The array layout. All arrays are written to by push and pop."""
+    """Arrays of the counts. Push and pop write to all of them."""
 
-    rows: (
-        np.ndarray
-    )  # int64 [S*A, 4]: where the row starts in the pool, distinct outcomes, capacity, total count
+    rows: np.ndarray  # int64 [S*A, 4]: start in the pool, distinct outcomes, capacity, total count
     pool: np.ndarray  # int32 [capacity, 2]: next state, count
     log: np.ndarray  # int64 [depth, 4]: row, slot (NOT_SEEN: a new outcome), old start (STAYED), old capacity
-    top: np.ndarray  # int64 [3]: used pool, used log, widest row ever
+    top: np.ndarray  # int64 [3]: end of the pool, length of the log, size of the widest row ever
 
 
 def empty_counts(n_rows: int) -> Counts:
-    """Return counts without any transition seen."""
+    """Return counts before any transition."""
     return Counts(
         rows=np.zeros((n_rows, 4), np.int64),
         pool=np.zeros((256, 2), np.int32),
@@ -49,10 +47,10 @@ def empty_counts(n_rows: int) -> Counts:
 
 @reserve.register(Counts)
 def reserve_counts(counts: Counts, depth: int) -> Counts:
-    """Return the same counts with space for ``depth`` more pushed transitions (the same object, if there is enough)."""
+    """Return the counts with space for ``depth`` more pushes; the same object if there is enough space."""
     end = int(counts.top[POOL_END])
-    # The rows that may move are at most `depth`, each at most `widest`, all within the pool; by doubling, the
-    # places that a row of m outcomes takes one after another while d more are pushed sum to 4 (m + d + 1).
+    # At most `depth` rows can move, each with at most `widest` outcomes and all within the pool. As capacities
+    # double, the places that a row of m outcomes occupies in turn during d more pushes sum to 4 (m + d + 1).
     need = end + 4 * (min(depth * int(counts.top[WIDEST]), end) + 2 * depth)
     log = longer(counts.log, depth + int(counts.top[LOG_END]))
     return same_arrays(counts, counts._replace(pool=longer(counts.pool, need), log=log))
@@ -70,7 +68,7 @@ def find(counts, row, s2):
 
 @primitive
 def push_slot(counts, row, slot):
-    """Count the outcome in ``slot`` once more."""
+    """Increment the count of the outcome in ``slot``."""
     entry = np.uint64(counts.top[LOG_END])
     counts.log[entry, 0] = row
     counts.log[entry, 1] = slot
@@ -135,16 +133,17 @@ def pop_count(counts):
 
 @primitive
 def commit_count(counts, row):
-    """Make what was pushed on ``row`` final: it was really observed."""
+    """Make the transitions pushed on ``row`` final: they were really observed."""
     counts.top[LOG_END] = 0
     counts.top[WIDEST] = max(counts.top[WIDEST], counts.rows[row, SIZE])
 
 
 @inner
 def draw_new_outcomes(index, begin, at, end, mark, rng):
-    """Fill ``index[at:end]`` with uniform distinct states that are not among ``index[begin:at]``.
+    """Fill ``index[at:end]`` with distinct states drawn uniformly from those not in ``index[begin:at]``.
 
-    ``mark``, int64 [S+1], is scratch: ``mark[s]`` is the last call that used ``s``, ``mark[S]`` counts calls.
+    ``mark``, int64 [S+1], is scratch: ``mark[s]`` is the number of the last call that used ``s``, and ``mark[S]``
+    counts calls.
     """
     n_states = mark.shape[0] - 1
     if end - begin <= SEARCHED_OUTCOMES:
@@ -170,12 +169,12 @@ def draw_new_outcomes(index, begin, at, end, mark, rng):
         index[i] = s2
 
 
-# --- the verbs of posteriors that keep what they have seen in a field ``counts`` -----------------------------------
+# --- verbs of posteriors with a field ``counts`` -------------------------------------------------------------------
 
 
 @generic
 def draw_slot(T, row, rng):
-    """Draw a next state from the predictive; return it and its slot, or NOT_SEEN for a new outcome."""
+    """Draw a next state from the predictive distribution; return it and its slot, NOT_SEEN for a new outcome."""
 
 
 def _draw(T, row, rng):
@@ -204,7 +203,7 @@ def _commit(T, row):
 
 
 def register_count_verbs(posterior: type) -> None:
-    """Let a NamedTuple with a field ``counts`` answer draw and advance, by its ``draw_slot``, push, pop and commit."""
+    """Register draw and advance (both based on ``draw_slot``), push, pop and commit for a posterior with ``counts``."""
     verbs.draw.register(posterior)(_draw)
     verbs.advance.register(posterior)(_advance)
     verbs.push.register(posterior)(_push)
@@ -212,12 +211,12 @@ def register_count_verbs(posterior: type) -> None:
     verbs.commit.register(posterior)(_commit)
 
 
-# --- what a file keeps of counts ---------------------------------------------------------------------------------
+# --- saving and restoring -----------------------------------------------------------------------------------------
 
 
 @statistics.register
 def _count_statistics(counts: Counts, name: str) -> Arrays:
-    """Triples (row, next state, count), int64 [n, 3]."""
+    """Return triples (row, next state, count), int64 [n, 3]."""
     start, size = counts.rows[:, START], counts.rows[:, SIZE]
     begin = np.cumsum(size) - size
     row = np.repeat(np.arange(len(size)), size)
@@ -236,7 +235,7 @@ def _restored_counts(fresh: Counts, saved: Saved) -> Counts:
     key = row * n + state
     saved.require(len(np.unique(key)) == len(key))
     rows[:, TOTAL] = np.bincount(row, count, len(rows))
-    if fresh.top[POOL_END] > 0:  # all possible outcomes are listed, rising within a row
+    if fresh.top[POOL_END] > 0:  # all possible outcomes are listed, in increasing order within a row
         listed = np.repeat(np.arange(len(rows)), rows[:, SIZE]) * n + fresh.pool[:, NEXT]
         slot = np.minimum(np.searchsorted(listed, key), len(listed) - 1)
         saved.require(listed[slot] == key)

@@ -1,14 +1,14 @@
-"""Independent Dirichlet rows: symmetric over all S states, or with prior counts of listed outcomes.
+"""Independent Dirichlet rows: symmetric over all S states, or with prior counts for listed outcomes.
 
-After n draws, ν(i) = (α_i + n_i) / (Σ α + n). A row's outcomes stand in the pool of its counts: those seen, or, where
-prior counts are listed (an array ``[S, A, S]``), all that are possible, from the beginning.
+After n draws, ν(i) = (α_i + n_i) / (Σ α + n). The pool of the counts stores the outcomes of each row: those seen so far
+or, if prior counts are listed (an array ``[S, A, S]``), all possible outcomes from the start.
 
-A *symmetric* row has one α for every state: with probability n/(Sα+n) a past outcome again, else any state uniformly,
-which is also how it is drawn. A posterior row is a Dirichlet on the seen outcomes and the lump of unseen mass, and the
-lump is divided by a symmetric Dirichlet. When α is small the lump is divided stick by stick in size-biased order
-(stick j takes a Beta(1+α, (u−j)α) share among u unseen outcomes, labels uniform without replacement: the exact law),
-until less than 1e-12 of the row is left, which becomes background: a row of the flat prior α = 1/S then costs some 30
-draws, not S.
+A *symmetric* row has the same α for every state. With probability n/(Sα+n) the next outcome repeats a past one;
+otherwise it is uniform over all states, which is also how it is drawn. A posterior row is a Dirichlet over the seen
+outcomes and the lump of unseen mass, and a symmetric Dirichlet divides the lump. If α is small, the lump is divided
+stick by stick in size-biased order (stick j takes a Beta(1+α, (u−j)α) share among u unseen outcomes, with labels
+uniform without replacement; this is the exact distribution) until less than 1e-12 of the row is left, which becomes
+background. A row of the flat prior α = 1/S then costs about 30 draws instead of S.
 """
 
 from __future__ import annotations
@@ -40,20 +40,18 @@ from bamdp.beliefs.transitions.counts import CAPACITY, COUNT, NEXT, NOT_SEEN, PO
 from bamdp.mdp.model import FiniteMDP
 
 REST = 1e-12  # share of a row that may stay unresolved as background
-STICKS_PAY = 25.0  # sticks are cheaper than one gamma an outcome when u > STICKS_PAY (uα + 1)
+STICKS_PAY = 25.0  # sticks are cheaper than one gamma draw per outcome if u > STICKS_PAY (uα + 1)
 LARGEST_ALPHA = 1e100
 
 
 @transition_posterior(independent_rows=True, counts_transitions=True, learned=("counts",))
 class DirichletPosterior(NamedTuple):
-    """Posterior of Dirichlet rows; the counts and the scratch are written to."""
+    """Posterior of Dirichlet rows; the counts and the scratch arrays are updated in place."""
 
     counts: tally.Counts
-    alpha: np.ndarray  # float64 [S*A]: prior count of every state, 0 where they are listed
-    listed: (
-        np.ndarray
-    )  # float64 [nonzeros]: prior count of the outcome in each slot of the pool; empty if not listed
-    total: np.ndarray  # float64 [S*A]: the sum of a row's prior counts
+    alpha: np.ndarray  # float64 [S*A]: prior count of every state, 0 if prior counts are listed
+    listed: np.ndarray  # float64 [nonzeros]: prior count for each slot of the pool; empty if not listed
+    total: np.ndarray  # float64 [S*A]: sum of a row's prior counts
     mark: np.ndarray  # int64 [S+1] scratch of draw_new_outcomes
     n_states: int
 
@@ -63,7 +61,7 @@ NO_LIST = np.zeros(0)
 
 
 def as_symmetric(T: Any) -> DirichletPosterior:
-    """Return the rows of a posterior with ``counts`` as if they were Dirichlet with α + n_i for every outcome."""
+    """Return the rows of a posterior with ``counts`` as Dirichlet rows with α + n_i for every outcome."""
     n_rows = len(T.counts.rows)
     alpha, total = _constant(T.alpha, n_rows), _constant(T.alpha * T.n_states, n_rows)
     return DirichletPosterior(T.counts, alpha, NO_LIST, total, T.mark, T.n_states)
@@ -84,7 +82,7 @@ def _reserve(T: DirichletPosterior, depth: int) -> DirichletPosterior:
 
 @primitive
 def _own_count(T, slot):
-    """Return what the outcome in a slot has beyond α: what was observed, and its listed prior count."""
+    """Return the count of the outcome in a slot beyond α: its observations plus its listed prior count."""
     return T.counts.pool[slot, COUNT] + (T.listed[slot] if T.listed.shape[0] > 0 else 0.0)
 
 
@@ -143,7 +141,7 @@ def _sample_row(T, choice, row, index, prob, at, rng):
     for i in range(at, seen_end):
         T.mark[index[i]] = tick
     end = seen_end
-    for s2 in range(n_states):  # without a branch: the place is written again by the next where s2 was seen
+    for s2 in range(n_states):  # branch-free: if s2 was seen, the next state overwrites its entry
         index[end] = s2
         end += np.int64(T.mark[s2] != tick)
     method = compiled_power_method(alpha)
@@ -156,7 +154,7 @@ def _sample_row(T, choice, row, index, prob, at, rng):
 
 @primitive
 def _kept(rng, alpha, inverse):
-    """Draw 1 − x with x ~ Beta(1+α, b), inverse = 1/b: x ~ Beta(1, b), accepted with probability x^α, nearly 1."""
+    """Draw 1 − x, x ~ Beta(1+α, b), by accepting x ~ Beta(1, b) with probability x^α, nearly 1; inverse = 1/b."""
     while True:
         kept = math.exp(-exponential(rng) * inverse)
         u = uniform(rng)
@@ -167,7 +165,7 @@ def _kept(rng, alpha, inverse):
 
 @primitive
 def break_sticks(T, index, prob, at, seen_end, rest, alpha, rng):
-    """Divide the unseen mass ``rest`` in size-biased order; returns (end, what is left as background)."""
+    """Divide the unseen mass ``rest`` in size-biased order; return (end, remaining background)."""
     left = T.n_states - (seen_end - at)
     end = seen_end
     while rest > REST:
@@ -208,11 +206,11 @@ def _moments_row(T, row, index, mean, variance, at):
 
 @dataclass(frozen=True, eq=False)
 class PriorCounts:
-    """Sparse prior counts, the rows one after the other."""
+    """Sparse prior counts, stored row after row."""
 
-    start: np.ndarray  # int64 [S*A + 1]: where a row begins
-    index: np.ndarray  # int32 [nonzeros]: next states, rising within a row
-    alpha: np.ndarray  # float64 [nonzeros], above 0
+    start: np.ndarray  # int64 [S*A + 1]: start of each row
+    index: np.ndarray  # int32 [nonzeros]: next states, increasing within a row
+    alpha: np.ndarray  # float64 [nonzeros], positive
     n_states: int
 
     def __repr__(self) -> str:
@@ -220,7 +218,7 @@ class PriorCounts:
 
 
 def _prior_counts(alpha: Any) -> PriorCounts:
-    """Return the prior counts of an array [S, A, S] or of a SciPy sparse array [S*A, S], checked."""
+    """Validate an array [S, A, S] or a SciPy sparse array [S*A, S] and return it as prior counts."""
     from scipy.sparse import csr_array
 
     own = isinstance(alpha, PriorCounts)
@@ -301,9 +299,10 @@ class Dirichlet(Prior):
 
     @staticmethod
     def local(mdp: FiniteMDP, alpha: float = 1.0) -> Dirichlet:
-        """Return a prior that knows the neighbours of every state, and nothing of what actions do.
+        """Return a prior that knows the neighbours of every state, but not the effects of actions.
 
-        From a state, every action may lead wherever some action leads in ``mdp``, with the prior count ``alpha``.
+        Every action may lead to any state that some action reaches from the same state in ``mdp``, with prior count
+        ``alpha``.
 
         Examples
         --------

@@ -1,25 +1,26 @@
-"""A known rule and a random disturbance of unknown law: s' = f(s, a, w), with w = 0 .. W-1 drawn from p in every step.
+"""A known rule with a random disturbance of unknown distribution: s' = f(s, a, w), with w = 0 .. W-1 drawn from p.
 
-Demand, arrivals, wear and prices are of this kind: one law p, which all rows share, so that every transition teaches
-something about all states. What is observed of w is the set C = {w : f(s, a, w) = s'}. The posterior of p is kept as
-independent Beta laws of its hazards
+Demand, arrivals, wear and prices are examples. A new w is drawn in every step. All rows share the distribution p, so
+every transition is informative about all states: it shows that w is in the set C = {w : f(s, a, w) = s'}. The posterior
+of p is represented by independent Beta distributions of its hazards
 
-    h_w = p_w / (p_w + p_{w+1} + ...) ~ Beta(a_w, b_w),        p_w = h_w Π_{v<w} (1 - h_v),
+    h_w = p_w / (p_w + p_{w+1} + ...) ~ Beta(a_w, b_w),        p_w = h_w Π_{v<w} (1 - h_v).
 
-which begin as the Dirichlet(α) that they are equivalent to, b_w = α_{w+1} + ... + α_{W-1}, and learn
+Their prior is equivalent to Dirichlet(α), with b_w = α_{w+1} + ... + α_{W-1}. Observations update them:
 
     w itself is seen:               a_w + 1, and b_v + 1 for v < w                                           (exact)
     w is seen to be at least c:     b_v + 1 for v < c                                                        (exact)
-    any other set C:                as if each w in C were seen for a share p_w / Σ_C p of a time      (approximate)
+    any other set C:                each w in C counts as seen p_w / Σ_C p times                       (approximate)
 
-Sales that are lost when the stock runs out and customers who find the queue full are of the second kind, for which the
-posterior is a generalised Dirichlet law. In the third, shares are those of the final p, as in the EM algorithm: with
-every real transition they are computed again for all that was ever seen. The mean is then close to the exact one
-(probabilities of a sale by .012 on average, after 25 customers who would pay one of four prices), and the law of p a
-little too narrow. Number disturbances so that censored ones come last.
+Sales lost when the stock runs out and customers who find the queue full are of the second kind, for which the posterior
+is a generalised Dirichlet distribution. In the third case the shares are those of the final p, as in the EM algorithm:
+every real transition recomputes them for all observations so far. The mean is then close to the exact one (sale
+probabilities differ by .012 on average after 25 customers who would pay one of four prices), and the distribution of p
+is slightly too narrow. Number the disturbances so that censored ones come last.
 
-A sampled model is a draw of p. It is not stored: ``choose`` draws the number of a stream together with how many
-simulated transitions stood in the belief, and from these the same p is drawn whenever one of its rows is asked for.
+A sampled model is a draw of p, which is not stored. Instead, ``choose`` draws the number of a random stream and
+combines it with the number of simulated transitions in the belief. These two determine p whenever a row of the model is
+needed.
 
 Reference: R. Connor, J. Mosimann (1969), Concepts of independence for proportions with a generalization of the
 Dirichlet distribution, JASA 64.
@@ -43,45 +44,45 @@ from bamdp.beliefs.arrays import longer, reserve, transition_posterior
 from bamdp.beliefs.base import Prior
 from bamdp.beliefs.statistics import is_valid
 
-HIT, PASS, CHANCE = 0, 1, 2  # a and b, the rows of ``law``, and in the log the predictive p
-DEPTH_BITS, STREAM_BITS = 23, 40  # of a choice
+HIT, PASS, CHANCE = 0, 1, 2  # a and b (the rows of ``law``) and, in the log, the predictive p
+DEPTH_BITS, STREAM_BITS = 23, 40  # sizes of the parts of a choice
 NOTHING = -1
-OF_KNOWN_ROW = 1e300  # transitions that a known row is worth
+OF_KNOWN_ROW = 1e300  # concentration of a known row
 ROUNDING = 1e-6
-MOST_PASSES, SETTLED = 100, 1e-10  # of shares, until no probability changes by more
+MOST_PASSES, SETTLED = 100, 1e-10  # limit on iterations of the shares, and the change at which they stop
 
 
 @transition_posterior(counts_transitions=True, learned=("law", "seen"))
 class DisturbancePosterior(NamedTuple):
-    """Arrays of the posterior; the law, what was seen, the log and the scratch fields are written to.
+    """Arrays of the posterior; ``law``, ``chance``, ``seen``, the log and the scratch fields are updated in place.
 
-    K is the width of the widest row, C the number of different sets of disturbances that can be seen.
+    K is the number of outcomes of the widest row, C the number of different sets of disturbances that can be seen.
     """
 
-    outcome: np.ndarray  # int32 [S*A, K]: the different next states of a row
-    size: np.ndarray  # int64 [S*A]: how many there are
-    slot: np.ndarray  # int32 [S*A, W]: where in ``outcome`` each disturbance leads
-    known: np.ndarray  # float64 [S*A, K]: the probabilities of a known row; no columns if there is none
+    outcome: np.ndarray  # int32 [S*A, K]: the distinct next states of a row
+    size: np.ndarray  # int64 [S*A]: their number
+    slot: np.ndarray  # int32 [S*A, W]: index in ``outcome`` of each disturbance's next state
+    known: np.ndarray  # float64 [S*A, K]: probabilities of a known row; no columns if there is none
     is_known: np.ndarray  # bool [S*A]
-    set_of: np.ndarray  # int32 [S*A, K]: which set each outcome stands for
-    inside: np.ndarray  # bool [C, W]: the members of a set
-    span: np.ndarray  # int64 [C, 2]: the first and the last member
-    exact: np.ndarray  # bool [C]: one disturbance, or all from some number on
-    seen: np.ndarray  # float64 [C]: how often a set was really observed
-    prior: np.ndarray  # float64 [2, W]: the law before data
+    set_of: np.ndarray  # int32 [S*A, K]: set of the disturbances that lead to each outcome
+    inside: np.ndarray  # bool [C, W]: members of each set
+    span: np.ndarray  # int64 [C, 2]: first and last member of each set
+    exact: np.ndarray  # bool [C]: the set is one disturbance, or all from some number on
+    seen: np.ndarray  # float64 [C]: number of real observations of each set
+    prior: np.ndarray  # float64 [2, W]: prior value of ``law``
     law: np.ndarray  # float64 [2, W]: HIT, PASS
     chance: np.ndarray  # float64 [W]: the predictive p
     log: np.ndarray  # float64 [depth, 3, W]: HIT, PASS, CHANCE before each pushed transition
-    pushed: np.ndarray  # int64 [depth]: the set that was seen, NOTHING of a known row
+    pushed: np.ndarray  # int64 [depth]: the set that was seen, NOTHING for a known row
     top: np.ndarray  # int64 [1]: used log
-    drawn: np.ndarray  # float64 [W] scratch: p of the model that was looked at last
-    of: np.ndarray  # int64 [1] scratch: its choice
+    drawn: np.ndarray  # float64 [W] scratch: p of the last sampled model used
+    of: np.ndarray  # int64 [1] scratch: the choice of that model
     stream: np.ndarray  # uint64 [4] scratch
 
 
 @primitive
 def _slot(T, row, s2):
-    """Return the place of a next state among the outcomes of a row, -1 if it is none."""
+    """Return the index of a next state among the outcomes of a row, or -1."""
     for i in range(T.size[row]):
         if T.outcome[row, i] == s2:
             return i
@@ -90,7 +91,7 @@ def _slot(T, row, s2):
 
 @primitive
 def _mass(T, row, i, p):
-    """Return the probability of the i-th outcome of a row when the disturbances have the law ``p``."""
+    """Return the probability of the i-th outcome of a row if disturbances have distribution ``p``."""
     if T.is_known[row]:
         return T.known[row, i]
     total = 0.0
@@ -102,7 +103,7 @@ def _mass(T, row, i, p):
 
 @primitive
 def update_chances(law, chance):
-    """Write the predictive law of the next disturbance."""
+    """Write the predictive distribution of the next disturbance to ``chance``."""
     rest, last = 1.0, law.shape[1] - 1
     for w in range(last):
         h = law[HIT, w] / (law[HIT, w] + law[PASS, w])
@@ -127,7 +128,7 @@ def _push(T, row, s2):
 
 @primitive
 def _add_set(T, c, n):
-    """Let the law learn that a set was seen ``n`` times."""
+    """Update ``law`` with ``n`` observations of the set ``c``."""
     first, last = T.span[c, 0], T.span[c, 1]
     for w in range(first):
         T.law[PASS, w] += n
@@ -147,7 +148,7 @@ def _add_set(T, c, n):
 
 @primitive
 def share_again(T):
-    """Compute the law from all that was really seen, with shares by its own mean."""
+    """Recompute ``law`` from all real observations, with shares proportional to its own mean."""
     for _ in range(MOST_PASSES):
         for w in range(T.law.shape[1]):
             T.law[HIT, w], T.law[PASS, w] = T.prior[HIT, w], T.prior[PASS, w]
@@ -228,7 +229,7 @@ def _choose(T, rng):
 
 @primitive
 def _draw_law(T, choice):
-    """Draw the law p of a sampled model into ``drawn``, unless it is there already."""
+    """Draw p of a sampled model into ``drawn``, unless it is already there."""
     if T.of[0] == choice:
         return
     depth = choice & ((1 << DEPTH_BITS) - 1)
@@ -275,7 +276,7 @@ def _mean_row(T, row, index, prob, at):
 
 @verbs.moments_row.register(DisturbancePosterior)
 def _moments_row(T, row, index, mean, variance, at):
-    """Write the exact moments of sums of p: with Z_w = h_w [w in C] + (1 - h_w) Z_{w+1}, from the last w on."""
+    """Write the exact moments of sums of p by the backward recursion Z_w = h_w [w in C] + (1 - h_w) Z_{w+1}."""
     end, rest = _write_row(T, row, T.chance, index, mean, at)
     for i in range(T.size[row]):
         variance[at + i] = 0.0
@@ -302,26 +303,26 @@ def _is_valid(T: DisturbancePosterior) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class DisturbancePrior(Prior):
-    """The rule s' = f(s, a, w) is known, and the law of the disturbance w is not: it is learned from all transitions.
+    """A known rule s' = f(s, a, w) with a random disturbance w, whose distribution is learned from all transitions.
 
-    Rewards are given to the agent as for any prior: known ones as an array, or a model of them that learns.
+    Pass rewards to the agent as for any prior: either known rewards as an array, or a reward model that learns.
 
     Parameters
     ----------
     rule
-        f: a function of state, action and disturbance, or its table, an array ``[S, A, W]`` of states.
+        The function f of state, action and disturbance, or its table, an array ``[S, A, W]`` of states.
     shape
-        The numbers (S, A, W) of states, actions and disturbances; a table has its own. Where several disturbances lead
-        to the same state, the posterior is exact if these are all from some number on (demand beyond the stock), and
-        approximate otherwise.
+        The numbers (S, A, W) of states, actions and disturbances; not needed for a table. If several disturbances lead
+        to the same state, the posterior is exact if they are all those from some number on (demand beyond the stock),
+        and approximate otherwise.
     alpha
         Prior count of each disturbance: one number, or an array ``[W]``.
     known
-        Rows that do not depend on w and are known: an array ``[S, A, S]`` of probabilities, 0 in all other rows.
+        Known rows, which do not depend on w: an array ``[S, A, S]`` of probabilities, 0 in all other rows.
 
     Examples
     --------
-    A shop for 10 units orders up to 4 for the next day, and does not know the demand:
+    A shop with space for 10 units orders up to 4 units for the next day without knowing the demand:
 
     >>> prior = DisturbancePrior(lambda s, a, w: max(min(s + a, 10) - w, 0), shape=(11, 5, 11))
     >>> belief = prior.belief(11, 5)
@@ -408,7 +409,7 @@ class DisturbancePrior(Prior):
 
 
 def _tabulate(rule: Callable[[int, int, int], int] | ArrayLike, shape: Any) -> NDArray[np.int64]:
-    """Return the table [S, A, W] of a rule, checked."""
+    """Return the table [S, A, W] of a rule after validating it."""
     if callable(rule):
         if not isinstance(shape, (tuple, list)) or len(shape) != 3:
             raise TypeError(f"give shape=(states, actions, disturbances) with a function, got {shape!r}")

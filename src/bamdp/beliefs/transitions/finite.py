@@ -1,12 +1,12 @@
-"""A finite set of explicit models: the posterior is one weight for each.
+"""A finite set of explicit models, with a posterior of one weight per model.
 
-Rows are not independent here: one transition tells about the whole model. After data the weight of model m is
-proportional to its prior weight times the probability that it gives to what was seen. Weights are kept as
-logarithms, so that no model is lost to underflow, and old ones are logged for the undo.
+Rows are not independent: one transition is informative about the whole model. The posterior weight of model m is
+proportional to its prior weight times the likelihood of the data under m. Weights are stored as logarithms, so that no
+model is lost to underflow, and old weights are logged so that updates can be undone.
 
-If the models differ in their rewards and no reward model is given, rewards are evidence too: a model that does not
-give a reward is ruled out by it (rewards within ``SAME_REWARD`` count as equal). The weights are the very arrays of the
-transition belief, so both kinds of evidence meet in them.
+If the models differ in their rewards and no reward model is given, rewards are evidence too: a reward rules out every
+model that does not pay it (rewards within ``SAME_REWARD`` count as equal). The reward posterior shares its weight
+arrays with the transition posterior, so the weights combine both kinds of evidence.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SAME_REWARD = 1e-9
 
 @transition_posterior(learned=("weights",))
 class FinitePosterior(NamedTuple):
-    """The models' rows one after another, and their weights."""
+    """The concatenated rows of all models, and the weights of the models."""
 
     weights: Weights
     span: np.ndarray  # int64 [L, S*A, 2]
@@ -184,11 +184,11 @@ def _shared_weights(T: FinitePosterior) -> list[Weights]:
 
 @reward_posterior(
     shares_weights=True, independent_rows=False, learned=()
-)  # the weights are those of the transitions
+)  # the weights belong to the transition posterior
 class ModelRewardsPosterior(NamedTuple):
-    """``values[m, row * row_step + s2 * next_step]`` is what model m pays."""
+    """Rewards of each model m: ``values[m, row * row_step + s2 * next_step]``."""
 
-    weights: Weights  # log and now are shared with the transition belief, past and top are its own
+    weights: Weights  # log and now are shared with the transition posterior, past and top are not
     values: np.ndarray  # float64 [L, S*A] or [L, S*A*S]
     expected: np.ndarray  # float64 [L, S*A]: E_m[r | row]
     next_step: int
@@ -196,7 +196,7 @@ class ModelRewardsPosterior(NamedTuple):
 
     @property
     def by_next_state(self) -> bool:
-        """Whether rewards depend on the next state."""
+        """True if rewards depend on the next state."""
         return self.next_step == 1
 
     @property
@@ -206,13 +206,13 @@ class ModelRewardsPosterior(NamedTuple):
 
     @property
     def reward_range(self) -> tuple[float, float]:
-        """The lowest and the highest reward of any model."""
+        """The lowest and highest reward of any model."""
         return float(self.values.min()), float(self.values.max())
 
 
 @dataclass(frozen=True)
 class ModelRewards(RewardModel):
-    """Rewards are those of the models of :class:`~bamdp.FiniteModels`, and evidence for them."""
+    """Rewards of the models of :class:`~bamdp.FiniteModels`, which serve as evidence for the models."""
 
     comes_with_prior: ClassVar[bool] = True
 
@@ -220,7 +220,7 @@ class ModelRewards(RewardModel):
         raise TypeError("the rewards of models come with their prior: FiniteModels(...).belief(...)")
 
     def refusal(self, reward: float) -> None:
-        """None: what is impossible is the transition together with its reward."""
+        """Return None: it is the transition together with its reward that is impossible."""
         return
 
 
@@ -300,7 +300,7 @@ def _commit_reward(R, row):
 
 @verbs.outcome.register(ModelRewardsPosterior)
 def _outcome(R, row, s2, i):
-    """Return the reward of model i, with the weight of all models that give it (0 if an earlier one does)."""
+    """Return the reward of model i and the total weight of all models that pay it, 0 if an earlier one does."""
     r = _pays(R, i, row, s2)
     for m in range(i):
         if abs(_pays(R, m, row, s2) - r) <= SAME_REWARD:
@@ -313,14 +313,14 @@ def _outcome(R, row, s2, i):
 
 @dataclass(frozen=True, eq=False)
 class FiniteModels(Prior):
-    """The true model is one of these.
+    """A finite set of models that contains the true one.
 
     Parameters
     ----------
     mdps
-        Models of one size.
+        Models with the same numbers of states and actions.
     weights
-        Their prior probabilities, up to a factor; equal by default.
+        Their prior probabilities, up to a common factor; equal by default.
 
     Examples
     --------
@@ -335,9 +335,7 @@ class FiniteModels(Prior):
 
     mdps: Sequence[FiniteMDP]
     weights: Sequence[float] | None = None
-    result_version: ClassVar[int] = (
-        2  # raised if a planner's results with this prior, and no other, have changed
-    )
+    result_version: ClassVar[int] = 2  # incremented if planners' results change with this prior only
 
     def __post_init__(self) -> None:
         mdps = tuple(self.mdps) if isinstance(self.mdps, Iterable) else ()
@@ -379,7 +377,7 @@ class FiniteModels(Prior):
     def space(
         self, n_states: int, n_actions: int, terminal: ArrayLike | None, action_mask: ArrayLike | None
     ) -> Space:
-        """Return what all the models agree on; one may be told of more terminal states and fewer actions."""
+        """Return the space of the models, which must agree; arguments may add terminal states and remove actions."""
         mine = self.mdps[0].space
         if any(not np.array_equal(x, y) for mdp in self.mdps for x, y in zip(mdp.space, mine)):
             raise ValueError("the models must agree on terminal states and on the actions that exist")
@@ -396,7 +394,7 @@ class FiniteModels(Prior):
         return space
 
     def rewards_of_models(self, n_states: int, n_actions: int, transitions: Any) -> tuple[RewardModel, Any]:
-        """Return what the models pay, which is evidence where they differ; simply known rewards if all agree."""
+        """Return the rewards of the models: known rewards if all agree, otherwise rewards that serve as evidence."""
         rewards = [mdp.rewards for mdp in self.mdps]
         if any(r.ndim == 3 for r in rewards):
             full = (n_states, n_actions, n_states)

@@ -1,25 +1,27 @@
-"""Dirichlet rows that share what they expect: concentration and base measure are learned from all transitions.
+"""Dirichlet rows with a shared base measure and concentration, both learned from all transitions.
 
 The row of (s, a) is Dirichlet(c·G_sa), so that after n transitions of a pair, n_t of them to t,
 
     ν(t | s, a) = (c G_sa(t) + n_t) / (c + n),        G_sa(t) = w_0/S + w_1 Σ_d g_a(d) [s+d → t] + w_2 f_a(t).
 
-The base measure G of a pair nobody tried has three parts: any state at all; the displacements d = s' − s of that action
-elsewhere (a level that falls by the demand, a step to the east), where s + d beyond the first or last state is that
-state; and its targets s' elsewhere (an action that leads back to the start). The concentration c says how alike
-rows are. With c → 0 each row has one outcome of its own, drawn from G; with c → ∞ all rows are G. Where numbers of
-states mean nothing, no displacement is common, w_1 is small, and rows are independent.
+The base measure G of an untried pair has three parts: a uniform distribution over all states; the displacements
+d = s' − s of the same action elsewhere (a level that falls by the demand, a step to the east), with s + d clipped to
+the first or last state; and its targets s' elsewhere (an action that leads back to the start). The concentration c
+measures how alike the rows are. As c → 0, each row has a single outcome of its own, drawn from G; as c → ∞, all rows
+equal G. If state numbers carry no meaning, no displacement is common, w_1 is small, and rows are independent.
 
-Given (c, w, g, f) this is exact. They are estimated from all transitions (empirical Bayes), by one step for each:
+Given (c, w, g, f), the posterior is exact. These parameters are estimated from all transitions (empirical Bayes), with
+one update per transition:
 
-    an outcome came from G, not from the row's own past, with p = c G(t) / (c G(t) + n_t),
-    from part k of it with p q_k / Σ q, where q are the parts of G(t): these are added to w, and p to g_a(d) and f_a(t)
-    (at the first or last state divided among the displacements that lead there),
-    c = exp E[log c] over a grid, weighted by the probabilities that each c gave to the outcomes so far.
+- The outcome came from G, not from the row's own past, with probability p = c G(t) / (c G(t) + n_t), and from part k
+  of G with probability p q_k / Σ q, where q are the parts of G(t).
+- Add these part probabilities to w, and p to g_a(d) and f_a(t) (at the first or last state, divide p among the
+  displacements that lead there).
+- Set c = exp E[log c] over a grid, weighting each c by the probabilities that it gave to the outcomes so far.
 
-This is done when a transition is committed; planning takes them as known, and rows are independent while it does. A
-row lists the outcomes seen and the displacements and targets that make up ``LISTED`` of g_a and f_a; a part of G with
-less than ``LEAST`` weight is left out.
+The update takes place when a transition is committed. Planning treats the parameters as known, which makes rows
+independent. A row lists the outcomes seen, and the displacements and targets that make up a share of ``LISTED`` of g_a
+and f_a. A part of G with a weight below ``LEAST`` is omitted.
 
 References: Teh, Jordan, Beal & Blei, "Hierarchical Dirichlet processes" (JASA 2006); MacKay & Peto, "A hierarchical
 Dirichlet language model" (1995).
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
 ANYWHERE, MOVES, TARGETS = range(3)  # parts of G
 CONCENTRATIONS = (0.01, 0.03, 0.1, 0.3, 1.0)
 LISTED, LEAST = 0.98, 0.02
-MOST_LISTED = 48  # displacements, and targets, that are remembered for each action
+MOST_LISTED = 48  # displacements, and targets, stored for each action
 
 
 @transition_posterior(
@@ -60,17 +62,17 @@ MOST_LISTED = 48  # displacements, and targets, that are remembered for each act
     learned=("counts", "weight", "log_c", "place", "mass"),
 )
 class HierarchicalPosterior(NamedTuple):
-    """Posterior of rows with a common base measure; all arrays are written to."""
+    """Posterior of rows with a common base measure; all arrays are updated in place."""
 
     counts: Counts
-    weight: np.ndarray  # float64 [3]: transitions that came from each part of G, and 1
-    log_c: np.ndarray  # float64 [concentrations]: logarithms of their posterior, up to a constant
-    place: np.ndarray  # int64 [A, 2, MOST_LISTED]: displacements + S − 1, and targets, by mass
-    mass: np.ndarray  # float64 [A, 2, MOST_LISTED]: their mass, falling; 0 where there are no more
-    listed: np.ndarray  # int64 [A, 2]: how many of them rows list
-    total: np.ndarray  # float64 [A, 2]: mass of these
+    weight: np.ndarray  # float64 [3]: 1 + the transitions that came from each part of G
+    log_c: np.ndarray  # float64 [concentrations]: log posterior of the grid, up to a constant
+    place: np.ndarray  # int64 [A, 2, MOST_LISTED]: displacements + S − 1, and targets, sorted by mass
+    mass: np.ndarray  # float64 [A, 2, MOST_LISTED]: their mass, decreasing; 0 in unused entries
+    listed: np.ndarray  # int64 [A, 2]: number of them that rows list
+    total: np.ndarray  # float64 [A, 2]: total mass of the listed ones
     share: np.ndarray  # float64 [4]: c and c·w
-    at: np.ndarray  # int64 [S] scratch: where a row lists a state, counted from 1; 0 before and after
+    at: np.ndarray  # int64 [S] scratch: position of a state in a row, counted from 1; 0 before and after
     mark: np.ndarray  # int64 [S+1] scratch of draw_new_outcomes
     n_states: int
     n_actions: int
@@ -82,15 +84,15 @@ tally.register_count_verbs(HierarchicalPosterior)
 
 @primitive
 def reached(T, s, part, place):
-    """Return the state that a displacement leads to from ``s``, or a target."""
+    """Return the state to which a displacement leads from ``s``, or the target itself."""
     return max(0, min(T.last, s + place - T.n_states + 1)) if part == MOVES else place
 
 
 @inner
 def write_row(T, row, index, prob, at):
-    """Write the concentration c·G(t) + n_t of each listed outcome, without what any state has.
+    """Write the concentration c·G(t) + n_t of each listed outcome, except the part that is uniform over all states.
 
-    Returns the end, and the concentration that all S states share.
+    Return the end of the row and this uniform part, summed over all S states.
     """
     s, a = row // T.n_actions, row % T.n_actions
     start, end, rest = T.counts.rows[row, START], at, T.share[1 + ANYWHERE]
@@ -120,7 +122,7 @@ def write_row(T, row, index, prob, at):
 
 @primitive
 def part_at(T, row, s2, part):
-    """Return what a part adds to c·G(s2) for a row."""
+    """Return the contribution of one part of G to c·G(s2) in a row."""
     s, a = row // T.n_actions, row % T.n_actions
     if part == ANYWHERE or T.listed[a, part - 1] == 0:
         return T.share[1 + part] / T.n_states
@@ -133,7 +135,7 @@ def part_at(T, row, s2, part):
 
 @primitive
 def base_at(T, row, s2):
-    """Return c·G(s2) for a row."""
+    """Return c·G(s2) in a row."""
     return part_at(T, row, s2, ANYWHERE) + part_at(T, row, s2, MOVES) + part_at(T, row, s2, TARGETS)
 
 
@@ -231,7 +233,7 @@ def _moments_row(T, row, index, mean, variance, at):
 
 @verbs.commit.register(HierarchicalPosterior)
 def _commit(T, row):
-    """Learn from the transition that was pushed last: it is committed before the next one is observed."""
+    """Learn from the last pushed transition, which is committed before the next one is observed."""
     counts = T.counts
     slot = counts.log[counts.top[LOG_END] - 1, 1]
     if slot == NOT_SEEN:
@@ -251,7 +253,7 @@ def _commit(T, row):
 
 @primitive
 def move_up(T, a, k, i):
-    """Let the i-th displacement or target of an action pass those with less mass."""
+    """Move the i-th displacement or target of an action ahead of those with less mass."""
     own, place = T.mass[a, k, i], T.place[a, k, i]
     while i > 0 and T.mass[a, k, i - 1] < own:
         T.mass[a, k, i], T.place[a, k, i] = T.mass[a, k, i - 1], T.place[a, k, i - 1]
@@ -261,7 +263,7 @@ def move_up(T, a, k, i):
 
 @inner
 def learn_places(T, s, a, s2, of_base):
-    """Add a transition that came from G with that probability to the displacements and targets of an action."""
+    """Add a transition, from G with probability ``of_base``, to the displacements and targets of an action."""
     for part in (MOVES, TARGETS):
         if part == MOVES and s2 > T.last:
             continue
@@ -270,7 +272,7 @@ def learn_places(T, s, a, s2, of_base):
             if reached(T, s, part, T.place[a, k, used]) == s2:
                 total += T.mass[a, k, used]
             used += 1
-        if total == 0.0:  # a new one takes the place of the least, if all are taken
+        if total == 0.0:  # a new one replaces the one with the least mass if no entry is free
             last = min(used, MOST_LISTED - 1)
             T.place[a, k, last] = s2 - s + T.n_states - 1 if part == MOVES else s2
             T.mass[a, k, last] = of_base
@@ -284,7 +286,7 @@ def learn_places(T, s, a, s2, of_base):
 
 @primitive
 def update(T, a):
-    """Find c, c·w, and what rows of an action list."""
+    """Compute c, c·w, and how many displacements and targets the rows of action ``a`` list."""
     highest, total, log_c = -np.inf, 0.0, 0.0
     for j in range(T.log_c.shape[0]):
         highest = max(highest, T.log_c[j])
@@ -321,7 +323,7 @@ def _is_valid(T: HierarchicalPosterior) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class HierarchicalDirichlet(Prior):
-    """Rows that share a base measure and a concentration, both learned: the default prior.
+    """Dirichlet rows with a shared base measure and concentration, both learned: the default prior.
 
     Examples
     --------
@@ -352,7 +354,7 @@ class HierarchicalDirichlet(Prior):
         return T
 
     def belief(self, n_states: int, n_actions: int, *, end: int | None = None, **known: Any) -> Belief:
-        """Return the belief before any observation; no displacement leads to a last state that stands for the end."""
+        """Return the belief before any observation; if ``end`` is the last state, no displacement leads to it."""
         belief = super().belief(n_states, n_actions, end=end, **known)
         if end is not None and end == n_states - 1 > 0:
             transitions = belief.transitions._replace(last=n_states - 2)

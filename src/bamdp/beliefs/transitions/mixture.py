@@ -1,11 +1,11 @@
-"""A mixture of priors: each explains all the data, and their weights follow the evidence.
+"""A mixture of priors: each component explains all the data, and the weights follow the evidence.
 
-ν(s'|s,a) = Σ_c w_c ν_c(s'|s,a) with w_c ∝ prior weight × evidence of component c so far: the prior decides much
-in Bayes-adaptive planning, and this lets the data choose among several. A sampled model draws the component
-first and all rows from it. Every component keeps its own statistics.
+ν(s'|s,a) = Σ_c w_c ν_c(s'|s,a) with w_c ∝ prior weight × evidence of component c so far. The choice of prior matters
+greatly in Bayes-adaptive planning, and a mixture lets the data choose among several priors. To sample a model, draw a
+component first and then all rows from it. Every component keeps its own statistics.
 
-Weights are kept as logarithms, so that none is lost to underflow. They also serve the simplest of mixtures, whose
-components are single models (:mod:`bamdp.beliefs.transitions.finite`).
+Weights are stored as logarithms, so that none is lost to underflow. :mod:`bamdp.beliefs.transitions.finite` also uses
+them, for mixtures whose components are single models.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from bamdp.mdp.build import read_space
 
 
 class Weights(NamedTuple):
-    """Normalised weights with an undo log; all are written to."""
+    """Normalised weights with an undo log; all arrays are updated in place."""
 
     log: np.ndarray  # float64 [L]: logarithms
     now: np.ndarray  # float64 [L]: the weights themselves
@@ -42,7 +42,7 @@ class Weights(NamedTuple):
 
 
 def new_weights(weights: np.ndarray) -> Weights:
-    """From numbers that are not negative, some of them positive."""
+    """Return normalised weights from non-negative numbers, not all of which are 0."""
     share = weights / weights.sum()
     with np.errstate(divide="ignore"):
         return Weights(np.log(share), share, np.zeros((16, 2, len(share))), np.zeros(1, np.int64))
@@ -55,7 +55,7 @@ def _reserve(weights: Weights, depth: int) -> Weights:
 
 @statistics.register
 def _weight_statistics(weights: Weights, name: str) -> Arrays:
-    """Logarithms of the weights and the weights themselves, float64 [2, L]."""
+    """Return the logarithms of the weights and the weights themselves, float64 [2, L]."""
     return {name: np.array([weights.log, weights.now])}
 
 
@@ -77,14 +77,14 @@ def draw_weighted(weights, rng):
         x -= weights.now[m]
         if x < 0.0:
             return m
-    while last > 0 and weights.now[last] == 0.0:  # rounding must not choose the impossible
+    while last > 0 and weights.now[last] == 0.0:  # rounding must not select weight 0
         last -= 1
     return last
 
 
 @primitive
 def log_sum(total, x):
-    """log(e^total + e^x), exact for -inf."""
+    """Return log(e^total + e^x), exact for -inf."""
     if x > total:
         total, x = x, total
     if x == -np.inf:
@@ -104,7 +104,7 @@ def save_weights(weights):
 
 @primitive
 def normalise_weights(weights):
-    """Make the logarithms those of weights that sum to one."""
+    """Shift the logarithms so that the weights sum to one, and recompute the weights."""
     highest = -np.inf
     for m in range(weights.log.shape[0]):
         highest = max(highest, weights.log[m])
@@ -129,7 +129,7 @@ def restore_weights(weights):
 
 @primitive
 def merge_entries(index, prob, at, end, sums):
-    """Add up entries of the same state, in order of first appearance; ``sums`` is zero before and after."""
+    """Merge the entries of each state in order of first appearance; ``sums`` is zero before and after."""
     for i in range(at, end):
         sums[index[i]] += prob[i]
     kept = at
@@ -145,11 +145,11 @@ def merge_entries(index, prob, at, end, sums):
 
 @primitive
 def merge_moments(index, mean, square, at, end, rest, rest_square, sums):
-    """Write means and variances of a mixture's entries; return the same as :func:`verbs.moments_row`.
+    """Write the means and variances of a mixture's entries; return the same as :func:`verbs.moments_row`.
 
-    ``mean`` and ``square`` hold the weighted first and second moments of the parts' entries beyond what entries
-    that are not listed have (``rest`` and ``rest_square`` in all); ``square`` becomes the variance. ``sums`` is
-    zero before and after: in between it holds where a state stands.
+    ``mean`` and ``square`` hold the weighted first and second moments of the components' entries, minus the moments
+    of unlisted entries, whose sums over components are ``rest`` and ``rest_square``; ``square`` becomes the variance.
+    ``sums`` is zero before and after; in between it holds the position of each state.
     """
     kept = at
     for i in range(at, end):
@@ -176,7 +176,7 @@ def merge_moments(index, mean, square, at, end, rest, rest_square, sums):
 
 @transition_posterior(learned=("weights", "parts"))
 class MixturePosterior(NamedTuple):
-    """Weights and the components' own posteriors."""
+    """The weights, and the posteriors of the components."""
 
     weights: Weights
     parts: tuple[Any, ...]
@@ -184,16 +184,16 @@ class MixturePosterior(NamedTuple):
 
     @property
     def changes(self) -> str:
-        """What a transition changes in any of the components."""
+        """The rows that a transition may change in any component."""
         return max((part.changes for part in self.parts), key=("row", "state", "all").index)
 
     @property
     def counts_transitions(self) -> bool:
-        """Whether all components count transitions."""
+        """True if all components count transitions."""
         return all(part.counts_transitions for part in self.parts)
 
 
-# The components differ in type: `literal_unroll` makes the compiler write each loop out, one copy a component.
+# The components differ in type, so the compiler unrolls each loop (`literal_unroll`), one copy per component.
 
 
 @verbs.draw.register(MixturePosterior)
@@ -215,7 +215,7 @@ def _push(T, row, s2):
     for part in literal_unroll(T.parts):
         if T.weights.log[c] > -np.inf:
             T.weights.log[c] += verbs.log_probability(part, row, s2)
-        if T.weights.log[c] > -np.inf:  # otherwise ruled out: its own statistics stop here (until the pop)
+        if T.weights.log[c] > -np.inf:  # a component that is ruled out learns nothing more (until the pop)
             verbs.push(part, row, s2)
         c += 1
     normalise_weights(T.weights)
@@ -255,7 +255,7 @@ def _log_probability(T, row, s2):
 
 @verbs.choose.register(MixturePosterior)
 def _choose(T, rng):
-    """Return a component and that component's choice in one number."""
+    """Return a component and its own choice, encoded as one number."""
     chosen = draw_weighted(T.weights, rng)
     inner = np.int64(0)
     c = 0
@@ -348,14 +348,14 @@ def _shared_weights(T: MixturePosterior) -> list[Weights]:
 
 @dataclass(frozen=True)
 class Mixture(Prior):
-    """Several priors, weighted by evidence as data come.
+    """A mixture of priors, weighted by their evidence.
 
     Parameters
     ----------
     priors
         The components.
     weights
-        Their prior probabilities, up to a factor; equal by default.
+        Their prior probabilities, up to a common factor; equal by default.
 
     Examples
     --------
@@ -387,7 +387,7 @@ class Mixture(Prior):
     def space(
         self, n_states: int, n_actions: int, terminal: ArrayLike | None, action_mask: ArrayLike | None
     ) -> Space:
-        """Return all that the components know together."""
+        """Return the terminal states of all components, and the actions that every component allows."""
         spaces = [prior.space(n_states, n_actions, terminal, action_mask) for prior in self.priors]
         ends = np.any([space.terminal for space in spaces], axis=0)
         return read_space(n_states, n_actions, ends, np.all([space.allowed for space in spaces], axis=0))
@@ -398,7 +398,7 @@ class Mixture(Prior):
         return transitions._replace(parts=tuple(prior.movement_posterior(part) for prior, part in parts))
 
     def rewards_of_models(self, n_states: int, n_actions: int, transitions: Any) -> None:
-        """None: rewards that come with the models of one component say nothing about the others."""
+        """Return None; raise if a component brings rewards of its models, which do not apply to the others."""
         parts = zip(self.priors, transitions.parts)
         if any(prior.rewards_of_models(n_states, n_actions, part) is not None for prior, part in parts):
             raise ValueError("a mixture with FiniteModels does not use their rewards; say rewards=...")

@@ -1,22 +1,23 @@
-"""A sparse prior whose supports belong to states: all actions of a state lead to the same few next states, exactly.
+"""A sparse prior with one support per state, computed exactly: all actions of a state share the same few next states.
 
-In many worlds the actions of a state differ in how likely they lead where, not in where they may lead: the neighbours
-of a cell, the next link of a chain or its beginning. Here a state has a support of unknown size k, uniform among the
-sets of size k; on it the rows of its A actions are independent, each Dirichlet(α). So what one action has shown tells
-where the others may lead. P(k) ∝ max(k, 2)^-β: a state in which all actions lead to the same place is not more likely
-than one with two, or a few slips would soon make it look as if there were no choice. After n_a draws of action a,
-with k₀ distinct next states of all actions together, up to factors without k,
+In many environments, the actions of a state differ in the probabilities of the next states but not in which next states
+are possible: the neighbours of a cell, or the next link of a chain and its beginning. Here each state has a support of
+unknown size k, uniform among the sets of size k; on it, the rows of the A actions are independent, each Dirichlet(α).
+The transitions of one action therefore show where the others may lead. P(k) ∝ max(k, 2)^-β: a single next state for
+all actions is no more likely than two, since otherwise a few slips would soon suggest that actions make no difference.
+After n_a draws of action a, with k₀ distinct next states over all actions, up to factors that do not depend on k,
 
     w_k = P(k) · k!/(k−k₀)! · Π_a Γ(kα)/Γ(kα+n_a)          for k ≥ k₀                   (posterior of k)
     ν(i | s, a) = (α + n_ai) E[1/(kα+n_a)]                  for i seen after any action of s
     ν(j | s, a) = E[(k−k₀)α/(kα+n_a)] / (S−k₀)              for each j unseen.
 
-The posterior w of each state is kept, and follows Bayes' rule: a transition multiplies w_k by 1/(kα+n_a), and by
-(k−k₀) if its next state is new. Sizes are all numbers up to ``EXACT_SIZES``, then some, about √2 apart, up to S, each
-of which stands for those that lie between: w then has few entries even where there are many states.
+The posterior w of each state is stored and updated by Bayes' rule: a transition multiplies w_k by 1/(kα+n_a), and also
+by (k−k₀) if its next state is new. The possible sizes are all numbers up to ``EXACT_SIZES``, then some up to S, about a
+factor of √2 apart; each of these represents the sizes since the previous one. Thus w has few entries even if there are
+many states.
 
-A sampled model needs one support for all rows of a state, in whatever order they are drawn. So ``choose`` draws a
-number, and the support of a state is drawn by a random stream that this number and the state determine.
+All rows of a state in a sampled model need the same support, in whatever order they are drawn. Therefore ``choose``
+draws a number, and this number and the state determine the random stream that draws the state's support.
 """
 
 from __future__ import annotations
@@ -58,22 +59,22 @@ from bamdp.beliefs.transitions.counts import (
 )
 from bamdp.beliefs.transitions.dirichlet import DirichletPosterior, as_symmetric
 
-EXACT_SIZES = 16  # up to so many next states every size is possible
-CHOICE_BITS = 40  # of the number that the supports of a sampled model depend on
-SMALLEST_WEIGHT = 1e-280  # sizes stay possible, however unlikely they have become
+EXACT_SIZES = 16  # every size up to this one is possible
+CHOICE_BITS = 40  # size of the number that determines the supports of a sampled model
+SMALLEST_WEIGHT = 1e-280  # keeps unlikely sizes possible
 
 
 @transition_posterior(changes="state", counts_transitions=True, learned=("counts", "seen", "weight"))
 class SharedPosterior(NamedTuple):
-    """Arrays of the posterior; the counts, the weights and the scratch fields are written to."""
+    """Arrays of the posterior; the counts, the weights and the scratch fields are updated in place."""
 
-    counts: Counts  # of each row
-    seen: Counts  # of each state: where its actions have led, together
+    counts: Counts  # next states of each row
+    seen: Counts  # next states of each state, over all its actions
     alpha: float
     method: int  # power_method(alpha)
     size: np.ndarray  # float64 [J]: the possible sizes of a support
     weight: np.ndarray  # float64 [S, J]: w, the posterior of the size
-    old: np.ndarray  # float64 [depth, J]: w of the state in question before each pushed transition
+    old: np.ndarray  # float64 [depth, J]: w of the pushed transition's state before the push
     mark: np.ndarray  # int64 [S+1] scratch of draw_new_outcomes
     stream: np.ndarray  # uint64 [4] scratch: the random state of a support
     n_states: int
@@ -82,7 +83,7 @@ class SharedPosterior(NamedTuple):
 
 @primitive
 def _update(T, row, s, slot):
-    """Bayes' rule for the size of the support of ``s``, before the transition is counted."""
+    """Apply Bayes' rule to the support size of ``s``, before the transition is counted."""
     n, k0 = T.counts.rows[row, TOTAL], T.seen.rows[s, SIZE]
     entry = T.seen.top[LOG_END]
     total = 0.0
@@ -151,7 +152,7 @@ def _draw_size(T, s, rng):
 
 @verbs.draw.register(SharedPosterior)
 def _draw(T, row, rng):
-    # Given k, an urn: n_a draws that were seen, and α of each member of the support.
+    # Given k, this is an urn with the n_a observed draws and weight α for each member of the support.
     counts, s = T.counts, row // T.n_actions
     n, k0 = counts.rows[row, TOTAL], T.seen.rows[s, SIZE]
     if k0 == 0:
@@ -176,7 +177,7 @@ def _draw(T, row, rng):
 
 @primitive
 def _expectations(T, row, s):
-    """Return E[1/(kα+n)] and E[(k−k₀)α/(kα+n)], what each member of the support and what all unseen states get."""
+    """Return E[1/(kα+n)], the factor of seen states, and E[(k−k₀)α/(kα+n)], the mass of all unseen states."""
     n, k0 = T.counts.rows[row, TOTAL], T.seen.rows[s, SIZE]
     inverse, unseen = 0.0, 0.0
     for j in range(T.size.shape[0]):
@@ -188,7 +189,7 @@ def _expectations(T, row, s):
 
 @primitive
 def _count_of(T, row, s2):
-    """Return how often a row has led to a state."""
+    """Return how often a row has led to ``s2``."""
     slot = find(T.counts, row, s2)
     return 0 if slot == NOT_SEEN else np.int64(T.counts.pool[slot, COUNT])
 
@@ -240,7 +241,7 @@ def _mean_row(T, row, index, prob, at):
     if k0 == 0:
         return np.int64(end), 1.0
     inverse, unseen = _expectations(T, row, s)
-    # A state that is known to be in the support is never less likely than another: the maximum is for rounding.
+    # A known member of the support is at least as likely as any other state; max guards against rounding.
     each = unseen / (T.n_states - k0) if k0 < T.n_states else 0.0
     for i in range(k0):
         s2 = T.seen.pool[start + i, NEXT]
@@ -295,7 +296,7 @@ def _is_valid(T: SharedPosterior) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class SharedSupport(Prior):
-    """All actions of a state lead to the same few next states; how many, and which, is learned.
+    """Rows on a learned support of few next states, which all actions of a state share.
 
     Examples
     --------
@@ -329,12 +330,12 @@ class SharedSupport(Prior):
         )
 
     def movement_posterior(self, transitions: Any) -> DirichletPosterior:
-        """Return rows as if they were Dirichlet with α + n_i for every outcome, as for SparseDirichlet."""
+        """Return the rows as Dirichlet rows with α + n_i for every outcome, as SparseDirichlet does."""
         return as_symmetric(transitions)
 
 
 def _sizes(n_states: int, beta: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the possible sizes of a support and their probabilities."""
+    """Return the possible sizes of a support and their prior probabilities."""
     sizes = list(range(1, min(n_states, EXACT_SIZES) + 1))
     while sizes[-1] < n_states:
         sizes.append(min(n_states, round(sizes[-1] * math.sqrt(2.0))))

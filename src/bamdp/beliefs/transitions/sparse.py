@@ -1,22 +1,22 @@
-"""The sparse (hierarchical) Dirichlet prior of Friedman & Singer (1999), row by row, exactly.
+"""The sparse (hierarchical) Dirichlet prior of Friedman & Singer (1999), computed exactly for each row.
 
-A row of S outcomes has a support of unknown size k with P(k) ∝ k^-β (or any given ``p_k``); the support is
-uniform among the sets of size k; on it the probabilities are Dirichlet(α). After n draws with k₀ distinct
-outcomes, up to factors without k,
+A row over S states has a support of unknown size k with P(k) ∝ k^-β (or a given ``p_k``). The support is uniform among
+the sets of size k, and its probabilities are Dirichlet(α). After n draws with k₀ distinct outcomes, up to factors that
+do not depend on k,
 
     m_k = P(k) · k!/(k−k₀)! · Γ(kα)/Γ(kα+n)            for k ≥ k₀                      (posterior of k)
     C   = Σ_k m_k (k₀α+n)/(kα+n) / Σ_k m_k             (probability that the next outcome was seen before)
     ν(seen i) = C (α+n_i)/(k₀α+n),      ν(unseen) = (1−C)/(S−k₀) each.
 
-Second moments need one number more, U = E[(k−k₀)α / ((kα+n)(kα+n+1))]: since D = E[1/((kα+n)(kα+n+1))] is
+Second moments need one more number, U = E[(k−k₀)α / ((kα+n)(kα+n+1))]. Since D = E[1/((kα+n)(kα+n+1))] equals
 (C/(k₀α+n) − U) / (k₀α+n+1),
 
     E[p_i²] = (α+n_i)(α+n_i+1) D  for i seen,      E[p_j²] = (α+1) U/(S−k₀)  for j unseen.
 
-To draw a row: k from m_k, then k−k₀ new outcomes uniformly without replacement, then Dirichlet(α+n_i) on the
-seen and Dirichlet(α) on the new ones. C and log Σ m_k depend on (k₀, n) alone, so both are remembered in a
-direct-mapped table of fixed size: a clash only costs a second computation. Where a row has been seen only a few
-times its support is still wide open, so the distribution of k is kept too, for n <= ``FEW_DRAWS``.
+To draw a row, draw k from m_k, then k−k₀ new outcomes uniformly without replacement, and then the probabilities from a
+Dirichlet with α+n_i for seen and α for new outcomes. C and log Σ m_k depend only on (k₀, n), so both are cached in a
+direct-mapped table of fixed size; a collision only costs a recomputation. The support of a row with few observations is
+still uncertain, so the distribution of k is cached as well for n <= ``FEW_DRAWS``.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ from bamdp.beliefs.transitions.counts import (
 from bamdp.beliefs.transitions.dirichlet import DirichletPosterior, as_symmetric
 
 MEMO_BITS = 14
-MEMO_STRIDE = 10007  # entries from (k₀, n) to (k₀ + 1, n)
-FEW_DRAWS = 8  # up to so many draws of a row the distribution of k is tabulated
-TABLE_STATES = 4096  # in worlds of at most so many states
-LOST_IN_ROUNDING = 1e-18  # a share of a sum that rounding loses
+MEMO_STRIDE = 10007  # distance between the entries of (k₀, n) and (k₀ + 1, n)
+FEW_DRAWS = 8  # up to this many draws of a row, the distribution of k is tabulated
+TABLE_STATES = 4096  # largest number of states for these tables
+LOST_IN_ROUNDING = 1e-18  # relative size of a term that rounding absorbs
 
 
 @transition_posterior(independent_rows=True, counts_transitions=True, learned=("counts",))
 class SparsePosterior(NamedTuple):
-    """Arrays of the sparse posterior; the counts and the scratch fields are written to."""
+    """Arrays of the sparse posterior; the counts, caches and scratch fields are updated in place."""
 
     counts: Counts
     alpha: float
@@ -72,7 +72,7 @@ class SparsePosterior(NamedTuple):
     log_p: np.ndarray  # float64 [S+1]: log P(k)
     log_rest: np.ndarray  # float64 [S+1]: log P(size > k)
     prior_cdf: np.ndarray  # float64 [S+1]: P(size <= k)
-    memo_key: np.ndarray  # int64 [2^MEMO_BITS]: the (k₀, n) that an entry stands for
+    memo_key: np.ndarray  # int64 [2^MEMO_BITS]: the (k₀, n) of each entry
     memo: np.ndarray  # float64 [2^MEMO_BITS, 6]: C, log Σ m_k, P(k = k₀), U, 1 - C, (k₀α+n)/C
     sizes: np.ndarray  # float64 [pairs (k₀, n <= FEW_DRAWS), S+1]: P(size <= k | k₀, n); [:, 0] = 1 if filled
     mark: np.ndarray  # int64 [S+1] scratch of draw_new_outcomes
@@ -90,7 +90,7 @@ def _log_m(state, k, k0, n):
 
 @primitive
 def _look_up(state, k0, n):
-    """Return the memo entry of (k₀, n), computed if it is not there. One that is used again moves to the next entry."""
+    """Return the index of the memo entry of (k₀, n); compute the entry if it is missing."""
     key = (k0 << 40) | n
     entry = np.uint64(n + k0 * MEMO_STRIDE) & np.uint64(state.memo_key.shape[0] - 1)
     if state.memo_key[entry] != key:
@@ -101,11 +101,11 @@ def _look_up(state, k0, n):
 
 @inner
 def _compute(state, k0, n, entry):
-    """Fill a memo entry: one pass over k, sums scaled by the largest term so far.
+    """Fill a memo entry in one pass over k, with sums scaled by the largest term so far.
 
-    The likelihood f_k = m_k / P(k) has one peak: k · d log f_k / dk = Σ_{i<k₀} k/(k−i) − Σ_{j<n} k/(k+j/α)
-    falls with k. Past it the terms after k sum to at most P(size > k) f_k, so the pass ends where that is
-    nothing beside the smallest of the sums so far.
+    The likelihood f_k = m_k / P(k) has a single peak, because k · d log f_k / dk = Σ_{i<k₀} k/(k−i) − Σ_{j<n} k/(k+j/α)
+    decreases with k. Past the peak, the terms after k sum to at most P(size > k) f_k, so the pass stops once this is
+    negligible relative to the smallest of the sums so far.
     """
     seen_mass = k0 * state.alpha + n
     top, total, again, fresh, unseen, before = -np.inf, 0.0, 0.0, 0.0, 0.0, -np.inf
@@ -136,7 +136,7 @@ def _compute(state, k0, n, entry):
     state.memo[entry, 2] = math.exp(_log_m(state, k0, k0, n) - log_total) if total > 0.0 and k0 > 0 else 0.0
     state.memo[entry, 3] = unseen / total if total > 0.0 else 0.0
     state.memo[entry, 4] = fresh / total if total > 0.0 else 0.0
-    state.memo[entry, 5] = seen_mass / state.memo[entry, 0] if again > 0.0 else np.inf  # exact where C = 1
+    state.memo[entry, 5] = seen_mass / state.memo[entry, 0] if again > 0.0 else np.inf  # exact if C = 1
 
 
 @draw_slot.register(SparsePosterior)
@@ -179,7 +179,7 @@ def _probability(T, row, s2):
 
 @primitive
 def _bisect(cdf, low, u):
-    """Return the first k > low with u < cdf[k], searched by doubling steps (the last k if there is none)."""
+    """Return the first k > low with u < cdf[k], or the last k if there is none, searching by doubling steps."""
     last = cdf.shape[0] - 1
     step = 1
     high = low + 1 if low < last else last
@@ -198,13 +198,13 @@ def _bisect(cdf, low, u):
 
 @inner
 def _tabulate(state, k0, n, slot):
-    """Fill ``sizes[slot]`` with the distribution function of the size given (k₀, n)."""
+    """Fill ``sizes[slot]`` with the cumulative distribution of the size given (k₀, n)."""
     log_total = state.memo[_look_up(state, k0, n), 1]
     total = 0.0
     for k in range(k0, state.base.shape[0]):
         total += math.exp(_log_m(state, k, k0, n) - log_total)
         state.sizes[slot, k] = total
-    for k in range(k0, state.base.shape[0]):  # ends at 1, or rounding would now and then choose k = S
+    for k in range(k0, state.base.shape[0]):  # end at 1; otherwise rounding would occasionally select k = S
         state.sizes[slot, k] /= total
     state.sizes[slot, 0] = 1.0
 
@@ -262,7 +262,7 @@ def _mean_row(T, row, index, prob, at):
     entry = _look_up(T, k0, n)
     unseen = T.memo[entry, 4] / (n_states - k0) if k0 < n_states else 0.0
     scale = T.memo[entry, 0] / (k0 * T.alpha + n)
-    for i in range(k0):  # a seen outcome is never less likely than an unseen one: the maximum is for rounding
+    for i in range(k0):  # a seen outcome is at least as likely as an unseen one; max guards against rounding
         index[at + i] = counts.pool[start + i, NEXT]
         prob[at + i] = max(scale * (T.alpha + counts.pool[start + i, COUNT]) - unseen, 0.0)
     return end, unseen * n_states
@@ -302,7 +302,7 @@ def _concentration(T, row):
 
 @dataclass(frozen=True, kw_only=True)
 class SparseDirichlet(Prior):
-    """Rows with few possible outcomes, how many is learned (Friedman & Singer 1999).
+    """Rows with few possible outcomes, whose number is learned (Friedman & Singer 1999).
 
     Examples
     --------
@@ -374,14 +374,14 @@ class SparseDirichlet(Prior):
         )
 
     def movement_posterior(self, transitions: Any) -> DirichletPosterior:
-        """Return rows as if they were Dirichlet with α + n_i for every outcome, seen or not.
+        """Return the rows as Dirichlet rows with α + n_i for every outcome, seen or not.
 
-        The standard deviations of the sparse posterior itself will not do: once a row seems to have one outcome, the
-        chance that it has another makes them as large as 1 − p̄, and no number of visits ever counts as movement.
+        The standard deviations of the sparse posterior itself are unsuitable: once a row seems to have one outcome,
+        the chance of another makes them as large as 1 − p̄, so that no number of visits ever counts as movement.
         """
         return as_symmetric(transitions)
 
 
 def _log_gamma(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """log Γ, entry by entry; importing SciPy's takes longer than this ever does."""
+    """Return log Γ of each entry, without the cost of importing SciPy's version."""
     return np.array([math.lgamma(value) for value in x.tolist()])
