@@ -217,7 +217,7 @@ class Belief:
 
     @contextmanager
     def _without_evidence(self) -> Iterator[None]:
-        """Restore the evidence and the weights of alternatives on exit, since data learned inside already count."""
+        """Restore the evidence and the weights of alternatives on exit: data learned inside were already counted."""
         before = self.log_evidence
         shared = [(weights.log.copy(), weights.now.copy()) for weights in shared_weights(self.transitions)]
         yield
@@ -395,7 +395,7 @@ class Belief:
 
     @staticmethod
     def from_content(content: Mapping[str, Any]) -> Belief:
-        """Return the belief described by such :meth:`content`."""
+        """Return the belief with the given :meth:`content`."""
         names = ("n_states", "n_actions", "rewards", "objective", "end")
         belief = content["prior"].belief(**{name: content[name] for name in names})
         belief.restore(content["statistics"])

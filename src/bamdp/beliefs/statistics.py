@@ -43,7 +43,7 @@ class Saved:
         return Saved(self.arrays, f"{self.name}.{name}", self.n_states)
 
     def require(self, condition: Any) -> None:
-        """Raise ValueError, naming this part, unless the condition or each of its entries is true."""
+        """Raise a ValueError that names this part unless the condition holds everywhere."""
         if not np.all(condition):
             raise ValueError(f"the statistics {self.name!r} are invalid, or those of another belief")
 

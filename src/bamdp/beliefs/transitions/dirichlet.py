@@ -154,7 +154,7 @@ def _sample_row(T, choice, row, index, prob, at, rng):
 
 @primitive
 def _kept(rng, alpha, inverse):
-    """Draw 1 − x, x ~ Beta(1+α, b), by accepting x ~ Beta(1, b) with probability x^α, nearly 1; inverse = 1/b."""
+    """Draw 1 − x for x ~ Beta(1+α, b): accept x ~ Beta(1, b) with probability x^α, nearly 1. inverse = 1/b."""
     while True:
         kept = math.exp(-exponential(rng) * inverse)
         u = uniform(rng)

@@ -74,7 +74,7 @@ class DisturbancePosterior(NamedTuple):
     chance: np.ndarray  # float64 [W]: the predictive p
     log: np.ndarray  # float64 [depth, 3, W]: HIT, PASS, CHANCE before each pushed transition
     pushed: np.ndarray  # int64 [depth]: the set that was seen, NOTHING for a known row
-    top: np.ndarray  # int64 [1]: used log
+    top: np.ndarray  # int64 [1]: length of the log
     drawn: np.ndarray  # float64 [W] scratch: p of the last sampled model used
     of: np.ndarray  # int64 [1] scratch: the choice of that model
     stream: np.ndarray  # uint64 [4] scratch

@@ -201,7 +201,7 @@ class ModelRewardsPosterior(NamedTuple):
 
     @property
     def n_outcomes(self) -> int:
-        """The number of models, each of which pays its own reward."""
+        """The number of models, since each may pay a different reward."""
         return len(self.weights.now)
 
     @property

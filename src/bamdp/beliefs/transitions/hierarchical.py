@@ -65,7 +65,7 @@ class HierarchicalPosterior(NamedTuple):
     """Posterior of rows with a common base measure; all arrays are updated in place."""
 
     counts: Counts
-    weight: np.ndarray  # float64 [3]: 1 + the transitions that came from each part of G
+    weight: np.ndarray  # float64 [3]: 1 + number of transitions from each part of G
     log_c: np.ndarray  # float64 [concentrations]: log posterior of the grid, up to a constant
     place: np.ndarray  # int64 [A, 2, MOST_LISTED]: displacements + S − 1, and targets, sorted by mass
     mass: np.ndarray  # float64 [A, 2, MOST_LISTED]: their mass, decreasing; 0 in unused entries

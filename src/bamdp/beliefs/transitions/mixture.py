@@ -42,7 +42,7 @@ class Weights(NamedTuple):
 
 
 def new_weights(weights: np.ndarray) -> Weights:
-    """Return normalised weights from non-negative numbers, not all of which are 0."""
+    """Return normalised weights from non-negative numbers, at least one of them positive."""
     share = weights / weights.sum()
     with np.errstate(divide="ignore"):
         return Weights(np.log(share), share, np.zeros((16, 2, len(share))), np.zeros(1, np.int64))
