@@ -1,40 +1,40 @@
 """BFS3: Bayesian forward-search sparse sampling (Asmuth & Littman, UAI 2011).
 
-The belief MDP has far too many successors to look at all of them; sparse sampling (Kearns, Mansour & Ng 1999) looks
-at C, drawn from the predictive, for every action of every node. Forward search (Walsh, Goschin & Littman 2010) does
-not build that tree either, but runs *trajectories* through it, led by bounds U ≥ V ≥ L of every node:
+The belief MDP has too many successors to enumerate, so sparse sampling (Kearns, Mansour & Ng 1999) draws C of them from
+the predictive for every action of every node. Forward-search sparse sampling (Walsh, Goschin & Littman 2010) avoids
+building even this tree in full. It runs *trajectories* through it, guided by bounds U ≥ V ≥ L at every node:
 
     U(s, a) = 1/C Σ_i [ r_i + γ U(s_i) ],   U(s) = max_a U(s, a),   and L alike,   s_1..s_C ~ ν(· | belief at s, a),
 
-where a node that no trajectory has come to has U = V_max = R_max/(1−γ) and L = V_min = R_min/(1−γ) (0 is taken into
-the range where an episode can end). A trajectory takes the action with the largest U(s, a), then the successor with
-the largest (number of draws) · (U − L), ties at random, updates the belief, and at the depth limit turns back,
-backing up both bounds. For each action at the root C successors are drawn; each gets its own tree and
-``n_trajectories``, and the action with the largest mean of r + γ U is taken.
+where unvisited nodes have U = V_max = R_max/(1−γ) and L = V_min = R_min/(1−γ) (the range is extended to include 0 if
+episodes can end). A trajectory takes the action with the largest U(s, a), then the successor with the largest (number
+of draws) · (U − L), with ties broken at random, and updates the belief. From the depth limit, both bounds are backed up
+along the trajectory. C successors are drawn for each action at the root. Each has its own tree with ``n_trajectories``
+trajectories, and the agent takes the action with the largest mean of r + γ U.
 
-Guarantee: L ≤ the exhaustive solution of the same sampled tree ≤ U at all times, U never rises and L never falls;
-after finitely many trajectories they meet. With leaf="zero" they do so in the sparse-sampling estimate of the
-Bayes-optimal value of that horizon, which tends to it as C grows.
+Guarantee: the exhaustive solution of the same sampled tree always lies between L and U, U never increases and L never
+decreases, and the two coincide after finitely many trajectories. With leaf="zero", their common value is the
+sparse-sampling estimate of the Bayes-optimal value for that horizon, which converges to the true value as C grows.
 
-**One tree a seed.** The draws of a node come from a stream of its own, made from its parent's and the edge between
-them. So the sampled tree is a function of the seed alone, whatever the trajectories do, and more trajectories go on
-where fewer had stopped (ties are broken by a stream of each tree's own). It also allows to draw the successors of a
-pair when a trajectory first takes it, with the same result as drawing those of all actions at once (done where
-U(s, a) can be had without them: the reward does not depend on the next state and no state is terminal).
+**One tree per seed.** Each node has its own random stream, derived from its parent's stream and the edge between them.
+The sampled tree therefore depends only on the seed and not on the trajectories, and a search with more trajectories
+extends one with fewer (each tree has a separate stream for breaking ties). Moreover, the successors of a pair can be
+drawn when a trajectory first takes it, with the same result as drawing those of all actions at once. This is done when
+U(s, a) does not require them, that is, when the reward does not depend on the next state and no state is terminal.
 
-**Leaves.** What lies below the depth limit is not known. leaf="upper" values it at V_max, in U and in L: the choice
-stays optimistic, as in the program behind the published numbers, and the default. For *any* continuation the value then
-lies in [L − γ^depth (V_max − V_min), U], which is what ``plan`` reports. leaf="zero" ends the problem there, as
-finite-horizon planners do. (That program gives a leaf U = V_max and L = V_min. Its trajectories are drawn to the widest
-bounds, so they come back to leaves, where nothing can be gained, while other successors are never looked at: U then
-does not converge at all. With one value in both bounds every trajectory goes where something is still open.)
+**Leaves.** The value below the depth limit is unknown. With leaf="upper", the default, both U and L value it at V_max.
+The choice then stays optimistic, as in the program behind the published results. For *any* continuation the value lies
+in [L − γ^depth (V_max − V_min), U], which is the interval ``plan`` reports. With leaf="zero" the problem ends there, as
+in finite-horizon planners. (That program initialises leaves to U = V_max and L = V_min. Its trajectories are attracted
+to the widest bounds, so they keep returning to leaves, where nothing can be gained, and never visit other successors; U
+then fails to converge. With equal bounds at the leaves, every trajectory leads to a node that is still unresolved.)
 
-Departures from that program (acguez/bamcp): ``depth`` counts the root's action, so its D is depth − 1; it runs
-max(1, sims / C) trajectories a successor for the "sims" of its command line, here that number is ``n_trajectories``
-itself; its V_min is 0 whatever the rewards; and a trajectory stops where U = L instead of going on to the limit.
+Departures from that program (acguez/bamcp): ``depth`` counts the root's action, so the program's D is depth − 1. The
+program runs max(1, sims / C) trajectories per successor, where "sims" is a command-line argument; here
+``n_trajectories`` is that number itself. The program's V_min is 0 regardless of the rewards. Here a trajectory stops
+once U = L instead of continuing to the limit.
 
-Successors of one draw are distinguished by next state and reward, so rewards that are not known may be continuous; they
-must be bounded.
+Successors are distinguished by next state and reward, so unknown rewards may be continuous but must be bounded.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ UPPER, LOW = range(2)  # columns of BFS3Bounds.node
 
 
 class BFS3Params(NamedTuple):
-    """What does not change during a plan."""
+    """Parameters that stay fixed during a plan."""
 
     discount: float
     depth: int
@@ -80,27 +80,27 @@ class BFS3Params(NamedTuple):
     high: float  # V_max
     low: float  # V_min
     leaf: float  # value at the depth limit
-    by_action: bool  # successors of a pair can wait until it is taken
+    by_action: bool  # successors of a pair may be drawn when it is first taken
     certain: bool  # rewards are known
 
 
 class BFS3Bounds(NamedTuple):
-    """What BFS3 keeps of the nodes of a :class:`HistoryTree`, where U(s, a) is ``value``. All are written to.
+    """BFS3's data about the nodes of a :class:`HistoryTree`, whose ``value`` is U(s, a). All are written to.
 
-    The successors of a pair are nodes side by side: ``child`` is the first of them, ``tries`` their number, and COUNT
-    of each says how many of the C draws it was.
+    The successors of a pair are consecutive nodes: ``child`` is the first of them, ``tries`` their number, and COUNT is
+    the number of the C draws that a successor represents.
     """
 
-    stream: Annotated[np.ndarray, "uint64 [M]"]  # what the node's draws are seeded by
+    stream: Annotated[np.ndarray, "uint64 [M]"]  # seed of the node's draws
     node: Annotated[np.ndarray, "float64 [M, 2]"]  # U(s), L(s)
     lower: Annotated[np.ndarray, "float64 [M, A]"]  # L(s, a); -inf for actions that do not exist
-    path: Annotated[np.ndarray, "int64 [D]"]  # the nodes that a trajectory has come to
+    path: Annotated[np.ndarray, "int64 [D]"]  # the nodes on a trajectory
     scratch: Annotated[np.ndarray, "uint64 [4]"]  # the generator of a node's draws
     ties: Annotated[np.ndarray, "uint64 [4]"]  # the generator that breaks ties in this tree
 
 
 class RootSuccessors(NamedTuple):
-    """The C successors of each action at the root, with what is found below them."""
+    """The C successors of each action at the root, with the bounds found below them."""
 
     state: Annotated[np.ndarray, "int64 [A, C]"]
     reward: Annotated[np.ndarray, "float64 [A, C]"]
@@ -114,7 +114,7 @@ class RootSuccessors(NamedTuple):
 
 @kernel
 def draw_roots(belief, roots, s, rng):
-    """Draw the successors of the root: before all else, so that they do not depend on how the trees are searched."""
+    """Draw the root's successors, before any search so that they do not depend on how the trees are searched."""
     n_actions = belief.space.allowed.shape[1]
     for a in range(n_actions):
         if belief.space.allowed[s, a]:
@@ -130,7 +130,7 @@ def draw_roots(belief, roots, s, rng):
 
 @kernel
 def bound_successor(belief, params, tree, bounds, roots, root, a, c):
-    """Search below successor ``c`` of action ``a`` in state ``root``, and bound r + γ V; return the trajectories."""
+    """Bound r + γ V for successor ``c`` of action ``a`` in state ``root``; return the number of trajectories."""
     row = root * belief.space.allowed.shape[1] + a
     s, r, stream = roots.state[a, c], roots.reward[a, c], roots.stream[a, c]
     upper, lower = _first_bounds(belief.space, params, s, 1)
@@ -140,12 +140,12 @@ def bound_successor(belief, params, tree, bounds, roots, root, a, c):
     tree.node[ROOT, COUNT] = 1
     if params.depth > 1 and not belief.space.terminal[s]:
         push_step(belief, row, s, r)
-        first = belief.space.allowed.shape[1]  # actions have the numbers below
+        first = belief.space.allowed.shape[1]  # smaller numbers are actions
         open_stream(branch(stream, first), bounds.ties)
         while done < params.n_trajectories and (done == 0 or upper > lower):
             done += 1
             d = _descend(belief, params, tree, bounds)
-            for j in range(d - 1, -1, -1):  # back up both bounds on the way back
+            for j in range(d - 1, -1, -1):  # back up both bounds
                 undo_steps(belief, 1)
                 child = bounds.path[j]
                 _bound_node(tree, bounds, child)
@@ -162,14 +162,14 @@ def bound_successor(belief, params, tree, bounds, roots, root, a, c):
 
 @primitive
 def _descend(belief, params, tree, bounds):
-    """Follow one trajectory, pushed on the belief; return its steps."""
+    """Follow one trajectory, pushing it on the belief, and return its number of steps."""
     n_actions = belief.space.allowed.shape[1]
     node, d = np.int64(ROOT), 0
     while True:
         s = tree.node[node, STATE]
         if tree.child[node, 0] == UNOPENED:
             _open(belief, params, tree, bounds, node)
-        # the action with the highest upper bound, once those of all actions are known
+        # the action with the highest upper bound, after bounding all actions
         if not params.by_action:
             for a in range(n_actions):
                 if belief.space.allowed[s, a] and tree.child[node, a] == NO_NODE:
@@ -178,9 +178,9 @@ def _descend(belief, params, tree, bounds):
         row = s * n_actions + a
         if tree.child[node, a] == NO_NODE:
             if tree.node[node, DEPTH] + 2 == params.depth:
-                return d  # whatever the successors are, their bounds are those of leaves
+                return d  # all successors are leaves, so their bounds are known without drawing
             _draw_successors(belief, params, tree, bounds, node, a)
-        # the successor whose bounds are widest; stop where all have met
+        # the successor with the widest bounds; stop if all bounds have met
         node = _widest(tree, bounds, node, a)
         if node == NO_NODE:
             return d
@@ -193,7 +193,7 @@ def _descend(belief, params, tree, bounds):
 
 @primitive
 def _open(belief, params, tree, bounds, node):
-    """Begin the actions of a node; their successors are not drawn yet."""
+    """Initialise the actions of a node without drawing their successors."""
     s, n_actions = tree.node[node, STATE], belief.space.allowed.shape[1]
     open_node(tree, node, -np.inf)
     for a in range(n_actions):
@@ -209,7 +209,7 @@ def _open(belief, params, tree, bounds, node):
 
 @primitive
 def _first_bounds(space, params, s, level):
-    """Return (U, L) of a successor that nothing is known of yet, ``level`` steps from the root."""
+    """Return (U, L) of an unvisited successor, ``level`` steps from the root."""
     if space.terminal[s]:
         return 0.0, 0.0
     if level == params.depth:
@@ -219,7 +219,7 @@ def _first_bounds(space, params, s, level):
 
 @primitive
 def _draw_successors(belief, params, tree, bounds, node, a):
-    """Draw C next states of a pair, equal ones into one node."""
+    """Draw C next states of a pair, merging equal ones into one node."""
     T, R, rng = belief.transitions, belief.rewards, bounds.scratch
     row = tree.node[node, STATE] * belief.space.allowed.shape[1] + a
     stream = branch(bounds.stream[node], a)
@@ -249,7 +249,7 @@ def _draw_successors(belief, params, tree, bounds, node, a):
 
 @primitive
 def _widest(tree, bounds, node, a):
-    """Return the successor with the largest count · (U − L), ties at random; NO_NODE where all bounds have met."""
+    """Return the successor with the largest count · (U − L), ties at random, or NO_NODE if all bounds have met."""
     most, widest, ties = 0.0, np.int64(NO_NODE), 1
     for child in range(tree.child[node, a], tree.child[node, a] + tree.tries[node, a]):
         width = tree.node[child, COUNT] * (bounds.node[child, UPPER] - bounds.node[child, LOW])
@@ -264,7 +264,7 @@ def _widest(tree, bounds, node, a):
 
 @primitive
 def _back_up(tree, bounds, params, node, a):
-    """U(s, a) and L(s, a) from the successors."""
+    """Compute U(s, a) and L(s, a) from the successors."""
     upper, lower = 0.0, 0.0
     for child in range(tree.child[node, a], tree.child[node, a] + tree.tries[node, a]):
         n, r = tree.node[child, COUNT], tree.reward[child]
@@ -276,7 +276,7 @@ def _back_up(tree, bounds, params, node, a):
 
 @primitive
 def _bound_node(tree, bounds, node):
-    """U(s) and L(s), where actions have been bounded."""
+    """Compute U(s) and L(s) after its actions have been bounded."""
     if tree.child[node, 0] != UNOPENED:
         upper, lower = -np.inf, -np.inf
         for a in range(tree.value.shape[1]):
@@ -307,14 +307,14 @@ class BFS3(KernelPlanner):
     Parameters
     ----------
     n_successors
-        C, draws from the predictive for every action of every node.
+        C, the number of draws from the predictive per action and node.
     n_trajectories
-        Trajectories through the tree of every successor of the root. (The "simulations" of the published
+        Number of trajectories through the tree of each successor of the root. (The "simulations" of the published
         experiments are C times that.)
     depth
-        Steps that are looked ahead, the first action included.
+        Lookahead in steps, including the first action.
     leaf
-        What lies beyond is worth ``"upper"``, V_max, which is optimistic; or ``"zero"``.
+        Value beyond the depth limit: ``"upper"``, V_max, which is optimistic, or ``"zero"``.
 
     Examples
     --------
@@ -328,7 +328,7 @@ class BFS3(KernelPlanner):
     leaf: str = choice("upper", BFS3_LEAVES)
 
     def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
-        successors = float(self.n_successors) * n_actions  # of the root, each with a tree
+        successors = float(self.n_successors) * n_actions  # of the root, each with its own tree
         steps, nodes = self.n_trajectories * self.depth, 24.0 * n_actions + 48.0 * self.n_successors
         steps_of_all = OUTCOME_STEPS * successors * steps
         return estimate(n_states, n_actions, models=0.0, steps=steps_of_all, bytes=nodes * steps)
@@ -355,7 +355,7 @@ class BFS3(KernelPlanner):
         rng: np.ndarray,
         shown: list[Shown] | None = None,
     ) -> tuple[int, int, int]:
-        """Bound all successors of the root; return the action, and how many nodes and trajectories there were."""
+        """Bound all successors of the root; return the action and the numbers of nodes and trajectories."""
         tree, roots, params = memory.tree, memory.roots, self._params(memory, belief)
         belief.reserve(self.depth + 1)
         belief.call(draw_roots, belief.arrays, roots, state, rng)
@@ -367,7 +367,7 @@ class BFS3(KernelPlanner):
                 if shown is not None:
                     shown.append(_shown(tree, memory.bounds, a, 1 + n_nodes, self.n_successors))
                 n_nodes += int(tree.used[NODES])
-        totals = np.add.accumulate(roots.upper, axis=1)[:, -1]  # added up one by one
+        totals = np.add.accumulate(roots.upper, axis=1)[:, -1]  # sequential summation
         best = any_best(np.where(belief.space.allowed[state], totals, np.nan), rng)
         return int(best), n_nodes, n_trajectories
 
@@ -385,7 +385,7 @@ class BFS3(KernelPlanner):
         action, n_nodes, n_trajectories = self._search(memory, belief, state, rng, shown)
         roots, params, C = memory.roots, self._params(memory, belief), self.n_successors
         upper, lower = roots.upper.mean(axis=1), roots.lower.mean(axis=1)
-        if self.leaf == "upper":  # what lies beyond may be as bad as V_min
+        if self.leaf == "upper":  # the continuation may be as bad as V_min
             lower -= params.discount**self.depth * (params.high - params.low)
         spread = roots.upper.std(axis=1, ddof=1) if C > 1 else np.full(len(upper), np.nan)
         actions = np.flatnonzero(belief.space.allowed[state])
@@ -430,7 +430,7 @@ class BFS3(KernelPlanner):
 
 
 def _shown(tree: HistoryTree, bounds: BFS3Bounds, action: int, offset: int, C: int) -> Shown:
-    """Return the tree of a successor of the root by ``action``, whose nodes stand behind ``offset`` others."""
+    """Return the tree of a successor of the root by ``action``, whose nodes follow ``offset`` other nodes."""
     n = int(tree.used[NODES])
     node = tree.node[:n, : COUNT + 1].copy()
     node[:, PARENT] += offset

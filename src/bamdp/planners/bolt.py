@@ -1,30 +1,31 @@
 """BOLT: Bayesian optimistic local transitions (Araya-López, Thomas & Buffet 2012).
 
-For each pair separately, plan as if the next η observations of it would all be of its most valuable successor:
+For each pair separately, plan as if its next η observed transitions all led to its most valuable successor:
 
     Q(s, a) = max_{s*} Σ_{s'} P̃(s') [r(s, a, s') + γ max_{a'} Q(s', a')],
     P̃ = (c P̄(· | s, a) + η e_{s*}) / (c + η),        c = n₀(s, a) + n(s, a),
 
-P̄ the posterior mean, e_{s*} certainty of s*. The effect fades as the pair is tried, like a bonus, but it is never
-more than the value of the best successor could explain, and there is none where nothing can be better.
+where P̄ is the posterior mean and e_{s*} the point mass on s*. Like a bonus, the optimism fades as the pair is tried.
+Unlike a bonus, it is bounded by the value of the best successor and vanishes if no successor is better than expected.
 
-**Prior count** n₀ and the priors that have one: as for :mod:`bamdp.planners.beb`. For Dirichlet rows P̃ is exactly the
-mean after η more observations; for the sparse prior and for mixtures the same formula is taken with the harmonic
-mean of c, where an exact update would also move the posterior of the support's size. Only successors that the
-posterior allows are considered: all states where the mean row has mass everywhere, else the listed ones.
+**Prior count** n₀ and supported priors: as for :mod:`bamdp.planners.beb`. For Dirichlet rows, P̃ is exactly the mean
+after η more observations. For the sparse prior and mixtures, the same formula is used with the harmonic mean of c,
+whereas an exact update would also change the posterior over the size of the support. Only successors that are possible
+under the posterior are considered: all states if the mean row has mass everywhere, otherwise the listed ones.
 
-**Guarantee.** With η = H, the effective horizon, Q is an upper bound of the Bayes-optimal value, and the planner is
-near-optimal in the Bayesian sense on all but polynomially many steps, with high probability. Much smaller η do
-better in practice: of 0.5 to 10 on chain, double_loop and grid5 under two priors, 0.5 and 1 did best on average.
+**Guarantee.** With η = H, the effective horizon, Q is an upper bound on the Bayes-optimal value, and with high
+probability the planner is near-optimal in the Bayesian sense on all but polynomially many steps. Much smaller values of
+η work better in practice: among values from 0.5 to 10 on chain, double_loop and grid5 under two priors, 0.5 and 1
+performed best on average.
 
-**How it is solved.** Choosing s* is choosing among S times as many actions, so this is policy iteration on those:
-solve with every pair's s* fixed, then let each pair change to a better one, until none gains more than ``tol``. The
-inner solutions are accurate to ``tol`` in value, so that a gain above it is real and no two choices take turns. If
-rewards do not depend on s' and every state is possible, s* is the state of the highest value for all pairs alike.
-The loss in the optimistic model is at most 2·tol/(1−γ).
+**Solution.** Choosing s* amounts to having S times as many actions, so BOLT runs policy iteration over these: solve
+with the s* of every pair fixed, then switch each pair to a better s*, until no switch gains more than ``tol``. Inner
+solutions are accurate to ``tol`` in value, so larger gains are real and choices cannot cycle. If rewards do not depend
+on s' and every state is possible, s* is the highest-valued state for all pairs. The loss in the optimistic model is at
+most 2·tol/(1−γ).
 
-**Departures.** Discounted instead of over a horizon. Optimism is about transitions only: learned rewards, which the
-original excludes, enter by their mean, so that a bandit is played greedily.
+**Departures.** Discounted instead of over a horizon. Only transitions are treated optimistically: learned rewards,
+which the original excludes, enter through their mean, so a bandit is played greedily.
 
 Reference: Araya-López, Thomas & Buffet, "Near-optimal BRL using optimistic local transitions" (ICML 2012).
 """
@@ -51,7 +52,7 @@ from bamdp.planners.shared.workspace import Workspace, workspace_for
 
 
 class BOLTParams(NamedTuple):
-    """What does not change between steps."""
+    """Parameters that stay fixed between steps."""
 
     eta: float
     by_next_state: bool  # rewards are R(s, a, s')
@@ -60,11 +61,11 @@ class BOLTParams(NamedTuple):
 
 
 class Hopes(NamedTuple):
-    """What each pair hopes for."""
+    """Optimistic successor of each pair."""
 
     target: Annotated[np.ndarray, "int32 [R]"]  # s* of each of the R = S·A rows
     weight: Annotated[np.ndarray, "float64 [R]"]  # η / (c + η)
-    expected: Annotated[np.ndarray, "float64 [R]"]  # r̄(s, a) without hope
+    expected: Annotated[np.ndarray, "float64 [R]"]  # r̄(s, a) without optimism
     one: Annotated[np.ndarray, "int32 [1]"]  # scratch: a row with one outcome
     certain: Annotated[np.ndarray, "float64 [1]"]  # its probability
 
@@ -78,7 +79,7 @@ def _reward_of(R, row, s2, hopes):
 
 @primitive
 def _aim(R, row, rows, hopes, s2):
-    """Let a row hope for ``s2``: its last entry and its reward."""
+    """Set the optimistic successor of a row to ``s2``: its last entry and its reward."""
     weight = hopes.weight[row]
     hopes.target[row] = s2
     rows.index[rows.span[row, 1] - 1] = s2
@@ -88,7 +89,7 @@ def _aim(R, row, rows, hopes, s2):
 
 @inner
 def hopeful_model(belief, eta, rows, hopes):
-    """Write the mean model with every pair's hope as the last entry of its row."""
+    """Write the mean model, with the optimistic successor as the last entry of each row."""
     T, R, space = belief.transitions, belief.rewards, belief.space
     n_states, n_actions = space.allowed.shape
     at = 0
@@ -98,7 +99,7 @@ def hopeful_model(belief, eta, rows, hopes):
             continue
         check_space(belief, rows, at + 1, 1)
         end, background = verbs.mean_row(T, row, rows.index, rows.prob, at)
-        # the mean row moved towards the hoped-for state, which is its last entry
+        # the mean row shifted towards the optimistic successor, its last entry
         weight = eta / (verbs.concentration(T, row) + eta)
         hopes.weight[row] = weight
         hopes.expected[row] = verbs.expected_reward(R, row, rows.index, rows.prob, at, end, background)
@@ -110,14 +111,14 @@ def hopeful_model(belief, eta, rows, hopes):
         rows.span[row, 1] = end + 1
         s2 = hopes.target[row]
         if background == 0.0 and not is_listed(rows.index, at, end, s2):
-            s2 = rows.index[at]  # the state that it hoped for has turned out to be impossible
+            s2 = rows.index[at]  # its optimistic successor has become impossible
         _aim(R, row, rows, hopes, s2)
         at = end + 1
 
 
 @inner
 def hope_again(belief, params, tol, rows, values, hopes):
-    """Let each pair hope for its best successor where that gains more than ``tol``; returns how many changed."""
+    """Switch pairs to their best successor if that gains more than ``tol``; return the number of switches."""
     R, by_next, discount = belief.rewards, params.by_next_state, params.discount
     n_states, n_actions = belief.space.allowed.shape
     highest = 0
@@ -129,7 +130,7 @@ def hope_again(belief, params, tol, rows, values, hopes):
         begin, last = rows.span[row, 0], rows.span[row, 1] - 1
         if last < begin:
             continue
-        # the best of the possible next states for this pair
+        # the best possible next state for this pair
         old = hopes.target[row]
         now = discount * values[old] + (_reward_of(R, row, old, hopes) if by_next else 0.0)
         best, choice = now, np.int64(old)
@@ -151,7 +152,7 @@ def hope_again(belief, params, tol, rows, values, hopes):
 
 @kernel
 def solve_hopeful(belief, workspace, params, hopes, s, q):
-    """Solve the optimistic model; Q(s, ·) into ``q`` [A] (NaN: no such action). Returns the action."""
+    """Solve the optimistic model, write Q(s, ·) to ``q`` [A] (NaN: no such action) and return the action."""
     rows, solver, discount = workspace.rows, workspace.solver, params.discount
     hopeful_model(belief, params.eta, rows, hopes)
     tol = params.tol * (1.0 - discount)
@@ -164,7 +165,7 @@ def solve_hopeful(belief, workspace, params, hopes, s, q):
 
 @dataclass
 class BOLTMemory:
-    """The values and hopes of the last step."""
+    """Values and optimistic successors from the last step."""
 
     workspace: Workspace
     params: BOLTParams

@@ -1,33 +1,34 @@
-"""BootstrappedDQN: Thompson sampling with an ensemble of value networks, each with a prior network of its own.
+"""BootstrappedDQN: Thompson sampling with an ensemble of value networks, each with its own prior network.
 
-Network n of N values action a in state s by Q_n(s, a) = q_n(s)[a] + c p_n(s)[a], where q_n is trained and p_n, drawn in
-the same way, stays as it is: the *randomised prior*. Each is trained by one step of Adam after every real step, on a
-batch of B transitions from the replay memory (the same for all networks), to lower
+Network n of N values action a in state s by Q_n(s, a) = q_n(s)[a] + c p_n(s)[a], where q_n is trained and p_n, the
+*randomised prior*, is initialised in the same way but stays fixed. After every real step, each network takes one step
+of Adam on a batch of B transitions from the replay memory (the same for all networks) to reduce
 
     1/B Σ_b (r_b + γ max_{a'} Q⁻_n(s'_b, a') − Q_n(s_b, a_b))²,
 
-where Q⁻_n is what Q_n was at the last of every ``target_period`` steps. No value follows an end. As in the original's
-defaults, no bootstrap masks and no noise on rewards: the networks differ by their priors and first parameters. For each
-episode one network is drawn, and
-its greedy policy, *as it is then*, is followed to the end: deep exploration comes from the disagreement of the
-ensemble where there are no data, which the priors keep alive.
+where the target Q⁻_n is a copy of Q_n, refreshed every ``target_period`` steps. Terminal transitions have no
+continuation value. As in the original's defaults, there are no bootstrap masks and no reward noise: the networks differ
+only in their priors and initial parameters. At the start of each episode one network is drawn, and its greedy policy,
+*frozen at that time*, is followed until the end. Deep exploration results from the disagreement of the ensemble in
+regions without data, which the priors maintain.
 
-**What it follows.** ``bsuite.baselines.jax.boot_dqn`` with its default parameters (those below, with a discount of
-.99), on observations that are one-hot, as those of deep sea are. So are two oddities: the first target networks are
-drawn apart, priors included, and an episode is played with a copy of the network from just before the last training
-step. Distinct states of a batch instead of all, one batched product for all networks, the prior as a table and targets
-computed when first asked for make it faster, with the same gradients.
+**Reference implementation.** The algorithm is that of ``bsuite.baselines.jax.boot_dqn`` with its default parameters
+(those below, with a discount of .99) on one-hot observations such as those of deep sea. Two of its peculiarities are
+reproduced: the initial target networks are drawn independently, including their priors, and an episode is played with a
+copy of the network from just before the last training step. Four optimisations leave the gradients unchanged:
+evaluating only the distinct states of a batch, one batched product for all networks, storing the prior as a table, and
+computing targets lazily.
 
-**The networks.** Network n has two hidden layers of W units and an output an action,
+**The networks.** Network n has two hidden layers of W units and one output per action,
 
     x₁ = max(0, w₁[s] + b₁),        x₂ = max(0, x₁ w₂ + b₂),        q = x₂ w₃ + b₃,
 
-where the one-hot state s only picks a row of w₁: the first layer is a look-up. Everything is float32, as in the
-original. Training is Adam (Kingma & Ba 2015).
+where the one-hot state s merely selects a row of w₁, so the first layer is a lookup. All computations use float32, as
+in the original. The optimiser is Adam (Kingma & Ba 2015).
 
-**Departures.** Learning happens at the next decision, which has the random stream; what the agent does is the
-same. The belief is not used, except for which actions exist and which states end an episode; an agent updates it all
-the same.
+**Departures.** Learning is deferred to the next decision, where the random stream is available; the agent's behaviour
+is unaffected. The belief is used only to determine which actions exist and which states are terminal, although the
+agent still updates it.
 
 References: Osband, Blundell, Pritzel & Van Roy, "Deep exploration via bootstrapped DQN" (NIPS 2016); Osband,
 Aslanides & Cassirer, "Randomized prior functions for deep reinforcement learning" (NeurIPS 2018).
@@ -52,15 +53,15 @@ from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import Cost, KernelPlanner, Plan, Transition, candidates, estimate
 from bamdp.planners.random_play import best_action_of
 
-BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # Adam's usual ones
-LARGEST = 1e12  # of numbers that are kept in 32 bits, with their squares
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # Adam's usual constants
+LARGEST = 1e12  # limit on float32 values; leaves room for their squares
 
 
 # --- an ensemble of networks ---------------------------------------------------------------------------------
 
 
 class Networks(NamedTuple):
-    """Parts of the parameters [N, P] of N networks, or of something of the same shape (gradients, moments)."""
+    """Parts of the parameters [N, P] of N networks, or of arrays of the same shape (gradients, moments)."""
 
     w1: np.ndarray  # float32 [N, S, W]
     b1: np.ndarray  # float32 [N, 1, W]
@@ -76,12 +77,12 @@ def layer_shapes(S: int, A: int, W: int) -> list[tuple[int, int]]:
 
 
 def n_parameters(S: int, A: int, W: int) -> int:
-    """Return P, the parameters of one network."""
+    """Return P, the number of parameters per network."""
     return sum(m * n for m, n in layer_shapes(S, A, W))
 
 
 def parts(parameters: NDArray[np.float32], S: int, A: int, W: int) -> Networks:
-    """Return views of the parameters."""
+    """Return views of the parameters by layer."""
     shapes = layer_shapes(S, A, W)
     ends = np.cumsum([m * n for m, n in shapes])[:-1]
     columns = np.split(parameters, ends, axis=1)
@@ -91,9 +92,9 @@ def parts(parameters: NDArray[np.float32], S: int, A: int, W: int) -> Networks:
 def draw_parameters(
     N: int, S: int, A: int, W: int, n_inputs: int, random: np.random.Generator
 ) -> NDArray[np.float32]:
-    """Weights from a normal law cut off at two standard deviations, 1/√(inputs) before the cut; biases 0.
+    """Draw weights from a normal distribution with scale 1/√(inputs), truncated at two scales; biases are 0.
 
-    ``n_inputs`` counts the inputs of the first layer (states that are never seen by a network are none).
+    ``n_inputs`` is the number of inputs of the first layer (states never seen by a network do not count).
     """
     parameters = np.zeros((N, n_parameters(S, A, W)), np.float32)
     networks = parts(parameters, S, A, W)
@@ -106,7 +107,7 @@ def draw_parameters(
 
 
 def forward(networks: Networks, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (x₁ [N, U, W], x₂ [N, U, W], q [N, U, A]) of the states [U]."""
+    """Return (x₁ [N, U, W], x₂ [N, U, W], q [N, U, A]) for the states [U]."""
     x1 = np.maximum(networks.w1[:, states] + networks.b1, 0)
     x2 = np.maximum(x1 @ networks.w2 + networks.b2, 0)
     return x1, x2, x2 @ networks.w3 + networks.b3
@@ -115,7 +116,7 @@ def forward(networks: Networks, states: np.ndarray) -> tuple[np.ndarray, np.ndar
 def backward(
     networks: Networks, states: np.ndarray, x1: np.ndarray, x2: np.ndarray, dq: np.ndarray, out: Networks
 ) -> None:
-    """Write the gradient of what has the derivatives ``dq`` [N, U, A] by q to ``out``, which is zero before."""
+    """Backpropagate the derivatives ``dq`` [N, U, A] with respect to q into ``out``, which must be zero."""
     d2 = (dq @ networks.w3.swapaxes(1, 2)) * (x2 > 0)
     d1 = (d2 @ networks.w2.swapaxes(1, 2)) * (x1 > 0)
     out.w1[:, states] = d1
@@ -142,11 +143,11 @@ def adam(parameters, first, second, gradient, rate, epsilon):
 
 @dataclass
 class DQNMemory:
-    """The last C transitions, number i in slot i mod C, and the networks, drawn at the first decision."""
+    """The last C transitions (number i in slot i mod C) and the networks, which are drawn at the first decision."""
 
     index: Annotated[np.ndarray, "int64 [C, 3]"]  # s, a, s'
     reward: Annotated[np.ndarray, "float32 [C]"]
-    goes_on: Annotated[np.ndarray, "float32 [C]"]  # 0 where an end was reached, else 1
+    goes_on: Annotated[np.ndarray, "float32 [C]"]  # 0 if the transition was terminal, else 1
     now: Annotated[np.ndarray, "float32 [N, P]"]
     first: Annotated[np.ndarray, "float32 [N, P]"]  # moments of the gradient, for Adam
     second: Annotated[np.ndarray, "float32 [N, P]"]
@@ -158,34 +159,34 @@ class DQNMemory:
     head: Annotated[np.ndarray, "float32 [1, P]"]  # the network that plays this episode
     discount: float
     n_seen: int = 0
-    n_learned: int = 0  # of the transitions seen
-    n_steps: int = 0  # of training
+    n_learned: int = 0  # number of transitions learned from
+    n_steps: int = 0  # number of training steps
     head_index: int = -1  # -1 before the first decision
-    new_head: bool = True  # an episode begins: draw the network that plays it
+    new_head: bool = True  # draw a network at the next decision
 
 
 @dataclass(frozen=True, kw_only=True)
 class BootstrappedDQN(KernelPlanner):
-    """Bootstrapped DQN with randomised priors: values by an ensemble of networks, no model.
+    """Bootstrapped DQN with randomised priors: an ensemble of value networks, without a model.
 
     Parameters
     ----------
     n_networks
-        N, networks in the ensemble.
+        N, the number of networks in the ensemble.
     n_hidden
-        Units in each of the two hidden layers.
+        Number of units in each of the two hidden layers.
     prior_scale
         c, the weight of the prior networks.
     learning_rate
-        Of Adam.
+        Learning rate of Adam.
     batch_size
-        B, transitions for a step of training.
+        B, the number of transitions per training step.
     replay_size
-        Transitions that are remembered, the last ones.
+        Number of most recent transitions kept in the replay memory.
     min_replay
-        Transitions to see before training begins.
+        Number of transitions observed before training starts.
     target_period
-        Steps of training between renewals of the targets.
+        Number of training steps between target updates.
 
     Examples
     --------
@@ -218,7 +219,9 @@ class BootstrappedDQN(KernelPlanner):
 
     def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
         size = float(self.n_networks) * n_parameters(n_states, n_actions, self.n_hidden)
-        steps = float(self.n_networks) * self.batch_size * self.n_hidden / 10  # quick ones
+        steps = (
+            float(self.n_networks) * self.batch_size * self.n_hidden / 10
+        )  # batched operations, which are cheaper than simulated steps
         return estimate(
             n_states, n_actions, models=0.0, steps=steps, bytes=20 * size + 32.0 * self.replay_size
         )
@@ -259,7 +262,7 @@ class BootstrappedDQN(KernelPlanner):
             raise ValueError("the file's replayed transitions or networks are damaged")
 
     def _values(self, memory: DQNMemory, parameters: np.ndarray, states: np.ndarray) -> np.ndarray:
-        """Q_n of all networks, [N, U, A]."""
+        """Return Q_n for all networks, [N, U, A]."""
         return forward(self._parts(memory, parameters), states)[2] + memory.prior[:, states]
 
     def _parts(self, memory: DQNMemory, parameters: np.ndarray) -> Networks:
@@ -267,11 +270,13 @@ class BootstrappedDQN(KernelPlanner):
         return parts(parameters, S, A, self.n_hidden)
 
     def _decide(self, memory: DQNMemory, belief: Belief, state: int, rng: np.ndarray) -> np.ndarray:
-        """Learn from what was seen since the last decision; the values of the network that plays, [A]."""
+        """Train on the transitions since the last decision; return the values of the acting network, [A]."""
         if memory.head_index < 0:
             self._draw_networks(memory, belief, rng)
         if memory.new_head:
-            self._catch_up(memory, belief, rng, memory.n_seen - 1)  # all but the end of the last episode
+            self._catch_up(
+                memory, belief, rng, memory.n_seen - 1
+            )  # all but the last transition of the previous episode
             memory.head_index = int(below(rng, self.n_networks))
             memory.head[0] = memory.now[memory.head_index]
             memory.new_head = False
@@ -280,7 +285,7 @@ class BootstrappedDQN(KernelPlanner):
         return np.asarray(q + memory.prior[memory.head_index, state])
 
     def _draw_networks(self, memory: DQNMemory, belief: Belief, rng: np.ndarray) -> None:
-        """Draw all networks, with a stream that begins where ``rng`` is."""
+        """Draw all networks, using a stream seeded from ``rng``."""
         random = np.random.default_rng([int(next_word(rng)) for _ in range(4)])
         N, S, A = memory.prior.shape
         shape = N, S, A, self.n_hidden, int((~belief.space.terminal).sum())
@@ -294,7 +299,7 @@ class BootstrappedDQN(KernelPlanner):
         memory.up_to_date[:] = True
 
     def _catch_up(self, memory: DQNMemory, belief: Belief, rng: np.ndarray, until: int) -> None:
-        """Train for the transitions before number ``until`` that were not yet learned from."""
+        """Train on the transitions up to, but excluding, number ``until`` that have not been used yet."""
         while memory.n_learned < until:
             memory.n_learned += 1
             size = min(memory.n_learned, self.replay_size)
@@ -311,7 +316,7 @@ class BootstrappedDQN(KernelPlanner):
         best = np.where(allowed[s2], memory.target_q[:, s2], -np.inf).max(axis=-1)
         goes_on = memory.goes_on[slots] > 0.0
         target = memory.reward[slots] + np.float32(memory.discount) * np.where(goes_on, best, 0.0)
-        # the derivatives of the loss by the outputs of the batch's distinct states
+        # derivatives of the loss with respect to the outputs for the batch's distinct states
         states, place = np.unique(s, return_inverse=True)
         networks = self._parts(memory, memory.now)
         x1, x2, q = forward(networks, states)

@@ -1,58 +1,60 @@
-"""BOSS: best of sampled set (Asmuth, Li, Littman, Nouri & Wingate 2009). And SBOSS, which draws when it matters.
+"""BOSS: best of sampled set (Asmuth, Li, Littman, Nouri & Wingate 2009), and its variant SBOSS.
 
-K models are drawn from the posterior and merged into one MDP with K·A actions a state, any model's row for any
-action:
+K models are drawn from the posterior and merged into one MDP with K·A actions per state, so that each action may use
+the row of any model:
 
     V(s) = max_{a, k} Q(s, a, k),        Q(s, a, k) = r_k(s, a) + γ Σ_{s'} P_k(s' | s, a) V(s').
 
-The agent acts by its optimal policy (a of the best pair (a, k)) and keeps it until some pair (s, a) has been tried
-for the B-th time and so has become *known*; then all K models are drawn again.
+The agent follows the optimal policy of the merged MDP (taking a of the best pair (a, k)) until some pair (s, a) is
+tried for the B-th time and thus becomes *known*. Then all K models are redrawn.
 
-**Why.** V is at least the optimal value of each of the K models, since the merged agent could believe one of them
-throughout. If each pair's true row is among the optimistic ones with a fair chance, that of V being optimistic
-grows quickly with K, and optimism explores what is unknown. At most S·A draws are ever made.
+**Why.** V is at least the optimal value of each of the K models, since a policy of the merged MDP may always use the
+rows of the same model. If a sampled row is optimistic with reasonable probability, the probability that V is optimistic
+grows quickly with K, and optimism drives exploration. The models are redrawn at most S·A times.
 
 **Guarantee.** For K of the order S²A/δ · log(...) and B large enough for the posterior to have concentrated, the
-behaviour is ε-optimal for the true model on all but polynomially many steps in S, A, B, 1/ε, 1/(1−γ), with
-probability 1−δ over the prior. In practice K is 2 to 20 and B about 10 (the best of 2, 5, 10 and 20 with K = 5 on
-chain, double_loop and grid5, on average).
+behaviour is ε-optimal for the true model on all but a number of steps polynomial in S, A, B, 1/ε, 1/(1−γ), with
+probability 1−δ over the prior. In practice K is 2 to 20 and B about 10 (with K = 5, the best of 2, 5, 10 and 20 on
+average over chain, double_loop and grid5).
 
-**Departures.** None in the algorithm. The merged MDP is solved by modified policy iteration from the last solution,
-until the changes of one sweep differ by at most ``tol``, so the policy loses at most γ/(1−γ)·tol in it. A state that
-turns out to be terminal, or an action not to exist, also calls for a new draw. Visits are counted by the agent from its
-start on. Any prior will do; models whose rows are not independent are drawn as wholes.
+**Departures.** None in the algorithm. The merged MDP is solved by warm-started modified policy iteration until the span
+of the updates in one sweep is at most ``tol``, so the policy loses at most γ/(1−γ)·tol in it. Models are also redrawn
+when a state turns out to be terminal or an action not to exist. Visits are counted from the agent's creation. Any prior
+can be used; models with dependent rows are drawn as a whole.
 
-**Several models in one layout.** K models of S states and A actions are kept as one model with K·A actions a state:
-action k·A + a is action a as model k knows it, so its row is (s·K + k)·A + a. Solved as it stands, that is the merged
-MDP, in which an agent may believe a different model at every step. SBOSS and MCBRL draw their models into the same.
+**Several models in one layout.** K models with S states and A actions are stored as one model with K·A actions per
+state: action k·A + a is action a in model k, so its row is (s·K + k)·A + a. Solving this model directly solves the
+merged MDP, in which every step may use a different model. SBOSS and MCBRL use the same layout.
 
 Reference: Asmuth, Li, Littman, Nouri & Wingate, "A Bayesian sampling approach to exploration in reinforcement
 learning" (UAI 2009).
 
-**SBOSS: BOSS with smarter sampling** (Castro & Precup 2010). The agent acts by the optimal policy of K merged models,
-too. They are drawn again when the posterior of the pair just tried has moved far from what it was at the last draw:
+**SBOSS: BOSS with smarter sampling** (Castro & Precup 2010). Like BOSS, the agent follows the optimal policy of K
+merged models. They are redrawn when the posterior of the pair just tried has moved far from its state at the last draw:
 
     Δ(s, a) = Σ_{s'} |p̄_now(s') − p̄_then(s')| / σ_then(s') ≥ δ,
 
-p̄ the posterior mean and σ the posterior standard deviation of the probability of s'. A pair that was hardly known
-then has to move far, one that was well known has to move little.
+where p̄ is the posterior mean and σ the posterior standard deviation of the probability of s'. A small change suffices
+for a pair that was well known at the last draw; a poorly known pair must change by more.
 
-**What is taken for p̄ and σ.** Those of the posterior: σ² = p̄(1−p̄)/(n₀+n+1) for Dirichlet rows, that of the weights
-for finite sets of models and mixtures. The sparse prior is the exception: Δ is computed as if its rows were Dirichlet
-with α + n_i for every outcome, seen or not (the draws are exact of course). Its own σ would not do: once a row seems
-to have one outcome, the chance that it has another makes σ as large as 1−p̄ itself, Δ stays below about 1.5 for any
-number of visits, and with δ = 3 nothing would ever be drawn again (double_loop: 267 ± 23 in place of 388 ± 1, see
-``benchmarks/rewards_myopic.py``). An outcome with σ = 0 is certain, so its p̄ cannot move and it adds nothing. With
-learned rewards their own |r̄_now − r̄_then|/σ is added to the sum: in a bandit transitions tell nothing.
+**Choice of p̄ and σ.** They are the exact posterior moments: σ² = p̄(1−p̄)/(n₀+n+1) for Dirichlet rows, and the moments
+under the posterior weights for finite sets of models and mixtures. The sparse prior is an exception: Δ is computed as
+if its rows were Dirichlet with α + n_i for every outcome, observed or not (the draws remain exact). Its exact σ is
+unsuitable: once a row appears to have a single outcome, the remaining chance of another one makes σ comparable to 1−p̄.
+Δ then stays below about 1.5 for any number of visits, so with δ = 3 the models would never be redrawn (double_loop: 267
+± 23 instead of 388 ± 1, see ``benchmarks/rewards_myopic.py``). An outcome with σ = 0 is certain, so its p̄ cannot
+change and it contributes nothing. For learned rewards, |r̄_now − r̄_then|/σ is added to the sum, because in a bandit
+transitions are uninformative.
 
 With K = 1 and δ = 0 this is Thompson sampling with a draw at every step.
 
 **Guarantee.** The values of the merged MDP are optimistic with a probability that grows with K (see BOSS); Castro &
 Precup bound the difference between the value of a drawn model and of the mean model by the posterior variances.
 
-**Departures.** K models of every pair, as in the comparisons that this library reproduces, where the original draws
-max_{s'} ⌈σ(s')²/ε⌉ rows of each. "≥" instead of ">" so that δ = 0 means every step. A state that turns out to be
-terminal calls for a new draw. What is said above of the sparse prior and of learned rewards (the original has neither).
+**Departures.** Every pair has K sampled rows, as in the comparisons that this library reproduces, whereas the original
+draws max_{s'} ⌈σ(s')²/ε⌉ rows per pair. The threshold uses "≥" instead of ">", so δ = 0 redraws at every step. The
+models are also redrawn when a state turns out to be terminal. The original covers neither the sparse prior nor learned
+rewards, which are handled as described above.
 
 Reference: Castro & Precup, "Smarter sampling in model-based Bayesian reinforcement learning" (ECML 2010).
 """
@@ -76,8 +78,8 @@ from bamdp.beliefs.kernels import check_space, sample_into, skip_row
 from bamdp.planners.base import Cost, KernelPlanner, Plan, Transition, candidates, estimate
 from bamdp.planners.shared.workspace import Workspace, workspace_for
 
-THEN = "then."  # begins the names of what a file holds of an earlier posterior
-FIRST_REWARDS = 2  # of learned rewards without units, before which nothing says what is far
+THEN = "then."  # prefix, in files, of the names of an earlier posterior's arrays
+FIRST_REWARDS = 2  # pooled rewards have no scale until more than this many have been seen
 
 
 # --- several models in one layout ----------------------------------------------------------------------------
@@ -85,12 +87,12 @@ FIRST_REWARDS = 2  # of learned rewards without units, before which nothing says
 
 @primitive
 def draw_models(belief, rows, n_models, rng):
-    """Draw K models, one after the other, into ``rows``."""
+    """Draw K models into ``rows``."""
     space = belief.space
     n_states, n_actions = space.allowed.shape
     at = 0
     for k in range(n_models):
-        choice = verbs.choose(belief.transitions, rng)  # what all rows of the k-th model share
+        choice = verbs.choose(belief.transitions, rng)  # shared by all rows of the k-th model
         for s in range(n_states):
             for a in range(n_actions):
                 row = (s * n_models + k) * n_actions + a
@@ -103,7 +105,7 @@ def draw_models(belief, rows, n_models, rng):
 
 @kernel
 def draw_and_solve(belief, workspace, n_models, merged, discount, tol, policy, q, rng):
-    """Draw K models and solve the MDP that they make together, whose space is ``merged``: Q into ``q`` [S, K·A]."""
+    """Draw K models and solve their merged MDP, whose space is ``merged``; write Q to ``q`` [S, K·A]."""
     draw_models(belief, workspace.rows, n_models, rng)
     solve(workspace.rows, merged, discount, tol, workspace.solver, True)
     for s in range(policy.shape[0]):
@@ -113,7 +115,7 @@ def draw_and_solve(belief, workspace, n_models, merged, discount, tol, policy, q
 
 @dataclass(kw_only=True)
 class MergedMemory:
-    """The merged MDP, its solution, and what decides when models are drawn again."""
+    """The merged MDP, its solution and the data that determine when to redraw models."""
 
     workspace: Workspace  # S·K·A rows
     q: np.ndarray  # float64 [S, K·A]
@@ -124,7 +126,7 @@ class MergedMemory:
 
 
 class MergedPlanner(KernelPlanner):
-    """A planner that acts by the solution of merged models until a new draw is due."""
+    """A planner that follows the solution of merged models until a new draw is due."""
 
     keeps: ClassVar[tuple[str, ...]] = ("workspace.solver.values", "q", "policy", "due", "n_draws")
     policies: ClassVar[tuple[str, ...]] = ("policy",)
@@ -137,7 +139,7 @@ class MergedPlanner(KernelPlanner):
         return estimate(n_states, n_actions, models=models, bytes=48.0 * models * n_states * n_actions)
 
     def merged(self, belief: Belief, discount: float) -> dict[str, Any]:
-        """Return what any memory begins with."""
+        """Return the initial fields common to all memories."""
         S, A, K = belief.n_states, belief.n_actions, self.n_models
         q, policy = np.full((S, K * A), np.nan), np.zeros(S, np.int32)
         return {"workspace": workspace_for(belief, K), "q": q, "policy": policy, "discount": discount}
@@ -171,7 +173,7 @@ class MergedPlanner(KernelPlanner):
 
 @dataclass(kw_only=True)
 class BOSSMemory(MergedMemory):
-    """Also how often each pair was tried."""
+    """A merged memory with visit counts for each pair."""
 
     visits: np.ndarray  # int64 [S, A]
 
@@ -183,9 +185,9 @@ class BOSS(MergedPlanner):
     Parameters
     ----------
     n_models
-        K, models drawn at a time.
+        K, the number of models per draw.
     known_after
-        B, visits after which a pair counts as known, which calls for a new draw.
+        B, the number of visits after which a pair counts as known, which triggers a new draw.
     tol
         Accuracy of the solution, as in :class:`~bamdp.generators.PI`.
 
@@ -215,9 +217,10 @@ class BOSS(MergedPlanner):
 
 @kernel
 def row_moments(belief, row, index, mean, variance):
-    """Write means and variances of a row's probabilities as verbs.moments_row does, and return those of the others.
+    """Write means and variances of a row's listed probabilities like verbs.moments_row; return the remaining moments.
 
-    Returns (end, mean, variance, mean and variance of the expected reward).
+    Returns (end, mean, variance, mean and variance of the expected reward), where mean and variance are those of the
+    unlisted outcomes.
     """
     T, R = belief.transitions, belief.rewards
     end, background = verbs.mean_row(T, row, index, mean, 0)
@@ -228,7 +231,7 @@ def row_moments(belief, row, index, mean, variance):
 
 
 def moments(belief: Belief, row: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return means and variances, each [S + 1]: of the probabilities of all next states, and of the reward."""
+    """Return means and variances, each [S + 1], of the probabilities of all next states and of the reward."""
     most = int(verbs.most_entries(belief.transitions, belief.n_states))
     index, some = np.empty(most, np.int32), np.empty((2, most))
     arrays = belief.movement_arrays
@@ -241,7 +244,7 @@ def moments(belief: Belief, row: int) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(kw_only=True)
 class SBOSSMemory(MergedMemory):
-    """Also the posterior that the models were drawn from."""
+    """A merged memory with the posterior from which the models were drawn."""
 
     then: Belief
     movement: float = 0.0  # Δ of the last transition
@@ -254,9 +257,9 @@ class SBOSS(MergedPlanner):
     Parameters
     ----------
     n_models
-        K, models drawn at a time: 8 for Chain and 2 elsewhere in the paper on DSS.
+        K, the number of models per draw. The DSS paper uses 8 for Chain and 2 elsewhere.
     delta
-        δ, how far a pair's posterior mean may move, in standard deviations summed over outcomes.
+        δ, the change in a pair's posterior mean that triggers a new draw, in standard deviations summed over outcomes.
     tol
         Accuracy of the solution, as in :class:`~bamdp.generators.PI`.
 
@@ -291,7 +294,7 @@ class SBOSS(MergedPlanner):
         (now, _), (then, variance) = moments(belief, row), moments(memory.then, row)
         if belief.rewards.certain:
             variance[-1] = 0.0
-        open_ = variance > 0.0  # what is certain cannot move
+        open_ = variance > 0.0  # certain outcomes cannot change
         memory.movement = float((np.abs(now - then)[open_] / np.sqrt(variance[open_])).sum())
         unscaled = belief.rewards.pools and belief.n_observed <= FIRST_REWARDS
         memory.due = memory.movement >= self.delta or unscaled

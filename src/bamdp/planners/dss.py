@@ -1,29 +1,29 @@
 """DSS: deep, sparse sampling (Grover, Basu & Dimitrakakis, AISTATS 2020, Algorithm 2).
 
-At a hyper-state ω = (s, β) with h stages behind it,
+At a hyper-state ω = (s, β) after h stages,
 
     V_H(ω)    = leaf value (0 by default)
     Π_ω       = {P(μ_i) : μ_i ~ β, i = 1..N}                          N sampled models, each made a policy  (line 6)
     Q(ω, π)   = 1/M Σ_{m=1..M} [ Σ_{k<K} γ^k r_k + γ^K V_{h+1}(ω_K) ]   lines 9 to 20
     V_h(ω)    = max_{π in Π_ω} Q(ω, π)
 
-where along a sample a_k = π(s_k), s_{k+1} ~ ν(· | ω_k, a_k), r ~ τ(· | ω_k, a_k), and the belief is updated
-with every simulated step (line 16). The agent acts by the π that is best at the root.
+where along a sample a_k = π(s_k), s_{k+1} ~ ν(· | ω_k, a_k), r ~ τ(· | ω_k, a_k), and the belief is updated after every
+simulated step (line 16). The agent follows the best policy π at the root.
 
-The misprints of the paper are corrected: a_k = π(s_k) at every step, not once; the recursion returns
-max_π Q and only the root the argmax; the return is discounted from the node (c = 1) with γ^K on the next
-stage, never both this and c = γ^h. Terminal states end a sample with value 0.
+Misprints in the paper are corrected: a_k = π(s_k) is evaluated at every step, not once; the recursion returns max_π Q,
+and only the root returns the argmax; returns are discounted from the node (c = 1) with γ^K on the next stage, without
+the additional factor c = γ^h. Terminal states end a sample with value 0.
 
-The tree is walked depth first with an explicit stack of H levels. Only one branch exists at a time, so the
-belief is pushed along it and popped on the way back; a level needs one policy, because the N policies of a
-node are drawn one after the other from the same belief.
+The tree is traversed depth first using an explicit stack of H levels. Only one branch exists at a time, so steps are
+pushed on the belief along the branch and popped when backtracking. Each level stores a single policy, because the N
+policies of a node are drawn one at a time from the same belief.
 
-A generator that looks at few rows of a model (RTDP) is given models whose rows are drawn when they are looked at
-(:mod:`bamdp.generators.lazy`) if there are more than ``WHOLE_MODELS`` states: a step then costs what its trials
-and samples touch, whatever the number of states.
+With more than ``WHOLE_MODELS`` states, a generator that reads few rows of a model (RTDP) receives models whose rows are
+drawn on first access (:mod:`bamdp.generators.lazy`). The cost of a step then depends on the rows that its trials and
+samples touch, not on the number of states.
 
-With a generator in plain Python the search stops where it needs a policy and goes on when it has one, since all that
-it knows is on its stack. :mod:`bamdp.planners.sparse_sampling` is the same search, whose policies are the actions.
+With a pure-Python generator, the search stops whenever it needs a policy and resumes once it has one; its entire state
+is on its stack. :mod:`bamdp.planners.sparse_sampling` is the same search with actions in place of policies.
 """
 
 from __future__ import annotations
@@ -62,17 +62,17 @@ from bamdp.planners.tree import (
     set_value,
 )
 
-WHOLE_MODELS = 1000  # states, up to which models are drawn whole
+WHOLE_MODELS = 1000  # maximum number of states for which complete models are drawn
 STATE, TRIAL, SAMPLE, LENGTH = range(4)  # columns of DSSTree.at
-DUE, GIVEN = -2, -1  # in SAMPLE: a policy is needed, was given
+DUE, GIVEN = -2, -1  # in SAMPLE: a policy is needed, was supplied
 RETURN, Q_SUM, Q_SQUARES, BEST_Q = range(4)  # columns of DSSTree.sums
-AT_ROOT = -1  # in DSSTree.level: the search begins
+AT_ROOT = -1  # in DSSTree.level: start of the search
 
 
 class DSSParams(NamedTuple):
-    """What does not change between searches."""
+    """Parameters that stay fixed between searches."""
 
-    generator: Any  # parameters of the compiled policy generator; None for one in plain Python
+    generator: Any  # parameters of the compiled policy generator; None for a pure-Python one
     leaf: ModelLeaf | None
     discount: float
     n_policies: int  # N
@@ -81,27 +81,31 @@ class DSSParams(NamedTuple):
 
 
 class DSSTree(NamedTuple):
-    """The stack, one entry per stage and one for the leaf, and what is found at the root."""
+    """The stack, with one entry per stage and one for the leaf, and the results at the root."""
 
-    level: Annotated[np.ndarray, "int64 [1]"]  # where the search goes on, or AT_ROOT
-    at: Annotated[np.ndarray, "int64 [L, 4]"]  # state of the node; which policy, which sample, its steps
+    level: Annotated[np.ndarray, "int64 [1]"]  # level at which to resume, or AT_ROOT
+    at: Annotated[
+        np.ndarray, "int64 [L, 4]"
+    ]  # state of the node; indices of policy and sample, steps of the sample
     sums: Annotated[
         np.ndarray, "float64 [L, 4]"
-    ]  # of the sample, R; of the policy, Σ and Σ² of returns; best Q
-    policy: Annotated[np.ndarray, "int32 [H, W]"]  # being tried; W is S, or 0 where no policies are written
+    ]  # return of the sample, R; Σ and Σ² of the policy's returns; best Q
+    policy: Annotated[np.ndarray, "int32 [H, W]"]  # current policies; W is S, or 0 if no policies are written
     action: Annotated[np.ndarray, "int32 [N]"]  # first action of each root policy
     value: Annotated[np.ndarray, "float64 [N]"]  # its Q
     spread: Annotated[np.ndarray, "float64 [N]"]  # standard deviation of its M samples
-    best: Annotated[np.ndarray, "int32 [S]"]  # best root policy, UNKNOWN where its model was not looked at
-    known: Annotated[np.ndarray, "int64 [Z]"]  # if models are drawn lazily: number of known states, then they
+    best: Annotated[np.ndarray, "int32 [S]"]  # best root policy, UNKNOWN in unexplored states of its model
+    known: Annotated[
+        np.ndarray, "int64 [Z]"
+    ]  # if models are drawn lazily: number of known states, then their indices
 
 
 @kernel
 def search(belief, workspace, params, tree, record, s, rng):
-    """Algorithm 2 from state ``s``, or from where it stopped; returns False if it stops for a policy.
+    """Run Algorithm 2 from state ``s``, or resume it; return False if it stops because it needs a policy.
 
-    Fills the root arrays of ``tree`` and writes its nodes to ``record``, a TreeRecord or None. The belief is as before
-    when the search is done; where it stops, the steps of the branch are left in it.
+    Fills the root arrays of ``tree`` and writes its nodes to ``record``, a TreeRecord or None. A completed search
+    leaves the belief unchanged; a search that stops leaves the steps of the current branch in it.
     """
     rows, lazy, n_actions = workspace.rows, workspace.lazy, belief.space.allowed.shape[1]
     N, M, H = params.n_policies, params.n_samples, tree.policy.shape[0]
@@ -144,7 +148,7 @@ def search(belief, workspace, params, tree, record, s, rng):
                 h += 1
                 _enter(belief, rows, tree, h, s)
                 continue
-        while True:  # a sample of level h is complete; its policy and its node may be, too
+        while True:  # a sample of level h is complete, and possibly its policy and node
             undo_steps(belief, tree.at[h, LENGTH])
             tree.at[h, LENGTH] = 0
             if record is not None:
@@ -169,7 +173,7 @@ def search(belief, workspace, params, tree, record, s, rng):
 
 @primitive
 def _enter(belief, rows, tree, h, s):
-    """Begin a node at level ``h``."""
+    """Start a node at level ``h``."""
     tree.at[h, STATE] = s
     tree.at[h, LENGTH] = 0
     tree.sums[h, BEST_Q] = -np.inf
@@ -178,7 +182,7 @@ def _enter(belief, rows, tree, h, s):
 
 @primitive
 def _turn_to(belief, rows, tree, h, i):
-    """Turn to the i-th policy, or to the first action from ``i`` on that exists."""
+    """Switch to the i-th policy, or to the first existing action from ``i`` on."""
     if rows is None:
         allowed = belief.space.allowed
         while i < allowed.shape[1] and not allowed[tree.at[h, STATE], i]:
@@ -189,7 +193,7 @@ def _turn_to(belief, rows, tree, h, i):
 
 @primitive
 def _needs_python(rows, generator):
-    """Return whether policies come from plain Python."""
+    """Return whether policies come from a pure-Python generator."""
     if rows is None:
         return False
     else:
@@ -198,7 +202,7 @@ def _needs_python(rows, generator):
 
 @primitive
 def _draw_policy(belief, workspace, rows, lazy, generator, discount, tree, h, rng):
-    """Draw a model and make it the policy of stage ``h``; in sparse sampling there is nothing to do."""
+    """Draw a model and compute its policy for stage ``h``; no-op in sparse sampling."""
     if rows is None or generator is None:
         return
     elif lazy is None:
@@ -224,7 +228,7 @@ def _action(belief, rows, lazy, generator, discount, tree, h, s, rng):
 
 @primitive
 def _begin_policy(belief, rows, lazy, params, tree, record, h, rng):
-    """Begin the samples of a policy."""
+    """Start the samples of a policy."""
     tree.sums[h, Q_SUM] = 0.0
     tree.sums[h, Q_SQUARES] = 0.0
     tree.at[h, SAMPLE] = 0
@@ -237,7 +241,7 @@ def _begin_policy(belief, rows, lazy, params, tree, record, h, rng):
 
 @primitive
 def _finish_policy(belief, rows, lazy, params, tree, record, h, rng):
-    """Compare a policy that has its M samples with the best."""
+    """Compare a policy whose M samples are complete with the best so far."""
     M, i, generator = params.n_samples, tree.at[h, TRIAL], params.generator
     q, spread = tree.sums[h, Q_SUM] / M, np.nan
     if M > 1:
@@ -258,7 +262,7 @@ def _finish_policy(belief, rows, lazy, params, tree, record, h, rng):
 
 @primitive
 def _keep_policy(belief, rows, lazy, generator, discount, tree, rng):
-    """Keep the root's policy in ``tree.best``, UNKNOWN where its model was not looked at."""
+    """Store the root's policy in ``tree.best``, with UNKNOWN in unexplored states of its model."""
     best, known = tree.best, tree.known
     if rows is None:
         return
@@ -269,7 +273,7 @@ def _keep_policy(belief, rows, lazy, generator, discount, tree, rng):
         for i in range(1, known[0] + 1):
             best[known[i]] = UNKNOWN
         known[0] = 0
-        needed = ROWS_AHEAD if ahead(generator) else ROWS  # then an action draws nothing
+        needed = ROWS_AHEAD if ahead(generator) else ROWS  # choosing an action then draws nothing
         for i in range(lazy.number[0, N_TOUCHED]):
             s = np.int64(lazy.touched[0, i])
             if lazy.drawn[0, s] >= needed:
@@ -280,7 +284,7 @@ def _keep_policy(belief, rows, lazy, generator, discount, tree, rng):
 
 @primitive
 def _record_policy(rows, lazy, tree, h, record, choice):
-    """Write the policy of stage ``h``, as far as it is known, to the row of a choice."""
+    """Write the known part of stage ``h``'s policy to the record of a choice."""
     if rows is None or choice == NO_NODE:
         return
     row, policies = record.whole[choice, POLICY], record.policies
@@ -294,19 +298,19 @@ def _record_policy(rows, lazy, tree, h, record, choice):
 
 @dataclass
 class DSSMemory:
-    """What a DSS agent keeps between steps."""
+    """State of a DSS agent between steps."""
 
     workspace: Workspace
     params: DSSParams
     tree: DSSTree
-    steps_left: int = 0  # for which the best policy of the last plan is still followed
+    steps_left: int = 0  # remaining steps on the best policy of the last plan
 
 
 @dataclass(frozen=True, kw_only=True)
 class DSS(TreePlanner):
     """Deep, sparse sampling.
 
-    A generator in plain Python costs 10 to 50 times more per step, since the search hands it models one by one.
+    Pure-Python generators are 10 to 50 times slower per step, since the search passes them models one at a time.
 
     Examples
     --------

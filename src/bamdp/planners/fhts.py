@@ -1,26 +1,26 @@
-"""FHTS: exact finite-horizon tree search (Algorithm 1 of Grover, Basu & Dimitrakakis 2020, by its equation 5).
+"""FHTS: exact finite-horizon tree search (Algorithm 1 and equation 5 of Grover, Basu & Dimitrakakis 2020).
 
-With h steps behind and the belief β as it then is, for the hyper-state ω = (s, β),
+For a hyper-state ω = (s, β) after h steps, where β is the belief at that point,
 
     V_H(ω)    = 0,        V_h(ω) = 0 in terminal states
     Q_h(ω, a) = E[r | ω, a] + γ Σ_{s'} ν(s' | ω, a) Σ_r τ(r | ω, a, s') V_{h+1}(ω')
     V_h(ω)    = max_a Q_h(ω, a)
 
-where ω' = (s', β updated with s, a, r, s'). This is the Bayes-optimal value of H steps, exact up to rounding;
-what lies beyond is worth at most γ^H max|r| / (1−γ). Algorithm 1 as printed leaves out E[r] and γ, and does not
-speak of rewards that are learned: those are enumerated like next states, so a reward model must have finitely
-many outcomes.
+where ω' = (s', β updated with s, a, r, s'). This is the Bayes-optimal value for H steps, exact up to rounding; later
+steps contribute at most γ^H max|r| / (1−γ). Algorithm 1 as printed omits E[r] and γ and does not cover learned rewards.
+Here these are enumerated like next states, so a reward model must have finitely many outcomes.
 
 **Merging.** Beliefs do not depend on the order of the data. The multiset of (s, a, r, s') pushed since the root
-therefore determines the hyper-state: its size is h, and s is the state that was entered once more than it was
-left (or the root's). Its fingerprint is the sum modulo 2^64, twice, of SplitMix64 words of its members, and
-values are kept in a hash table by these 128 bits. Two of n hyper-states share a fingerprint with probability
-about n²/2^129: below 3e-26 for four million. On a bandit with A arms, H steps have O(H^2A) hyper-states in
-place of (2A)^H histories.
+therefore determines the hyper-state: its size is h, and s is the state that was entered once more than it was left (or
+the root's state). The multiset's 128-bit fingerprint consists of two sums, modulo 2^64, of SplitMix64 words of its
+members and serves as the key of a hash table of values. Two of n hyper-states share a fingerprint with probability
+about n²/2^129: below 3e-26 for four million. On a bandit with A arms, there are O(H^2A) hyper-states over H steps
+instead of (2A)^H histories.
 
-The tree is walked depth first with an explicit stack; only one branch exists at a time, so the belief is pushed
-along it and popped on the way back. The table is made for as many hyper-states as there can be: with n transitions
-possible in all, no more than n^h after h steps, and no more than there are multisets of h of n.
+The tree is traversed depth first using an explicit stack. Only one branch exists at a time, so steps are pushed on the
+belief along the branch and popped when backtracking. The table is sized for the maximum number of hyper-states: with n
+possible transitions, h steps lead to at most n^h hyper-states and to at most as many as there are multisets of size h
+over n elements.
 """
 
 from __future__ import annotations
@@ -63,11 +63,13 @@ STORED, MERGED, MOST_STORED = range(3)  # entries of ValueTable.size
 
 
 class FHTSStack(NamedTuple):
-    """The current branch, one entry per level, and the root's result. All arrays are written to."""
+    """The current branch, with one entry per level, and the result at the root. All arrays are written to."""
 
     state: Annotated[np.ndarray, "int64 [H]"]  # s of the node
-    word: Annotated[np.ndarray, "uint64 [H, 2]"]  # the fingerprint of what was pushed since the root
-    at: Annotated[np.ndarray, "int64 [H, 4]"]  # action, next state in its list, end of that, reward outcome
+    word: Annotated[np.ndarray, "uint64 [H, 2]"]  # the fingerprint of the steps since the root
+    at: Annotated[
+        np.ndarray, "int64 [H, 4]"
+    ]  # action, position in its list of next states, end of the list, reward outcome
     sums: Annotated[np.ndarray, "float64 [H, 3]"]  # Q of the action so far, best Q, γ·p of the child
     next: Annotated[np.ndarray, "int32 [H, S]"]  # next states of the action
     prob: Annotated[np.ndarray, "float64 [H, S]"]  # their predictive probabilities
@@ -87,13 +89,13 @@ class ValueTable(NamedTuple):
 
 @primitive
 def mix_code(code, salt):
-    """Return 64 bits that look random, from the number of a transition."""
+    """Hash the number of a transition to 64 pseudorandom bits."""
     return finalise(plus(times(np.uint64(code), np.uint64(GOLDEN)), salt))
 
 
 @primitive
 def find_slot(table, first, second):
-    """Return the slot of a fingerprint, or the free one where it belongs."""
+    """Return the slot of a fingerprint, or the free slot for inserting it."""
     last = table.value.shape[0] - 1
     slot = np.int64(first & np.uint64(last))
     while table.used[slot] and (table.word[slot, 0] != first or table.word[slot, 1] != second):
@@ -103,7 +105,7 @@ def find_slot(table, first, second):
 
 @primitive
 def put_value(table, first, second, value):
-    """Keep a value; False if the table is full."""
+    """Store a value; return False if the table is full."""
     if table.size[STORED] == table.size[MOST_STORED]:
         return False
     slot = find_slot(table, first, second)
@@ -117,10 +119,10 @@ def put_value(table, first, second, value):
 
 @kernel
 def search_exactly(belief, stack, table, record, discount, n_rewards, s):
-    """Fills ``stack.value`` for state ``s``; returns whether all hyper-states fitted in the table.
+    """Fill ``stack.value`` for state ``s``; return whether all hyper-states fit in the table.
 
-    The belief is as before when it returns, in any case. ``n_rewards`` are the outcomes of a reward. The tree is
-    written to ``record``, a TreeRecord or None; a hyper-state that was met before has nothing below it there.
+    The belief is always restored before returning. ``n_rewards`` is the number of reward outcomes. The tree is written
+    to ``record``, a TreeRecord or None; repeated hyper-states are recorded without descendants.
     """
     T, R, space = belief.transitions, belief.rewards, belief.space
     n_states, n_actions = space.allowed.shape
@@ -175,7 +177,7 @@ def search_exactly(belief, stack, table, record, discount, n_rewards, s):
             stack.at[h, CHILD] += 1
             stack.at[h, OUTCOME] = 0
             continue
-        # the next outcome of the action: looked up if its hyper-state was met before, else entered
+        # the action's next outcome: looked up if its hyper-state was seen before, else entered
         row = stack.state[h] * n_actions + a
         s2 = np.int64(stack.next[h, stack.at[h, CHILD]])
         i = stack.at[h, OUTCOME]
@@ -209,7 +211,7 @@ def search_exactly(belief, stack, table, record, discount, n_rewards, s):
 
 @primitive
 def _enter(stack, h, s):
-    """Begin a node at level ``h``."""
+    """Start a node at level ``h``."""
     stack.state[h] = s
     stack.at[h, ACTION] = 0
     stack.at[h, CHILD] = BEGIN
@@ -218,7 +220,7 @@ def _enter(stack, h, s):
 
 @primitive
 def _list_children(stack, space, h, end, background):
-    """List the possible next states that are not terminal (those are worth 0); returns how many."""
+    """List the possible nonterminal next states (terminal ones have value 0) and return their number."""
     n_states, n = space.terminal.shape[0], 0
     everywhere = background > 0.0
     if everywhere:
@@ -244,7 +246,7 @@ def new_table(limit: int) -> ValueTable:
 
 
 def most_hyper_states(n_states: int, n_actions: int, n_rewards: int, horizon: int) -> int:
-    """Return an upper bound of the hyper-states below the root, after fewer than ``horizon`` steps."""
+    """Return an upper bound on the number of hyper-states after fewer than ``horizon`` steps."""
     outcomes = n_states * n_actions * n_rewards
     kinds = n_states * outcomes
     return sum(min(outcomes**h, math.comb(kinds + h - 1, h)) for h in range(1, horizon))
@@ -265,9 +267,9 @@ class FHTS(TreePlanner):
     Parameters
     ----------
     horizon
-        H, steps to look ahead. The cost grows like (A·S)^H before merging.
+        H, the lookahead in steps. Without merging, the cost grows like (A·S)^H.
     max_hyper_states
-        Largest number of distinct hyper-states; a decision that needs more is refused.
+        Maximum number of distinct hyper-states; a decision that needs more raises an error.
 
     Examples
     --------
