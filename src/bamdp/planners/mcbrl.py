@@ -1,36 +1,36 @@
 """MCBRL: Monte Carlo utility bounds for Bayesian reinforcement learning (Dimitrakakis 2011, 2013).
 
-K models μ₁..μ_K are drawn from the posterior β. For the Bayes-optimal value V*_β they give estimates of two bounds,
+K models μ₁..μ_K are drawn from the posterior β. They yield estimates of two bounds on the Bayes-optimal value V*_β,
 
-    upper     1/K Σ_k max_π V^π_{μ_k}(s)          each model at its own optimum: knowing the model cannot hurt
-    lower     1/K Σ_k V^{π₁}_{μ_k}(s)             one memoryless policy for all of them,
+    upper     1/K Σ_k max_π V^π_{μ_k}(s)          each model at its own optimum: knowing the model cannot hurt lower
+    1/K Σ_k V^{π₁}_{μ_k}(s)             one memoryless policy for all of them,
 
-and each of the two a policy.
+and a policy for each bound.
 
 **upper.** Act greedily for the mean of the optimal action values, Q(s, a) = 1/K Σ_k Q*_{μ_k}(s, a).
 
-**lower.** Multi-sample backward induction: for stages t = T..1, with V_{k,T+1} known to be too low,
+**lower.** Multi-sample backward induction: for stages t = T..1, starting from a lower bound V_{k,T+1},
 
     Q_{k,t}(s, a) = r_k(s, a) + γ Σ_{s'} P_k(s' | s, a) V_{k,t+1}(s')             in each model
     π_t(s)        = argmax_a 1/K Σ_k Q_{k,t}(s, a)                                 jointly
     V_{k,t}(s)    = Q_{k,t}(s, π_t(s)),
 
-so that 1/K Σ_k V_{k,1} is the mean value of the policy (π_1, π_2, ..) on the K models: at most the upper bound, and a
-lower bound of V*_β but for the error of sampling. The mean model's optimal policy is another candidate; this one
-knows that the models must be right one at a time. The lowest of equal actions wins everywhere.
+so that 1/K Σ_k V_{k,1} is the mean value of the policy (π_1, π_2, ..) over the K models. It is at most the upper bound
+and, up to sampling error, a lower bound on V*_β. The optimal policy of the mean model would be an alternative, but this
+policy is optimised for the K models themselves rather than for their average. Ties always go to the lowest action.
 
-T is the smallest number of stages for which what is beyond, γ^T (r_max − r_min)/(1−γ), is at most ``tol`` times
-r_max − r_min, the range of the K models' own rewards and 0; V_{k,T+1} = min(0, r_min)/(1−γ), below what any
-policy can earn in them, so that the lower bound holds for every T.
+T is the smallest number of stages for which the remainder γ^T (r_max − r_min)/(1−γ) is at most ``tol`` times r_max −
+r_min, the range of the rewards of the K models and 0. V_{k,T+1} = min(0, r_min)/(1−γ) is below the value of any policy
+in these models, so the lower bound holds for every T.
 
-**Guarantee.** The two sums converge to bounds of V*_β as K grows, at rate 1/√K. Neither policy is Bayes-optimal: the
+**Guarantee.** The two averages converge to bounds on V*_β at rate 1/√K as K grows. Neither policy is Bayes-optimal: the
 upper one is optimistic about learning, the lower one plans as if nothing would be learned.
 
-**Departures.** The action values of the models, and with them the policy of the first stage, are kept until the next
-draw, which is by default at the next step (``resample``, as for Thompson sampling). (The policies of the stages need
-not settle as T grows, two may take turns indefinitely, so that the bound is that of all of them in order.) With K =
-1 the upper policy is Thompson sampling. Out of scope: the 2013 paper's gradient form, which ascends the utility in
-the space of value functions.
+**Departures.** The action values of the models, and hence the policy of the first stage, are kept until the next draw,
+by default at the next step (``resample``, as for Thompson sampling). As T grows, the stage policies need not converge
+but may alternate indefinitely, so the bound applies to the whole sequence. With K = 1 the upper policy is Thompson
+sampling. The gradient form of the 2013 paper, which performs gradient ascent in the space of value functions, is not
+implemented.
 
 References: Dimitrakakis, "Robust Bayesian reinforcement learning through tight lower bounds" (EWRL 2011);
 Dimitrakakis, "Monte-Carlo utility estimates for Bayesian reinforcement learning" (CDC 2013).
@@ -66,7 +66,7 @@ def draw(belief, workspace, n_models, rng):
 
 @kernel
 def upper_values(rows, space, discount, tol, solver, q):
-    """Optimal action values of a model into ``q`` [S, A]."""
+    """Write the optimal action values of a model to ``q`` [S, A]."""
     n_states, n_actions = space.allowed.shape
     solve(rows, space, discount, tol, solver, False)
     mean = average(solver.values)
@@ -78,7 +78,7 @@ def upper_values(rows, space, discount, tol, solver, q):
 
 @kernel
 def lower_values(rows, space, discount, n_stages, low, values, q):
-    """Multi-sample backward induction: Q_{k,1} into ``q`` [K, S, A]; ``values`` [K, S] is room for V."""
+    """Write Q_{k,1} to ``q`` [K, S, A] by multi-sample backward induction; ``values`` [K, S] is a buffer for V."""
     n_states, n_actions = space.allowed.shape
     n_models = q.shape[0]
     for k in range(n_models):
@@ -101,7 +101,7 @@ def lower_values(rows, space, discount, n_stages, low, values, q):
 
 @inner
 def best_on_average(q, space, s):
-    """Return the action with the highest mean over models; the lowest of equals."""
+    """Return the lowest action with the highest mean value over models."""
     best, action = -np.inf, 0
     for a in range(space.allowed.shape[1]):
         if space.allowed[s, a]:
@@ -120,7 +120,7 @@ class MCBRLMemory:
     workspace: Workspace
     discount: float
     q: np.ndarray  # float64 [K, S, A]
-    age: int = -1  # steps since the draw; -1: a new one is due
+    age: int = -1  # steps since the last draw; -1 if a new one is due
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,12 +130,13 @@ class MCBRL(Redrawing):
     Parameters
     ----------
     n_models
-        K, models drawn at a time.
+        K, the number of models per draw.
     policy
-        ``"upper"`` or ``"lower"``: which bound's policy to act by.
+        The policy to follow: that of the ``"upper"`` or of the ``"lower"`` bound.
     resample
-        When to draw: ``"step"``, a number of steps, ``"episode"``, or ``"discount"`` (with probability 1−γ at each
-        step). Always after an episode, and when a state turns out to be terminal or an action not to exist.
+        When to draw new models: ``"step"``, a number of steps, ``"episode"``, or ``"discount"`` (with probability 1−γ
+        at each step). Models are always redrawn after an episode and when a state turns out to be terminal or an action
+        not to exist.
     tol
         Accuracy of the bounds.
 
@@ -167,13 +168,13 @@ class MCBRL(Redrawing):
             self.bound(memory, belief, self.policy, memory.q)
             memory.age = 0
         memory.age += 1
-        total = np.add.accumulate(memory.q[:, state], axis=0)[-1]  # added up one by one
+        total = np.add.accumulate(memory.q[:, state], axis=0)[-1]  # sequential summation
         return int(np.where(belief.space.allowed[state], total, -np.inf).argmax())
 
     def plan(self, memory: MCBRLMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)
         warm, other = memory.workspace.solver.values.copy(), np.full_like(memory.q, np.nan)
-        if memory.workspace.rows.span[0, 0] >= 0:  # a loaded agent has action values, no models
+        if memory.workspace.rows.span[0, 0] >= 0:  # a loaded agent has action values but no models
             self.bound(memory, belief, "lower" if self.policy == "upper" else "upper", other)
         memory.workspace.solver.values[:] = warm
         upper, lower = (memory.q, other) if self.policy == "upper" else (other, memory.q)
@@ -189,7 +190,7 @@ class MCBRL(Redrawing):
         return Plan(action, float(memory.q[:, state, action].mean()), weighed, details=details)
 
     def bound(self, memory: MCBRLMemory, belief: Belief, name: str, q: np.ndarray) -> None:
-        """Action values of the sampled models for one of the two bounds, into ``q`` [K, S, A]."""
+        """Write the action values of the sampled models for one of the two bounds to ``q`` [K, S, A]."""
         rows, solver = memory.workspace.rows, memory.workspace.solver
         discount, space = memory.discount, belief.space
         if name == "upper":
@@ -197,14 +198,14 @@ class MCBRL(Redrawing):
                 belief.call(upper_values, self.model(rows, space, k), space, discount, self.tol, solver, q[k])
             return
         low = min(0.0, float(rows.reward.min())) / (1.0 - discount)
-        beyond = 1.0 / (1.0 - discount)  # in units of the rewards' range
+        beyond = 1.0 / (1.0 - discount)  # relative to the range of the rewards
         n_stages = 1
         if discount > 0.0 and beyond > self.tol:
             n_stages = max(1, math.ceil(math.log(self.tol / beyond) / math.log(discount)))
         lower_values(rows, space, discount, n_stages, low, np.empty(q.shape[:2]), q)
 
     def model(self, rows: Rows, space: Space, k: int) -> Rows:
-        """Return the k-th model, which stands in the buffer from its first row's entries on."""
+        """Return the k-th model as a view that starts at the entries of its first row."""
         S, A = space.allowed.shape
         span, background, reward = (
             np.ascontiguousarray(x.reshape(S, self.n_models, A, -1)[:, k].reshape(S * A, -1))

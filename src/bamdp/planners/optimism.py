@@ -1,32 +1,35 @@
-"""Optimism in units of the belief: every pair is worth what the best of a few sampled models would promise.
+"""Optimism scaled by the belief: each pair is valued at the expected best backup over a few sampled models.
 
-DSS draws models from the belief β and follows the best of their policies: what a pair (s, a) may turn out to be worth
-decides whether it is tried. Here nothing is drawn. With V̄ the values of the posterior mean model, the backup of a pair
-in a model μ = (P, r) ~ β
+DSS draws models from the belief β and follows the best of their policies, so it tries a pair (s, a) if the pair might
+turn out to be valuable. The optimism planner achieves this without sampling. With V̄ the values of the posterior mean
+model, the backup of a pair in a model μ = (P, r) ~ β
 
     r(s, a) + γ Σ_s' P(s' | s, a) V̄(s')     has the mean Q̄(s, a) and the standard deviation
 
     u(s, a) = √( Var[r(s, a)] + γ² Var[P V̄] ),
     Var[P V̄] = (Σ_s' p̄ V̄² − (Σ_s' p̄ V̄)²) · Σ_s' Var[p] / (1 − Σ_s' p̄²),
 
-and the best of N draws of it is expected at Q̄ + k u: k = 0.56 for two draws, 0.85 for three, 1.03 for four. The agent
-acts optimally in the mean model in which every pair pays this much more (``optimism`` is k):
+and the expected maximum of N draws is about Q̄ + k u, with k = 0.56 for two draws, 0.85 for three, 1.03 for four. The
+agent acts optimally in the mean model with k u(s, a) added to the reward of every pair (``optimism`` is k):
 
     Q(s, a) = r̄(s, a) + k u(s, a) + γ Σ_s' p̄(s' | s, a) max_a' Q(s', a').
 
-Var[P V̄] is exact for Dirichlet rows, where Σ Var[p] / (1 − Σ p̄²) = 1/(n₀ + n + 1). Other rows are taken to vary in the
-shape of a Dirichlet law with as much variance in all.
+Var[P V̄] is exact for Dirichlet rows, where Σ Var[p] / (1 − Σ p̄²) = 1/(n₀ + n + 1). Other rows are approximated by the
+covariance of a Dirichlet distribution with the same total variance.
 
-**Units.** u is in units of reward, whatever these are: rewards times a constant multiply all of Q, and where nothing
-ends a constant added to them adds c/(1 − γ). What is known is not explored, however seldom it was tried (structured
-priors), and neither is what makes no difference: where all next states are worth the same, Var[P V̄] = 0. As V̄ comes to
-differ between states, uncertain ways to the better ones become worth trying, from far away, since u is planned for.
+**Units.** u scales with the rewards: multiplying all rewards by a constant multiplies Q by it, and without terminal
+states adding c to all rewards adds c/(1 − γ) to Q. The agent does not explore what it already knows, however rarely it
+was tried (structured priors), nor what makes no difference: if all next states have the same value, Var[P V̄] = 0. As
+V̄ becomes more differentiated, uncertain paths to better states become attractive even from far away, because planning
+takes u into account.
 
-**Discount.** 0.97 by default, also where the number of steps is known: optimism adds up over the effective horizon
-1/(1 − γ) although errors of different pairs cancel, so that a longer one explores for longer than a thousand steps pay.
+**Discount.** The default is 0.97, even if the number of steps is known. Optimism accumulates over the effective horizon
+1/(1 − γ), although the errors of different pairs cancel, so a longer horizon leads to more exploration than pays off
+within a thousand steps.
 
-**Relatives.** VBRB (:mod:`bamdp.planners.vbrb`) has bonuses for the variances of single probabilities, in given units
-of reward. BOSS draws N models and takes the best of them for each pair. With k = 0 it is Bayes-greedy.
+**Relatives.** VBRB (:mod:`bamdp.planners.vbrb`) uses bonuses based on the variances of individual probabilities, which
+must be scaled to the rewards by hand. BOSS draws N models and uses the best of them for each pair. With k = 0 the
+planner is Bayes-greedy.
 
 References: Grover, Basu & Dimitrakakis (AISTATS 2020); Sorg, Singh & Lewis (UAI 2010); Asmuth, Li, Littman, Nouri &
 Wingate, "A Bayesian sampling approach to exploration in reinforcement learning" (UAI 2009).
@@ -52,16 +55,16 @@ from bamdp.planners.bayes_greedy import NoBonus
 from bamdp.planners.shared.bonus import TOL_HELP, write_mean_model
 from bamdp.planners.shared.workspace import Workspace, workspace_for
 
-CERTAIN = 1e-12  # 1 − Σ p² of a row with one outcome, but for rounding
+CERTAIN = 1e-12  # 1 − Σ p² of a row with one outcome, up to rounding
 
 
 @inner
 def next_value_variance(belief, rows, row, values, variance):
-    """Return Var[P V̄] of a row of the mean model; behind the model is scratch that a row fits into."""
+    """Return Var[P V̄] of a row of the mean model, using scratch for one row after the end of the model."""
     begin, end, n_states = rows.span[row, 0], rows.span[row, 1], values.shape[0]
     each = rows.background[row] / n_states
     first, second, alike = 0.0, 0.0, each * each * (n_states - (end - begin))
-    origin = values[0]  # so that large constants do not cost precision
+    origin = values[0]  # avoids loss of precision with large offsets
     for i in range(begin, end):
         p, v = rows.prob[i], values[rows.index[i]] - origin
         first += p * v
@@ -83,7 +86,7 @@ def next_value_variance(belief, rows, row, values, variance):
 
 @inner
 def write_uncertainty(belief, workspace, discount, uncertainty):
-    """Write u of every pair, for the mean model in ``workspace`` and its values."""
+    """Write u for every pair, given the mean model in ``workspace`` and its values."""
     rows, solver, space = workspace.rows, workspace.solver, belief.space
     check_space(belief, rows, rows.span[rows.span.shape[0] - 1, 1], 1)
     n_actions = space.allowed.shape[1]
@@ -100,9 +103,9 @@ def write_uncertainty(belief, workspace, discount, uncertainty):
 
 @kernel
 def decide(belief, workspace, discount, optimism, tol, values, uncertainty, s, q):
-    """Write Q(s, ·) to ``q`` (NaN: no such action); returns the best action.
+    """Write Q(s, ·) to ``q`` (NaN: no such action) and return the best action.
 
-    ``values``, float64 [2, S], are V̄ and max Q of the last decision, and of this one afterwards.
+    ``values``, float64 [2, S], holds V̄ and max Q of the last decision and is updated to those of this one.
     """
     rows, solver = workspace.rows, workspace.solver
     write_mean_model(NoBonus(0), belief, rows, solver.sums, uncertainty)
@@ -121,18 +124,18 @@ def decide(belief, workspace, discount, optimism, tol, values, uncertainty, s, q
 
 @dataclass
 class OptimismMemory:
-    """What an agent keeps between decisions."""
+    """State kept between decisions."""
 
     workspace: Workspace
     discount: float
-    values: np.ndarray  # float64 [2, S]: V̄ and max Q, from which the next solutions start
+    values: np.ndarray  # float64 [2, S]: V̄ and max Q, warm starts for the next decision
     uncertainty: np.ndarray  # float64 [S*A]: u
     q: np.ndarray  # float64 [A]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Optimism(KernelPlanner):
-    """Optimal for the mean model in which each pair is worth what the best of a few sampled models would promise.
+    """Acts optimally in the mean model with bonuses scaled by the belief's uncertainty about each backup.
 
     Examples
     --------

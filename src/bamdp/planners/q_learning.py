@@ -1,23 +1,23 @@
-"""QLearning: values learned from real steps alone, without a model.
+"""QLearning: values learned from real steps only, without a model.
 
 After (s, a, r, s'), the n-th visit of the pair,
 
     Q(s, a) ← Q(s, a) + η_n (r + γ max_{a'} Q(s', a') − Q(s, a)),      η_n = η / n^power,
 
-with no value after a terminal s'. The action is ε-greedy, ε(s) = ε / (1 + decay · n(s)) after n(s) decisions in
-s, as in :class:`~bamdp.planners.bayes_greedy.EpsilonGreedy`; the best of equal values is drawn at random.
+without the next-state term if s' is terminal. Actions are ε-greedy with ε(s) = ε / (1 + decay · n(s)) after n(s)
+decisions in s, as in :class:`~bamdp.planners.bayes_greedy.EpsilonGreedy`; ties are broken at random.
 
 **Guarantee.** If every pair is visited infinitely often and 1/2 < power <= 1, then Q → Q* with probability one (Watkins
-& Dayan 1992); power near 1 is slow, since 1/n forgets early bootstrapped values at a rate n^−(1−γ) only
-(Even-Dar & Mansour 2003). The default is a constant rate (power 0), which tracks Q* up to noise and learns
-faster over the thousand steps of our tables.
+& Dayan 1992); a power near 1 is slow, since with 1/n the influence of early bootstrapped values decays only as n^−(1−γ)
+(Even-Dar & Mansour 2003). The default is a constant rate (power 0), which tracks Q* up to noise and learns faster
+within the thousand steps of our tables.
 
-**Departures.** None from Watkins. The belief is not used, except for which actions exist and which states are
-terminal; an agent updates it all the same.
+**Departures.** None from Watkins. The belief is used only to determine which actions exist and which states are
+terminal, although the agent still updates it.
 
-**Defaults.** η = 0.2 and ε = 0.1 as in most baselines, decay = 0.05, and 0 as initial value. Optimism
-(``initial`` = r_max/(1−γ)) explores each pair systematically, but from such a height that a thousand steps do
-not suffice to come down on a grid.
+**Defaults.** η = 0.2 and ε = 0.1 as in most baselines, decay = 0.05, and initial values of 0. Optimistic initial values
+(``initial`` = r_max/(1−γ)) explore every pair systematically, but on a grid they are so high that a thousand steps are
+not enough to bring them down.
 
 Reference: C. J. C. H. Watkins, Learning from Delayed Rewards (1989).
 """
@@ -37,7 +37,7 @@ from bamdp.planners.random_play import GREEDY, best_action_of, exploring_action
 
 @dataclass
 class QLearningMemory:
-    """What a Q-learner has learned."""
+    """The learned values and visit counts."""
 
     q: np.ndarray  # float64 [S, A]
     visits: np.ndarray  # int64 [S, A]
@@ -53,13 +53,14 @@ class QLearning(KernelPlanner):
     learning_rate
         η, in (0, 1].
     power
-        How the rate falls: η / n^power at the n-th visit of a pair; 0 keeps it, in (1/2, 1] values converge.
+        Decay of the learning rate: η / n^power at the n-th visit of a pair. 0 means a constant rate; values converge
+        for powers in (1/2, 1].
     epsilon
         Probability of a uniformly random action, in [0, 1].
     decay
-        How fast that falls: ε / (1 + decay · n) after n decisions in a state; 0 keeps it.
+        Decay of ε: ε / (1 + decay · n) after n decisions in a state. 0 means constant ε.
     initial
-        Every Q before data.
+        Initial value of every Q.
 
     Examples
     --------

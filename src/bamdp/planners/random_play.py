@@ -1,7 +1,7 @@
-"""Random: every allowed action with the same probability. What any planner must beat.
+"""Random: choose every allowed action with equal probability, the minimal baseline for any planner.
 
-Here are also the other ways of choosing one of the actions that exist in a state: ε-greedily, or the best with ties
-broken at random.
+This module also contains the other rules for choosing among the actions of a state: ε-greedy choice, and the best
+action with ties broken at random.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from bamdp._kernels.random import below, uniform
 from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import KernelPlanner, Plan, candidates
 
-GREEDY = -1  # what exploring_action returns when it leaves the choice to the greedy rule
+GREEDY = -1  # returned by exploring_action to select the greedy action
 
 
 @kernel
 def random_action(allowed, s, rng):
-    """Draw a uniform action among those that exist in state ``s``; ``allowed`` is [S, A]."""
+    """Draw an action uniformly from those that exist in state ``s``; ``allowed`` is [S, A]."""
     n = 0
     for a in range(allowed.shape[1]):
         n += allowed[s, a]
@@ -36,7 +36,7 @@ def random_action(allowed, s, rng):
 
 @kernel
 def exploring_action(allowed, s, epsilon, rng):
-    """With probability ``epsilon`` a uniform action among those that exist in ``s``, else GREEDY."""
+    """Return a uniformly random action of state ``s`` with probability ``epsilon``, else GREEDY."""
     if uniform(rng) < epsilon:
         return random_action(allowed, s, rng)
     return GREEDY
@@ -44,9 +44,9 @@ def exploring_action(allowed, s, epsilon, rng):
 
 @kernel
 def best_action_of(scores, allowed, s, rng):
-    """Return the action that exists in ``s`` with the highest score, equals drawn at random.
+    """Return the existing action in ``s`` with the highest score, breaking ties at random.
 
-    ``scores`` is [A], ``allowed`` [S, A]. Without a tie no random number is used.
+    ``scores`` is [A], ``allowed`` [S, A]. Random numbers are used only for ties.
     """
     best = -np.inf
     n, action = 0, -1
@@ -68,9 +68,9 @@ def best_action_of(scores, allowed, s, rng):
 
 @primitive
 def any_best(scores, rng):
-    """Return the place of the highest score, equals drawn at random as they come; NaN and −∞ are no choice.
+    """Return the index of the highest score, breaking ties at random; NaN and −∞ are never chosen.
 
-    ``scores`` is [A]. A random number is used for each score that equals the highest before it.
+    ``scores`` is [A]. One random number is used for each score that equals the running maximum.
     """
     best, place, ties = -np.inf, 0, 1
     for i in range(scores.shape[0]):
@@ -85,7 +85,7 @@ def any_best(scores, rng):
 
 @dataclass(frozen=True)
 class Random(KernelPlanner):
-    """Uniformly random play. Its plans have no values (NaN).
+    """Uniformly random actions. Plans have no values (NaN).
 
     Examples
     --------

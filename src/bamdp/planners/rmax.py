@@ -1,30 +1,30 @@
-"""RMax: what is not known is as good as it could possibly be.
+"""RMax: unknown pairs have the highest possible value.
 
-A pair (s, a) is *known* once it has been tried m times, and then has the frequencies of those m tries as its
-model: P̂(s' | s, a) = n(s, a, s') / m, r̂(s, a) the mean of the m rewards. Any other pair is worth V_max
-always. At every step the action is greedy for
+A pair (s, a) is *known* once it has been tried m times. Its model is then given by the empirical frequencies of these m
+tries: P̂(s' | s, a) = n(s, a, s') / m, and r̂(s, a) is the mean of the m rewards. All other pairs have value V_max. At
+every step the action is greedy with respect to
 
     Q(s, a) = r̂(s, a) + γ Σ_{s'} P̂(s' | s, a) V(s')      known
     Q(s, a) = V_max                                          unknown
     V(s)    = max_a Q(s, a), 0 in terminal states
 
-(the lowest of equal actions). Since V_max = r_max/(1−γ) bounds every return, a greedy policy either reaches
-something unknown soon, and learns, or is near-optimal already ("explore or exploit", without being told when).
+with ties going to the lowest action. Since V_max = r_max/(1−γ) bounds every return, a greedy policy either soon reaches
+an unknown pair and learns, or is already near-optimal (implicit "explore or exploit").
 
-**When it is solved.** The model of a known pair stays what it was when the pair became known, as in the
-original, so that the model changes at most S·A times, and is solved only then, from the last values. With
-``refine`` the frequencies of a known pair go on to follow what is seen, and every visit of one calls for a solution.
+**When the model is solved.** As in the original, the model of a pair is frozen once the pair becomes known. The full
+model therefore changes at most S·A times; it is solved only then, warm-started from the last values. With ``refine``,
+the frequencies of known pairs continue to be updated, and every visit to a known pair requires a new solution.
 
-**Guarantee.** PAC: for m of the order S/(ε²(1−γ)⁴) up to logarithms, on all but polynomially many steps the
-policy is ε-optimal, with high probability (Brafman & Tennenholtz 2002 for average reward and games; Kakade 2003
-and Strehl, Li & Littman 2009 for discounted MDPs). Such m are far from practice. A small one can freeze a wrong
-model indefinitely, which ``refine`` cures; a large one tries everything so often that nothing is earned. The default
-m = 2 was the best of {1, 2, 3, 5, 10, 20} for the share of the optimum, averaged over chain, double_loop, grid5 and
-grid10 (γ = .95; 300, 388, 64 and 40 there, and with ``refine`` 368, 388, 72 and 45).
+**Guarantee.** PAC: for m of the order S/(ε²(1−γ)⁴) up to logarithms, with high probability the policy is ε-optimal on
+all but polynomially many steps (Brafman & Tennenholtz 2002 for average reward and games; Kakade 2003 and Strehl, Li &
+Littman 2009 for discounted MDPs). Such values of m are impractically large. A small m can freeze a wrong model
+permanently, which ``refine`` prevents; a large m spends all steps on exploration. The default m = 2 was the best of {1,
+2, 3, 5, 10, 20} by share of the optimal return, averaged over chain, double_loop, grid5 and grid10 (γ = .95; it earns
+300, 388, 64 and 40, or 368, 388, 72 and 45 with ``refine``).
 
-**Departures.** r_max is the largest reward that the belief deems possible. If it is negative then V_max = r_max,
-because an episode may end at once. Known rewards are not used for unknown pairs, and the prior over transitions
-not at all: this is the baseline that shows what a prior buys.
+**Departures.** r_max is the largest reward possible under the belief. If it is negative, V_max = r_max, because an
+episode may end after one step. Known rewards are not used for unknown pairs, and the prior over transitions is never
+used: this baseline shows the benefit of a prior.
 
 References: Brafman & Tennenholtz, "R-MAX: a general polynomial time algorithm for near-optimal reinforcement
 learning" (JMLR 2002); Strehl, Li & Littman, "Reinforcement learning in finite MDPs: PAC analysis" (JMLR 2009).
@@ -57,16 +57,16 @@ def solve_optimistic(rows, space, discount, tol, solver):
 
 @kernel
 def optimistic_values(rows, space, discount, values, s, q):
-    """Q(s, ·) into ``q`` [A], NaN where an action does not exist."""
+    """Write Q(s, ·) to ``q`` [A], with NaN for actions that do not exist."""
     action_values(rows, space, discount, values, s, q)
 
 
 @dataclass
 class RMaxMemory:
-    """The tries that count of the R = S·A pairs, and the optimistic model."""
+    """Empirical counts of the R = S·A pairs and the optimistic model."""
 
-    index: np.ndarray  # int32 [R, W]: the state itself, then next states in the order in which they were seen
-    count: np.ndarray  # int64 [R, W]: how often each of these followed; 0 in the first column
+    index: np.ndarray  # int32 [R, W]: the state itself, then next states in order of first occurrence
+    count: np.ndarray  # int64 [R, W]: how often each next state was observed; 0 in the first column
     total: np.ndarray  # float64 [R]: sum of the rewards
     value: float  # V_max
     discount: float
@@ -76,7 +76,7 @@ class RMaxMemory:
     solved: int = 0  # how often the model was solved
 
     def widen(self, width: int) -> None:
-        """Make room for ``width`` columns, and for a model that is as wide."""
+        """Enlarge the arrays to ``width`` columns, and the model accordingly."""
         R, W = self.index.shape
         self.index, self.count = (np.pad(x, ((0, 0), (0, width - W))) for x in (self.index, self.count))
         solver = new_solver(len(self.solver.values), R * width)
@@ -86,7 +86,7 @@ class RMaxMemory:
 
 @dataclass(frozen=True, kw_only=True)
 class RMax(KernelPlanner):
-    """R-max: unknown pairs are optimal, known ones as they were seen.
+    """R-max: unknown pairs have the maximal value, known pairs their empirical model.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class RMax(KernelPlanner):
                 f"RMax needs a largest reward, and {belief.reward_model} has none; give it bounds=(low, high), in text "
                 "for instance normal:bounds=(0,1), or use a planner that needs no bound, such as EpsilonGreedy"
             )
-        if belief.episodes.restarts:  # beginning again pays 0
+        if belief.episodes.restarts:  # restarting pays 0
             r_max = max(r_max, 0.0)
         return float(max(r_max, r_max / (1.0 - discount)))
 
@@ -172,7 +172,7 @@ class RMax(KernelPlanner):
             raise ValueError("the file's counts of transitions are damaged")
 
     def _values(self, memory: RMaxMemory, belief: Belief, state: int) -> np.ndarray:
-        """Q(state, ·), float64 [A], after solving the model if it has changed."""
+        """Return Q(state, ·), float64 [A], solving the model first if it has changed."""
         space, A = belief.space, belief.n_actions
         if memory.due:
             memory.rows = self._optimistic_model(memory, np.repeat(space.terminal, A))
@@ -185,10 +185,10 @@ class RMax(KernelPlanner):
         return np.where(known | np.isnan(q), q, memory.value)
 
     def _optimistic_model(self, memory: RMaxMemory, ended: np.ndarray) -> Rows:
-        """Return the model of this file's head; rows that ``ended`` lead nowhere.
+        """Return the model defined in the module docstring; rows in ``ended`` have no successors.
 
-        An unknown pair is a loop that pays (1−γ) V_max per step: its state is then worth V_max, and so is the pair.
-        (A row without successors would do, but the solver's bounds want rows that sum to one.)
+        An unknown pair is a self-loop that pays (1−γ) V_max per step, so that the pair and its state have value V_max.
+        (A row without successors would also work, but the solver's bounds assume rows that sum to one.)
         """
         R, W = memory.index.shape
         tries = memory.count.sum(axis=1)

@@ -6,18 +6,17 @@ At a hyper-state ω = (s, β) with d steps to go,
     Q_d(ω, a) = 1/C Σ_{c=1..C} [ r_c + γ V_{d-1}(ω_c) ]         s_c ~ ν(· | ω, a),  r_c ~ τ(· | ω, a, s_c)
     V_d(ω)    = max_a Q_d(ω, a)
 
-with ω_c = (s_c, β updated with s, a, r_c, s_c): the exact recursion of :mod:`bamdp.planners.fhts` with each
-expectation replaced by an average of C = ``width`` draws. Its cost, (A·C)^depth draws, does not depend on the
-number of states. Kearns, Mansour and Ng show that for any ε there are C and depth, both independent of S,
-with which the chosen action is within ε of optimal (their bound asks for far more draws than anyone can pay).
-Since a maximum of averages is on average no less than the maximum of the expectations, the values are biased
-upwards; the bias goes to zero as C grows.
+with ω_c = (s_c, β updated with s, a, r_c, s_c): the exact recursion of :mod:`bamdp.planners.fhts` with each expectation
+replaced by an average of C = ``width`` draws. Its cost, (A·C)^depth draws, does not depend on the number of states.
+Kearns, Mansour and Ng show that for any ε there are C and depth, both independent of S, for which the chosen action is
+within ε of optimal (the number of draws in their bound is far beyond what is practical). Because the expectation of a
+maximum is at least the maximum of the expectations, the values are biased upwards; the bias vanishes as C grows.
 
-Departures from the original: the generative model is the predictive of the belief, updated on the way down
-(as Duff 2002 and Wang et al. 2005 discuss); rewards are drawn, not known.
+Departures from the original: the generative model is the predictive of the belief, updated along each branch (as
+discussed by Duff 2002 and Wang et al. 2005), and rewards are sampled rather than known.
 
-It is the search of :mod:`bamdp.planners.dss` with the A actions in place of N policies, C in place of M samples and
-stages of one step.
+The search is that of :mod:`bamdp.planners.dss` with the A actions in place of N policies, C draws in place of M samples
+and one-step stages.
 
 References: Kearns, Mansour & Ng, "A sparse sampling algorithm for near-optimal planning in large Markov
 decision processes", Machine Learning 49 (2002).
@@ -45,9 +44,9 @@ class SparseSampling(TreePlanner):
     Parameters
     ----------
     width
-        C, next states drawn for each action.
+        C, the number of next states drawn per action.
     depth
-        Steps to look ahead. The cost is (A·width)^depth simulated steps.
+        Lookahead in steps. The cost is (A·width)^depth simulated steps.
 
     Examples
     --------

@@ -1,8 +1,9 @@
 """Thompson sampling: act optimally for one model drawn from the posterior.
 
-Strens's Bayesian DP (2000), also known as PSRL (Osband, Russo & Van Roy 2013), after Thompson (1933). How long
-one draw is kept decides how deep it explores: a fresh draw at every step dithers, one kept for an episode, or
-for a geometric time of mean 1/(1−γ), commits. DSS with one policy (N = 1) is the first of these.
+The algorithm is Strens's Bayesian DP (2000), also known as PSRL (Osband, Russo & Van Roy 2013), after Thompson (1933).
+The depth of exploration depends on how long a draw is kept: redrawing at every step dithers, whereas keeping a draw for
+an episode, or for a geometric time with mean 1/(1−γ), commits to a policy. DSS with one policy (N = 1) is an instance
+of the former.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ RESAMPLE = ("step", "episode", "discount")
 
 
 def draw_is_due(resample: str | int, age: int, discount: float, rng: np.ndarray) -> bool:
-    """Return whether a new draw is due; ``age`` counts the steps since the last one, -1 if there must be a new one."""
+    """Return whether a new draw is due; ``age`` is the number of steps since the last one, or -1 to force one."""
     if age < 0 or resample == "step":
         return True
     if resample == "discount":
@@ -35,13 +36,13 @@ def draw_is_due(resample: str | int, age: int, discount: float, rng: np.ndarray)
 
 @kernel
 def sample_policy(belief, workspace, generator, discount, s, rng):
-    """Draw a model and make it a policy, ``workspace.solver.policy``, to be run from state ``s``."""
+    """Draw a model and write its policy, to be executed from state ``s``, to ``workspace.solver.policy``."""
     sample_model(belief, workspace.rows, rng)
     generate(generator, workspace.rows, belief.space, discount, s, workspace.solver, rng)
 
 
 class Redrawing(KernelPlanner):
-    """A planner that draws models again by the ``age`` in its memory, and where an episode ends or begins."""
+    """A planner that redraws models based on the ``age`` in its memory, and whenever an episode ends or begins."""
 
     def learn(self, memory: Any, belief: Belief, seen: Transition) -> None:
         if seen.terminated:
@@ -56,11 +57,11 @@ class Redrawing(KernelPlanner):
 
 @dataclass
 class ThompsonMemory:
-    """The policy of the current draw is the solver's."""
+    """Memory of Thompson sampling; the solver holds the policy of the current draw."""
 
     workspace: Workspace
     discount: float
-    age: int = -1  # steps since the draw; -1: a new one is due
+    age: int = -1  # steps since the last draw; -1 if a new one is due
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,9 +71,9 @@ class ThompsonSampling(Redrawing):
     Parameters
     ----------
     resample
-        When to draw a new model: ``"step"`` (every step), a number n (every n steps), ``"episode"`` (when an
-        episode has ended), or ``"discount"`` (with probability 1−γ at each step). Always after an episode, and when a
-        state turns out to be terminal or an action not to exist.
+        When to draw a new model: ``"step"`` (every step), a number n (every n steps), ``"episode"`` (when an episode
+        has ended), or ``"discount"`` (with probability 1−γ at each step). A model is always redrawn after an episode
+        and when a state turns out to be terminal or an action not to exist.
     tol
         Accuracy of the solution, as in :class:`~bamdp.generators.PI`.
     """

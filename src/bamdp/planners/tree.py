@@ -1,16 +1,16 @@
-"""The tree of one decision, to be looked at.
+"""The search tree of one decision, for inspection.
 
-Trees have two kinds of nodes, which alternate from the root down:
+Trees have two alternating kinds of nodes, starting with a hyper-state at the root:
 
-* a **hyper-state** ω = (s, β): a state, and the belief after everything simulated on the way there;
+* a **hyper-state** ω = (s, β): a state and the belief after all simulated steps on the path to it;
 * a **choice** at a hyper-state: an action, or for DSS a policy that is followed for K steps.
 
-A hyper-state below a choice is one thing that may come of it: a sampled rollout, a sampled next state, or one of all
-possible next states. ``Q`` of a choice is its ``value``; the edge into a hyper-state carries the ``reward`` collected
-on the way and the ``path`` of states passed.
+A hyper-state below a choice is one of its outcomes: a sampled rollout, a sampled next state, or one of all possible
+next states. The ``value`` of a choice is its Q. The edge into a hyper-state has the ``reward`` collected along it and
+the ``path`` of visited states.
 
-A depth-first search that is given a :class:`TreeRecord` writes its nodes there as it goes; given None, it is compiled
-without these lines. Searches that keep their whole tree are shown by :mod:`bamdp.planners.shared.history_tree`.
+A depth-first search writes its nodes to a :class:`TreeRecord` if it receives one; if it receives None, it is compiled
+without the recording code. For searches that store their whole tree, see :mod:`bamdp.planners.shared.history_tree`.
 """
 
 from __future__ import annotations
@@ -29,25 +29,27 @@ from bamdp.planners.base import KernelPlanner, Plan, Transition
 
 NO_NODE, ROOT = -1, 0
 HYPER_STATE, CHOICE = 0, 1  # kinds of nodes
-MAX_NODES = 200_000  # that are kept; those beyond are counted
-MAX_ENTRIES = 40_000_000  # of all paths, and of all policies
+MAX_NODES = 200_000  # maximum number of nodes kept; further ones are only counted
+MAX_ENTRIES = 40_000_000  # maximum total size of paths, and of policies
 
 STATE, PARENT, ACTION, DEPTH, COUNT, KIND, POLICY, PATH = range(8)  # columns of `whole`
 REWARD, SHARE, VALUE, SPREAD, LOWER = range(5)  # columns of `real`
-NODES, TOTAL, STEPS, POLICIES, LIMIT = range(5)  # in `used`
+NODES, TOTAL, STEPS, POLICIES, LIMIT = range(5)  # indices into `used`
 NODE_HERE, CHOICE_HERE = range(2)  # columns of `branch`
 
 
 class TreeRecord(NamedTuple):
-    """Nodes in the order in which they are made, parents first. What does not apply to a node is -1 or NaN."""
+    """Nodes in order of creation, parents first. Inapplicable entries are -1 or NaN."""
 
     whole: Annotated[np.ndarray, "int64 [n, 8]"]  # STATE .. PATH (where a node's path begins)
     real: Annotated[np.ndarray, "float64 [n, 5]"]  # REWARD .. LOWER
     path: Annotated[np.ndarray, "int32 [P]"]
     path_reward: Annotated[np.ndarray, "float64 [P]"]
     policies: Annotated[np.ndarray, "int32 [N, S]"]
-    used: Annotated[np.ndarray, "int64 [5]"]  # nodes kept, nodes made, steps, policies; nodes to be kept
-    branch: Annotated[np.ndarray, "int64 [D, 2]"]  # at each level of a search: the hyper-state, the choice
+    used: Annotated[
+        np.ndarray, "int64 [5]"
+    ]  # nodes kept, nodes created, steps, policies; maximum number of nodes kept
+    branch: Annotated[np.ndarray, "int64 [D, 2]"]  # current hyper-state and choice at each level
 
 
 def new_record(nodes: float, at_root: int, depth: int = 1, steps: int = 1, n_states: int = 0) -> TreeRecord:
@@ -56,15 +58,16 @@ def new_record(nodes: float, at_root: int, depth: int = 1, steps: int = 1, n_sta
     Parameters
     ----------
     nodes
-        An upper bound of the nodes of the search. Those beyond MAX_NODES are not kept, ``at_root`` choices excepted.
+        An upper bound on the number of nodes in the search. Nodes beyond MAX_NODES are not kept, except for ``at_root``
+        choices.
     at_root
-        The largest number of choices at the root.
+        Maximum number of choices at the root.
     depth
-        Levels of the search.
+        Number of levels of the search.
     steps
-        The largest number of steps on the way into a hyper-state.
+        Maximum number of steps on the edge into a hyper-state.
     n_states
-        S, where choices are policies.
+        S, if choices are policies.
     """
     limit = int(min(nodes, MAX_NODES, max(1, MAX_ENTRIES // max(steps, n_states))))
     n = limit + at_root
@@ -98,7 +101,7 @@ def add_node(record, kind, parent, state, action, count):
 
 @primitive
 def add_policy(record, parent, state, action, count):
-    """Add a choice that is a policy, where policies are recorded, and return it."""
+    """Add a choice that is a policy, if policies are recorded, and return it."""
     choice = add_node(record, CHOICE, parent, state, action, count)
     if choice != NO_NODE and record.policies.shape[0] > 0:
         record.whole[choice, POLICY] = record.used[POLICIES]
@@ -108,7 +111,7 @@ def add_policy(record, parent, state, action, count):
 
 @primitive
 def add_outcome(record, choice, share):
-    """Add a hyper-state below a choice, to which :func:`add_step` leads."""
+    """Add a hyper-state below a choice; :func:`add_step` extends the path into it."""
     known = max(choice, 0)
     state, action = record.whole[known, STATE], record.whole[known, ACTION]
     node = add_node(record, HYPER_STATE, choice, state, action, 1)
@@ -133,7 +136,7 @@ def add_step(record, node, s2, r, weight):
 
 @primitive
 def set_value(record, node, value, spread):
-    """Write the value of a node, known after those below it, and of a choice the spread of its samples."""
+    """Write the value of a node after its descendants are done; for a choice, also the spread of its samples."""
     if node != NO_NODE:
         record.real[node, VALUE] = value
         record.real[node, SPREAD] = spread
@@ -141,31 +144,31 @@ def set_value(record, node, value, spread):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tree:
-    """The tree of one decision. Node 0 is the root, a hyper-state; parents stand before their children.
+    """The search tree of one decision. Node 0 is the root, a hyper-state; parents precede their children.
 
-    What does not apply to a node is -1 or NaN.
+    Inapplicable entries are -1 or NaN.
     """
 
     kind: NDArray[np.int64]  # [n]: HYPER_STATE or CHOICE
     parent: NDArray[np.int64]  # [n]: -1 for the root
-    depth: NDArray[np.int64]  # [n]: steps ahead of now
-    state: NDArray[np.int64]  # [n]: s of the hyper-state; of a choice, where it is made
+    depth: NDArray[np.int64]  # [n]: steps ahead of the current state
+    state: NDArray[np.int64]  # [n]: s of the hyper-state; for a choice, the state in which it is made
     action: NDArray[
         np.int64
-    ]  # [n]: the (first) action of a choice; of a hyper-state, that of the choice above
+    ]  # [n]: the (first) action of a choice; for a hyper-state, that of the choice above
     policy: NDArray[np.int64]  # [n]: the row of `policies` that a choice follows, for DSS
-    reward: NDArray[np.float64]  # [n]: of a hyper-state: discounted, collected since the choice above
-    share: NDArray[np.float64]  # [n]: of a hyper-state: its probability, or its share of the samples
-    count: NDArray[np.int64]  # [n]: samples behind the value
-    value: NDArray[np.float64]  # [n]: Q of a choice, V of a hyper-state; an upper bound if there is a lower
-    spread: NDArray[np.float64]  # [n]: of a choice: standard deviation of its samples
-    lower: NDArray[np.float64]  # [n]: the lower bound that goes with the value, for BFS3
+    reward: NDArray[np.float64]  # [n]: for a hyper-state: discounted reward since the choice above
+    share: NDArray[np.float64]  # [n]: for a hyper-state: its probability or its share of the samples
+    count: NDArray[np.int64]  # [n]: number of samples behind the value
+    value: NDArray[np.float64]  # [n]: Q of a choice, V of a hyper-state; an upper bound if `lower` is set
+    spread: NDArray[np.float64]  # [n]: for a choice: standard deviation of its samples
+    lower: NDArray[np.float64]  # [n]: lower bound on the value, for BFS3
     chosen: NDArray[np.bool_]  # [n]: on the maximising branch
-    path_begin: NDArray[np.int64]  # [n + 1]: where a hyper-state's path begins in the two below
-    path: NDArray[np.int32]  # [steps]: the states entered since the choice above, the node's own last
-    path_reward: NDArray[np.float64]  # [steps]: the reward on entering each; NaN where it was not kept
-    policies: NDArray[np.int32]  # [P, S]: an action for every state; no rows where choices are actions
-    total: int  # nodes of the whole search; more than n if it was too large to be kept
+    path_begin: NDArray[np.int64]  # [n + 1]: start of a hyper-state's path in `path` and `path_reward`
+    path: NDArray[np.int32]  # [steps]: states entered since the choice above, ending with the node's own
+    path_reward: NDArray[np.float64]  # [steps]: the reward on entering each; NaN if not recorded
+    policies: NDArray[np.int32]  # [P, S]: an action for every state; no rows if choices are actions
+    total: int  # number of nodes in the whole search; more than n if some were not kept
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -176,24 +179,24 @@ class Tree:
 
     @property
     def complete(self) -> bool:
-        """Whether every node of the search is here."""
+        """Return whether every node of the search was kept."""
         return len(self) == self.total
 
     @property
     def n_hyper_states(self) -> int:
-        """How many of the nodes kept are hyper-states."""
+        """Return the number of hyper-states among the kept nodes."""
         return int(np.count_nonzero(self.kind == HYPER_STATE))
 
     def children(self, node: int) -> NDArray[np.int64]:
-        """Return the nodes right below another."""
+        """Return the children of a node."""
         return np.flatnonzero(self.parent == node)
 
     def path_of(self, node: int) -> NDArray[np.int32]:
-        """Return the states entered on the way into a hyper-state since the choice above."""
+        """Return the states entered between the choice above a hyper-state and the hyper-state."""
         return self.path[self.path_begin[node] : self.path_begin[node + 1]]
 
     def history(self, node: int) -> list[Transition]:
-        """Every transition simulated between the root and a hyper-state: what its belief has learned."""
+        """Return the transitions simulated between the root and a hyper-state, which update its belief."""
         if self.kind[node] == CHOICE:
             node = int(self.parent[node])
         branch = []
@@ -213,7 +216,7 @@ class Tree:
 
 
 class TreePlanner(KernelPlanner):
-    """A planner that writes all it searches to a record, where it is given one."""
+    """A planner that can write its search tree to a record."""
 
     @abstractmethod
     def record(self, belief: Belief) -> TreeRecord:
@@ -234,7 +237,7 @@ class TreePlanner(KernelPlanner):
 
 
 def recorded_tree(record: TreeRecord, chosen: int) -> Tree:
-    """Return what a search has recorded, which settled for the ``chosen``-th choice at the root."""
+    """Return the recorded tree of a search that selected the ``chosen``-th choice at the root."""
     n, total, steps, n_policies, _ = record.used.tolist()
     whole, real = record.whole[:n].T.copy(), record.real[:n].T.copy()
     parent, value = whole[PARENT], real[VALUE]
@@ -264,7 +267,8 @@ def recorded_tree(record: TreeRecord, chosen: int) -> Tree:
 def chosen_nodes(
     parent: NDArray[np.int64], kind: NDArray[Any], value: NDArray[np.float64], root_choice: int
 ) -> NDArray[np.bool_]:
-    """Return which nodes best choices lead to, from the root down: all samples of the best choice, the best there..."""
+    """Return which nodes are reached by best choices: all samples of the root's choice, their best choices, and so
+    on."""
     chosen = np.zeros(len(parent), bool)
     chosen[[ROOT, root_choice]] = True
     best = np.full(len(parent), -np.inf)  # of the choices at a hyper-state

@@ -1,24 +1,24 @@
 """VBRB: variance-based reward bonuses (Sorg, Singh & Lewis 2010).
 
-The posterior mean model, with a bonus that is as large as the posterior is wide:
+Act optimally in the posterior mean model with a bonus proportional to the posterior standard deviation:
 
     Q(s, a) = r̄(s, a) + β_R σ_R(s, a) + β_P √(Σ_{s'} σ_P(s'|s, a)²) + γ Σ_{s'} P̄(s' | s, a) max_{a'} Q(s', a'),
 
-σ_R and σ_P the posterior standard deviations of the expected reward and of each transition probability. How the
-model is kept and solved: :mod:`bamdp.planners.shared.bonus`.
+where σ_R and σ_P are the posterior standard deviations of the expected reward and of each transition probability. See
+:mod:`bamdp.planners.shared.bonus` for how the model is maintained and solved.
 
-**Which priors.** All: a variance exists without counts. A Dirichlet row with n₀ + n counts has Σ σ_P² =
-(1 − Σ P̄²)/(n₀+n+1), so the bonus falls like 1/√n; the variances of the sparse prior, of mixtures and of finite
-sets of models are exact, too. A pair about which the posterior is certain gets nothing, however often it was
-tried: that is how a structured prior saves exploration, where counts (BEB) would explore in vain. σ_R is that of a
-learned reward model, 0 for known rewards (rewards R(s, a, s') are paid for by σ_P).
+**Supported priors.** VBRB works with all priors, since variances do not require counts. A Dirichlet row with n₀ + n
+counts has Σ σ_P² = (1 − Σ P̄²)/(n₀+n+1), so the bonus decreases like 1/√n. Variances are also exact for the sparse
+prior, mixtures and finite sets of models. A pair about which the posterior is certain gets no bonus, however rarely it
+was tried. A structured prior thus saves exploration that a count-based bonus (BEB) would waste. σ_R comes from a
+learned reward model and is 0 for known rewards (for rewards R(s, a, s'), σ_P covers the uncertainty).
 
 **Guarantee.** With β_R and β_P of the order of 1/(1−γ) and γ√S/(1−γ)² (for rewards in [0, 1], up to logarithms) the
-values are optimistic, and the planner is near-optimal for the true model on all but polynomially many steps, with
-high probability under the prior. Far smaller β are used in practice. The default β_P = 0.5 is a compromise over chain,
-double_loop and grid5 under two priors (chain likes 1 or 2, grid5 likes 0.1); rewards there are about 1.
+values are optimistic, and with high probability under the prior the planner is near-optimal for the true model on all
+but polynomially many steps. Much smaller β are used in practice. The default β_P = 0.5 is a compromise over chain,
+double_loop and grid5 under two priors (1 or 2 is best on chain, 0.1 on grid5), where rewards are of order 1.
 
-**Departures.** None in the bonus; the horizon is discounted and the solution exact to ``tol``.
+**Departures.** None in the bonus; the objective is discounted and solutions are accurate to ``tol``.
 
 Reference: Sorg, Singh & Lewis, "Variance-based rewards for approximate Bayesian reinforcement learning" (UAI 2010).
 """

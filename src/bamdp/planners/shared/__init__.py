@@ -1,1 +1,1 @@
-"""What several planners share: room for models, trees of histories, models merged into one, bonuses."""
+"""Components shared by several planners: model buffers, history trees, leaf values, bonuses."""

@@ -1,15 +1,15 @@
-"""The mean model with a bonus on its rewards, kept up to date row by row: what BayesGreedy, BEB and VBRB share.
+"""The mean model with reward bonuses, updated row by row; shared by BayesGreedy, BEB and VBRB.
 
-With P̄ = E_β[P] and r̄ = E_β[r] and a bonus B_β(s, a) that a planner defines (0 for BayesGreedy), at every step
+Let P̄ = E_β[P], r̄ = E_β[r], and let B_β(s, a) be the planner's bonus (0 for BayesGreedy). At every step
 
     V(s) = max_a Q(s, a),        Q(s, a) = r̄(s, a) + B_β(s, a) + γ Σ_{s'} P̄(s' | s, a) V(s'),
 
-and the action is argmax_a Q(s, a), the lowest of equals. The belief is not updated inside the plan: the bonus
-stands for what looking ahead would find worth learning.
+and the action is argmax_a Q(s, a), with ties going to the lowest action. The belief is not updated during planning: the
+bonus stands in for the value of information.
 
-One transition changes one row where rows are independent, so only that row is written again and the model is
-solved from the values of the step before (:func:`bamdp._kernels.solve.solve`), until the changes of one sweep
-differ by at most ``tol``: the action loses at most γ/(1−γ)·tol in the model with the bonus.
+If rows are independent, a transition changes a single row. Only that row is rewritten, and the model is solved starting
+from the values of the previous step (:func:`bamdp._kernels.solve.solve`), until the span of the updates in one sweep is
+at most ``tol``. The action then loses at most γ/(1−γ)·tol in the model with the bonus.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from bamdp.beliefs.kernels import check_space, skip_row
 from bamdp.planners.base import KernelPlanner, Plan, Transition, exact_candidates
 from bamdp.planners.shared.workspace import Workspace, workspace_for
 
-EVERY_ROW, NO_ROW = -1, -2  # instead of the one row that a transition has changed
+EVERY_ROW, NO_ROW = -1, -2  # used instead of the index of the changed row
 TOL_HELP = "Accuracy of the solution, as in :class:`~bamdp.generators.PI`."
 
 
 class BonusParams(NamedTuple):
-    """The bonus and how the model is solved."""
+    """Parameters of the bonus and of the solution."""
 
     rule: Any  # the bonus's parameters, for which :func:`bonus` is registered
     discount: float
@@ -43,16 +43,16 @@ class BonusParams(NamedTuple):
 
 @generic
 def bonus(rule, belief, row, rows, variance, begin, end, background):
-    """Return what ``row`` is paid beyond its expected reward.
+    """Return the bonus of ``row``, which is added to its expected reward.
 
-    The mean row stands at ``begin:end`` of ``rows`` (plus background). From ``end`` on, entries of ``rows`` and of
-    ``variance`` are scratch that a row fits into.
+    The mean row is stored at ``begin:end`` of ``rows`` (plus background). From ``end`` on, ``rows`` and ``variance``
+    have scratch space for one row.
     """
 
 
 @inner
 def write_mean_row(rule, belief, rows, variance, extra, row, at):
-    """Write the mean row of a pair at ``at``, with its expected reward, and its bonus to ``extra``; return its end."""
+    """Write a pair's mean row and expected reward at ``at`` and its bonus to ``extra``; return the row's end."""
     end, background = verbs.mean_row(belief.transitions, row, rows.index, rows.prob, at)
     rows.span[row, 0] = at
     rows.span[row, 1] = end
@@ -64,7 +64,7 @@ def write_mean_row(rule, belief, rows, variance, extra, row, at):
 
 @inner
 def write_mean_model(rule, belief, rows, variance, extra):
-    """Write all mean rows one after the other, bonuses to ``extra`` alone; return the used entries."""
+    """Write all mean rows contiguously and the bonuses to ``extra`` only; return the number of used entries."""
     space = belief.space
     n_states, n_actions = space.allowed.shape
     at = np.int64(0)
@@ -73,14 +73,14 @@ def write_mean_model(rule, belief, rows, variance, extra):
             skip_row(rows, row, at)
             extra[row] = 0.0
             continue
-        check_space(belief, rows, at, 2)  # a row and the scratch of its bonus
+        check_space(belief, rows, at, 2)  # a row and the scratch for its bonus
         at = np.int64(write_mean_row(rule, belief, rows, variance, extra, row, at))
     return at
 
 
 @inner
 def rewrite_mean_row(rule, belief, rows, variance, extra, row):
-    """Write one row of a model again in its place; return False if it does not fit there."""
+    """Rewrite one row of a model in place; return False if it does not fit."""
     used = rows.span[rows.span.shape[0] - 1, 1]
     begin, end = rows.span[row, 0], rows.span[row, 1]
     check_space(belief, rows, used, 2)
@@ -95,10 +95,10 @@ def rewrite_mean_row(rule, belief, rows, variance, extra, row):
 
 @kernel
 def solve_with_bonus(belief, workspace, params, extra, changed, s, q):
-    """Bring the model in ``workspace`` up to date and solve it; write Q(s, ·) to ``q`` (NaN: no such action).
+    """Update and solve the model in ``workspace``; write Q(s, ·) to ``q`` (NaN: no such action).
 
-    ``changed`` is the row that has changed, or EVERY_ROW, or NO_ROW; ``extra``, float64 [S*A], are the bonuses that
-    are included in the rewards. Returns the greedy action.
+    ``changed`` is the changed row, EVERY_ROW or NO_ROW; ``extra``, float64 [S*A], holds the bonuses included in the
+    rewards. Returns the greedy action.
     """
     rows, solver, rule = workspace.rows, workspace.solver, params.rule
     every = changed == EVERY_ROW
@@ -115,26 +115,26 @@ def solve_with_bonus(belief, workspace, params, extra, changed, s, q):
 
 @dataclass
 class BonusMemory:
-    """The mean model of the last step with its values, and what has changed since."""
+    """The mean model of the last step, its values, and a record of changes since then."""
 
     workspace: Workspace
     params: BonusParams
     extra: np.ndarray  # float64 [S*A]: bonuses
     q: np.ndarray  # float64 [A]: action values of the last step
     visits: np.ndarray  # int64 [S, A]: real steps
-    changed: int = EVERY_ROW  # the row that has changed since the last step, EVERY_ROW or NO_ROW
-    n_observed: int = 0  # transitions that the belief had when `changed` was set
+    changed: int = EVERY_ROW  # the row changed since the last step, EVERY_ROW or NO_ROW
+    n_observed: int = 0  # number of transitions in the belief when `changed` was set
 
 
 class BonusPlanner(KernelPlanner):
-    """A planner that is optimal for the mean model with a bonus; ``tol`` is the accuracy of its solution."""
+    """A planner that acts optimally in the mean model with a bonus; ``tol`` is the accuracy of the solution."""
 
     keeps: ClassVar[tuple[str, ...]] = ("workspace.solver.values", "visits")
     tol: float
 
     @abstractmethod
     def rule(self) -> Any:
-        """Return the parameters as a NamedTuple that :func:`bonus` is registered for."""
+        """Return the parameters as a NamedTuple for which :func:`bonus` is registered."""
 
     def start(self, belief: Belief, discount: float) -> BonusMemory:
         S, A = belief.n_states, belief.n_actions
@@ -143,7 +143,7 @@ class BonusPlanner(KernelPlanner):
         return BonusMemory(workspace_for(belief), params, np.zeros(S * A), np.zeros(A), visits)
 
     def act(self, memory: BonusMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        if belief.n_observed != memory.n_observed:  # it has learned from elsewhere
+        if belief.n_observed != memory.n_observed:  # the belief was also updated elsewhere
             memory.changed = EVERY_ROW
         given = memory.params, memory.extra, memory.changed, state, memory.q
         action = belief.run(solve_with_bonus, memory.workspace, *given)
@@ -173,7 +173,7 @@ class BonusPlanner(KernelPlanner):
 
 
 def require_counts(belief: Belief, name: str) -> None:
-    """Refuse a belief that does not count transitions row by row."""
+    """Raise an error if the belief does not count transitions row by row."""
     if not belief.transitions.counts_transitions:
         raise ValueError(
             f"{name} needs a prior that counts transitions, such as Dirichlet, SparseDirichlet or a Mixture of "

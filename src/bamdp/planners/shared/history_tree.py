@@ -1,7 +1,7 @@
-"""A tree of histories, which UCT, BFS3 and Bayesian sparse sampling grow where it pays.
+"""The tree of histories grown selectively by UCT, BFS3 and Bayesian sparse sampling.
 
-A node is a history h of simulated steps, with the state that it ends in. The tree is a struct of arrays; the children
-of a node by one action are a linked list, so a node takes about 150 bytes for 4 actions (a child array over all S
+A node represents a history h of simulated steps and stores its last state. The tree is a struct of arrays. The children
+of a node for each action form a linked list, so a node takes about 150 bytes for 4 actions (a child array over all S
 states, as in the original BAMCP, takes 8·S·A).
 """
 
@@ -29,25 +29,27 @@ from bamdp.planners.tree import (
     chosen_nodes,
 )
 
-UNOPENED = -2  # in ``child``: nothing is written of the node's actions
-SIBLING = 5  # in HistoryTree.node, after the columns that it shares with a TreeRecord
+UNOPENED = -2  # in ``child``: the node's actions are not initialised
+SIBLING = 5  # in HistoryTree.node, after the columns shared with TreeRecord
 DEEPEST = 1  # in HistoryTree.used, after NODES
 
 
 class HistoryTree(NamedTuple):
-    """Nodes in the order in which they are made, so that a parent stands before its children; all are written to."""
+    """Nodes in order of creation, so parents precede their children; all arrays are written to."""
 
     node: Annotated[np.ndarray, "int64 [M, 6]"]  # STATE, PARENT, ACTION, DEPTH, COUNT, SIBLING
-    reward: Annotated[np.ndarray, "float64 [M]"]  # on the way in
+    reward: Annotated[np.ndarray, "float64 [M]"]  # of the step into the node
     child: Annotated[np.ndarray, "int64 [M, A]"]  # the latest child by each action, or NO_NODE
-    tries: Annotated[np.ndarray, "int64 [M, A]"]  # how often an action was tried, or its next state drawn
+    tries: Annotated[
+        np.ndarray, "int64 [M, A]"
+    ]  # number of times an action was tried or its next state drawn
     value: Annotated[np.ndarray, "float64 [M, A]"]  # Q(h, a)
     used: Annotated[np.ndarray, "int64 [2]"]  # number of NODES, DEPTH of the DEEPEST
 
 
 @primitive
 def plant_root(tree, s):
-    """Make a tree of nothing but a root."""
+    """Reset the tree to a single root node."""
     tree.used[NODES] = 0
     tree.used[DEEPEST] = 0
     return append_node(tree, NO_NODE, 0, s, 0.0)
@@ -55,7 +57,7 @@ def plant_root(tree, s):
 
 @primitive
 def append_node(tree, parent, a, s, r):
-    """Add a node, the first child of its parent's action ``a``, and return it."""
+    """Prepend a node to the children of its parent's action ``a`` and return it."""
     node = tree.used[NODES]
     tree.used[NODES] = node + 1
     tree.reward[node] = r
@@ -77,7 +79,7 @@ def append_node(tree, parent, a, s, r):
 
 @primitive
 def open_node(tree, node, value):
-    """Begin the actions of a node, each with this value."""
+    """Initialise the actions of a node with the given value."""
     for a in range(tree.child.shape[1]):
         tree.child[node, a] = NO_NODE
         tree.tries[node, a] = 0
@@ -86,7 +88,7 @@ def open_node(tree, node, value):
 
 @primitive
 def find_child(tree, node, a, s, r, by_reward):
-    """Return the child (a, s, r), or (a, s) if rewards are no part of histories; NO_NODE if there is none."""
+    """Return the child (a, s, r), or (a, s) if histories exclude rewards; NO_NODE if there is none."""
     child = tree.child[node, a]
     while child != NO_NODE and (tree.node[child, STATE] != s or (by_reward and tree.reward[child] != r)):
         child = tree.node[child, SIBLING]
@@ -94,19 +96,20 @@ def find_child(tree, node, a, s, r, by_reward):
 
 
 class Shown(NamedTuple):
-    """What is shown of n nodes, parents first, and of the actions that were tried there."""
+    """Displayed data of n nodes, parents first, and of the actions tried there."""
 
     node: np.ndarray  # int64 [n, 5]: STATE, PARENT, ACTION, DEPTH, COUNT
     reward: np.ndarray  # float64 [n]
     share: np.ndarray  # float64 [n]
-    value: np.ndarray  # float64 [n, 2]: and lower bound
+    value: np.ndarray  # float64 [n, 2]: value, lower bound
     tried: np.ndarray  # bool [n, A]
     tries: np.ndarray  # int64 [n, A]
     q: np.ndarray  # float64 [n, A, 3]: value, spread, lower bound
 
 
 def shown_histories(tree: HistoryTree, plan: Plan, worth: NDArray[np.float64], known: bool = True) -> Tree:
-    """Return the tree behind a plan; ``worth`` are the values of its nodes, [M], ``known`` whether rewards are."""
+    """Return the tree behind a plan; ``worth`` holds its node values, [M], ``known`` tells whether rewards are
+    known."""
     n = int(tree.used[NODES])
     node, tries = tree.node[:n], tree.tries[:n]
     value, q = np.full((n, 2), np.nan), np.full((*tries.shape, 3), np.nan)
@@ -120,7 +123,7 @@ def shown_histories(tree: HistoryTree, plan: Plan, worth: NDArray[np.float64], k
 
 
 def shown_tree(shown: Shown, action: int) -> Tree:
-    """Return a tree of histories: each node, then its choices. ``action`` was chosen at the root."""
+    """Return a tree of histories, each node followed by its choices; ``action`` was chosen at the root."""
     n, A = shown.tried.shape
     at, b = np.nonzero(shown.tried)
     order = np.argsort(np.concatenate([np.arange(n) * (A + 1), at * (A + 1) + 1 + b]))
@@ -130,7 +133,7 @@ def shown_tree(shown: Shown, action: int) -> Tree:
     state, parent, taken, depth, count = shown.node.T
 
     def column(of_nodes: Any, of_choices: Any, at_root: Any = None) -> NDArray[Any]:
-        """Return one array of nodes and choices."""
+        """Return one array that interleaves nodes and choices."""
         both = np.concatenate([of_nodes, np.broadcast_to(of_choices, at.shape)])
         if at_root is not None:
             both[ROOT] = at_root

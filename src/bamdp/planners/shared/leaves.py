@@ -1,4 +1,4 @@
-"""What DSS expects after its last stage: nothing, or something learned from models of the belief that it ends in."""
+"""Leaf values of DSS: zero, or values of models under the belief at the leaf."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from bamdp.beliefs.kernels import mean_model, sample_model
 
 DSS_LEAVES = ("zero", "mean", "upper", "policy")
 MEAN_LEAF, UPPER_LEAF = DSS_LEAVES.index("mean"), DSS_LEAVES.index("upper")
-LEAF_MODELS, LEAF_TOL = 2, 1e-3  # models sampled for a leaf, accuracy of their solutions
+LEAF_MODELS, LEAF_TOL = 2, 1e-3  # number of models sampled per leaf, accuracy of their solutions
 
 
 class ModelLeaf(NamedTuple):
-    """A leaf is valued by solving models, from the values of earlier leaves."""
+    """Parameters of leaf values from solved models, warm-started from earlier leaves."""
 
     kind: int  # an index of DSS_LEAVES
 
 
 @inner
 def leaf_value(leaf, belief, rows, solver, discount, s, rng):
-    """Return the value of the hyper-state (s, belief) after the last stage; ``leaf`` None stands for 0."""
+    """Return the value of the hyper-state (s, belief) after the last stage: 0 if ``leaf`` is None."""
     if leaf is None:
         return 0.0
     else:
@@ -35,7 +35,7 @@ def leaf_value(leaf, belief, rows, solver, discount, s, rng):
             sample_model(belief, rows, rng)
             if leaf.kind == UPPER_LEAF:  # mean optimal value of a few sampled models
                 solve(rows, belief.space, discount, LEAF_TOL, solver, True)
-            else:  # value of the mean model's policy on them
+            else:  # mean value of the mean model's policy in these models
                 evaluate_solver_policy(rows, belief.space, discount, LEAF_TOL, solver)
             total += solver.values[s]
         return total / LEAF_MODELS

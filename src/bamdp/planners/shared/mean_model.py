@@ -1,9 +1,9 @@
-"""The mean model with bonuses within simulated trials: written row by row, taken back, solved where it has changed.
+"""The mean model with bonuses during simulated trials: row-wise updates, undo and incremental solution.
 
-What AdaptiveDSS keeps of the mean model while it follows a strategy. Its bundles (:mod:`bamdp.planners.adaptive_dss`)
-are ``space``, the model ``mean`` itself with room to solve it in; ``params``; and ``race``, where ``reward`` and
-``extra`` are the rewards without bonus and the bonuses u of all rows, and ``old_span`` and ``old`` what rows were
-before a trial.
+AdaptiveDSS maintains this model while it simulates a strategy. The functions take bundles of arrays defined in
+:mod:`bamdp.planners.adaptive_dss`: ``space`` contains the model ``mean`` and the buffers for solving it; ``params`` the
+parameters; and ``race`` the rewards without bonus (``reward``) and bonuses u (``extra``) of all rows, and the rows
+before a trial (``old_span`` and ``old``).
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from bamdp._kernels.solve import FEW_IF_DENSE, solve
 from bamdp.beliefs.kernels import check_space
 from bamdp.planners.shared.bonus import write_mean_model, write_mean_row
 
-MOST_CHANGES = 8  # changes per state after which a model is solved as a whole
+MOST_CHANGES = 8  # changes per state after which the whole model is solved
 
 
 @inner
 def write_mean(belief, space, params, race):
-    """The mean model into ``space.mean``, its rewards and u into ``race``.
+    """Write the mean model to ``space.mean``, its rewards and u to ``race``.
 
-    Behind the model there is space for all rows that a trial may pass.
+    After the model, there is space for all rows that a trial may visit.
     """
     rows = space.mean
     end = write_mean_model(params.rule, belief, rows, space.variance, race.extra)
@@ -32,9 +32,9 @@ def write_mean(belief, space, params, race):
 
 @inner
 def learn_rows(belief, space, params, race, n):
-    """Write ``n`` rows, ``race.fresh``, as they are believed now: behind all others, to which spans then point.
+    """Append the ``n`` rows in ``race.fresh`` under the current belief and point their spans there.
 
-    The last row is copied behind them, so that it still ends where the model ends.
+    The last row is copied after them, so that it still ends where the model ends.
     """
     if not params.row_by_row:
         write_mean(belief, space, params, race)
@@ -57,7 +57,7 @@ def learn_rows(belief, space, params, race, n):
 
 @primitive
 def keep_row(rows, race, row, i):
-    """Keep a row of the mean model as it is, in the i-th place."""
+    """Save a row of the mean model in slot ``i``."""
     race.old_span[i, 0] = rows.span[row, 0]
     race.old_span[i, 1] = rows.span[row, 1]
     race.old[i, 0] = rows.background[row]
@@ -67,7 +67,7 @@ def keep_row(rows, race, row, i):
 
 @primitive
 def put_row_back(rows, race, row, i):
-    """Take back what was written into a row since :func:`keep_row`."""
+    """Undo all changes to a row since :func:`keep_row`."""
     rows.span[row, 0] = race.old_span[i, 0]
     rows.span[row, 1] = race.old_span[i, 1]
     rows.background[row] = race.old[i, 0]
@@ -77,14 +77,14 @@ def put_row_back(rows, race, row, i):
 
 @inner
 def add_bonus(space, race, weight):
-    """Put the bonus ``weight``·u on the mean model's rewards."""
+    """Add the bonus ``weight``·u to the mean model's rewards."""
     for row in range(race.reward.shape[0]):
         space.mean.reward[row] = race.reward[row] + weight * race.extra[row]
 
 
 @primitive
 def solves_changes(belief, params):
-    """Whether only the states are solved again whose values a trial changes."""
+    """Return whether only states whose values change in a trial are solved again."""
     return params.row_by_row and belief.space.allowed.shape[0] > FEW_IF_DENSE
 
 
@@ -92,7 +92,8 @@ def solves_changes(belief, params):
 def solve_changed(belief, space, params, race, weight, c, changed, n, goes_on):
     """Solve the mean model with the bonus ``weight``·u after ``n`` of its rows have changed.
 
-    Since the root's solution of candidate ``c`` or, if that ``goes_on``, since the last solution in this trial.
+    The changes are relative to the root's solution for candidate ``c`` or, if ``goes_on``, to the last solution in this
+    trial.
     """
     solver = space.solver
     n_states, n_actions = belief.space.allowed.shape

@@ -1,4 +1,4 @@
-"""Buffers to sample and solve models in, kept by an agent between steps."""
+"""Buffers for sampling and solving models, kept by an agent between steps."""
 
 from __future__ import annotations
 
@@ -13,26 +13,22 @@ from bamdp.generators.lazy import LazyModels, fresh_models, new_lazy_models
 
 
 class Workspace(NamedTuple):
-    """Room for a model, or several side by side, and for its solution."""
+    """Buffers for one model, or several stored side by side, and for its solution."""
 
     rows: Rows  # the current model
-    solver: Solver  # its values are the warm start of the next model
-    leaf_solver: Solver | None = (
-        None  # for models at the leaves of a search: shares the scratch of ``solver``
-    )
-    lazy: LazyModels | None = (
-        None  # models that are drawn where they are looked at, in place of all the others
-    )
+    solver: Solver  # its values warm-start the solution of the next model
+    leaf_solver: Solver | None = None  # for models at the leaves of a search; shares scratch with ``solver``
+    lazy: LazyModels | None = None  # lazily drawn models, which replace all the others
 
     def __deepcopy__(self, memo: Any) -> Workspace:
         return duplicate(self)
 
 
-NO_MODELS = Workspace(None, None)  # type: ignore[arg-type]  # of a search without models
+NO_MODELS = Workspace(None, None)  # type: ignore[arg-type]  # for a search without models
 
 
 def workspace_for(belief: Belief, n_models: int = 1, *, leaves: bool = False) -> Workspace:
-    """Return a workspace for models of the belief's size; with ``leaves`` there is a second solver."""
+    """Return a workspace for models of the belief's size; ``leaves`` adds a second solver."""
     rows = belief.model_buffer(n_models)
     solver = new_solver(belief.n_states, len(rows.index))
     if not leaves:
@@ -41,13 +37,13 @@ def workspace_for(belief: Belief, n_models: int = 1, *, leaves: bool = False) ->
 
 
 def lazy_workspace_for(belief: Belief, n_stages: int, discount: float) -> Workspace:
-    """Return a workspace for lazily drawn models, one for each stage of a search."""
+    """Return a workspace for lazily drawn models, one per stage of a search."""
     nothing = belief.model_buffer(0)
     return Workspace(nothing, new_solver(0, 0), lazy=new_lazy_models(belief, n_stages, discount))
 
 
 def duplicate(part: Any) -> Any:
-    """Return a deep copy of bundles, without touching memory of buffers that was not written to."""
+    """Return a deep copy of array bundles without touching unwritten buffer memory."""
     if isinstance(part, Rows):
         end = max(0, int(part.span.max(initial=0)))
         index, prob = np.empty_like(part.index), np.empty_like(part.prob)
@@ -64,5 +60,5 @@ def duplicate(part: Any) -> Any:
 
 
 def _own_parts(solver: Solver) -> dict[str, np.ndarray]:
-    """Return copies of what a solver carries from one model to the next; the rest is scratch."""
+    """Return copies of the solver arrays that persist between models; the rest is scratch."""
     return {name: getattr(solver, name).copy() for name in ("values", "policy", "order", "solution_mean")}

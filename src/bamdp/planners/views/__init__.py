@@ -1,1 +1,1 @@
-"""Trees to look at: what a search did for one decision, made on request (``agent.plan(state, tree=True)``)."""
+"""Views of the search behind one decision, built on request (``agent.plan(state, tree=True)``)."""

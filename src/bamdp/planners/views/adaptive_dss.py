@@ -1,4 +1,4 @@
-"""The race of AdaptiveDSS as a tree: the strategies at the root, and below each what its first stage led to."""
+"""The race of AdaptiveDSS as a tree: strategies at the root, and below each the outcomes of its first stage."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from bamdp.planners.tree import (
 
 
 def _plain(function: Any) -> Any:
-    """Return a primitive as plain Python, which is quicker where it is called from Python."""
+    """Return a primitive as plain Python, which is faster when called from Python."""
     return getattr(function, "py_func", function)
 
 
@@ -33,10 +33,10 @@ py_add_node, py_add_outcome, py_add_step = _plain(add_node), _plain(add_outcome)
 
 
 def race_tree(plan: Plan, race: RaceArrays, params: RaceParams, state: int) -> Tree:
-    """Return the candidates of ``plan`` as choices, each with the first K steps of its trials in the models kept.
+    """Return the candidates of ``plan`` as choices, each with the first K steps of its recorded trials.
 
-    Later stages follow policies that were solved on the way and are not kept. What a sample is worth is a difference
-    of values in its model, so hyper-states have no values of their own.
+    Later stages follow policies that are computed on the fly and not stored. A sample's return is a difference of
+    values within its model, so hyper-states have no values of their own.
     """
     kept, n = min(int(race.number[MODELS]), len(race.path)), len(plan.candidates)
     record = new_record(1 + n * (1 + kept), n, steps=params.n_steps, n_states=race.policy.shape[1])
