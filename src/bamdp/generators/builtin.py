@@ -17,7 +17,7 @@ from bamdp.generators.lazy import begin_model, stage_rows, touch, value_bound
 from bamdp.generators.trials import BOUNDS, RMAX, TrialTable, run_trials
 from bamdp.mdp.model import FiniteMDP
 
-MAX_SWEEPS = 10_000  # of value iteration
+MAX_SWEEPS = 10_000  # maximum for value iteration
 
 
 @generic
@@ -48,7 +48,7 @@ class Generator(Declared, ABC):
 
 
 def register_generator(state: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Compile a generator of your own: ``@register_generator(MyState)`` on a function like :func:`generate`.
+    """Compile a custom generator: use ``@register_generator(MyState)`` on a function like :func:`generate`.
 
     ``MyState`` is the NamedTuple class that your :class:`Generator`'s ``parameters()`` returns; define both in an
     importable module. The function may use anything that Numba can compile but must not allocate. It must set

@@ -43,12 +43,12 @@ class LazyModels(NamedTuple):
     span: Annotated[np.ndarray, "int64 [H, R, 2]"]
     background: Annotated[np.ndarray, "float64 [H, R]"]
     reward: Annotated[np.ndarray, "float64 [H, R]"]
-    index: Annotated[np.ndarray, "int32 [E]"]  # type: ignore[assignment]  # of all stages
+    index: Annotated[np.ndarray, "int32 [E]"]  # type: ignore[assignment]  # entries of all stages
     prob: Annotated[np.ndarray, "float64 [E]"]
     values: Annotated[np.ndarray, "float64 [H, S]"]
     drawn: Annotated[np.ndarray, "int32 [H, S]"]  # UNTOUCHED .. ROWS_AHEAD
     action: Annotated[np.ndarray, "int32 [H, S]"]  # the policy, UNKNOWN until queried
-    touched: Annotated[np.ndarray, "int32 [H, S]"]  # the states that are not UNTOUCHED
+    touched: Annotated[np.ndarray, "int32 [H, S]"]  # list of touched states
     number: Annotated[np.ndarray, "int64 [H, 3]"]  # touched states, end of entries, shared choice
     mean: Annotated[np.ndarray, "float64 [H]"]  # mean value of all states, touched or not
     bound: Annotated[np.ndarray, "float64 [3]"]  # on values, on the value after a step, on the mean value

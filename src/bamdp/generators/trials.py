@@ -8,12 +8,12 @@ touched, so a trial costs O(depth · A · entries per row), independent of the n
 The initial values must be an upper bound on V* for trials to seek out unexplored states. V then remains an upper bound
 and decreases. The default is max r/(1−γ).
 
-**Stopping.** RTDP stops after ``n_trials`` or, with ``tol``, when the start state is *settled* (the test of labelled
-RTDP; Bonet & Geffner 2003): a backup would change no state that the greedy policy can reach from the start by more than
-``tol``. If the initial values were an upper bound, the policy then loses at most tol/(1−γ) at the start. The test runs
-after any trial that has changed no value by more than ``tol``. If it fails, the inspected states are backed up in
-reverse order of discovery. At most ``ENVELOPE · depth`` states are inspected, and a row with background mass on all
-states never counts as settled. Otherwise, ``values[start]`` is an upper bound, and evaluating the policy with
+**Stopping.** RTDP stops after ``n_trials`` trials or, with ``tol``, when the start state is *settled* in the sense of
+labelled RTDP (Bonet & Geffner 2003): a backup would change no state that the greedy policy can reach from the start by
+more than ``tol``. If the initial values were an upper bound, the policy then loses at most tol/(1−γ) at the start. The
+test runs after any trial that has changed no value by more than ``tol``. If it fails, the inspected states are backed
+up in reverse order of discovery. At most ``ENVELOPE · depth`` states are inspected, and a row with background mass on
+all states never counts as settled. Otherwise, ``values[start]`` is an upper bound, and evaluating the policy with
 :func:`~bamdp.mdp.evaluate_policy` gives a lower bound. The result's ``error_bound`` holds for all states, visited or
 not, and is therefore usually loose.
 """

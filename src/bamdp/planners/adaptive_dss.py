@@ -1,10 +1,10 @@
-"""AdaptiveDSS: deep, sparse sampling of strategies, judged by what they earn and by what they find out.
+"""AdaptiveDSS: deep, sparse sampling of strategies, evaluated by reward earned and information gained.
 
 DSS evaluates policies of sampled models by K simulated steps each. Here the candidates are *strategies* c, which choose
 a policy based on the current belief, β ↦ π_c(β):
 
     b ≥ 0      the best policy of the mean model of β with the bonus b·u_β(s, a) on its rewards; b = 0 exploits
-    P          the policy of a model drawn from β, by any generator P, as in DSS (``n_policies`` of them)
+    P          the policy that a generator P computes for a model drawn from β, as in DSS (``n_policies`` of them)
 
 with u_β(s, a) = 1/(1 + n₀ + n(s, a)), as in BEB, or, for priors without counts, the standard deviation of VBRB. The
 bonuses form a geometric ladder scaled by the range of the rewards, so none needs tuning; if the range is unknown, the
@@ -141,7 +141,7 @@ class RaceParams(NamedTuple):
 class RaceArrays(NamedTuple):
     """Candidates of a decision and their statistics."""
 
-    weight: Annotated[np.ndarray, "float64 [L]"]  # bonuses in units of reward, the first of them 0
+    weight: Annotated[np.ndarray, "float64 [L]"]  # bonuses in units of reward, starting with 0
     policy: Annotated[np.ndarray, "int32 [N, S]"]  # each candidate's policy in the first stage
     values: Annotated[np.ndarray, "float64 [N, S]"]  # in its own model; warm start for the next decision
     action: Annotated[np.ndarray, "int64 [N]"]  # its action in the current state

@@ -292,7 +292,7 @@ def rollout_policy(q: NDArray[np.float64], allowed: NDArray[np.bool_], epsilon: 
 
 @dataclass
 class UCTMemory:
-    """The rollout learner, and buffers for a search."""
+    """The rollout learner and the search buffers."""
 
     tree: HistoryTree
     path: Path
@@ -306,7 +306,7 @@ class UCTMemory:
 class BAUCT(KernelPlanner):
     """UCT in the belief MDP.
 
-    Parameters as for :class:`BAMCP`, without root sampling.
+    The parameters are those of :class:`BAMCP`, without ``root_sampling``.
 
     Examples
     --------
@@ -367,7 +367,7 @@ class BAUCT(KernelPlanner):
         return Plan(action, float(tree.value[ROOT, action]), weighed, self.time_limit is None, details)
 
     def explain(self, memory: UCTMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        """Return the plan with its tree: the value of a history is its mean return.
+        """Return the plan with its tree, in which the value of a history is its mean return.
 
         The count of a choice includes simulations that ended above its children (at a newly added history or at the
         depth limit), so the shares of the children may sum to less than 1. A history first reached by the very last

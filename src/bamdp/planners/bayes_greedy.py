@@ -1,6 +1,6 @@
 """BayesGreedy: act optimally for the posterior mean model (certainty equivalence). EpsilonGreedy adds exploration.
 
-With P̄ = E_β[P] and r̄ = E_β[r], at every step
+Let P̄ = E_β[P] and r̄ = E_β[r]. At every step
 
     V̄(s) = max_a Q̄(s, a),        Q̄(s, a) = r̄(s, a) + γ Σ_{s'} P̄(s' | s, a) V̄(s')
 

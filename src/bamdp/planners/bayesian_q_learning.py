@@ -26,7 +26,7 @@ with the highest mean, or 0 if s' is terminal. R' is distributed as above, and t
 **Action selection.** *sampling*: draw μ for each action and take the largest (Thompson sampling for Q). *vpi*: if a₁
 and a₂ have the two highest means, perfect information μ(s, a) = q is worth
 
-    q − μ0(s, a₁)   if a ≠ a₁ turns out better,      μ0(s, a₂) − q   if a₁ turns out worse, else nothing;
+    q − μ0(s, a₁)   if a ≠ a₁ turns out better,      μ0(s, a₂) − q   if a₁ turns out worse,   otherwise 0.
 
 VPI(s, a) is the expectation of this gain, a closed-form expected excess of a Student t (:func:`excess`). The action
 maximises μ0(s, a) + VPI(s, a), with ties broken at random.
@@ -70,7 +70,7 @@ from bamdp.planners.random_play import best_action_of
 SELECTION = ("vpi", "sampling")
 UPDATE = ("moment", "mixture")
 PRIOR_LEVEL = 0.2  # default position of μ0 between the lowest and the highest return
-LEAST_SHAPE = 1.001  # 1 + ε: α below 1 has no variance
+LEAST_SHAPE = 1.001  # 1 + ε: the variance is infinite for α <= 1
 GAUSS_X, GAUSS_W = np.polynomial.legendre.leggauss(10)
 DOUBLINGS = 2.0 ** np.arange(
     0, 24
@@ -130,7 +130,7 @@ def mixture_update(
     z = (x - mu0) / fine
     m = (lam * mu0 + x) / (lam + 1.0)
     shape = alpha + 0.5
-    precision = weight / (1.0 + z * z)  # of E[τ], each node's share times β/(α+½)
+    precision = weight / (1.0 + z * z)  # each node's contribution to E[τ], times β/(α+½)
     total = float(precision.sum())
     new_mu0 = float(precision @ m) / total
     spread = shape / beta * float(precision @ (m - new_mu0) ** 2)
@@ -171,7 +171,7 @@ def log_minus_psi(y: float) -> float:
 
 
 def shape_from_logs(c: float) -> float:
-    """Return the y with log y − ψ(y) = c > 0: Newton's method on 1/y, quadratic from a start within 2 percent."""
+    """Solve log y − ψ(y) = c > 0 for y by Newton's method on 1/y, starting within 2 percent of the solution."""
     from scipy.special import polygamma  # slow to import, and only this planner needs it
 
     y = (3.0 - c + math.sqrt((c - 3.0) ** 2 + 24.0 * c)) / (12.0 * c)

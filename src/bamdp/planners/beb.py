@@ -17,10 +17,10 @@ harmonic mean over their components. Finite sets of models have no counts and ar
 like 1/n, whereas PAC algorithms need 1/√n: BEB approximates the Bayes-optimal policy, which may stop exploring, so it
 is *not* PAC for the true model. Values of b that work well are far below 2H².
 
-**Departures.** Discounted, and solved for a stationary policy instead of over a horizon. Learned rewards, which the
-original excludes, enter through their mean. Guez's public C++ program truncates b to an integer; this implementation
-does not. The default b = 1 is a compromise over chain, double_loop and grid5 under two priors: 2 is best on chain (and,
-with the flat prior, reproduces the rewards of the C++ program), 0.25 on grid5.
+**Departures.** The objective is discounted and solved for a stationary policy instead of over a finite horizon. Learned
+rewards, which the original excludes, enter through their mean. Guez's public C++ program truncates b to an integer;
+this implementation does not. The default b = 1 is a compromise over chain, double_loop and grid5 under two priors: 2 is
+best on chain (and, with the flat prior, reproduces the rewards of the C++ program), 0.25 on grid5.
 
 Reference: Kolter & Ng, "Near-Bayesian exploration in polynomial time" (ICML 2009).
 """
@@ -37,7 +37,7 @@ from bamdp.planners.shared.bonus import TOL_HELP, BonusMemory, BonusPlanner, bon
 
 
 class BEBRule(NamedTuple):
-    """The parameter of BEB's bonus: b."""
+    """The parameter b of BEB's bonus."""
 
     weight: float
 

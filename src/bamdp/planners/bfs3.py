@@ -4,7 +4,7 @@ The belief MDP has too many successors to enumerate, so sparse sampling (Kearns,
 the predictive for every action of every node. Forward-search sparse sampling (Walsh, Goschin & Littman 2010) avoids
 building even this tree in full. It runs *trajectories* through it, guided by bounds U ≥ V ≥ L at every node:
 
-    U(s, a) = 1/C Σ_i [ r_i + γ U(s_i) ],   U(s) = max_a U(s, a),   and L alike,   s_1..s_C ~ ν(· | belief at s, a),
+    U(s, a) = 1/C Σ_i [ r_i + γ U(s_i) ],   U(s) = max_a U(s, a),   same for L,   s_1..s_C ~ ν(· | belief at s, a),
 
 where unvisited nodes have U = V_max = R_max/(1−γ) and L = V_min = R_min/(1−γ) (the range is extended to include 0 if
 episodes can end). A trajectory takes the action with the largest U(s, a), then the successor with the largest (number
@@ -291,7 +291,7 @@ def _bound_node(tree, bounds, node):
 
 @dataclass
 class BFS3Memory:
-    """Buffers for one tree at a time, and the successors of the root."""
+    """Buffers for one tree at a time and for the successors of the root."""
 
     tree: HistoryTree
     bounds: BFS3Bounds
@@ -342,7 +342,7 @@ class BFS3(KernelPlanner):
                 "without bounds, such as BAMCP"
             )
         A, C, D = belief.n_actions, self.n_successors, self.depth
-        # a trajectory draws C·A successors at each step, and the tree is finite
+        # a trajectory draws C·A successors per step; the tree's size is also bounded
         M = 1 + int(min(n_branches(A * C, D - 1), float(A * C) * self.n_trajectories * D))
         tree, bounds = zeros(HistoryTree, M=M, A=A), zeros(BFS3Bounds, M=M, A=A, D=D)
         return BFS3Memory(tree, bounds, zeros(RootSuccessors, A=A, C=C), discount, (low, high))
@@ -413,7 +413,7 @@ class BFS3(KernelPlanner):
     def _params(self, memory: BFS3Memory, belief: Belief) -> BFS3Params:
         ends = bool(belief.episodes.ends.any())
         low, high = (r / (1.0 - memory.discount) for r in memory.reward_range)
-        if ends or self.leaf == "zero":  # rewards may stop, so the value may be nearer to 0 than r/(1-γ)
+        if ends or self.leaf == "zero":  # rewards may stop, so values may be closer to 0 than r/(1-γ)
             low, high = min(low, 0.0), max(high, 0.0)
         certain = belief.rewards.certain
         return BFS3Params(

@@ -24,8 +24,8 @@ solutions are accurate to ``tol`` in value, so larger gains are real and choices
 on s' and every state is possible, s* is the highest-valued state for all pairs. The loss in the optimistic model is at
 most 2·tol/(1−γ).
 
-**Departures.** Discounted instead of over a horizon. Only transitions are treated optimistically: learned rewards,
-which the original excludes, enter through their mean, so a bandit is played greedily.
+**Departures.** The objective is discounted instead of finite-horizon. Only transitions are treated optimistically:
+learned rewards, which the original excludes, enter through their mean, so a bandit is played greedily.
 
 Reference: Araya-López, Thomas & Buffet, "Near-optimal BRL using optimistic local transitions" (ICML 2012).
 """

@@ -154,7 +154,7 @@ class DQNMemory:
     gradient: Annotated[np.ndarray, "float32 [N, P]"]  # scratch
     target: Annotated[np.ndarray, "float32 [N, P]"]
     prior: Annotated[np.ndarray, "float32 [N, S, A]"]  # c p_n(s)[a]
-    target_q: Annotated[np.ndarray, "float32 [N, S, A]"]  # Q⁻_n(s, a), where up to date
+    target_q: Annotated[np.ndarray, "float32 [N, S, A]"]  # Q⁻_n(s, a), valid for states in up_to_date
     up_to_date: Annotated[np.ndarray, "bool [S]"]
     head: Annotated[np.ndarray, "float32 [1, P]"]  # the network that plays this episode
     discount: float

@@ -254,7 +254,7 @@ def most_hyper_states(n_states: int, n_actions: int, n_rewards: int, horizon: in
 
 @dataclass
 class FHTSMemory:
-    """The stack of the search."""
+    """The search stack."""
 
     stack: FHTSStack
     discount: float

@@ -2,12 +2,12 @@
 
 K models μ₁..μ_K are drawn from the posterior β. They yield estimates of two bounds on the Bayes-optimal value V*_β,
 
-    upper     1/K Σ_k max_π V^π_{μ_k}(s)          each model at its own optimum: knowing the model cannot hurt lower
-    1/K Σ_k V^{π₁}_{μ_k}(s)             one memoryless policy for all of them,
+    upper     1/K Σ_k max_π V^π_{μ_k}(s)          each model at its own optimum: knowing the model cannot hurt
+    lower     1/K Σ_k V^{π₁}_{μ_k}(s)             one memoryless policy for all of them,
 
 and a policy for each bound.
 
-**upper.** Act greedily for the mean of the optimal action values, Q(s, a) = 1/K Σ_k Q*_{μ_k}(s, a).
+**upper.** Act greedily with respect to the mean of the optimal action values, Q(s, a) = 1/K Σ_k Q*_{μ_k}(s, a).
 
 **lower.** Multi-sample backward induction: for stages t = T..1, starting from a lower bound V_{k,T+1},
 
@@ -24,7 +24,7 @@ r_min, the range of the rewards of the K models and 0. V_{k,T+1} = min(0, r_min)
 in these models, so the lower bound holds for every T.
 
 **Guarantee.** The two averages converge to bounds on V*_β at rate 1/√K as K grows. Neither policy is Bayes-optimal: the
-upper one is optimistic about learning, the lower one plans as if nothing would be learned.
+upper one is optimistic about learning, the lower one plans as if the agent would never learn.
 
 **Departures.** The action values of the models, and hence the policy of the first stage, are kept until the next draw,
 by default at the next step (``resample``, as for Thompson sampling). As T grows, the stage policies need not converge

@@ -1,6 +1,6 @@
 """QLearning: values learned from real steps only, without a model.
 
-After (s, a, r, s'), the n-th visit of the pair,
+After a transition (s, a, r, s'), the n-th visit to the pair, the update is
 
     Q(s, a) ← Q(s, a) + η_n (r + γ max_{a'} Q(s', a') − Q(s, a)),      η_n = η / n^power,
 

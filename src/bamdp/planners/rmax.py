@@ -51,7 +51,7 @@ from bamdp.planners.base import KernelPlanner, Plan, Transition, candidates, gre
 
 @kernel
 def solve_optimistic(rows, space, discount, tol, solver):
-    """Solve the optimistic model from the last values."""
+    """Solve the optimistic model, warm-started from the last values."""
     solve(rows, space, discount, tol, solver, False)
 
 
@@ -73,7 +73,7 @@ class RMaxMemory:
     rows: Rows
     solver: Solver
     due: bool = True  # the model has changed since the last solution
-    solved: int = 0  # how often the model was solved
+    solved: int = 0  # number of times the model was solved
 
     def widen(self, width: int) -> None:
         """Enlarge the arrays to ``width`` columns, and the model accordingly."""

@@ -123,7 +123,7 @@ def add_outcome(record, choice, share):
 
 @primitive
 def add_step(record, node, s2, r, weight):
-    """Add a step to the path into the latest node; ``weight`` is the discount of its reward."""
+    """Append a step to the path into the latest node; ``weight`` is the discount factor of its reward."""
     if node != NO_NODE:
         step = record.used[STEPS]
         record.used[STEPS] = step + 1

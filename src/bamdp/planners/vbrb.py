@@ -35,7 +35,7 @@ from bamdp.planners.shared.bonus import TOL_HELP, BonusPlanner, bonus
 
 
 class VBRBRule(NamedTuple):
-    """The parameters of VBRB's bonus: β_R and β_P."""
+    """The parameters β_R and β_P of VBRB's bonus."""
 
     beta_r: float
     beta_p: float

@@ -39,7 +39,7 @@ class HistoryTree(NamedTuple):
 
     node: Annotated[np.ndarray, "int64 [M, 6]"]  # STATE, PARENT, ACTION, DEPTH, COUNT, SIBLING
     reward: Annotated[np.ndarray, "float64 [M]"]  # of the step into the node
-    child: Annotated[np.ndarray, "int64 [M, A]"]  # the latest child by each action, or NO_NODE
+    child: Annotated[np.ndarray, "int64 [M, A]"]  # most recent child for each action, or NO_NODE
     tries: Annotated[
         np.ndarray, "int64 [M, A]"
     ]  # number of times an action was tried or its next state drawn
