@@ -55,7 +55,7 @@ def _bonus(rule, belief, row, rows, variance, begin, end, background):
 
 @dataclass(frozen=True, kw_only=True)
 class BayesGreedy(BonusPlanner):
-    """Acts optimally for the posterior mean model, which is solved at every step.
+    """Certainty-equivalent planning with the posterior mean model, solved at every step.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class BayesGreedy(BonusPlanner):
 
 @dataclass(frozen=True, kw_only=True)
 class EpsilonGreedy(BayesGreedy):
-    """Acts optimally for the posterior mean model, with ε-greedy exploration.
+    """Certainty-equivalent planning with ε-greedy exploration.
 
     Examples
     --------

@@ -12,8 +12,8 @@ of draws) · (U − L), with ties broken at random, and updates the belief. From
 along the trajectory. C successors are drawn for each action at the root. Each has its own tree with ``n_trajectories``
 trajectories, and the agent takes the action with the largest mean of r + γ U.
 
-Guarantee: the exhaustive solution of the same sampled tree always lies between L and U, U never increases and L never
-decreases, and the two coincide after finitely many trajectories. With leaf="zero", their common value is the
+Guarantee: the exhaustive solution of the same sampled tree always lies between L and U. U never increases, L never
+decreases, and they coincide after finitely many trajectories. With leaf="zero", their common value is the
 sparse-sampling estimate of the Bayes-optimal value for that horizon, which converges to the true value as C grows.
 
 **One tree per seed.** Each node has its own random stream, derived from its parent's stream and the edge between them.
@@ -85,7 +85,7 @@ class BFS3Params(NamedTuple):
 
 
 class BFS3Bounds(NamedTuple):
-    """BFS3's data about the nodes of a :class:`HistoryTree`, whose ``value`` is U(s, a). All are written to.
+    """BFS3's arrays for the nodes of a :class:`HistoryTree`, whose ``value`` is U(s, a). All are written to.
 
     The successors of a pair are consecutive nodes: ``child`` is the first of them, ``tries`` their number, and COUNT is
     the number of the C draws that a successor represents.

@@ -3,7 +3,7 @@
 At a hyper-state ω = (s, β) after h stages,
 
     V_H(ω)    = leaf value (0 by default)
-    Π_ω       = {P(μ_i) : μ_i ~ β, i = 1..N}                          N sampled models, each made a policy  (line 6)
+    Π_ω       = {P(μ_i) : μ_i ~ β, i = 1..N}                          policies of N sampled models  (line 6)
     Q(ω, π)   = 1/M Σ_{m=1..M} [ Σ_{k<K} γ^k r_k + γ^K V_{h+1}(ω_K) ]   lines 9 to 20
     V_h(ω)    = max_{π in Π_ω} Q(ω, π)
 

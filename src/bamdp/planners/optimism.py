@@ -1,8 +1,8 @@
 """Optimism scaled by the belief: each pair is valued at the expected best backup over a few sampled models.
 
 DSS draws models from the belief β and follows the best of their policies, so it tries a pair (s, a) if the pair might
-turn out to be valuable. The optimism planner achieves this without sampling. With V̄ the values of the posterior mean
-model, the backup of a pair in a model μ = (P, r) ~ β
+turn out to be valuable. The optimism planner approximates this without sampling. With V̄ the values of the posterior
+mean model, the backup of a pair in a model μ = (P, r) ~ β
 
     r(s, a) + γ Σ_s' P(s' | s, a) V̄(s')     has the mean Q̄(s, a) and the standard deviation
 
@@ -135,7 +135,7 @@ class OptimismMemory:
 
 @dataclass(frozen=True, kw_only=True)
 class Optimism(KernelPlanner):
-    """Acts optimally in the mean model with bonuses scaled by the belief's uncertainty about each backup.
+    """Optimal planning in the mean model, with bonuses proportional to the belief's uncertainty about each backup.
 
     Examples
     --------
