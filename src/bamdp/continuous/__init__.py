@@ -1,9 +1,9 @@
 """Bayes-adaptive planning with continuous observations and actions.
 
-The nouns are those of the finite case. A prior (:class:`RandomFeatures`, :class:`LinearGaussian`) makes a belief about
-dynamics, :class:`DynamicsBelief`; planners (:class:`Mean`, :class:`Thompson`, :class:`OpenLoop`, :class:`DSS`) are
-hyper-parameters; a :class:`ContinuousAgent` is a planner at work on one belief. :meth:`bamdp.Agent.for_env` makes one
-for an environment whose observations are a ``Box``, and :func:`bamdp.simulate` and :func:`bamdp.compare` take it.
+The concepts are the same as in the finite case. A prior (:class:`RandomFeatures`, :class:`LinearGaussian`) creates a
+:class:`DynamicsBelief`; planners (:class:`Mean`, :class:`Thompson`, :class:`OpenLoop`, :class:`DSS`) are sets of
+hyper-parameters; and a :class:`ContinuousAgent` applies a planner to one belief. :meth:`bamdp.Agent.for_env` creates
+one for environments with ``Box`` observations, and :func:`bamdp.simulate` and :func:`bamdp.compare` support it.
 
     import gymnasium
     import bamdp
@@ -18,19 +18,19 @@ for an environment whose observations are a ``Box``, and :func:`bamdp.simulate` 
 
     agent = bamdp.Agent.for_env(env, "dss", reward=reward, angles=[0], seed=0)
 
-The parts, in the order of their imports:
+Components, in order of dependency:
 
-- :class:`System`: spaces, angles, known rewards and ends; :func:`system_of` reads it off an environment.
+- :class:`System`: spaces, angles, known rewards and terminations; :func:`system_of` derives it from an environment.
 - :class:`RandomFeatures`, :class:`LinearGaussian`: priors; ``prior.belief(system)`` is a :class:`DynamicsBelief` with
   ``observe(obs, action, reward, next_obs, terminated)``, ``predict(obs [n, d], actions) -> (mean [n, d], sd [n, d])``
   of the next observation, ``mean()`` and ``sample(rng)`` -> :class:`LearnedModels`, ``log_evidence``, ``coverage()``.
 - :class:`Models`: known or sampled dynamics; ``rollout(states [b, d], controls [b, h, k]) -> states [b, h + 1, d]``.
-  :class:`KnownModel` wraps ``step(obs [n, d], actions) -> next_obs [n, d]`` of a user.
-- :class:`Mean`, :class:`Thompson`, :class:`OpenLoop`, :class:`DSS`: planners, also as text: ``"mean"``,
+  :class:`KnownModel` wraps a user's function ``step(obs [n, d], actions) -> next_obs [n, d]``.
+- :class:`Mean`, :class:`Thompson`, :class:`OpenLoop`, :class:`DSS`: planners, also available as text: ``"mean"``,
   ``"thompson"``, ``"open-loop"``, ``"dss"``.
 - :class:`ContinuousAgent`: ``act(obs)``, ``begin(obs)``, ``observe(...)``, ``plan(obs) -> ContinuousPlan`` with
   ``action``, ``value``, ``actions`` [h, m], ``states`` [h + 1, d], ``candidates``; ``copy``, ``save``, ``load``.
-- :func:`greedy_returns`: the returns of the policy that is greedy in the mean model, over several episodes at once.
+- :func:`greedy_returns`: the returns of the greedy policy of the mean model in several parallel episodes.
 """
 
 from bamdp.continuous.agent import ContinuousAgent, greedy_returns

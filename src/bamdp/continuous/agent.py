@@ -1,4 +1,4 @@
-"""An agent for continuous observations and actions, and the world it acts in."""
+"""The agent for continuous observations and actions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ DISCOUNT = 0.99
 def make_continuous(
     thing: Any, known: Mapping[str, type], kind: str, parameters: Mapping[str, Any] | None = None
 ) -> Any:
-    """Make a planner or prior from text, ``name`` or ``name:key=value,...``; an object stays as it is."""
+    """Create a planner or prior from text, ``name`` or ``name:key=value,...``; objects are returned unchanged."""
     if isinstance(thing, tuple(known.values())):
         return thing
     if not isinstance(thing, (str, Spec)):
@@ -58,10 +58,10 @@ def make_continuous(
 
 
 class ContinuousAgent:
-    """A planner at work on one belief about continuous dynamics.
+    """A planner applied to one belief about continuous dynamics.
 
-    Made by :meth:`for_env`, or of its parts; ``horizon`` is how many steps there are, if the agent is to plan for those
-    that are left, undiscounted.
+    Created by :meth:`for_env` or directly from its components. If ``horizon`` is given, it is the total number of
+    steps, and the agent maximises the undiscounted total over the remaining ones.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class ContinuousAgent:
         horizon: int | None = None,
         seed: Seed = None,
     ) -> ContinuousAgent:
-        """Make an agent that has seen nothing yet for a Gymnasium environment, see :meth:`bamdp.Agent.for_env`."""
+        """Create a new agent for a Gymnasium environment; see :meth:`bamdp.Agent.for_env`."""
         system = system_of(env, reward=reward, terminated=terminated, angles=angles)
         made = make_continuous(DEFAULT_PRIOR if prior is None else prior, PRIORS, "prior")
         return cls(
@@ -108,20 +108,20 @@ class ContinuousAgent:
         return f"<ContinuousAgent {self.planner} on {self.belief!r}>"
 
     def begin(self, observation: Any) -> None:
-        """Take note that an episode begins: the first, or one after an end or a truncation."""
+        """Record the start of an episode, either the first or one after an end or truncation."""
         self.system.state(observation)
         self.planner.begin(self.memory)
 
     def allow(self, observation: Any, actions: Any) -> None:
-        """Refuse masks of actions: continuous planners have none."""
+        """Raise an error, since continuous planners do not support action masks."""
         raise ValueError("action masks are for finite models")
 
     def act(self, observation: Any) -> Any:
-        """Return the action that the agent chooses; this advances its random stream."""
+        """Choose an action; this advances the agent's random stream."""
         return self.planner.act(self._question(observation, self.rng), self.memory)
 
     def plan(self, observation: Any) -> ContinuousPlan:
-        """Return the plan that the agent would make now, with its evidence. Nothing changes."""
+        """Return the agent's current plan with supporting evidence, without changing the agent."""
         return self.planner.plan(
             self._question(observation, copy.deepcopy(self.rng)), copy.deepcopy(self.memory)
         )
@@ -135,7 +135,7 @@ class ContinuousAgent:
             self.steps_left = self.steps_left - 1 or self.horizon
 
     def greedy(self) -> ContinuousAgent:
-        """Return an independent agent with the same belief that plans for the posterior mean."""
+        """Return an independent agent with the same belief that plans with the posterior mean."""
         shared = {field.name: getattr(self.planner, field.name) for field in fields(Mean)}
         made = self.copy()
         made.planner, made.memory = Mean(**shared), Memory()
@@ -152,16 +152,16 @@ class ContinuousAgent:
         return made
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the agent to one ``.npz`` file; functions given by name must be defined at the top of a module."""
+        """Save the agent to an ``.npz`` file; its functions must be defined at the top level of a module."""
         _files.write(path, "an agent", self.content())
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> ContinuousAgent:
-        """Read an agent that :meth:`save` wrote."""
+        """Load an agent saved by :meth:`save`."""
         return _files.read(path, "an agent", ContinuousAgent.from_content)
 
     def content(self) -> dict[str, Any]:
-        """Return what a file says of the agent."""
+        """Return the agent's saved form."""
         state: Any = self.rng.bit_generator.state["state"]
         return {
             "planner": self.planner,
@@ -171,13 +171,13 @@ class ContinuousAgent:
             "discount": self.discount,
             "horizon": self.horizon,
             "steps_left": self.steps_left,
-            "rng": f"{state['state']} {state['inc']}",  # of 128 bits each
+            "rng": f"{state['state']} {state['inc']}",  # 128 bits each
             "memory": self.memory,
         }
 
     @staticmethod
     def from_content(content: Mapping[str, Any]) -> ContinuousAgent:
-        """Return the agent of which :meth:`content` said this."""
+        """Restore an agent from the data returned by :meth:`content`."""
         belief = content["prior"].belief(content["system"])
         belief.restore(content["belief"])
         made = ContinuousAgent(content["planner"], belief, horizon=content["horizon"], seed=0)
@@ -198,10 +198,11 @@ class ContinuousAgent:
 def greedy_returns(
     agent: ContinuousAgent, envs: Iterable[Any], seeds: Iterable[int], *, above: float | None = None
 ) -> NDArray[np.float64]:
-    """Return what an agent that plans for the posterior mean, and no longer learns, earns in one episode of each env.
+    """Return the returns of one episode per environment for an agent that plans with the posterior mean and stops
+    learning.
 
-    With ``above`` it stops, with what there is so far, as soon as rewards that are never positive have made it
-    impossible that the mean of all episodes exceeds it.
+    If ``above`` is given and rewards are never positive, stop and return the partial results as soon as the mean over
+    all episodes can no longer exceed ``above``.
     """
     envs = list(envs)
     players = [agent.greedy() for _ in envs]

@@ -1,13 +1,13 @@
-"""Beliefs about continuous dynamics, and the priors that make them.
+"""Beliefs about continuous dynamics and the corresponding priors.
 
-Every output is a regression of its own (:mod:`bamdp.continuous.regression`): the change of each coordinate of the
-state, then, where they are not known, the reward and whether the episode ended (1 or 0, of which only the mean is
-used, and nothing before the first end). The change of an angle is the shortest one.
+Each output has a separate regression (:mod:`bamdp.continuous.regression`): the change of each state coordinate and, if
+unknown, the reward and an indicator of termination (only its mean is used, and only after the first termination). Angle
+changes are taken along the shortest arc.
 
-**Walls and clipping.** Predictions are clipped to the observation box. A coordinate that arrives on its bound is not
-learned from where the prediction lies beyond the bound, too: the bound says the rest. Other coordinates of such a
-step (a velocity that a wall has stopped) are outliers, and left out, where they are more than OUTLIER predictive
-deviations off. **Process noise** is that of the regression, Gaussian, of one deviation for each output.
+**Walls and clipping.** Predictions are clipped to the observation box. If both a coordinate and its prediction reach
+the bound, the coordinate is not used for learning, because clipping explains the observation. Other coordinates of that
+step (such as a velocity stopped by a wall) are excluded as outliers if they deviate by more than OUTLIER predictive
+standard deviations. **Process noise** is the Gaussian noise of the regression, with one standard deviation per output.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ Array = NDArray[np.float64]
 Physics = Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
 FIRST_FIT = 5  # data
 OUTLIER = 6.0
-TOO_WIDE = 100.0  # a declared box that is so many times as wide as the data is not used as their scale
-LEAST_CHANGE = 0.05  # of half the range, in a step: data of a system at rest do not say that nothing moves it
-KNOWN = 1e12  # degrees of freedom of a noise that is known
+TOO_WIDE = 100.0  # a declared box is ignored for scaling if its width exceeds the data's by this factor
+LEAST_CHANGE = 0.05  # per step, relative to half the range: data at rest do not imply that nothing moves
+KNOWN = 1e12  # degrees of freedom that represent known noise
 
 
 def text_of(thing: Any) -> str:
-    """Return a planner or prior as text: its name, and the parameters that are not the usual ones."""
+    """Return a planner or prior as text: its name and non-default parameters."""
     values = {
         one.name: getattr(thing, one.name)
         for one in declared(type(thing))
@@ -57,7 +57,7 @@ def text_of(thing: Any) -> str:
 
 
 class DynamicsPrior(Declared):
-    """What is believed about dynamics before any data; a subclass says what features there are, and their scales."""
+    """Prior over dynamics; subclasses define the features and their scales."""
 
     name: ClassVar[str]
     mean: Physics | None
@@ -65,17 +65,17 @@ class DynamicsPrior(Declared):
 
     @property
     def text(self) -> str:
-        """What tables call it."""
+        """The label used in tables."""
         return text_of(self)
 
     def belief(self, system: System) -> DynamicsBelief:
-        """Return the belief of one who has seen nothing."""
+        """Return the belief before any data."""
         return DynamicsBelief(self, system)
 
     @property
     @abstractmethod
     def n_frequencies(self) -> int:
-        """How many random frequencies each output has."""
+        """The number of random frequencies per output."""
 
     @property
     @abstractmethod
@@ -85,7 +85,7 @@ class DynamicsPrior(Declared):
     @property
     @abstractmethod
     def shape(self) -> float:
-        """The shape a₀ of the prior of the noise."""
+        """The shape a₀ of the noise prior."""
 
     @abstractmethod
     def first(self, n_inputs: int, n_controls: int, n_extra: int) -> Hyper:
@@ -94,10 +94,10 @@ class DynamicsPrior(Declared):
 
 @dataclass(frozen=True, kw_only=True)
 class RandomFeatures(DynamicsPrior):
-    """Smooth dynamics: random Fourier features and a line, with hyper-parameters fitted as data arrive.
+    """Prior for smooth dynamics: random Fourier features plus a linear term, with hyper-parameters fitted to data.
 
-    ``mean(obs, action) -> next_obs`` is what is expected beforehand, where that is not the observation itself;
-    ``features(obs, action)`` [n, K] are further features, such as a known term with an unknown weight.
+    ``mean(obs, action) -> next_obs`` is the prior mean, by default the current observation; ``features(obs, action)``
+    [n, K] adds features, such as a known term with an unknown weight.
     """
 
     name: ClassVar[str] = "random-features"
@@ -119,10 +119,11 @@ class RandomFeatures(DynamicsPrior):
 
 @dataclass(frozen=True, kw_only=True)
 class LinearGaussian(DynamicsPrior):
-    """A linear state-space model: s' = s + A s + B a + c + noise, in the units of the environment.
+    """Prior for linear dynamics: s' = s + A s + B a + c + noise, in the units of the environment.
 
-    The entries of A, B and c are independent and normal, with mean 0 and the deviations given here times that of the
-    noise over its prior value (the usual conjugate prior); 0 excludes a term.
+    The entries of A, B and c are independent and normal with mean 0. Their standard deviations are the given values,
+    scaled by the ratio of the noise's standard deviation to its prior value (the usual conjugate prior); 0 excludes a
+    term.
     """
 
     name: ClassVar[str] = "linear"
@@ -152,7 +153,7 @@ class LinearGaussian(DynamicsPrior):
 
 @dataclass(frozen=True, kw_only=True)
 class KnownDynamics:
-    """The prior of one who knows: ``step(obs, action) -> next_obs``, for arrays of states."""
+    """Prior for known dynamics ``step(obs, action) -> next_obs``, vectorised over states."""
 
     name: ClassVar[str] = "known"
     fits: ClassVar[bool] = False
@@ -161,14 +162,14 @@ class KnownDynamics:
     text = property(lambda self: self.name)
 
     def belief(self, system: System) -> KnownBelief:
-        """Return the belief of one who knows; only planners that draw no models but one can use it."""
+        """Return the belief in the known model, which only planners that use a single model support."""
         if system.reward is None or system.terminated is None:
             raise ValueError("known dynamics need known rewards and ends: give reward= and terminated=")
         return KnownBelief(self, system)
 
 
 class KnownBelief:
-    """What is believed of known dynamics: nothing is learned."""
+    """Belief about known dynamics, which never changes."""
 
     reward_output = end_output = -1
     ends = n = 0
@@ -177,31 +178,31 @@ class KnownBelief:
         self.prior, self.system, self.n_outputs = prior, system, system.n_states
 
     def observe(self, *step: Any) -> None:
-        """Learn nothing."""
+        """Do nothing."""
 
     def mean(self) -> KnownModel:
-        """Return the model."""
+        """Return the known model."""
         return KnownModel(self.system, self.prior.step)
 
     def sample(self, rng: Any, count: int = 1) -> KnownModel:
-        """Return the model, which is the only one."""
+        """Return the known model for any ``count``."""
         return self.mean()
 
     def copy(self) -> KnownBelief:
-        """Return itself: it never changes."""
+        """Return the belief itself, which is immutable."""
         return self
 
     def content(self) -> dict[str, Any]:
-        """Return what a file says of it beside prior and system: nothing."""
+        """Return an empty dictionary, since only the prior and system need to be saved."""
         return {}
 
     def restore(self, content: Mapping[str, Any]) -> None:
-        """Take over nothing."""
+        """Do nothing, since there is no learned content."""
 
 
 @dataclass(frozen=True, eq=False)
 class Imagined:
-    """Posteriors after B simulated branches, by Matheron's rule: see :mod:`bamdp.continuous.regression`."""
+    """Posteriors after B simulated branches, using Matheron's rule; see :mod:`bamdp.continuous.regression`."""
 
     belief: DynamicsBelief
     rows: Array  # [O, B, K, P]
@@ -214,12 +215,10 @@ class Imagined:
         return self.belief._models(self.means, np.repeat(self.belief._deviations()[None], len(self.means), 0))
 
     def drawn(self, directions: Array, quantiles: Array, rng: np.random.Generator) -> LearnedModels:
-        """Return M draws, made by :meth:`DynamicsBelief.directions`, corrected by each branch: B·M models."""
+        """Return the M draws of :meth:`DynamicsBelief.directions`, conditioned on each branch: B·M models."""
         n_outputs, B, K, P = self.rows.shape
         M = len(directions)
-        noise = rng.normal(
-            size=(M, n_outputs, K)
-        )  # the same for all branches, and antithetic as the draws are
+        noise = rng.normal(size=(M, n_outputs, K))  # shared by all branches, and antithetic like the draws
         noise[1::2] = -noise[: M // 2 * 2 : 2]
         moved = np.empty((B, M, n_outputs, P))
         for o in range(n_outputs):
@@ -233,21 +232,19 @@ class Imagined:
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """What was observed, row by row."""
+    """Observed data, one row per step."""
 
     obs: list[Array] = field(default_factory=list)
     controls: list[Array] = field(default_factory=list)
     outputs: list[Array] = field(default_factory=list)  # [O]
-    used: list[NDArray[np.bool_]] = field(default_factory=list)  # [O]; False for what a wall has decided
-    places: list[Array] = field(
-        default_factory=list
-    )  # [O] of the predictive distributions, in (0, 1); NaN at walls
+    used: list[NDArray[np.bool_]] = field(default_factory=list)  # [O]; False for outputs determined by a wall
+    places: list[Array] = field(default_factory=list)  # [O] predictive quantiles in (0, 1); NaN at walls
 
 
 class DynamicsBelief:
-    """A posterior over the dynamics of a system, and over rewards and ends if these are not known.
+    """A posterior over the dynamics of a system, and over rewards and terminations if unknown.
 
-    Made by ``prior.belief(system)``.
+    Created by ``prior.belief(system)``.
     """
 
     def __init__(self, prior: DynamicsPrior, system: System) -> None:
@@ -256,7 +253,7 @@ class DynamicsBelief:
         self.reward_output = d if system.reward is None else -1
         self.end_output = d + (system.reward is None) if system.terminated is None else -1
         self.n_outputs = d + (system.reward is None) + (system.terminated is None)
-        self.ends = 0  # how many were observed
+        self.ends = 0  # number of observed terminations
         n_inputs = d + len(system.state_angles) + system.n_controls
         self.n_extra = self._extra(np.zeros((1, d)), np.zeros((1, system.n_controls))).shape[1]
         self.base = frequencies(prior.n_frequencies, n_inputs, np.random.default_rng(0))
@@ -269,7 +266,7 @@ class DynamicsBelief:
 
     @property
     def n(self) -> int:
-        """The number of steps observed."""
+        """The number of observed steps."""
         return len(self.data.obs)
 
     def observe(
@@ -292,7 +289,7 @@ class DynamicsBelief:
             self._learn(-1)
 
     def predict(self, obs: ArrayLike, actions: ArrayLike) -> tuple[Array, Array]:
-        """Return mean and deviation [n, d] of the next states, process noise included, before clipping."""
+        """Return mean and standard deviation [n, d] of the next states, including process noise, before clipping."""
         s = np.array([self.system.state(row) for row in np.atleast_2d(np.asarray(obs, float))])
         rows = (
             np.asarray(actions) if self.system.n_actions else np.asarray(actions, float).reshape(len(s), -1)
@@ -308,15 +305,15 @@ class DynamicsBelief:
         return self._models(np.array([[p.mean for p in self.posteriors]]), self._deviations()[None])
 
     def sample(self, rng: np.random.Generator | int, count: int = 1) -> LearnedModels:
-        """Return ``count`` models drawn from the posterior; with a number for ``rng``, the draws of that number."""
+        """Return ``count`` models drawn from the posterior; an integer ``rng`` identifies a fixed draw."""
         directions, quantiles = self.directions(rng, count)
         return self.drawn(directions, quantiles)
 
     def directions(self, rng: np.random.Generator | int, count: int) -> tuple[Array, Array]:
-        """Return ẑ [M, O, P] and the quantiles [M, O] of the noise of M draws.
+        """Return ẑ [M, O, P] and the noise quantiles [M, O] of M draws.
 
-        Draws come in antithetic pairs, m ± σ ẑ, so that the mean of an even number of them is that of the posterior. A
-        draw with the same number is the same function, corrected by the data that have come since.
+        Draws come in antithetic pairs, m ± σ ẑ, so the mean of an even number of draws equals the posterior mean. Draws
+        with the same integer ``rng`` represent the same function, updated with any new data.
         """
         seed = int(rng.integers(2**62)) if isinstance(rng, np.random.Generator) else rng
         P = self.scales.shape[1]
@@ -331,13 +328,13 @@ class DynamicsBelief:
         return directions, quantiles
 
     def drawn(self, directions: Array, quantiles: Array) -> LearnedModels:
-        """Return the models of draws."""
+        """Return the models that correspond to draws."""
         a, b, means = (np.array([getattr(p, name) for p in self.posteriors]) for name in ("a", "b", "mean"))
         sigma = draw_scale(a, b, quantiles)
         return self._models(self._drawn(means, sigma, directions), sigma)
 
     def imagine(self, states: Array, controls: Array, extras: Array) -> Imagined:
-        """Return what would be believed after each of B simulated branches; this belief stays as it is.
+        """Return the posteriors after each of B simulated branches, without changing this belief.
 
         Branches are ``states`` [B, K + 1, d], ``controls`` [B, K, k], ``extras`` [B, K, E], as
         :meth:`LearnedModels.follow` returns them with process noise.
@@ -353,12 +350,12 @@ class DynamicsBelief:
         return Imagined(self, np.array(rows), np.stack(means, 1), np.array(gains), np.stack(scales, 1))
 
     def log_evidence(self) -> float:
-        """Return the log density of all that was learned from, in the units of the environment."""
+        """Return the log density of the data used for learning, in the units of the environment."""
         scales = [hyper.noise * s for hyper, s in zip(self.hypers, self.encoding.target_scale)]
         return float(sum(p.log_evidence() - p.n * np.log(s) for p, s in zip(self.posteriors, scales)))
 
     def coverage(self, level: float = 0.9) -> Array:
-        """Return how often [O] the central predictive intervals of this level held what came next."""
+        """Return the empirical coverage [O] of the central predictive intervals of the given level."""
         places = np.array(self.data.places).reshape(-1, self.n_outputs)
         inside = np.abs(2.0 * places - 1.0) <= level
         return np.where(np.isnan(places), np.nan, inside).sum(0, where=~np.isnan(places)) / np.maximum(
@@ -374,14 +371,14 @@ class DynamicsBelief:
         return made
 
     def content(self) -> dict[str, Any]:
-        """Return what a file says of the belief."""
+        """Return the belief's saved form."""
         columns = {name: np.array(column) for name, column in vars(self.data).items()}
         hypers = [(h.lengthscales, h.waves, h.line, h.noise) for h in self.hypers]
         encoding = dict(vars(self.encoding))
         return {"data": columns, "hypers": hypers, "encoding": encoding, "next_fit": self.next_fit}
 
     def restore(self, content: Mapping[str, Any]) -> None:
-        """Take over what :meth:`content` said of a belief with the same prior and system."""
+        """Restore the data that :meth:`content` returned for a belief with the same prior and system."""
         self.data = Data(**{name: list(column) for name, column in content["data"].items()})
         self.hypers = [Hyper(*hyper) for hyper in content["hypers"]]
         self.next_fit = content["next_fit"]
@@ -399,7 +396,7 @@ class DynamicsBelief:
         )
 
     def _changes(self, obs: Array, controls: Array, after: Array) -> Array:
-        """Return the changes [n, d] of the coordinates, beyond what was expected."""
+        """Return the changes [n, d] of the coordinates relative to the prior mean."""
         base = obs if self.prior.mean is None else self.prior.mean(obs, self.system.actions(controls))
         change = after - base
         for j in self.system.state_angles:
@@ -412,7 +409,7 @@ class DynamicsBelief:
         return np.concatenate([change, learned])
 
     def _learnable(self, after: Array, outputs: Array, location: Array, scale: Array) -> NDArray[np.bool_]:
-        """Return which outputs [O] of a step to learn from; see the top of the module."""
+        """Return which outputs [O] of a step to learn from; see the module docstring."""
         used, d = np.ones(self.n_outputs, bool), len(after)
         margin = 1e-6 * np.where(
             np.isfinite(self.system.high - self.system.low), self.system.high - self.system.low, 1
@@ -428,7 +425,7 @@ class DynamicsBelief:
         return used
 
     def _targets(self, changes: Array, extras: Array) -> Array:
-        """Return the targets [n, O] of the regressions, in deviations of the noise."""
+        """Return the regression targets [n, O], in units of the noise standard deviation."""
         y = np.concatenate([changes, extras], 1) - self.encoding.target_offset
         return y / self.encoding.target_scale / np.array([hyper.noise for hyper in self.hypers])
 
@@ -444,11 +441,12 @@ class DynamicsBelief:
         return location + self.encoding.target_offset, scale, np.array([2.0 * p.a for p in self.posteriors])
 
     def _deviations(self) -> Array:
-        """Return the expected deviations [O] of the noise, in those of the regressions."""
+        """Return the expected noise standard deviations [O], in the regressions' units."""
         return np.array([np.sqrt(p.b / p.a) for p in self.posteriors])
 
     def _drawn(self, means: Array, sigma: Array, directions: Array) -> Array:
-        """Return weights [..., O, P] of draws from means, deviations [..., O] and directions; of ends only the mean."""
+        """Return weights [..., O, P] of draws given means, deviations [..., O] and directions; ends use only the
+        mean."""
         weights = means + sigma[..., None] * directions
         if self.end_output >= 0:
             weights[..., self.end_output, :] = means[..., self.end_output, :]
@@ -486,7 +484,7 @@ class DynamicsBelief:
             self.posteriors[o] = self.posteriors[o].observe(self._rows(o, obs, control)[0], targets[o])
 
     def _rebuild(self, encoding: Encoding | None = None) -> None:
-        """Compute all posteriors anew, with the present hyper-parameters and with scales of the present data."""
+        """Recompute all posteriors with the current hyper-parameters and the scales of the current data."""
         self.encoding = self._encoding() if encoding is None else encoding
         F = len(self.base)
         self.scales = np.array(
@@ -505,9 +503,9 @@ class DynamicsBelief:
             )
 
     def _encoding(self) -> Encoding:
-        """Return the scales of inputs and targets that the present data suggest."""
+        """Return input and target scales based on the current data."""
         system, d = self.system, self.system.n_states
-        if not self.prior.fits and self.prior.n_frequencies == 0:  # the units of the environment
+        if not self.prior.fits and self.prior.n_frequencies == 0:  # use the units of the environment
             gain, offset = np.ones(system.n_controls), np.zeros(system.n_controls)
             if not system.n_actions:
                 gain = 0.5 * (system.action_high - system.action_low)
@@ -529,7 +527,7 @@ class DynamicsBelief:
         return Encoding(centre, half, ones, 0.0 * ones, offset, scale)
 
     def _ranges(self) -> tuple[Array, Array]:
-        """Return centre and half width [d] of each coordinate, of the declared box or of the data."""
+        """Return the centre and half width [d] of each coordinate, from the declared box or the data."""
         low, high = self.system.low, self.system.high
         declared = np.isfinite(high - low) & (high - low < MAX_BOUND)
         low, high = np.where(declared, low, -1.0), np.where(declared, high, 1.0)
@@ -537,14 +535,14 @@ class DynamicsBelief:
         if self.n:
             seen = np.array(self.data.obs)
             least, most = seen.min(0), seen.max(0)
-            middle, width = 0.5 * (least + most), most - least  # the data fill half of the range
+            middle, width = 0.5 * (least + most), most - least  # the data cover half of the range
             by_data = ~declared | (half > TOO_WIDE * np.maximum(np.abs(seen - centre).max(0), 1e-9))
             by_data &= width > 1e-9
             centre, half = np.where(by_data, middle, centre), np.where(by_data, width, half)
         return centre, half
 
     def _fit(self) -> None:
-        """Fit the hyper-parameters of all outputs, and compute their posteriors anew."""
+        """Fit the hyper-parameters of all outputs and recompute the posteriors."""
         self.next_fit = self.n + max(FIRST_FIT, self.n // 4)
         self.encoding = self._encoding()
         obs, controls, outputs = map(np.array, (self.data.obs, self.data.controls, self.data.outputs))

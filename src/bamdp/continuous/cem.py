@@ -1,12 +1,12 @@
-"""Plans by the cross-entropy method, for many starting points and models at once.
+"""Planning with the cross-entropy method, batched over starting points and models.
 
 A plan is a sequence of H controls, each held for ``repeat`` steps. The cross-entropy method (Rubinstein, 1999) draws P
-plans from independent normal distributions, keeps the E best, fits the distributions to them, and repeats. Draws are
-coloured, AR(1) along the plan (Pinneri et al., 2020): a coefficient of 0.7 makes a plan push one way for several
-blocks, where white noise would cancel itself. Each iteration takes the best plan of the last along, and the first takes
-plans given by the caller. All Q problems share their random numbers.
+plans from independent normal distributions, keeps the E best, fits the distributions to them, and repeats. Samples use
+coloured AR(1) noise along the plan (Pinneri et al., 2020): a coefficient of 0.7 lets a plan push in one direction for
+several blocks, whereas white noise would average out. Each iteration includes the best plan of the previous one; the
+first includes plans given by the caller. All Q problems share random numbers.
 
-The value of a plan is the mean over its problem's models of the discounted rewards until the horizon or an end.
+A plan's value is the discounted sum of rewards until the horizon or termination, averaged over its problem's models.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Search:
-    """How plans are searched for."""
+    """Settings of the plan search."""
 
     blocks: int  # H
     repeat: int = 1
@@ -36,12 +36,12 @@ class Search:
     elites: int = 8
     colour: float = 0.7
     discount: float = 0.99
-    deadline: float | None = None  # of time.perf_counter: iterate until then, at least once
+    deadline: float | None = None  # on the clock of time.perf_counter: iterate until then, at least once
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """Where rewards and ends come from: a system's functions, or outputs of a model, counted after the coordinates."""
+    """Sources of rewards and terminations: functions of the system or indices of extra model outputs."""
 
     system: System
     reward: int = -1
@@ -50,9 +50,9 @@ class Outputs:
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """The values of plans from Q starting points, each in models of its own.
+    """Objective function of plans from Q starting points, each with its own models.
 
-    ``which`` [Q, M] are numbers of models; ``start`` [Q, d].
+    ``which`` [Q, M] contains model indices; ``start`` has shape [Q, d].
     """
 
     models: Models
@@ -79,9 +79,9 @@ class Objective:
 def returns(
     outputs: Outputs, states: Array, controls: Array, extras: Array, search: Search
 ) -> tuple[Array, Array]:
-    """Return the discounted sums [B] of rewards along states [B, T + 1, d], and the chances [B] that nothing has ended.
+    """Return the discounted rewards [B] along states [B, T + 1, d], and the probabilities [B] of no termination.
 
-    Rewards after an end do not count.
+    Rewards after termination are ignored.
     """
     system = outputs.system
     B, T = states.shape[0], states.shape[1] - 1
@@ -106,7 +106,7 @@ def returns(
 
 
 def checked(values: Any, n: int, name: str) -> Array:
-    """Return what a user's function has returned as numbers [n]; what is not finite counts as very bad."""
+    """Return the result of a user's function as floats [n]; NaN becomes -1e12, infinities ±1e12."""
     array = np.asarray(values, float)
     if array.shape != (n,):
         raise ValueError(
@@ -121,7 +121,7 @@ def optimise(
 ) -> tuple[Array, Array]:
     """Return the best plans found [Q, H, k] and their values [Q].
 
-    ``first`` [Q, G, H, k] are plans to begin with; the first of them is where the search starts.
+    ``first`` [Q, G, H, k] contains initial plans; the search is centred on the first of them.
     """
     search = objective.search
     Q, _, H, k = first.shape
@@ -149,7 +149,7 @@ def optimise(
 
 
 def coloured(search: Search, k: int, rng: np.random.Generator) -> Array:
-    """Return AR(1) noise [P, H, k] of deviation 1."""
+    """Return AR(1) noise [P, H, k] with unit standard deviation."""
     white = rng.normal(size=(search.plans, search.blocks, k))
     noise, scale = white.copy(), np.sqrt(1.0 - search.colour**2)
     for t in range(1, search.blocks):

@@ -1,6 +1,6 @@
-"""Cholesky factors of the sizes that regressions here have, some hundred rows, on one thread.
+"""Single-threaded Cholesky factorisation for small regressions of about a hundred rows.
 
-LAPACK splits even such small factors over threads, which on a machine with other work takes a hundred times as long.
+LAPACK uses several threads even for such small matrices, which takes a hundred times as long on a busy machine.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 
 @numba.njit(cache=True, fastmath={"contract", "reassoc", "arcp"}, error_model="numpy")
 def cholesky(matrix, lower):
-    """Write the lower factor of a symmetric matrix [n, n] into ``lower``; return whether it is positive definite."""
+    """Write the lower factor of a symmetric matrix [n, n] to ``lower``; return whether it is positive definite."""
     n = len(matrix)
     for i in range(n):
         for j in range(i + 1):
@@ -29,7 +29,7 @@ def cholesky(matrix, lower):
 
 @numba.njit(cache=True, fastmath={"contract", "reassoc", "arcp"}, error_model="numpy")
 def solve_rows(lower, upper, rows):
-    """Replace each row b of ``rows`` [m, n] by the solution of L Lᵀ x = b; ``upper`` is Lᵀ, in memory row by row."""
+    """Replace each row b of ``rows`` [m, n] by the solution of L Lᵀ x = b; ``upper`` is Lᵀ in row-major order."""
     n = len(lower)
     for x in rows:
         for i in range(n):

@@ -1,22 +1,21 @@
-"""Deep, sparse sampling with continuous dynamics: Algorithm 2 of Grover, Basu & Dimitrakakis (2020), in its shape.
+"""Deep, sparse sampling for continuous dynamics, adapted from Algorithm 2 of Grover, Basu & Dimitrakakis (2020).
 
-At a state, N policies are made, each the best plan for a model drawn from the posterior. Every plan i is followed for
-its first K blocks in each of M other draws μ_m, with process noise; the posterior is conditioned on what was simulated,
-and from there a plan with the full horizon is made by what is then believed:
+At each state, N policies are generated, each the best plan for a model drawn from the posterior. Each plan i is
+followed for its first K blocks in each of M other draws μ_m, with process noise. The posterior is then conditioned on
+the simulated data, and a new plan with the full horizon is computed from the updated belief:
 
-    V_i = 1/M Σ_m [ Σ_{t < K} γᵗ r_t + γᴷ V(s_K; β | simulated data, μ_m) ],       act by the plan with the largest V_i.
+    V_i = 1/M Σ_m [ Σ_{t < K} γᵗ r_t + γᴷ V(s_K; β | simulated data, μ_m) ],       execute the plan with the largest
+    V_i.
 
-**Departures.** A plan is a policy with feedback only through being made again. In later stages, h = 1 .. H − 1, one
-policy and one sample are followed: the plan made after the branch, in its μ_m. So the tree does not branch beyond the
-root.
-The plan after a branch is made for the average over a few draws that are corrected by what was simulated, and *judged*
-in others: judged in the model that it was made for, it would look as if it knew the truth after K blocks, and there
-would be nothing to learn; made for the conditioned mean it would be reckless, and learning would look bad. Its horizon
-is the full one: a leaf that ends before what is worth learning pays makes exploring look bad.
+**Departures.** Plans incorporate feedback only through replanning. Later stages, h = 1 .. H − 1, follow a single policy
+and sample: the plan computed after the branch, in its μ_m. The tree therefore does not branch beyond the root. The plan
+after a branch is optimised for the average over a few draws conditioned on the simulated data, and *evaluated* in other
+such draws. Evaluating it in the model used to compute it would assume full knowledge after K blocks, so learning would
+have no value. Optimising it for the conditioned mean would produce reckless plans and undervalue learning. It has the
+full horizon, because a shorter one could end before exploration pays off.
 
-The plans for the posterior mean and for the average over the M draws, and what is left of the last plan, are candidates
-too. **Common random numbers**: all
-candidates meet the same models, the same process noise, and the same draws in their searches.
+Further candidates are the plans for the posterior mean and for the average over the M draws, and the remainder of the
+last plan. **Common random numbers**: all candidates share the same models, process noise and draws in their searches.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ from bamdp.continuous.system import System
 
 Array = NDArray[Any]
 MOST_POLICIES = 16
-JUDGES = 4  # times as many corrected draws judge a plan as were used to make it
-LINEAR = 4  # times as many blocks of a linear model are simulated in the same time
+JUDGES = 4  # ratio of conditioned draws that evaluate a plan to those used to compute it
+LINEAR = 4  # speed of simulating linear models relative to other models
 
 
 @dataclass(frozen=True, kw_only=True)
 class DSS(ContinuousPlanner):
-    """Deep, sparse sampling: plans of sampled models, judged by what will be learned when they are followed."""
+    """Deep, sparse sampling: plans for sampled models, evaluated with the learning that follows from them."""
 
     name: ClassVar[str] = "dss"
     n_policies: int | str = whole_number(AUTO, names=[AUTO], help="N, plans of sampled models")
@@ -67,8 +66,8 @@ class DSS(ContinuousPlanner):
     common: bool = flag(True, help="whether candidates share their models and random numbers")
 
     def widths(self, search: Search, budget: float) -> tuple[int, int]:
-        """Return the numbers N of policies and M of samples that a budget allows."""
-        whole = budget / (search.plans * search.iterations * search.blocks)  # searches that can be made
+        """Return the affordable numbers N of policies and M of samples."""
+        whole = budget / (search.plans * search.iterations * search.blocks)  # number of affordable searches
         policies, samples, inner = self.n_policies, self.n_samples, quick(search)
         if isinstance(policies, str):
             policies = int(np.clip(whole ** (1 / 3) + 1, 2, MOST_POLICIES))
@@ -94,7 +93,7 @@ class DSS(ContinuousPlanner):
         plans = candidates(question, models, belief.drawn(truths[0][:M], truths[1][:M]), search, memory)
         values = judge(self, question, search, plans, truths, M)
         order = np.argsort(-values.mean(1), kind="stable")
-        which = np.minimum(np.arange(len(plans)), N)  # the last ones are shown in the mean model
+        which = np.minimum(np.arange(len(plans)), N)  # the last candidates are displayed in the mean model
         start = np.repeat(question.state[None], len(plans), 0)
         states = models.follow(which, start, plans, search.repeat)[0]
         found = tuple(_choice(question.system, search, plans[i], values[i], states[i]) for i in order)
@@ -110,9 +109,9 @@ def _choice(system: System, search: Search, plan: Array, returns: Array, states:
 def candidates(
     question: Question, models: LearnedModels, together: LearnedModels, search: Search, memory: Memory
 ) -> Array:
-    """Return the best plan [H, k] for each model, the last of which is the mean, for all others together, and the last.
+    """Return candidate plans: the best plan [H, k] for each model and for the average over all models but the mean.
 
-    The last is what is left of the last decision's plan, if there was one.
+    The mean is the last model. The final candidate is the remainder of the previous plan, if there is one.
     """
     system, n = question.system, models.count
     first = np.repeat(starts(memory, search, system.n_controls), n, 0)
@@ -127,7 +126,7 @@ def candidates(
 def judge(
     planner: DSS, question: Question, search: Search, plans: Array, truths: tuple[Array, Array], M: int
 ) -> Array:
-    """Return the returns [N', M] of the candidates in the belief."""
+    """Return the returns [N', M] of the candidates under the belief."""
     belief = question.belief
     outputs, n, B = outputs_of(belief), len(plans), len(plans) * M
     models, seed = belief.drawn(*truths), int(question.rng.integers(2**62))
@@ -159,7 +158,7 @@ def judge(
 
 
 def quick(search: Search) -> Search:
-    """Return the search of a plan inside the tree: half the plans and a quarter of the iterations."""
+    """Return cheaper search settings for use inside the tree: half the plans and a quarter of the iterations."""
     plans, elites = max(2, search.plans // 2), max(1, search.elites // 2)
     return replace(search, plans=plans, elites=elites, iterations=max(1, search.iterations // 4))
 
@@ -167,7 +166,7 @@ def quick(search: Search) -> Search:
 def relearned(
     planner: DSS, question: Question, past: tuple[Array, ...], state: Array, search: Search, seed: int
 ) -> tuple[Array, Array]:
-    """Return the plans [B, H, k] that would be made at the end of each branch, having seen it, and their values [B]."""
+    """Return the plans [B, H, k] computed from the updated belief at the end of each branch, and their values [B]."""
     belief, system, B = question.belief, question.system, len(state)
     rng = np.random.default_rng(seed)  # the same draws for all branches
     L, S = planner.n_leaf, JUDGES * planner.n_leaf

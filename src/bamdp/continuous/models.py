@@ -1,7 +1,8 @@
-"""Models of dynamics to plan in: drawn from a belief, or known.
+"""Dynamics models for planning, either drawn from a belief or known.
 
-A :class:`Models` is M models of one system. Rollouts of M·B plans are one call: compiled where the dynamics are random
-features and lines, step by step in NumPy where Python functions of a user take part in them.
+A :class:`Models` object contains M models of one system. Rollouts of M·B plans take a single call, which is compiled
+for dynamics made of random features and linear terms, and runs step by step in NumPy if user-defined Python functions
+are involved.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ NO_NOISE = np.zeros((0, 0, 0), SINGLE)
 
 
 class Arrays(NamedTuple):
-    """What compiled rollouts read, see :func:`bamdp.continuous.rollouts.rollout`."""
+    """Arrays read by compiled rollouts; see :func:`bamdp.continuous.rollouts.rollout`."""
 
     kinds: Array
     centre: Array
@@ -41,7 +42,7 @@ class Arrays(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """How observations and controls become inputs, and changes become targets.
+    """Encoding of observations and controls as inputs, and of changes as targets.
 
     ``centre`` and ``half`` [d] shift and scale observations, ``gain`` and ``offset`` [k] controls; an output is
     ``target_offset + target_scale · y`` [O].
@@ -55,7 +56,7 @@ class Encoding:
     target_scale: Array
 
     def controls(self, controls: Array) -> Array:
-        """Return controls as inputs."""
+        """Return the controls encoded as inputs."""
         return self.offset + self.gain * controls
 
     def inputs(self, system: System, obs: Array, controls: Array) -> Array:
@@ -70,7 +71,7 @@ class Encoding:
 
 
 class Models(ABC):
-    """M models of a system, which follow plans."""
+    """M models of a system that can simulate plans."""
 
     system: System
     count: int  # M
@@ -79,20 +80,20 @@ class Models(ABC):
     def follow(
         self, which: Array, start: Array, controls: Array, repeat: int = 1, noise: Array | None = None
     ) -> tuple[Array, Array]:
-        """Return the states [B, H·repeat + 1, d] of plans [B, H, k] and the other outputs [B, H·repeat, E].
+        """Return the states [B, H·repeat + 1, d] under plans [B, H, k] and the other outputs [B, H·repeat, E].
 
-        Plan b is followed in model ``which[b]`` from ``start[b]``, each of its controls for ``repeat`` steps. With
-        ``noise`` [B, H·repeat, O], standard normal, there is process noise.
+        Plan b is simulated in model ``which[b]`` from ``start[b]``, with each control held for ``repeat`` steps. Pass
+        standard normal ``noise`` [B, H·repeat, O] to include process noise.
         """
 
     def rollout(self, obs: Array, controls: Array) -> Array:
-        """Return the states [B, H + 1, d] of plans [B, H, k] from observations [B, d] in the first model."""
+        """Return the states [B, H + 1, d] under plans [B, H, k] from observations [B, d] in the first model."""
         start, plans = np.atleast_2d(np.asarray(obs, float)), np.asarray(controls, float)
         return self.follow(np.zeros(len(start), np.int64), start, plans)[0]
 
 
 def bounded(system: System, states: Array) -> Array:
-    """Return states inside the box, angles of a full turn within it."""
+    """Return states clipped to the box, with full-turn angles wrapped into it."""
     turns = system.turns
     turned = states - FULL_TURN * np.floor((states - system.low) / FULL_TURN) if turns.any() else states
     return np.clip(np.where(turns, turned, states), system.low, system.high)
@@ -100,15 +101,15 @@ def bounded(system: System, states: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class LearnedModels(Models):
-    """M draws, or the mean, of what was learned: weights [M, O, P] of random features and a line.
+    """Learned models, either M draws or the mean: weights [M, O, P] of random features and linear terms.
 
-    ``noise`` [M, O] is the deviation of the process noise. ``mean`` and ``features`` are those of the prior.
+    ``noise`` [M, O] is the standard deviation of the process noise. ``mean`` and ``features`` come from the prior.
     """
 
     system: System
     encoding: Encoding
     omega: Array  # [O, F, X] frequencies of each output
-    scales: Array  # [O, P] what features are multiplied by
+    scales: Array  # [O, P] factors of the features
     weights: Array
     noise: Array
     mean: Function | None = None
@@ -121,7 +122,7 @@ class LearnedModels(Models):
 
     @staticmethod
     def stack(parts: Sequence[LearnedModels]) -> LearnedModels:
-        """Return the models of several parts as one."""
+        """Concatenate several sets of models."""
         weights, noise = (
             np.concatenate([getattr(part, name) for part in parts]) for name in ("weights", "noise")
         )
@@ -143,7 +144,7 @@ class LearnedModels(Models):
         return states, extras
 
     def _arrays(self) -> Arrays:
-        """Return the models as the kernel reads them; made once."""
+        """Return the models as kernel arrays, built once."""
         made = self.__dict__.get("_made")
         if made is None:
             system, encoding = self.system, self.encoding
@@ -182,7 +183,7 @@ class LearnedModels(Models):
         return np.stack(states, 1), np.stack(extras, 1)
 
     def outputs(self, which: Array, obs: Array, controls: Array) -> Array:
-        """Return the outputs [n, O] at observations [n, d] and controls [n, k], each in its model."""
+        """Return the outputs [n, O] at observations [n, d] and controls [n, k], each in the given model."""
         x = self.encoding.inputs(self.system, obs, controls)
         extra = np.zeros((len(x), 0))
         if self.features is not None:
@@ -196,7 +197,7 @@ class LearnedModels(Models):
 
 @dataclass(frozen=True, eq=False)
 class KnownModel(Models):
-    """A model that is known: ``step(obs [n, d], actions) -> next_obs [n, d]``."""
+    """A known model: ``step(obs [n, d], actions) -> next_obs [n, d]``."""
 
     system: System
     step: Function

@@ -1,15 +1,15 @@
-"""Planners for continuous dynamics: what is done with the models of a belief.
+"""Planners for continuous dynamics.
 
-All search for plans by the cross-entropy method (:mod:`bamdp.continuous.cem`), begin with what is left of the last
-plan, and plan again when its first control has been held for its steps. They differ in the models by which plans are
-judged. Until there are data to fit scales and hyper-parameters to, controls are random: a system that rests where rest
-costs least would show nothing else.
+All planners search with the cross-entropy method (:mod:`bamdp.continuous.cem`), starting from the remainder of the last
+plan, and replan after holding the first control for its full duration. They differ in the models used to evaluate
+plans. Controls are random until there are enough data to fit scales and hyper-parameters; otherwise, a system at a
+low-cost rest point would never move and provide informative data.
 
 =============  ==========================================================================================
-``mean``       the posterior mean: certainty equivalence, which never tries anything for what it may teach
-``thompson``   one draw from the posterior, kept for an episode and corrected as data arrive
-``open-loop``  the average over several draws: cautious, and blind to what will be learned on the way
-``dss``        draws, followed in the belief: see :mod:`bamdp.continuous.dss`
+``mean``       the posterior mean (certainty equivalence): ignores the value of information
+``thompson``   one posterior draw, kept for an episode and updated as data arrive
+``open-loop``  the average over several draws: cautious, ignores future learning
+``dss``        posterior draws with belief updates along each plan; see :mod:`bamdp.continuous.dss`
 =============  ==========================================================================================
 """
 
@@ -33,20 +33,20 @@ from bamdp.planners.base import Cost
 
 Array = NDArray[Any]
 AUTO = "auto"
-BLOCKS = 30  # of a plan, and so many it has at most
-STEP_SECONDS = 1e-6  # of a simulated step
-SHORT = 500  # steps of an episode up to which a control is held for one step
-STEPS_PER_BLOCK = 200  # of a longer one: one of 1000 steps has blocks of 5
+BLOCKS = 30  # maximum number of blocks per plan by default
+STEP_SECONDS = 1e-6  # approximate time per simulated step
+SHORT = 500  # in episodes of at most this many steps, each control is held for one step
+STEPS_PER_BLOCK = 200  # in longer episodes: 1000 steps give blocks of 5
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A plan that a planner weighed at the root."""
+    """A candidate plan considered at the root."""
 
     action: Any
     value: float
-    spread: float = float("nan")  # standard deviation of the returns behind the value
-    count: int = 0  # how many returns
+    spread: float = float("nan")  # standard deviation of the returns averaged in the value
+    count: int = 0  # number of returns
     actions: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False, compare=False)  # [T, m]
     states: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False, compare=False)  # [T + 1, D]
 
@@ -59,10 +59,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class ContinuousPlan:
-    """A decision with its evidence.
+    """A decision with supporting evidence.
 
-    ``actions`` [T, m] (numbered ones: [T]) is the plan behind it and ``states`` [T + 1, D] where the model that it was
-    planned in expects it to lead, as observations; ``candidates`` are the plans that were compared.
+    ``actions`` [T, m] ([T] for discrete actions) is the underlying plan, ``states`` [T + 1, D] contains the
+    observations predicted by the planning model, and ``candidates`` lists the compared plans.
     """
 
     action: Any
@@ -80,18 +80,18 @@ class ContinuousPlan:
 
 @dataclass
 class Memory:
-    """What a planner keeps between decisions."""
+    """A planner's state between decisions."""
 
-    plan: Array | None = None  # [H, k]: what is left of the last plan, to begin the next search with
-    draw: int = -1  # the number of the draw that is kept; -1: another is due
-    age: int = 0  # decisions since it was drawn
-    control: Array | None = None  # [k]: the control that is held
-    hold: int = 0  # for so many steps more
+    plan: Array | None = None  # [H, k]: remainder of the last plan, which starts the next search
+    draw: int = -1  # index of the current draw; -1 if a new draw is due
+    age: int = 0  # decisions since the draw
+    control: Array | None = None  # [k]: the control being held
+    hold: int = 0  # remaining steps for which it is held
 
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What a planner is asked: a state, the belief, and for how many steps to plan."""
+    """A planning problem: the state, the belief and the number of steps to plan for."""
 
     belief: DynamicsBelief
     state: Array
@@ -107,7 +107,7 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True)
 class ContinuousPlanner(Declared):
-    """Hyper-parameters that all planners for continuous dynamics share."""
+    """Hyper-parameters shared by all planners for continuous dynamics."""
 
     name: ClassVar[str]
     result_version: ClassVar[int] = 1
@@ -130,29 +130,29 @@ class ContinuousPlanner(Declared):
 
     @property
     def text(self) -> str:
-        """What tables call it."""
+        """The label used in tables."""
         return text_of(self)
 
     def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
-        """Return about how long a decision takes, and no memory to speak of."""
+        """Return the approximate time per decision; memory use is negligible."""
         blocks = BLOCKS if isinstance(self.blocks, str) else self.blocks
         return Cost(STEP_SECONDS * self.plans * self.iterations * blocks, 0.0)
 
     def random(self, rng: Any) -> Any:
-        """Return the random numbers that decisions use: the agent's."""
+        """Return the agent's random generator, which decisions use."""
         return rng
 
     def warm_up(self, memory: Any, belief: Any, state: Any, rng: Any) -> None:
-        """Do nothing: the first decision has called all kernels."""
+        """Do nothing, since the first decision already calls all kernels."""
 
     @abstractmethod
     def decide(
         self, question: Question, search: Search, memory: Memory
     ) -> tuple[Array, tuple[Choice, ...], Models]:
-        """Return the plan [H, k], the candidates, the chosen one first, and a model to show the plan in."""
+        """Return the plan [H, k], the candidates with the chosen one first, and a model for displaying the plan."""
 
     def search(self, system: System, discount: float, steps_left: int | None) -> Search:
-        """Return how plans of a system are searched for, with at most ``steps_left`` steps."""
+        """Return the search settings for a system, with a horizon of at most ``steps_left`` steps."""
         repeat, blocks, steps = self.repeat, self.blocks, system.steps
         if isinstance(repeat, str):
             repeat = 1 if steps is None or steps <= SHORT else round(steps / STEPS_PER_BLOCK)
@@ -164,7 +164,7 @@ class ContinuousPlanner(Declared):
         return Search(blocks, repeat, self.plans, self.iterations, self.elites, self.colour, discount)
 
     def plan(self, question: Question, memory: Memory) -> ContinuousPlan:
-        """Decide, with evidence; what is left of the plan stays in the memory."""
+        """Return a decision with evidence, and store the rest of the plan in the memory."""
         begin = time.perf_counter()
         search = self.search(question.system, question.discount, question.steps_left)
         if self.milliseconds is not None:
@@ -190,7 +190,7 @@ class ContinuousPlanner(Declared):
         )
 
     def act(self, question: Question, memory: Memory) -> Any:
-        """Return the action: the control that is held, or the first of a new plan."""
+        """Return the action: the control being held, or the first control of a new plan."""
         if memory.hold > 0 and memory.control is not None:
             memory.hold -= 1
             return question.system.action(memory.control)
@@ -199,12 +199,12 @@ class ContinuousPlanner(Declared):
         return action
 
     def begin(self, memory: Memory) -> None:
-        """Take note that an episode begins."""
+        """Record the start of an episode."""
         memory.plan, memory.draw, memory.age, memory.control, memory.hold = None, -1, 0, None, 0
 
 
 def starts(memory: Memory, search: Search, k: int) -> Array:
-    """Return the plans [1, G, H, k] that a search begins with: what is left of the last one."""
+    """Return the initial plans [1, G, H, k] of a search: the remainder of the last plan."""
     plan = np.zeros((search.blocks, k))
     if memory.plan is not None:
         n = min(len(plan), len(memory.plan))
@@ -213,7 +213,7 @@ def starts(memory: Memory, search: Search, k: int) -> Array:
 
 
 def outputs_of(belief: DynamicsBelief) -> Outputs:
-    """Return where a belief's models say what is earned and whether it ends."""
+    """Return the sources of rewards and terminations in a belief's models."""
     d = belief.system.n_states
     end = belief.end_output - d if belief.end_output >= 0 and belief.ends else -1
     return Outputs(belief.system, belief.reward_output - d if belief.reward_output >= 0 else -1, end)
@@ -222,7 +222,7 @@ def outputs_of(belief: DynamicsBelief) -> Outputs:
 def best_plan(
     question: Question, models: Models, search: Search, memory: Memory
 ) -> tuple[Array, tuple[Choice, ...]]:
-    """Return the best plan for the average over models, and the candidate that it is."""
+    """Return the best plan for the average over models, and its candidate record."""
     system = question.system
     which = np.arange(models.count)[None]
     objective = Objective(models, which, question.state[None], search, outputs_of(question.belief))
@@ -249,7 +249,7 @@ class Mean(ContinuousPlanner):
 class Thompson(ContinuousPlanner):
     """Thompson sampling: the best plan for one model drawn from the posterior.
 
-    The draw stays the same function, corrected by what is observed, until another is due.
+    Until the next draw is due, the same sampled function is updated with new observations.
     """
 
     name: ClassVar[str] = "thompson"
@@ -270,7 +270,7 @@ class Thompson(ContinuousPlanner):
 
 @dataclass(frozen=True, kw_only=True)
 class OpenLoop(ContinuousPlanner):
-    """The plan that is best on average over several models drawn from the posterior, as if nothing would be learned."""
+    """Open-loop planning: the best plan on average over several posterior draws, ignoring future learning."""
 
     name: ClassVar[str] = "open-loop"
     models: int = whole_number(8, help="M, models drawn for each decision")

@@ -1,21 +1,23 @@
-"""Bayesian linear regression in random Fourier features, with the noise unknown, and its hyper-parameters.
+"""Bayesian linear regression on random Fourier features with unknown noise, and fitting of hyper-parameters.
 
 One output y of inputs x [X] is φ(x)·w + noise, where φ has 2F random Fourier features of a squared-exponential kernel
-(Rahimi & Recht, 2007; frequencies orthogonal in blocks, Yu et al., 2016), the inputs, a bias, and features of a user.
-Features are scaled by the prior deviations of their weights and divided by that of the noise, so that the prior is
+(Rahimi & Recht, 2007; frequencies orthogonal in blocks, Yu et al., 2016), the inputs, a bias, and user-defined
+features. Features are scaled by the ratio of their weights' prior standard deviations to the noise's, so that the prior
+is
 
     w | σ² ~ N(0, σ² I),   σ² ~ InverseGamma(a₀, a₀),   y/s = φ(x)·w + N(0, σ²),
 
-with s the deviation of the noise, and n data leave (A = I + ΦᵀΦ, m = A⁻¹Φᵀy, a = a₀ + n/2, b = a₀ + (y·y − mᵀAm)/2).
+where s is the noise standard deviation, and the posterior after n data is (A = I + ΦᵀΦ, m = A⁻¹Φᵀy, a = a₀ + n/2, b =
+a₀ + (y·y − mᵀAm)/2).
 
-**Draws** are w = m + σ ẑ with ẑ = A⁻¹(z + Φᵀe), z and e standard normal: a draw is known by its z and e, one number of
-e for each datum, and stays the same function, corrected, as data arrive. **Conditioning** on simulated data (Ψ, η)
-without a new factor is Matheron's rule, with G = A⁻¹Ψᵀ and S = I + ΨG:
+**Draws** are w = m + σ ẑ with ẑ = A⁻¹(z + Φᵀe), where z and e are standard normal. A draw is identified by z and e (one
+entry of e per datum), so the same function is updated as data arrive. **Conditioning** on simulated data (Ψ, η) without
+refactorisation uses Matheron's rule, with G = A⁻¹Ψᵀ and S = I + ΨG:
 
     m' = m + G S⁻¹(η − Ψm),   ẑ' = ẑ − G S⁻¹(Ψẑ + e'),   b' = b + (η − Ψm)ᵀS⁻¹(η − Ψm)/2.
 
-**Hyper-parameters** (lengthscales, amplitudes of the waves and of the line, noise) maximise the evidence of the exact
-Gaussian process times log-normal priors, by L-BFGS with the analytic gradient.
+**Hyper-parameters** (lengthscales, amplitudes of the waves and the linear term, noise) maximise the evidence of the
+exact Gaussian process times log-normal priors, using L-BFGS with the analytic gradient.
 """
 
 from __future__ import annotations
@@ -32,10 +34,12 @@ from scipy.special import gammaincinv, gammaln
 from bamdp.continuous.cholesky import factor, solve
 
 Array = NDArray[np.float64]
-MOST_POINTS = 150  # of the exact Gaussian process
+MOST_POINTS = 150  # data points used by the exact Gaussian process
 ITERATIONS = 12
-NOISE_FLOOR = 3e-4  # of the scale of the targets
-CENTRES = np.log([1.5, 1.0, 1.0, 0.01])  # of the priors of lengthscales, wave and line amplitude, noise
+NOISE_FLOOR = 3e-4  # relative to the scale of the targets
+CENTRES = np.log(
+    [1.5, 1.0, 1.0, 0.01]
+)  # prior medians of lengthscales, wave and line amplitude, noise (log scale)
 SPREADS = np.array([1.0, 1.0, 1.0, 1.5])
 LIMITS = np.log([(0.05, 100.0), (0.01, 30.0), (0.001, 30.0), (NOISE_FLOOR, 2.0)])
 JITTER = 1e-8
@@ -46,8 +50,8 @@ class Hyper:
     """Hyper-parameters of one output."""
 
     lengthscales: Array  # [X]
-    waves: float  # prior deviation of the sum of all waves at a point
-    line: Array  # prior deviations [X + 1 + K] of the slopes, the bias and the weights of a user's features
+    waves: float  # prior standard deviation of the sum of all waves at a point
+    line: Array  # prior standard deviations [X + 1 + K] of slopes, bias and weights of user-defined features
     noise: float
 
 
@@ -61,7 +65,7 @@ def frequencies(n: int, n_inputs: int, rng: np.random.Generator) -> Array:
 
 
 def features(base: Array, hyper: Hyper, x: Array, extra: Array) -> Array:
-    """Return the scaled features [n, P] of inputs [n, X] and of a user's features [n, K]."""
+    """Return the scaled features [n, P] of inputs [n, X] and user-defined features [n, K]."""
     z = x @ (base / hyper.lengthscales).T
     line = np.concatenate([x, np.ones((len(x), 1)), extra], 1) * hyper.line
     wave = hyper.waves / np.sqrt(max(len(base), 1))
@@ -80,7 +84,7 @@ class Posterior:
     rows: list[Array] = field(default_factory=list)  # Φ
 
     def observe(self, row: Array, y: float) -> Posterior:
-        """Return the posterior after one more datum; this one must not be used again."""
+        """Return the posterior after one more datum; the original must not be reused."""
         self.rows.append(row)
         return replace(
             self,
@@ -91,7 +95,7 @@ class Posterior:
         )
 
     def observe_all(self, rows: Array, targets: Array) -> Posterior:
-        """Return the posterior after data [n, P], [n]."""
+        """Return the posterior after data ``rows`` [n, P] and ``targets`` [n]."""
         return replace(
             self,
             precision=self.precision + rows.T @ rows,
@@ -102,12 +106,12 @@ class Posterior:
         )
 
     def copy(self) -> Posterior:
-        """Return a posterior to which data can be added independently."""
+        """Return an independent copy."""
         return replace(self, rows=list(self.rows))
 
     @cached_property
     def factor(self) -> Array:
-        """The Cholesky factor of A, with as much added to the diagonal as it takes."""
+        """The Cholesky factor of A, with added diagonal jitter if needed."""
         found, jitter = factor(self.precision), 0.0
         while found is None:
             jitter = max(10.0 * jitter, JITTER * float(np.trace(self.precision)) / len(self.moment))
@@ -134,23 +138,23 @@ class Posterior:
         return self.shape + 0.5 * max(self.square - float(self.mean @ self.moment), 0.0)
 
     def predict(self, rows: Array) -> tuple[Array, Array]:
-        """Return the location and scale of the Student distributions, with 2a degrees of freedom, of new targets."""
+        """Return location and scale of the predictive Student distributions, which have 2a degrees of freedom."""
         spread = 1.0 + np.einsum("np,np->n", rows, self.solve(rows))
         return rows @ self.mean, np.sqrt(self.b / self.a * spread)
 
     def log_evidence(self) -> float:
-        """Return the log density of all data seen, in scaled units."""
+        """Return the log density of all data, in scaled units."""
         a, b, a0 = self.a, self.b, self.shape
         half_logdet = float(np.log(np.diag(self.factor)).sum())
         gammas = gammaln(a) - gammaln(a0) + a0 * np.log(a0) - a * np.log(b)
         return float(gammas - half_logdet - 0.5 * self.n * np.log(2.0 * np.pi))
 
     def direction(self, z: Array, e: Array) -> Array:
-        """Return ẑ of a draw, given z [P] and e [n]."""
+        """Return the direction ẑ of a draw, given z [P] and e [n]."""
         return self.solve(z + e @ np.array(self.rows) if self.n else z)
 
     def condition(self, rows: Array, targets: Array) -> tuple[Array, Array, Array]:
-        """Return m' [B, P], (G S⁻¹)ᵀ [B, K, P] and b' [B] after B simulated branches, without a new factor."""
+        """Return m' [B, P], (G S⁻¹)ᵀ [B, K, P] and b' [B] after B simulated branches, without refactorisation."""
         B, K, P = rows.shape
         gain: Any = self.solve(rows.reshape(B * K, P)).reshape(B, K, P)
         middle = np.eye(K) + rows @ np.swapaxes(gain, 1, 2)
@@ -166,12 +170,12 @@ def draw_scale(a: Array, b: Array, u: Array) -> Array:
 
 
 def empty_posterior(n_features: int, shape: float) -> Posterior:
-    """Return the prior as a posterior of no data."""
+    """Return the prior, represented as a posterior without data."""
     return Posterior(np.eye(n_features), np.zeros(n_features), 0.0, 0, shape)
 
 
 def fit(x: Array, y: Array, start: Hyper, rng: np.random.Generator) -> Hyper:
-    """Return hyper-parameters by maximum posterior evidence, from ``start``; x [n, X] and y [n] in scaled units."""
+    """Return MAP hyper-parameters, optimised from ``start``; x [n, X] and y [n] are in scaled units."""
     if len(y) > MOST_POINTS:
         chosen = rng.permutation(len(y))[:MOST_POINTS]
         x, y = x[chosen], y[chosen]

@@ -1,14 +1,16 @@
-"""Rollouts of learned dynamics under many plans at once, compiled.
+"""Compiled batch rollouts of learned dynamics.
 
-Output o of a learned model is a sum of cosines and a line in the inputs x(s, a) of :mod:`bamdp.continuous.system`:
+Output o of a learned model is a sum of cosines and a linear term in the inputs x(s, a) of
+:mod:`bamdp.continuous.system`:
 
     f_o(x) = Σ_f A_of cos 2π(Ω_of · x + δ_of) + L_o · (x, 1),        s' = clip(s + f(x)),
 
-since a weighted cosine and sine of one frequency are one cosine with a phase. The cosine is a polynomial of degree 12
-on half a turn, exact to 2e-7, so that 64 frequencies are a few vector instructions; all numbers are float32. Outputs
-beyond the coordinates of s (learned rewards and ends) are recorded and not added to anything.
+since a weighted cosine and sine of the same frequency combine into one cosine with a phase. The cosine is approximated
+by a polynomial of degree 12 on half a turn, accurate to 2e-7, so that 64 frequencies take only a few vector
+instructions. All numbers are float32. Outputs beyond the coordinates of s (learned rewards and terminations) are only
+recorded.
 
-B rollouts of H blocks of ``repeat`` steps; d coordinates, X inputs, O outputs, F frequencies, M models.
+Dimensions: B rollouts, H blocks of ``repeat`` steps, d coordinates, X inputs, O outputs, F frequencies, M models.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ TURN = np.float32(2.0 * np.pi)
 
 
 def _cosine_coefficients() -> tuple[np.float32, ...]:
-    """Return the coefficients of cos(2πt) in powers of t², for |t| ≤ 1/2: a fit at Chebyshev's nodes."""
+    """Return the coefficients of cos(2πt) in powers of t², for |t| ≤ 1/2, fitted at Chebyshev nodes."""
     t = 0.5 * np.cos(np.pi * (np.arange(400) + 0.5) / 400)
     fit = np.polynomial.Polynomial.fit(
         t * t, np.cos(2 * np.pi * t), 6, domain=[0.0, 0.25], window=[0.0, 0.25]
@@ -34,7 +36,7 @@ C0, C1, C2, C3, C4, C5, C6 = _cosine_coefficients()
 
 @numba.njit(cache=True, fastmath=True, error_model="numpy")
 def encode(s, kinds, centre, half, x):
-    """Write the inputs of the observation ``s`` [d] into ``x`` [X]; return how many there are."""
+    """Write the inputs for the state ``s`` [d] into ``x`` [X] and return their number."""
     i = 0
     for j in range(len(s)):
         if kinds[j] == ANGLE:
@@ -49,7 +51,7 @@ def encode(s, kinds, centre, half, x):
 
 @numba.njit(cache=True, fastmath=True, error_model="numpy")
 def rollout(model, which, start, inputs, repeat, noise, states, extras):
-    """Follow plans in models.
+    """Simulate plans in models.
 
     Parameters
     ----------
@@ -57,13 +59,13 @@ def rollout(model, which, start, inputs, repeat, noise, states, extras):
         ``Arrays``: kinds, centre, half [d]; low, high [d]; turns [d]; omega [O, X, F]; phase, amplitude [M, O, F];
         linear [M, O, X + 1].
     which
-        The model [B] of each rollout.
+        The index [B] of each rollout's model.
     start, inputs
-        The observations [B, d] to start from and the actions as inputs [B, H, k].
+        The initial observations [B, d] and the actions encoded as inputs [B, H, k].
     noise
-        Process noise [B, H·repeat, O], added to the outputs; of length 0 for none.
+        Process noise [B, H·repeat, O], added to the outputs; length 0 for no noise.
     states, extras
-        Written to: [B, H·repeat + 1, d] and [B, H·repeat, O − d].
+        Output arrays [B, H·repeat + 1, d] and [B, H·repeat, O − d].
     """
     kinds, centre, half, low, high, turns, omega, phase, amplitude, linear = model
     n_outputs, n_inputs, n_frequencies = omega.shape

@@ -1,13 +1,13 @@
-"""What is known of a system with continuous observations before anything is learned.
+"""Description of a system with continuous observations before any learning.
 
-An observation is a vector in a box [D]; an action is a vector a in a box [m], or one of n numbers. The *state* s [d] is
-the observation in which the cosine and sine of a declared pair are replaced by their angle. The regression that learns
-s' sees neither s nor a: it sees the *inputs* x(s, a). An angle becomes its sine and cosine; any other coordinate is
-shifted and scaled to about [−1, 1], by the declared box, or by the data where the box is infinite or more than a
-hundred times as wide as what was seen. A box's action is scaled to [−1, 1]; a numbered action is one-hot.
+An observation is a vector in a box [D]; an action is a vector a in a box [m] or one of n integers. The *state* s [d] is
+the observation with each declared cosine–sine pair replaced by its angle. The regression for s' uses *inputs* x(s, a)
+in place of s and a. An angle is encoded by its sine and cosine. Other coordinates are shifted and scaled to about [−1,
+1] using the declared box, or using the data if the box is infinite or more than a hundred times as wide as the data.
+Box actions are scaled to [−1, 1]; discrete actions are one-hot encoded.
 
-Planners write actions as *controls* u [k]: a box's action in [−1, 1], or a preference for each numbered action, of
-which the greatest is taken.
+Planners represent actions as *controls* u [k]: a box action scaled to [−1, 1], or one preference per discrete action,
+where the action with the largest preference is chosen.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ from numpy.typing import NDArray
 from bamdp import _checks
 
 Reward = Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], NDArray[Any]]
-MAX_BOUND = 1e6  # a bound beyond it says nothing
+MAX_BOUND = 1e6  # larger bounds are uninformative
 FULL_TURN = 2.0 * np.pi
 
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """Spaces, angles, and what is known of rewards and ends.
+    """Spaces, angles, and known rewards and terminations of a system.
 
     Parameters
     ----------
     box_low, box_high
-        The box of observations [D]; infinite where nothing is known.
+        Bounds of the observation box [D]; infinite if unknown.
     action_low, action_high
-        The box of actions [m]; empty if actions are numbered.
+        Bounds of the action box [m]; empty for discrete actions.
     n_actions, first_action
-        The number of actions if they are numbered, and the first number; 0 if they are a box.
+        The number of discrete actions and the first action's number; 0 for box actions.
     angles
-        The angles among the observation's coordinates: an index for one in radians, a pair of indices for its cosine
-        and sine.
+        The observation coordinates that represent angles: an index for an angle in radians, or a pair of indices for
+        its cosine and sine.
     reward
-        ``reward(obs, action, next_obs)`` [n], for arrays [n, D], [n, m] (numbered actions: [n]) and [n, D]; None if
-        rewards are to be learned.
+        ``reward(obs, action, next_obs)`` [n], for arrays [n, D], [n, m] (discrete actions: [n]) and [n, D]; None to
+        learn rewards.
     terminated
-        ``terminated(obs, action, next_obs)`` [n], bool, of the same arrays; None if ends are to be learned.
+        ``terminated(obs, action, next_obs)`` [n], bool, for the same arrays; None to learn terminations.
     steps
-        After how many steps an episode is cut off, if that is known.
+        The number of steps after which an episode is truncated, if known.
     """
 
     box_low: NDArray[np.float64]
@@ -65,19 +65,19 @@ class System:
 
     @cached_property
     def sources(self) -> list[int | tuple[int, int]]:
-        """Where each coordinate of a state comes from: an index in the observation, or a pair for an angle."""
+        """The source of each state coordinate: an index into the observation, or a pair of indices for an angle."""
         pairs = {pair[0]: pair for pair in self.angles if isinstance(pair, tuple)}
         sines = {pair[1] for pair in pairs.values()}
         return [pairs.get(j, j) for j in range(len(self.box_low)) if j not in sines]
 
     @cached_property
     def state_angles(self) -> tuple[int, ...]:
-        """The coordinates of the state that are angles."""
+        """The state coordinates that are angles."""
         return tuple(j for j, source in enumerate(self.sources) if source in self.angles)
 
     @cached_property
     def low(self) -> NDArray[np.float64]:
-        """The lower bounds [d] of the state; an angle of a pair has none."""
+        """The lower bounds [d] of the state; angles computed from pairs are unbounded."""
         return np.array([-np.inf if isinstance(j, tuple) else self.box_low[j] for j in self.sources])
 
     @cached_property
@@ -87,19 +87,19 @@ class System:
 
     @cached_property
     def turns(self) -> NDArray[np.bool_]:
-        """The angles [d] whose box is one full turn, beyond which they begin again."""
+        """A mask [d] of angles that wrap around because their box is one full turn."""
         turn = np.zeros(self.n_states, bool)
         turn[list(self.state_angles)] = True
         return turn & (np.abs(self.high - self.low - FULL_TURN) < 1e-3)
 
     @property
     def n_states(self) -> int:
-        """The number d of coordinates of a state."""
+        """The dimension d of states."""
         return len(self.sources)
 
     @property
     def n_controls(self) -> int:
-        """The number k of coordinates of a control."""
+        """The dimension k of controls."""
         return self.n_actions or len(self.action_low)
 
     def state(self, observation: Any) -> NDArray[np.float64]:
@@ -142,14 +142,14 @@ class System:
         return np.clip((vector - self.action_low) / half - 1.0, -1.0, 1.0)
 
     def actions(self, controls: NDArray[Any]) -> NDArray[Any]:
-        """Return the actions [..., m], or numbers [...], of controls [..., k]."""
+        """Return the actions [..., m] (or integers [...]) that correspond to controls [..., k]."""
         if self.n_actions:
             return controls.argmax(-1) + self.first_action
         half = 0.5 * (self.action_high - self.action_low)
         return self.action_low + half * (np.clip(controls, -1.0, 1.0) + 1.0)
 
     def action(self, control: NDArray[Any]) -> Any:
-        """Return one action as the environment takes it: an array of float32, or a whole number."""
+        """Return one action in the environment's format: a float32 array or an integer."""
         action = self.actions(control)
         return int(action) if self.n_actions else action.astype(np.float32)
 
@@ -161,7 +161,7 @@ def system_of(
     terminated: Reward | None = None,
     angles: Iterable[int | tuple[int, int]] = (),
 ) -> System:
-    """Return what a Gymnasium environment and its user tell of a system."""
+    """Return the system described by a Gymnasium environment and its user."""
     space, actions = env.observation_space, env.action_space
     if not is_continuous(env):
         raise ValueError(
@@ -189,7 +189,7 @@ def system_of(
 
 
 def _check_function(name: str, function: Any, obs: NDArray[Any], actions: NDArray[Any]) -> None:
-    """Raise an error if a function of a user does not take two steps at once, or returns no number for each."""
+    """Raise an error if a user's function does not accept a batch of two steps or return one number for each."""
     if not callable(function):
         raise TypeError(
             f"{name} must be a function of (obs, action, next_obs), got {_checks.shown(function)}"
@@ -199,14 +199,14 @@ def _check_function(name: str, function: Any, obs: NDArray[Any], actions: NDArra
     try:
         with np.errstate(all="ignore"):
             shape = np.shape(function(obs, actions, obs))
-    except Exception as error:  # whatever it does with what it does not expect
+    except Exception as error:  # user code may raise any exception
         raise ValueError(f"{rule}; with two steps it raised {type(error).__name__}: {error}") from error
     if shape != (2,):
         raise ValueError(f"{rule}; with two steps it returned shape {list(shape)}")
 
 
 def _angles(angles: Iterable[int | tuple[int, int]], size: int) -> tuple[int | tuple[int, int], ...]:
-    """Check which coordinates are angles."""
+    """Check and normalise the declared angles."""
     chosen: list[int | tuple[int, int]] = []
     for angle in angles:
         if isinstance(angle, (int, np.integer)):
@@ -222,7 +222,7 @@ def _angles(angles: Iterable[int | tuple[int, int]], size: int) -> tuple[int | t
 
 
 def is_continuous(env: Any) -> bool:
-    """Return whether an environment has real observations and actions that continuous models can plan for."""
+    """Return whether an environment's observations and actions are supported by continuous models."""
     space, actions = getattr(env, "observation_space", None), getattr(env, "action_space", None)
     real = isinstance(space, gymnasium.spaces.Box) and np.dtype(space.dtype).kind == "f"
     return real and isinstance(actions, (gymnasium.spaces.Box, gymnasium.spaces.Discrete))

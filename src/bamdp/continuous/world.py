@@ -1,4 +1,4 @@
-"""A Gymnasium environment with continuous observations, as a world that agents act in."""
+"""Adapter for Gymnasium environments with continuous observations."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from bamdp.continuous.system import is_continuous, system_of
 from bamdp.continuous.tasks import known
 from bamdp.envs.environment import World
 
-DEFAULT_HORIZON = 1000  # steps of a run where episodes are not cut off
+DEFAULT_HORIZON = 1000  # steps per run if episodes are not truncated
 
 
 class ContinuousWorld(World):
-    """A Gymnasium environment with a ``Box`` of observations and a ``Box`` or numbers of actions.
+    """A Gymnasium environment with ``Box`` observations and ``Box`` or discrete actions.
 
-    States are its observations and actions its actions: nothing is numbered.
+    States and actions are the environment's own observations and actions, without integer indices.
 
     Examples
     --------
@@ -28,7 +28,7 @@ class ContinuousWorld(World):
     ContinuousWorld('Pendulum-v1', 3 coordinates, 1 action in a box)
     """
 
-    n_states = n_actions = 0  # nothing is numbered
+    n_states = n_actions = 0  # no integer indices
     usual_planner = DEFAULT_PLANNER
 
     def __init__(self, env: Any, name: str | None = None) -> None:
@@ -44,7 +44,7 @@ class ContinuousWorld(World):
         return f"ContinuousWorld({self.name!r}, {len(self.system.box_low)} coordinates, {n} {actions} {kind})"
 
     def check_agent(self, agent: Any) -> None:
-        """Refuse an agent that was made for other observations or actions."""
+        """Raise an error if the agent was created for different observations or actions."""
         systems = [thing.system for thing in (agent, self) if hasattr(thing, "system")]
         sizes = {(len(one.box_low), one.n_controls, one.n_actions) for one in systems}
         if len(systems) < 2 or len(sizes) > 1:
@@ -65,13 +65,13 @@ class ContinuousWorld(World):
         return np.array(observation, float).ravel()
 
     def step(self, action: Any) -> Any:
-        """Take an action; return (observation, reward, whether the episode has ended)."""
+        """Take an action; return (observation, reward, terminated)."""
         observation, reward, terminated, truncated, _ = self.env.step(action)
         self.truncated = bool(truncated)
         return np.array(observation, float).ravel(), _checks.real(reward, "reward"), bool(terminated)
 
     def facts(self, rewards: Any) -> dict[str, Any]:
-        """Return what an agent is told: ``"known"`` rewards, ends, angles; or a function; or ``"learned"``."""
+        """Return an agent's prior knowledge; ``rewards`` is ``"known"``, ``"learned"`` or a function."""
         if callable(rewards):
             return {"reward": rewards}
         name = _checks.one_of(
@@ -81,6 +81,6 @@ class ContinuousWorld(World):
 
 
 def as_continuous(env: Any, name: str | None = None, **arguments: Any) -> ContinuousWorld | None:
-    """Return the world of an environment whose observations are real and not to be numbered; None for any other."""
+    """Return the adapter for an environment with continuous observations that are not discretised, else None."""
     numbered = any(value is not None for key, value in arguments.items() if key != "action_mask")
     return None if numbered or not is_continuous(env) else ContinuousWorld(env, name)

@@ -1,4 +1,4 @@
-"""Benchmarks with continuous states: systems of the literature as Gymnasium environments, and what is known of them.
+"""Continuous-state benchmarks from the literature as Gymnasium environments, and prior knowledge for agents.
 
 >>> import gymnasium
 >>> env = gymnasium.make("bamdp/TipCartPole-v0")

@@ -1,7 +1,7 @@
-"""What is known of a benchmark beforehand, as arguments of an agent: its reward, its ends and its angles.
+"""Prior knowledge about benchmarks as arguments for an agent: rewards, terminations and angles.
 
-:func:`known` knows the systems of this package and some of Gymnasium's. Most published figures with few real steps are
-of agents that know the reward; nothing about the dynamics is given here.
+:func:`known` supports the systems of this package and some Gymnasium environments. Most published results with few real
+steps are for agents that know the reward. No information about the dynamics is included.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Function = Callable[..., NDArray[Any]]
 
 
 def known(env: Any) -> dict[str, Any]:
-    """Return what is known of an environment: ``reward``, ``terminated`` and ``angles``, arguments of an agent.
+    """Return the known ``reward``, ``terminated`` and ``angles`` of an environment as arguments for an agent.
 
     Parameters
     ----------
     env
-        An environment of this package; one of Gymnasium's ``Pendulum-v1``, ``Acrobot-v1``, ``MountainCar-v0``,
-        ``MountainCarContinuous-v0``, ``CartPole-v1``; or any whose class has functions ``reward(obs, action,
-        next_obs)`` and ``terminated(obs, action, next_obs)`` and a tuple ``angles``.
+        An environment of this package; Gymnasium's ``Pendulum-v1``, ``Acrobot-v1``, ``MountainCar-v0``,
+        ``MountainCarContinuous-v0``, or ``CartPole-v1``; or any environment whose class defines ``reward(obs, action,
+        next_obs)``, ``terminated(obs, action, next_obs)`` and a tuple ``angles``.
 
     Examples
     --------
@@ -68,11 +68,11 @@ def _never(obs: Array, action: Array, next_obs: Array) -> NDArray[np.bool_]:
     return np.zeros(np.shape(next_obs)[:-1], bool)
 
 
-# Gymnasium's
+# Gymnasium environments
 
 
 def _pendulum_reward(obs: Array, action: Array, next_obs: Array) -> Array:
-    """Cost of the state before the step."""
+    """Return minus the cost of the state before the step."""
     angle, torque = np.arctan2(obs[..., 1], obs[..., 0]), np.clip(action[..., 0], -2.0, 2.0)
     return np.asarray(-(angle**2 + 0.1 * obs[..., 2] ** 2 + 0.001 * torque**2))
 
@@ -86,7 +86,7 @@ def _pushed_car_arrived(obs: Array, action: Array, next_obs: Array) -> NDArray[n
 
 
 def _pushed_car_reward(obs: Array, action: Array, next_obs: Array) -> Array:
-    """The true, sparse reward: 100 at the goal, and the cost of the force."""
+    """Return the true sparse reward: 100 at the goal, minus the cost of the force."""
     return np.asarray(100.0 * _pushed_car_arrived(obs, action, next_obs) - 0.1 * action[..., 0] ** 2)
 
 
@@ -99,7 +99,7 @@ def _one(obs: Array, action: Array, next_obs: Array) -> Array:
 
 
 def _acrobot_terminated(obs: Array, action: Array, next_obs: Array) -> NDArray[np.bool_]:
-    """Whether the tip is one length above the pivot: -cos θ₁ - cos(θ₁ + θ₂) > 1."""
+    """Return whether the tip is more than one link length above the pivot: -cos θ₁ - cos(θ₁ + θ₂) > 1."""
     c1, s1, c2, s2 = (next_obs[..., i] for i in range(4))
     return np.asarray(-c1 - (c1 * c2 - s1 * s2) > 1.0)
 
@@ -109,7 +109,7 @@ def _acrobot_reward(obs: Array, action: Array, next_obs: Array) -> Array:
 
 
 def _cart_pole_terminated(obs: Array, action: Array, next_obs: Array) -> NDArray[np.bool_]:
-    """Whether the cart has left ±2.4 or the pole ±12 degrees."""
+    """Return whether the cart has left ±2.4 or the pole ±12 degrees."""
     return np.asarray((np.abs(next_obs[..., 0]) > 2.4) | (np.abs(next_obs[..., 2]) > np.radians(12.0)))
 
 

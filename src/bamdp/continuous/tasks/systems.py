@@ -1,12 +1,14 @@
 """Benchmark systems with continuous states, as Gymnasium environments.
 
-Each is a subclass of :class:`Task`: a state moves by :meth:`~Task.move`, the agent sees :meth:`~Task.observe` of it,
-and what is usually known beforehand can be handed to an agent: ``angles``, the coordinates of an observation that are
-angles in radians; ``reward(obs, action, next_obs)`` and ``terminated(obs, action, next_obs)``, vectorised over all
-leading axes. The reward of a step is exactly that function of what was observed. Importing :mod:`bamdp.continuous`
-registers them.
+Each system is a subclass of :class:`Task`: :meth:`~Task.move` defines the dynamics and :meth:`~Task.observe` the
+observation. Prior knowledge that is usually available can be passed to an agent: ``angles``, the observation
+coordinates that are angles in radians; and ``reward(obs, action, next_obs)`` and ``terminated(obs, action, next_obs)``,
+vectorised over all leading axes. Rewards are exactly this function of the observations. Importing
+:mod:`bamdp.continuous` registers the environments.
 
-References ---------- V. Mehta, I. Char, J. Abbate et al., Exploration via Planning for Information about the Optimal
+References
+----------
+V. Mehta, I. Char, J. Abbate et al., Exploration via Planning for Information about the Optimal
 Trajectory (TIP), 2022. M. P. Deisenroth, A. McHutchon, J. Hall and C. E. Rasmussen, PILCO software package V0.9,
 2013. S. Curi, F. Berkenkamp and A. Krause, Efficient Model-Based Reinforcement Learning through Optimistic Policy
 Search and Planning (H-UCRL), 2020. K. J. Åström and A. Helmersson, Dual control of an integrator with unknown gain,
@@ -32,30 +34,30 @@ def wrapped(angle: ArrayLike) -> Array:
 
 
 def tolerance(values: Array, low: float, high: float, margin: float) -> Array:
-    """Return 1 within [low, high] and outside a Gaussian tail, which is 0.1 at a distance of ``margin``."""
+    """Return 1 within [low, high] and a Gaussian tail outside, which equals 0.1 at a distance of ``margin``."""
     distance = np.maximum(np.maximum(low - values, values - high), 0.0)
     return np.asarray(0.1 ** ((distance / margin) ** 2))
 
 
 class Task(gymnasium.Env[Array, Array]):
-    """A system with a state in ℝⁿ and a task; subclasses say how it begins, moves, is observed and pays.
+    """A control task with a state in ℝⁿ; subclasses define the initial state, dynamics, observations and rewards.
 
-    ``reset(options={"state": s})`` begins in a state of choice. The spaces give the scale of observations and the
-    limits of actions: an action beyond them is clipped, an observation may lie beyond them.
+    ``reset(options={"state": s})`` sets the initial state. The spaces define the scale of observations and the limits
+    of actions. Actions outside the limits are clipped; observations may exceed their scale.
 
     Attributes
     ----------
     angles : tuple of int
-        The coordinates of an observation that are angles.
+        The observation coordinates that are angles.
     horizon : int
-        After how many steps ``gymnasium.make`` truncates an episode.
+        The number of steps after which ``gymnasium.make`` truncates an episode.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012
     angles: tuple[int, ...] = ()
     horizon = 200
     scale: tuple[float, ...]  # of observations
-    force: tuple[float, ...] = (1.0,)  # the largest, of each action
+    force: tuple[float, ...] = (1.0,)  # maximum of each action
 
     def __init__(self) -> None:
         high = np.array(self.scale)
@@ -79,7 +81,7 @@ class Task(gymnasium.Env[Array, Array]):
         return self.observation, {}
 
     def step(self, action: ArrayLike) -> tuple[Array, float, bool, bool, dict[str, Any]]:
-        """Take an action and return what Gymnasium's ``step`` returns."""
+        """Take an action and return the tuple of Gymnasium's ``step``."""
         given = np.asarray(action, float).reshape(len(self.force))
         if not np.isfinite(given).all():
             raise ValueError(f"an action must be finite, got {action!r}")
@@ -98,28 +100,29 @@ class Task(gymnasium.Env[Array, Array]):
         raise NotImplementedError
 
     def observe(self) -> Array:
-        """Return what is seen of the present state, angles in [-π, π)."""
+        """Return the observation of the current state, with angles in [-π, π)."""
         seen = self.state.copy()
         seen[list(self.angles)] = wrapped(seen[list(self.angles)])
         return seen
 
     @staticmethod
     def reward(obs: Array, action: Array, next_obs: Array) -> Array:
-        """Return the rewards [...] of steps from ``obs`` [..., n] by ``action`` [..., m] to ``next_obs`` [..., n]."""
+        """Return the rewards [...] of steps from ``obs`` [..., n] to ``next_obs`` [..., n] under ``action`` [...,
+        m]."""
         raise NotImplementedError
 
     @staticmethod
     def terminated(obs: Array, action: Array, next_obs: Array) -> NDArray[np.bool_]:
-        """Return whether an episode ends [...] by a step; here none does."""
+        """Return whether each step [...] ends the episode; False by default."""
         return np.zeros(np.shape(next_obs)[:-1], bool)
 
 
 def cart_pole_derivative(
     state: Array, force: float, length: float, cart: float = 0.5, pole: float = 0.5
 ) -> Array:
-    """Return the time derivative of (x, v, θ, ω): a uniform rod on a cart with friction 0.1, θ = 0 upright.
+    """Return the time derivative of (x, v, θ, ω) for a uniform rod on a cart with friction 0.1; θ = 0 is upright.
 
-    The pole's tip is at x - length·sin θ.
+    The tip of the pole is at x - length·sin θ.
     """
     _, v, angle, omega = state
     sine, cosine = np.sin(angle), np.cos(angle)
@@ -146,10 +149,10 @@ def tip_reward(obs: Array, length: float, lean: float) -> Array:
 class TipCartPole(Task):
     """TIP's and BARL's cart-pole swing-up: (x, v, θ, ω), θ = 0 upright; Euler steps of 0.1 s, no noise.
 
-    An episode begins at hanging and has 25 steps; the action in [-1, 1] is a tenth of the force. An episode counts as
-    solved with a return above -12. The published reward places the tip at x + 0.6·sin θ, though in the published
-    dynamics the pole leans the other way; both are kept, since figures are about this task. Positions and speeds may
-    leave the scale of the space.
+    The pole starts near the hanging position, and an episode lasts 25 steps. The action in [-1, 1] is a tenth of the
+    force. An episode is solved if its return exceeds -12. The published reward places the tip at x + 0.6·sin θ,
+    although the pole leans the other way in the published dynamics; both are reproduced for comparability with
+    published results. Positions and speeds may exceed the scale of the space.
     """
 
     angles = (2,)
@@ -157,7 +160,7 @@ class TipCartPole(Task):
     scale = (10.0, 10.0, np.pi, 25.0)
 
     def initial(self) -> Array:
-        """Draw a state around hanging at rest, with standard deviations of 0.02."""
+        """Draw a state near the hanging rest position, with standard deviations of 0.02."""
         return np.array([0.0, 0.0, np.pi, 0.0]) + 0.02 * self.np_random.standard_normal(4)
 
     def move(self, state: Array, action: Array) -> Array:
@@ -166,16 +169,16 @@ class TipCartPole(Task):
 
     @staticmethod
     def reward(obs: Array, action: Array, next_obs: Array) -> Array:
-        """Pay by the distance of the tip from its target after the step, in [-1, 0]."""
+        """Return a reward in [-1, 0] based on the distance of the tip from its target after the step."""
         return tip_reward(next_obs, 0.6, lean=1.0)
 
 
 class PilcoCartPole(Task):
     """PILCO V0.9's cart-pole swing-up: (x, v, θ, ω), θ = 0 upright; a force of at most 10 N, held for 0.1 s.
 
-    An episode begins around hanging and has 40 steps. The equations of motion are solved; every coordinate is
-    observed with noise of standard deviation 0.01, and the state moves on without it. PILCO measures θ from hanging,
-    here θ = 0 is upright; its cost is of the state, here it is of what was observed.
+    The pole starts near the hanging position, and an episode lasts 40 steps. The equations of motion are integrated
+    numerically; observations have independent noise with standard deviation 0.01, which does not affect the dynamics.
+    Unlike in PILCO, θ = 0 is upright instead of hanging, and the cost depends on the observation instead of the state.
     """
 
     angles = (2,)
@@ -184,11 +187,11 @@ class PilcoCartPole(Task):
     force = (10.0,)
 
     def initial(self) -> Array:
-        """Draw a state around hanging at rest, with standard deviations of 0.1."""
+        """Draw a state near the hanging rest position, with standard deviations of 0.1."""
         return np.array([0.0, 0.0, np.pi, 0.0]) + 0.1 * self.np_random.standard_normal(4)
 
     def move(self, state: Array, action: Array) -> Array:
-        """Solve the equations of motion for 0.1 s."""
+        """Integrate the equations of motion over 0.1 s."""
         return _solve(lambda s: cart_pole_derivative(s, action[0], 0.5), state, 0.1)
 
     def observe(self) -> Array:
@@ -199,16 +202,17 @@ class PilcoCartPole(Task):
 
     @staticmethod
     def reward(obs: Array, action: Array, next_obs: Array) -> Array:
-        """Pay by the distance of the tip from its target after the step, in [-1, 0]."""
+        """Return a reward in [-1, 0] based on the distance of the tip from its target after the step."""
         return tip_reward(next_obs, 0.5, lean=-1.0)
 
 
 class SparsePendulum(Task):
-    """H-UCRL's pendulum: (θ, ω), θ = 0 upright; it pays near upright only, and torque costs 0.1.
+    """H-UCRL's pendulum: (θ, ω), θ = 0 upright; rewarded only near upright, with a torque cost of up to 0.1.
 
-    It begins hanging at rest. Mass 0.3, length 0.5, friction 0.005, torque at most 1: too little to lift the pendulum
-    without swinging. An episode takes 5 s, as published, in 50 steps of 0.1 s; H-UCRL acts eight times as often. At
-    rest every small action only costs: who plans with the mean of a vague model stays there.
+    The pendulum starts hanging at rest. Its mass is 0.3, its length 0.5 and its friction 0.005; the maximum torque of 1
+    is too small to lift it without swinging. As in the paper, an episode lasts 5 s; it consists of 50 steps of 0.1 s,
+    while H-UCRL acts eight times as often. At rest, every small action only incurs a cost, so a planner that uses the
+    mean of a vague model stays there.
     """
 
     angles = (0,)
@@ -216,11 +220,11 @@ class SparsePendulum(Task):
     scale = (np.pi, 25.0)
 
     def initial(self) -> Array:
-        """Return hanging at rest."""
+        """Return the hanging rest state."""
         return np.array([np.pi, 0.0])
 
     def move(self, state: Array, action: Array) -> Array:
-        """Solve the equation of motion; the speed is limited to the scale of the space."""
+        """Integrate the equation of motion, limiting the speed to the scale of the space."""
         angle, omega = _solve(lambda s: self.derivative(s, action[0]), state, 0.1)
         return np.array([angle, np.clip(omega, -25.0, 25.0)])
 
@@ -232,24 +236,25 @@ class SparsePendulum(Task):
 
     @staticmethod
     def reward(obs: Array, action: Array, next_obs: Array) -> Array:
-        """Pay up to 1 near upright and slow, before the step, less 0.1 for torques beyond ±0.1."""
+        """Return up to 1 if nearly upright and slow before the step, minus up to 0.1 for torques beyond ±0.1."""
         upright = tolerance(np.cos(obs[..., 0]), 0.95, 1.0, 0.1)
         slow = tolerance(obs[..., 1], -0.5, 0.5, 0.5)
         return np.asarray(upright * slow + 0.1 * (tolerance(action[..., 0], -0.1, 0.1, 0.1) - 1.0))
 
 
 class LavaPath(Task):
-    """TIP's lava path: (x, y, vx, vy), pushed by (fx, fy) along a path one metre wide between two fields of lava.
+    """TIP's lava path: a point (x, y, vx, vy), pushed by (fx, fy) along a 1 m wide path between two lava fields.
 
-    The goal is (0, 10), the start near (0, -10); a step in the lava pays -500 more. Time steps of 0.1 s, 200 of them;
-    the published dynamics have ½·a·Δt² in the position. At the edges of the playable area, ±20, the point stops.
+    The goal is (0, 10) and the start is near (0, -10). Each step in the lava adds a reward of -500. An episode lasts
+    200 time steps of 0.1 s. As in the published dynamics, the position update includes ½·a·Δt². The point stops at the
+    edges of the area, ±20.
     """
 
     scale = (20.0, 20.0, 10.0, 10.0)
     force = (1.0, 1.0)
 
     def initial(self) -> Array:
-        """Draw a position at most half a metre beside (0, -10), at rest."""
+        """Draw a position at rest within half a metre of (0, -10)."""
         return np.array([0.0, -10.0, 0.0, 0.0]) + self.np_random.uniform(-0.5, 0.5, 4) * [1, 1, 0, 0]
 
     def move(self, state: Array, action: Array) -> Array:
@@ -261,7 +266,7 @@ class LavaPath(Task):
 
     @staticmethod
     def reward(obs: Array, action: Array, next_obs: Array) -> Array:
-        """Pay minus the squared distance to the goal over 800, and -500 in the lava."""
+        """Return minus the squared distance to the goal divided by 800, with an additional -500 in the lava."""
         x, y = next_obs[..., 0], next_obs[..., 1]
         lava = (np.abs(x) >= 0.5) & (np.abs(x) <= 10.0) & (np.abs(y) <= 8.0)
         return np.asarray(-(x**2 + (y - 10.0) ** 2) / 800.0 - 500.0 * lava)

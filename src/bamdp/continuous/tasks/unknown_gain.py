@@ -2,17 +2,18 @@
 
     xₜ₊₁ = xₜ + b·uₜ + εₜ,   b ~ N(0, 1),   εₜ ~ N(0, σ²),   minimise E Σₜ xₜ₊₁² over T steps.
 
-A small action teaches nothing about b, and the mean model, b = 0, never acts: a good policy pays for knowledge. The
-belief about b stays normal, N(m, p). With s = σ² + u²p the next state is N(x + m·u, s), and after the innovation e
+Small actions provide little information about b, and a policy based on the mean model, b = 0, never acts; a good policy
+must incur a cost to learn. The belief about b remains normal, N(m, p). With s = σ² + u²p, the next state is distributed
+as N(x + m·u, s), and after the innovation e
 
     m' = m + (p·u / s)·e,   p' = p·σ² / s,
 
-so the value V of a state x and a belief (m, p) with k steps left obeys
+so the value V of a state x and a belief (m, p) with k steps left satisfies
 
     V₁(x, m, p) = x²·p / (m² + p) + σ²,   Vₖ(x, m, p) = minᵤ E[(x')² + Vₖ₋₁(x', m', p')].
 
-:class:`GainSolution` tabulates V₂ … V_T on a grid (|x|, |m|, log p; the signs of x and m do not matter), with
-Gauss–Hermite quadrature over e, and so gives the Bayes-optimal value and policy.
+:class:`GainSolution` tabulates V₂ … V_T on a grid (|x|, |m|, log p; the signs of x and m do not matter), using
+Gauss–Hermite quadrature over e, and thus provides the Bayes-optimal value and policy.
 
 References
 ----------
@@ -31,21 +32,21 @@ from scipy.ndimage import map_coordinates, spline_filter
 from bamdp import _checks
 from bamdp.continuous.tasks.systems import Array, Task
 
-MOST_X, MOST_GAIN, LEAST_VARIANCE, MOST_ACTION = 40.0, 5.0, 1e-3, 5.0  # of the grid
+MOST_X, MOST_GAIN, LEAST_VARIANCE, MOST_ACTION = 40.0, 5.0, 1e-3, 5.0  # bounds of the grid
 Value = Callable[[Array, Array, Array], Array]
 
 
 class UnknownGain(Task):
-    """The scalar system x' = x + b·u + ε whose gain b ~ N(0, 1) is unknown, from x = 1, with T = 4 steps.
+    """The scalar system x' = x + b·u + ε with unknown gain b ~ N(0, 1), starting at x = 1, for T = 4 steps.
 
-    The gain is drawn when ``reset`` is given a seed, and stays for later episodes; ``options={"gain": b}`` sets it.
+    ``reset`` draws a new gain if it receives a seed; otherwise, the gain is kept. ``options={"gain": b}`` sets it.
 
     Parameters
     ----------
     noise
         The standard deviation of ε.
     steps
-        T, after which an episode is truncated.
+        T, the number of steps after which an episode is truncated.
     """
 
     horizon = 4
@@ -58,7 +59,7 @@ class UnknownGain(Task):
         self.noise = _checks.real(noise, "noise", low=0.0, open_low=True)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict]:
-        """Begin an episode; with a seed, or at first, another gain is drawn."""
+        """Begin an episode; draw a new gain the first time or if a seed is given."""
         result = super().reset(seed=seed, options=options)
         if seed is not None or self.gain is None:
             self.gain = float(self.np_random.standard_normal())
@@ -66,7 +67,7 @@ class UnknownGain(Task):
         return result
 
     def initial(self) -> Array:
-        """Return x = 1."""
+        """Return the initial state x = 1."""
         return np.ones(1)
 
     def move(self, state: Array, action: Array) -> Array:
@@ -76,7 +77,7 @@ class UnknownGain(Task):
 
     @staticmethod
     def reward(obs: Array, action: Array, next_obs: Array) -> Array:
-        """Pay -x² after the step."""
+        """Return the reward -x² of the state after the step."""
         return np.asarray(-(next_obs[..., 0] ** 2))
 
 
@@ -124,13 +125,13 @@ class GainSolution:
         return self._best(x, m, p, steps)[1]
 
     def action_cost(self, x: float, action: float, mean: float, variance: float, steps: int) -> float:
-        """Return the expected sum of x² over the next ``steps`` steps, of which the first takes ``action``."""
+        """Return the expected sum of x² over the next ``steps`` steps if the first action is ``action``."""
         if steps == 1:
             return (x + mean * action) ** 2 + action**2 * variance + self.variance
         return float(self._expected(np.array(x), np.array(mean), np.array(variance), action, steps))
 
     def learn(self, x: Any, action: Any, next_x: Any, mean: Any, variance: Any) -> tuple[Array, Array]:
-        """Return the mean and variance of the gain after a step."""
+        """Return the posterior mean and variance of the gain after a step."""
         spread = self.variance + action**2 * variance
         return (
             mean + variance * action / spread * (next_x - x - mean * action),
@@ -138,7 +139,7 @@ class GainSolution:
         )
 
     def _best(self, x: Array, m: Array, p: Array, left: int) -> tuple[Array, Array]:
-        """Return the cost and action that minimise over a grid of actions, refined by a parabola."""
+        """Return the minimum cost and its action, using a grid of actions and parabolic refinement."""
         if left == 1:
             return self._last(x, m, p), -x * m / (m**2 + p)
         actions = np.linspace(-MOST_ACTION, MOST_ACTION, 41)
@@ -164,7 +165,7 @@ class GainSolution:
 
 
 class _Table:
-    """A cost as a cubic spline in arsinh |x|, arsinh |m| and log p; beyond the grid, its value at the edge."""
+    """A cubic spline of a cost in arsinh |x|, arsinh |m| and log p, extrapolated with the values at the edges."""
 
     def __init__(self, axes: tuple[Array, ...], costs: Array) -> None:
         self.axes, self.coefficients = axes, spline_filter(costs, mode="mirror")
