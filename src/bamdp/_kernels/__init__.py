@@ -1,1 +1,1 @@
-"""Compiled primitives that several rooms share: arrays in, arrays out, no classes, no I/O."""
+"""Compiled primitives shared by several subpackages; they operate on arrays, without classes or I/O."""

@@ -1,4 +1,4 @@
-"""Tell whoever waits that functions are being compiled: some seconds, once on each machine."""
+"""Notifications about compilation, which takes several seconds once per machine."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 from numba.core import event
 
-QUIET_SECONDS = 10.0  # without compiling, after which it is announced again
+QUIET_SECONDS = 10.0  # pause in compiling after which it is announced again
 COMPILING = "compiling for this machine (only the first time; kept on disk) ..."
-_listeners: dict[object, Callable[[], None] | None] = {}  # of blocks of on_first_compile; None once called
+_listeners: dict[object, Callable[[], None] | None] = {}  # one per on_first_compile block; None once called
 
 
 @contextmanager
 def on_first_compile(tell: Callable[[], None]) -> Iterator[None]:
-    """Call ``tell`` once if anything is compiled inside the block, in place of a line in the log."""
+    """Call ``tell`` once if anything is compiled inside the block, instead of logging a message."""
     block = object()
     _listeners[block] = tell
     try:
@@ -27,9 +27,9 @@ def on_first_compile(tell: Callable[[], None]) -> Iterator[None]:
 
 
 class Announcer(event.Listener):
-    """Calls the functions given to :func:`on_first_compile`; without any, warns in the log ``bamdp``.
+    """Listener that calls the functions given to :func:`on_first_compile`, or else warns in the log ``bamdp``.
 
-    Compiling takes seconds in which nothing else happens; warnings are shown where nobody has configured logging.
+    Compilation blocks for seconds, so the message is a warning, which is shown even if logging is not configured.
     """
 
     busy_until = -QUIET_SECONDS

@@ -1,4 +1,4 @@
-"""Bundles of arrays for kernels, whose shapes are written once, where the bundle is declared.
+"""Bundles of arrays for kernels, with shapes declared alongside the fields.
 
 class Stack(NamedTuple):
     state: Annotated[np.ndarray, "int64 [H]"]  # s of the node
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 @cache
 def _layout(kind: type) -> dict[str, tuple[np.dtype, list[str | int]]]:
-    """Return of each array that a bundle declares its type, and its axes: the name of a size, or a number."""
+    """Return the dtype and axes of each declared array; an axis is the name of a size or a number."""
     hints = get_type_hints(kind, include_extras=True).items()
     written = {name: hint.__metadata__[0] for name, hint in hints if hasattr(hint, "__metadata__")}
     split = {name: text.rstrip("]").split(" [") for name, text in written.items()}
@@ -35,9 +35,9 @@ def zeros(kind: type[T], **given: Any) -> T:
     Parameters
     ----------
     kind
-        A NamedTuple or a dataclass with arrays declared as above. An axis is the name of a size, or a number.
+        A NamedTuple or dataclass with arrays declared as in the module docstring. Axes are names of sizes or numbers.
     **given
-        The sizes of all axes that have a name, and the fields that are something else than zeros.
+        The sizes of all named axes, and values of fields that are not filled with zeros.
     """
     made = {name: value for name, value in given.items() if name in kind.__annotations__}
     for name, (dtype, axes) in _layout(kind).items():  # type: ignore[arg-type]

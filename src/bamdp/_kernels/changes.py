@@ -1,11 +1,11 @@
-"""Solve a model again that differs in few rows from one whose solution is known.
+"""Incremental solution of a model that differs in few rows from one already solved.
 
-Where no row of a state has changed, and no value that its rows lead to, the Bellman equation holds as before. So a
-queue holds the states whose rows have changed; a state is taken from it and its equation applied; if its value moves by
-more than ``tol``, the states that lead to it (:class:`Links`) are queued in turn (Moore and Atkeson's prioritized
-sweeping, 1993, without priorities). When the queue is empty, the equations hold within ``tol`` in all states, but for
-the mass that rows spread evenly over all states (their background): its value stays that of the old average. The work
-is that of the states whose values change, not that of the model.
+If neither a state's rows nor the values of its successors have changed, its Bellman equation still holds. A queue
+therefore contains the states whose rows have changed. Each state is removed from the queue and its equation applied; if
+its value changes by more than ``tol``, its predecessors (:class:`Links`) are queued in turn (prioritized sweeping,
+Moore and Atkeson 1993, without priorities). When the queue is empty, the equations hold within ``tol`` in all states,
+except that the background mass of rows, which is spread evenly over all states, is still valued at the old average. The
+cost depends on the number of states whose values change, not on the size of the model.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ import numpy as np
 from bamdp._kernels.jit import inner, primitive
 from bamdp._kernels.sweeps import average, best_action
 
-NONE = -1  # the end of a list of links
-BEGIN, LENGTH = range(2)  # places in StateQueue.ends
+NONE = -1  # end of a list of links
+BEGIN, LENGTH = range(2)  # indices into StateQueue.ends
 
 
 class Links(NamedTuple):
-    """For each state a list of the states that lead to it."""
+    """Linked lists of the predecessors of each state."""
 
     newest: np.ndarray  # int32 [S]: the newest link to a state, or NONE
     older: np.ndarray  # int32 [capacity]: the next older link to the same state
-    source: np.ndarray  # int32 [capacity]: the state that a link comes from
-    target: np.ndarray  # int32 [capacity]: the state that it leads to
+    source: np.ndarray  # int32 [capacity]: the state in which a link starts
+    target: np.ndarray  # int32 [capacity]: the state to which it leads
     number: np.ndarray  # int64 [1]
 
 
 class StateQueue(NamedTuple):
-    """States that wait, each of them once: first in, first out."""
+    """First-in, first-out queue of distinct states."""
 
-    state: np.ndarray  # int32 [S]: a ring
+    state: np.ndarray  # int32 [S]: ring buffer
     waits: np.ndarray  # bool [S]
-    ends: np.ndarray  # int64 [2]: where the first one stands, and how many there are
+    ends: np.ndarray  # int64 [2]: position of the first state, and number of states
 
 
 def new_links(n_states: int, capacity: int) -> Links:
-    """Return space for that many links."""
+    """Return empty lists with room for ``capacity`` links."""
     older, source, target = (np.zeros(capacity, np.int32) for _ in range(3))
     return Links(np.full(n_states, NONE, np.int32), older, source, target, np.zeros(1, np.int64))
 
@@ -52,7 +52,7 @@ def new_queue(n_states: int) -> StateQueue:
 
 @primitive
 def add_link(links, source, target):
-    """Note that ``source`` leads to ``target``, unless that is the newest link of ``target``."""
+    """Add a link from ``source`` to ``target``, unless it is already the newest link of ``target``."""
     newest = links.newest[target]
     if newest == NONE or links.source[newest] != source:
         at = links.number[0]
@@ -65,14 +65,14 @@ def add_link(links, source, target):
 
 @inner
 def link_row(links, rows, row, source):
-    """Note where a row of state ``source`` leads to."""
+    """Add links from state ``source`` to the successors in a row."""
     for i in range(rows.span[row, 0], rows.span[row, 1]):
         add_link(links, source, rows.index[i])
 
 
 @inner
 def drop_links(links, number):
-    """Forget all links but the oldest ``number`` of them."""
+    """Remove all but the oldest ``number`` links."""
     for at in range(links.number[0] - 1, number - 1, -1):
         links.newest[links.target[at]] = links.older[at]
     links.number[0] = number
@@ -80,7 +80,7 @@ def drop_links(links, number):
 
 @primitive
 def enqueue(queue, s):
-    """Let a state wait, unless it does already."""
+    """Add a state to the queue unless it is already there."""
     if not queue.waits[s]:
         queue.waits[s] = True
         at = queue.ends[BEGIN] + queue.ends[LENGTH]
@@ -92,7 +92,7 @@ def enqueue(queue, s):
 
 @primitive
 def dequeue(queue):
-    """Return the state that has waited longest."""
+    """Remove and return the first state in the queue."""
     s = np.int64(queue.state[queue.ends[BEGIN]])
     queue.waits[s] = False
     queue.ends[LENGTH] -= 1
@@ -104,10 +104,10 @@ def dequeue(queue):
 
 @inner
 def solve_changes(rows, space, discount, tol, links, queue, most, solver):
-    """Solve the equations of the waiting states, and of those that depend on them, until all hold within ``tol``.
+    """Apply the equations of queued states, and of those that depend on them, until all hold within ``tol``.
 
-    ``solver.values`` and ``solver.policy`` are the solution before the change, and afterwards the new one. Returns
-    False, with an empty queue, if more than ``most`` values would have to be changed.
+    ``solver.values`` and ``solver.policy`` contain the old solution and are updated to the new one. Return False and
+    empty the queue if more than ``most`` values would have to change.
     """
     values = solver.values
     mean = average(values)

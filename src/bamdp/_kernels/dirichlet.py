@@ -1,11 +1,12 @@
-"""Drawing Dirichlet vectors in place, as gamma variables divided by their sum.
+"""In-place sampling of Dirichlet vectors as normalised gamma variables.
 
-Concentrations a below one are common here (α of a sparse prior, 1/S of a flat one). A Gamma(a) variable is then a
-Gamma(a + 1) one times U^(1/a); for small a the method of Ahrens & Dieter (1974, "GS") is cheaper: x = p^(1/a), p
-uniform on [0, 1 + a/e], accepted with probability e^-x if p <= 1; the rare p > 1 stand for the tail x > 1, which is
-1 + an exponential variable, accepted with probability x^(a-1). How the power is best taken depends on a, see
-:func:`power_method`. GS pays where many outcomes are unseen and 1/a is a whole number above MOST_FACTORS, as in rows of
-the flat prior; rows of the sparse prior have few, and spare the compiler its code.
+Concentrations a below one are common (α of a sparse prior, 1/S of a flat one). A Gamma(a) variable can then be drawn as
+a Gamma(a + 1) variable times U^(1/a). For small a, the method of Ahrens & Dieter (1974, "GS") is cheaper: draw x =
+p^(1/a) with p uniform on [0, 1 + a/e], and accept it with probability e^-x if p <= 1. The rare case p > 1 represents
+the tail x > 1: draw 1 plus an exponential variable and accept it with probability x^(a-1). The best way to compute the
+power depends on a; see :func:`power_method`. GS is worthwhile if there are many unseen outcomes and 1/a is an integer
+above MOST_FACTORS, as in rows of the flat prior. Rows of the sparse prior have few unseen outcomes, so GS is not
+compiled for them.
 """
 
 from __future__ import annotations
@@ -24,14 +25,17 @@ from bamdp._kernels.random import (
     uniform,
 )
 
-BY_LOGARITHMS, BY_EXPONENTIAL = -1, 0  # how to take the power; a positive method is the power itself
-TINY_SHAPE = 0.03  # below it all gamma variables of a vector may underflow, so draw their logarithms
-# Of a power taken as a product; beyond it GS, which then accepts nearly always, is faster for many.
+BY_LOGARITHMS, BY_EXPONENTIAL = (
+    -1,
+    0,
+)  # methods of computing the power; a positive method is the exponent itself
+TINY_SHAPE = 0.03  # below it, all gamma variables of a vector may underflow, so draw their logarithms
+# Largest exponent computed as a product; above it, GS accepts nearly always and is faster for many outcomes.
 MOST_FACTORS = 8
 
 
 def power_method(alpha):
-    """Return how to take the power for outcomes of concentration ``alpha``, see :func:`posterior_row`."""
+    """Return the method of computing the power for concentration ``alpha``; see :func:`posterior_row`."""
     if alpha < TINY_SHAPE:
         return np.int64(BY_LOGARITHMS)
     power = np.int64(1.0 / alpha + 0.5)
@@ -43,7 +47,7 @@ compiled_power_method = primitive(power_method)
 
 @inner
 def dirichlet(prob, begin, end, smallest, rng):
-    """Replace the concentrations in ``prob[begin:end]``, none below ``smallest``, by a Dirichlet draw with them."""
+    """Replace the concentrations in ``prob[begin:end]``, all at least ``smallest``, by a Dirichlet draw."""
     if end - begin == 1:
         prob[begin] = 1.0
         return
@@ -60,10 +64,10 @@ def dirichlet(prob, begin, end, smallest, rng):
 
 @inner
 def posterior_row(prob, begin, new, end, alpha, method, rng):
-    """Draw from a Dirichlet into ``prob[begin:end]``: a row with outcomes seen and not seen.
+    """Draw a Dirichlet row with seen and unseen outcomes into ``prob[begin:end]``.
 
-    Up to ``new`` stand the concentrations of those seen, at least one each; the others have ``alpha``, whose ``method``
-    is that of :func:`power_method`.
+    Entries before ``new`` contain the concentrations of seen outcomes, all at least one. Unseen outcomes have
+    concentration ``alpha``, with ``method`` given by :func:`power_method`.
     """
     if method == BY_LOGARITHMS:
         for i in range(new, end):
@@ -76,7 +80,7 @@ def posterior_row(prob, begin, new, end, alpha, method, rng):
 
 @inner
 def posterior_row_by_gs(prob, begin, new, end, power, rng):
-    """Draw the same for many unseen outcomes with a concentration of 1/power, more than MOST_FACTORS."""
+    """Draw the same for many unseen outcomes with concentration 1/power, where power exceeds MOST_FACTORS."""
     total = _draw_seen(prob, begin, new, rng) + _draw_small(prob, new, end, power, rng)
     _divide(prob, begin, end, total)
 
@@ -90,7 +94,7 @@ def _divide(prob, begin, end, total):
 
 @primitive
 def _draw_seen(prob, begin, end, rng):
-    """Draw a gamma variable for each concentration, all at least one; return their sum."""
+    """Draw a gamma variable for each concentration (all at least one) and return their sum."""
     total = 0.0
     for i in range(np.uint64(begin), np.uint64(end)):
         x = gamma_above_one(rng, prob[i])
@@ -101,7 +105,7 @@ def _draw_seen(prob, begin, end, rng):
 
 @primitive
 def _draw_equal(prob, begin, end, alpha, method, rng):
-    """Gamma(alpha, 1) variables, by a power of a uniform one where alpha < 1; returns their sum."""
+    """Draw Gamma(alpha, 1) variables, using a power of a uniform one if alpha < 1; return their sum."""
     total = 0.0
     d = (alpha if alpha >= 1.0 else alpha + 1.0) - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)
@@ -121,15 +125,15 @@ def _draw_equal(prob, begin, end, alpha, method, rng):
 
 @inner
 def _draw_small(prob, begin, end, power, rng):
-    """Gamma(1/power, 1) variables by GS: all proposals in one go, then a second look at few; returns their sum.
+    """Draw Gamma(1/power, 1) variables by GS: all proposals in one pass, then few corrections; return their sum.
 
-    Each proposal x <= 1 stands with probability e^-x. So the rejected ones are those in whose stretch of the line, if
-    the x are laid end to end, a point of a Poisson process falls: one exponential variable says where the first is.
+    Each proposal x <= 1 is accepted with probability e^-x. If the x are laid end to end as intervals, the rejected ones
+    are those that contain a point of a Poisson process; one exponential variable locates the first of them.
     """
     span = 1.0 + 1.0 / (math.e * power)
     for i in range(np.uint64(begin), np.uint64(end)):
         prob[i] = span * (1.0 - uniform(rng))
-    for i in range(np.uint64(begin), np.uint64(end)):  # a loop of its own: it is done for several at once
+    for i in range(np.uint64(begin), np.uint64(end)):  # a separate loop, which can be vectorised
         prob[i] = _power(prob[i], power)
     total, line, point = 0.0, 0.0, exponential(rng)
     i = np.uint64(begin)
@@ -143,7 +147,7 @@ def _draw_small(prob, begin, end, power, rng):
         else:  # p > 1
             x = 1.0 + exponential(rng)
             u = uniform(rng)
-            stands = u * x < 1.0 or u < x ** (1.0 / power - 1.0)  # x^(a-1) > 1/x spares most of the powers
+            stands = u * x < 1.0 or u < x ** (1.0 / power - 1.0)  # x^(a-1) > 1/x avoids computing most powers
         if stands:
             prob[i] = x
             total += x
@@ -155,7 +159,7 @@ def _draw_small(prob, begin, end, power, rng):
 
 @primitive
 def _power(p, n):
-    """p^n for n < 64 (:func:`power_method` gives at most 1/TINY_SHAPE) by squaring, without a loop or a branch."""
+    """Return p^n for n < 64 (at most 1/TINY_SHAPE, see :func:`power_method`) by squaring, without loops or branches."""
     result = p if n & 1 else 1.0
     for bit in (2, 4, 8, 16, 32):
         p *= p
@@ -165,7 +169,7 @@ def _power(p, n):
 
 @inner
 def _draw_logarithms(prob, begin, end, rng):
-    """Draw a gamma variable for each concentration, all divided by the largest; return their sum."""
+    """Draw a gamma variable for each concentration, divide all by the largest, and return their sum."""
     highest, total = -np.inf, 0.0
     for i in range(begin, end):
         prob[i] = log_gamma(rng, prob[i])

@@ -1,18 +1,18 @@
-"""How every hot function of the package is compiled, chosen by type, and called.
+"""Compilation, dispatch and calling of all performance-critical functions of the package.
 
-**Compiling.** A :func:`kernel` reads and writes only the arrays that it is given: it allocates nothing, and taking an
-array out of a NamedTuple is free. :func:`inner` kernels are called by kernels; a :func:`primitive` is always inlined.
-What this takes of Numba is in :mod:`bamdp._kernels.numba_internals`.
+**Compiling.** A :func:`kernel` reads and writes only its array arguments and allocates no memory; accessing an array in
+a NamedTuple is free. :func:`inner` functions are called by kernels; a :func:`primitive` is always inlined. The required
+Numba internals are in :mod:`bamdp._kernels.numba_internals`.
 
-**Choosing.** :func:`generic` makes a function whose implementation depends on the NamedTuple class of its
-first argument. One registry serves the compiler (``numba.extending.overload``) and plain Python, so the same
-source runs, and can be stepped through, with ``NUMBA_DISABLE_JIT=1``.
+**Dispatch.** :func:`generic` creates a function whose implementation depends on the NamedTuple class of its first
+argument. The compiler (``numba.extending.overload``) and plain Python use the same registry, so the same source can be
+run and debugged with ``NUMBA_DISABLE_JIT=1``.
 
-**Caching.** Compiled code is kept on disk under a digest of *all* sources that it may call (:func:`package_stamp`).
-Functions registered from outside of the package add their own source to it (:func:`add_source`).
+**Caching.** Compiled code is cached on disk under a digest of *all* sources that it may call (:func:`package_stamp`).
+Functions registered from outside the package add their own source (:func:`add_source`).
 
-**Calling.** At a call from Python, Numba reads the types of all arrays in all NamedTuples, which takes longer than
-some planning steps; :class:`KernelCalls` reads them once.
+**Calling.** For each call from Python, Numba inspects the types of all arrays in all NamedTuples, which takes longer
+than some planning steps; :class:`KernelCalls` does so only once.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ try:
     if os.environ.get("BAMDP_PLAIN_NUMBA"):
         raise ImportError("asked for")
     from bamdp._kernels import numba_internals as internals
-except (ImportError, AttributeError):  # another release of Numba than those that were tried
+except (ImportError, AttributeError):  # an untested release of Numba
     internals = None  # type: ignore[assignment]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 JIT = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
 _PACKAGE = Path(__file__).resolve().parent.parent
-LAYERS = ("_kernels", "mdp", "beliefs", "generators", "planners", "continuous")  # with kernels, lowest first
+LAYERS = ("_kernels", "mdp", "beliefs", "generators", "planners", "continuous")  # lowest layer first
 _extra_sources: list[str] = []
 
 
 @functools.cache
 def package_stamp(module: str) -> str:
-    """Return a digest of the package's sources that a kernel of ``module`` may call: paths, sizes, times of change.
+    """Return a digest of the package sources that a kernel of ``module`` may call: paths, sizes, modification times.
 
-    Imports point downwards only (an import contract sees to it), so these are the packages up to the module's own;
-    for a module elsewhere, all of them.
+    An import contract ensures that layers import only lower layers, so these are the subpackages up to the module's
+    own, or all of them for a module elsewhere.
     """
     package = [*module.split("."), ""][1]
     layers = LAYERS[: LAYERS.index(package) + 1] if package in LAYERS else LAYERS
@@ -62,18 +62,18 @@ def package_stamp(module: str) -> str:
 
 
 def source_stamps(module: str) -> tuple[str, str]:
-    """Return digests of the package's sources and of those that were registered from outside of it."""
+    """Return digests of the package's sources and of the sources registered from outside."""
     return package_stamp(module), "".join(sorted(_extra_sources))
 
 
 def add_source(function: Callable[..., Any]) -> None:
-    """Let the cache know of a function defined outside of the package that our kernels will call."""
+    """Include a function from outside the package, which our kernels will call, in the cache digest."""
     path = inspect.getsourcefile(function)
     if path is not None and _PACKAGE in Path(path).resolve().parents:
         return
     try:
         text = inspect.getsource(inspect.getmodule(function) or function)
-    except (OSError, TypeError):  # defined at a prompt: no file to read, so no two processes share it
+    except (OSError, TypeError):  # defined interactively: no source file, so not shared between processes
         text = f"{os.getpid()}:{function!r}"
     _extra_sources.append(hashlib.sha256(text.encode()).hexdigest())
 
@@ -85,14 +85,14 @@ def _compile(function: F, kind: str) -> F:
 
 
 def kernel(function: F) -> F:
-    """Compile ``function`` at its first call and keep the result on disk."""
+    """Compile ``function`` at its first call and cache the result on disk."""
     return _compile(function, "KERNEL_OPTIONS")
 
 
 def inner(function: F) -> F:
-    """Compile a function that only kernels call: it is linked into them, optimised there, and not kept on disk itself.
+    """Compile a function called only by kernels: it is linked into them, optimised there, and not cached separately.
 
-    Python can call it, too: it is then compiled as a kernel of its own.
+    If called from Python, it is compiled as a separate kernel.
     """
     return _compile(function, "INNER_OPTIONS")
 
@@ -103,16 +103,16 @@ def primitive(function: F) -> F:
 
 
 def wrapping(function: F) -> F:
-    """Compile a primitive that counts in 64-bit words modulo 2^64; plain Python would warn of each overflow."""
+    """Compile a primitive that uses arithmetic modulo 2^64, for which plain Python would warn about each overflow."""
     return primitive(function) if JIT else np.errstate(over="ignore")(function)
 
 
 def generic(stub: Callable[..., Any]) -> Any:
-    """Make a function that is chosen by the class of its first argument.
+    """Create a generic function that dispatches on the class of its first argument.
 
-    ``stub`` gives the signature and the docstring; ``@stub.register(Class)`` adds an implementation, which
-    is ordinary Python in the subset that Numba compiles. One that is registered for ``object`` serves all classes
-    that have none of their own.
+    ``stub`` provides the signature and docstring; ``@stub.register(Class)`` adds an implementation, written in the
+    subset of Python supported by Numba. An implementation registered for ``object`` is used for all classes without
+    their own.
     """
     table: dict[type, Callable[..., Any]] = {}
 
@@ -148,7 +148,7 @@ NUMBERS = frozenset({int, float, bool, np.int64, np.float64})
 
 
 def _same_type(x: Any, y: Any) -> bool:
-    """Return whether two arguments are sure to have one type in Numba's eyes."""
+    """Return whether two arguments certainly have the same Numba type."""
     if x is y:
         return True
     kind = type(x)
@@ -160,11 +160,11 @@ def _same_type(x: Any, y: Any) -> bool:
 
 
 class KernelCalls:
-    """Calls kernels with the same objects again and again, as one agent does.
+    """Fast caller for kernels that are called repeatedly with the same objects, as by an agent.
 
-    Numba finds the compiled code by looking at every array inside every argument, some 10 µs for a belief and a
-    solver, of which calling is less than 1. Here it looks only if an argument may have another type than the last
-    time. The arguments of the last call to each kernel are kept alive.
+    To find the compiled code, Numba inspects every array in every argument, which takes about 10 µs for a belief and a
+    solver, compared with less than 1 µs for the call itself. This class repeats the inspection only if the type of an
+    argument may have changed since the last call. It keeps the arguments of the last call to each kernel alive.
     """
 
     def __init__(self) -> None:
@@ -193,4 +193,4 @@ class KernelCalls:
         return result
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return KernelCalls, ()  # copies and pickles begin anew
+        return KernelCalls, ()  # copies and pickles start empty

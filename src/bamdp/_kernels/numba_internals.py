@@ -1,18 +1,20 @@
-"""All uses of Numba's private API. They may change with a release of Numba; without them :mod:`bamdp._kernels.jit`
-falls back to plain ``numba.njit(cache=True)``: the same results, two to ten times slower.
+"""All uses of Numba's private API.
 
-What each is for, and what it gains (Numba 0.68, two cores, AdaptiveDSS unless said otherwise):
+The API may change between Numba releases. If it is incompatible, :mod:`bamdp._kernels.jit` falls back to plain
+``numba.njit(cache=True)``, which gives the same results but is two to ten times slower.
 
-- ``_nrt=False`` compiles without Numba's runtime: kernels allocate nothing and count no references. A simulated belief
-  step falls from 199 to 12 ns.
-- :class:`InnerLibrary`, :class:`InnerCompiler`: a function that only kernels call is linked into them as it is and
-  optimised there, not compiled to machine code first. DSS compiles in half the time.
-- :class:`BundleModel`: an array in a NamedTuple is passed to functions as address and shape (two words for a vector),
-  not as Numba's seven words. A third fewer instructions to generate; compiling is a fifth faster.
-- :class:`SourceCache`: the disk cache looks at *all* sources that a function may call, not at one file, and has a file
-  for each signature, so that processes cannot race for an index.
-- :func:`compiled_entry`: the machine code behind a dispatcher, called without reading the types of all arguments again
-  (10 µs a call for a belief and a solver).
+Purpose and benefit of each part (Numba 0.68, two cores, AdaptiveDSS unless stated otherwise):
+
+- ``_nrt=False`` compiles without Numba's runtime, since kernels neither allocate memory nor count references. The time
+  of a simulated belief step drops from 199 to 12 ns.
+- :class:`InnerLibrary`, :class:`InnerCompiler`: a function called only by kernels is linked into them and optimised
+  there, without being compiled to machine code first. This halves the compile time of DSS.
+- :class:`BundleModel`: an array in a NamedTuple is passed to functions as its address and shape (two words for a
+  vector) instead of Numba's seven words. This reduces generated instructions by a third and compile time by a fifth.
+- :class:`SourceCache`: the disk cache depends on *all* sources that a function may call, not just one file, and uses
+  one file per signature, so that processes cannot race for an index.
+- :func:`compiled_entry`: calls a dispatcher's machine code without inspecting the types of all arguments again (10 µs
+  per call for a belief and a solver).
 """
 
 from __future__ import annotations
@@ -38,14 +40,14 @@ from numba.core.registry import CPUDispatcher
 from numba.np.numpy_support import as_dtype
 
 DATA, SHAPE, STRIDES, N_ITEMS = 4, 5, 6, 2  # fields of Numba's array structure
-# From a module's name to two digests of the sources that its kernels may call: the package's, and registered ones.
+# Maps a module name to two digests of the sources its kernels may call: package sources and registered ones.
 SourceStamp = Callable[[str], tuple[str, str]]
 
 # --- bundles as arguments -------------------------------------------------------------------------------------
 
 
 class BareArray(ArrayModel):
-    """A contiguous array as an argument: its address and its shape. The rest follows, or is not needed."""
+    """A contiguous array passed as its address and shape; all other fields are derived or unused."""
 
     def get_argument_type(self) -> Any:
         fields = self.get_value_type().elements
@@ -79,7 +81,7 @@ class BareArray(ArrayModel):
 
 
 class BundleModel(TupleModel):
-    """A NamedTuple of this package: its contiguous arrays are passed as :class:`BareArray`."""
+    """A NamedTuple of this package whose contiguous arrays are passed as :class:`BareArray`."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind)
@@ -101,9 +103,9 @@ default_manager.register(types.NamedTuple, _bundle_model)
 
 
 class KernelCompiler(Compiler):
-    """The compiler of functions that Python calls, with the environments of all functions linked into them.
+    """Compiler of functions called from Python, including the environments of all functions linked into them.
 
-    An environment holds what a function needs of Python, such as the messages of its errors.
+    An environment contains the Python objects that a function needs, such as error messages.
     """
 
     def compile_extra(self, func: Any) -> Any:
@@ -116,25 +118,25 @@ class KernelCompiler(Compiler):
 
 
 class InnerLibrary(JITCodeLibrary):
-    """The code of a function that only kernels call: linked into them as it is, and optimised there."""
+    """Code of a function called only by kernels, linked into them and optimised there."""
 
     codegen = SimpleNamespace(set_env=lambda name, environment: None)  # the kernel's compiler sets them
 
     def _optimize_final_module(self) -> None:
-        """Do nothing: the kernel is optimised as a whole."""
+        """Do nothing, since the kernel is optimised as a whole."""
 
     def _finalize_final_module(self) -> None:
-        """Make no machine code of it."""
+        """Do nothing, since no separate machine code is needed."""
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
-        """Return 0: Python cannot call it."""
+        """Return 0, since Python cannot call this function."""
         self._ensure_finalized()
         return 0
 
 
 class InnerCompiler(Compiler):
-    """The compiler of functions that only kernels call."""
+    """Compiler of functions called only by kernels."""
 
     def compile_extra(self, func: Any) -> Any:
         self.state.library = InnerLibrary(self.state.targetctx.codegen(), func.__qualname__)
@@ -152,7 +154,7 @@ INLINED_OPTIONS = {**INNER_OPTIONS, "forceinline": True}
 
 
 class InnerDispatcher(CPUDispatcher):
-    """A dispatcher for functions that only kernels call. Called from Python, it compiles a callable twin."""
+    """Dispatcher for functions called only by kernels; if called from Python, it compiles a callable twin."""
 
     sources: SourceStamp
 
@@ -160,7 +162,7 @@ class InnerDispatcher(CPUDispatcher):
         return self.callable_twin(*args)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        """Compile for the type of a literal argument: a variable that begins as 0 would be compiled for 0 as well."""
+        """Compile for the general type of literal arguments, to avoid separate versions for literals."""
         return super().get_call_template([*map(types.unliteral, args)], kws)
 
     @functools.cached_property
@@ -170,9 +172,9 @@ class InnerDispatcher(CPUDispatcher):
 
 
 def compile_function(function: Any, options: dict[str, Any], sources: SourceStamp) -> Any:
-    """Compile ``function`` at its first call; what Python can call is kept in the disk cache.
+    """Compile ``function`` at its first call; functions callable from Python are cached on disk.
 
-    ``options`` are KERNEL_OPTIONS, INNER_OPTIONS or INLINED_OPTIONS.
+    ``options`` is KERNEL_OPTIONS, INNER_OPTIONS or INLINED_OPTIONS.
     """
     inner = options is not KERNEL_OPTIONS
     dispatcher = numba.njit(cache=not inner, **options)(function)
@@ -190,7 +192,7 @@ def compile_function(function: Any, options: dict[str, Any], sources: SourceStam
 
 
 def compiled_entry(dispatcher: Any, args: tuple[Any, ...]) -> Callable[..., Any] | None:
-    """Return the compiled code that Numba has just run for ``args``; None if there is none or it converts."""
+    """Return the compiled code that Numba has just run for ``args``; None if there is none or it converts arguments."""
     dispatcher = getattr(dispatcher, "callable_twin", dispatcher)
     overloads = getattr(dispatcher, "overloads", {})
     if len(overloads) == 1:
@@ -205,7 +207,7 @@ def compiled_entry(dispatcher: Any, args: tuple[Any, ...]) -> Callable[..., Any]
 class SourceCache(IndexDataCacheFile):
     """Numba's cache file without its index: ``<function>.<our sources>.<signature, machine, other sources>.nbc``."""
 
-    key: Callable[[], tuple[str, str]]  # digests of the sources that the function may call
+    key: Callable[[], tuple[str, str]]  # returns digests of the sources that the function may call
 
     def _path(self, key: Any) -> Path:
         package, registered = self.key()
@@ -218,19 +220,19 @@ class SourceCache(IndexDataCacheFile):
             file.write(self._dump((key, data)))
         function, sources = path.name.rsplit(".", 3)[:2]
         for other in path.parent.glob(f"{function}.*.*.nbc"):
-            if other.name.rsplit(".", 3)[1] != sources:  # compiled from sources that are no more
+            if other.name.rsplit(".", 3)[1] != sources:  # compiled from outdated sources
                 other.unlink(missing_ok=True)
 
     def load(self, key: Any) -> Any:
         try:
             with self._path(key).open("rb") as file:
                 stored, data = pickle.loads(file.read())
-        except Exception:  # a file that is not there, or damaged in whatever way: compile
+        except Exception:  # the file is missing or damaged: compile again
             return None
         return data if stored == key else None
 
     def flush(self) -> None:
-        """Do nothing: a changed source has another file name."""
+        """Do nothing, since changed sources lead to a different file name."""
 
 
 def _digest(*parts: Any) -> str:

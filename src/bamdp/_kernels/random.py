@@ -1,8 +1,8 @@
-"""Random numbers inside kernels: xoshiro256++ on four words of state, and the laws that planning needs.
+"""Random numbers inside kernels: the xoshiro256++ generator and the distributions needed for planning.
 
-NumPy's ``Generator`` works in kernels too, but handing it over costs about 8 µs a call and a uniform 7 ns
-against 1 ns here: a third of a planning step on a 25-state grid. The state is a ``uint64[4]`` array, seeded
-through ``numpy.random.SeedSequence``, so it is saved, copied and compared like any array.
+NumPy's ``Generator`` also works in kernels, but passing it costs about 8 µs per call, and a uniform number takes 7 ns
+instead of 1 ns: together, a third of a planning step on a 25-state grid. The state is a ``uint64[4]`` array seeded with
+``numpy.random.SeedSequence``, so it can be saved, copied and compared like any array.
 
 References: Blackman & Vigna, "Scrambled linear pseudorandom number generators" (2021); Marsaglia & Tsang,
 "The ziggurat method for generating random variables" (2000) and "A simple method for generating gamma
@@ -28,7 +28,7 @@ def new_rng(seed: Seed = None) -> np.ndarray:
 
 
 def as_rng(rng: object) -> np.ndarray:
-    """Generator state from what a user may hand in: a state, a numpy Generator, a SeedSequence or a seed.
+    """Return a generator state from a state, a NumPy Generator, a SeedSequence or a seed.
 
     A state is used in place; a Generator is advanced by four words.
     """
@@ -61,19 +61,19 @@ def next_word(rng):
 
 @primitive
 def random_words(rng):
-    """Return a random state, to be put back by :func:`put_words`."""
+    """Return the generator state for later restoration with :func:`put_words`."""
     return rng[0], rng[1], rng[2], rng[3]
 
 
 @primitive
 def put_words(rng, words):
-    """Put a random state back."""
+    """Restore a generator state."""
     rng[0], rng[1], rng[2], rng[3] = words
 
 
 @primitive
 def uniform(rng):
-    """Draw a uniform number in [0, 1), of 53 bits."""
+    """Draw a uniform number in [0, 1) with 53 random bits."""
     return np.float64(next_word(rng) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
@@ -84,15 +84,15 @@ def below(rng, n):
 
 
 LAYERS = 256
-NORMAL_EDGE = 3.6541528853610088  # where the tail of the half normal begins
+NORMAL_EDGE = 3.6541528853610088  # start of the tail of the half-normal distribution
 EXPONENTIAL_EDGE = 7.69711747013104972
-SQUEEZE = 0.0331  # of Marsaglia & Tsang: accept without logarithms if 1 - u < 1 - SQUEEZE x⁴
+SQUEEZE = 0.0331  # Marsaglia & Tsang: accept without logarithms if 1 - u < 1 - SQUEEZE x⁴
 
 
 def _layers(
     edge: float, area: float, height: Callable[[float], float], inverse: Callable[[float], float]
 ) -> np.ndarray:
-    """Right edges of the ziggurat's layers, widest first: layer i > 0 spans heights f(x[i]) to f(x[i+1])."""
+    """Return the right edges of the ziggurat's layers, widest first; layer i > 0 spans heights f(x[i]) to f(x[i+1])."""
     x = np.zeros(LAYERS + 1)
     x[0], x[1] = area / height(edge), edge
     for i in range(2, LAYERS):
@@ -127,7 +127,7 @@ def exponential(rng):
         x = np.float64(word >> np.uint64(11)) * (1.0 / 9007199254740992.0) * _EXPONENTIAL_X[i]
         if x < _EXPONENTIAL_X[i + 1]:
             return shift + x
-        if i == 0:  # beyond the edge the law begins anew
+        if i == 0:  # beyond the edge, the distribution is memoryless
             shift += EXPONENTIAL_EDGE
         elif _EXPONENTIAL_Y[i] + uniform(rng) * (_EXPONENTIAL_Y[i + 1] - _EXPONENTIAL_Y[i]) < math.exp(-x):
             return shift + x
@@ -135,7 +135,7 @@ def exponential(rng):
 
 @primitive
 def _normal_proposal(word):
-    """Return (layer, x), a point of the ziggurat made of 64 random bits; it stands if |x| < _NORMAL_X[layer + 1]."""
+    """Return a ziggurat proposal (layer, x) from 64 random bits, to accept if |x| < _NORMAL_X[layer + 1]."""
     layer = np.uint64(word & np.uint64(255))
     x = np.float64(word >> np.uint64(11)) * (1.0 / 9007199254740992.0) * _NORMAL_X[layer]
     return layer, (x if word & np.uint64(256) else -x)
@@ -143,7 +143,7 @@ def _normal_proposal(word):
 
 @inner
 def _normal_from(rng, word):
-    """Draw a standard normal variable whose first proposal is made of ``word``."""
+    """Draw a standard normal variable, using ``word`` for the first proposal."""
     while True:
         i, x = _normal_proposal(word)
         if abs(x) < _NORMAL_X[i + np.uint64(1)]:
@@ -170,8 +170,8 @@ def normal(rng):
 def gamma_with_constants(rng, d, c):
     """Draw a Gamma(d + 1/3, 1) variable with c = 1/√(9d), for d >= 2/3 (Marsaglia & Tsang).
 
-    What happens nine times in ten, a normal proposal inside its layer and under the squeeze, stands in line
-    behind one branch; the rest is a call.
+    The common case (nine out of ten), a normal proposal inside its layer and under the squeeze, is inlined behind a
+    single branch; other cases use a function call.
     """
     word = next_word(rng)
     u = uniform(rng)
@@ -184,7 +184,7 @@ def gamma_with_constants(rng, d, c):
 
 @inner
 def _gamma_from(rng, d, c, word, u):
-    """Draw the same, with a first proposal that is made of ``word`` and ``u``."""
+    """Draw the same variable, using ``word`` and ``u`` for the first proposal."""
     while True:
         x = _normal_from(rng, word)
         v = 1.0 + c * x

@@ -1,6 +1,6 @@
-"""One layout for every model, known or sampled: sparse rows plus a uniform background.
+"""Common layout of known and sampled models: sparse rows plus a uniform background.
 
-Row ``s * A + a`` is the law of the next state after action ``a`` in state ``s``: the entries
+Row ``s * A + a`` is the distribution of the next state after action ``a`` in state ``s``: the entries
 ``index[begin:end], prob[begin:end]`` plus the mass ``background`` spread evenly over all S states. Means of
 Dirichlet priors need the background; sampled models rarely do.
 """
@@ -14,11 +14,11 @@ import numpy as np
 from bamdp._kernels.jit import inner, primitive
 from bamdp._kernels.random import uniform
 
-ANYWHERE = -1  # a next state that the background gives: any state, each equally likely
+ANYWHERE = -1  # a next state drawn from the background: uniform over all states
 
 
 class Rows(NamedTuple):
-    """A model as arrays. A sampled one may be filled row by row: ``span[row, 0] < 0`` means "not drawn yet"."""
+    """A model as arrays. Sampled models may be filled row by row; ``span[row, 0] < 0`` means "not drawn yet"."""
 
     span: np.ndarray  # int64 [S*A, 2]: begin and end of each row's entries
     index: np.ndarray  # type: ignore[assignment]  # int32 [capacity]: next states
@@ -28,7 +28,7 @@ class Rows(NamedTuple):
 
 
 class Space(NamedTuple):
-    """What is known about the world in any case."""
+    """Known terminal states and allowed actions of an environment."""
 
     terminal: np.ndarray  # bool [S]: no action is taken here, the value is 0
     allowed: np.ndarray  # bool [S, A]: actions that exist in a state
@@ -45,7 +45,7 @@ def is_listed(index, begin, end, s2):
 
 @inner
 def draw_next(rows, row, rng):
-    """Draw a next state by the law of a row; ANYWHERE if the background gives it."""
+    """Draw a next state from a row's distribution; return ANYWHERE if it comes from the background."""
     u = uniform(rng)
     begin, end = rows.span[row, 0], rows.span[row, 1]
     for i in range(np.uint64(begin), np.uint64(end)):
@@ -54,6 +54,6 @@ def draw_next(rows, row, rng):
             return np.int64(rows.index[i])
     if rows.background[row] > 0.0:
         return np.int64(ANYWHERE)
-    while end > begin + 1 and rows.prob[end - 1] == 0.0:  # the sum fell short of 1 by rounding
+    while end > begin + 1 and rows.prob[end - 1] == 0.0:  # rounding made the sum less than 1
         end -= 1
     return np.int64(rows.index[end - 1])

@@ -1,20 +1,23 @@
-"""The solver that planners call many times per step: modified policy iteration on sampled models.
+"""Modified policy iteration for sampled models, which planners solve many times per step.
 
-A sampled model is solved from the running mean of the solutions before it (``solution_mean``): the last one
-alone has shortcuts of its own, which the next model must first unlearn. Each round (1) improves the policy by one
-Jacobi sweep, done without branches on running sums: Σ_j≤i p_j V(s_j) over all entries of the model in one go, of
-which a row's value is a difference (rows of random length would cost a mispredicted branch each), (2) in the first
-round orders the states so that the likeliest successor under the policy comes first, (3) copies the policy's rows
-side by side in that order and (4) evaluates the policy by Gauss–Seidel sweeps over the copy: along a chain of
-near-certain steps one sweep carries the value all the way back. The first policies are evaluated hastily, since
-they do not last. Every third evaluation sweep is extrapolated: if its changes are about ρ < 1 times those before,
-the geometric rest ρ/(1−ρ) of them is added at once (Aitken), in the first rounds only, since it may make two
-policies take turns.
-Worlds of a few states (or some more, with full rows) are evaluated by elimination instead, which is exact and
-faster there.
-Neither trick can harm the result, since every round's Jacobi sweep proves or refutes the bound of
-:mod:`bamdp._kernels.sweeps`. ``tol`` is the spread max δ − min δ of that sweep in units of the rewards' range
-(:func:`reward_scale`), so the policy returned loses at most γ/(1−γ)·tol of that range in any state.
+Each sampled model is solved from the running mean of previous solutions (``solution_mean``). The last solution alone
+would contain shortcuts specific to its model, which would first have to be undone.
+
+Each round (1) improves the policy with one Jacobi sweep. The sweep computes the running sums Σ_j≤i p_j V(s_j) over all
+entries of the model without branches, and obtains each row's value as a difference, because looping over rows of random
+length would cost one mispredicted branch per row. The round then (2) orders the states so that the most likely
+successor under the policy comes first (in the first round only), (3) copies the policy's rows contiguously in that
+order and (4) evaluates the policy with Gauss–Seidel sweeps over the copy, so that one sweep propagates values all the
+way back along a chain of near-certain steps.
+
+The first policies are evaluated only roughly, since they will soon change. Every third evaluation sweep is
+extrapolated: if its changes are about ρ < 1 times the previous ones, the remaining geometric series ρ/(1−ρ) of them is
+added at once (Aitken). This is done only in the first rounds, since it may cause oscillation between two policies.
+
+Small models (or slightly larger ones with dense rows) are evaluated by elimination instead, which is exact and faster.
+Neither technique can affect the accuracy of the result, since the Jacobi sweep of each round checks the bound of
+:mod:`bamdp._kernels.sweeps`. ``tol`` is the spread max δ − min δ of that sweep in units of the reward range
+(:func:`reward_scale`), so the returned policy loses at most γ/(1−γ)·tol of that range in any state.
 """
 
 from __future__ import annotations
@@ -27,30 +30,30 @@ from bamdp._kernels.bundles import zeros
 from bamdp._kernels.jit import inner, primitive
 from bamdp._kernels.sweeps import average, policy_sweep
 
-EVALUATIONS = 8  # Gauss–Seidel evaluation sweeps a round, at most
-HASTY_ROUNDS, HASTY_EVALUATIONS = 3, 2  # the first policies are not worth more
-REDUCTION = 0.03  # a round's evaluation stops when the changes have fallen by this factor
-EXTRAPOLATE = 3  # every so many evaluation sweeps
+EVALUATIONS = 8  # maximum number of Gauss–Seidel evaluation sweeps per round
+HASTY_ROUNDS, HASTY_EVALUATIONS = 3, 2  # the first policies are evaluated only roughly
+REDUCTION = 0.03  # a round's evaluation stops when changes have decreased by this factor
+EXTRAPOLATE = 3  # interval of extrapolation, in evaluation sweeps
 UNSEEN = -1
-FEW_STATES, FEW_IF_DENSE = 12, 32  # worlds of so many states are evaluated by elimination
-DENSE = 3  # where a row leads to one in so many states
-NEAR_ONE = 0.99  # or where the discount is larger, so that sweeps gain little
-LARGEST_RATIO = 0.98  # largest ρ that is trusted
-PATIENT = 50  # rounds after which rounding may be what keeps the changes apart
-MEAN_WINDOW = 30.0  # solutions that the running mean looks back on
-TRUSTED = 10  # rounds with extrapolation; a policy that still flips then is left to the contraction
-MAX_ROUNDS = 100_000  # a bound that rounding errors alone could reach
+FEW_STATES, FEW_IF_DENSE = 12, 32  # maximum number of states for evaluation by elimination
+DENSE = 3  # rows are dense if they lead to at least one in this many states
+NEAR_ONE = 0.99  # above this discount, sweeps converge slowly
+LARGEST_RATIO = 0.98  # largest ρ used for extrapolation
+PATIENT = 50  # rounds after which rounding may dominate the spread of the changes
+MEAN_WINDOW = 30.0  # window of the running mean, in solutions
+TRUSTED = 10  # rounds with extrapolation; without it, contraction stops policies from oscillating
+MAX_ROUNDS = 100_000  # only reached because of rounding errors
 
 
 class Solver(NamedTuple):
-    """Workspace of :func:`solve`. ``values`` is the warm start and the result. C is the capacity, T is S + 1."""
+    """Workspace of :func:`solve`. ``values`` is both the warm start and the result. C is the capacity; T is S + 1."""
 
     values: Annotated[np.ndarray, "float64 [S]"]
     policy: Annotated[np.ndarray, "int32 [S]"]
     scratch: Annotated[np.ndarray, "float64 [S]"]
     order: Annotated[np.ndarray, "int32 [S]"]
-    level: Annotated[np.ndarray, "int32 [S]"]  # likeliest steps to where a path ends
-    tally: Annotated[np.ndarray, "int32 [T]"]  # states of each level
+    level: Annotated[np.ndarray, "int32 [S]"]  # number of most likely steps to the end of the path
+    tally: Annotated[np.ndarray, "int32 [T]"]  # number of states per level
     stack: Annotated[np.ndarray, "int32 [S]"]
     end: Annotated[np.ndarray, "int64 [S]"]  # end of the i-th copied row
     index: Annotated[np.ndarray, "int32 [C]"]  # type: ignore[assignment]  # copied rows
@@ -61,7 +64,7 @@ class Solver(NamedTuple):
     change: Annotated[np.ndarray, "float64 [S]"]  # changes of the last sweep
     solution_mean: Annotated[
         np.ndarray, "float64 [T]"
-    ]  # running mean of solutions of sampled models, their number
+    ]  # running mean of sampled models' solutions, and their number
     matrix: Annotated[np.ndarray, "float64 [D, D1]"]  # D = S for at most FEW_IF_DENSE states, else 0
 
 
@@ -75,7 +78,7 @@ def new_solver(n_states: int, capacity: int) -> Solver:
 
 @inner
 def _running_sums(prob, index, values, size, sums):
-    """Write ``sums[i + 1] = Σ_{j<=i} prob[j] values[index[j]]``, as two chains side by side that are then joined."""
+    """Write ``sums[i + 1] = Σ_{j<=i} prob[j] values[index[j]]``, using two parallel chains that are then joined."""
     half = np.uint64(size // 2)
     first, second = 0.0, 0.0
     sums[0] = 0.0
@@ -94,9 +97,9 @@ def _running_sums(prob, index, values, size, sums):
 
 @inner
 def _improve(rows, space, discount, solver):
-    """Do one Jacobi optimality sweep: T V into ``solver.scratch``, and the greedy policy.
+    """Run one Jacobi optimality sweep, writing T V to ``solver.scratch`` and the greedy policy to ``solver``.
 
-    Returns (min δ, max δ, whether the policy is another one).
+    Return (min δ, max δ, whether the policy changed).
     """
     n_states, n_actions = space.allowed.shape
     values, sums, span = solver.values, solver.sums, rows.span
@@ -129,10 +132,10 @@ def _improve(rows, space, discount, solver):
 
 @inner
 def _order_along_policy(rows, space, solver):
-    """Order the states by how many likeliest steps under the policy lie before them.
+    """Order the states by the number of most likely steps to the end of their path under the policy.
 
-    A state then comes after its likeliest successor, and states of one level, which do not wait for each
-    other, stand side by side: the processor works on several at once.
+    Each state then follows its most likely successor. States on the same level are independent and adjacent, so the
+    processor can work on several at once.
     """
     n_states, n_actions = space.allowed.shape
     level, stack, tally = solver.level, solver.stack, solver.tally
@@ -144,7 +147,7 @@ def _order_along_policy(rows, space, solver):
         s = start
         top = 0
         while level[s] == UNSEEN:
-            level[s] = 0  # so that a path which meets itself ends there
+            level[s] = 0  # ends a path that forms a cycle
             stack[top] = s
             top += 1
             row = s * n_actions + solver.policy[s]
@@ -171,7 +174,7 @@ def _order_along_policy(rows, space, solver):
 
 @inner
 def _copy_policy_rows(rows, space, discount, solver):
-    """Write the policy's rows side by side, in order, probabilities times the discount."""
+    """Copy the policy's rows contiguously in order, with probabilities multiplied by the discount."""
     n_states, n_actions = space.allowed.shape
     at = 0
     for i in range(n_states):
@@ -188,14 +191,16 @@ def _copy_policy_rows(rows, space, discount, solver):
 
 @inner
 def _evaluate_copy(solver, most, goal, extrapolate, largest_ratio):
-    """At most ``most`` Gauss–Seidel sweeps over the copied rows, until one changes no value by ``goal``.
+    """Run at most ``most`` Gauss–Seidel sweeps over the copied rows, until all changes are below ``goal``.
 
-    Every ``extrapolate``-th sweep is extrapolated, none for 0, where ρ is less than ``largest_ratio``.
+    Extrapolate every ``extrapolate``-th sweep (never if 0) if ρ is less than ``largest_ratio``.
     """
     values, order, index, prob = solver.values, solver.order, solver.index, solver.prob
     end, background, reward, change = solver.end, solver.background, solver.reward, solver.change
     for sweep in range(1, most + 1):
-        mean = average(values)  # of the sweep before: in step with it, each state would wait for the last
+        mean = average(
+            values
+        )  # from the previous sweep: updating it within a sweep would serialise the states
         largest, product, square = 0.0, 0.0, 0.0
         begin = np.uint64(0)
         for i in range(values.shape[0]):
@@ -221,7 +226,7 @@ def _evaluate_copy(solver, most, goal, extrapolate, largest_ratio):
 
 @primitive
 def _eliminate_two(matrix, s):
-    """Take columns s and s + 1 out of the rows below them, both in one pass."""
+    """Eliminate columns s and s + 1 from the rows below in one pass."""
     n_states = matrix.shape[0]
     scale = 1.0 / matrix[s, s]
     factor = matrix[s + 1, s] * scale
@@ -261,9 +266,9 @@ def _evaluate_directly(rows, space, discount, solver):
 
 @inner
 def reward_scale(rows, space):
-    """Return how far rewards lie apart, the 0 of terminal states included; their size, if all are equal.
+    """Return the range of rewards, including 0 for terminal states; if all are equal, their magnitude.
 
-    Tolerances are multiplied by it: decisions then depend on no unit of rewards.
+    Tolerances are multiplied by this scale, so decisions do not depend on the unit of rewards.
     """
     n_states, n_actions = space.allowed.shape
     low, high = np.inf, -np.inf
@@ -277,10 +282,11 @@ def reward_scale(rows, space):
 
 @inner
 def evaluate_solver_policy(rows, space, discount, tol, solver):
-    """Write the values of ``solver.policy`` in a model, from ``solver.values``, into ``solver.values``.
+    """Evaluate ``solver.policy`` in a model, starting from and writing to ``solver.values``.
 
-    They are exact in small worlds, else off by at most γ/(1−γ)·tol/2 in units of :func:`reward_scale`, with the
-    bounds of :mod:`bamdp._kernels.sweeps` for a policy in place of the best one.
+    The values are exact for small models. Otherwise, their error is at most γ/(1−γ)·tol/2 in units of
+    :func:`reward_scale`, based on the bounds of :mod:`bamdp._kernels.sweeps` with the policy in place of the best
+    actions.
     """
     n_states = space.allowed.shape[0]
     if n_states <= FEW_IF_DENSE:
@@ -295,7 +301,7 @@ def evaluate_solver_policy(rows, space, discount, tol, solver):
         low, high = policy_sweep(rows, space, discount, solver.policy, solver.values, solver.scratch)
         if high - low <= tol:
             break
-        # An extrapolation from afar is undone by the sweeps after it: ever more of them.
+        # Increase the number of sweeps, since they correct a poor extrapolation.
         sweeps += sweeps // 2
     middle = 0.5 * (high + low) * discount / (1.0 - discount)
     for s in range(n_states):
@@ -304,14 +310,14 @@ def evaluate_solver_policy(rows, space, discount, tol, solver):
 
 @primitive
 def _eliminates(rows, n_states, n_rows, discount):
-    """Return whether elimination evaluates a policy faster: in small worlds, in larger ones if sweeps are slow."""
+    """Return whether elimination is faster: for small models, or larger ones if sweeps converge slowly."""
     dense = DENSE * rows.span[n_rows - 1, 1] > n_states * n_rows
     return n_states <= FEW_STATES or (n_states <= FEW_IF_DENSE and (dense or discount > NEAR_ONE))
 
 
 @primitive
 def _start_from_mean(solver):
-    """Begin from the running mean of earlier solutions, if there is one."""
+    """Start from the running mean of earlier solutions, if available."""
     n_states = solver.values.shape[0]
     if solver.solution_mean[n_states] > 0.0:
         for s in range(n_states):
@@ -320,7 +326,7 @@ def _start_from_mean(solver):
 
 @primitive
 def _update_mean(solver):
-    """Take the solution into the running mean."""
+    """Update the running mean with the solution."""
     n_states = solver.values.shape[0]
     number = min(solver.solution_mean[n_states] + 1.0, MEAN_WINDOW)
     solver.solution_mean[n_states] = number
@@ -330,7 +336,7 @@ def _update_mean(solver):
 
 @inner
 def _rounding(rows, values, n_rows):
-    """Return what two sweeps may differ by, since a row's value is a difference of running sums over all rows."""
+    """Return a bound on the rounding error of a sweep, whose row values are differences of running sums."""
     largest = 0.0
     for s in range(values.shape[0]):
         largest = max(largest, abs(values[s]))
@@ -341,15 +347,15 @@ def _rounding(rows, values, n_rows):
 
 @inner
 def solve(rows, space, discount, tol, solver, sampled):
-    """Solve a model from ``solver.values``; the optimal values and policy stand in ``solver`` afterwards.
+    """Solve a model, starting from ``solver.values``; write the optimal values and policy to ``solver``.
 
-    With ``sampled`` it is one of many models drawn from a belief, and is started from the running mean of their
-    solutions instead.
+    If ``sampled``, the model is one of many drawn from a belief, and the running mean of their solutions is the
+    starting point instead.
 
-    The rows must stand one after the other from the first entry on, as the models of a belief do.
+    The rows must be stored contiguously from the first entry, as in the models of a belief.
 
-    Returns (rounds, spread): the policy loses at most γ/(1−γ) times the spread, which is at most ``tol`` times
-    :func:`reward_scale` unless MAX_ROUNDS came first, or ``tol`` is below what rounding leaves of values so large.
+    Return (rounds, spread). The policy loses at most γ/(1−γ) times the spread, which is at most ``tol`` times
+    :func:`reward_scale` unless MAX_ROUNDS is reached or ``tol`` is below the rounding error of the values.
     """
     values = solver.values
     tol *= reward_scale(rows, space)
@@ -360,7 +366,7 @@ def solve(rows, space, discount, tol, solver, sampled):
     directly = _eliminates(rows, n_states, n_rows, discount)
     low, high = 0.0, np.inf
     for rounds in range(1, MAX_ROUNDS + 1):
-        # improve the policy; the spread of the changes bounds what it loses
+        # improve the policy; the spread of the changes bounds its loss
         if rounds == PATIENT:
             tol = max(tol, _rounding(rows, values, n_rows))
         low, high, changed = _improve(rows, space, discount, solver)
@@ -372,11 +378,11 @@ def solve(rows, space, discount, tol, solver, sampled):
             if sampled:
                 _update_mean(solver)
             return rounds, high - low
-        # evaluate the policy: exactly in small worlds, else by sweeps over a copy of its rows
+        # evaluate the policy: exactly for small models, else by sweeps over a copy of its rows
         if directly:
             _evaluate_directly(rows, space, discount, solver)
             continue
-        if changed or rounds == 1:  # else the copy still stands
+        if changed or rounds == 1:  # otherwise the copy is still valid
             if rounds == 1:
                 _order_along_policy(rows, space, solver)
             _copy_policy_rows(rows, space, discount, solver)

@@ -1,6 +1,7 @@
-"""Random streams that branch: each is one word, and what comes out of it has a stream of its own.
+"""Branching random streams, each represented by one 64-bit word.
 
-So a tree that is grown at random can be a function of its seed alone, in whatever order its parts are looked at.
+Each child of a node has its own stream, so that a random tree depends only on its seed and not on the order in which
+its nodes are visited.
 """
 
 from __future__ import annotations
@@ -34,19 +35,19 @@ def times(x, y):
 
 @primitive
 def mix(word):
-    """Return a well mixed 64-bit word from another."""
+    """Return a hash of a 64-bit word."""
     return finalise(plus(word, np.uint64(GOLDEN)))
 
 
 @primitive
 def branch(stream, number):
-    """Return the stream of the number-th thing that comes out of another stream."""
+    """Return the child stream with the given number."""
     return mix(np.uint64(stream) ^ mix(np.uint64(number)))
 
 
 @primitive
 def open_stream(stream, rng):
-    """Make ``rng`` the generator of a stream."""
+    """Seed ``rng`` from a stream."""
     for i in range(4):
         stream = mix(stream)
         rng[i] = stream

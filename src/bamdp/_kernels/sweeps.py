@@ -5,10 +5,10 @@ For values V let δ(s) = max_a Q_V(s, a) − V(s), with Q_V(s, a) = r(s, a) + γ
 
     T V + γ/(1−γ) min δ  ≤  V^π  ≤  V*  ≤  T V + γ/(1−γ) max δ,
 
-so π loses at most γ/(1−γ) (max δ − min δ), whatever values one started from. Terminal states have V = 0 and
-δ = 0, which keeps the bounds true for them.
+so π loses at most γ/(1−γ) (max δ − min δ) for any initial values V. Terminal states have V = 0 and δ = 0, so the bounds
+also hold for them.
 
-The solver that planners use is :func:`bamdp._kernels.solve.solve`.
+Planners use the solver :func:`bamdp._kernels.solve.solve`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from bamdp._kernels.jit import inner, primitive
 
 @primitive
 def row_value(rows, row, values, mean):
-    """Σ_s' p(s' | row) V(s'); ``mean`` is the average of ``values`` and serves the background mass."""
+    """Return Σ_s' p(s' | row) V(s'); ``mean`` is the average of ``values``, used for the background mass."""
     total = rows.background[row] * mean
-    # unsigned indices spare Numba's test for negative ones, a third of the time of a sweep
+    # unsigned indices avoid Numba's check for negative ones, a third of a sweep's time
     for i in range(np.uint64(rows.span[row, 0]), np.uint64(rows.span[row, 1])):
         total += rows.prob[i] * values[np.uint32(rows.index[i])]
     return total
@@ -56,7 +56,7 @@ def best_action(rows, space, discount, s, values, mean):
 
 @primitive
 def action_values(rows, space, discount, values, s, q):
-    """Q_V(s, ·) into ``q`` [A], NaN where there is no such action; returns the greedy one."""
+    """Write Q_V(s, ·) to ``q`` [A], with NaN for nonexistent actions; return the greedy action."""
     n_actions = space.allowed.shape[1]
     mean = average(values)
     best, action = -np.inf, 0
@@ -72,9 +72,9 @@ def action_values(rows, space, discount, values, s, q):
 
 @inner
 def improve(rows, space, discount, values, new_values, policy):
-    """Do one Jacobi optimality sweep: T V into ``new_values``, the greedy policy of V into ``policy``.
+    """Run one Jacobi optimality sweep, writing T V to ``new_values`` and the greedy policy of V to ``policy``.
 
-    Returns (min δ, max δ), see the module's docstring. ``values`` and ``new_values`` must differ.
+    Return (min δ, max δ); see the module docstring. ``values`` and ``new_values`` must be different arrays.
     """
     mean = average(values)
     low, high = np.inf, -np.inf
@@ -95,7 +95,7 @@ def improve(rows, space, discount, values, new_values, policy):
 
 @inner
 def policy_sweep(rows, space, discount, policy, values, new_values):
-    """Do one Jacobi sweep of a policy π: T_π V into ``new_values``; return (min δ, max δ)."""
+    """Run one Jacobi sweep of a policy π, writing T_π V to ``new_values``; return (min δ, max δ)."""
     n_states, n_actions = space.allowed.shape
     mean = average(values)
     low, high = np.inf, -np.inf

@@ -445,8 +445,7 @@ class DynamicsBelief:
         return np.array([np.sqrt(p.b / p.a) for p in self.posteriors])
 
     def _drawn(self, means: Array, sigma: Array, directions: Array) -> Array:
-        """Return weights [..., O, P] of draws given means, deviations [..., O] and directions; ends use only the
-        mean."""
+        """Return weights [..., O, P] of draws given means, deviations [..., O] and directions; ends use means."""
         weights = means + sigma[..., None] * directions
         if self.end_output >= 0:
             weights[..., self.end_output, :] = means[..., self.end_output, :]

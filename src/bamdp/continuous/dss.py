@@ -4,8 +4,9 @@ At each state, N policies are generated, each the best plan for a model drawn fr
 followed for its first K blocks in each of M other draws μ_m, with process noise. The posterior is then conditioned on
 the simulated data, and a new plan with the full horizon is computed from the updated belief:
 
-    V_i = 1/M Σ_m [ Σ_{t < K} γᵗ r_t + γᴷ V(s_K; β | simulated data, μ_m) ],       execute the plan with the largest
-    V_i.
+    V_i = 1/M Σ_m [ Σ_{t < K} γᵗ r_t + γᴷ V(s_K; β | simulated data, μ_m) ].
+
+The plan with the largest V_i is executed.
 
 **Departures.** Plans incorporate feedback only through replanning. Later stages, h = 1 .. H − 1, follow a single policy
 and sample: the plan computed after the branch, in its μ_m. The tree therefore does not branch beyond the root. The plan

@@ -7,8 +7,8 @@ is
 
     w | σ² ~ N(0, σ² I),   σ² ~ InverseGamma(a₀, a₀),   y/s = φ(x)·w + N(0, σ²),
 
-where s is the noise standard deviation, and the posterior after n data is (A = I + ΦᵀΦ, m = A⁻¹Φᵀy, a = a₀ + n/2, b =
-a₀ + (y·y − mᵀAm)/2).
+where s is the noise standard deviation, and the posterior after n data is given by
+(A = I + ΦᵀΦ, m = A⁻¹Φᵀy, a = a₀ + n/2, b = a₀ + (y·y − mᵀAm)/2).
 
 **Draws** are w = m + σ ẑ with ẑ = A⁻¹(z + Φᵀe), where z and e are standard normal. A draw is identified by z and e (one
 entry of e per datum), so the same function is updated as data arrive. **Conditioning** on simulated data (Ψ, η) without

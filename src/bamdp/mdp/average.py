@@ -1,24 +1,24 @@
-"""The optimal average reward per step, with proof: relative value iteration.
+"""Relative value iteration for the optimal average reward per step, with proven bounds.
 
-For any V let δ(s) = max_a [r(s,a) + Σ p(s'|s,a) V(s')] − V(s). Since the optimal total of n steps is monotone
-in what follows them, V + n min δ ≤ Tⁿ V ≤ V + n max δ, so that (Odoni 1969)
+For any V let δ(s) = max_a [r(s,a) + Σ p(s'|s,a) V(s')] − V(s). Since the optimal total of n steps is monotone in the
+terminal values, V + n min δ ≤ Tⁿ V ≤ V + n max δ, so that (Odoni 1969)
 
     min δ  ≤  g(s)  ≤  max δ     for the optimal gain g(s) from every state s,
 
-and likewise for a policy with its own action in place of the best. The iteration is V ← V + δ/2, less V(0):
-the half step is the aperiodicity transformation (Schweitzer 1971), without which periodic chains would
-cycle. It stops when max δ − min δ ≤ tol (or rounding dominates), and the bounds are then taken from one more
-sweep, widened for rounding and for rows that do not quite sum to 1.
+and likewise for a policy, with its own action in place of the best. The iteration is V ← V + δ/2, followed by
+subtraction of V(0). The half step is the aperiodicity transformation (Schweitzer 1971), without which periodic chains
+would cycle. The iteration stops when max δ − min δ ≤ tol or rounding dominates. One more sweep then gives the bounds,
+which are widened for rounding and for rows that do not sum exactly to 1.
 
-Terminal states are treated as absorbing without reward. If the gain depends on the state (a multichain model,
-or a terminal state that is not worth reaching), δ tends to g(s) and its spread stays: that is an error, which
-names two states. A model that mixes slowly may look so for a while. It is recognised by its end components: if there
-is only one, the values of the present policy replace V, which is a step of policy iteration, and the sweeps go on.
+Terminal states are treated as absorbing, without reward. If the gain depends on the state (a multichain model, or a
+terminal state that is not worth reaching), δ tends to g(s) and its spread does not vanish; an error then names two such
+states. A slowly mixing model can look similar for a while, but can be identified by its end components: if there is
+only one, V is replaced by the values of the current policy (a step of policy iteration) and the sweeps continue.
 
-**End components.** An end component is a set of states, with one or more actions in each, that these actions never
-leave and within which they lead from every state to every other. Under any policy, a run ends up in one of them with
-probability 1 (de Alfaro 1997). If there is only one maximal one, the model is weakly communicating, and its optimal
-gain is the same from every state.
+**End components.** An end component is a set of states, with one or more actions each, that is closed and strongly
+connected under these actions. Under any policy, a run eventually stays in one of them with probability 1 (de Alfaro
+1997). If there is only one maximal end component, the model is weakly communicating and its optimal gain is the same
+from every state.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ from bamdp.mdp.solution import (
 from bamdp.mdp.solvers import DIRECT_STATES
 
 _SWEEPS_PER_CHECK = 4096
-_CROSSING = 8  # sweeps per state after which values have crossed the longest corridor
-_STALLED = 1e-9  # a spread that falls by a smaller share between two checks does not fall
+_CROSSING = 8  # sweeps per state after which values have propagated along the longest path
+_STALLED = 1e-9  # a smaller relative decrease of the spread between two checks counts as none
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class Gain:
     Attributes
     ----------
     gain
-        The middle of ``bounds``.
+        The midpoint of ``bounds``.
     policy
         A policy with this gain, int ``[S]``, or the one that was evaluated.
     bias
@@ -67,7 +67,7 @@ class Gain:
     iterations
         The number of sweeps.
     bounds
-        Proven: the optimal gain and the policy's (only the policy's, if one was passed) lie between these.
+        Proven bounds on both the optimal gain and the policy's gain (only the latter if a policy was passed).
     """
 
     gain: float
@@ -95,23 +95,23 @@ def gain(mdp: FiniteMDP, *, policy: Any = None, tol: float = 1e-9, max_sweeps: i
     mdp
         The model; the gain must be the same from every state.
     policy
-        None for the optimum; else int ``[S]`` or probabilities ``[S, A]``.
+        None for the optimum; otherwise int ``[S]`` or probabilities ``[S, A]``.
     tol
-        The width of the bounds to reach.
+        The required width of the bounds.
     max_sweeps
-        The largest number of sweeps.
+        The maximum number of sweeps.
 
     Returns
     -------
     Gain
-        The gain, with bounds that are proven.
+        The gain with proven bounds.
 
     Raises
     ------
     ValueError
         The gain is not the same from every state.
     RuntimeError
-        ``max_sweeps`` did not suffice.
+        ``max_sweeps`` sweeps were not enough.
 
     Examples
     --------
@@ -151,16 +151,16 @@ def _iterate(model: FiniteMDP, tol: float, max_sweeps: int) -> tuple[np.ndarray,
         if spread <= max(tol, 4.0 * rounding_error(model, values)):
             return values, sweeps
 
-        # Is the spread stuck although every state has had time to influence every other?
+        # Has the spread stalled although every state has had time to influence every other?
         crossed = sweeps >= _CROSSING * model.n_states
         stalled = done == _SWEEPS_PER_CHECK and crossed and spread > last_spread * (1.0 - _STALLED)
         if stalled and not one_component:
             if end_components(model).max() > 0:
                 raise _not_constant(model, values)
-            one_component = True  # the model only mixes slowly
+            one_component = True  # the model mixes slowly
         if stalled and not anchored:
             policy = q_table(model, 1.0, values).argmax(axis=1)
-            bias = chain_bias(chain_of(model, policy))  # a step of policy iteration, where it is possible
+            bias = chain_bias(chain_of(model, policy))  # a step of policy iteration, if possible
             values[:] = values if bias is None else bias
         last_spread = spread
     raise RuntimeError(
@@ -181,15 +181,14 @@ def _not_constant(model: FiniteMDP, values: np.ndarray) -> ValueError:
 
 
 def chain_bias(chain: FiniteMDP) -> NDArray[np.float64] | None:
-    """Compute relative values h, h(0) = 0, of a model with one action: h + g = r + P h.
+    """Compute the relative values h of a one-action model, with h + g = r + P h and h(0) = 0.
 
     The unknown gain g takes the place of h(0) in the linear system.
 
     Returns
     -------
     array or None
-        h, ``[S]``; None if the chain has several closed classes, for which the system has no solution, or is too
-        large.
+        h, ``[S]``; None if the chain is too large or has several closed classes, so that the system is singular.
     """
     if chain.n_states > DIRECT_STATES or end_components(chain).max() > 0:
         return None
@@ -204,9 +203,9 @@ def chain_bias(chain: FiniteMDP) -> NDArray[np.float64] | None:
 
 
 def end_components(mdp: FiniteMDP) -> NDArray[np.int64]:
-    """Return the number of the maximal end component of each state, ``[S]``; -1 for states outside all of them.
+    """Return the index of each state's maximal end component, ``[S]``; -1 for states outside all components.
 
-    A terminal state is an end component of its own.
+    Each terminal state is a separate end component.
 
     Examples
     --------
@@ -221,17 +220,17 @@ def end_components(mdp: FiniteMDP) -> NDArray[np.int64]:
     row, state, prob = row_entries(mdp.rows)
     row, state = row[prob > 0.0], state[prob > 0.0]
     source = np.arange(n * n_actions) // n_actions
-    # Rows with a background lead to a hub, node n, which leads everywhere.
+    # Rows with a background lead to a hub (node n), which leads to all states.
     spread = np.flatnonzero(mdp.rows.background > 0.0)
     kept = used_rows(mdp.space)
     while True:
-        # Strongly connected components of the graph of all rows that are kept ...
+        # Compute strongly connected components of the graph of all remaining rows ...
         here, to_hub = kept[row], source[spread[kept[spread]]]
         begin = np.concatenate([source[row[here]], to_hub, np.full(n, n)])
         end = np.concatenate([state[here], np.full(len(to_hub), n), np.arange(n)])
         graph = csr_array((np.ones(len(begin), np.int8), (begin, end)), shape=(n + 1, n + 1))
         component = connected_components(graph, connection="strong")[1][:n]
-        # ... from which rows that can leave their component are removed, until none does.
+        # ... and remove rows that can leave their component, until there are none.
         leaving = np.zeros_like(kept)
         leaving[row[component[source[row]] != component[state]]] = True
         leaving[spread] |= bool((component != component[0]).any())

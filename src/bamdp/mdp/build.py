@@ -1,9 +1,9 @@
-"""Read and check models: from the arrays that users have to :class:`~bamdp._kernels.rows.Rows`.
+"""Validation and conversion of users' arrays to models (:class:`~bamdp._kernels.rows.Rows`).
 
-Each reader returns the nonzero entries in time and memory proportional to its input; no sparse input is made dense.
-A model is valid if every row (state, action) that can be used has finite, nonnegative entries that sum to 1 within
-``SUM_TOLERANCE`` (stored unchanged) and finite rewards, and if each state that is not terminal has an action. Rows of
-terminal states and of masked actions are never used, so their content is dropped. Errors name the first invalid row.
+Each reader returns the nonzero entries in time and memory proportional to its input, without converting sparse input to
+dense arrays. A model is valid if every usable row (state, action) has finite rewards and finite, nonnegative entries
+that sum to 1 within ``SUM_TOLERANCE`` (stored unchanged), and if each nonterminal state has an action. Rows of terminal
+states and masked actions are never used, so their contents are dropped. Errors name the first invalid row.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bamdp import _checks
 from bamdp._kernels.rows import Rows, Space
 
 SUM_TOLERANCE = 1e-8
-ROW_BYTES, ENTRY_BYTES = 64, 80  # about what making a model takes of memory
+ROW_BYTES, ENTRY_BYTES = 64, 80  # approximate memory needed to build a model
 
 
 class ModelEntries(NamedTuple):
@@ -64,7 +64,7 @@ def _is_sparse(value: Any) -> bool:
 
 
 def _read_sparse(matrices: Sequence[Any], n_states: int, n_actions: int, step: int) -> ModelEntries:
-    """Read matrices of which row i of the a-th is row ``i * step + a`` of the model."""
+    """Read matrices; row i of matrix a becomes row ``i * step + a`` of the model."""
     check_size(n_states, n_actions, sum(m.nnz for m in matrices))
     parts = [m.tocoo() for m in matrices]
     row = np.concatenate([np.asarray(m.row, np.int64) * step + a for a, m in enumerate(parts)])
@@ -74,7 +74,7 @@ def _read_sparse(matrices: Sequence[Any], n_states: int, n_actions: int, step: i
 
 
 def check_size(n_states: int, n_actions: int, n_entries: int) -> None:
-    """Refuse a model that would not fit into memory, with the size that it would need."""
+    """Raise an error that reports the required size if a model would not fit in memory."""
     _checks.memory(
         ROW_BYTES * n_states * n_actions + ENTRY_BYTES * n_entries,
         f"a model of {n_states} states, {n_actions} actions and {n_entries} entries",
@@ -111,7 +111,7 @@ def read_space(n_states: int, n_actions: int, terminal: Any, action_mask: Any) -
 
 
 def read_rewards(rewards: Any, rows: Rows, space: Space) -> tuple[np.ndarray, np.ndarray]:
-    """Return rewards ``[S]``, ``[S, A]`` or ``[S, A, S]``, checked and read-only, and their expectations ``[S*A]``."""
+    """Return validated, read-only rewards ``[S]``, ``[S, A]`` or ``[S, A, S]``, and their expectations ``[S*A]``."""
     S, A = space.allowed.shape
     array = _checks.numbers(rewards, "rewards")
     shapes = [(S,), (S, A), (S, A, S)]
@@ -125,7 +125,7 @@ def read_rewards(rewards: Any, rows: Rows, space: Space) -> tuple[np.ndarray, np
     invalid = used & ~np.broadcast_to(finite, (S, A)).ravel()
     cure = "has a reward that is not finite; use action_mask for actions that do not exist"
     _refuse_entry(invalid, np.arange(S * A), A, lambda row: cure)
-    array[~np.isfinite(array)] = 0.0  # those that are left belong to rows that are never used
+    array[~np.isfinite(array)] = 0.0  # the remaining ones belong to unused rows
     if array.ndim == 3:
         row, state, prob = row_entries(rows)
         flat = array.reshape(-1, S)
@@ -152,7 +152,7 @@ def read_labels(labels: Any, name: str, size: int) -> tuple[str, ...] | None:
 
 
 def used_rows(space: Space) -> np.ndarray:
-    """Return which rows can be used, bool ``[S*A]``: not those of terminal states or of masked actions."""
+    """Return a mask of usable rows, bool ``[S*A]``, excluding terminal states and masked actions."""
     return (space.allowed & ~space.terminal[:, None]).ravel()
 
 
@@ -171,7 +171,7 @@ def row_entries(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def row_sums(rows: Rows) -> np.ndarray:
-    """Return the sums of the rows of a model, background included, ``[S*A]``."""
+    """Return the row sums of a model, including the background, ``[S*A]``."""
     sums = rows.background.copy()
     filled = np.flatnonzero(rows.span[:, 1] > rows.span[:, 0])
     if len(filled):
@@ -228,13 +228,13 @@ def pack_rows(entries: ModelEntries, space: Space, background: np.ndarray | floa
 
 
 def row_name(row: int | np.integer, n_actions: int) -> str:
-    """Return the name of a row in error messages."""
+    """Return the name of a row for error messages."""
     s, a = divmod(int(row), n_actions)
     return f"(state {s}, action {a})"
 
 
 def _refuse_entry(invalid: np.ndarray, row: np.ndarray, n_actions: int, say: Callable[[int], str]) -> None:
-    """Refuse the invalid entry that has the lowest row; ``say`` tells what is wrong with it."""
+    """Raise an error about the invalid entry with the lowest row; ``say`` returns the message."""
     if invalid.any():
         where = np.flatnonzero(invalid)
         i = int(where[np.argmin(row[where])])

@@ -1,16 +1,16 @@
-"""Models as Gym tables, ``P[s][a] = [(probability, next state, reward, done), ...]``.
+"""Conversion of Gym tables, ``P[s][a] = [(probability, next state, reward, done), ...]``, to models.
 
-They have no list of terminal states, only flags on transitions, and no separate rewards:
+Gym tables flag terminal transitions instead of terminal states, and have no separate rewards. The rules are:
 
-- *done.* A state that other states enter only with ``done`` is terminal (its outcomes are never used), and so is one
-  whose only outcomes are ``done`` loops on itself without reward. A ``done`` transition into any other state must end
-  the episode although that state continues elsewhere: such transitions lead to one extra state, number S, which is
-  terminal and labelled "end". If the caller gives ``terminal``, that set is used instead (``terminal=[]``, for
-  instance, if episodes start in a state in which they also end).
+- *done.* A state is terminal if other states enter it only with ``done`` (its outcomes are then never used), or if its
+  only outcomes are ``done`` self-loops without reward. A ``done`` transition into any other state ends the episode,
+  although that state is not terminal; it is redirected to an extra terminal state with index S, labelled "end". If the
+  caller passes ``terminal``, that set is used instead (for example, ``terminal=[]`` if episodes start in a state in
+  which they also end).
 - *rewards.* Outcomes of a row with the same next state are merged and their rewards averaged by probability. If the
   reward of some row depends on the next state, the rewards of the model have shape ``[S, A, S]``, unless that exceeds
   ``DENSE_REWARDS`` entries; otherwise they are the expected rewards ``[S, A]``.
-- *missing actions.* Actions that are missing or have no outcomes are masked; a state without any is terminal.
+- *missing actions.* Actions that are missing or have no outcomes are masked; a state without actions is terminal.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def read_gym_table(transitions: Any, terminal: Any, action_mask: Any, state_labe
     row, state, prob, reward, done = (outcomes[name].copy() for name in OUTCOME)
     source = row // n_actions
 
-    # Which actions exist, and which states are terminal.
+    # Determine existing actions and terminal states.
     ends = read_space(n_states, n_actions, terminal, None).terminal.copy()
     exists = np.zeros((n_states, n_actions), dtype=bool)
     exists.ravel()[row] = True
@@ -61,7 +61,7 @@ def read_gym_table(transitions: Any, terminal: Any, action_mask: Any, state_labe
             ends |= np.isin(np.arange(n_states), where[yes]) & ~np.isin(np.arange(n_states), where[no])
     labels = read_labels(state_labels, "state_labels", n_states)
 
-    # Transitions with ``done`` into states that are not terminal lead to an extra state.
+    # Redirect ``done`` transitions into nonterminal states to an extra state.
     leaving = used & done & ~ends[source]
     leaving[leaving] = ~ends[state[leaving]]
     if leaving.any():
@@ -77,7 +77,7 @@ def read_gym_table(transitions: Any, terminal: Any, action_mask: Any, state_labe
 
 
 def _collect_outcomes(transitions: Any) -> tuple[int, int, np.ndarray]:
-    """Return (S, A, outcomes), the latter with the columns of OUTCOME."""
+    """Return (S, A, outcomes), where outcomes has the columns of OUTCOME."""
     states = list(_numbered(transitions, "transitions"))
     if [s for s, _ in states] != list(range(len(states))) or not states:
         raise ValueError("transitions has no states" if not states else "states must be 0..S-1 without gaps")
@@ -94,7 +94,7 @@ def _collect_outcomes(transitions: Any) -> tuple[int, int, np.ndarray]:
 
 
 def _numbered(table: Any, name: str) -> Iterator[tuple[int, Any]]:
-    """Return (number, item) of a list, or of a dict with whole-number keys, in order."""
+    """Return the (index, item) pairs of a list, or of a dict with integer keys, in order."""
     if not isinstance(table, Mapping):
         return enumerate(table)
     if not all(isinstance(key, int | np.integer) and key >= 0 for key in table):
@@ -103,7 +103,7 @@ def _numbered(table: Any, name: str) -> Iterator[tuple[int, Any]]:
 
 
 def _parse_outcome(outcome: Any, s: int, a: int) -> tuple[int, float, float, bool]:
-    """Return (next state, probability, reward, done) of one tuple of the table."""
+    """Parse one table entry and return (next state, probability, reward, done)."""
     try:
         probability, state, reward, done = outcome
         if int(state) != state:
@@ -117,11 +117,11 @@ def _parse_outcome(outcome: Any, s: int, a: int) -> tuple[int, float, float, boo
 
 
 def _rewards(entries: ModelEntries, reward: np.ndarray) -> np.ndarray:
-    """Return ``[S, A, S]`` if rewards depend on the next state and that is small, else the expected ``[S, A]``."""
+    """Return rewards ``[S, A, S]`` if they depend on the next state and are small enough, else expected ``[S, A]``."""
     S, A = entries.n_states, entries.n_actions
     inside = (entries.state >= 0) & (
         entries.state < S
-    )  # others are refused later, with the name of their row
+    )  # others are rejected later with the name of their row
     row, state, prob, reward = (
         column[inside] for column in (entries.row, entries.state, entries.prob, reward)
     )
@@ -135,7 +135,7 @@ def _rewards(entries: ModelEntries, reward: np.ndarray) -> np.ndarray:
 
 
 def _averages(key: np.ndarray, size: int, prob: np.ndarray, reward: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Return the mean reward of each key, exact where all are equal, and whether any differ."""
+    """Return the mean reward of each key, exact if all are equal, and whether any rewards differ."""
     low, high = np.full(size, np.inf), np.full(size, -np.inf)
     np.minimum.at(low, key[prob > 0.0], reward[prob > 0.0])
     np.maximum.at(high, key[prob > 0.0], reward[prob > 0.0])

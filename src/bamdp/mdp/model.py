@@ -1,29 +1,29 @@
-"""A known model, FiniteMDP, and its files.
+"""The class FiniteMDP for known models, and its file format.
 
 A finite Markov decision process μ has states 0..S−1, actions 0..A−1, the distribution P(s'|s,a) of the next state, an
-expected reward r(s,a), terminal states (no action is taken and no reward collected there; their value is 0)
-and, optionally, actions that do not exist in some states. The discount is not part of it: solvers and agents
-take it as an argument.
+expected reward r(s,a), terminal states (no action is taken and no reward collected there; their value is 0) and,
+optionally, actions that do not exist in some states. The discount is not part of the model; it is an argument of
+solvers and agents.
 
 A row (s, a) is stored as its nonzero entries plus a *background* mass b(s,a) spread evenly over all S states,
 
     P(s'|s,a) = e(s'|s,a) + b(s,a)/S,
 
-so that the mean of a Dirichlet prior takes memory only for what was observed: O(S·A + entries) in all.
+so that the posterior mean of a Dirichlet model needs memory only for observed transitions: O(S·A + entries) in total.
 
-**Files.** A model is saved as an npz file without pickled objects. Two forms can be read; the second is the one that
-is written, since it never takes more memory than the model itself:
+**Files.** Models are saved as npz files without pickled objects. Two formats can be read. Only the second is written,
+since it never takes more memory than the model itself:
 
 ========================  ====================================================================
-``transitions``           ``[S, A, S]``: a user's own file, together with ``rewards``
+``transitions``           ``[S, A, S]``: user-created files, together with ``rewards``
 ``indptr``                int ``[S*A + 1]``: entries of row ``s*A + a`` are ``indptr[row]:indptr[row+1]``
 ``next_states``, ``probs``  the entries
 ``background``            ``[S*A]``: mass spread evenly over all states; absent when 0
 ========================  ====================================================================
 
 Both contain ``rewards`` (``[S]``, ``[S, A]`` or ``[S, A, S]``) and, optionally, ``terminal``, ``action_mask``,
-``state_labels``, ``action_labels``, and ``start``, a state or probabilities ``[S]``, which is not part of the
-model but tells an environment where to begin.
+``state_labels``, ``action_labels``, and ``start``, a state or probabilities ``[S]``. The latter is not part of the
+model but specifies the initial state of an environment.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _OPTIONAL_ARRAYS = ("terminal", "action_mask", "state_labels", "action_labels")
 
 
 class FiniteMDP:
-    """A known finite MDP, which is immutable.
+    """An immutable, known finite MDP.
 
     Parameters
     ----------
@@ -55,34 +55,34 @@ class FiniteMDP:
         - an array ``[S, A, S]`` of P(s'|s,a);
         - SciPy sparse: a list of A matrices ``[S, S]``, or one ``[S*A, S]`` whose row is ``s*A + a``;
         - a Gym table ``P[s][a] = [(probability, next state, reward, done), ...]``, dicts or lists, with
-          ``rewards=None``. :mod:`bamdp.mdp.gym_tables` says how ``done`` flags become terminal states; at most one
-          extra state, labelled "end", is added.
+          ``rewards=None``. :mod:`bamdp.mdp.gym_tables` describes how ``done`` flags are converted to terminal states;
+          at most one extra state, labelled "end", is added.
     rewards
-        ``[S]`` (for being in s and acting), ``[S, A]`` or ``[S, A, S]``; collected when acting, so never in a
-        terminal state.
+        ``[S]`` (for taking any action in s), ``[S, A]`` or ``[S, A, S]``; collected when acting, so never in a terminal
+        state.
     terminal
         A bool mask ``[S]`` or a list of states. Their rows are ignored.
     action_mask
         Bool ``[S, A]`` (or ``[A]`` for all states), True where the action exists. Other rows are ignored.
     state_labels, action_labels
-        Names to display.
+        Display names.
 
     Attributes
     ----------
     rows
-        The model as arrays for compiled code; not to be written to.
+        The model as arrays for compiled code; do not modify them.
     space
-        Terminal states and allowed actions for compiled code; not to be written to.
+        Terminal states and allowed actions for compiled code; do not modify them.
     rewards
-        The rewards in the shape in which they came: ``[S]``, ``[S, A]`` or ``[S, A, S]``, read-only.
+        The rewards in their original shape: ``[S]``, ``[S, A]`` or ``[S, A, S]``, read-only.
     state_labels, action_labels
-        Names of the states and of the actions, if any.
+        Names of states and actions, if any.
 
     Notes
     -----
-    Rows must sum to 1 within 1e-8; they are stored unchanged, without rescaling. Terminal and masked rows are stored
-    empty with reward 0. The arrays in ``rows`` and ``space`` are what compiled code reads; they are writable
-    only because Numba would compile everything twice for read-only arrays: do not write to them.
+    Rows must sum to 1 within 1e-8; they are stored without rescaling. Terminal and masked rows are stored empty, with
+    reward 0. Compiled code reads the arrays in ``rows`` and ``space``; they are writable only because Numba would
+    otherwise compile everything twice.
 
     Examples
     --------
@@ -135,7 +135,7 @@ class FiniteMDP:
         state_labels: Any = None,
         action_labels: Any = None,
     ) -> FiniteMDP:
-        """Make a model from rows with a background, such as those of beliefs.
+        """Create a model from rows with a background, such as those of beliefs.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class FiniteMDP:
         states: Any,
         actions: Any,
     ) -> None:
-        """Set the fields once, around ``__setattr__``."""
+        """Set the fields once, bypassing ``__setattr__``."""
         rows = build.pack_rows(entries, space, background)
         checked, expected = build.read_rewards(rewards, rows, space)
         fields = {
@@ -195,7 +195,7 @@ class FiniteMDP:
 
     @property
     def n_states(self) -> int:
-        """The number of states S, terminal states included."""
+        """The number of states S, including terminal states."""
         return int(self.space.allowed.shape[0])
 
     @property
@@ -219,7 +219,7 @@ class FiniteMDP:
         return _read_only(self.space.allowed)
 
     def row(self, state: int, action: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the distribution of the next state as (states, probabilities), background included.
+        """Return the distribution of the next state as (states, probabilities), including the background.
 
         Rows of terminal states and of masked actions are empty.
         """
@@ -261,12 +261,12 @@ class FiniteMDP:
         return hash((self.space.allowed.tobytes(), self.space.terminal.tobytes()))
 
     def _content(self) -> tuple[np.ndarray, ...]:
-        """Return what equality compares; the order of entries in a row does not count."""
+        """Return the arrays compared for equality, with the entries of each row in a canonical order."""
         entries = build.merge_entries(*build.row_entries(self.rows), self.n_states)
         return (*entries, self.rows.background, self.rewards, self.space.terminal, self.space.allowed)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return the model as named arrays, none of which needs pickle; see the module's docstring."""
+        """Return the model as named arrays that need no pickling; see the module docstring."""
         rows = self.rows
         row, next_states, probs = build.row_entries(rows)
         arrays = {
@@ -287,12 +287,12 @@ class FiniteMDP:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> FiniteMDP:
-        """Make a model from named arrays, the inverse of :meth:`arrays`.
+        """Create a model from named arrays, as returned by :meth:`arrays`.
 
         Parameters
         ----------
         arrays
-            One of the two forms that the module's docstring lists; unknown names are ignored.
+            One of the two formats listed in the module docstring; unknown names are ignored.
         """
         needed = ("transitions",) if "indptr" not in arrays else ("next_states", "probs")
         missing = [name for name in (*needed, "rewards") if name not in arrays]
@@ -328,14 +328,14 @@ class FiniteMDP:
         return cls.from_rows(rows, space, rewards, **optional)
 
     def save(self, path: str | Path, *, start: Any = None) -> None:
-        """Write the model to an npz file of exactly this name.
+        """Write the model to an npz file with exactly this name.
 
         Parameters
         ----------
         path
             The file.
         start
-            Where an environment begins: a state, or probabilities ``[S]``; None to leave it out.
+            Initial state of an environment, or its probabilities ``[S]``; None to omit it.
         """
         arrays = self.arrays()
         if start is not None:
@@ -345,7 +345,7 @@ class FiniteMDP:
 
     @classmethod
     def load(cls, path: str | Path) -> FiniteMDP:
-        """Read an npz file, written by :meth:`save` or by ``np.savez(path, transitions=P, rewards=R)``."""
+        """Read an npz file written by :meth:`save` or by ``np.savez(path, transitions=P, rewards=R)``."""
         return load_model(path)[0]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -353,14 +353,14 @@ class FiniteMDP:
 
 
 def load_model(path: str | Path) -> tuple[FiniteMDP, Start]:
-    """Read (model, start) from an npz file; ``start`` is None when the file has none.
+    """Read (model, start) from an npz file; ``start`` is None if the file does not contain it.
 
     Raises
     ------
     FileNotFoundError
         There is no such file.
     ValueError
-        The file is no npz archive, lacks arrays, or contains an invalid model; the message names the file.
+        The file is not an npz archive, lacks arrays, or contains an invalid model; the message names the file.
     """
     path = Path(path)
     if not path.is_file():
@@ -378,7 +378,7 @@ def load_model(path: str | Path) -> tuple[FiniteMDP, Start]:
 
 
 def check_start(start: Any, n_states: int) -> int | np.ndarray:
-    """Return a start state, or start probabilities ``[S]``, checked."""
+    """Validate and return a start state or start probabilities ``[S]``."""
     array = np.asarray(start)
     if array.ndim == 0:
         return _checks.index(array.item(), "start", n_states)
@@ -393,7 +393,7 @@ def check_start(start: Any, n_states: int) -> int | np.ndarray:
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
-    """Return a view that cannot be written to."""
+    """Return a read-only view."""
     view = array.view()
     view.flags.writeable = False
     return view

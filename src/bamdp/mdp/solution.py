@@ -1,15 +1,15 @@
-"""What solvers return, the proof that goes with it, and what all solvers share.
+"""The result type of solvers, its proven bounds, and shared helper functions.
 
-**Bounds.** For any values V let δ(s) = max_a Q_V(s,a) − V(s), with Q_V(s,a) = r(s,a) + γ Σ p(s'|s,a) V(s'), and let
-δ_π be the same with the policy's action in place of the best. V + h/(1−γ) with h = max δ is an upper bound of V*
-(it can only fall under further optimality sweeps), V + min δ_π/(1−γ) a lower bound of V^π. Hence
+**Bounds.** For any values V let δ(s) = max_a Q_V(s,a) − V(s), with Q_V(s,a) = r(s,a) + γ Σ p(s'|s,a) V(s'), and let δ_π
+be the same with the policy's action in place of the best. With h = max δ, V + h/(1−γ) is an upper bound on V* (further
+optimality sweeps can only lower it), and V + min δ_π/(1−γ) is a lower bound on V^π. Hence
 
     ‖V − V*‖ ≤ max|δ| / (1−γ)            (``error_bound``, from ``residual`` = max|δ|)
     V* − V^π ≤ (max δ − min δ_π) / (1−γ)    (``loss_bound``).
 
-Terminal states are included with δ = 0. :func:`certify` evaluates this once for the values that a solver returns,
-whatever the solver did, and widens it for rounding (ρ, a multiple of the machine precision times the largest
-|V| + |r|) and for rows that only sum to 1 ± σ: δ ± ρ, and γ(1 ± σ) in place of γ.
+Terminal states are included with δ = 0. :func:`certify` computes these bounds for the values that any solver returns,
+and widens them for rounding (ρ, a multiple of the machine precision times the largest |V| + |r|) and for rows that only
+sum to 1 ± σ: δ ± ρ, and γ(1 ± σ) in place of γ.
 
 **Ties.** A greedy policy takes the lowest action whose value is within ``TIE`` = 1e-12 of the best, relative
 to the largest |V| + |r|. Terminal states have value 0 and policy 0; masked actions have value −inf.
@@ -34,7 +34,7 @@ MANY_ENTRIES = 100_000
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A policy and values, with bounds that hold whatever the solver did.
+    """A policy and values with bounds that hold for any solver.
 
     Attributes
     ----------
@@ -43,14 +43,13 @@ class Solution:
     values
         ``[S]``; 0 in terminal states.
     iterations
-        Improvements of the policy; trials of RTDP.
+        Number of policy improvements, or of RTDP trials.
     residual
         max|δ|, the Bellman residual of ``values`` (for :func:`evaluate_policy`, that of the policy).
     error_bound
-        Proven: no entry of ``values`` is further than this from the true value, V* (for
-        :func:`evaluate_policy`, V^π).
+        Proven bound on the error of every entry of ``values`` relative to V* (for :func:`evaluate_policy`, V^π).
     loss_bound
-        Proven: V*(s) − V^π(s) is at most this in every state s.
+        Proven bound on V*(s) − V^π(s) for every state s.
     """
 
     policy: np.ndarray
@@ -74,13 +73,13 @@ class Solution:
         return q_table(*self._model, self.values)
 
 
-# Values of actions, and bounds
+# Action values and bounds
 
 
 def expectation(mdp: FiniteMDP) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the function V ↦ Σ p(s'|row) V(s') for all rows of a model, ``[S*A]``, background included."""
+    """Return the function V ↦ Σ p(s'|row) V(s') for all rows of a model, ``[S*A]``, including the background."""
     rows = mdp.rows
-    if len(rows.index) > MANY_ENTRIES:  # five times faster; importing SciPy takes longer than small models do
+    if len(rows.index) > MANY_ENTRIES:  # five times faster, but only worth importing SciPy for large models
         matrix = entry_matrix(mdp)
         return lambda values: matrix @ values + rows.background * values.mean()
     filled = np.flatnonzero(rows.span[:, 1] > rows.span[:, 0])
@@ -110,10 +109,10 @@ def relative_sweeps(
     step: float = 1.0,
     anchored: bool = True,
 ) -> tuple[int, float, float]:
-    """Do undiscounted sweeps V ← V + step·δ in place until max δ − min δ ≤ ``tol``.
+    """Run undiscounted sweeps V ← V + step·δ in place until max δ − min δ ≤ ``tol``.
 
-    V(0) is kept at 0 unless ``anchored``. Returns the number of sweeps and the last (min δ, max δ), which are those of
-    ``values`` if it stopped early.
+    V(0) is kept at 0 unless ``anchored``. Return the number of sweeps and the last (min δ, max δ), which belong to
+    ``values`` if the sweeps stopped early.
     """
     expect, ends = expectation(mdp), mdp.terminal
     low, high = 0.0, 0.0
@@ -139,9 +138,9 @@ def greedy_actions(q: np.ndarray, scale: float) -> np.ndarray:
 def certify(
     mdp: FiniteMDP, discount: float, values: np.ndarray, iterations: int, policy: np.ndarray | None = None
 ) -> Solution:
-    """Return the solution with these values, a policy, and the bounds that they prove.
+    """Return a solution with the given values, a policy and proven bounds.
 
-    The policy is the greedy one, and the bounds are about V*; or it is given, and they are about V^π.
+    Without a given policy, the greedy one is used and the bounds refer to V*; otherwise they refer to V^π.
     """
     q = q_table(mdp, discount, values)
     chosen = greedy_actions(q, value_scale(mdp, values)) if policy is None else policy
@@ -156,7 +155,7 @@ def certify(
 
 
 def _own_values(q: np.ndarray, policy: np.ndarray) -> np.ndarray:
-    """Return what a policy, ``[S]`` or ``[S, A]``, gets of the values of actions."""
+    """Return the values of a policy, ``[S]`` or ``[S, A]``, given action values."""
     if policy.ndim == 1:
         return q[np.arange(len(q)), policy]
     mixed: np.ndarray = (policy * np.where(policy > 0.0, q, 0.0)).sum(axis=1)
@@ -164,13 +163,13 @@ def _own_values(q: np.ndarray, policy: np.ndarray) -> np.ndarray:
 
 
 def discounted_sum(h: float, discount: float, sigma: float) -> float:
-    """Return h/(1−γ), rounded upwards: γ(1+σ) in place of γ if h > 0, γ(1−σ) otherwise."""
+    """Return an upper bound on h/(1−γ), with γ(1+σ) in place of γ if h > 0 and γ(1−σ) otherwise."""
     gap = 1.0 - discount * (1.0 + sigma if h > 0.0 else 1.0 - sigma)
     return h / gap if gap > 0.0 else np.inf
 
 
 def value_scale(mdp: FiniteMDP, values: np.ndarray) -> float:
-    """Return the largest |V| plus the largest |r|, to which rounding errors are relative."""
+    """Return the largest |V| plus the largest |r|, the scale of rounding errors."""
     return float(np.abs(values).max() + np.abs(mdp.rows.reward).max())
 
 
@@ -182,15 +181,15 @@ def rounding_error(mdp: FiniteMDP, values: np.ndarray) -> float:
 
 
 def row_sum_error(mdp: FiniteMDP) -> float:
-    """Return σ, the largest distance of the sum of a used row from 1."""
+    """Return σ, the largest deviation from 1 of the sum of a used row."""
     return float(np.abs(row_sums(mdp.rows)[used_rows(mdp.space)] - 1.0).max(initial=0.0))
 
 
-# Arguments of solvers
+# Validation of solver arguments
 
 
 def check_model(mdp: Any) -> FiniteMDP:
-    """Refuse everything but a model, and say how to make one."""
+    """Raise an error that explains how to create a model, unless the argument is one."""
     if not isinstance(mdp, FiniteMDP):
         raise TypeError(
             f"expected a FiniteMDP, got {type(mdp).__name__}; build one with FiniteMDP(P, rewards)"
@@ -199,12 +198,12 @@ def check_model(mdp: Any) -> FiniteMDP:
 
 
 def check_tolerance(tol: Any) -> float:
-    """Return a tolerance above 0, checked."""
+    """Validate and return a positive tolerance."""
     return _checks.real(tol, "tol", low=0.0, open_low=True)
 
 
 def initial_values(mdp: FiniteMDP, initial: Any) -> np.ndarray:
-    """Return the values ``[S]`` that a solver starts from: 0, or the caller's, with 0 in terminal states."""
+    """Return a solver's initial values ``[S]``: 0, or the caller's values with 0 in terminal states."""
     values = _checks.numbers(0.0 if initial is None else initial, "initial")
     if values.shape not in ((), (mdp.n_states,)) or not np.isfinite(values).all():
         raise ValueError(f"initial must be finite values [{mdp.n_states}], got shape {list(values.shape)}")
@@ -212,9 +211,9 @@ def initial_values(mdp: FiniteMDP, initial: Any) -> np.ndarray:
 
 
 def check_policy(mdp: FiniteMDP, policy: Any) -> np.ndarray:
-    """Return a policy as int64 ``[S]`` or float64 ``[S, A]``, checked for this model.
+    """Validate a policy for this model and return it as int64 ``[S]`` or float64 ``[S, A]``.
 
-    Entries of terminal states are not checked, and are 0 in the result.
+    Entries of terminal states are not checked and are 0 in the result.
     """
     array, live = np.asarray(policy), ~mdp.terminal
     actions: np.ndarray

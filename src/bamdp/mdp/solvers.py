@@ -1,18 +1,19 @@
-"""Solvers of known models: optimal values and policies, the values of a given policy, and totals over a horizon.
+"""Solvers for known models: optimal values and policies, policy evaluation, and totals over a horizon.
 
 **Optimal policies** solve V(s) = max_a [r(s,a) + γ Σ p(s'|s,a) V(s')], V = 0 in terminal states. Modified policy
-iteration (Puterman & Shin 1978; :mod:`bamdp._kernels.solve`, the solver that planners use for sampled models) stops
-when the spread of an optimality sweep's changes proves the bound that is asked for (MacQueen 1966; Porteus 1971).
+iteration (Puterman & Shin 1978; :mod:`bamdp._kernels.solve`, which planners also use for sampled models) stops when the
+spread of the changes in an optimality sweep proves the requested bound (MacQueen 1966; Porteus 1971).
 :func:`value_iteration` returns its values. :func:`policy_iteration` continues with exact evaluations (Howard 1960) in
-models of up to ``DIRECT_STATES`` states, and with sweeps until rounding dominates in larger ones.
+models of up to ``DIRECT_STATES`` states, and with sweeps until rounding errors dominate in larger ones.
 
-**A given policy** π turns the model into a Markov reward process, a model with one action, whose values solve
-V = r + γ P V with P = E + b 1ᵀ/S (entries plus background). The background is a rank-one term, so E stays sparse: with
-B = I − γE solve B x = r and B y = b; then V = x + γ m y, where m, the mean of V, is mean(x) / (1 − γ mean(y))
-(Sherman & Morrison). In larger models the same modified policy iteration evaluates it.
+**A given policy** π turns the model into a Markov reward process, a model with one action, whose values solve V = r + γ
+P V with P = E + b 1ᵀ/S (entries plus background). The background is a rank-one term, so E stays sparse: with B = I − γE
+solve B x = r and B y = b; then V = x + γ m y, where m = mean(V) = mean(x) / (1 − γ mean(y)) (Sherman & Morrison).
+Larger models use the same modified policy iteration.
 
-The bounds come from one more sweep over the values that are returned (:func:`bamdp.mdp.solution.certify`). Where
-``tol`` is below what double precision can show (about 1e-14 · max|V|/(1−γ)), ``error_bound`` says what was reached.
+The bounds are computed by one more sweep over the returned values (:func:`bamdp.mdp.solution.certify`). If ``tol`` is
+below the resolution of double precision (about 1e-14 · max|V|/(1−γ)), ``error_bound`` gives the accuracy that was
+reached.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ from bamdp.mdp.solution import (
     value_scale,
 )
 
-DIRECT_STATES = 2000  # up to so many states a policy is evaluated by sparse LU
+DIRECT_STATES = 2000  # policies are evaluated by sparse LU up to this number of states
 
 
 def value_iteration(mdp: FiniteMDP, discount: float, *, tol: float = 1e-8, initial: Any = None) -> Solution:
-    """Find the optimal values, until they are proven within ``tol``.
+    """Compute optimal values with a proven error of at most ``tol``.
 
     Parameters
     ----------
@@ -51,9 +52,9 @@ def value_iteration(mdp: FiniteMDP, discount: float, *, tol: float = 1e-8, initi
     discount
         γ in [0, 1).
     tol
-        The bound on ‖values − V*‖ to reach.
+        The required bound on ‖values − V*‖.
     initial
-        Values ``[S]`` to start from; 0 by default.
+        Initial values ``[S]``; 0 by default.
 
     Returns
     -------
@@ -76,7 +77,7 @@ def value_iteration(mdp: FiniteMDP, discount: float, *, tol: float = 1e-8, initi
 
 
 def policy_iteration(mdp: FiniteMDP, discount: float, *, initial: Any = None) -> Solution:
-    """Find a policy and values that are optimal up to rounding.
+    """Compute a policy and values that are optimal up to rounding.
 
     Parameters
     ----------
@@ -85,7 +86,7 @@ def policy_iteration(mdp: FiniteMDP, discount: float, *, initial: Any = None) ->
     discount
         γ in [0, 1).
     initial
-        Values ``[S]`` whose greedy policy is the first; 0 by default.
+        Values ``[S]`` whose greedy policy is the initial one; 0 by default.
 
     Returns
     -------
@@ -106,7 +107,7 @@ def policy_iteration(mdp: FiniteMDP, discount: float, *, initial: Any = None) ->
         return _solve_within(mdp, discount, 0.0, values)
     solution = _solve_within(mdp, discount, 1e-4 * value_scale(mdp, values) / (1.0 - discount), values)
     best_mean = -np.inf
-    while True:  # improvements raise the mean; when it no longer rises, only rounding is left
+    while True:  # improvements raise the mean; once it stops rising, only rounding remains
         values = _direct_values(chain_of(mdp, solution.policy), discount)
         better = certify(mdp, discount, values, solution.iterations + 1)
         if values.mean() <= best_mean:
@@ -117,11 +118,11 @@ def policy_iteration(mdp: FiniteMDP, discount: float, *, initial: Any = None) ->
 
 
 def _solve_within(mdp: FiniteMDP, discount: float, tol: float, values: np.ndarray) -> Solution:
-    """Do modified policy iteration until the error is proven to be at most ``tol``, or rounding dominates."""
+    """Run modified policy iteration until the error is provably at most ``tol`` or rounding dominates."""
     solver = new_solver(mdp.n_states, len(mdp.rows.index))
     solver.values[:] = values
     scale = float(reward_scale(mdp.rows, mdp.space)) or 1.0
-    # the spread at which the error is proven, a little less for rounding and for terminal states
+    # the spread that proves the error bound, reduced slightly for rounding and terminal states
     spread, iterations = min(0.99 * tol * (1.0 - discount) / max(discount, 1e-300), 1e300), 0
     while True:
         floor = 2.0 * rounding_error(mdp, solver.values)
@@ -132,14 +133,14 @@ def _solve_within(mdp: FiniteMDP, discount: float, tol: float, values: np.ndarra
             return solution
         if (
             spread <= floor
-        ):  # the policy is as good as can be told; its values are not yet, for they come from sums
+        ):  # the policy has converged; its values are computed from sums and may be less accurate
             evaluate_solver_policy(mdp.rows, mdp.space, discount, 2.0 * floor / scale, solver)
             return certify(mdp, discount, solver.values, iterations)
         spread *= 0.1
 
 
 def _direct_values(chain: FiniteMDP, discount: float) -> np.ndarray:
-    """Return the values of a model with one action by sparse LU, corrected for the background."""
+    """Return the values of a one-action model using sparse LU with a correction for the background."""
     from scipy.sparse import eye_array
     from scipy.sparse.linalg import splu
 
@@ -163,13 +164,13 @@ def evaluate_policy(mdp: FiniteMDP, policy: Any, discount: float, *, tol: float 
     discount
         γ in [0, 1).
     tol
-        None for values that are exact up to rounding. A number for sweeps until the values are proven within it,
-        which suits huge models.
+        None for values that are exact up to rounding; a number to sweep until the error is provably within it, which
+        suits very large models.
 
     Returns
     -------
     Solution
-        ``error_bound`` is about V^π, ``loss_bound`` about V* − V^π.
+        ``error_bound`` refers to V^π and ``loss_bound`` to V* − V^π.
 
     Examples
     --------
@@ -192,7 +193,7 @@ def evaluate_policy(mdp: FiniteMDP, policy: Any, discount: float, *, tol: float 
 
 
 def total_reward(mdp: FiniteMDP, start: Any, horizon: int, policy: Any = None) -> float:
-    """Compute the expected undiscounted total reward of ``horizon`` steps, by as many backward sweeps.
+    """Compute the expected undiscounted total reward over ``horizon`` steps by backward induction.
 
     Parameters
     ----------
@@ -203,8 +204,8 @@ def total_reward(mdp: FiniteMDP, start: Any, horizon: int, policy: Any = None) -
     horizon
         The number of steps.
     policy
-        None for the optimum over all policies, time-dependent ones included; or a stationary policy, int
-        ``[S]`` or probabilities ``[S, A]``; or ``"uniform"``, which takes every existing action equally often.
+        None for the optimum over all policies, including time-dependent ones; a stationary policy, int ``[S]`` or
+        probabilities ``[S, A]``; or ``"uniform"`` for equal probabilities of all existing actions.
 
     Examples
     --------
@@ -226,7 +227,7 @@ def total_reward(mdp: FiniteMDP, start: Any, horizon: int, policy: Any = None) -
 
 
 def named_policy(mdp: FiniteMDP, policy: Any) -> np.ndarray:
-    """Return a policy, checked, from an array or from its name, ``"uniform"``."""
+    """Validate and return a policy given as an array or as the name ``"uniform"``."""
     if isinstance(policy, str):
         _checks.one_of(policy, "policy", ["uniform"])
         return uniform_policy(mdp)

@@ -107,8 +107,7 @@ class Task(gymnasium.Env[Array, Array]):
 
     @staticmethod
     def reward(obs: Array, action: Array, next_obs: Array) -> Array:
-        """Return the rewards [...] of steps from ``obs`` [..., n] to ``next_obs`` [..., n] under ``action`` [...,
-        m]."""
+        """Return the rewards [...] of steps ``obs`` [..., n], ``action`` [..., m], ``next_obs`` [..., n]."""
         raise NotImplementedError
 
     @staticmethod
