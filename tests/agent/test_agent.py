@@ -221,7 +221,6 @@ class Hiding(gymnasium.Env):
         (Hiding, r"the class Hiding: make one, Hiding\(\)"),
         (bamdp.make_env("chain").mdp, "bamdp.from_mdp"),
         (7, "an environment is a name such as grid5"),
-        (gymnasium.make("CartPole-v1"), "bamdp.gym.Discretize"),
         (gymnasium.make_vec("FrozenLake-v1", 2), "one environment at a time"),
     ],
 )
