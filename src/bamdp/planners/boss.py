@@ -109,8 +109,8 @@ def draw_and_solve(belief, workspace, n_models, merged, discount, tol, policy, q
     draw_models(belief, workspace.rows, n_models, rng)
     solve(workspace.rows, merged, discount, tol, workspace.solver, True)
     for s in range(policy.shape[0]):
-        best = action_values(workspace.rows, merged, discount, workspace.solver.values, s, q[s])
-        policy[s] = best % belief.space.allowed.shape[1]
+        action_values(workspace.rows, merged, discount, workspace.solver.values, s, q[s])
+        policy[s] = workspace.solver.policy[s] % belief.space.allowed.shape[1]
 
 
 @dataclass(kw_only=True)
