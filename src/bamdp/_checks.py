@@ -162,7 +162,7 @@ def memory_limit() -> float:
         raise ValueError(f"{MAX_MEMORY_VARIABLE} must be a number of GiB, got {shown(text)}") from None
     try:
         return MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # not a POSIX system
+    except (AttributeError, ValueError, OSError):  # unavailable on non-POSIX systems
         return math.inf
 
 

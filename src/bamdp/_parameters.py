@@ -157,7 +157,7 @@ def part(default: str, parts: Mapping[str, type], check: Callable[[Any, str], An
     return field(default=default, metadata={"parameter": made})
 
 
-# --- what is declared -------------------------------------------------------------------------------------------------
+# --- reading declarations ---------------------------------------------------------------------------------------------
 
 
 def _named(f: Field[Any], name: str) -> Parameter:

@@ -11,7 +11,7 @@ order. Two statistics are compared with those of the replicates:
 If at most a fraction ``UNLIKELY`` of replicates is as extreme as the data, the data are implausible under the
 posterior.
 
-**What is a step of exploration worth?** Let V_β(s) be the optimal value of the posterior mean model. Taking action a
+**What is the value of exploration?** Let V_β(s) be the optimal value of the posterior mean model. Taking action a
 and then acting on the updated belief is worth
 
     G(a) = E[ r + γ V_β'(s') ],        β' the belief after (s, a, r, s'),
@@ -205,7 +205,7 @@ def summarize(
     mean = belief.mean()
     tried = np.zeros((len(numbers), A))
     tried[at, actions] = 1.0
-    policy = tried / tried.sum(axis=1, keepdims=True)  # what nobody tried is not extrapolated
+    policy = tried / tried.sum(axis=1, keepdims=True)  # use only the actions that were tried
     random_total = total_reward(mean, int(at[0]), len(states), policy)
     untried = int(tried.size - tried.sum())
     return Summary(len(states), float(rewards.sum()), untried, tried.size, random_total)

@@ -403,7 +403,7 @@ class Agent:
             self.planner.on_space_changed(self.memory, self.belief)
 
     def copy(self) -> Agent:
-        """Return an independent agent in the same state, random stream included."""
+        """Return an independent copy of the agent, including its random stream."""
         own = {"belief": self.belief.copy(), "rng": self.rng.copy(), "memory": copy.deepcopy(self.memory)}
         own["history"] = self.history.copy()
         return _restored(**(vars(self) | own))

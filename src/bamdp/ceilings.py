@@ -27,14 +27,14 @@ GAIN_STATES = 5_000  # size limit for computing the average reward; a grid of 10
 
 @dataclass(frozen=True)
 class Ceilings:
-    """Values and expected totals of an environment whose model is known."""
+    """Reference values and expected totals of an environment with a known model."""
 
     value: float  # V* at the start, discounted
     # optimal average reward per step; None if it depends on the state or is not computed
     gain: float | None
     optimum: float  # expected total of an optimal policy for the horizon
     discounted: float  # expected total of the policy optimal for the discount
-    random: float  # expected total of uniformly random actions
+    random: float  # expected total of the uniformly random policy
     discount: float  # discount used for `value` and `discounted`
 
     def best_per_step(self, steps: int) -> float:

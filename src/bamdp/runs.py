@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 RUN_BYTES = 1000  # approximate memory per run in addition to its steps
-MOST_JOBS = 4096  # processes
+MOST_JOBS = 4096  # maximum number of processes
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Batch:
 
     setting: Setting
     runs: tuple[Run, ...]
-    reproducible: bool  # False when a time budget decided how much was computed
+    reproducible: bool  # False if a time budget limited the computation
     seconds: float = field(compare=False)  # elapsed time of the whole batch
 
     def __repr__(self) -> str:

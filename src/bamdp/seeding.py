@@ -21,7 +21,7 @@ import numpy as np
 from bamdp import _checks
 
 Seed = int | tuple[int, int] | np.random.SeedSequence | np.random.Generator | None
-ENVIRONMENT, AGENT = 0, 1  # the streams of a run
+ENVIRONMENT, AGENT = 0, 1  # stream indices of a run
 TUNING = 1  # last key of tuning streams
 
 

@@ -129,7 +129,9 @@ class Run:
     rewards: NDArray[np.float64]  # [T]
     terminated: NDArray[np.bool_]  # [T]
     step_seconds: NDArray[np.float64]  # [T]: processor time of planning and learning
-    truncated: NDArray[np.bool_] | None = None  # [T]: where an episode was cut off; None if none was
+    truncated: NDArray[np.bool_] | None = (
+        None  # [T]: steps that truncated an episode; None if there were none
+    )
     n_actions: int | None = None  # number of actions; None if unknown
 
     def __repr__(self) -> str:

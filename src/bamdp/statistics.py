@@ -2,7 +2,7 @@
 
 For totals x₁..x_R of R independent runs:
 
-- the mean with its standard error s/√R;
+- the mean, with its standard error s/√R;
 - the interquartile mean, IQM = 2 ∫ F⁻¹(u) du over u in [1/4, 3/4]: the mean of the middle half, which is robust to
   single outlying runs and more efficient than the median;
 - 95% bootstrap intervals for both (bias-corrected and accelerated, Efron 1987), with a fixed seed so that reports are
@@ -50,7 +50,7 @@ class Summary:
 
     runs: int
     mean: Estimate
-    standard_error: float  # of the mean
+    standard_error: float  # standard error of the mean
     iqm: Estimate
 
 

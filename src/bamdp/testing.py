@@ -37,7 +37,7 @@ TOLERANCE = 1e-9
 
 
 def small_world(n_states: int = 4, n_actions: int = 3, seed: int = 0) -> Environment:
-    """Return a random environment in which episodes are short and some actions do not exist.
+    """Return a random environment with short episodes and some nonexistent actions.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def check_planner(
     def play(agent: Agent, seed: int = 5) -> Run:
         try:
             return simulate(agent, env, steps, seed=seed)
-        except ValueError as error:  # the environment refuses an action
+        except ValueError as error:  # the environment rejects an action
             raise AssertionError(f"{type(agent.planner).__name__}: {error}") from error
 
     agent = new()

@@ -24,7 +24,7 @@ BEGIN, LENGTH = range(2)  # indices into StateQueue.ends
 class Links(NamedTuple):
     """Linked lists of the predecessors of each state."""
 
-    newest: np.ndarray  # int32 [S]: the newest link to a state, or NONE
+    newest: np.ndarray  # int32 [S]: newest link to each state, or NONE
     older: np.ndarray  # int32 [capacity]: the next older link to the same state
     source: np.ndarray  # int32 [capacity]: the state in which a link starts
     target: np.ndarray  # int32 [capacity]: the state to which it leads

@@ -120,7 +120,9 @@ class KernelCompiler(Compiler):
 class InnerLibrary(JITCodeLibrary):
     """Code of a function called only by kernels, linked into them and optimised there."""
 
-    codegen = SimpleNamespace(set_env=lambda name, environment: None)  # the kernel's compiler sets them
+    codegen = SimpleNamespace(
+        set_env=lambda name, environment: None
+    )  # environments are set by the kernel's compiler
 
     def _optimize_final_module(self) -> None:
         """Do nothing, since the kernel is optimised as a whole."""
@@ -167,7 +169,7 @@ class InnerDispatcher(CPUDispatcher):
 
     @functools.cached_property
     def callable_twin(self) -> Any:
-        """The same function, compiled so that Python can call it."""
+        """The same function, compiled for calls from Python."""
         return compile_function(self.py_func, KERNEL_OPTIONS, self.sources)
 
 

@@ -30,7 +30,7 @@ def new_rng(seed: Seed = None) -> np.ndarray:
 def as_rng(rng: object) -> np.ndarray:
     """Return a generator state from a state, a NumPy Generator, a SeedSequence or a seed.
 
-    A state is used in place; a Generator is advanced by four words.
+    A generator state is used in place; a NumPy Generator is advanced by four words.
     """
     if isinstance(rng, np.ndarray) and rng.dtype == np.uint64 and rng.shape == (4,):
         if not rng.any():
@@ -205,7 +205,7 @@ def gamma_above_one(rng, shape):
 
 @primitive
 def log_gamma(rng, shape):
-    """Draw the logarithm of a Gamma(shape, 1) variable, exact where the variable itself would underflow."""
+    """Draw the logarithm of a Gamma(shape, 1) variable, exact even if the variable itself would underflow."""
     x = math.log(gamma_above_one(rng, shape if shape >= 1.0 else shape + 1.0))
     return x if shape >= 1.0 else x - exponential(rng) / shape
 

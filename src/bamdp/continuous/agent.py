@@ -142,7 +142,7 @@ class ContinuousAgent:
         return made
 
     def copy(self) -> ContinuousAgent:
-        """Return an independent agent in the same state, random stream included."""
+        """Return an independent copy of the agent, including its random stream."""
         made = copy.copy(self)
         made.belief, made.rng, made.memory = (
             self.belief.copy(),

@@ -38,7 +38,7 @@ from bamdp.continuous.system import FULL_TURN, MAX_BOUND, System
 
 Array = NDArray[np.float64]
 Physics = Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
-FIRST_FIT = 5  # data
+FIRST_FIT = 5  # number of data before the first fit
 OUTLIER = 6.0
 TOO_WIDE = 100.0  # a declared box is ignored for scaling if its width exceeds the data's by this factor
 LEAST_CHANGE = 0.05  # per step, relative to half the range: data at rest do not imply that nothing moves

@@ -169,7 +169,7 @@ def relearned(
 ) -> tuple[Array, Array]:
     """Return the plans [B, H, k] computed from the updated belief at the end of each branch, and their values [B]."""
     belief, system, B = question.belief, question.system, len(state)
-    rng = np.random.default_rng(seed)  # the same draws for all branches
+    rng = np.random.default_rng(seed)  # use the same draws for all branches
     L, S = planner.n_leaf, JUDGES * planner.n_leaf
     draws, noise = belief.directions(rng, L + S), int(rng.integers(2**62))
     models = belief.imagine(*past).drawn(*draws, np.random.default_rng(noise))

@@ -70,7 +70,7 @@ class ContinuousPlan:
     actions: Array = field(repr=False, compare=False)
     states: Array = field(repr=False, compare=False)
     candidates: tuple[Choice, ...] = ()
-    reproducible: bool = True  # False when a time budget decided how much was computed
+    reproducible: bool = True  # False if a time budget limited the computation
     details: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __str__(self) -> str:

@@ -103,7 +103,7 @@ class System:
         return self.n_actions or len(self.action_low)
 
     def state(self, observation: Any) -> NDArray[np.float64]:
-        """Check an observation and return its state [d]."""
+        """Validate an observation and return its state [d]."""
         vector = np.asarray(observation, float).ravel()
         if vector.shape != self.box_low.shape:
             raise ValueError(

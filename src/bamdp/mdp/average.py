@@ -60,7 +60,7 @@ class Gain:
     gain
         The midpoint of ``bounds``.
     policy
-        A policy with this gain, int ``[S]``, or the one that was evaluated.
+        A policy with this gain, int ``[S]``, or the evaluated policy.
     bias
         Relative values ``[S]``: g + h(s) = max_a [r(s,a) + Σ p(s'|s,a) h(s')], with h(0) = 0 (h = 0 in
         terminal states, if there are any).
@@ -88,7 +88,7 @@ class Gain:
 
 
 def gain(mdp: FiniteMDP, *, policy: Any = None, tol: float = 1e-9, max_sweeps: int = 4_000_000) -> Gain:
-    """Compute the optimal average reward per step, or that of a policy.
+    """Compute the average reward per step of an optimal or given policy.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def gain(mdp: FiniteMDP, *, policy: Any = None, tol: float = 1e-9, max_sweeps: i
     Raises
     ------
     ValueError
-        The gain is not the same from every state.
+        The gain depends on the state.
     RuntimeError
         ``max_sweeps`` sweeps were not enough.
 
@@ -170,7 +170,7 @@ def _iterate(model: FiniteMDP, tol: float, max_sweeps: int) -> tuple[np.ndarray,
 
 
 def _not_constant(model: FiniteMDP, values: np.ndarray) -> ValueError:
-    """Return the error for a gain that depends on the state, with the states of lowest and highest gain."""
+    """Return an error about a state-dependent gain that names the states with the lowest and highest gain."""
     delta = q_table(model, 1.0, values).max(axis=1) - values
     worst, best = int(np.argmin(delta)), int(np.argmax(delta))
     return ValueError(
@@ -183,7 +183,7 @@ def _not_constant(model: FiniteMDP, values: np.ndarray) -> ValueError:
 def chain_bias(chain: FiniteMDP) -> NDArray[np.float64] | None:
     """Compute the relative values h of a one-action model, with h + g = r + P h and h(0) = 0.
 
-    The unknown gain g takes the place of h(0) in the linear system.
+    In the linear system, the unknown gain g replaces h(0).
 
     Returns
     -------

@@ -157,7 +157,7 @@ def used_rows(space: Space) -> np.ndarray:
 
 
 def entry_positions(span: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the row of each entry and its position in ``index`` and ``prob``, row by row, for any spans."""
+    """Return the row and the position in ``index`` and ``prob`` of each entry, row by row, for any spans."""
     counts = span[:, 1] - span[:, 0]
     row = np.repeat(np.arange(span.shape[0]), counts)
     first = np.cumsum(counts) - counts
@@ -193,7 +193,7 @@ def merge_entries(
 
 
 def pack_rows(entries: ModelEntries, space: Space, background: np.ndarray | float = 0.0) -> Rows:
-    """Check the entries and store them row by row, next states ascending, duplicates summed; rewards are 0."""
+    """Check the entries and store them by row, with ascending next states, summed duplicates and rewards of 0."""
     n_states, n_actions, row, state, prob = entries
     used = used_rows(space)
     if not used.all():

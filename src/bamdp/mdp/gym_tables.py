@@ -7,9 +7,9 @@ Gym tables flag terminal transitions instead of terminal states, and have no sep
   although that state is not terminal; it is redirected to an extra terminal state with index S, labelled "end". If the
   caller passes ``terminal``, that set is used instead (for example, ``terminal=[]`` if episodes start in a state in
   which they also end).
-- *rewards.* Outcomes of a row with the same next state are merged and their rewards averaged by probability. If the
-  reward of some row depends on the next state, the rewards of the model have shape ``[S, A, S]``, unless that exceeds
-  ``DENSE_REWARDS`` entries; otherwise they are the expected rewards ``[S, A]``.
+- *rewards.* Outcomes of a row with the same next state are merged, and their rewards are averaged with their
+  probabilities as weights. If any reward depends on the next state, the model's rewards have shape ``[S, A, S]``,
+  unless this exceeds ``DENSE_REWARDS`` entries. In all other cases, they are the expected rewards ``[S, A]``.
 - *missing actions.* Actions that are missing or have no outcomes are masked; a state without actions is terminal.
 """
 

@@ -221,7 +221,7 @@ class FiniteMDP:
     def row(self, state: int, action: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the distribution of the next state as (states, probabilities), including the background.
 
-        Rows of terminal states and of masked actions are empty.
+        Rows of terminal states and masked actions are empty.
         """
         s = _checks.index(state, "state", self.n_states)
         row = s * self.n_actions + _checks.index(action, "action", self.n_actions)
@@ -358,7 +358,7 @@ def load_model(path: str | Path) -> tuple[FiniteMDP, Start]:
     Raises
     ------
     FileNotFoundError
-        There is no such file.
+        The file does not exist.
     ValueError
         The file is not an npz archive, lacks arrays, or contains an invalid model; the message names the file.
     """

@@ -39,7 +39,7 @@ class Solution:
     Attributes
     ----------
     policy
-        Actions, int ``[S]``; for :func:`evaluate_policy`, the policy that was evaluated.
+        Actions, int ``[S]``; for :func:`evaluate_policy`, the evaluated policy.
     values
         ``[S]``; 0 in terminal states.
     iterations
@@ -174,7 +174,7 @@ def value_scale(mdp: FiniteMDP, values: np.ndarray) -> float:
 
 
 def rounding_error(mdp: FiniteMDP, values: np.ndarray) -> float:
-    """Return ρ, a bound on the rounding error of one backup (the products of a row, and the mean)."""
+    """Return ρ, a bound on the rounding error of one backup (a row's products and the mean)."""
     longest = int(np.diff(mdp.rows.span, axis=1).max())
     terms = longest + 8 + np.log2(mdp.n_states)
     return float(np.finfo(float).eps * terms * value_scale(mdp, values))

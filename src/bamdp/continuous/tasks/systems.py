@@ -56,7 +56,7 @@ class Task(gymnasium.Env[Array, Array]):
     metadata = {"render_modes": []}  # noqa: RUF012
     angles: tuple[int, ...] = ()
     horizon = 200
-    scale: tuple[float, ...]  # of observations
+    scale: tuple[float, ...]  # scale of each observation coordinate
     force: tuple[float, ...] = (1.0,)  # maximum of each action
 
     def __init__(self) -> None:

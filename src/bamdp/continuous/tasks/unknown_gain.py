@@ -1,4 +1,4 @@
-"""The scalar system with unknown gain, whose Bayes-optimal policy can be computed.
+"""A scalar system with unknown gain, whose Bayes-optimal policy can be computed.
 
     xₜ₊₁ = xₜ + b·uₜ + εₜ,   b ~ N(0, 1),   εₜ ~ N(0, σ²),   minimise E Σₜ xₜ₊₁² over T steps.
 
@@ -115,7 +115,7 @@ class GainSolution:
             self.values.append(_Table(axes, costs))
 
     def cost(self, x: Any, mean: Any = 0.0, variance: Any = 1.0, steps: int | None = None) -> Array:
-        """Return the least expected sum of x² over the next ``steps`` steps, by default all of them."""
+        """Return the minimum expected sum of x² over the next ``steps`` steps, by default all of them."""
         x, m, p = np.broadcast_arrays(*(np.asarray(value, float) for value in (x, mean, variance)))
         return self._best(x, m, p, len(self.values) if steps is None else steps)[0]
 
