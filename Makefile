@@ -9,6 +9,8 @@ INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+# Tests of logic run uncompiled in the quick suite: their environments are small, and compiling would take most of their time.
+UNCOMPILED := tests/agent tests/envs tests/gym tests/lab tests/plot tests/paper tests/tools $(wildcard tests/test_*.py)
 
 .PHONY: help setup demo test test-slow test-all bench docs notebooks reproduction evidence lint format clean
 
@@ -40,7 +42,8 @@ demo: $(INSTALLED)
 	@echo "the picture: out/learning-curve.png"
 
 test: $(READY)
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow" $(addprefix --ignore=,$(UNCOMPILED))
+	NUMBA_DISABLE_JIT=1 $(PYTEST) -m "not slow" $(UNCOMPILED)
 
 test-slow: $(READY)
 	$(PYTEST) -m slow

@@ -13,6 +13,7 @@ NEXT = RNG.dirichlet(np.full(S, 0.5), (S, A))
 PAID = RNG.normal(size=(S, A))
 PLANNERS = {
     "bayes-greedy": "bayes-greedy",
+    "optimism": "optimism",
     "adaptive-dss": "adaptive-dss",
     "thompson": "thompson",
     "dss-pi": "dss-pi:n_policies=2,n_samples=2,n_steps=4,n_stages=2",
@@ -67,7 +68,7 @@ def test_where_episodes_end_a_constant_changes_the_best_policy(add, goes_on):
     assert (agent.act(0) == 0) == goes_on
 
 
-@pytest.mark.parametrize("planner", ["adaptive-dss", "thompson", "bayes-greedy"])
+@pytest.mark.parametrize("planner", ["optimism", "thompson", "bayes-greedy"])
 def test_an_end_that_never_comes_is_not_planned_for(planner):
     """Gymnasium's worlds may end anywhere: while none has, a constant changes nothing."""
 
