@@ -26,6 +26,9 @@ CASES = {
     "mixture": {"prior": bamdp.Mixture([bamdp.Dirichlet(alpha=0.5), SPARSE]), "rewards": REWARDS},
 }
 
+EXPLORATION = dict.fromkeys(CASES, 1.0) | {"models with their own rewards": 2.0}  # rewards up to ±2 there
+ENOUGH = 1_000_000  # simulations of 3 steps
+
 
 def agent_in(case, planner, seed=0, **changes):
     """An agent that has seen a little."""
@@ -40,6 +43,23 @@ def exact(case, horizon, state=0, **changes):
     """Bayes-optimal (action, value) of so many steps."""
     plan = agent_in(case, FHTS(horizon), **changes).plan(state)
     return plan.action, plan.value
+
+
+def check_convergence(case, planner):
+    """With ENOUGH simulations the best action, its value within 0.005, and closer than with a hundred of them.
+
+    With another seed a correct program fails with a probability below 1e-4: the error over seeds is -0.0012 ± 0.0009
+    for models with their own rewards and -0.0014 ± 0.0007 for learned rewards, less elsewhere; its mean is negative
+    since mean returns include those of exploration. With ``exploration`` 1, models with their own rewards end with the
+    wrong action for 4 of 30 seeds, since one that begins unluckily is left alone for longer than the budget.
+    """
+    action, value = exact(case, 3)
+    size = {"depth": 3, "exploration": EXPLORATION[case]}
+    many = agent_in(case, planner(n_simulations=ENOUGH, **size)).plan(0)
+    few = [agent_in(case, planner(n_simulations=100, **size), seed=seed).plan(0).value for seed in range(20)]
+    assert many.action == action
+    assert abs(many.value - value) < 0.005
+    assert abs(many.value - value) < np.sqrt(np.mean((np.array(few) - value) ** 2))
 
 
 def root_samples(case, planner, n):

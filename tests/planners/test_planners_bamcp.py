@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 import pytest
-from history_tree_checks import CASES, GAMMA, REWARDS, agent_in, exact, root_samples
+from history_tree_checks import CASES, GAMMA, REWARDS, agent_in, check_convergence, exact, root_samples
 from planner_checks import agent_of, check_promises, experience, learned
 from scipy import stats
 
@@ -23,14 +23,7 @@ from bamdp.planners.tree import COUNT, ROOT
 
 @pytest.mark.parametrize("case", CASES)
 def test_converges_to_the_bayes_optimal_value_as_simulations_grow(case):
-    action, value = exact(case, 3)
-    errors = []
-    for n in (100, 3000, 300_000):
-        plan = agent_in(case, BAMCP(n_simulations=n, depth=3, exploration=1.0)).plan(0)
-        errors.append(abs(plan.value - value))
-    assert plan.action == action
-    assert errors[-1] < 0.005
-    assert errors[-1] < errors[0]
+    check_convergence(case, BAMCP)
 
 
 def test_rows_drawn_at_the_root_converge_too():

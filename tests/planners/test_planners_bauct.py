@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from history_tree_checks import CASES, agent_in, exact, root_samples
+from history_tree_checks import CASES, agent_in, check_convergence, root_samples
 from planner_checks import check_promises
 from scipy import stats
 
@@ -17,11 +17,7 @@ from bamdp.planners.bamcp import BAMCP, BAUCT
 
 @pytest.mark.parametrize("case", CASES)
 def test_converges_to_the_bayes_optimal_value_as_simulations_grow(case):
-    action, value = exact(case, 3)
-    few = agent_in(case, BAUCT(n_simulations=100, depth=3, exploration=1.0)).plan(0)
-    many = agent_in(case, BAUCT(n_simulations=200_000, depth=3, exploration=1.0)).plan(0)
-    assert many.action == action
-    assert abs(many.value - value) < min(0.005, abs(few.value - value))
+    check_convergence(case, BAUCT)
 
 
 @pytest.mark.parametrize("case", ["dirichlet", "sparse", "models", "mixture"])
@@ -51,20 +47,25 @@ def test_keeps_the_promises_of_a_planner(case, tmp_path):
 
 
 def test_an_unknown_arm_is_preferred_when_information_pays():
-    """Two Bernoulli arms, one known to pay 0.55: the other is better for many steps, not for one."""
-    choices = []
-    for depth in (1, 15):
-        planner = BAUCT(n_simulations=40_000, depth=depth, exploration=1.0)
-        rewards = bamdp.BetaBernoulli()
-        agent = bamdp.Agent(
-            planner, prior=bamdp.Dirichlet(), n_states=1, n_actions=2, rewards=rewards, discount=0.95, seed=0
-        )
+    """Two Bernoulli arms, one known to pay 0.55: the other is better for many steps, not for one.
+
+    Exact values of 15 steps are 6.560 and 6.491, and returns go up to 10.7. With ``exploration`` 1 the choice is the
+    toss of a coin (26 of 60 seeds choose the unknown arm); with 8, estimates differ by 0.19 ± 0.025 over 100 seeds, all
+    right, so that one of them is wrong with a probability below 0.03, and a majority of five below 3e-4.
+    """
+
+    def chosen(depth, seed):
+        planner = BAUCT(n_simulations=100_000, depth=depth, exploration=8.0)
+        world = {"prior": bamdp.Dirichlet(), "rewards": bamdp.BetaBernoulli(), "discount": 0.95}
+        agent = bamdp.Agent(planner, n_states=1, n_actions=2, seed=seed, **world)
         n = 1000
         agent.belief.observe_many(
             np.zeros(n, int), np.ones(n, int), np.repeat([1.0, 0.0], [550, 450]), np.zeros(n, int)
         )
-        choices.append(agent.act(0))
-    assert choices == [1, 0]
+        return agent.act(0)
+
+    assert [chosen(1, seed) for seed in range(5)] == [1] * 5
+    assert sum(chosen(15, seed) == 0 for seed in range(5)) >= 3
 
 
 def test_bad_parameters_are_refused_by_name():
