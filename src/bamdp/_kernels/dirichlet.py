@@ -1,6 +1,6 @@
 """In-place sampling of Dirichlet vectors as normalised gamma variables.
 
-Concentrations a below one are common (α of a sparse prior, 1/S of a flat one). A Gamma(a) variable can then be drawn as
+Concentrations a < 1 are common (α for a sparse prior, 1/S for a flat one). A Gamma(a) variable can then be drawn as
 a Gamma(a + 1) variable times U^(1/a). For small a, the method of Ahrens & Dieter (1974, "GS") is cheaper: draw x =
 p^(1/a) with p uniform on [0, 1 + a/e], and accept it with probability e^-x if p <= 1. The rare case p > 1 represents
 the tail x > 1: draw 1 plus an exponential variable and accept it with probability x^(a-1). The best way to compute the

@@ -32,14 +32,14 @@ ROUNDING = 1e-9  # tolerance for sums of probabilities
 
 @dataclass(frozen=True)
 class Saved:
-    """Named arrays from an untrusted file, viewed from the part called ``name``."""
+    """Named arrays from an untrusted file, scoped to the part called ``name``."""
 
     arrays: Mapping[str, NDArray[Any]]
     name: str
     n_states: int
 
     def part(self, name: str) -> Saved:
-        """Return the same arrays, viewed from a part of this one."""
+        """Return a view of the same arrays, scoped to a part."""
         return Saved(self.arrays, f"{self.name}.{name}", self.n_states)
 
     def require(self, condition: Any) -> None:

@@ -154,7 +154,7 @@ def tune_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def tune_command(arguments: argparse.Namespace) -> int:
-    """Tune the planner, and print the configurations and the selected one, or JSON."""
+    """Tune the planner and print all configurations, followed by the selected one, as text or JSON."""
     from bamdp.experiments import TuningResult, tuning_study
 
     figure = options.figure_path(arguments)

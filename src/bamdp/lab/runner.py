@@ -160,7 +160,7 @@ class RunQueue:
 
 
 def hopeless_seconds(unit: Unit) -> float | None:
-    """Return the estimated seconds per step if they exceed the limit by far, else None.
+    """Return the estimated seconds per step if they far exceed the limit, else None.
 
     Such a run is never started: one decision may take longer than a lifetime and cannot be interrupted.
     """

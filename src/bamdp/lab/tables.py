@@ -121,7 +121,7 @@ def text_of(value: Any) -> str:
 
 
 def significant(value: float, digits: int = 4) -> str:
-    """Return a number with this many significant digits and no exponent."""
+    """Return a number as text, with ``digits`` significant digits and no exponent."""
     if value == 0.0:
         return "0"
     return f"{value:.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
