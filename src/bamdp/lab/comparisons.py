@@ -68,7 +68,7 @@ class Comparison:
 
 
 def compare_all(values: Mapping[str, Series]) -> tuple[Comparison, ...]:
-    """Compare all pairs of algorithms, corrected for multiple comparisons; ``values`` holds totals by algorithm and run."""
+    """Compare all pairs of algorithms, corrected for multiple comparisons; ``values``: totals by algorithm and run."""
     pairs = list(combinations(values, 2))
     compared = []
     for first, second in pairs:
