@@ -66,6 +66,7 @@ def test_dir_has_what_is_public_and_nothing_else():
     plain = {name for name in dir(bamdp) if not name.startswith("_")}
     assert plain == {name for name in bamdp.__all__ if not name.startswith("_")} | {
         "bsuite",
+        "continuous",
         "extend",
         "gym",
         "testing",

@@ -192,7 +192,7 @@ def queue(
     fee: Real = 1.0,
     waiting: Real = 0.3,
 ) -> Environment:
-    """A service counter with three speeds: faster service costs more, but so do customers who wait or are turned away.
+    """A service counter with three speeds: faster service costs more, and so do customers who wait.
 
     Description
     -----------

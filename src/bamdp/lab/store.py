@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, fields
@@ -105,11 +106,23 @@ class Store:
                     f"{self.path} was written by another version of bamdp (format {version}, this one has "
                     f"{SCHEMA_VERSION}); choose another file, or use that version"
                 )
-        execute("PRAGMA journal_mode = WAL")
+        self._use_write_ahead_log()
         execute("PRAGMA synchronous = NORMAL")
         wrong = [line for (line,) in execute("PRAGMA quick_check") if line != "ok"]
         if wrong:
             raise sqlite3.DatabaseError(" ".join(wrong[0].split()))
+
+    def _use_write_ahead_log(self) -> None:
+        """Switch to a write-ahead log. SQLite refuses this while another connection switches, without waiting for it."""
+        until = time.monotonic() + WRITER_TIMEOUT
+        while True:
+            try:
+                self.connection.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.02)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
