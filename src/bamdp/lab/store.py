@@ -113,7 +113,7 @@ class Store:
             raise sqlite3.DatabaseError(" ".join(wrong[0].split()))
 
     def _use_write_ahead_log(self) -> None:
-        """Switch to a write-ahead log. SQLite refuses this while another connection switches, without waiting for it."""
+        """Switch to a write-ahead log. SQLite refuses this while another connection switches, without waiting."""
         until = time.monotonic() + WRITER_TIMEOUT
         while True:
             try:
