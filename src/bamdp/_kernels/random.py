@@ -34,7 +34,7 @@ def as_rng(rng: object) -> np.ndarray:
     """
     if isinstance(rng, np.ndarray) and rng.dtype == np.uint64 and rng.shape == (4,):
         if not rng.any():
-            raise ValueError("a generator state of four zeros stays zero for ever; seed it with a number")
+            raise ValueError("a generator state of four zeros stays zero indefinitely; seed it with a number")
         return rng
     if isinstance(rng, np.random.Generator):
         return rng.integers(0, 2**64, size=4, dtype=np.uint64)
