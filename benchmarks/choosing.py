@@ -16,8 +16,7 @@ from typing import Any
 
 import bamdp
 from bamdp.ceilings import optimal_total
-from bamdp.runs import run_setting
-from bamdp.settings import make_setting
+from bamdp.runs import make_setting, run_setting
 
 DATA = Path(__file__).resolve().parent.parent / "docs" / "data" / "choosing.csv"
 PICTURE = DATA.parents[1] / "images" / "choosing.png"

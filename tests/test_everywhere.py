@@ -12,8 +12,7 @@ import pytest
 import bamdp
 from bamdp import seeding
 from bamdp.cli import main
-from bamdp.runs import new_agent, run_one
-from bamdp.settings import make_setting
+from bamdp.runs import make_setting, new_agent, run_one
 from bamdp.studio.playback import Playback
 
 RUNS, STEPS, SEED = 3, 40, 7

@@ -6,7 +6,7 @@ import pytest
 
 import bamdp
 from bamdp._specs import Spec
-from bamdp.settings import Setting, make_setting
+from bamdp.runs import Setting, make_setting
 
 
 def test_a_setting_is_made_from_text():

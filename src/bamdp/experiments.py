@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
-from bamdp._progress import growing_bar
 from bamdp.agent import Agent
 from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.envs.registry import new_world
@@ -34,6 +33,7 @@ from bamdp.lab.units import EVALUATE, TUNE
 from bamdp.planners.base import Planner
 from bamdp.plot.curves import comparison
 from bamdp.plot.style import drawing_axes
+from bamdp.processes import growing_bar
 from bamdp.registry import label, make_planner, make_rewards, text_of
 from bamdp.runs import Batch, run_many
 

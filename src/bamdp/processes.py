@@ -1,4 +1,4 @@
-"""Execution of work items in one or several processes, with results in order of completion.
+"""Execution of work items in one or several processes, and progress bars.
 
 A *pool* processes each item by calling ``work(item, tick)``, where ``tick(n)`` reports n more completed steps.
 :func:`stream` feeds a pool and yields ``(item, result)`` in order of completion. It requests the next item only when
@@ -15,17 +15,18 @@ An exception raised by ``work`` is returned as the item's result; the caller dec
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, Self, TypeVar
-
-from bamdp._progress import Progress
 
 POLL_SECONDS = 0.05  # polling interval
 IDLE_SECONDS = 60.0  # idle time after which a process exits
 
 Item = TypeVar("Item")
+Progress = Callable[[int], Any]  # called with the number of steps just completed
 Work = Callable[[Any, Progress], Any]
 
 
@@ -39,6 +40,8 @@ class WorkerDied(RuntimeError):
 class Pool:
     """Context manager that runs work in the current process and calls ``progress`` with completed steps."""
 
+    capacity = 1  # items accepted at a time, including a queue that keeps all processes busy
+
     def __init__(self, progress: Progress | None = None) -> None:
         self.progress = progress or (lambda n: None)
 
@@ -47,11 +50,6 @@ class Pool:
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-    @property
-    def capacity(self) -> int:
-        """The number of items accepted at a time, including a queue that keeps all processes busy."""
-        return 1
 
     def submit(self, work: Work, item: Any) -> Future[Any]:
         """Submit an item; this class processes it immediately."""
@@ -106,11 +104,7 @@ class ProcessPool(Pool):
 
     def __init__(self, jobs: int, progress: Progress | None = None) -> None:
         super().__init__(progress)
-        self.jobs = jobs
-
-    @property
-    def capacity(self) -> int:
-        return 2 * self.jobs
+        self.jobs, self.capacity = jobs, 2 * jobs
 
     def submit(self, work: Work, item: Any) -> Future[Any]:
         try:
@@ -141,10 +135,37 @@ class ProcessPool(Pool):
 
 def work_and_count(work: Work, item: Any) -> tuple[Any, int]:
     """Process an item in another process; return the result and the number of completed steps."""
-    steps = 0
+    steps: list[int] = []
+    return work(item, steps.append), sum(steps)
 
-    def count(n: int) -> None:
-        nonlocal steps
-        steps += n
 
-    return work(item, count), steps
+# --- progress bars ----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def step_bar(progress: bool | Progress | None, total: int) -> Iterator[Progress]:
+    """Yield the function to call with the number of completed steps: the caller's, or one that advances a bar."""
+    if callable(progress):
+        yield progress
+        return
+    with growing_bar("steps", bool(progress)) as (done, more):
+        more(total)
+        yield done
+
+
+@contextmanager
+def growing_bar(
+    label: str, shown: bool = True, force_terminal: bool | None = None
+) -> Iterator[tuple[Progress, Progress]]:
+    """Show a bar on standard error; yield one function to report completed steps and one to add to the total."""
+    if not shown:
+        yield (lambda n: None), (lambda n: None)
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import Progress as Bars
+
+    screen = Console(stderr=True, force_terminal=force_terminal)
+    with Bars(console=screen, transient=True) as bar:
+        task = bar.add_task(escape(label), total=0)
+        yield partial(bar.advance, task), lambda n: bar.update(task, total=(bar.tasks[0].total or 0) + n)

@@ -1,39 +1,146 @@
-"""Replicates of one setting, with results that do not depend on the number of processes.
+"""Settings of runs, and replicates whose results do not depend on the number of processes.
 
-:mod:`bamdp.seeding` defines the random numbers of each replicate.
+A :class:`Setting` determines a run except for its replicate number. The command line, the studio and studies all create
+settings with :func:`make_setting`. :mod:`bamdp.seeding` defines the random numbers of each replicate.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
-from bamdp._progress import Progress, step_bar
 from bamdp.agent import Agent
 from bamdp.beliefs.base import Prior, RewardModel
+from bamdp.beliefs.episodes import OBJECTIVES
 from bamdp.envs.environment import Environment, World
 from bamdp.envs.registry import new_world
-from bamdp.planners.base import Planner
-from bamdp.processes import new_pool, stream
-from bamdp.registry import label
+from bamdp.planners.base import Planner, auto_reach, horizon_discount
+from bamdp.processes import Progress, new_pool, step_bar, stream
+from bamdp.registry import Spec, label, make_planner, make_prior, make_rewards
 from bamdp.seeding import seeds
-from bamdp.settings import STEP_BYTES, Setting, make_setting
 from bamdp.simulation import Callback, Run, new_frame, simulate, success_share
+from bamdp.statistics import standard_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
-RUN_BYTES = 1000  # approximate memory per run in addition to its steps
-MOST_JOBS = 4096  # maximum number of processes
+
+@dataclass(frozen=True)
+class Setting:
+    """All properties of a replicate except its number."""
+
+    env: Any  # text, a function, or an object that is copied for each run
+    planner: Planner
+    prior: Prior
+    rewards: RewardModel
+    discount: float | str  # a number, "horizon" or "auto"; see Agent
+    steps: int
+    seed: int = 0
+    objective: str = "episode"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "discount", _checks.planning_discount(self.discount))
+        _checks.integer(self.steps, "steps")
+        _checks.integer(self.seed, "seed", low=0)
+        _checks.one_of(self.objective, "objective", OBJECTIVES)
+
+    @property
+    def env_name(self) -> str:
+        """The name of the environment."""
+        return self.env if isinstance(self.env, str) else new_world(self.env).name
+
+    @property
+    def first_discount(self) -> float:
+        """The discount of the first decision."""
+        if not isinstance(self.discount, str):
+            return self.discount
+        reach = None
+        if self.discount == _checks.AUTO:
+            world = new_world(self.env)
+            reach = auto_reach(self.steps, world.n_states, world.n_actions)
+        return horizon_discount(self.steps, reach)
+
+
+def make_setting(
+    env: Any,
+    planner: str | Spec | Planner,
+    *,
+    parameters: Mapping[str, Any] | None = None,
+    prior: str | Spec | Prior | None = None,
+    rewards: str | Spec | RewardModel | ArrayLike | None = None,
+    discount: float | str | None = None,
+    objective: str = "episode",
+    steps: int | None = None,
+    seed: int = 0,
+    world: World | None = None,
+) -> Setting:
+    """Create a setting from text; objects are used unchanged.
+
+    Parameters
+    ----------
+    env
+        The environment, as accepted by :func:`bamdp.envs.registry.new_world`.
+    planner
+        The planner, ``name`` or ``name:key=value,...``.
+    parameters
+        Additional planner parameters, as values or text.
+    prior
+        The prior over transitions, as accepted by :func:`bamdp.registry.make_prior`; None for the planner's default.
+    rewards
+        The reward model, as accepted by :func:`bamdp.registry.make_rewards`; None for the environment's default.
+    discount
+        The planning discount; ``"horizon"`` to maximise the total over the remaining steps; ``"auto"`` to also limit
+        the planning horizon by the amount of data (see :class:`~bamdp.Agent`); or None for the planner's default.
+    objective
+        Whether planning stops at the end of an episode (``episode``) or includes later episodes (``lifetime``).
+    steps
+        Steps per run; None for the environment's horizon.
+    seed
+        Seed of all runs.
+    world
+        The environment specified by ``env``, if already created.
+
+    Examples
+    --------
+    >>> make_setting("chain", "thompson:resample=episode", prior="flat").planner
+    ThompsonSampling(resample='episode', tol=0.0001)
+    >>> make_setting("chain", "thompson", prior="sparse:bata=2")
+    Traceback (most recent call last):
+    ...
+    ValueError: unknown parameter of sparse 'bata'; did you mean 'beta'? (known: ...)
+    """
+    world = new_world(env) if world is None else world
+    made: Any
+    model: Any = rewards
+    if world.system is None:
+        made = make_planner(planner, parameters)
+        made_prior = make_prior(made.default_prior if prior is None else prior, world)
+        model, usual = make_rewards(rewards, world), made.default_discount
+    else:
+        from bamdp.continuous.agent import DEFAULT_PRIOR, DISCOUNT, PLANNERS, PRIORS, make_continuous
+
+        _checks.one_of(objective, "objective of a world with continuous observations", ("episode",))
+        made = make_continuous(planner, PLANNERS, "planner", parameters)
+        made_prior = make_continuous(DEFAULT_PRIOR if prior is None else prior, PRIORS, "prior")
+        usual = DISCOUNT
+    discount = usual if discount is None else discount
+    steps = world.horizon if steps is None else steps
+    return Setting(env, made, made_prior, model, discount, steps, seed, objective)
+
+
+@lru_cache(maxsize=256)
+def cached_world(spec: Any) -> World:
+    """Return a shared environment for reading metadata; it must not be stepped."""
+    return new_world(spec)
 
 
 @dataclass(frozen=True)
@@ -98,7 +205,7 @@ class Batch:
     @property
     def standard_error(self) -> float:
         """Standard error of the mean total reward; NaN for a single run."""
-        return error_of_mean(self.totals)
+        return standard_error(self.totals)
 
     @property
     def episode_returns(self) -> NDArray[np.float64]:
@@ -114,12 +221,6 @@ class Batch:
     def ms_per_step(self) -> float:
         """Processor milliseconds per step for planning and learning, excluding compilation."""
         return float(np.mean([run.ms_per_step for run in self.runs]))
-
-
-def error_of_mean(values: NDArray[np.float64]) -> float:
-    """Return the standard error of the mean of a sample; NaN for a single value."""
-    n = len(values)
-    return float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
 
 
 def new_agent(setting: Setting, env: World, seed: np.random.SeedSequence | int = 0) -> Agent:
@@ -154,14 +255,6 @@ def play(
 def run_one(setting: Setting, replicate: int, progress: Progress | None = None) -> Run:
     """Run the replicate with the given number."""
     return play(setting, *seeds(setting.seed, replicate), progress)
-
-
-def check_size(setting: Setting, runs: int, jobs: int) -> None:
-    """Raise an error for invalid numbers of runs or processes before any work starts."""
-    _checks.integer(runs, "runs")
-    _checks.integer(jobs, "jobs", high=MOST_JOBS)
-    n_bytes = (RUN_BYTES + STEP_BYTES * setting.steps) * runs
-    _checks.memory(n_bytes, f"the record of {runs} runs of {setting.steps} steps")
 
 
 def run_many(
@@ -217,8 +310,7 @@ def run_many(
 
 def run_setting(setting: Setting, runs: int, jobs: int = 1, progress: bool | Progress | None = None) -> Batch:
     """Run the replicates 0 .. runs-1 of a setting on ``jobs`` processes."""
-    check_size(setting, runs, jobs)
-    jobs = min(jobs, runs)
+    jobs = min(_checks.integer(jobs, "jobs"), _checks.integer(runs, "runs"))
     reproducible = warm_up(setting)  # compile here first, so that workers load the code from disk
     by_replicate: dict[int, Run] = {}
     numbers = iter(range(runs))

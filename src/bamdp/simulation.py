@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamdp import _checks
-from bamdp._progress import step_bar
 from bamdp.advice import Summary, summarize
 from bamdp.agent import Agent
 from bamdp.envs.environment import World
 from bamdp.envs.registry import make_world
+from bamdp.processes import step_bar
 from bamdp.seeding import ENVIRONMENT, Seed, stream_seed
 
 if TYPE_CHECKING:

@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 CONFIDENCE_LEVEL = 0.95
 RESAMPLES = 9_999
@@ -184,6 +183,8 @@ def _bootstrap_interval(
     statistic: Callable[..., Any], arrays: list[FloatArray], resamples: int
 ) -> tuple[float, float]:
     """Return the BCa interval, or the percentile interval if the acceleration is undefined."""
+    from scipy import stats  # slow to import
+
     ends = (np.nan, np.nan)
     for method in ("BCa", "percentile"):
         with warnings.catch_warnings(), np.errstate(all="ignore"):

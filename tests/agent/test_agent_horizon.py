@@ -6,8 +6,7 @@ import pytest
 import bamdp
 from bamdp.planners import PLANNERS
 from bamdp.registry import make_planner
-from bamdp.runs import new_agent
-from bamdp.settings import make_setting
+from bamdp.runs import make_setting, new_agent
 
 
 def agent_of(planner, seed=0, **plans_for):

@@ -15,7 +15,7 @@ import pytest
 
 import bamdp
 from bamdp.registry import PLANNERS, PRIORS, REWARDS, make_prior
-from bamdp.settings import make_setting
+from bamdp.runs import make_setting
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))

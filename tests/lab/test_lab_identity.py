@@ -17,7 +17,7 @@ from bamdp.lab import units
 from bamdp.lab.units import EVALUATE, TUNE
 from bamdp.planners import DSS
 from bamdp.registry import make_rewards
-from bamdp.settings import Setting, cached_world
+from bamdp.runs import Setting, cached_world
 from bamdp.simulation import Run
 
 ENV = {key: value for key, value in os.environ.items() if key != "PYTHONHASHSEED"}

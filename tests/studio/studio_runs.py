@@ -1,6 +1,6 @@
 """Small runs to look at."""
 
-from bamdp.settings import make_setting
+from bamdp.runs import make_setting
 from bamdp.studio.playback import Playback
 
 DSS = "dss-pi:n_policies=3,n_samples=2,n_steps=6"

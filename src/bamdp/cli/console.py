@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bamdp import _progress
+from bamdp import processes
 from bamdp._kernels.announcing import COMPILING, on_first_compile
-from bamdp._progress import Progress
 from bamdp.envs.environment import World
-from bamdp.settings import Setting
+from bamdp.processes import Progress
+from bamdp.runs import Setting
 
 PICTURES = (".png", ".svg", ".pdf")
 PLAIN_WIDTH = 120  # of tables written to a file or pipe
@@ -90,7 +90,7 @@ def terminal_bar(label: str, shown: bool | None = None) -> Iterator[tuple[Progre
     If ``shown`` is None, show the bar only if standard error is a terminal.
     """
     seen = sys.stderr.isatty() if shown is None else shown
-    with _progress.growing_bar(label, seen, force_terminal=True if shown else None) as counters:
+    with processes.growing_bar(label, seen, force_terminal=True if shown else None) as counters:
         yield counters
 
 

@@ -11,7 +11,7 @@ from bamdp._specs import read_value
 from bamdp.cli import console
 from bamdp.envs.environment import World
 from bamdp.registry import DEFAULT_PLANNER, LEARNED_REWARDS
-from bamdp.settings import Setting, make_setting
+from bamdp.runs import Setting, make_setting
 
 Parser = argparse.ArgumentParser
 AGENT = ("--prior", "--rewards", "--objective", "--discount")  # agent options besides the planner

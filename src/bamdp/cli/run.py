@@ -11,9 +11,8 @@ from typing import Any
 import bamdp
 from bamdp.cli import console, options
 from bamdp.registry import DEFAULT_PLANNER, DEFAULT_PRIOR, PLANNERS, describe_planner, label
-from bamdp.runs import Batch, check_size, run_setting, warm_up
+from bamdp.runs import Batch, make_setting, run_setting, warm_up
 from bamdp.seeding import seeds
-from bamdp.settings import make_setting
 
 
 def run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,12 +36,10 @@ def run_command(arguments: argparse.Namespace) -> int:
         for planner in arguments.planners or [env.usual_planner or DEFAULT_PLANNER]
     }
     for planner, setting in settings.items():
-        check_size(setting, runs, arguments.jobs)
         console.announce(setting, env, planner, runs * setting.steps)
     batches = {}
     with console.compiling():
         for planner, setting in settings.items():
-            warm_up(setting)  # before the progress bar starts
             with console.progress_bar(runs * setting.steps, planner, arguments.progress) as progress:
                 batches[planner] = run_setting(setting, runs, arguments.jobs, progress)
         drawn = [seeds(arguments.seed, replicate)[0] for replicate in range(runs)]

@@ -55,7 +55,7 @@ class Cluster(Pool):
         self.client.close()
 
     @property
-    def capacity(self) -> int:
+    def capacity(self) -> int:  # type: ignore[override]
         """Two runs per thread, so that no worker sits idle."""
         return max(2 * sum(self.client.nthreads().values()), MIN_CAPACITY)
 

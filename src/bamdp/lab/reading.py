@@ -28,7 +28,7 @@ from bamdp.lab.study import (
 )
 from bamdp.planners.base import Planner
 from bamdp.registry import entry_of, names
-from bamdp.settings import cached_world
+from bamdp.runs import cached_world
 
 STUDIES = ("dss2020/published", "dss2020/fair", "dss2020/figure3", "dss2020/ablation")
 STUDY_KEYS = ("title", "runs", "seed", "steps", "limit", "prior", "discount", "rewards", "objective", "notes",

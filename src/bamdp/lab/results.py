@@ -36,8 +36,8 @@ from bamdp.lab.store import Store
 from bamdp.lab.study import Study, StudyCell, parameters_text, prior_spec, varied_keys
 from bamdp.lab.units import EVALUATE, FINISHED, TUNE, RunRecord, Unit, decode_trace
 from bamdp.registry import entry_of
+from bamdp.runs import cached_world
 from bamdp.seeding import seeds
-from bamdp.settings import cached_world
 from bamdp.simulation import Run
 
 QUICK_WARNING = "Quick run: few runs and short horizons, to see that it works. These numbers are not results."

@@ -33,9 +33,8 @@ from bamdp.lab.store import Store
 from bamdp.lab.study import Study
 from bamdp.lab.units import FAILED, FINISHED, OVER_LIMIT, TUNE, RunRecord, Unit, canonical_json, encode_trace
 from bamdp.processes import Pool, Progress, WorkerDied, new_pool, stream
-from bamdp.runs import play, warm_up
+from bamdp.runs import cached_world, play, warm_up
 from bamdp.seeding import seeds
-from bamdp.settings import cached_world
 from bamdp.simulation import Step
 
 MAX_DEATHS = 3  # deaths in isolation before a run is recorded as failed

@@ -54,7 +54,7 @@ from bamdp.generators import GENERATORS
 from bamdp.lab.units import EVALUATE, TUNE, Unit, units_of
 from bamdp.planners.base import Planner
 from bamdp.registry import OF_ENVIRONMENT, entry_of, is_mixture, make_planner, names, with_parameters
-from bamdp.settings import Setting, cached_world, make_setting
+from bamdp.runs import Setting, cached_world, make_setting
 
 SearchSpace = Mapping[str, Sequence[Any]]
 Configuration = Mapping[str, Any]

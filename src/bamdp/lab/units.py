@@ -26,7 +26,7 @@ from bamdp.beliefs.rewards.known import KnownRewards
 from bamdp.beliefs.transitions.finite import FiniteModels
 from bamdp.envs.environment import Environment
 from bamdp.registry import describe_planner, part_versions
-from bamdp.settings import Setting, cached_world
+from bamdp.runs import Setting, cached_world
 from bamdp.simulation import Run
 
 IDENTITY_FORMAT = 2  # raised when the meaning of these facts or an environment's behaviour changes

@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from bamdp import _checks
 from bamdp.agent import Agent
 from bamdp.envs.picture import draw_world
-from bamdp.runs import new_agent
+from bamdp.runs import Setting, new_agent
 from bamdp.seeding import seeds
-from bamdp.settings import Setting
 from bamdp.simulation import Step, WorldInteraction
 from bamdp.studio.view import Watcher, expectations, watched_world
 from bamdp.studio.why import Decision

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from bamdp import _checks
 from bamdp.envs.environment import World
 from bamdp.envs.registry import make_world
-from bamdp.runs import new_agent
-from bamdp.settings import Setting, make_setting
+from bamdp.runs import Setting, make_setting, new_agent
 
 MOST_STEPS = 100_000  # of a watched run
 

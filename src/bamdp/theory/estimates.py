@@ -51,8 +51,8 @@ from bamdp.mdp.model import FiniteMDP
 from bamdp.mdp.solution import entry_matrix
 from bamdp.mdp.solvers import policy_iteration
 from bamdp.planners.fhts import FHTS
-from bamdp.runs import error_of_mean
 from bamdp.seeding import seeds
+from bamdp.statistics import standard_error
 
 __all__ = [
     "Drift",
@@ -87,7 +87,7 @@ class SampleMean:
     @property
     def standard_error(self) -> float:
         """The standard error of the mean; NaN for a single value."""
-        return error_of_mean(self.samples)
+        return standard_error(self.samples)
 
 
 @dataclass(frozen=True)
