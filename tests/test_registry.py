@@ -7,14 +7,14 @@ import doctest
 import pytest
 
 import bamdp
-from bamdp import _specs, ceilings, registry, runs, settings
-from bamdp._specs import Spec, parse_spec
+from bamdp import _parameters, ceilings, registry, runs
+from bamdp._parameters import Spec, parse_spec
 from bamdp.registry import OF_ENVIRONMENT, PLANNERS, PRIORS, label, make_planner, make_prior, text_of
 
 GRID = bamdp.make_env("grid5")
 
 
-@pytest.mark.parametrize("module", [_specs, ceilings, registry, runs, settings])
+@pytest.mark.parametrize("module", [_parameters, ceilings, registry, runs])
 def test_examples(module):
     assert doctest.testmod(module, optionflags=doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL).failed == 0
 

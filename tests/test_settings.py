@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import bamdp
-from bamdp._specs import Spec
+from bamdp._parameters import Spec
 from bamdp.runs import Setting, make_setting
 
 

@@ -103,6 +103,16 @@ def one_of(value: Any, name: str, choices: Iterable[str]) -> str:
     return str(value)
 
 
+def parameter(key: str, owner: str, known: Iterable[str], error: type[Exception] = ValueError) -> None:
+    """Check that ``key`` is among the ``known`` parameters of ``owner``."""
+    try:
+        if not known:
+            raise ValueError(f"{owner} takes no parameters, got {key!r}")
+        one_of(key, f"parameter of {owner}", known)
+    except ValueError as unknown:
+        raise error(str(unknown)) from None
+
+
 def index(value: Any, name: str, size: int) -> int:
     """Check the index of a state or action, in 0..size-1."""
     if type(value) is int and 0 <= value < size:  # fast path, taken at every step of a run

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bamdp import _checks, beliefs
-from bamdp._parameters import declared
-from bamdp._specs import Entry, Info, InfoList, Spec, build, parse_spec, write_value
+from bamdp._parameters import Entry, InfoList, Spec, as_entry, build, declared, find, write_value
 from bamdp.beliefs import FiniteModels, KnownRewards, Mixture, Prior, RewardModel
 from bamdp.envs.environment import Environment, World
 from bamdp.planners import PLANNERS, Planner
@@ -32,29 +31,20 @@ PRIORS: dict[str, Entry] = {
     "flat": Entry(
         beliefs.Dirichlet, {"alpha": "1/S"}, "By default the classic flat prior, 1/S for each entry."
     ),
-    "local": Entry(Prior, note="Knows which states are neighbours, but not what actions do."),
+    "local": Entry(Prior, note="Knows which states are neighbours, but not what actions do (grid)."),
     "models": Entry(Prior, note="The models that the environment may be (maze_door has two)."),
     "disturbance": Entry(
-        Prior,
-        note="Knows how the next state follows from a disturbance, but not how likely each disturbance is.",
+        Prior, note="Knows the effect of each disturbance, but not its probability (inventory has one)."
     ),
     "law": Entry(
-        Prior, note="The law from which a family draws its models: the correct prior (family_gdl has one)."
+        Prior, note="The distribution from which a family draws its models: the correct prior (family_gdl)."
     ),
 }
-OF_ENVIRONMENT: dict[
-    str, tuple[Callable[[Environment], Prior | None], str]
-] = {  # priors without parameters, and which environments have one
-    "models": (
-        lambda env: _models(env) if env.draws_model and env.law is None else None,
-        "environments that may be one of several models, such as maze_door",
-    ),
-    "disturbance": (lambda env: env.disturbance, "environments that tell their rule, such as inventory"),
-    "law": (lambda env: env.law, "families, whose models are drawn from a law, such as family_gdl"),
-    "local": (
-        lambda env: beliefs.Dirichlet.local(env.mdp),
-        "environments that tell their own rules, such as grid",
-    ),
+OF_ENVIRONMENT: dict[str, Callable[[Environment], Prior | None]] = {  # priors that an environment provides
+    "models": lambda env: _models(env) if env.draws_model and env.law is None else None,
+    "disturbance": lambda env: env.disturbance,
+    "law": lambda env: env.law,
+    "local": lambda env: beliefs.Dirichlet.local(env.mdp),
 }
 LEARNED_REWARDS: dict[str, Entry] = {
     "hierarchical": Entry(beliefs.HierarchicalNormal),
@@ -70,6 +60,7 @@ DEFAULT_PLANNER = "optimism"
 
 # Priors of a mixture are separated by a plus before a name or weight; numbers may also contain a plus.
 _MIXTURE_PLUS = re.compile(r"\s*\+\s*(?=(?:[\d.]+(?:e[+-]?\d+)?\s*\*\s*)?[a-z])", re.IGNORECASE)
+PLAIN = (bool, int, float, str, tuple, type(None))  # values that have a text form
 
 
 # --- names ------------------------------------------------------------------------------------------------------------
@@ -95,28 +86,22 @@ def register(name: str) -> Callable[[C], C]:
     Stubborn()
     """
     if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
-        raise ValueError(f"a name has small letters, digits and hyphens, got {name!r}")
+        raise ValueError(f"a name consists of lower-case letters, digits and hyphens, got {name!r}")
 
     def enter(cls: C) -> C:
-        table = _table(cls)
+        table = next((table for base, table in TABLES.items() if issubclass(cls, base)), None)
+        if table is None:
+            raise TypeError(
+                f"{cls.__name__} is not a subclass of bamdp.Planner, bamdp.Prior or bamdp.RewardModel"
+            )
         if name in table and table[name].cls.__qualname__ != cls.__qualname__:
             raise ValueError(
-                f"{name!r} is the name of {table[name].cls.__name__} already; choose another one"
+                f"the name {name!r} is already used by {table[name].cls.__name__}; choose another one"
             )
         table[name] = Entry(cls)
         return cls
 
     return enter
-
-
-def _table(cls: type) -> dict[str, Entry]:
-    """Return the registry table for a class."""
-    for base, table in TABLES.items():
-        if issubclass(cls, base):
-            return table
-    raise TypeError(
-        f"{cls.__name__} is no planner, prior or reward model: derive it from one of their classes"
-    )
 
 
 def names(base: type) -> dict[str, Entry]:
@@ -134,25 +119,18 @@ def _load_entry_points() -> None:
 
 def list_planners() -> InfoList:
     """List the ``name``, ``help`` and ``parameters`` of all planners available to :func:`make_planner`."""
-    return _listed(Planner)
+    return InfoList.of(names(Planner))
 
 
 def list_priors() -> InfoList:
     """List all priors available to :func:`make_prior`; join priors with ``+`` to form a mixture."""
-    return _listed(Prior)
+    return InfoList.of(names(Prior))
 
 
 def list_rewards() -> InfoList:
     """List all reward models available to :func:`make_rewards`."""
-    known = Info("known", "The environment's own rewards, told to the agent.", [])
-    return InfoList([known, *_listed(RewardModel)])
-
-
-def _listed(base: type) -> InfoList:
-    return InfoList(
-        Info(name, entry.help, [] if name in OF_ENVIRONMENT else entry.declared())
-        for name, entry in names(base).items()
-    )
+    known = Entry(RewardModel, note="The environment's own rewards, told to the agent.")
+    return InfoList.of({"known": known, **names(RewardModel)})
 
 
 # --- from text --------------------------------------------------------------------------------------------------------
@@ -181,10 +159,8 @@ def make_planner(spec: str | Spec | Planner, parameters: Mapping[str, Any] | Non
     """
     if isinstance(spec, Planner):
         return with_parameters(spec, parameters) if parameters else spec
-    _check_text(spec, "planner", "a planner such as DSS(), or text such as 'dss-pi:n_steps=100'")
-    head, written = parse_spec(spec).extended(parameters, "as a parameter")
-    name = _checks.one_of(head.lower().replace("_", "-"), "planner", names(Planner))
-    planner: Planner = build(names(Planner)[name], Spec(name, written))
+    spec = find(spec, "planner", names(Planner)).extended(parameters)
+    planner: Planner = build(names(Planner)[spec.name], spec)
     return planner
 
 
@@ -196,16 +172,13 @@ def with_parameters(thing: P, parameters: Mapping[str, Any]) -> P:
     >>> with_parameters(beliefs.SparseDirichlet(alpha=0.5), {"beta": "6"})
     SparseDirichlet(alpha=0.5, beta=6.0, p_k=None)
     """
-    made: P = build(entry_of(thing), Spec(label(thing), dict(parameters)))
+    made: P = build(as_entry(thing), Spec(label(thing), dict(parameters)))
     return made
 
 
-def entry_of(thing: str | Planner | Prior) -> Entry:
-    """Return the entry for a planner name, or an entry that describes a planner or prior with its parameters."""
-    if isinstance(thing, str):
-        return names(Planner)[thing]
-    values = {one.name: getattr(thing, one.name) for one in declared(type(thing))}
-    return Entry(type(thing), values)
+def entry_of(planner: str | Planner) -> Entry:
+    """Return the entry of a planner's name, or an entry that describes a planner with its parameters."""
+    return names(Planner)[planner] if isinstance(planner, str) else as_entry(planner)
 
 
 def make_prior(spec: str | Spec | Prior, env: World | None = None, *, n_states: int | None = None) -> Prior:
@@ -217,7 +190,8 @@ def make_prior(spec: str | Spec | Prior, env: World | None = None, *, n_states: 
         ``name`` or ``name:key=value,...``, with a name from :func:`list_priors`. Several priors joined by ``+`` form a
         mixture with optional weights: ``3*flat + sparse:beta=6``. The default weight is 1.
     env
-        The environment. It is required for ``models``, and its number of states for parameters of the form x/S.
+        The environment. It is required for priors that it provides, and its number of states for parameters of the form
+        x/S.
     n_states
         The number of states, if there is no environment.
 
@@ -230,12 +204,10 @@ def make_prior(spec: str | Spec | Prior, env: World | None = None, *, n_states: 
     """
     if isinstance(spec, Prior):
         return spec
-    n_states = env.n_states if env is not None else n_states
-    if isinstance(spec, Spec):
-        return _make_single_prior(spec, env, n_states)
-    _check_text(spec, "prior", "a prior such as SparseDirichlet(), or text such as 'sparse:beta=6'")
-    members = [_split_weight(text) for text in _MIXTURE_PLUS.split(spec.strip())]
-    priors = [_make_single_prior(parse_spec(text), env, n_states) for _, text in members]
+    members = (
+        [_split_weight(text) for text in _MIXTURE_PLUS.split(spec)] if type(spec) is str else [(1.0, spec)]
+    )
+    priors = [_make_single_prior(text, env, n_states) for _, text in members]
     return priors[0] if len(priors) == 1 else Mixture(priors, [weight for weight, _ in members])
 
 
@@ -246,36 +218,38 @@ def is_mixture(spec: str) -> bool:
 
 def _split_weight(text: str) -> tuple[float, str]:
     """Split a mixture component into its weight (1 by default) and the prior's spec."""
-    head, times, rest = text.partition("*")
-    if not times:
-        return 1.0, text
+    weight, times, rest = text.rpartition("*")
     try:
-        return float(head), rest.strip()
+        return float(weight) if times else 1.0, rest.strip()
     except ValueError:
-        raise ValueError(f"{head.strip()!r} in {text!r} is not a weight; write for instance 3*flat") from None
+        raise ValueError(
+            f"{weight.strip()!r} in {text!r} is not a weight; write for instance 3*flat"
+        ) from None
 
 
-def _make_single_prior(spec: Spec, env: World | None, n_states: int | None) -> Prior:
+def _make_single_prior(spec: str | Spec, env: World | None, n_states: int | None) -> Prior:
     entries = names(Prior)
-    name = _checks.one_of(spec.name.lower().replace("_", "-"), "prior", entries)
-    if name in OF_ENVIRONMENT:
-        if spec.parameters:
-            raise ValueError(f"{name} takes no parameters, got {next(iter(spec.parameters))!r}")
-        return _prior_of_environment(name, env)
-    # x/S and the parameters fixed by the name depend on the environment
-    written = {**entries[name].fixed, **spec.parameters}
-    values = {key: _divide_by_states(value, n_states) for key, value in written.items()}
-    prior: Prior = build(Entry(entries[name].cls), Spec(name, values))
+    spec = find(spec, "prior", entries)
+    if spec.name in OF_ENVIRONMENT:
+        return _prior_of_environment(spec, env, entries[spec.name].note)
+    # x/S depends on the environment
+    S = n_states if env is None else env.n_states
+    written = {**entries[spec.name].fixed, **spec.parameters}
+    values = {key: _divide_by_states(value, S) for key, value in written.items()}
+    prior: Prior = build(Entry(entries[spec.name].cls), Spec(spec.name, values))
     return prior
 
 
-def _prior_of_environment(name: str, env: World | None) -> Prior:
-    """Return the environment's own prior; the error lists the environments that have one."""
-    make, which = OF_ENVIRONMENT[name]
-    prior = make(env) if isinstance(env, Environment) else None
+def _prior_of_environment(spec: Spec, env: World | None, note: str) -> Prior:
+    for key in spec.parameters:
+        _checks.parameter(key, spec.name, ())
+    prior = OF_ENVIRONMENT[spec.name](env) if isinstance(env, Environment) else None
     if prior is None:
-        given = "give the environment with it" if env is None else f"{env.name} is none"
-        raise ValueError(f"the prior {name!r} is for {which}; {given}, or use for instance {DEFAULT_PRIOR}")
+        where = "give the environment with it" if env is None else f"{env.name} has none"
+        raise ValueError(
+            f"the prior {spec.name!r} is provided by some environments ({note.rstrip('.')}); {where}, or use for "
+            f"instance {DEFAULT_PRIOR}"
+        )
     return prior
 
 
@@ -318,59 +292,31 @@ def make_rewards(spec: str | Spec | RewardModel | ArrayLike | None, env: World |
     """
     if spec is not None and not isinstance(spec, (str, Spec)):
         return spec if isinstance(spec, RewardModel) else KnownRewards(spec)
-    spec = parse_spec(spec or _default_rewards(env))
-    entries = names(RewardModel)
-    name = _checks.one_of(spec.name.lower(), "reward model", ["known", *entries])
-    if name != "known":
-        model: RewardModel = build(entries[name], Spec(name, spec.parameters))
-        _check_rewards_possible(model, env)
-        return model
-    if not isinstance(env, Environment):
-        whose = "" if env is None else f" of {env.name}"
-        raise ValueError(
-            f"the rewards{whose} are not known beforehand; choose for rewards one of {', '.join(entries)}"
-        )
-    if spec.parameters:
-        raise ValueError(f"known takes no parameters, got {next(iter(spec.parameters))!r}")
-    return KnownRewards(env.rewards)
-
-
-def _default_rewards(env: World | None) -> str:
-    if not isinstance(env, Environment):
-        return "hierarchical"
-    if not env.stochastic_rewards:
-        return "known"
-    return "beta" if env.binary_rewards else "hierarchical"
-
-
-def _check_text(spec: Any, name: str, ways: str) -> None:
-    """Raise an error for a value that is neither text nor an object of the right type."""
-    if not isinstance(spec, (str, Spec)):
-        given = (
-            f"the class {spec.__name__}: make one, {spec.__name__}()"
-            if isinstance(spec, type)
-            else repr(spec)
-        )
-        raise TypeError(f"{name} must be {ways}; got {given}")
-
-
-def _check_rewards_possible(model: RewardModel, env: World | None) -> None:
-    """Raise an error if the model excludes a known reward of the environment."""
-    if not isinstance(env, Environment) or env.stochastic_rewards:
-        return
-    for reward in np.unique(env.rewards).tolist():
-        try:
-            model.check(reward)
-        except ValueError as error:
-            raise ValueError(f"{env.name} pays {reward:g} somewhere: {error}") from None
-
-
-def check_fits(planner: Planner, env: World, discount: float = 0.95) -> None:
-    """Raise an error that reports the required size if an agent's tables would not fit in memory."""
-    size = planner.cost(env.n_states, env.n_actions, discount).bytes
-    _checks.memory(
-        size, f"an agent of {label(planner)} for {env.n_states} states and {env.n_actions} actions"
-    )
+    if spec is None:
+        spec = "hierarchical"
+        if isinstance(env, Environment) and not env.stochastic_rewards:
+            spec = "known"
+        elif isinstance(env, Environment) and env.binary_rewards:
+            spec = "beta"
+    entries = {"known": Entry(KnownRewards), **names(RewardModel)}
+    spec = find(spec, "reward model", entries)
+    if spec.name == "known":
+        for key in spec.parameters:
+            _checks.parameter(key, "known", ())
+        if not isinstance(env, Environment):
+            whose = "" if env is None else f" of {env.name}"
+            raise ValueError(
+                f"the rewards{whose} are not known in advance; choose a learned model: {', '.join(names(RewardModel))}"
+            )
+        return KnownRewards(env.rewards)
+    model: RewardModel = build(entries[spec.name], spec)
+    if isinstance(env, Environment) and not env.stochastic_rewards:
+        for reward in np.unique(env.rewards).tolist():
+            try:
+                model.check(reward)
+            except ValueError as error:
+                raise ValueError(f"{env.name} pays {reward:g} somewhere: {error}") from None
+    return model
 
 
 # --- to text ----------------------------------------------------------------------------------------------------------
@@ -392,14 +338,12 @@ def text_of(thing: Planner | Prior | RewardModel) -> str | None:
         equal = len({weight for weight, _ in members}) == 1
         return "+".join(str(text) if equal else f"{write_value(weight)}*{text}" for weight, text in members)
     values = _flat(thing)
-    for name, entry in _table(type(thing)).items():
-        if type(thing) is entry.cls and all(_same(values.get(key), v) for key, v in entry.fixed.items()):
-            usual = entry.defaults()
-            other = {key: value for key, value in values.items() if not _same(value, usual.get(key, ...))}
-            plain = all(
-                value is None or isinstance(value, (bool, int, float, str, tuple)) for value in other.values()
-            )
-            return str(Spec(name, other)) if plain else None
+    for table in TABLES.values():
+        for name, entry in table.items():
+            if type(thing) is entry.cls and all(_same(values.get(key), v) for key, v in entry.fixed.items()):
+                usual = entry.defaults()
+                other = {key: value for key, value in values.items() if not _same(value, usual.get(key, ...))}
+                return str(Spec(name, other)) if all(isinstance(v, PLAIN) for v in other.values()) else None
     return None
 
 
@@ -427,7 +371,7 @@ def _flat(thing: Any) -> dict[str, Any]:
     for one in declared(type(thing)):
         value = getattr(thing, one.name)
         made = one.parts[value]() if one.parts and isinstance(value, str) else value
-        name = next((name for name, cls in (one.parts or {}).items() if type(made) is cls), None)
+        name = next((name for name, cls in one.parts.items() if type(made) is cls), None)
         values[one.name] = value if name is None else name
         if name is not None:
             values.update({f"{one.name}.{key}": inner for key, inner in _flat(made).items()})
@@ -448,9 +392,11 @@ def part_versions(planner: Planner) -> dict[str, int]:
     >>> part_versions(make_planner("dss-rtdp")), part_versions(make_planner("dss-pi"))
     ({'generator': 2}, {})
     """
-    versions = {}
-    for one in declared(type(planner)):
-        part = getattr(planner, one.name)
-        part = one.parts.get(part, part) if one.parts and isinstance(part, str) else part
-        versions[one.name] = getattr(part, "result_version", 1) if one.parts else 1
+    parts = {
+        one.name: (one.parts, getattr(planner, one.name)) for one in declared(type(planner)) if one.parts
+    }
+    versions = {
+        key: getattr(classes.get(part) if isinstance(part, str) else part, "result_version", 1)
+        for key, (classes, part) in parts.items()
+    }
     return {key: version for key, version in versions.items() if version > 1}

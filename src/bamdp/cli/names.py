@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from bamdp._specs import Entry, Info, InfoList
+from bamdp._parameters import Entry, InfoList
 from bamdp.cli import console, options
 from bamdp.envs.registry import list_envs
 from bamdp.registry import list_planners, list_priors, list_rewards
@@ -16,8 +16,7 @@ def list_continuous() -> InfoList:
     from bamdp.continuous.agent import PLANNERS, PRIORS
 
     classes: dict[str, Any] = {**PLANNERS, **{f"--prior {name}": cls for name, cls in PRIORS.items()}}
-    entries = {name: Entry(cls) for name, cls in classes.items()}
-    return InfoList(Info(name, entry.help, entry.declared()) for name, entry in entries.items())
+    return InfoList.of({name: Entry(cls) for name, cls in classes.items()})
 
 
 LISTS: dict[str, tuple[Any, str]] = {  # name: (function, title)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bamdp._specs import read_value
+from bamdp._parameters import read_value
 from bamdp.cli import console
 from bamdp.envs.environment import World
 from bamdp.registry import DEFAULT_PLANNER, LEARNED_REWARDS

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import bamdp
 from bamdp import _checks
-from bamdp._specs import parse_spec, read_value, split_assignment, split_commas
+from bamdp._parameters import parse_spec, read_value, split_assignment, split_commas
 from bamdp.cli import console, options
 from bamdp.envs.registry import make_world
 

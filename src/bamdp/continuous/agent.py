@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamdp import _checks, _files
-from bamdp._parameters import declared
-from bamdp._specs import Spec, parse_spec
+from bamdp._parameters import Entry, build, find
 from bamdp.continuous.belief import (
     DynamicsBelief,
     DynamicsPrior,
@@ -46,15 +45,9 @@ def make_continuous(
     """Create a planner or prior from text, ``name`` or ``name:key=value,...``; objects are returned unchanged."""
     if isinstance(thing, tuple(known.values())):
         return thing
-    if not isinstance(thing, (str, Spec)):
-        raise TypeError(f"a {kind} for continuous observations is one of {', '.join(known)}, got {thing!r}")
-    spec = parse_spec(thing).extended(parameters or {}, "in --set")
-    cls = known[_checks.one_of(spec.name.lower(), f"{kind} for continuous observations", known)]
-    types = {one.name: one for one in declared(cls)}
-    values = {
-        key: types[key].convert(value) if key in types else value for key, value in spec.parameters.items()
-    }
-    return cls(**values)
+    entries = {name: Entry(cls) for name, cls in known.items()}
+    spec = find(thing, f"{kind} for continuous observations", entries).extended(parameters)
+    return build(entries[spec.name], spec)
 
 
 class ContinuousAgent:

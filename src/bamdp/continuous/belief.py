@@ -22,8 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtr
 
 from bamdp import _checks
-from bamdp._parameters import Declared, declared, flag, real_number, whole_number
-from bamdp._specs import Spec
+from bamdp._parameters import Declared, Spec, declared, flag, real_number, whole_number
 from bamdp.continuous.models import Encoding, KnownModel, LearnedModels
 from bamdp.continuous.regression import (
     Hyper,

@@ -10,8 +10,7 @@ from functools import partial
 from typing import Any
 
 from bamdp import _checks
-from bamdp._parameters import declared
-from bamdp._specs import Info, InfoList, parse_spec
+from bamdp._parameters import Entry, InfoList, parse_spec
 from bamdp.envs import classic, deep_sea, families, grids, operations  # noqa: F401, the imports register their environments
 from bamdp.envs.custom import from_file
 from bamdp.envs.environment import Environment, World
@@ -34,10 +33,7 @@ def list_envs() -> InfoList:
     bandit {'means': (0.3, 0.5, 0.7)}
     chain {'rewards': 'action', 'n_states': 5, 'slip': 0.2}
     """
-    return InfoList(
-        Info(name, (inspect.getdoc(factory) or "").partition("\n")[0], declared(factory))
-        for name, factory in sorted(ENVIRONMENTS.items())
-    )
+    return InfoList.of({name: Entry(factory) for name, factory in sorted(ENVIRONMENTS.items())})
 
 
 def make_env(name: str, **parameters: Any) -> Environment:
@@ -80,11 +76,9 @@ def make_env(name: str, **parameters: Any) -> Environment:
     known = list(inspect.signature(factory).parameters)
     if kind == "file":
         factory, known, rest = partial(factory, rest), known[1:], ""
-    written = parse_spec(f"{kind}:{rest}").extended(parameters, "as a parameter").parameters
+    written = parse_spec(f"{kind}:{rest}").extended(parameters).parameters
     for key in written:
-        if not known:
-            raise ValueError(f"{kind} takes no parameters, got {key!r}")
-        _checks.one_of(key, f"parameter of {kind}", known)
+        _checks.parameter(key, kind, known)
     return factory(**written)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamdp import _checks
-from bamdp._specs import parse_spec
+from bamdp._parameters import parse_spec
 from bamdp.continuous.world import as_continuous
 from bamdp.envs.environment import World
 from bamdp.envs.layout import DIRECTIONS, GRID_MOVES, Layout, table_layout

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bamdp import _checks
-from bamdp._specs import parse_spec
+from bamdp._parameters import parse_spec
 from bamdp.lab.study import (
     SHARED_KEYS,
     Study,

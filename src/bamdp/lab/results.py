@@ -147,7 +147,7 @@ def _cell_rows(schedule: CellSchedule, store: Store) -> Iterator[dict[str, Any]]
 
 def _row(cell: StudyCell, number: int, record: RunRecord) -> dict[str, Any]:
     configuration = cell.configurations[number]
-    uses_prior: bool = entry_of(cell.planner).cls.uses_prior  # type: ignore[attr-defined]
+    uses_prior: bool = entry_of(cell.planner).cls.uses_prior
     return vars(record) | {
         "environment": cell.environment.label,
         "algorithm": cell.algorithm,

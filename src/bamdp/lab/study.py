@@ -44,8 +44,17 @@ from typing import Any
 import numpy as np
 
 from bamdp import _checks
-from bamdp._parameters import Declared, choice, flag, positive_number, real_number, whole_number
-from bamdp._specs import Spec, parse_spec, read_value
+from bamdp._parameters import (
+    Declared,
+    Spec,
+    choice,
+    flag,
+    parse_spec,
+    positive_number,
+    read_value,
+    real_number,
+    whole_number,
+)
 from bamdp.beliefs.base import Prior
 from bamdp.beliefs.episodes import OBJECTIVES
 from bamdp.ceilings import optimal_total

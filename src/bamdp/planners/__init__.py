@@ -4,7 +4,7 @@ To add a planner, import it here, add an entry to :data:`PLANNERS` and its name 
 studies and the conformance tests then find it, and ``bamdp`` exports it.
 """
 
-from bamdp._specs import Entry
+from bamdp._parameters import Entry
 from bamdp.planners.adaptive_dss import AdaptiveDSS
 from bamdp.planners.bamcp import BAMCP, BAUCT
 from bamdp.planners.base import Candidate, Plan, Planner, Transition
