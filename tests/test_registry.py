@@ -134,13 +134,13 @@ def test_classes_of_ones_own_have_names_and_labels():
         assert isinstance(make_planner("own_planner"), Own)
         assert text_of(Own()) == "own-planner"
         assert "own-planner" in [info.name for info in bamdp.list_planners()]
-        with pytest.raises(ValueError, match="'own-planner' is the name of Own already"):
+        with pytest.raises(ValueError, match="'own-planner' is already used by Own"):
             bamdp.register("own-planner")(bamdp.DSS)
     finally:
         del PLANNERS["own-planner"]
-    with pytest.raises(TypeError, match="no planner, prior or reward model"):
+    with pytest.raises(TypeError, match="not a subclass of bamdp.Planner"):
         bamdp.register("text")(str)
-    with pytest.raises(ValueError, match="small letters"):
+    with pytest.raises(ValueError, match="lower-case letters"):
         bamdp.register("My Planner")
 
 
