@@ -247,8 +247,8 @@ def _prior_of_environment(spec: Spec, env: World | None, note: str) -> Prior:
     if prior is None:
         where = "give the environment with it" if env is None else f"{env.name} has none"
         raise ValueError(
-            f"the prior {spec.name!r} is provided by some environments ({note.rstrip('.')}); {where}, or use for "
-            f"instance {DEFAULT_PRIOR}"
+            f"the prior {spec.name!r} is part of an environment: {note.rstrip('.')}; {where}, or use for instance "
+            f"{DEFAULT_PRIOR}"
         )
     return prior
 
