@@ -39,6 +39,8 @@ def _output(output: dict[str, Any]) -> str:
     data = output.get("data", {"text/plain": output.get("text", "")})
     if "image/png" in data:
         return f'<img alt="" src="data:image/png;base64,{"".join(data["image/png"]).strip()}">'
+    if "image/svg+xml" in data:
+        return f'<div class="notebook-picture">\n{"".join(data["image/svg+xml"])}\n</div>'
     if "text/html" in data:
         return f'<div class="notebook-table">\n{"".join(data["text/html"])}\n</div>'
     text = "".join(data.get("text/plain", "")).rstrip()

@@ -24,8 +24,8 @@ from bamdp.agent import Agent
 from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import push_step, simulate_step, undo_steps
-from bamdp.envs.custom import from_mdp
 from bamdp.envs.environment import Environment, World
+from bamdp.envs.registry import from_mdp
 from bamdp.mdp.model import FiniteMDP
 from bamdp.planners.base import Planner
 from bamdp.simulation import Run, simulate

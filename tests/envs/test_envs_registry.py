@@ -12,7 +12,7 @@ import pytest
 
 import bamdp.envs
 from bamdp.envs import list_envs, make_env
-from bamdp.envs.making import ENVIRONMENTS
+from bamdp.envs.registry import ENVIRONMENTS
 
 INFOS = list_envs()
 SECTIONS = ("Description", "States", "Actions", "Transitions", "Rewards", "Start", "Reference")
@@ -103,7 +103,7 @@ def test_a_model_from_a_file(tmp_path):
     assert make_env(f"file:{path}", start=1, horizon=50).start == 1
     again = make_env(env.name, **env.parameters)
     assert (again.mdp, again.start, again.horizon) == (env.mdp, env.start, env.horizon)
-    assert again.render("rgb").dtype == np.uint8
+    assert again.render().dtype == np.uint8
 
 
 def test_bad_files_are_told(tmp_path):

@@ -17,8 +17,7 @@ from studio_runs import DSS, run_of
 
 import bamdp
 from bamdp.envs import drawing
-from bamdp.envs.layout import GRID_MOVES
-from bamdp.envs.picture import draw_world
+from bamdp.envs.picture import GRID_MOVES, draw_world
 from bamdp.planners.tree import CHOICE, ROOT
 from bamdp.studio import explain, view, why
 from bamdp.studio.tree import layout_tree
@@ -98,14 +97,14 @@ def test_a_grid_of_gymnasium_is_drawn_as_one_with_its_actions_named():
     world = view.describe_world(view.watched_world("gym:FrozenLake-v1"), 0.95, 100)
     assert (world["width"], world["height"]) == (4, 4)
     assert world["action_labels"] == ["left", "down", "right", "up"]
-    assert [tuple(move) for move in world["moves"]] == [GRID_MOVES[i] for i in (3, 2, 1, 0)]
+    assert [tuple(move) for move in world["moves"][0]] == [GRID_MOVES[i] for i in (3, 2, 1, 0)]
     assert (world["state_labels"][16], world["terminal"]) == ("end", [16])
     assert world["truth"] is world["optimum"] is None
 
 
 def test_other_worlds_are_cells_in_a_square_with_their_own_picture_beside_them():
     world = view.describe_world(view.watched_world("gym:Painter-v0"), 0.95, 100)
-    assert (world["width"], world["height"], world["moves"]) == (3, 3, [])
+    assert (world["width"], world["height"], world["moves"]) == (3, 3, None)
     assert len({tuple(place) for place in world["positions"]}) == 7  # the end among them
     run = run_of("gym:Painter-v0", t=7)
     head, _, data = view.Watcher(run).frame()["picture"].partition(",")

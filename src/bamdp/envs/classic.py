@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 
 from bamdp import _checks
 from bamdp.envs.environment import Environment, bernoulli
-from bamdp.envs.layout import Layout, graph_layout, line_layout
-from bamdp.envs.making import Probability, Size, environment, rows
+from bamdp.envs.picture import Layout, graph_layout, row_of
+from bamdp.envs.registry import Probabilities, Probability, Size, environment, rows
 from bamdp.mdp.model import FiniteMDP
-
-DOUBLE_LOOP_TEXT = """\
-(2)◀──(1)       (5)──▶(6)
- │       ╲     ╱       │
- │        ╲   ╱        │
- │         (0)         │
- │        ╱   ╲        │
- ▼       ╱     ╲       ▼
-(3)──▶(4)       (8)◀──(7)"""
 
 
 @environment
@@ -93,10 +83,7 @@ def chain(
         table[last, :, last] = 1.0
     chances = [[1.0 - slip, slip], [slip, 1.0 - slip]]
     mdp = FiniteMDP(rows(target[:, None].repeat(2, 1), chances), table, action_labels=("back", "forward"))
-    # forward edges are straight, back edges are arcs below them
-    bends = {(s, s + 1): 0.0 for s in range(last)} | {(s, 0): 0.42 for s in range(1, n_states)}
-    layout = line_layout(n_states, bends=bends, text="──▶".join(f"({s})" for s in range(n_states)))
-    return Environment("chain", mdp, time_limit=0.25, layout=layout)
+    return Environment("chain", mdp, time_limit=0.25, layout=graph_layout(row_of(n_states), axis="state"))
 
 
 @environment
@@ -156,9 +143,7 @@ def double_loop_layout() -> Layout:
     turn = 2 * math.pi / 5 * np.arange(1, 5)
     right = np.column_stack([radius - radius * np.cos(turn), -radius * np.sin(turn)])
     left = right * (-1, 1)
-    positions = np.vstack([[0.0, 0.0], left, right])
-    # the edge from 0 to 5 lies outside the edge from 5 to 0
-    return graph_layout(positions, bends={(0, 5): 0.0, (5, 0): 0.3}, text=DOUBLE_LOOP_TEXT)
+    return graph_layout(np.vstack([[0.0, 0.0], left, right]))
 
 
 @environment
@@ -216,12 +201,13 @@ def river_swim(n_states: Size = 6) -> Environment:
     rewards = np.zeros((n_states, 2))
     rewards[0, 0], rewards[last, 1] = 0.005, 1.0
     mdp = FiniteMDP(rows(target, chances), rewards, action_labels=("left", "right"))
-    layout = line_layout(n_states, text="◀─▶".join(f"({i})" for i in range(n_states)))
-    return Environment("river_swim", mdp, time_limit=0.25, layout=layout)
+    return Environment(
+        "river_swim", mdp, time_limit=0.25, layout=graph_layout(row_of(n_states), axis="state")
+    )
 
 
 @environment
-def bandit(means: Sequence[float] = (0.3, 0.5, 0.7)) -> Environment:
+def bandit(means: Probabilities = (0.3, 0.5, 0.7)) -> Environment:
     """A Bernoulli bandit: one state and arms with unknown success probabilities.
 
     Description
@@ -267,16 +253,7 @@ def bandit(means: Sequence[float] = (0.3, 0.5, 0.7)) -> Environment:
     >>> [env.step(1)[1] for _ in range(6)]
     [1.0, 1.0, 0.0, 1.0, 0.0, 1.0]
     """
-    if isinstance(means, (int, float)):
-        means = (means,)
-    if isinstance(means, str) or len(means) == 0:
-        raise ValueError(f"means must be a sequence of one number or more, one per arm, got {means!r}")
-    chances = tuple(_checks.real(m, f"means[{a}]", low=0.0, high=1.0) for a, m in enumerate(means))
-    mdp = FiniteMDP(
-        np.ones((1, len(chances), 1)), [chances], action_labels=[f"arm {a}" for a in range(len(chances))]
-    )
-    layout = Layout("arms", len(chances), 1, np.zeros((1, 2)))
-    parameters = {"means": chances}
-    return Environment(
-        "bandit", mdp, time_limit=0.25, layout=layout, parameters=parameters, draw_reward=bernoulli
-    )
+    n = len(means)
+    mdp = FiniteMDP(np.ones((1, n, 1)), [means], action_labels=[f"arm {a}" for a in range(n)])
+    layout = Layout("arms", n, 1, np.zeros((1, 2)))
+    return Environment("bandit", mdp, time_limit=0.25, layout=layout, draw_reward=bernoulli)

@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
-from bamdp.envs.environment import Environment, StepResult
-from bamdp.envs.layout import Layout, Mark
-from bamdp.envs.making import Seed, Size, environment, rows
+from bamdp.envs.environment import LEAST_U, Environment, StepResult
+from bamdp.envs.picture import Layout, Mark, grid_layout
+from bamdp.envs.registry import ModelSeed, Size, environment, rows
 from bamdp.mdp.model import FiniteMDP
 
 MOVE_COST = 0.01  # total, for moving right at every step
 
 
 @environment
-def deep_sea(size: Size = 10, mapping_seed: Seed = 42) -> Environment:
+def deep_sea(size: Size = 10, mapping_seed: ModelSeed = 42) -> Environment:
     """A dive of ``size`` steps to a treasure that only one action sequence reaches.
 
     Description
@@ -74,7 +74,7 @@ def deep_sea(size: Size = 10, mapping_seed: Seed = 42) -> Environment:
 
 
 @environment
-def deep_sea_stochastic(size: Size = 10, mapping_seed: Seed = 42) -> Environment:
+def deep_sea_stochastic(size: Size = 10, mapping_seed: ModelSeed = 42) -> Environment:
     """Deep sea with a current and reward noise in the lower corners; see `deep_sea`.
 
     Description
@@ -155,7 +155,7 @@ class DeepSea(Environment):
         if self._noisy:
             u = self._uniform()
             if before in self._noisy:
-                reward += NormalDist().inv_cdf(max(u, 2.0**-54))
+                reward += NormalDist().inv_cdf(max(u, LEAST_U))
         return s2, reward, terminated
 
     def action_label(self, action: int, state: int | None = None) -> str:
@@ -218,4 +218,4 @@ def _layout(size: int, right: NDArray[np.int64]) -> Layout:
     moves = np.ones((size * size + 1, 2, 2))
     moves[:-1, :, 0] = np.where(right.reshape(-1, 1) == [[0, 1]], 1.0, -1.0)
     marks = (Mark("start", 0, 0), Mark("goal", size - 1, size - 1))
-    return Layout("grid", size, size, positions, state_moves=moves, marks=marks)
+    return grid_layout(size, size, positions, moves=moves, marks=marks)

@@ -1,23 +1,32 @@
-"""Drawings as trees of SVG elements, and their colours.
+"""Drawings as trees of SVG elements, their colours, and how Matplotlib paints them.
 
-:func:`markup` writes a drawing as SVG, and :mod:`bamdp.envs.image` renders it. A style sheet maps the classes of its
-elements to colours of the palette below.
-
-Each colour has one meaning in both themes: an action has the same colour everywhere, and a quantity always uses the
-same ramp. The agent is coral, goals are green, flags amber, walls slate; value is teal, visits indigo, entropy rose.
-Web pages receive the palette as CSS variables; files and images use the light colours.
+An element's ``fill`` and ``stroke`` name colours of the palette below, or are CSS colours. :func:`markup` writes a
+drawing as SVG, and :func:`paint` paints it on Matplotlib axes. Each colour has one meaning in both themes: an action
+has the same colour everywhere, and a quantity always uses the same ramp. The agent is coral, goals are green, flags
+amber, walls slate; value is teal, visits indigo, entropy rose. Web pages receive the palette as CSS variables; files
+and images use the light colours.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import Element, tostring
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.path import Path
 
 Point = tuple[float, float]
 
 N_ACTION_COLOURS = 6  # further actions reuse them
+IMAGE_SIZE = 720  # maximum length of an image's longer side, in pixels
+MAX_SCALE = 2.0  # pixels per unit of the drawing
+HALF_LETTER = 0.36  # half the height of a capital letter, relative to the font size
 
 COLOURS = {  # in the light and the dark theme
     "paper": ("#f6f4ee", "#12161d"),
@@ -64,51 +73,46 @@ LIGHT_COLOURS, DARK_COLOURS = THEMES = tuple(
 
 
 def palette_css() -> str:
-    """Return the colours of both themes as CSS variables, selected by ``data-theme`` or the system preference."""
+    """Return the colours of both themes as CSS variables, and the rules of the classes ``fill0``, ``stroke0``, ..."""
     light, dark = ("".join(f"--{name}:{value};" for name, value in theme.items()) for theme in THEMES)
     return (
         f":root{{color-scheme:light;{light}}}\n"
         f":root[data-theme=dark]{{color-scheme:dark;{dark}}}\n"
         f"@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}\n"
+        f"{action_css()}"
     )
 
 
 def action_css() -> str:
-    """Return CSS rules for the classes ``fill0``, ``stroke0``, ``back0`` and so on, which have the action's colour."""
+    """Return the rules of the classes ``fill0``, ``stroke0``, ``back0`` and so on, which have the action's colour."""
+    looks = {".scene .fill": "fill", ".scene .stroke": "stroke", ".back": "background"}
     return "".join(
         f"{selector}{i}{{{look}:var(--a{i});}}\n"
         for i in range(N_ACTION_COLOURS)
-        for selector, look in (
-            (".scene .fill", "fill"),
-            (".scene .stroke", "stroke"),
-            (".back", "background"),
-        )
+        for selector, look in looks.items()
     )
 
 
-def with_colours(style_sheet: str) -> str:
-    """Return a style sheet with light colours in place of variables, for programs without CSS variables."""
-    return re.sub(r"var\(--([a-z0-9-]+)\)", lambda match: LIGHT_COLOURS[match[1]], style_sheet)
+def with_colours(text: str) -> str:
+    """Return a style sheet or SVG with light colours in place of variables, for programs without CSS variables."""
+    return re.sub(r"var\(--([a-z0-9-]+)\)", lambda match: LIGHT_COLOURS[match[1]], text)
 
 
 def colour_of(action: int) -> int:
-    """Return the colour index of an action, the suffix of its classes."""
+    """Return the colour index of an action, the suffix of its colour and its classes."""
     return action % N_ACTION_COLOURS
 
 
-def shade(ramp: str, place: float) -> str:
-    """Return the light colour of a ramp at ``place`` in 0..1."""
-    stops = RAMPS[ramp][0]
-    x = min(max(place, 0.0), 1.0) * (len(stops) - 1)
-    i = min(int(x), len(stops) - 2)
-    low, high = (rgb(stop) for stop in stops[i : i + 2])
-    return "#" + "".join(f"{round(a + (x - i) * (b - a)):02x}" for a, b in zip(low, high))
+def shade(ramp: str, level: float) -> str:
+    """Return the light colour of a ramp at ``level`` in 0..1."""
+    stops = np.array([rgb(stop) for stop in RAMPS[ramp][0]])
+    where = np.linspace(0.0, 1.0, len(stops))
+    return "#" + "".join(f"{round(np.interp(level, where, channel)):02x}" for channel in stops.T)
 
 
 def is_dark(colour: str) -> bool:
     """Return whether white text is easier to read on a colour than ink."""
-    r, g, b = rgb(colour)
-    return 0.3 * r + 0.59 * g + 0.11 * b < 140
+    return float(np.dot(rgb(colour), (0.3, 0.59, 0.11))) < 140
 
 
 def rgb(colour: str) -> tuple[int, int, int]:
@@ -121,8 +125,10 @@ def rgb(colour: str) -> tuple[int, int, int]:
 
 def element(name: str, *inside: Element | str, **attributes: Any) -> Element:
     """Create an element; ``class_`` means class, other underscores mean hyphens, and None omits an attribute."""
-    given = {key: value for key, value in attributes.items() if value is not None}
-    made = Element(name, {key.rstrip("_").replace("_", "-"): written(value) for key, value in given.items()})
+    given = {key.rstrip("_").replace("_", "-"): v for key, v in attributes.items() if v is not None}
+    for key in given.keys() & {"fill", "stroke"}:
+        given[key] = f"var(--{given[key]})" if given[key] in LIGHT_COLOURS else given[key]
+    made = Element(name, {key: written(value) for key, value in given.items()})
     for part in inside:
         if isinstance(part, str):
             made.text = part
@@ -143,7 +149,8 @@ def group(*inside: Element, **attributes: Any) -> Element:
 
 def shape(points: Iterable[Point], *, closed: bool = True, **attributes: Any) -> Element:
     """Create an outline through points, or a line if ``closed=False``."""
-    return element("path", d=path_data(points) + "Z" * closed, **attributes)
+    data = "".join(f"{'L' if i else 'M'}{written(x)} {written(y)}" for i, (x, y) in enumerate(points))
+    return element("path", d=data + "Z" * closed, **attributes)
 
 
 def figure(
@@ -171,11 +178,6 @@ def placement(x: float, y: float, angle: float = 0.0) -> str:
     return f"translate({written(x)} {written(y)}) rotate({written(angle)})"
 
 
-def path_data(points: Iterable[Point]) -> str:
-    """Return the path data of a line through points."""
-    return "".join(f"{'L' if i else 'M'}{written(x)} {written(y)}" for i, (x, y) in enumerate(points))
-
-
 def written(value: Any) -> str:
     """Return an attribute's value as text; real numbers have at most two decimals."""
     return str(value) if isinstance(value, (str, int)) else f"{round(float(value), 2) + 0.0:.8g}"
@@ -184,3 +186,75 @@ def written(value: Any) -> str:
 def markup(drawing: Element) -> str:
     """Return a drawing as SVG."""
     return tostring(drawing, encoding="unicode")
+
+
+# --- Matplotlib ------------------------------------------------------------------------------------------------
+
+
+def as_image(drawing: Element) -> NDArray[np.uint8]:
+    """Return a drawing as an image, uint8 [height, width, 3]."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    size = np.array(view_box(drawing)[2:])
+    inches = size * min(IMAGE_SIZE / size.max(), MAX_SCALE) / 72
+    canvas = FigureCanvasAgg(Figure(tuple(inches), dpi=72, facecolor=LIGHT_COLOURS["paper"]))
+    paint(canvas.figure.add_axes((0.0, 0.0, 1.0, 1.0)), drawing)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
+
+
+def paint(axes: Axes, drawing: Element) -> None:
+    """Paint a drawing of rectangles, circles, straight lines and text on axes, in the drawing's coordinates."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.transforms import Affine2D
+
+    left, top, width, height = view_box(drawing)
+    axes.set(xlim=(left, left + width), ylim=(top + height, top), aspect="equal")
+    axes.set_axis_off()
+    box = axes.get_window_extent()
+    points = 72 / axes.figure.dpi * min(box.width / width, box.height / height)
+
+    def add(part: Element, place: Any, opacity: float) -> None:
+        if part.get("visibility") == "hidden":
+            return
+        opacity *= float(part.get("opacity", 1.0))
+        if moved := part.get("transform"):
+            x, y, angle = map(float, re.findall(r"-?[\d.]+", moved))
+            place = Affine2D().rotate_deg(angle).translate(x, y) + place
+        outline = _outline(part)
+        if outline is not None:
+            fill, stroke = (with_colours(part.get(key, "none")) for key in ("fill", "stroke"))
+            looks = {"facecolor": fill, "edgecolor": stroke, "alpha": opacity, "transform": place}
+            pen = {"linewidth": points * float(part.get("stroke-width", 0.0)), "capstyle": "round"}
+            axes.add_artist(PathPatch(outline, joinstyle="round", **looks, **pen))
+        for child in part:
+            add(child, place, opacity)
+
+    add(drawing, axes.transData, 1.0)
+
+
+def _outline(part: Element) -> Path | None:
+    """Return the outline of a path, a circle, a rounded rectangle or centred text; groups have none."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.patches import BoxStyle
+    from matplotlib.path import Path
+    from matplotlib.textpath import TextPath
+    from matplotlib.transforms import Affine2D
+
+    names = ("x", "y", "width", "height", "rx", "cx", "cy", "r", "font-size")
+    x, y, width, height, rx, cx, cy, r, size = (float(part.get(name, 0.0)) for name in names)
+    if part.tag == "circle":
+        return Path.circle((cx, cy), r)
+    if part.tag == "rect":
+        return BoxStyle.Round(pad=0.0, rounding_size=rx)(x, y, width, height, 1.0)
+    if part.tag == "text" and part.text:
+        words = TextPath((0.0, 0.0), part.text, size, prop=FontProperties(weight="bold"))
+        centred = Affine2D().translate(-words.get_extents().x1 / 2, -HALF_LETTER * size)
+        return words.transformed(centred.scale(1.0, -1.0).translate(x, y))
+    if part.tag == "path":
+        data = part.attrib["d"]
+        points = np.array(re.findall(r"-?[\d.]+", data), float).reshape(-1, 2)
+        closed = data.endswith("Z")
+        return Path(np.vstack([points, points[:1]]) if closed else points, closed=closed)
+    return None

@@ -16,17 +16,20 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
+from xml.etree.ElementTree import Element
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
-from bamdp.envs.layout import Layout, circle_layout, table_layout
+from bamdp.envs import drawing
+from bamdp.envs.picture import Layout, circle_layout, draw_world, table_layout
 from bamdp.mdp.model import FiniteMDP, check_start
 
 if TYPE_CHECKING:
     from bamdp.beliefs.base import Prior
 
+LEAST_U = 2.0**-54  # half the smallest positive uniform number; the normal quantile at 0 is infinite
 _BLOCK = 512  # uniforms per draw; the stream does not depend on it
 REFERENCE_MODELS = 64  # sample size that represents the distribution of models
 Seed = int | np.random.SeedSequence | None
@@ -90,7 +93,7 @@ class World:
         return table_layout(self.n_states)
 
     def layout(self) -> dict[str, Any]:
-        """Return the picture of the environment as plain data; see :meth:`bamdp.envs.layout.Layout.data`.
+        """Return the layout and the names of states and actions as plain data, ready for JSON.
 
         Examples
         --------
@@ -99,11 +102,13 @@ class World:
         >>> data["kind"], data["positions"]
         ('grid', [[0.0, 1.0], [0.0, 0.0], [1.0, 1.0], [1.0, 0.0]])
         """
-        mdp, ends = self.mdp, [] if self.end is None else [self.end]
+        mdp, geometry, ends = self.mdp, self.geometry, [] if self.end is None else [self.end]
         return {
-            **self.geometry.data(mdp, self.start if isinstance(self.start, int) else 0),
+            **geometry.data(),
             "name": self.name,
             "n_actions": self.n_actions,
+            "start": self.start if isinstance(self.start, int) else 0,
+            "edges": geometry.edges(mdp),
             "terminal": ends if mdp is None else np.flatnonzero(mdp.terminal).tolist(),
             "arms": None if mdp is None or self.n_states > 1 else mdp.expected_rewards[0].tolist(),
             "state_labels": [self.state_label(s) for s in range(self.n_states)],
@@ -360,27 +365,19 @@ class Environment(World):
         labels = self.mdp.action_labels
         return str(action) if labels is None else str(labels[action])
 
-    def render(self, mode: str = "ansi") -> Any:
-        """Render the current state; :mod:`bamdp.plot` plots policies and values.
+    def render(self) -> NDArray[np.uint8]:
+        """Return an image of the current state, uint8 [H, W, 3]; :mod:`bamdp.plot` plots policies and values."""
+        return drawing.as_image(self._picture())
 
-        Parameters
-        ----------
-        mode : {"ansi", "rgb"}
-            Text, or an image as uint8 [H, W, 3].
+    def _repr_svg_(self) -> str:
+        """Return the picture of the current state that notebooks show."""
+        picture = self._picture()
+        sized = drawing.placed(picture, 0, 0, *drawing.view_box(picture)[2:])
+        return drawing.with_colours(drawing.markup(sized))
 
-        Examples
-        --------
-        >>> from bamdp.envs import make_env
-        >>> print(make_env("chain").render())
-        chain · state 0
-        <BLANKLINE>
-        [0]──▶(1)──▶(2)──▶(3)──▶(4)
-        """
-        from bamdp.envs import picture, text  # imported late: steps need no drawings
-
-        if _checks.one_of(mode, "render mode", ("ansi", "rgb")) == "ansi":
-            return text.draw_text(self)
-        return picture.world_image(self)
+    def _picture(self) -> Element:
+        world = self.layout()
+        return draw_world(world, self.state, world["arms"], last_action=self.last_action).figure
 
     def __repr__(self) -> str:
         return (

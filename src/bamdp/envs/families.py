@@ -26,8 +26,8 @@ from bamdp.beliefs.transitions.sparse import SparseDirichlet
 from bamdp.envs.classic import double_loop_layout
 from bamdp.envs.environment import Environment
 from bamdp.envs.grids import cell_neighbours
-from bamdp.envs.layout import Layout, Mark, grid_layout, line_layout
-from bamdp.envs.making import Count, OptionalNumber, Positive, Real, Seed, Size, environment
+from bamdp.envs.picture import Layout, Mark, graph_layout, grid_layout, row_of
+from bamdp.envs.registry import Count, ModelSeed, OptionalNumber, Positive, Real, Size, environment
 from bamdp.mdp.model import FiniteMDP
 
 if TYPE_CHECKING:
@@ -48,17 +48,10 @@ def _family(
     layout: Layout | None = None,
 ) -> Environment:
     """Return an environment with a new model in every run, or with model number ``world`` of the family."""
-    draw = partial(_model_at, draw_rows, rewards)
     seed = np.random.SeedSequence(0, spawn_key=(world or 0,))
     mdp = FiniteMDP(draw_rows(np.random.default_rng(seed)), rewards)
-    return Environment(
-        "family",
-        mdp,
-        horizon=FAMILY_HORIZON,
-        layout=layout,
-        law=law,
-        draw_model=draw if world is None else None,
-    )
+    draw = partial(_model_at, draw_rows, rewards) if world is None else None
+    return Environment("family", mdp, horizon=FAMILY_HORIZON, layout=layout, law=law, draw_model=draw)
 
 
 def _model_at(
@@ -120,7 +113,7 @@ def family_gc(world: OptionalNumber = None) -> Environment:
     counts[np.arange(5), :, np.minimum(np.arange(5) + 1, 4)] = 1.0
     rewards = np.zeros((5, 3, 5))
     rewards[:, :, 0], rewards[:, :, 4] = 2.0, 10.0
-    return _dirichlet_family(counts, rewards, world, line_layout(5))
+    return _dirichlet_family(counts, rewards, world, graph_layout(row_of(5), axis="state"))
 
 
 @environment
@@ -248,7 +241,7 @@ def random_mdp(
     prior: Literal["sparse", "flat"] = "sparse",
     alpha: Positive = 0.2,
     beta: Real = 2.0,
-    model_seed: Seed = 0,
+    model_seed: ModelSeed = 0,
 ) -> Environment:
     """A single model drawn from a prior.
 
@@ -303,45 +296,43 @@ def random_mdp(
     >>> env.mdp.row(0, 0)
     (array([1]), array([1.]))
     """
-    _check_size(n_states, n_actions, prior, beta)
-    rng = np.random.default_rng(model_seed)
-    transitions = _random_rows(n_states, n_actions, prior, alpha, beta, rng)
-    return Environment("random_mdp", FiniteMDP(transitions, rng.random((n_states, n_actions))))
-
-
-def _check_size(n_states: int, n_actions: int, prior: str, beta: float) -> None:
-    """Raise an error if a random model would not fit into memory."""
-    what, n_rows = f"a random model of {n_states} states and {n_actions} actions", n_states * n_actions
-    _checks.memory(ROW_BYTES * n_rows, what)
-    outcomes = (
-        n_states if prior == "flat" else _size_probabilities(n_states, beta) @ np.arange(1, n_states + 1)
-    )
-    _checks.memory((ROW_BYTES + ENTRY_BYTES * float(outcomes)) * n_rows, what)
+    draw_rows, rng = _random_rows(n_states, n_actions, prior, alpha, beta), np.random.default_rng(model_seed)
+    return Environment("random_mdp", FiniteMDP(draw_rows(rng), rng.random((n_states, n_actions))))
 
 
 def _random_rows(
-    n_states: int, n_actions: int, prior: str, alpha: float, beta: float, rng: np.random.Generator
+    n_states: int, n_actions: int, prior: str, alpha: float, beta: float
+) -> Callable[[np.random.Generator], sparse.csr_matrix]:
+    """Return a function that draws the transitions of a random model; raise an error if they would not fit."""
+    what, n_rows = f"a random model of {n_states} states and {n_actions} actions", n_states * n_actions
+    _checks.memory(ROW_BYTES * n_rows, what)
+    chances, outcomes = None, float(n_states)
+    if prior == "sparse":
+        sizes = np.arange(1, n_states + 1)
+        logarithms = -beta * np.log(sizes)
+        weights = np.exp(logarithms - logarithms.max())
+        chances = weights / weights.sum()
+        outcomes = float(chances @ sizes)
+    _checks.memory((ROW_BYTES + ENTRY_BYTES * outcomes) * n_rows, what)
+    return partial(_draw_rows, n_states, n_rows, chances, alpha)
+
+
+def _draw_rows(
+    n_states: int, n_rows: int, size_chances: Any, alpha: float, rng: np.random.Generator
 ) -> sparse.csr_matrix:
-    """Draw the transitions of a random model, one row for each state-action pair."""
+    """Draw rows [n_rows, S]; without probabilities of 1, 2, ... possible outcomes, all states are possible."""
     from scipy import sparse
 
-    sizes = np.full(n_states * n_actions, n_states)
-    if prior == "sparse":
-        sizes = 1 + rng.choice(n_states, size=len(sizes), p=_size_probabilities(n_states, beta))
+    sizes = np.full(n_rows, n_states)
+    if size_chances is not None:
+        sizes = 1 + rng.choice(n_states, size=n_rows, p=size_chances)
     chances, targets = [], []
     for size in sizes.tolist():
         chances.append(rng.dirichlet(np.full(size, alpha)))
         targets.append(np.sort(rng.choice(n_states, size=size, replace=False)))
     begins = np.concatenate([[0], np.cumsum(sizes)])
     entries = np.concatenate(chances), np.concatenate(targets), begins
-    return sparse.csr_matrix(entries, shape=(len(sizes), n_states))
-
-
-def _size_probabilities(n_states: int, beta: float) -> NDArray[np.float64]:
-    """Return the probabilities of 1, 2, ... possible outcomes in a row under the sparse prior."""
-    logarithms = -beta * np.log(np.arange(1, n_states + 1))
-    weights = np.exp(logarithms - logarithms.max())
-    return np.asarray(weights / weights.sum(), float)
+    return sparse.csr_matrix(entries, shape=(n_rows, n_states))
 
 
 @environment
@@ -397,10 +388,10 @@ def family_random(
     >>> [env.reset(seed=seed) or env.mdp.row(0, 0)[0].tolist() for seed in (1, 2, 3)]
     [[0, 2, 3], [2], [1]]
     """
-    _check_size(n_states, n_actions, prior, beta)
+    draw_rows = _random_rows(n_states, n_actions, prior, alpha, beta)
     rewards = np.random.default_rng(REWARD_SEED).random((n_states, n_actions))
     law = Dirichlet(alpha=alpha) if prior == "flat" else SparseDirichlet(alpha=alpha, beta=beta)
-    return _family(partial(_random_rows, n_states, n_actions, prior, alpha, beta), rewards, law, world)
+    return _family(draw_rows, rewards, law, world)
 
 
 def _dirichlet_family(

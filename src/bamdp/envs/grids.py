@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
 from bamdp.envs.environment import Environment
-from bamdp.envs.layout import DIRECTIONS, GRID_MOVES, Layout, Mark, grid_layout
-from bamdp.envs.making import Probability, Size, environment, rows
+from bamdp.envs.picture import DIRECTIONS, GRID_MOVES, Layout, Mark, grid_layout
+from bamdp.envs.registry import Probability, Size, environment, rows
 from bamdp.mdp.model import FiniteMDP
 
 if TYPE_CHECKING:
@@ -212,17 +212,8 @@ def maze() -> Environment:
     >>> env = maze()
     >>> env
     Environment('maze', 264 states, 4 actions, start 0, horizon 20000)
-    >>> print(env.render())
-    maze · state 0: (0, 0), no flags
-    <BLANKLINE>
-    ┌─────────────────────┐
-    │ @ ███ ⚑  · ███ ·  G │
-    │ · ███ ·  · ███ ·  · │
-    │ ·  ·  ·  ·  ·  ·  · │
-    │██████ ·  ·  · ██████│
-    │ ·  ·  ·  ·  ·  ·  ⚑ │
-    │ ⚑  ·  ·  ·  ·  · ███│
-    └─────────────────────┘
+    >>> env.state_label(7)
+    '(0, 0), flags 1+2+4'
     """
     board = np.array([line.split() for line in FLAG_MAP.splitlines()]).T  # [x, y]
     cells = [(x, y) for x, y in np.ndindex(board.shape) if board[x, y] != "X"]

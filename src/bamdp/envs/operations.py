@@ -22,8 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from bamdp.beliefs.transitions.disturbance import DisturbancePrior
 from bamdp.envs.environment import Environment
-from bamdp.envs.layout import strip_layout
-from bamdp.envs.making import Count, Rate, Real, Size, environment, rows
+from bamdp.envs.picture import Layout, row_of
+from bamdp.envs.registry import Count, Numbers, Probabilities, Rate, Real, Size, environment, rows
 from bamdp.mdp.model import FiniteMDP
 
 
@@ -111,7 +111,7 @@ def inventory(
 @environment
 def machine(
     n_states: Size = 10,
-    wear: Sequence[float] = (0.4, 0.35, 0.2, 0.05),
+    wear: Probabilities = (0.4, 0.35, 0.2, 0.05),
     income: Real = 1.0,
     service: Real = 0.4,
     replacement: Real = 2.0,
@@ -179,7 +179,6 @@ def machine(
         axis="wear",
         state_labels=["new", *(f"{s}" for s in range(1, n_states - 1)), "broken"],
         action_labels=("run", "service", "replace"),
-        parameters={"wear": tuple(wear)},
     )
 
 
@@ -187,8 +186,8 @@ def machine(
 def queue(
     capacity: Count = 11,
     arrivals: Rate = 1.5,
-    speeds: Sequence[int] = (1, 2, 4),
-    costs: Sequence[float] = (0.0, 1.0, 4.0),
+    speeds: Numbers = (1, 2, 4),
+    costs: Numbers = (0.0, 1.0, 4.0),
     fee: Real = 1.0,
     waiting: Real = 0.3,
 ) -> Environment:
@@ -257,15 +256,14 @@ def queue(
         axis="customers in the queue",
         state_labels=range(capacity + 1),
         action_labels=[f"serve {n}" for n in served],
-        parameters={"speeds": tuple(served.tolist()), "costs": tuple(price.tolist())},
     )
 
 
 @environment
 def pricing(
     stock: Count = 10,
-    prices: Sequence[float] = (1.0, 2.0, 3.0, 4.0, 5.0),
-    buyers: Sequence[float] = (0.95, 0.75, 0.5, 0.3, 0.15),
+    prices: Numbers = (1.0, 2.0, 3.0, 4.0, 5.0),
+    buyers: Probabilities = (0.95, 0.75, 0.5, 0.3, 0.15),
     holding: Real = 0.2,
     restocking: Real = 5.0,
 ) -> Environment:
@@ -339,7 +337,6 @@ def pricing(
         axis="units in stock",
         state_labels=range(stock + 1),
         action_labels=[f"price {p:g}" for p in menu],
-        parameters={"prices": tuple(menu.tolist()), "buyers": tuple(chances.tolist())},
     )
 
 
@@ -352,24 +349,16 @@ def _controlled(
     axis: str,
     state_labels: Sequence[Any],
     action_labels: Sequence[str],
-    parameters: dict[str, Any] | None = None,
     start: int = 0,
 ) -> Environment:
     """Return the environment with next states ``after`` [S, A, W] and disturbance probabilities ``chances`` [W]."""
     p = np.array(chances, float)
     if p.shape != after.shape[2:] or not (p >= 0.0).all() or abs(p.sum() - 1.0) > 1e-9:
         raise ValueError(f"the probabilities of {name}'s disturbances must be at least 0 and sum to 1")
-    labels = [str(label) for label in state_labels]
-    mdp = FiniteMDP(rows(after, p), rewards, state_labels=labels, action_labels=tuple(action_labels))
-    return Environment(
-        name,
-        mdp,
-        start=start,
-        time_limit=0.25,
-        layout=strip_layout(len(after), axis),
-        parameters=parameters,
-        disturbance=DisturbancePrior(after),
-    )
+    mdp = FiniteMDP(rows(after, p), rewards, state_labels=state_labels, action_labels=action_labels)
+    layout = Layout("grid", len(after), 1, row_of(len(after)), named=True, axis=axis)
+    known = DisturbancePrior(after)
+    return Environment(name, mdp, start=start, time_limit=0.25, layout=layout, disturbance=known)
 
 
 def _poisson(mean: float, highest: int) -> NDArray[np.float64]:

@@ -1,10 +1,13 @@
-"""The picture of an environment: one drawing for web pages and files (SVG) and for Matplotlib.
+"""The layout of an environment, and its picture for web pages and files (SVG) and for Matplotlib.
+
+Coordinates of a layout are in cells (or node spacings), x to the right and y *down*, with the centres of grid cells at
+the integers 0..width-1 and 0..height-1. States that share a position (such as a maze cell with different flags) differ
+in their *layer*; a picture shows the layer of the current state.
 
 A picture consists of places: cells of a grid or a strip, nodes of a graph, or the arms of a bandit. Each place shows a
 name, a value as its colour, and the policy: as an arrow if actions have a direction, otherwise as text or as the colour
-of the rim. States that share a place (such as a maze cell with different flags) share a shape;
-:attr:`WorldDrawing.place` maps states to places. The web page's script finds the shapes by class and ``data-place`` and
-updates them at every step.
+of the rim. :attr:`WorldDrawing.place` maps states to places. The web page's script finds the shapes by class and
+``data-place`` and updates them at every step.
 """
 
 from __future__ import annotations
@@ -12,16 +15,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from xml.etree.ElementTree import Element
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bamdp.envs.drawing import (
     Point,
-    action_css,
     colour_of,
     element,
     figure,
@@ -33,36 +34,178 @@ from bamdp.envs.drawing import (
     shape,
     text_element,
 )
-from bamdp.envs.layout import shown_states, world_move
 
 if TYPE_CHECKING:
-    from bamdp.envs.environment import Environment
+    from bamdp.mdp.model import FiniteMDP
+
+DIRECTIONS = ("up", "right", "down", "left")  # the actions of a grid, in the order of GRID_MOVES
+GRID_MOVES = ((0, -1), (1, 0), (0, 1), (-1, 0))
+MAX_NODES_WITH_EDGES = 24  # the edges of a larger graph would be indistinguishable
+MAX_NAMED = 150  # states whose names are legible in their cells
+BEND, ROW_BEND = 0.25, 0.42  # of edges that have a reverse edge or pass other nodes, in a row further away
 
 CELL_SIZE = 64.0  # pixels
+MARGIN = 8.0  # around a grid
 NODE_RADIUS = 0.3 * CELL_SIZE  # of a graph
 MAX_LABEL_LENGTH = 4  # characters that fit in a node; twice as many fit in a cell
 SIDE = CELL_SIZE - 3  # of a cell
 ARROW = [(-9.0, -4.2), (1.0, -4.2), (1.0, -9.5), (12.0, 0.0), (1.0, 9.5), (1.0, 4.2), (-9.0, 4.2)]
 STAR = [
-    (r * math.sin(math.pi * i / 5), -r * math.cos(math.pi * i / 5)) for i, r in enumerate([19.0, 8.5] * 5)
+    (r * math.sin(math.pi * i / 5), -r * math.cos(math.pi * i / 5)) for i, r in enumerate([20.0, 9.0] * 5)
 ]
-POLE, CLOTH = [(-9.0, -20.0), (-9.0, 20.0)], [(-8.0, -19.0), (14.0, -10.0), (-8.0, -1.0)]
+DOOR = [(-29.0, -27.0), (-14.0, -20.0), (-14.0, 24.0), (-29.0, 28.0)]
+GUESS = 0.22  # opacity of what is shown for unvisited states
 
 PerState = Sequence[float | None] | NDArray[Any] | None
 
 
-def world_css() -> str:
-    """Return the style sheet of the picture, with the palette's colours as variables."""
-    return resources.files("bamdp.envs").joinpath("world.css").read_text("utf-8") + action_css()
+# --- layouts ---------------------------------------------------------------------------------------------------
+
+
+class Mark(NamedTuple):
+    """A mark on a cell: ``"start"``, ``"goal"``, ``"flag"``, ``"door_open"`` or ``"door_closed"``.
+
+    For a flag, ``bit`` is the bit that is set in the layers of states in which the agent carries it.
+    """
+
+    kind: str
+    x: int
+    y: int
+    bit: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The positions of an environment's states.
+
+    Parameters
+    ----------
+    kind : {"grid", "graph", "arms"}
+        Cells with walls, nodes with edges, or a row of cells for the arms of a bandit.
+    width, height : float
+        Extent in cells.
+    positions : array [S, 2]
+        The position (x, y) of every state.
+    moves : array [A, 2] or [S, A, 2], optional
+        On a grid, the direction of each action.
+    named : bool, optional
+        On a grid, whether every cell shows the label of its state.
+    axis : str, optional
+        The quantity that the states represent, if a chart over states reads best.
+    walls : sequence of (x, y), optional
+        On a grid, the wall cells.
+    marks : sequence of Mark, optional
+    layers : array [S], optional
+        Distinguishes states that share a position.
+    """
+
+    kind: Literal["grid", "graph", "arms"]
+    width: float
+    height: float
+    positions: NDArray[np.float64]
+    moves: ArrayLike | None = None
+    named: bool = False
+    axis: str = ""
+    walls: Sequence[tuple[int, ...]] = ()
+    marks: Sequence[Mark] = ()
+    layers: NDArray[np.int64] | None = None
+
+    def data(self) -> dict[str, Any]:
+        """Return the layout as lists, numbers and strings, ready for JSON, with directions as [S, A, 2]."""
+        n, moves = len(self.positions), self.moves
+        if moves is not None:
+            moves = np.broadcast_to(moves, (n, *np.shape(moves)[-2:])).tolist()
+        return vars(self) | {
+            "positions": self.positions.tolist(),
+            "moves": moves,
+            "walls": [list(wall) for wall in self.walls],
+            "marks": [mark._asdict() for mark in self.marks],
+            "layers": [0] * n if self.layers is None else self.layers.tolist(),
+        }
+
+    def edges(self, mdp: FiniteMDP | None) -> list[dict[str, Any]]:
+        """Return a graph's edges with the ``probabilities`` of the actions; none if unknown or too many."""
+        if mdp is None or self.kind != "graph" or mdp.n_states > MAX_NODES_WITH_EDGES:
+            return []
+        table = mdp.dense()
+        joined = (table > 0.0).max(axis=1)
+        edges = []
+        for s, t in np.argwhere(joined).tolist():
+            far = math.dist(self.positions[s], self.positions[t]) > 1.9
+            bend = ROW_BEND if far and self.height == 1 else BEND * bool(joined[t, s] or far)
+            edges.append({"source": s, "target": t, "probabilities": table[s, :, t].tolist(), "bend": bend})
+        return edges
+
+
+def grid_layout(width: int, height: int, cells: ArrayLike, **parts: Any) -> Layout:
+    """Return a grid with the actions up, right, down, left; ``cells`` contains the position of every state."""
+    return Layout("grid", width, height, np.asarray(cells, float), **{"moves": GRID_MOVES, **parts})
+
+
+def graph_layout(positions: NDArray[np.float64], **parts: Any) -> Layout:
+    """Return a graph with nodes at the given positions, shifted so that no coordinate is negative."""
+    positions = positions - positions.min(axis=0)
+    width, height = (positions.max(axis=0) + 1).tolist()
+    return Layout("graph", width, height, positions, **parts)
+
+
+def row_of(n_states: int) -> NDArray[np.float64]:
+    """Return positions in a row, [S, 2]."""
+    return np.column_stack([np.arange(float(n_states)), np.zeros(n_states)])
+
+
+def table_layout(n_states: int, shape: tuple[int, int] | None = None, **parts: Any) -> Layout:
+    """Return a grid filled row by row, with ``shape`` rows and columns, by default a square.
+
+    A state beyond the shape's capacity, the terminal state, lies below the grid and is not drawn.
+    """
+    columns = shape[1] if shape else math.ceil(math.sqrt(n_states))
+    rows = shape[0] if shape else math.ceil(n_states / columns)
+    row, column = np.divmod(np.arange(n_states), columns)
+    cells = np.column_stack([column, row + (row >= rows)]).astype(float)
+    axis = "" if shape else "state"
+    return Layout("grid", columns, rows, cells, named=n_states <= MAX_NAMED, axis=axis, **parts)
+
+
+def circle_layout(n_states: int) -> Layout:
+    """Return nodes on a circle that grows with their number, or on a sunflower spiral for more than 24."""
+    i = np.arange(n_states, dtype=np.float64)
+    if n_states <= MAX_NODES_WITH_EDGES:
+        angle = 2 * math.pi * i / n_states - math.pi / 2
+        reach = np.full(n_states, max(1.2, 0.2 * n_states))
+    else:
+        angle, reach = i * math.pi * (3 - math.sqrt(5)), 0.62 * np.sqrt(i + 0.5)
+    return graph_layout(np.column_stack([reach * np.cos(angle), reach * np.sin(angle)]), axis="state")
+
+
+# --- the picture -----------------------------------------------------------------------------------------------
+
+
+class Place(NamedTuple):
+    """What a place shows."""
+
+    number: int
+    at: Point
+    state: int | None  # with the agent's flags (for a bandit, the arm); None if there is none
+    label: str
+    fill: str | None = None  # the colour of its value, if any
+    action: int | None = None  # of the policy, if any
+    angle: float | None = None  # of this action, in degrees, if it has a direction
+    guess: bool = False  # whether the state was never visited
+
+    def ink(self) -> str:
+        """Return the colour of text and arrows."""
+        return "#ffffff" if self.fill and is_dark(self.fill) else "ink"
 
 
 @dataclass(frozen=True)
 class WorldDrawing:
-    """A drawing with the centres of its places and the place of each state."""
+    """A drawing with the centres of its places, the place of each state, and the lowest and highest value shown."""
 
     figure: Element
     centres: list[Point]
     place: list[int]
+    range: tuple[float, float]
 
     def data(self) -> dict[str, Any]:
         """Return the drawing as plain data for JSON."""
@@ -78,7 +221,7 @@ def draw_world(
     last_action: int | None = None,
     visited: NDArray[np.bool_] | None = None,
     agent: bool = True,
-    rollouts: Sequence[Element] = (),
+    ramp: str = "value",
 ) -> WorldDrawing:
     """Draw an environment.
 
@@ -94,255 +237,217 @@ def draw_world(
     last_action
         For a bandit, the last arm pulled.
     visited
-        Whether the agent has visited each state; the policy is faint in unvisited states.
+        Whether the agent has visited each state; unvisited states are faint.
     agent
         Whether to draw the agent.
-    rollouts
-        Elements drawn on top of the picture.
+    ramp
+        The ramp of the values' colours.
     """
-    painter = _Painter(
-        world, world["start"] if state is None else state, values, policy, last_action, visited
-    )
-    over = [
-        group(class_="expected"),
-        group(*rollouts, class_="rollouts"),
-        *([painter.agent()] if agent else []),
-    ]
-    label, classes = f"The environment {world['name']}", f"scene world {world['kind']}"
-    parts = painter.graph() if world["kind"] == "graph" else painter.grid()
-    drawing = figure(painter.size, *parts, *over, corner=painter.corner, label=label, class_=classes)
-    return WorldDrawing(drawing, painter.centres, painter.place)
+    state = world["start"] if state is None else state
+    arms, graph = world["kind"] == "arms", world["kind"] == "graph"
+    positions = list(map(tuple, world["positions"]))
+    if arms:
+        positions, place = [(a, 0) for a in range(world["n_actions"])], [0]
+        shown = {a: a for a in range(world["n_actions"])}
+    else:
+        number = {p: i for i, p in enumerate(dict.fromkeys(positions))}
+        positions, place = list(number), [number[p] for p in positions]
+        layers = world["layers"]
+        shown = {place[s]: s for s in range(len(place)) if layers[s] == layers[state]}
+    centres = [_centre(x, y) for x, y in positions]
+    chosen = np.full(max(len(place), len(positions)), -1) if policy is None or arms else np.asarray(policy)
+    ends, colours, limits = set(world["terminal"]), {}, (math.nan, math.nan)
+    if values is not None:
+        numbers = np.asarray(values, float)
+        living = [s for s in shown.values() if s not in ends] or list(shown.values())
+        low, high = limits = float(np.nanmin(numbers[living])), float(np.nanmax(numbers[living]))
+        levels = np.nan_to_num((numbers - low) / (high - low or 1.0))
+        colours = {s: shade(ramp, levels[s]) for s in living}
 
+    def show(i: int) -> Place:
+        s = shown.get(i)
+        label = _label(world, i if arms else place.index(i))
+        if s is None:
+            return Place(i, centres[i], s, label)
+        action, angle = int(chosen[s]) if s not in ends and chosen[s] >= 0 else None, None
+        if action is not None and world["moves"]:
+            x, y = world["moves"][s][action]
+            angle = math.degrees(math.atan2(y, x))
+        guess = visited is not None and not arms and not visited[s]
+        return Place(i, centres[i], s, label, colours.get(s), action, angle, guess)
 
-def world_places(world: Mapping[str, Any]) -> tuple[list[Point], list[int]]:
-    """Return the centres of a drawing's places and the place of each state; a bandit's places are its arms."""
-    if world["kind"] == "arms":
-        return [_centre(a, 0) for a in range(world["n_actions"])], [0]
-    positions = [tuple(p) for p in world["positions"]]
-    number = {p: i for i, p in enumerate(dict.fromkeys(positions))}
-    return [_centre(x, y) for x, y in number], [number[p] for p in positions]
-
-
-def value_range(world: Mapping[str, Any], state: int, values: PerState) -> tuple[float, float]:
-    """Return the lowest and the highest value shown: over non-terminal states, or over a bandit's arms."""
-    numbers = np.asarray(values, float)
-    if world["kind"] != "arms":
-        shown = shown_states(world, state)
-        numbers = numbers[[s for s in shown if s not in set(world["terminal"])] or shown]
-    return float(np.nanmin(numbers)), float(np.nanmax(numbers))
+    places = [show(i) for i in range(len(centres))]
+    if graph:
+        parts, corner, size = _graph(world, places, place)
+    else:
+        best = int(np.asarray(policy)[0]) if arms and policy is not None else None
+        parts = _grid(world, places, policy is not None, best, world["layers"][state])
+        corner = (-MARGIN, -MARGIN)
+        size = tuple(world[side] * CELL_SIZE + 2 * MARGIN for side in ("width", "height"))
+    over = [group(class_="expected"), group(class_="rollouts")]
+    if agent:
+        here = last_action if arms else place[state]
+        over.append(_agent(world, state, None if here is None else places[here]))
+    looks = {"class_": f"scene world {world['kind']}", "text_anchor": "middle", "font_family": "sans-serif"}
+    drawing = figure(size, *parts, *over, corner=corner, label=f"The environment {world['name']}", **looks)
+    return WorldDrawing(drawing, centres, place, limits)
 
 
 def _centre(x: float, y: float) -> Point:
     return (x + 0.5) * CELL_SIZE, (y + 0.5) * CELL_SIZE
 
 
-class _Painter:
-    """Painter of the parts of a picture."""
+def _label(world: Mapping[str, Any], i: int) -> str:
+    """Return the label of a state or an arm if it fits in a place, otherwise its number."""
+    label = world["action_labels" if world["kind"] == "arms" else "state_labels"][i]
+    return label if len(label) <= MAX_LABEL_LENGTH * (1 if world["kind"] == "graph" else 2) else str(i)
 
-    def __init__(
-        self,
-        world: Mapping[str, Any],
-        state: int,
-        values: PerState,
-        policy: PerState,
-        last_action: int | None,
-        visited: NDArray[np.bool_] | None,
-    ) -> None:
-        self.world, self.state = world, state
-        self.arms = world["kind"] == "arms"
-        self.visited = None if self.arms else visited
-        self.labels = world["action_labels" if self.arms else "state_labels"]
-        self.policy = None if policy is None else np.asarray(policy)
-        self.centres, self.place = world_places(world)
-        shown = range(len(self.centres)) if self.arms else shown_states(world, state)
-        self.shown = {s if self.arms else self.place[s]: s for s in shown}  # the state (or arm) at each place
-        self.here = last_action if self.arms else self.place[state]  # the place of the agent
-        self.fills: dict[int, str] = {}  # of places
-        if values is not None:
-            low, high = value_range(world, state, values)
-            level = np.nan_to_num((np.asarray(values, float) - low) / (high - low or 1.0))
-            ends = set() if self.arms else set(world["terminal"])
-            self.fills = {i: shade("value", level[s]) for i, s in self.shown.items() if s not in ends}
-        width, height = world["width"] * CELL_SIZE, world["height"] * CELL_SIZE
-        self.corner, self.size = (-6.0, -6.0), (width + 12.0, height + 12.0)
 
-    def style(self, i: int) -> str | None:
-        """Return the fill style of a place, or None if it has no value."""
-        return f"fill:{self.fills[i]}" if i in self.fills else None
+def _grid(
+    world: Mapping[str, Any], places: list[Place], has_policy: bool, best: int | None, held: int
+) -> list[Element]:
+    """Draw the cells, walls and marks, and the policy in every cell; tick the best arm of a bandit."""
+    width, height = (world[side] * CELL_SIZE + 12.0 for side in ("width", "height"))
+    parts = [element("rect", fill="line", x=-6.0, y=-6.0, width=width, height=height, rx=10.0)]
+    for one in places:  # with a policy, only its arrows are faint
+        faint = GUESS if one.guess and not has_policy else None
+        fill = one.fill or "cell"
+        parts.append(_tile(*one.at, class_="cell", fill=fill, data_place=one.number, opacity=faint))
+    parts += [_tile(*_centre(x, y), fill="wall") for x, y in world["walls"]]
+    if world["named"] or world["kind"] == "arms":
+        parts += [_name(one, -21.0) for one in places]
+    if world["moves"] is None and len(places) <= MAX_NAMED:
+        for one in places:
+            word = "" if one.action is None else world["action_labels"][one.action]
+            word = "✓" if one.number == best else word
+            parts.append(_text(*one.at, 21.0, word, 12.0, one.ink(), opacity=GUESS if one.guess else None))
+    parts.append(group(*(_mark(one, held) for one in world["marks"]), class_="marks"))
+    solid = {_centre(m["x"], m["y"]) for m in world["marks"] if m["kind"] in ("goal", "door_closed")}
+    for one in places:
+        angle = None if one.at in solid else one.angle
+        opacity = GUESS if one.guess else 0.62 if one.ink() == "ink" else 0.85
+        looks = {"class_": "arrow", "fill": one.ink(), "opacity": opacity, "data_place": one.number}
+        parts.append(_arrow(one.at, angle, **looks))
+    return parts
 
-    def on_fill(self, class_: str, i: int) -> str:
-        """Return the class of an element on a place: light on a dark fill, faint for unvisited states."""
-        light = " light" if i in self.fills and is_dark(self.fills[i]) else ""
-        guess = self.visited is not None and i in self.shown and not self.visited[self.shown[i]]
-        return f"{class_}{light}{' guess' if guess and class_ != 'name' else ''}"
 
-    def choice(self, i: int) -> int | None:
-        """Return the policy's action at a place, or None if there is none, as in terminal states."""
-        s = self.shown.get(i)
-        if self.policy is None or s is None or self.arms or s in self.world["terminal"]:
-            return None
-        return int(self.policy[s]) if self.policy[s] >= 0 else None
+def _graph(
+    world: Mapping[str, Any], places: list[Place], place: list[int]
+) -> tuple[list[Element], Point, Point]:
+    """Draw nodes, with the policy as the colour of their rims, and edges; return also the corner and the size."""
+    at = np.array([one.at for one in places])
+    curves = [
+        (edge, _curve(at, place[edge["source"]], place[edge["target"]], edge)) for edge in world["edges"]
+    ]
+    curves.sort(key=lambda curve: max(curve[0]["probabilities"]))
+    parts = [_edge(edge, points) for edge, points in curves if len(points) > 1]
+    for one in places:
+        rim = "wall" if one.action is None else f"a{colour_of(one.action)}"
+        circle = {"cx": one.at[0], "cy": one.at[1], "r": NODE_RADIUS, "stroke": rim, "stroke_width": 3}
+        looks = {"fill": one.fill or "cell", "opacity": GUESS if one.guess else None}
+        parts.append(element("circle", class_="cell node", data_place=one.number, **circle, **looks))
+        if one.state in world["terminal"]:
+            circle |= {"r": 0.72 * NODE_RADIUS, "stroke": "wall", "stroke_width": 2}
+            parts.append(element("circle", fill="none", **circle))
+        parts.append(_name(one, 0.0))
+    everything = np.vstack([at, *(points for _, points in curves)])
+    low, high = everything.min(axis=0) - 0.55 * CELL_SIZE, everything.max(axis=0) + 0.55 * CELL_SIZE
+    return parts, tuple(low.tolist()), tuple((high - low).tolist())
 
-    def angle(self, i: int) -> float | None:
-        """Return the direction of the policy's action at a place, in degrees, or None if it is unknown."""
-        action = self.choice(i)
-        move = None if action is None else world_move(self.world, self.shown[i], action)
-        return None if move is None else math.degrees(math.atan2(move[1], move[0]))
 
-    def agent(self) -> Element:
-        """Draw the agent with the flags it carries; it is hidden before a bandit's first action."""
-        graph, held = self.world["kind"] == "graph", int(self.world["layers"][self.state])
-        named = self.world["named"] or self.arms
-        radius = (0.2 if graph else 0.16 if named else 0.27) * CELL_SIZE
-        n, here = held.bit_count(), self.here
-        heading = self.angle(here) if here is not None and not graph else None
-        flags = [
-            group(*_flag(0.5), transform=placement(radius * (i - (n - 1) / 2), -radius)) for i in range(n)
-        ]
-        return group(
-            element("circle", class_="shadow", cy=0.14 * radius, r=1.18 * radius),
-            element("circle", class_="rim", r=1.14 * radius),
-            element("circle", class_="body", r=0.95 * radius),
-            _arrow((0.0, 0.0), heading, class_="heading"),
-            text_element(0.0, 0.0, self.label(self.state) if graph else "", class_="name light", dy="0.35em"),
-            *flags,
-            class_="agent",
-            transform=placement(*self.centres[here or 0]),
-            visibility="hidden" if here is None else None,
-        )
+def _curve(at: NDArray[np.float64], i: int, j: int, edge: Mapping[str, Any]) -> NDArray[np.float64]:
+    """Return the points of an edge from rim to rim: a parabola, or a loop for a self-transition."""
+    p, q = at[i], at[j]
+    t = np.linspace(0.0, 1.0, 41)[:, None]
+    if i != j:
+        chord = q - p
+        control = (p + q) / 2 + edge["bend"] * np.array([-chord[1], chord[0]])
+        points = (1 - t) ** 2 * p + 2 * t * (1 - t) * control + t**2 * q
+    else:
+        away = p - (at.min(axis=0) + at.max(axis=0)) / 2
+        away = np.array([0.0, -1.0]) if abs(away[1]) < 1e-9 else away / np.linalg.norm(away)
+        side = np.array([-away[1], away[0]])
+        one, two = (p + CELL_SIZE * (0.95 * away + sign * 0.62 * side) for sign in (1, -1))
+        points = (1 - t) ** 3 * p + 3 * t * (1 - t) ** 2 * one + 3 * t**2 * (1 - t) * two + t**3 * p
+    half = np.arange(len(points)) < len(points) // 2
+    outside = np.where(half, 1.08, 1.34) * NODE_RADIUS
+    return points[np.hypot(*np.where(half[:, None], points - p, points - q).T) > outside]
 
-    def label(self, state: int) -> str:
-        """Return the label of a state if it fits in a place, otherwise its number."""
-        most = MAX_LABEL_LENGTH * (1 if self.world["kind"] == "graph" else 2)
-        return self.labels[state] if len(self.labels[state]) <= most else str(state)
 
-    def name(self, i: int, dy: float) -> Element:
-        """Draw the name of a place."""
-        x, y = self.centres[i]
-        words = self.label(i if self.arms else self.place.index(i))
-        return text_element(x, y + dy, words, class_=self.on_fill("name", i), data_place=i, dy="0.35em")
+def _edge(edge: Mapping[str, Any], points: NDArray[np.float64]) -> Element:
+    """Draw an edge in the colour of the action most likely to take it, fainter for less likely edges."""
+    chances = edge["probabilities"]
+    equal = max(chances) - min(chances) < 1e-9
+    colour = "muted" if equal else f"a{colour_of(chances.index(max(chances)))}"
+    end = points[-1]
+    along = (end - points[-2]) / max(np.linalg.norm(end - points[-2]), 1e-9)
+    aside = np.array([-along[1], along[0]])
+    line = shape(points[::2], closed=False, fill="none", stroke=colour, stroke_width=2.4)
+    tip = shape([end + 7 * along, end + 4.5 * aside, end - 4.5 * aside], fill=colour)
+    return group(line, tip, class_="edge", opacity=0.25 + 0.75 * max(chances))
 
-    def grid(self) -> list[Element]:
-        """Draw the cells, walls, marks, and the policy in every cell."""
-        world, at = self.world, self.centres
-        frame = element(
-            "rect", class_="frame", x=-6.0, y=-6.0, width=self.size[0], height=self.size[1], rx=10.0
-        )
-        look = "cell" if self.policy is not None else None  # with a policy, only the arrows are faint
-        cells = [
-            _tile(*c, class_=look or self.on_fill("cell", i), data_place=i, style=self.style(i))
-            for i, c in enumerate(at)
-        ]
-        walls = [_tile(*_centre(x, y), class_="wall") for x, y in world["walls"]]
-        names = [self.name(i, -21.0) for i in range(len(at)) if world["named"] or self.arms]
-        marks = [self.mark(mark) for mark in world["marks"]]
-        solid = {_centre(m["x"], m["y"]) for m in world["marks"] if m["kind"] in ("goal", "door_closed")}
-        arrows = [
-            _arrow(c, None if c in solid else self.angle(i), self.on_fill("arrow", i), i)
-            for i, c in enumerate(at)
-        ]
-        words = [] if world["moves"] or world["state_moves"] else self.words()
-        return [frame, *cells, *walls, *names, *words, group(*marks, class_="marks"), *arrows]
 
-    def words(self) -> list[Element]:
-        """Write the policy below the names if actions have no direction; tick the best arm of a bandit."""
-        if self.arms and self.policy is not None:
-            words = {int(self.policy[0]): "✓"}
-        else:
-            chosen = {i: self.choice(i) for i in self.shown}
-            words = {i: self.world["action_labels"][a] for i, a in chosen.items() if a is not None}
-        return [
-            text_element(
-                self.centres[i][0], self.centres[i][1] + 26, word, class_=self.on_fill("name small", i)
-            )
-            for i, word in words.items()
-        ]
+def _agent(world: Mapping[str, Any], state: int, place: Place | None) -> Element:
+    """Draw the agent with the flags it carries; it is hidden before a bandit's first action."""
+    graph, named = world["kind"] == "graph", world["named"] or world["kind"] == "arms"
+    radius = (0.2 if graph else 0.16 if named else 0.27) * CELL_SIZE
+    n = int(world["layers"][state]).bit_count()
+    at, angle = ((0.0, 0.0), None) if place is None else (place.at, place.angle)
+    flags = [group(*_flag(0.5), transform=placement(radius * (i - (n - 1) / 2), -radius)) for i in range(n)]
+    return group(
+        element("circle", fill="#000000", opacity=0.18, cy=0.14 * radius, r=1.18 * radius),
+        element("circle", fill="#ffffff", r=1.14 * radius),
+        element("circle", class_="body", fill="agent", r=0.95 * radius),
+        _arrow((0.0, 0.0), angle, class_="heading", fill="#ffffff"),
+        _text(0.0, 0.0, 0.0, _label(world, state) if graph else "", 14.0, "#ffffff", class_="name"),
+        *flags,
+        class_="agent",
+        transform=placement(*at),
+        visibility="hidden" if place is None else None,
+    )
 
-    def mark(self, mark: Mapping[str, Any]) -> Element:
-        """Draw the mark of a cell; a flag leaves space for the policy's arrow and is faint while carried."""
-        kind, bit = mark["kind"], mark.get("bit") or None
-        inside = _flag(0.6, -15.0, -17.0) if kind == "flag" else MARKS[kind]
-        faint = 0.2 if bit and self.world["layers"][self.state] & bit else None
-        at = placement(*_centre(mark["x"], mark["y"]))
-        return group(*inside, class_=f"mark {kind}", data_bit=bit, transform=at, opacity=faint)
 
-    def graph(self) -> list[Element]:
-        """Draw nodes, with the policy as the colour of their rims, and edges in the colours of their actions."""
-        at = np.array(self.centres)
-        curves = [(edge, self.curve(at, edge)) for edge in self.world["edges"]]
-        curves.sort(key=lambda curve: max(curve[0]["probabilities"]))
-        everything = np.vstack([at, *(points for _, points in curves)])
-        low, high = everything.min(axis=0) - 0.55 * CELL_SIZE, everything.max(axis=0) + 0.55 * CELL_SIZE
-        self.corner, self.size = tuple(low.tolist()), tuple((high - low).tolist())
-        parts = [_edge(edge, points) for edge, points in curves if len(points) > 1]
-        for i, (x, y) in enumerate(self.centres):
-            action = self.choice(i)
-            rim = self.on_fill("" if action is None else f" stroke{colour_of(action)}", i)
-            circle = {"cx": x, "cy": y, "r": NODE_RADIUS, "style": self.style(i)}
-            parts.append(element("circle", class_=f"cell node{rim}", data_place=i, **circle))
-            if self.place.index(i) in self.world["terminal"]:
-                parts.append(element("circle", class_="ends", cx=x, cy=y, r=0.72 * NODE_RADIUS))
-            parts.append(self.name(i, 0.0))
-        return parts
+def _mark(mark: Mapping[str, Any], held: int) -> Element:
+    """Draw the mark of a cell; a flag leaves space for the policy's arrow and is faint while carried."""
+    kind, bit = mark["kind"], mark["bit"] or None
+    if kind == "flag":
+        inside = _flag(0.6, -15.0, -17.0)
+    elif kind == "start":
+        inside = [element("circle", r=19.0, fill="none", stroke="muted", stroke_width=3, opacity=0.55)]
+    elif kind == "goal":
+        inside = [_tile(0.0, 0.0, fill="goal"), shape(STAR, fill="#ffffff")]
+    elif kind == "door_closed":
+        inside = [_tile(0.0, 0.0, fill="wood"), element("circle", r=3.2, fill="flag")]
+    else:
+        inside = [shape(DOOR, fill="wood")]
+    faint = 0.2 if bit and held & bit else None
+    at = placement(*_centre(mark["x"], mark["y"]))
+    return group(*inside, class_=f"mark {kind}", data_bit=bit, transform=at, opacity=faint)
 
-    def curve(self, at: NDArray[np.float64], edge: Mapping[str, Any]) -> NDArray[np.float64]:
-        """Return the points of an edge from rim to rim: a parabola, or a loop for a self-transition."""
-        p, q = at[self.place[edge["source"]]], at[self.place[edge["target"]]]
-        t = np.linspace(0.0, 1.0, 41)[:, None]
-        if edge["source"] != edge["target"]:
-            chord = q - p
-            control = (p + q) / 2 + edge["bend"] * np.array([-chord[1], chord[0]])
-            points = (1 - t) ** 2 * p + 2 * t * (1 - t) * control + t**2 * q
-        else:
-            away = p - (at.min(axis=0) + at.max(axis=0)) / 2
-            away = np.array([0.0, -1.0]) if abs(away[1]) < 1e-9 else away / np.linalg.norm(away)
-            side = np.array([-away[1], away[0]])
-            one, two = (p + CELL_SIZE * (0.95 * away + sign * 0.62 * side) for sign in (1, -1))
-            points = (1 - t) ** 3 * p + 3 * t * (1 - t) ** 2 * one + 3 * t**2 * (1 - t) * two + t**3 * p
-        half = np.arange(len(points)) < len(points) // 2
-        outside = np.where(half, 1.08, 1.34) * NODE_RADIUS
-        return points[np.hypot(*np.where(half[:, None], points - p, points - q).T) > outside]
+
+def _flag(scale: float, x: float = 0.0, y: float = 0.0) -> list[Element]:
+    pole, cloth = (
+        [(x + scale * dx, y + scale * dy) for dx, dy in points]
+        for points in ([(-9.0, -20.0), (-9.0, 20.0)], [(-8.0, -19.0), (14.0, -10.0), (-8.0, -1.0)])
+    )
+    return [shape(pole, closed=False, fill="none", stroke="ink", stroke_width=3), shape(cloth, fill="flag")]
 
 
 def _tile(x: float, y: float, **attributes: Any) -> Element:
     return element("rect", **attributes, x=x - SIDE / 2, y=y - SIDE / 2, width=SIDE, height=SIDE, rx=6.0)
 
 
-def _arrow(at: Point, angle: float | None, class_: str, data_place: int | None = None) -> Element:
+def _arrow(at: Point, angle: float | None, **attributes: Any) -> Element:
     hidden = "hidden" if angle is None else None
-    where = {"transform": placement(*at, angle or 0.0), "visibility": hidden, "data_place": data_place}
-    return shape(ARROW, class_=class_, closed=True, **where)
+    return shape(ARROW, transform=placement(*at, angle or 0.0), visibility=hidden, **attributes)
 
 
-def _flag(scale: float, x: float = 0.0, y: float = 0.0) -> list[Element]:
-    pole, cloth = ([(x + scale * dx, y + scale * dy) for dx, dy in points] for points in (POLE, CLOTH))
-    return [shape(pole, closed=False, class_="pole"), shape(cloth, class_="cloth")]
+def _name(place: Place, dy: float) -> Element:
+    return _text(*place.at, dy, place.label, 14.0, place.ink(), class_="name", data_place=place.number)
 
 
-def _edge(edge: Mapping[str, Any], points: NDArray[np.float64]) -> Element:
-    """Draw an edge in the colour of the action most likely to take it, fainter for less likely edges."""
-    chances = edge["probabilities"]
-    action = None if max(chances) - min(chances) < 1e-9 else colour_of(chances.index(max(chances)))
-    line, tip = ("line", "tip") if action is None else (f"line stroke{action}", f"tip fill{action}")
-    (x0, y0), (x1, y1) = points[-2], points[-1]
-    length = max(math.hypot(x1 - x0, y1 - y0), 1e-9)
-    ux, uy = (x1 - x0) / length, (y1 - y0) / length
-    head = [(x1 + 7 * ux, y1 + 7 * uy), (x1 - 4.5 * uy, y1 + 4.5 * ux), (x1 + 4.5 * uy, y1 - 4.5 * ux)]
-    parts = shape(points[::2], closed=False, class_=line), shape(head, class_=tip)
-    return group(*parts, class_="edge", opacity=0.25 + 0.75 * max(chances))
-
-
-MARKS = {
-    "start": [element("circle", class_="start", r=19.0)],
-    "goal": [_tile(0.0, 0.0, class_="goal"), shape(STAR, class_="star")],
-    "door_closed": [_tile(0.0, 0.0, class_="door"), element("circle", class_="knob", r=3.2)],
-    "door_open": [shape([(-29.0, -27.0), (-14.0, -20.0), (-14.0, 24.0), (-29.0, 28.0)], class_="door")],
-}
-
-
-def world_image(env: Environment) -> NDArray[np.uint8]:
-    """Return the current picture of an environment as an image; see `Environment.render`."""
-    from bamdp.envs.image import as_image  # imported late: only images need Matplotlib
-
-    world = env.layout()
-    return as_image(draw_world(world, env.state, world["arms"], last_action=env.last_action).figure)
+def _text(x: float, y: float, dy: float, words: str, size: float, fill: str, **more: Any) -> Element:
+    """Write words below a position, in a smaller font if they do not fit in a cell."""
+    size = min(size, 1.5 * SIDE / max(1, len(words)))
+    looks = {"fill": fill, "font_size": size, "font_weight": 600, "dy": "0.35em"}
+    return text_element(x, y + dy, words, **looks, **more)

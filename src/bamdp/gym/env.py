@@ -25,14 +25,14 @@ class GymEnv(gymnasium.Env[Any, Any]):
     env
         An `Environment`, or a name for `bamdp.make_env`.
     render_mode
-        ``"ansi"`` for text, or ``"rgb_array"`` for an image.
+        ``"rgb_array"`` for images.
     episode_steps
         The number of steps after which episodes are truncated, by default the environment's horizon.
     **parameters
         Parameters for `bamdp.make_env`.
     """
 
-    metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 4}  # noqa: RUF012
 
     def __init__(
         self,
@@ -66,10 +66,8 @@ class GymEnv(gymnasium.Env[Any, Any]):
         return state, reward, terminated, self._steps >= self.episode_steps, self._info()
 
     def render(self) -> Any:
-        """Return the environment as text or as an image, according to ``render_mode``, or None without one."""
-        if self.render_mode is None:
-            return None
-        return self.world.render("ansi" if self.render_mode == "ansi" else "rgb")
+        """Return an image of the current state, or None without a ``render_mode``."""
+        return None if self.render_mode is None else self.world.render()
 
     def _info(self) -> dict[str, Any]:
         mask = self.world.mdp.action_mask

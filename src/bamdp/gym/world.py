@@ -19,7 +19,7 @@ from bamdp import _checks
 from bamdp._parameters import parse_spec
 from bamdp.continuous.world import as_continuous
 from bamdp.envs.environment import World
-from bamdp.envs.layout import DIRECTIONS, GRID_MOVES, Layout, table_layout
+from bamdp.envs.picture import DIRECTIONS, GRID_MOVES, Layout, table_layout
 from bamdp.gym.discretize import Discretize
 from bamdp.gym.spaces import Numbering, list_actions, number_observations
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from bamdp import _checks
 from bamdp.agent import Agent
 from bamdp.beliefs.belief import Belief
-from bamdp.envs.drawing import shade
+from bamdp.envs.drawing import paint, shade
 from bamdp.envs.environment import Environment, World
-from bamdp.envs.picture import draw_world, value_range
+from bamdp.envs.picture import draw_world
 from bamdp.envs.registry import make_world
 from bamdp.mdp.model import FiniteMDP
 from bamdp.mdp.solution import Solution
@@ -72,28 +72,10 @@ def values(
     """
     world = _numbered(env)
     numbers, actions = _per_state(values, "values", world), _per_state(policy, "policy", world)
-    agent = next((one for one in (values, policy) if isinstance(one, Agent)), None)
-    seen = _visited(agent if visited is None else visited, world)
+    if visited is None:
+        visited = next((one for one in (values, policy) if isinstance(one, Agent)), None)
     title = _whose(values, "values") if title is None else title
-    layout = world.geometry
-    if layout.is_line and world.n_states <= MOST_CHARTED:
-        with style.drawing_axes(ax, CHART_SIZE) as axes:
-            chosen = numbers if numbers is not None else actions
-            _draw_chart(axes, world, chosen, seen, None if numbers is None else label)
-            axes.set_title(title)
-        return axes
-    from bamdp.envs.image import paint
-
-    with style.drawing_axes(ax, MAP_SIZE, grid=False) as axes:
-        state = getattr(world, "state", 0)
-        state = 0 if state == world.end else state
-        data = world.layout()
-        paint(axes, draw_world(data, state, numbers, actions, visited=seen, agent=False).figure)
-        if numbers is not None:
-            _add_colour_bar(axes, *value_range(data, state, numbers), label)
-        guess = layout.kind != "arms" and seen is not None and not seen.all()
-        axes.set_title(f"{title}\nfaint: never visited" if guess else title)
-    return axes
+    return _draw(world, numbers, actions, _visited(visited, world), label, title, ax)
 
 
 def policy(
@@ -114,11 +96,13 @@ def policy(
         The title; by default it names the source of the policy.
     """
     world = _numbered(env)
+    actions = _per_state(policy, "policy", world)
+    numbers = _per_state(policy, "values", world) if isinstance(policy, (Agent, Solution)) else None
+    seen = _visited(policy if visited is None and isinstance(policy, Agent) else visited, world)
     title = _whose(policy, "policy") if title is None else title
-    known = policy if isinstance(policy, (Agent, Solution)) else None
-    if world.geometry.is_line and world.n_states <= MOST_CHARTED:
-        known = None  # a chart shows only one quantity
-    return values(world, known, policy=policy, visited=visited, title=title, ax=ax)
+    if _is_chart(world.layout()):
+        numbers = None  # a chart shows only one quantity
+    return _draw(world, numbers, actions, seen, "value", title, ax)
 
 
 def visits(run: Run, env: Any, *, title: str = "", ax: Axes | None = None) -> Axes:
@@ -135,7 +119,7 @@ def visits(run: Run, env: Any, *, title: str = "", ax: Axes | None = None) -> Ax
     """
     world = _numbered(env)
     counts = np.bincount(run.states, minlength=world.n_states).astype(float)
-    return values(world, counts, label="visits", title=title, ax=ax)
+    return _draw(world, counts, None, None, "visits", title, ax, ramp="visits")
 
 
 def posterior(
@@ -207,6 +191,47 @@ def _row(model: Any, s: int, a: int) -> NDArray[np.float64]:
     return row
 
 
+def _draw(
+    world: World,
+    numbers: Any,
+    actions: Any,
+    seen: NDArray[np.bool_] | None,
+    label: str,
+    title: str,
+    ax: Axes | None,
+    ramp: str = "value",
+) -> Axes:
+    """Plot values [S] and actions [S] as a chart or on a map."""
+    data, state = world.layout(), getattr(world, "state", 0)
+    if _is_chart(data):
+        with style.drawing_axes(ax, CHART_SIZE) as axes:
+            if numbers is None:
+                _draw_chart(axes, data, actions, seen, None)
+            else:
+                _draw_chart(axes, data, numbers, seen, label)
+            axes.set_title(title)
+        return axes
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import ListedColormap, Normalize
+
+    with style.drawing_axes(ax, MAP_SIZE, grid=False) as axes:
+        state = 0 if state == world.end else state
+        drawn = draw_world(data, state, numbers, actions, visited=seen, agent=False, ramp=ramp)
+        paint(axes, drawn.figure)
+        if drawn.range[0] < drawn.range[1]:
+            side = "bottom" if data["width"] > 2 * data["height"] else "right"
+            colours = ListedColormap([shade(ramp, level) for level in np.linspace(0.0, 1.0, 128)])
+            scale = ScalarMappable(Normalize(*drawn.range), colours)
+            axes.figure.colorbar(scale, ax=axes, shrink=0.8, label=label, location=side)
+        guess = data["kind"] != "arms" and seen is not None and not seen.all()
+        axes.set_title(f"{title}\nfaint: never visited" if guess else title)
+    return axes
+
+
+def _is_chart(data: dict[str, Any]) -> bool:
+    return bool(data["axis"]) and len(data["positions"]) <= MOST_CHARTED
+
+
 def _numbered(env: Any) -> World:
     """Return an environment with numbered states."""
     world = make_world(env)
@@ -263,35 +288,21 @@ def _whose(given: Any, name: str) -> str:
     return f"optimal {name} of the known model" if isinstance(given, Solution) else ""
 
 
-def _draw_chart(axes: Axes, world: World, given: Any, seen: Any, label: str | None) -> None:
+def _draw_chart(axes: Axes, data: dict[str, Any], given: Any, seen: Any, label: str | None) -> None:
     """Plot a value for every state on a line, or an action if there is no label."""
-    data = world.layout()
-    x = np.setdiff1d(np.arange(world.n_states), data["terminal"])
+    n = len(data["positions"])
+    x = np.setdiff1d(np.arange(n), data["terminal"])
     x = x if label else x[given[x] >= 0]
     known = x if seen is None else x[seen[x]]
-    colour = style.COLOURS[0]
-    axes.plot(
-        x, given[x], color=colour, linewidth=0.8, alpha=0.5, drawstyle="default" if label else "steps-mid"
-    )
-    axes.plot(x, given[x], "o", color=colour, markerfacecolor="white", label="never visited")
-    axes.plot(known, given[known], "o", color=colour, label="visited")
+    line: dict[str, Any] = {"color": style.COLOURS[0], "drawstyle": "default" if label else "steps-mid"}
+    axes.plot(x, given[x], linewidth=0.8, alpha=0.5, **line)
+    axes.plot(x, given[x], "o", color=style.COLOURS[0], markerfacecolor="white", label="never visited")
+    axes.plot(known, given[known], "o", color=style.COLOURS[0], label="visited")
     if len(known) < len(x):
         axes.legend()
-    step = -(-world.n_states // MOST_TICKS)
-    shown = x[::step].tolist()
+    shown = x[:: -(-n // MOST_TICKS)].tolist()
     axes.set_xticks(shown, [data["state_labels"][s] for s in shown])
-    axes.set(xlabel=world.geometry.axis or "state", ylabel=label or "action")
+    axes.set(xlabel=data["axis"], ylabel=label or "action")
     if label is None:
-        axes.set_yticks(range(world.n_actions), data["action_labels"])
-        axes.set_ylim(-0.5, world.n_actions - 0.5)
-
-
-def _add_colour_bar(axes: Axes, low: float, high: float, label: str) -> None:
-    if not low < high:
-        return
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import ListedColormap, Normalize
-
-    colours = ListedColormap([shade("value", share) for share in np.linspace(0.0, 1.0, 128)])
-    scale = ScalarMappable(Normalize(low, high), colours)
-    axes.figure.colorbar(scale, ax=axes, shrink=0.8, label=label)
+        axes.set_yticks(range(data["n_actions"]), data["action_labels"])
+        axes.set_ylim(-0.5, data["n_actions"] - 0.5)

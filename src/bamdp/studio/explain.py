@@ -15,6 +15,7 @@ from xml.etree.ElementTree import Element
 import bamdp
 from bamdp.envs.drawing import (
     Point,
+    action_css,
     colour_of,
     element,
     figure,
@@ -27,7 +28,7 @@ from bamdp.envs.drawing import (
     view_box,
     with_colours,
 )
-from bamdp.envs.picture import draw_world, value_range, world_css, world_places
+from bamdp.envs.picture import draw_world
 from bamdp.planners import DSS
 from bamdp.registry import label
 from bamdp.studio.playback import Playback
@@ -82,7 +83,7 @@ def as_html(run: Playback) -> str:
         facts=run_facts(run),
         policy=PAGE_POLICY,
         version=bamdp.__version__,
-        style=palette_css() + _static("scene.css") + _static("studio.css") + world_css(),
+        style=palette_css() + _static("scene.css") + _static("studio.css"),
         script="\n".join(
             re.sub(r"^(export |import .*\n)", "", _static(name), flags=re.M) for name in PAGE_SCRIPTS
         ),
@@ -104,9 +105,9 @@ def as_svg(run: Playback) -> str:
     frame = Watcher(run, world).frame()
     values = [row["reward"] for row in frame["expects"]] if world["kind"] == "arms" else frame["value"]
     last, policy = frame["last_action"], None if world["kind"] == "arms" else frame["policy"]
-    centres, place = world_places(world)
-    over = _rollouts(decision, [centres[i] for i in place])
-    scene = draw_world(world, run.state, values, policy, last_action=last, rollouts=over).figure
+    drawn = draw_world(world, run.state, values, policy, last_action=last)
+    scene = drawn.figure
+    scene.find("g[@class='rollouts']").extend(_rollouts(decision, [drawn.centres[i] for i in drawn.place]))  # type: ignore[union-attr]
     _, _, wide, high = view_box(scene)
     scale, top = WORLD_SIDE / max(wide, high), 96.0
     parts = [
@@ -117,7 +118,7 @@ def as_svg(run: Playback) -> str:
     ]
     under = top + high * scale
     under += 18
-    bounds = " to ".join(map(short, value_range(world, run.state, values)))
+    bounds = " to ".join(map(short, drawn.range))
     parts.append(text_element(28, under, f"colours: believed value, from {bounds}", class_="facts"))
     table, bottom = _table(decision.candidates(), 28, under + 30)
     parts.append(table)
@@ -133,10 +134,11 @@ def as_svg(run: Playback) -> str:
             parts.append(text_element(left, top + tall, f"{line.rstrip('.')}.", class_="facts"))
         bottom = max(bottom, top + tall)
     size = PICTURE_WIDTH, bottom + 24
-    style = element("style", with_colours(_static("scene.css") + _static("file.css") + world_css()))
+    style = element("style", _static("scene.css") + _static("file.css") + action_css())
     back = element("rect", class_="back", width=size[0], height=size[1])
     shown_size: dict[str, Any] = {"width": size[0], "height": size[1]}
-    return markup(figure(size, style, back, *parts, label=decision.sentence(), class_="scene", **shown_size))
+    picture = figure(size, style, back, *parts, label=decision.sentence(), class_="scene", **shown_size)
+    return with_colours(markup(picture))
 
 
 def _rollouts(decision: Decision, centre: list[Point]) -> list[Element]:

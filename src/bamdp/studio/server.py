@@ -23,7 +23,6 @@ from pydantic import BaseModel, Field
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from bamdp.envs.drawing import palette_css
-from bamdp.envs.picture import world_css
 from bamdp.envs.registry import list_envs
 from bamdp.registry import REWARDS, list_planners, list_priors
 from bamdp.studio.explain import STATIC_FILES
@@ -71,7 +70,7 @@ def make_app(first: Choice = FIRST, *, host: str = "127.0.0.1", limits: Limits |
 
     @app.get("/static/palette.css")
     async def palette() -> Response:
-        return Response(palette_css() + world_css(), media_type="text/css")
+        return Response(palette_css(), media_type="text/css")
 
     app.mount("/static", FreshFiles(directory=STATIC_FILES))
 

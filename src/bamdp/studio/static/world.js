@@ -133,7 +133,7 @@ export class World {
 
   // Where an action aims in a state, or nothing.
   move(s, action) {
-    return (this.world.state_moves ? this.world.state_moves[s]?.[action] : this.world.moves[action]) ?? null;
+    return this.world.moves?.[s]?.[action] ?? null;
   }
 
   paintPlaces(frame, overlay, arrows, range) {
