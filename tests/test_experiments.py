@@ -67,7 +67,7 @@ def test_a_store_keeps_runs_for_the_next_time(tmp_path):
     again = bamdp.compare("chain", ["random"], runs=2, steps=20, store=path)
     assert len(again.totals["random"]) == 2
     assert path.read_bytes() == before[1]
-    with pytest.raises(ValueError, match="kept by the name of their environment"):
+    with pytest.raises(ValueError, match="stored by names, and the environment has none"):
         bamdp.compare(Ring(), ["random"], runs=2, steps=20, store=path)
 
 
@@ -150,7 +150,7 @@ def test_where_every_step_pays_the_same_returns_are_what_counts():
     assert found.best == "learner"
     assert "compared by the mean return of episodes" in " ".join(repr(found).split())
     assert found.plot().get_ylabel() == "return, last 10 episodes"
-    assert found.results.runs.success.isna().all()
+    assert found.group.runs.success.isna().all()
 
 
 @pytest.mark.parametrize("method", ["grid", "halving"])

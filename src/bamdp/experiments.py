@@ -11,10 +11,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from pandas import DataFrame
 
 from bamdp import _checks
 from bamdp.agent import Agent
@@ -24,14 +25,13 @@ from bamdp.lab import tables
 from bamdp.lab.comparisons import Group, groups
 from bamdp.lab.reading import make_study
 from bamdp.lab.report import draw_learning, draw_parameters
-from bamdp.lab.results import Results, collect_results, rewards
+from bamdp.lab.results import Results, collect_results, new_runs_frame, rewards
 from bamdp.lab.runner import run_study
 from bamdp.lab.store import Store
 from bamdp.lab.study import Study, planner_parameters, prior_spec, varied_keys
 from bamdp.lab.tables import Table
-from bamdp.lab.units import EVALUATE, TUNE
+from bamdp.lab.units import EVALUATE, TUNE, encode_trace
 from bamdp.planners.base import Planner
-from bamdp.plot.curves import comparison
 from bamdp.plot.style import drawing_axes
 from bamdp.processes import growing_bar
 from bamdp.registry import label, make_planner, make_rewards, text_of
@@ -39,28 +39,15 @@ from bamdp.runs import Batch, run_many
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from pandas import DataFrame
-
-T = TypeVar("T")
-
 
 # Results
 
 
-@dataclass(frozen=True, eq=False)
-class ExperimentResult:
-    """Results of a study of one environment, printed as a table."""
-
-    study: Study
-    results: Results
-
-    @property
-    def environment(self) -> str:
-        """The name of the environment."""
-        return self.study.environments[0].label
+class Result:
+    """Result of a comparison or of tuning, which prints as tables."""
 
     def tables(self, full: bool = False) -> list[Table]:
-        """Return the printed table; with ``full``, include all statistics."""
+        """Return the printed tables; with ``full``, include all statistics."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -70,35 +57,37 @@ class ExperimentResult:
         return "".join(table.to_html() for table in self.tables())
 
 
-class ComparisonResult(ExperimentResult):
+@dataclass(frozen=True, eq=False, repr=False)
+class ComparisonResult(Result):
     """The result of :func:`compare`."""
+
+    group: Group  # all runs, with their statistics and paired tests
 
     def tables(self, full: bool = False) -> list[Table]:
         """Return a table with one row per planner; with ``full``, include all statistics and pairwise comparisons."""
-        group = self._group
+        group = self.group
         more = [tables.statistics(group), *([tables.pairs(group)] if len(group.values) > 1 else [])]
         return [tables.comparison(group), *(more if full else [])]
 
     @property
     def totals(self) -> dict[str, NDArray[np.float64]]:
         """The total rewards [R] of each planner, by label."""
-        return {name: found.total.to_numpy() for name, found in self._finished.items()}
+        return {name: runs.total.to_numpy() for name, runs in self._finished.items()}
 
     @property
     def rewards(self) -> dict[str, NDArray[np.float64]]:
         """The rewards [R, T] of each planner, by label."""
-        return {name: rewards(found) for name, found in self._finished.items()}
+        return {name: rewards(runs) for name, runs in self._finished.items()}
 
     @property
     def optimum(self) -> float | None:
         """The expected total of an optimal policy; None if the model is unknown."""
-        known = self._group.ceilings
-        return None if known is None else known.optimum
+        return None if self.group.ceilings is None else self.group.ceilings.optimum
 
     @property
     def best(self) -> str:
         """The label of the planner with the highest mean total, or the highest mean return if all totals are equal."""
-        return self._group.best
+        return self.group.best
 
     def plot(self, *, ax: Axes | None = None, **options: Any) -> Axes:
         """Plot the learning curves, with the options of :func:`bamdp.plot.learning_curve`.
@@ -106,66 +95,32 @@ class ComparisonResult(ExperimentResult):
         If all totals are equal, plot episode returns with :func:`bamdp.plot.returns` instead. Use
         :func:`bamdp.plot.comparison` to plot totals.
         """
-        return draw_learning(self._group, ax, **options)
+        return draw_learning(self.group, ax, **options)
 
     def to_frame(self) -> DataFrame:
         """Return a pandas DataFrame with one row per planner and run."""
         columns = {"label": "planner", "replicate": "run", "total": "total_reward"}
         names = [*columns, "episodes", "mean_return", "success", "ms_per_step", "prior", "discount"]
-        runs = self._group.runs
+        runs = self.group.runs
         return runs[runs.failure == ""][names].rename(columns=columns).reset_index(drop=True)
 
     @property
-    def _group(self) -> Group:
-        return groups(self.results)[0]
-
-    @property
     def _finished(self) -> dict[str, DataFrame]:
-        runs = self._group.runs
-        return {name: runs[(runs.label == name) & (runs.failure == "")] for name in self._group.values}
+        runs = self.group.runs
+        return {name: runs[(runs.label == name) & (runs.failure == "")] for name in self.group.values}
 
 
-@dataclass(frozen=True, eq=False)
-class ContinuousComparison:
-    """The result of :func:`compare` for continuous observations: the runs of each planner, by label."""
-
-    batches: dict[str, Batch]
-
-    @property
-    def totals(self) -> dict[str, NDArray[np.float64]]:
-        """The total rewards [R] of each planner, by label."""
-        return {name: batch.totals for name, batch in self.batches.items()}
-
-    @property
-    def best(self) -> str:
-        """The label of the planner with the highest mean total."""
-        return max(self.batches, key=lambda name: self.batches[name].mean)
-
-    def to_frame(self) -> DataFrame:
-        """Return a pandas DataFrame with one row per planner and run."""
-        import pandas  # imported only when needed
-
-        frames = [batch.to_frame().assign(planner=name) for name, batch in self.batches.items()]
-        return pandas.concat(frames, ignore_index=True)
-
-    def plot(self, *, ax: Axes | None = None, **options: Any) -> Axes:
-        """Plot the totals, with the options of :func:`bamdp.plot.comparison`."""
-        return comparison(self, ax=ax, **options)
-
-    def __repr__(self) -> str:
-        lines = [f"{'planner':<24}{'total reward':>14}{'s.e.':>10}{'ms per step':>14}"]
-        for name, batch in sorted(self.batches.items(), key=lambda entry: -entry[1].mean):
-            numbers = f"{batch.mean:>14.4g}{batch.standard_error:>10.2g}{batch.ms_per_step:>14.3g}"
-            lines.append(f"{name:<24}{numbers}")
-        return "\n".join(lines)
-
-
-class TuningResult(ExperimentResult):
+@dataclass(frozen=True, eq=False, repr=False)
+class TuningResult(Result):
     """The result of :func:`tune`: all tested configurations and the chosen one."""
+
+    study: Study
+    results: Results
 
     def tables(self, full: bool = False) -> list[Table]:
         """Return the configurations, best first, and the evaluation of the chosen one if available."""
-        shown = tables.tried(self.results, self.environment, self.study.cells[0].algorithm)
+        cell = self.study.cells[0]
+        shown = tables.tried(self.results, cell.environment.label, cell.algorithm)
         return [shown, *map(tables.comparison, groups(self.results))]
 
     @property
@@ -173,7 +128,7 @@ class TuningResult(ExperimentResult):
         """The chosen planner parameters, prior and discount."""
         chosen = self.results.runs.loc[self.results.runs.chosen, "configuration"]
         if chosen.empty:
-            raise ValueError("nothing was chosen: every configuration failed, or took too long")
+            raise ValueError("no configuration was chosen: each failed or exceeded the time limit")
         return dict(chosen.iloc[0])
 
     @property
@@ -212,42 +167,44 @@ class TuningResult(ExperimentResult):
         varied = varied_keys(runs.configuration)
         for name in parameters:
             _checks.one_of(name, "parameter", varied)
-        shown = list(parameters or varied[:2])
-        if len(shown) > 2:
-            raise ValueError(f"a figure has one or two parameters, got {len(shown)}")
         with drawing_axes(ax) as axes:
-            draw_parameters(runs, shown, ax=axes)
+            draw_parameters(runs, parameters[:2] or varied[:2], ax=axes)
         return axes
 
     def to_frame(self) -> DataFrame:
         """Return a pandas DataFrame with one row per configuration."""
         found = tables.tried_frame(self.results.select(TUNE)).reset_index(drop=True)
-        names = {"mean": "total_reward", "ms/step": "ms_per_step"}
-        frame = found.drop(columns="configuration").rename(columns=names)
-        frame.columns = frame.columns.str.replace(" ", "_")
-        keys = dict.fromkeys(key for one in found.configuration for key in one)
-        for place, key in enumerate(keys):
-            frame.insert(place, key, [one.get(key) for one in found.configuration])
-        return frame
+        found.columns = found.columns.str.replace(r"[ /]", "_", regex=True)
+        parameters = DataFrame(found.configuration.tolist(), dtype=object)
+        columns = {"mean": "total_reward", "ms_step": "ms_per_step"}
+        return parameters.join(found.drop(columns="configuration").rename(columns=columns))
 
 
 # Studies of one environment
 
 
-def comparison_study(env: Any, planners: Any, *, runs: int, prior: Prior | str | None, **rest: Any) -> Study:
-    """Create a study that compares planners in one environment; ``rest`` as in :func:`environment_study`."""
-    if isinstance(planners, (str, Planner)):
-        planners = [planners]
-    named = planners.items() if isinstance(planners, Mapping) else [(None, planner) for planner in planners]
-    specs = [_as_text(planner) for _, planner in named]
-    labels = [_label_of(spec) if name is None else str(name) for (name, _), spec in zip(named, specs)]
-    twice = next((label for label in labels if labels.count(label) > 1), None)
-    if twice is not None:
-        raise ValueError(f"{twice} is given twice; drop one, or give it other parameters: {twice}:key=value")
-    algorithms = {label: {"planner": spec} for label, spec in zip(labels, specs)}
-    if not algorithms:
+def named_planners(planners: Any) -> dict[str, Any]:
+    """Return planners by label, as text if possible."""
+    if isinstance(planners, Mapping):
+        named = {str(name): _as_text(planner) for name, planner in planners.items()}
+    else:
+        specs = list(map(_as_text, [planners] if isinstance(planners, (str, Planner)) else planners))
+        labels = [spec if isinstance(spec, str) else label(spec) for spec in specs]
+        named = dict(zip(labels, specs))
+        for name in named:
+            if labels.count(name) > 1:
+                raise ValueError(
+                    f"{name} is given twice; drop one, or give it other parameters: {name}:key=value"
+                )
+    if not named:
         raise ValueError("there is nothing to compare; name planners, such as ['dss-pi', 'thompson']")
-    return environment_study(env, algorithms, runs=_checks.integer(runs, "runs"), prior=prior, **rest)
+    return named
+
+
+def comparison_study(env: Any, planners: Any, *, runs: int, **rest: Any) -> Study:
+    """Create a study that compares planners in one environment; ``rest`` as in :func:`environment_study`."""
+    algorithms = {name: {"planner": planner} for name, planner in named_planners(planners).items()}
+    return environment_study(env, algorithms, runs=_checks.integer(runs, "runs"), **rest)
 
 
 def tuning_study(
@@ -256,18 +213,15 @@ def tuning_study(
     grid: Mapping[str, Iterable[Any]],
     *,
     evaluate: int,
-    prior: Prior | str | None,
     tuning: Mapping[str, Any],
     **rest: Any,
 ) -> Study:
     """Create a study that tunes a planner in one environment; ``rest`` as in :func:`environment_study`."""
-    spec = _as_text(planner)
     if not isinstance(grid, Mapping):
         raise TypeError(f"grid must be a dictionary such as {{'n_steps': [25, 50]}}, got {grid!r}")
-    space = {key: _value_list(key, values) for key, values in grid.items()}
-    given = {name: value for name, value in tuning.items() if value is not None}
-    algorithms = {_label_of(spec): {"planner": spec, **space}}
-    study = environment_study(env, algorithms, runs=evaluate, prior=prior, tuning=given, **rest)
+    ((name, spec),) = named_planners([planner]).items()
+    algorithms = {name: {"planner": spec, **{key: _value_list(key, values) for key, values in grid.items()}}}
+    study = environment_study(env, algorithms, runs=evaluate, tuning=_given(tuning), **rest)
     if len(study.cells[0].configurations) < 2:
         raise ValueError("there is nothing to choose; give several values, such as n_steps=25,50,100")
     return study
@@ -277,70 +231,67 @@ def environment_study(
     env: Any,
     algorithms: Mapping[str, Any],
     *,
-    runs: int,
     prior: Prior | str | None,
     discount: float | str | None,
-    objective: str,
-    seed: int,
-    steps: int | None = None,
-    rewards: RewardModel | ArrayLike | str | None = None,
+    steps: int | None,
+    rewards: RewardModel | ArrayLike | str | None,
     **more: Any,
 ) -> Study:
-    """Create a study of one environment; ``more`` contains additional tables of the study file."""
+    """Create a study of one environment; ``more`` contains additional entries of the study file."""
     world = new_world(env)
     if world.system is not None:
         raise ValueError(
-            f"{world.name} has continuous observations, which studies do not take; bamdp.compare in Python does, or "
-            "make them discrete: --bins 8, bamdp.gym.Discretize(env, bins=8)"
+            f"{world.name} has continuous observations, which studies do not support; use bamdp.compare in Python, or "
+            "discretise them: --bins 8, bamdp.gym.Discretize(env, bins=8)"
         )
-    name = env if isinstance(env, str) else world.name
     model = rewards if rewards is None or isinstance(rewards, str) else make_rewards(rewards)
-    given = {"steps": steps, "rewards": model, "env": None if isinstance(env, str) else env}
-    shared = {"prior": None if prior is None else _as_text(prior), "discount": discount}
+    own = {"steps": steps, "rewards": model, "env": None if isinstance(env, str) else env}
     return make_study(
         {
             "title": f"{world.name}: {', '.join(algorithms)}",
-            "runs": runs,
-            "seed": seed,
-            **{key: value for key, value in shared.items() if value is not None},
-            "objective": objective,
-            "environments": {name: {key: value for key, value in given.items() if value is not None}},
+            "environments": {env if isinstance(env, str) else world.name: _given(own)},
             "algorithms": algorithms,
+            **_given({"prior": _as_text(prior), "discount": discount}),
             **more,
         }
     )
 
 
-def _as_text(thing: T) -> T | str:
+def comparison(results: Results) -> ComparisonResult:
+    """Return the comparison of planners in the only environment of a study."""
+    found = groups(results)
+    if not found:
+        raise RuntimeError(f"no run was completed: {results.runs.failure.iloc[0]}")
+    return ComparisonResult(found[0])
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _as_text(thing: Any) -> Any:
     """Return a planner or prior as text, or unchanged if it has no text form, as for unregistered classes."""
     return text_of(thing) or thing if isinstance(thing, (Planner, Prior)) else thing
 
 
-def _label_of(planner: Planner | str) -> str:
-    return planner if isinstance(planner, str) else label(planner)
-
-
 def _check_storable(study: Study) -> None:
     """Refuse to store runs that use the caller's own code, which may change between calls."""
-    if not isinstance(study.environments[0].env, str):
-        raise ValueError(
-            "runs are kept by the name of their environment; register yours with Gymnasium and give "
-            "gym:module:Name-v0, or leave store out"
-        )
+    own = [] if isinstance(study.environments[0].env, str) else ["the environment"]
     for cell in study.cells:
         for thing in (cell.planner, *(one["prior"] for one in cell.configurations)):
             if not isinstance(thing, str) and not type(thing).__module__.startswith("bamdp."):
-                raise ValueError(
-                    f"runs are kept by names, and {type(thing).__name__} has none; give it one with bamdp.register, "
-                    "or leave store out"
-                )
+                own.append(type(thing).__name__)
+    if own:
+        raise ValueError(
+            f"runs are stored by names, and {own[0]} has none; name an environment by gym:module:Name-v0 and a class "
+            "by bamdp.register, or leave store out"
+        )
 
 
 def _value_list(key: str, values: Any) -> list[Any]:
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise TypeError(f"{key} must have several values to choose from, such as [25, 50], got {values!r}")
-    values = [_as_text(value) if isinstance(value, Prior) else value for value in values]
-    return [value.item() if isinstance(value, np.generic) else value for value in values]
+    return [value.item() if isinstance(value, np.generic) else _as_text(value) for value in values]
 
 
 # Public functions
@@ -360,11 +311,10 @@ def compare(
     jobs: int = 1,
     store: str | Path | None = None,
     progress: bool = False,
-) -> ComparisonResult | ContinuousComparison:
+) -> ComparisonResult:
     """Compare planners in one environment on common random numbers, with intervals and paired tests.
 
-    Equivalent to the command ``bamdp compare``, with the same results. Studies do not support continuous observations;
-    for these, the result is a :class:`ContinuousComparison` without tests.
+    Equivalent to the command ``bamdp compare``, with the same results.
 
     Parameters
     ----------
@@ -394,17 +344,40 @@ def compare(
     >>> sorted(found.totals), found.best in found.totals
     (['bayes-greedy', 'thompson'], True)
     """
-    rest = {"steps": steps, "rewards": rewards, "discount": discount, "objective": objective, "seed": seed}
-    if new_world(env).system is not None:
-        if store is not None:
-            raise ValueError("runs with continuous observations are not kept in a store; leave store= out")
-        options: dict[str, Any] = {"runs": runs, "prior": prior, "jobs": jobs, "progress": progress, **rest}
-        named = planners if isinstance(planners, Mapping) else {_label_of(one): one for one in planners}
-        if not named:
-            raise ValueError("there is nothing to compare; name a planner")
-        return ContinuousComparison({name: run_many(env, one, **options) for name, one in named.items()})
-    study = comparison_study(env, planners, runs=runs, prior=prior, **rest)
-    return _run(ComparisonResult, study, store, jobs, progress)
+    options: dict[str, Any] = {"runs": runs, "prior": prior, "rewards": rewards, "discount": discount}
+    options |= {"steps": steps, "objective": objective, "seed": seed}
+    world = new_world(env)
+    if world.system is None:
+        study = comparison_study(env, planners, **options)
+        return comparison(_run(study, store, jobs, progress))
+    if store is not None:
+        raise ValueError("runs with continuous observations are not stored; leave store out")
+    options |= {"jobs": jobs, "progress": progress}
+    batches = {name: run_many(env, one, **options) for name, one in named_planners(planners).items()}
+    rows = [row for name, batch in batches.items() for row in _rows(world.name, name, batch)]
+    return ComparisonResult(Group(world.name, new_runs_frame(rows)))
+
+
+def _rows(environment: str, name: str, batch: Batch) -> Iterable[dict[str, Any]]:
+    """Return the runs of a batch as rows of a study's results."""
+    setting = batch.setting
+    for run, row in zip(batch.runs, batch.to_frame().to_dict("records")):
+        yield {
+            **row,
+            "environment": environment,
+            "algorithm": name,
+            "phase": EVALUATE,
+            "configuration": {},
+            "prior": label(setting.prior),
+            "discount": str(setting.discount),
+            "replicate": row["run"],
+            "horizon": setting.steps,
+            "total": run.total_reward,
+            "failure": "",
+            "excluded": "",
+            "asked": len(batch.runs),
+            "trace": encode_trace(run),
+        }
 
 
 def tune(
@@ -416,8 +389,6 @@ def tune(
     evaluate: int = 0,
     method: str = "grid",
     configurations: int | None = None,
-    budget: float | None = None,
-    screening: int | None = None,
     steps: int | None = None,
     prior: Prior | str | None = None,
     rewards: RewardModel | ArrayLike | str | None = None,
@@ -448,8 +419,6 @@ def tune(
         ``"grid"`` for a full grid search, or ``"halving"`` for successive halving.
     configurations
         Number of configurations to draw from the grid; by default all.
-    budget, screening
-        For halving: the budget in processor seconds, and the steps per run before the final round.
     steps, prior, rewards, discount, objective, seed, jobs, store, progress
         As in :func:`compare`.
 
@@ -459,14 +428,14 @@ def tune(
     >>> len(found.to_frame()), sorted(found.chosen)
     (4, ['discount', 'prior', 'prior.alpha', 'prior.beta', 'resample'])
     """
-    halving = {"budget": budget, "screening": screening}
-    tuning = {"method": method, "runs": runs, "configurations": configurations, **halving}
-    rest = {"steps": steps, "rewards": rewards, "discount": discount, "objective": objective, "seed": seed}
-    study = tuning_study(env, planner, grid, evaluate=evaluate, prior=prior, tuning=tuning, **rest)
-    return _run(TuningResult, study, store, jobs, progress)
+    tuning = {"method": method, "runs": runs, "configurations": configurations}
+    options: dict[str, Any] = {"prior": prior, "rewards": rewards, "discount": discount, "steps": steps}
+    options |= {"objective": objective, "seed": seed, "evaluate": evaluate, "tuning": tuning}
+    study = tuning_study(env, planner, grid, **options)
+    return TuningResult(study, _run(study, store, jobs, progress))
 
 
-def _run(kind: Any, study: Study, store: str | Path | None, jobs: int, progress: bool) -> Any:
+def _run(study: Study, store: str | Path | None, jobs: int, progress: bool) -> Results:
     """Run the missing part of a study and return the results; use a temporary folder if there is no store."""
     if store is not None:
         _check_storable(study)
@@ -476,8 +445,8 @@ def _run(kind: Any, study: Study, store: str | Path | None, jobs: int, progress:
         runs = stack.enter_context(Store(store))
         done, more = stack.enter_context(growing_bar(study.title, progress))
         run_study(study, runs, jobs=_checks.integer(jobs, "jobs"), steps=done, more=more)
-        found = kind(study, collect_results(study, runs))
-    for name, rows in found.results.select(EVALUATE).groupby("label", sort=False):
+        results = collect_results(study, runs)
+    for name, rows in results.select(EVALUATE).groupby("label", sort=False):
         if (rows.failure != "").all():  # all runs failed, so the table would be empty
             raise RuntimeError(f"{name}: {rows.failure.iloc[0]}")
-    return found
+    return results

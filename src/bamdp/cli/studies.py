@@ -112,7 +112,7 @@ def compare_arguments(parser: argparse.ArgumentParser) -> None:
 
 def compare_command(arguments: argparse.Namespace) -> int:
     """Run the comparison and print its table or JSON."""
-    from bamdp.experiments import ComparisonResult, comparison_study
+    from bamdp.experiments import comparison, comparison_study
 
     figure = options.figure_path(arguments)
     study = comparison_study(
@@ -121,7 +121,7 @@ def compare_command(arguments: argparse.Namespace) -> int:
         **options.values(arguments, "runs", "steps", *options.RUN_VALUES),
     )
     with run_and_collect(study, arguments) as results:
-        found = ComparisonResult(study, results)
+        found = comparison(results)
         if figure is not None:
             options.draw_figure(figure, found.plot)
         if arguments.json:
