@@ -21,7 +21,7 @@ from bamdp import _checks
 from bamdp.agent import Agent
 from bamdp.beliefs.base import Prior
 from bamdp.envs.environment import World
-from bamdp.gym.spaces import Numbering
+from bamdp.gym.world import Numbering
 from bamdp.planners.base import Planner
 
 

@@ -219,9 +219,12 @@ def new_world(source: Any) -> World:
     if callable(source) and not is_gymnasium(source):
         return make_world(source())
     try:
-        world = make_world(copy.deepcopy(source))
-    except RecursionError as error:
-        raise TypeError(f"{source!r} cannot be copied ({error}); give a function, lambda: ...") from None
+        copied = copy.deepcopy(source)
+    except (TypeError, RecursionError) as error:
+        raise TypeError(
+            f"{source!r} cannot be copied for each run ({error}); give a function that makes it, lambda: ..."
+        ) from None
+    world = make_world(copied)
     if hasattr(world, "forget_run"):
         world.forget_run()
     return world

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -13,14 +13,13 @@ from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
-from bamdp.gym.spaces import elements, is_finite, parts_of
 
 UNIFORM, QUANTILES = EDGES = ("uniform", "quantiles")
 TRIAL_STEPS = 2000  # of random play, to find the range of observations
 MAX_BOUND = 1e6  # a larger bound of a space counts as unbounded
 
 
-class Discretize(gymnasium.ObservationWrapper[Any, Any, Any], gymnasium.utils.RecordConstructorArgs):
+class Discretize(gymnasium.ObservationWrapper[Any, Any, Any]):
     """An environment whose observations are discretised into bins along each coordinate.
 
     The new observation space is ``Discrete``: the bins of all coordinates are the digits of the state. The discretised
@@ -30,17 +29,15 @@ class Discretize(gymnasium.ObservationWrapper[Any, Any, Any], gymnasium.utils.Re
     Parameters
     ----------
     env
-        The environment. Its observation space is a ``Box``, or a ``Dict`` or ``Tuple`` that contains boxes; finite
-        parts are left unchanged.
+        The environment. Its observation space is a ``Box``; wrap others in `gymnasium.wrappers.FlattenObservation`.
     bins
-        The number of bins: one number for all coordinates of boxes, or one per coordinate, in the order of the keys of
-        a ``Dict``. A coordinate with 1 bin is ignored. Instead of a number, give the inner edges of the bins in
-        ascending order.
+        The number of bins: one number for all coordinates, or one per coordinate. A coordinate with 1 bin is ignored.
+        Instead of a number, give the inner edges of the bins in ascending order.
     edges
         How to choose edges that are not given: ``"uniform"`` for bins of equal width between ``bounds``, or
         ``"quantiles"`` for bins that random play visits equally often.
     bounds
-        For uniform bins, (low, high) of each coordinate of boxes, or None for the bounds of the space. If the space is
+        For uniform bins, (low, high) of each coordinate, or None for the bounds of the space. If the space is
         unbounded, as for CartPole's velocities, the range observed in random play is used.
     steps, seed
         The number of steps and the seed of the random play, which takes place when the wrapper is created, if needed.
@@ -48,7 +45,7 @@ class Discretize(gymnasium.ObservationWrapper[Any, Any, Any], gymnasium.utils.Re
     Attributes
     ----------
     edges : tuple of arrays
-        The inner edges of each coordinate, one fewer than bins. Each number of a finite part is a coordinate.
+        The inner edges of each coordinate, one fewer than bins.
 
     Examples
     --------
@@ -72,44 +69,34 @@ class Discretize(gymnasium.ObservationWrapper[Any, Any, Any], gymnasium.utils.Re
         steps: int = TRIAL_STEPS,
         seed: int = 0,
     ) -> None:
-        gymnasium.utils.RecordConstructorArgs.__init__(
-            self, bins=bins, edges=edges, bounds=bounds, steps=steps, seed=seed
-        )
         super().__init__(env)
-        coordinates = list(_coordinates(env.observation_space))
-        n_real = sum(limits is not None for limits, _ in coordinates)
-        if not n_real:
+        box = env.observation_space
+        if not isinstance(box, spaces.Box):
             raise ValueError(
-                f"bins are for observations that have arrays of numbers (Box), got {env.observation_space}; a finite "
-                "space needs none"
+                f"bins are for observations that are arrays of numbers (Box), got {box}; a finite space needs none, "
+                "and gymnasium.wrappers.FlattenObservation makes others a Box"
             )
         _checks.one_of(edges, "edges", EDGES)
-        wanted = iter(_per_coordinate(bins, "bins", n_real))
-        ranges = iter(_per_coordinate(bounds, "bounds", n_real))
-        seen = cache(partial(_random_play, env, _checks.integer(steps, "steps"), seed))
+        limits = list(zip(box.low.ravel().tolist(), box.high.ravel().tolist()))
+        wanted = _per_coordinate(bins, "bins", len(limits))
+        ranges = _per_coordinate(bounds, "bounds", len(limits))
+        play = cache(partial(_random_play, env, _checks.integer(steps, "steps"), seed))
         self.edges = tuple(
-            whole if limits is None else _inner_edges(i, next(wanted), next(ranges) or limits, edges, seen)
-            for i, (limits, whole) in enumerate(coordinates)
+            _inner_edges(i, wanted[i], ranges[i] or limits[i], edges, play) for i in range(len(limits))
         )
         self.sizes = tuple(len(inner) + 1 for inner in self.edges)
         self.observation_space = spaces.Discrete(math.prod(self.sizes))
 
     def observation(self, observation: Any) -> int:
         """Return the state that contains an observation."""
-        values = _numbers_in(observation)
+        values = np.ravel(observation)
         if np.isnan(values).any():
             raise ValueError(f"the environment returned an observation that is not a number: {observation}")
         digits = [np.searchsorted(inner, value, side="right") for inner, value in zip(self.edges, values)]
         return int(np.ravel_multi_index(digits, self.sizes))
 
-    def intervals(self, state: int) -> list[tuple[float, float]]:
-        """Return the interval of each coordinate in a state; the outermost intervals are unbounded."""
-        state = _checks.index(state, "state", math.prod(self.sizes))
-        ends = [(-np.inf, *inner.tolist(), np.inf) for inner in self.edges]
-        return [(end[i], end[i + 1]) for end, i in zip(ends, np.unravel_index(state, self.sizes))]
 
-
-class DiscretizeActions(gymnasium.ActionWrapper[Any, Any, Any], gymnasium.utils.RecordConstructorArgs):
+class DiscretizeActions(gymnasium.ActionWrapper[Any, Any, Any]):
     """An environment with discretised ``Box`` actions: each action number selects one level of every coordinate.
 
     Together with :class:`Discretize`, it makes an environment with real observations and actions finite. The number of
@@ -143,16 +130,12 @@ class DiscretizeActions(gymnasium.ActionWrapper[Any, Any, Any], gymnasium.utils.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any], levels: int | Sequence[int | ArrayLike]) -> None:
-        gymnasium.utils.RecordConstructorArgs.__init__(self, levels=levels)
         super().__init__(env)
         box = env.action_space
         if not isinstance(box, spaces.Box):
             raise ValueError(f"levels are for actions that are arrays of numbers (Box), got {box}")
-        ranges = list(zip(box.low.ravel().tolist(), box.high.ravel().tolist()))
-        values = [
-            _levels(i, level, *ends)
-            for i, (level, ends) in enumerate(zip(_per_coordinate(levels, "levels", len(ranges)), ranges))
-        ]
+        wanted = _per_coordinate(levels, "levels", math.prod(box.shape))
+        values = [_levels(i, *given) for i, given in enumerate(zip(wanted, box.low.flat, box.high.flat))]
         grid = np.stack(np.meshgrid(*values, indexing="ij"), axis=-1)
         self.actions = grid.reshape(-1, *box.shape).astype(box.dtype)
         self.action_space = spaces.Discrete(len(self.actions))
@@ -164,7 +147,7 @@ class DiscretizeActions(gymnasium.ActionWrapper[Any, Any, Any], gymnasium.utils.
 
 def _levels(i: int, wanted: Any, low: float, high: float) -> NDArray[np.float64]:
     """Return the levels of one coordinate of actions."""
-    if isinstance(wanted, (Sequence, np.ndarray)):
+    if np.ndim(wanted):
         values = np.asarray(wanted, float)
         if values.ndim != 1 or not len(values) or not ((values >= low) & (values <= high)).all():
             raise ValueError(
@@ -179,40 +162,15 @@ def _levels(i: int, wanted: Any, low: float, high: float) -> NDArray[np.float64]
     return np.linspace(low, high, size) if size > 1 else np.array([0.5 * (low + high)])
 
 
-def _coordinates(space: Any) -> Iterator[tuple[tuple[float, float] | None, NDArray[Any]]]:
-    """Yield (limits, edges) for each coordinate: the limits in a box, or None and the edges between integers."""
-    if isinstance(space, spaces.Box):
-        yield from (
-            ((float(low), float(high)), np.zeros(0)) for low, high in zip(space.low.flat, space.high.flat)
-        )
-    elif parts := parts_of(space):
-        for part in parts.values():
-            yield from _coordinates(part)
-    elif is_finite(space):
-        for values in zip(*map(_numbers_in, elements(space))):
-            yield None, np.unique(values)[1:] - 0.5
-    else:
-        raise ValueError(f"there are no bins for observations in {space}: it is neither finite nor a Box")
-
-
-def _numbers_in(observation: Any) -> list[float]:
-    """Return the numbers in an observation, in coordinate order."""
-    if isinstance(observation, Mapping):
-        observation = [observation[key] for key in sorted(observation)]
-    if isinstance(observation, (tuple, list)):
-        return [number for part in observation for number in _numbers_in(part)]
-    return [float(number) for number in np.ravel(observation)]
-
-
 def _random_play(env: gymnasium.Env[Any, Any], steps: int, seed: int) -> NDArray[np.float64]:
     """Return the coordinates observed in random play, [T, n]."""
     env.action_space.seed(seed)
-    seen = [_numbers_in(env.reset(seed=seed)[0])]
+    seen = [np.ravel(env.reset(seed=seed)[0])]
     for _ in range(steps):
         observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
-        seen.append(_numbers_in(observation))
+        seen.append(np.ravel(observation))
         if terminated or truncated:
-            seen.append(_numbers_in(env.reset()[0]))
+            seen.append(np.ravel(env.reset()[0]))
     return np.array(seen)
 
 
@@ -231,7 +189,7 @@ def _inner_edges(
     i: int, wanted: Any, limits: tuple[float, float], edges: str, play: Callable[[], NDArray[Any]]
 ) -> NDArray[np.float64]:
     """Return the inner edges of one coordinate; ``play`` supplies values from random play if needed."""
-    if isinstance(wanted, (Sequence, np.ndarray)):
+    if np.ndim(wanted):
         inner = np.asarray(wanted, float)
         if inner.ndim != 1 or not np.isfinite(inner).all() or (np.diff(inner) <= 0).any():
             raise ValueError(f"edges of coordinate {i} must be numbers in ascending order, got {wanted!r}")

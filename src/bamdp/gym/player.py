@@ -108,7 +108,7 @@ class GymAgent:
             self._allow(after, info)
 
     def _allow(self, state: int, info: dict[str, Any] | None) -> None:
-        mask = self.world.mask(state, info)
+        mask = self.world.mask(info)
         if mask is not None:
             self.agent.allow(state, mask)
 
@@ -136,32 +136,26 @@ class GymAgent:
             Called as ``callback(agent, world, step)`` after each step, as by :func:`bamdp.simulate`; returning False
             ends the run.
         """
-        limit = _checks.integer(DEFAULT_HORIZON if steps is None else steps, "steps")
-        if episodes is None:
-            return simulate(self.agent, self.world, limit, seed=seed, progress=progress, callbacks=callbacks)
-        left, env = _checks.integer(episodes, "episodes"), self.world.env
-        if steps is None:
-            own = getattr(env.unwrapped, "episode_steps", None)
-            limit = left * ((env.spec and env.spec.max_episode_steps) or own or DEFAULT_HORIZON)
+        listeners = list(callbacks)
+        if episodes is not None:
+            left, env = _checks.integer(episodes, "episodes"), self.world.env
+            own = (env.spec and env.spec.max_episode_steps) or getattr(env.unwrapped, "episode_steps", None)
+            steps = left * (own or DEFAULT_HORIZON) if steps is None else steps
 
-        def count(agent: Agent, world: Any, step: Step) -> bool:
-            nonlocal left
-            left -= step.terminated or step.truncated
-            return left > 0
+            def count(agent: Agent, world: Any, step: Step) -> bool:
+                nonlocal left
+                left -= step.terminated or step.truncated
+                return left > 0
 
-        listeners = [count, *callbacks]
+            listeners.insert(0, count)
+        limit = DEFAULT_HORIZON if steps is None else steps
         return simulate(self.agent, self.world, limit, seed=seed, progress=progress, callbacks=listeners)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the agent to a single ``.npz`` file."""
-        world, numbering = self.world, self.world.numbering
+        numbering = self.world.numbering
         seen = list(numbering.numbers) if numbering.space is None else None
-        about = {
-            "seen": seen,
-            "n": numbering.n,
-            "masked": world.masked,
-            "function": world.function is not None,
-        }
+        about = {"seen": seen, "n": numbering.n, "masked": self.world.masked}
         _files.write(path, "a Gymnasium agent", {"agent": self.agent.content(), "world": about})
 
     @staticmethod
@@ -175,12 +169,6 @@ class GymAgent:
 
         def make(content: dict[str, Any]) -> GymAgent:
             agent, about = Agent.from_content(content["agent"]), content["world"]
-            if about["function"] != (observation is not None):
-                raise ValueError(
-                    "the agent was made with a function for observations; give it again, as observation=..."
-                    if about["function"]
-                    else "the agent was made without a function for observations; leave observation= out"
-                )
             numbered = None if about["seen"] is None else about["n"]
             world = GymWorld(env, max_states=numbered, observation=observation, action_mask=about["masked"])
             if (world.n_states, world.n_actions) != (agent.belief.n_states, agent.belief.n_actions):

@@ -3,16 +3,20 @@
 States are the numbers of observations, and one additional last state represents the end of an episode: the model is
 unknown, so any transition may end an episode. Truncation is not an end; it only means that the environment must be
 reset.
+
+The elements of a finite space, nested or not, are numbered in advance; later parts change faster. Elements of spaces
+that cannot be enumerated are numbered in order of appearance.
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium import spaces
 from numpy.typing import NDArray
 
 from bamdp import _checks
@@ -21,12 +25,13 @@ from bamdp.continuous.world import as_continuous
 from bamdp.envs.environment import World
 from bamdp.envs.picture import DIRECTIONS, GRID_MOVES, Layout, table_layout
 from bamdp.gym.discretize import Discretize
-from bamdp.gym.spaces import Numbering, list_actions, number_observations
 
 WORLD_ARGUMENTS = ("max_states", "action_mask", "observation")
 BIN_ARGUMENTS = ("bins", "edges", "bounds")
 ONE_AT_A_TIME = "an agent acts in one environment at a time, not in a vector of them; use gymnasium.make"
 DEFAULT_HORIZON = 1000  # steps per run
+MAX_ELEMENTS = 20_000  # of a space that is enumerated in advance
+MAX_STATES_CALL = "bamdp.make_world(env, max_states=500), on the command line gym:ID:max_states=500"
 ACTION_NAMES = {  # in Gymnasium's own environments, by prefix of their names
     "FrozenLake": ("left", "down", "right", "up"),
     "CliffWalking": ("up", "right", "down", "left"),
@@ -37,7 +42,105 @@ ACTION_NAMES = {  # in Gymnasium's own environments, by prefix of their names
     "Acrobot": ("torque −1", "torque 0", "torque +1"),
 }
 MOVES = dict(zip(DIRECTIONS, GRID_MOVES))
-RETURNED = {"reset": "observation, info", "step": "observation, reward, terminated, truncated, info"}
+
+
+# --- numbers ---------------------------------------------------------------------------------------------------
+
+
+def elements(space: Any) -> list[Any] | None:
+    """Return the first ``MAX_ELEMENTS`` + 1 elements of a finite space, or None for other spaces.
+
+    Examples
+    --------
+    >>> elements(spaces.Dict({"b": spaces.Discrete(2), "a": spaces.Discrete(2, start=5)}))
+    [{'a': 5, 'b': 0}, {'a': 5, 'b': 1}, {'a': 6, 'b': 0}, {'a': 6, 'b': 1}]
+    """
+    if isinstance(space, spaces.Discrete):
+        return list(range(int(space.start), int(space.start) + min(int(space.n), MAX_ELEMENTS + 1)))
+    if isinstance(space, (spaces.Tuple, spaces.Dict)):
+        inner = space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces
+        parts = [part for one in inner if (part := elements(one)) is not None]
+        if len(parts) < len(inner):
+            return None
+        found = itertools.islice(itertools.product(*parts), MAX_ELEMENTS + 1)
+        return [dict(zip(space, values)) if isinstance(space, spaces.Dict) else values for values in found]
+    if isinstance(space, (spaces.MultiDiscrete, spaces.MultiBinary)):
+        sizes = np.ravel(getattr(space, "nvec", np.full(space.shape, 2))).tolist()
+        first = np.ravel(getattr(space, "start", np.zeros(space.shape, int))).tolist()
+        ranges = (range(low, low + n) for low, n in zip(first, sizes))
+        found = itertools.islice(itertools.product(*ranges), MAX_ELEMENTS + 1)
+        return [np.array(values, space.dtype).reshape(space.shape) for values in found]
+    return None
+
+
+def key_of(element: Any) -> Hashable:
+    """Return a hashable key for an element; equal elements of any type have the same key."""
+    if isinstance(element, np.ndarray):
+        element = element.tolist()
+    if isinstance(element, (list, tuple)):
+        return tuple(map(key_of, element))
+    if isinstance(element, Mapping):
+        return tuple((name, key_of(element[name])) for name in sorted(element))
+    return element
+
+
+class Numbering:
+    """A map from elements to numbers 0 .. ``n`` - 1, in the order of an enumerated space or of appearance."""
+
+    def __init__(self, n: int, listed: list[Any] | None = None, space: Any = None) -> None:
+        self.n, self.space = n, space
+        self.numbers = {key_of(element): i for i, element in enumerate(listed or ())}
+
+    def __call__(self, element: Any) -> int:
+        """Return the number of an element; without an enumerated space, a new element gets the next number."""
+        key = key_of(element)
+        number = self.numbers.get(key)
+        if number is not None:
+            return number
+        if self.space is not None:
+            raise ValueError(f"{element!r} is outside of the space {self.space}")
+        if len(self.numbers) == self.n:
+            raise ValueError(
+                f"observation {element!r} is new, and {self.n} others have been seen, which is max_states; raise it"
+            )
+        self.numbers[key] = len(self.numbers)
+        return self.numbers[key]
+
+
+def number_observations(
+    space: Any, max_states: int | None, function: Callable[[Any], Any] | None
+) -> Numbering:
+    """Return a numbering of a space's observations, after applying ``function`` if it is given."""
+    listed = elements(space) if max_states is None and function is None else None
+    if listed is not None and len(listed) <= MAX_ELEMENTS:
+        return Numbering(len(listed), listed, space)
+    if function is None and "float" in str(space):  # the type of a box, also of one inside other spaces
+        raise ValueError(
+            f"{space} cannot be states of a finite model; make them discrete: bamdp.gym.Discretize(env, bins=8) (on "
+            "the command line --bins 8), or bamdp.make_world(env, observation=..., max_states=500) with a function of "
+            "your own"
+        )
+    if max_states is None:
+        what = "observation=..." if function is not None else str(space)
+        raise ValueError(
+            f"{what} needs max_states=..., the maximum number of distinct observations, which are numbered in order "
+            f"of appearance: {MAX_STATES_CALL}"
+        )
+    return Numbering(_checks.integer(max_states, "max_states"))
+
+
+def list_actions(space: Any) -> list[Any]:
+    """Return the actions of a space; raise ValueError if it is infinite or too large."""
+    listed = elements(space) or []
+    if not 0 < len(listed) <= MAX_ELEMENTS:
+        raise ValueError(
+            f"actions {space} cannot be actions of a finite model (at most {MAX_ELEMENTS}); wrap the environment in "
+            "bamdp.gym.DiscretizeActions or in a gymnasium.ActionWrapper whose action space is Discrete"
+        )
+    return listed
+
+
+# --- environments ----------------------------------------------------------------------------------------------
 
 
 class GymWorld(World):
@@ -76,8 +179,6 @@ class GymWorld(World):
         action_mask: bool = True,
         name: str | None = None,
     ) -> None:
-        if not isinstance(action_mask, bool):
-            raise TypeError(f"action_mask must be True or False, got {action_mask!r}")
         self.env, self.function, self.masked = env, observation, action_mask
         if isinstance(env, gymnasium.vector.VectorEnv):
             raise ValueError(ONE_AT_A_TIME)
@@ -92,7 +193,6 @@ class GymWorld(World):
         self.state = 0
         self.terminated = self.truncated = False
         self.allowed: NDArray[np.bool_] | None = None  # in the current state, if the environment provides it
-        self._masks: dict[int, bytes] = {}
 
     def __repr__(self) -> str:
         return f"GymWorld({self.name!r}, {self.n_states} states with the end, {self.n_actions} actions)"
@@ -115,26 +215,22 @@ class GymWorld(World):
         if len(shape) != 2 or shape[0] * shape[1] != self.end:
             return table_layout(self.n_states)
         moves = [MOVES[name] for name in self._action_names() if name in MOVES]
-        aims = moves if len(moves) == self.n_actions else ()
+        aims = moves if len(moves) == self.n_actions else None
         return table_layout(self.n_states, (int(shape[0]), int(shape[1])), moves=aims)
 
     def forget_run(self) -> None:
         """Forget the observations that have appeared, so that a copy for another run numbers them again."""
-        self._masks.clear()
         if self.numbering.space is None:
             self.numbering.numbers.clear()
 
     def reset(self, *, seed: int | np.random.SeedSequence | None = None) -> int:
         """Begin an episode and return the number of its first observation."""
-        try:
-            result = self.env.reset(seed=gymnasium_seed(seed))
-        except TypeError as error:
-            if "seed" not in str(error):
-                raise
-            signature = "def reset(self, *, seed=None, options=None)"
-            raise TypeError(f"reset of {self.name} must take a seed, as in Gymnasium: {signature}") from error
+        if isinstance(seed, np.random.SeedSequence):
+            seed = int(seed.generate_state(1)[0])
+        observation, info = self.env.reset(seed=seed)
         self.terminated = self.truncated = False
-        return self._arrive(*self._returned(result, "reset"))
+        self.state, self.allowed = self.number(observation), self.mask(info)
+        return self.state
 
     def step(self, action: int) -> tuple[int, float, bool]:
         """Take an action and return (next state, reward, whether the episode has ended).
@@ -142,64 +238,21 @@ class GymWorld(World):
         Afterwards, ``truncated`` says whether the episode was truncated.
         """
         action = _checks.index(action, "action", self.n_actions)
-        result = self._returned(self.env.step(self.actions[action]), "step")
-        observation, reward, terminated, truncated, info = result
+        observation, reward, terminated, truncated, info = self.env.step(self.actions[action])
         self.terminated, self.truncated = bool(terminated), bool(truncated)
-        if self.terminated:
-            self.state, self.allowed = self.end, None
-        else:
-            self._arrive(observation, info)
-        try:
-            return self.state, float(reward), self.terminated
-        except (TypeError, ValueError):
-            raise TypeError(f"the reward of {self.name} must be a number, got {reward!r}") from None
-
-    def _returned(self, result: Any, method: str) -> Any:
-        """Return the result of an environment's method after checking that it has Gymnasium's form."""
-        names = RETURNED[method]
-        n = names.count(",") + 1
-        if not isinstance(result, (tuple, list)) or len(result) != n:
-            raise TypeError(
-                f"{method} of {self.name} must return {n} things, as in Gymnasium: ({names}); got {result!r}"
-            )
-        return result
+        self.state, self.allowed = self.end, None
+        if not self.terminated:
+            self.state, self.allowed = self.number(observation), self.mask(info)
+        return self.state, _checks.real(reward, "reward"), self.terminated
 
     def number(self, observation: Any) -> int:
         """Return the number of an observation, after applying ``observation`` if it is given."""
         return self.numbering(observation if self.function is None else self.function(observation))
 
-    def mask(self, state: int, info: Any) -> NDArray[np.bool_] | None:
-        """Return the mask of existing actions in a state, or None if ``info`` has none.
-
-        The mask of a state must be the same on every visit.
-        """
+    def mask(self, info: Any) -> NDArray[np.bool_] | None:
+        """Return the mask of the actions in the current state, or None if ``info`` has none."""
         mask = info.get("action_mask") if self.masked and isinstance(info, dict) else None
-        if mask is None:
-            return None
-        allowed = np.asarray(mask).astype(bool)
-        if allowed.shape != (self.n_actions,):
-            raise ValueError(
-                f"the action mask must have {self.n_actions} entries, one for each action, got shape "
-                f"{list(allowed.shape)}; say action_mask=False to do without"
-            )
-        if self._masks.setdefault(state, allowed.tobytes()) != allowed.tobytes():
-            raise ValueError(
-                f"the action mask of state {state} has changed; add to the observation what decides it, or say "
-                "action_mask=False"
-            )
-        return allowed
-
-    def _arrive(self, observation: Any, info: Any) -> int:
-        self.state = self.number(observation)
-        self.allowed = self.mask(self.state, info)
-        return self.state
-
-
-def gymnasium_seed(seed: Any) -> int | None:
-    """Return a seed in the form that Gymnasium expects: an integer or None."""
-    if isinstance(seed, np.random.SeedSequence):
-        return int(seed.generate_state(1)[0])
-    return None if seed is None else operator.index(seed)
+        return None if mask is None else np.asarray(mask, bool)
 
 
 def from_gym(text: str, **parameters: Any) -> Any:
@@ -236,10 +289,9 @@ def wrap_gym(env: Any, **arguments: Any) -> World:
     if isinstance(env, gymnasium.vector.VectorEnv):
         raise ValueError(ONE_AT_A_TIME)
     bins = {key: arguments.pop(key) for key in BIN_ARGUMENTS if key in arguments}
-    continuous = as_continuous(env, **arguments) if bins.get("bins") is None else None
-    if continuous is not None:
-        return continuous
-    return GymWorld(Discretize(env, **bins) if bins.get("bins") is not None else env, **arguments)
+    if bins.get("bins") is not None:
+        return GymWorld(Discretize(env, **bins), **arguments)
+    return as_continuous(env, **arguments) or GymWorld(env, **arguments)
 
 
 def with_bins(text: str, bins: str) -> str:
@@ -255,11 +307,11 @@ def with_bins(text: str, bins: str) -> str:
     head, _, rest = text.partition(":")
     if head.strip().lower() != "gym":
         raise ValueError(f"bins are for observations of Gymnasium's environments, gym:ID; {text!r} is none")
-    kind, colon, numbers = bins.rpartition(":")
+    kind, _, numbers = bins.rpartition(":")
     if not all(number.strip().isdigit() for number in numbers.split(",")):
         raise ValueError(f"bins {bins!r} are not whole numbers; write for instance 3,3,6,5 or quantiles:8")
     written = f"bins=({numbers})" if "," in numbers else f"bins={numbers}"
-    written += f",edges={kind.strip()}" if colon else ""
+    written += f",edges={kind.strip()}" if kind else ""
     return f"{text}{',' if '=' in rest.rpartition(':')[2] else ':'}{written}"
 
 
