@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bamdp
-from bamdp._kernels.bundles import zeros
+from bamdp._kernels.jit import zeros
 from bamdp._parameters import Declared, choice, declared, flag, positive_number, real_number, whole_number
 
 

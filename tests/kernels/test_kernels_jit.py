@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import bamdp
-from bamdp._kernels import announcing, jit, numba_internals
+from bamdp._kernels import jit, numba_internals
 from bamdp._kernels.random import gamma_above_one, new_rng
 
 CALLEE = """
@@ -28,8 +28,7 @@ def step(x):
 CALLER = """
 from typing import NamedTuple
 import numpy as np
-from bamdp._kernels.announcing import on_first_compile
-from bamdp._kernels.jit import JIT, generic, kernel
+from bamdp._kernels.jit import JIT, generic, kernel, on_first_compile
 from bamdp.beliefs.callee import step
 
 class Cat(NamedTuple):
@@ -239,7 +238,7 @@ def graze(herd, n):
 def test_compiled_kernels_count_no_references():
     """``_nrt=False`` is private to Numba: should it fail, planning would be slow without a word."""
     assert numba_internals.KERNEL_OPTIONS["_nrt"] is False
-    assert numba_internals.INLINED_OPTIONS["_nrt"] is False
+    assert numba_internals.PRIMITIVE_OPTIONS["_nrt"] is False
     herd = Herd(np.ones(4))
     text = {}
     for runtime in (True, False):
@@ -257,7 +256,6 @@ def test_a_primitive_can_be_called_from_python_too():
 
 ANNOUNCED = """
 import logging
-from bamdp._kernels import announcing
 from bamdp.planners.caller import on_first_compile, walk, total, Cat
 import numba, numpy as np
 lines = []
@@ -265,26 +263,22 @@ handler = logging.Handler()
 handler.emit = lambda record: lines.append(record.getMessage())
 logging.getLogger("bamdp").addHandler(handler)
 numba.njit(lambda x: x + 1)(1)  # somebody else's function
+with on_first_compile(lambda: None):
+    total(Cat(np.array([9.0])), 2.0)
 before = len(lines)
 walk(0.0)  # compiles several functions
-once = len(lines)
-announcing.Announcer.busy_until -= 60.0  # a minute later
-with on_first_compile(lambda: None):  # somebody tells of it
-    total(Cat(np.array([9.0])), 2.0)
-told = len(lines)
-announcing.Announcer.busy_until -= 60.0
 total(Cat(np.array([9.0])), np.float32(2.0))
-print(before, once, told, len(lines), lines[0])
+print(before, len(lines), lines[0])
 """
 
 
-def test_compiling_is_announced_once_by_the_logger_unless_somebody_tells_of_it(package):
+def test_compiling_is_logged_once_in_a_process_unless_a_listener_is_called(package):
     out, error = start(package, ANNOUNCED).communicate(timeout=120)
-    assert out.split(maxsplit=4) == ["0", "1", "1", "2", f"{announcing.COMPILING}\n"], error
+    assert out == f"0 1 {jit.COMPILING}\n", error
     again, error = start(package, ANNOUNCED.replace("lines[0]", "")).communicate(timeout=120)
-    assert again.split() == ["0"] * 4, error  # all of it is on disk
+    assert again.split() == ["0"] * 2, error  # all of it is on disk
 
 
 def test_without_a_handler_the_announcement_is_on_standard_error(package):
     _, error = start(package, "from bamdp.planners.caller import walk; walk(0.0)").communicate(timeout=120)
-    assert error == f"{announcing.COMPILING}\n"
+    assert error == f"{jit.COMPILING}\n"

@@ -14,7 +14,7 @@ from history_tree_checks import CASES, agent_in, exact
 from planner_checks import agent_of, check_promises, experience
 
 import bamdp
-from bamdp._kernels import streams
+from bamdp._kernels import random as streams
 from bamdp.beliefs import verbs
 from bamdp.planners.bfs3 import BFS3
 from bamdp.planners.fhts import FHTS

@@ -8,7 +8,7 @@ from history_tree_checks import agent_in
 from planner_checks import agent_of
 
 import bamdp
-from bamdp._kernels.bundles import zeros
+from bamdp._kernels.jit import zeros
 from bamdp._kernels.random import new_rng
 from bamdp.planners import bamcp
 from bamdp.planners.bamcp import BAMCP, rollout_action, rollout_policy, ucb_action

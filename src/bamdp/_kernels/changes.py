@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bamdp._kernels.jit import inner, primitive
-from bamdp._kernels.sweeps import average, best_action
+from bamdp._kernels.rows import average, best_action
 
 NONE = -1  # end of a list of links
 BEGIN, LENGTH = range(2)  # indices into StateQueue.ends

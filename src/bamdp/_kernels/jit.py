@@ -1,15 +1,24 @@
-"""Compilation, dispatch and calling of all performance-critical functions of the package.
+"""Compilation, dispatch and calling of all performance-critical functions of the package, and their arguments.
 
 **Compiling.** A :func:`kernel` reads and writes only its array arguments and allocates no memory; accessing an array in
-a NamedTuple is free. :func:`inner` functions are called by kernels; a :func:`primitive` is always inlined. The required
-Numba internals are in :mod:`bamdp._kernels.numba_internals`.
+a NamedTuple is free. A :func:`primitive` is always inlined. The required Numba internals are in
+:mod:`bamdp._kernels.numba_internals`.
 
 **Dispatch.** :func:`generic` creates a function whose implementation depends on the NamedTuple class of its first
 argument. The compiler (``numba.extending.overload``) and plain Python use the same registry, so the same source can be
 run and debugged with ``NUMBA_DISABLE_JIT=1``.
 
 **Caching.** Compiled code is cached on disk under a digest of *all* sources that it may call (:func:`package_stamp`).
-Functions registered from outside the package add their own source (:func:`add_source`).
+Functions registered from outside the package add their own source (:func:`add_source`). Compilation takes several
+seconds, so it is announced (:func:`on_first_compile`).
+
+**Bundles** of arrays are NamedTuples whose shapes are declared alongside the fields::
+
+    class Stack(NamedTuple):
+        state: Annotated[np.ndarray, "int64 [H]"]  # s of the node
+        value: Annotated[np.ndarray, "float64 [H, A]"]
+
+    stack = zeros(Stack, H=4, A=2)
 
 **Calling.** For each call from Python, Numba inspects the types of all arrays in all NamedTuples, which takes longer
 than some planning steps; :class:`KernelCalls` does so only once.
@@ -20,10 +29,12 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 import numba
 import numpy as np
@@ -37,6 +48,7 @@ except (ImportError, AttributeError):  # an untested release of Numba
     internals = None  # type: ignore[assignment]
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 JIT = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -78,28 +90,53 @@ def add_source(function: Callable[..., Any]) -> None:
     _extra_sources.append(hashlib.sha256(text.encode()).hexdigest())
 
 
-def _compile(function: F, kind: str) -> F:
-    if internals is None:
-        return numba.njit(cache=True, error_model="numpy")(function)
-    return internals.compile_function(function, getattr(internals, kind), source_stamps)
+COMPILING = "compiling for this machine (only the first time; kept on disk) ..."
+# The last function is called before the next compilation, and then removed.
+_listeners: list[Callable[[], None] | None] = [lambda: logging.getLogger("bamdp").warning(COMPILING)]
+
+
+@contextmanager
+def on_first_compile(tell: Callable[[], None]) -> Iterator[None]:
+    """Call ``tell`` once if anything is compiled inside the block, instead of logging a warning once per process."""
+    _listeners.append(tell)
+    try:
+        yield
+    finally:
+        _listeners.pop()
+
+
+def _announce() -> None:
+    tell, _listeners[-1] = _listeners[-1], None
+    if tell is not None:
+        tell()
+
+
+if internals is not None:
+    internals.SourceCache.stamps = staticmethod(source_stamps)
+    internals.SourceCache.on_miss = staticmethod(_announce)
 
 
 def kernel(function: F) -> F:
-    """Compile ``function`` at its first call and cache the result on disk."""
-    return _compile(function, "KERNEL_OPTIONS")
+    """Compile ``function`` at its first call.
 
-
-def inner(function: F) -> F:
-    """Compile a function called only by kernels: it is linked into them, optimised there, and not cached separately.
-
-    If called from Python, it is compiled as a separate kernel.
+    A version called from Python is cached on disk. Where a kernel calls another one, the latter is linked into it and
+    optimised there, and not cached separately.
     """
     return _compile(function, "INNER_OPTIONS")
 
 
 def primitive(function: F) -> F:
-    """Compile an inner function that is always inlined."""
-    return _compile(function, "INLINED_OPTIONS")
+    """Compile a kernel that is always inlined into the kernels that call it."""
+    return _compile(function, "PRIMITIVE_OPTIONS")
+
+
+def _compile(function: F, inner_options: str) -> F:
+    if internals is None:
+        return numba.njit(cache=True, error_model="numpy")(function)
+    return internals.compile_function(function, getattr(internals, inner_options))
+
+
+inner = kernel  # a kernel that is called by other kernels only
 
 
 def wrapping(function: F) -> F:
@@ -137,7 +174,7 @@ def generic(stub: Callable[..., Any]) -> Any:
         return add
 
     choose.__signature__ = inspect.signature(stub)  # type: ignore[attr-defined]
-    options = {} if internals is None else {"jit_options": internals.INLINED_OPTIONS}
+    options = {} if internals is None else {"jit_options": internals.PRIMITIVE_OPTIONS}
     overload(call, strict=False, **options)(choose)  # type: ignore[arg-type]
     call.register = register  # type: ignore[attr-defined]
     call.table = table  # type: ignore[attr-defined]
@@ -194,3 +231,31 @@ class KernelCalls:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return KernelCalls, ()  # copies and pickles start empty
+
+
+@functools.cache
+def _layout(kind: type) -> dict[str, tuple[np.dtype, list[str | int]]]:
+    """Return the dtype and axes of each declared array; an axis is the name of a size or a number."""
+    layout = {}
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        if hasattr(hint, "__metadata__"):
+            dtype, axes = hint.__metadata__[0].rstrip("]").split(" [")
+            layout[name] = np.dtype(dtype), [int(x) if x.isdigit() else x for x in axes.split(", ")]
+    return layout
+
+
+def zeros(kind: type[T], **given: Any) -> T:
+    """Return a bundle of zeros.
+
+    Parameters
+    ----------
+    kind
+        A NamedTuple or dataclass with arrays declared as in the module docstring. Axes are names of sizes or numbers.
+    **given
+        The sizes of all named axes, and values of fields that are not filled with zeros.
+    """
+    fields = {name: value for name, value in given.items() if name in kind.__annotations__}
+    for name, (dtype, axes) in _layout(kind).items():  # type: ignore[arg-type]
+        if name not in fields:
+            fields[name] = np.zeros([given.get(str(x), x) for x in axes], dtype)
+    return kind(**fields)

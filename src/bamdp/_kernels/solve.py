@@ -16,7 +16,7 @@ added at once (Aitken). This is done only in the first rounds, since it may caus
 
 Small models (or slightly larger ones with dense rows) are evaluated by elimination instead, which is exact and faster.
 Neither technique can affect the accuracy of the result, since the Jacobi sweep of each round checks the bound of
-:mod:`bamdp._kernels.sweeps`. ``tol`` is the spread max δ − min δ of that sweep in units of the reward range
+:mod:`bamdp._kernels.rows`. ``tol`` is the spread max δ − min δ of that sweep in units of the reward range
 (:func:`reward_scale`), so the returned policy loses at most γ/(1−γ)·tol of that range in any state.
 """
 
@@ -26,9 +26,8 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from bamdp._kernels.bundles import zeros
-from bamdp._kernels.jit import inner, primitive
-from bamdp._kernels.sweeps import average, policy_sweep
+from bamdp._kernels.jit import inner, primitive, zeros
+from bamdp._kernels.rows import average, policy_sweep
 
 EVALUATIONS = 8  # maximum number of Gauss–Seidel evaluation sweeps per round
 HASTY_ROUNDS, HASTY_EVALUATIONS = 3, 2  # the first policies are evaluated only roughly
@@ -285,7 +284,7 @@ def evaluate_solver_policy(rows, space, discount, tol, solver):
     """Evaluate ``solver.policy`` in a model, starting from and writing to ``solver.values``.
 
     The values are exact for small models. Otherwise, their error is at most γ/(1−γ)·tol/2 in units of
-    :func:`reward_scale`, based on the bounds of :mod:`bamdp._kernels.sweeps` with the policy in place of the best
+    :func:`reward_scale`, based on the bounds of :mod:`bamdp._kernels.rows` with the policy in place of the best
     actions.
     """
     n_states = space.allowed.shape[0]

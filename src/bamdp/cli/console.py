@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bamdp import processes
-from bamdp._kernels.announcing import COMPILING, on_first_compile
+from bamdp._kernels.jit import COMPILING, on_first_compile
 from bamdp.envs.environment import World
 from bamdp.processes import Progress
 from bamdp.runs import Setting

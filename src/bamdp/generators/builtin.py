@@ -10,8 +10,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bamdp._kernels.jit import generic, inner, primitive
+from bamdp._kernels.rows import average, improve
 from bamdp._kernels.solve import reward_scale, solve
-from bamdp._kernels.sweeps import average, improve
 from bamdp._parameters import Declared, choice, positive_number, whole_number
 from bamdp.generators.lazy import begin_model, stage_rows, touch, value_bound
 from bamdp.generators.trials import BOUNDS, RMAX, TrialTable, run_trials

@@ -22,10 +22,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 import bamdp.beliefs.verbs as verbs
-from bamdp._kernels.bundles import zeros
-from bamdp._kernels.jit import inner, primitive
-from bamdp._kernels.rows import Rows
-from bamdp._kernels.sweeps import best_action
+from bamdp._kernels.jit import inner, primitive, zeros
+from bamdp._kernels.rows import Rows, best_action
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import check_space, sample_into, skip_row
 

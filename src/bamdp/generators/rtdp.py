@@ -8,7 +8,7 @@ import numpy as np
 
 from bamdp import _checks
 from bamdp._kernels.random import Seed, new_rng
-from bamdp._kernels.sweeps import average
+from bamdp._kernels.rows import average
 from bamdp.generators.builtin import RTDPParams
 from bamdp.generators.trials import RMAX, TrialTable, run_trials
 from bamdp.mdp.build import used_rows

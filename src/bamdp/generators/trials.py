@@ -26,8 +26,7 @@ import numpy as np
 
 from bamdp._kernels.jit import inner
 from bamdp._kernels.random import below
-from bamdp._kernels.rows import ANYWHERE, draw_next
-from bamdp._kernels.sweeps import best_action
+from bamdp._kernels.rows import ANYWHERE, best_action, draw_next
 from bamdp.generators.lazy import open_state
 
 BOUNDS = ("rmax", "rewards")  # upper bounds available as initial values

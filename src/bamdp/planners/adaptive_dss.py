@@ -67,13 +67,11 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bamdp._kernels.bundles import zeros
 from bamdp._kernels.changes import Links, StateQueue, add_link, drop_links, link_row, new_links, new_queue
-from bamdp._kernels.jit import inner, kernel, primitive
+from bamdp._kernels.jit import inner, kernel, primitive, zeros
 from bamdp._kernels.random import uniform
-from bamdp._kernels.rows import Rows, is_listed
+from bamdp._kernels.rows import Rows, average, is_listed, row_value
 from bamdp._kernels.solve import FEW_IF_DENSE, Solver, evaluate_solver_policy, new_solver, solve
-from bamdp._kernels.sweeps import average, row_value
 from bamdp._parameters import positive_number, real_number, whole_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief

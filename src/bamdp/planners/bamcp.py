@@ -69,8 +69,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bamdp._kernels.bundles import zeros
-from bamdp._kernels.jit import kernel, primitive
+from bamdp._kernels.jit import kernel, primitive, zeros
 from bamdp._kernels.random import below, uniform
 from bamdp._kernels.rows import ANYWHERE, Rows, draw_next
 from bamdp._parameters import choice, positive_number, real_number, whole_number

@@ -43,11 +43,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bamdp._kernels.bundles import zeros
-from bamdp._kernels.jit import inner, kernel
+from bamdp._kernels.jit import inner, kernel, zeros
 from bamdp._kernels.random import below
+from bamdp._kernels.rows import improve
 from bamdp._kernels.solve import solve
-from bamdp._kernels.sweeps import improve
 from bamdp._parameters import choice, positive_number, whole_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief

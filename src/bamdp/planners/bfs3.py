@@ -45,10 +45,8 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from bamdp._kernels.bundles import zeros
-from bamdp._kernels.jit import kernel, primitive
-from bamdp._kernels.random import below, next_word
-from bamdp._kernels.streams import branch, open_stream
+from bamdp._kernels.jit import kernel, primitive, zeros
+from bamdp._kernels.random import below, branch, next_word, open_stream
 from bamdp._parameters import choice, whole_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief

@@ -37,11 +37,9 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from bamdp._kernels.bundles import zeros
-from bamdp._kernels.jit import inner, kernel, primitive
-from bamdp._kernels.rows import is_listed
+from bamdp._kernels.jit import inner, kernel, primitive, zeros
+from bamdp._kernels.rows import action_values, is_listed
 from bamdp._kernels.solve import reward_scale, solve
-from bamdp._kernels.sweeps import action_values
 from bamdp._parameters import positive_number, real_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief

@@ -45,8 +45,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamdp import _checks
-from bamdp._kernels.bundles import zeros
-from bamdp._kernels.jit import kernel
+from bamdp._kernels.jit import kernel, zeros
 from bamdp._kernels.random import below, next_word
 from bamdp._parameters import positive_number, real_number, whole_number
 from bamdp.beliefs.belief import Belief

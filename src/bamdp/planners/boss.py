@@ -68,9 +68,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bamdp._kernels.jit import kernel, primitive
-from bamdp._kernels.rows import Space
+from bamdp._kernels.rows import Space, action_values
 from bamdp._kernels.solve import solve
-from bamdp._kernels.sweeps import action_values
 from bamdp._parameters import positive_number, real_number, whole_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief

@@ -35,8 +35,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bamdp._kernels.bundles import zeros
-from bamdp._kernels.jit import kernel, primitive
+from bamdp._kernels.jit import kernel, primitive, zeros
 from bamdp._parameters import choice, whole_number
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import sample_model, simulate_step, undo_steps

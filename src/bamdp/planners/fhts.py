@@ -31,9 +31,8 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from bamdp._kernels.bundles import zeros
-from bamdp._kernels.jit import kernel, primitive
-from bamdp._kernels.streams import GOLDEN, finalise, plus, times
+from bamdp._kernels.jit import kernel, primitive, zeros
+from bamdp._kernels.random import GOLDEN, finalise, plus, times
 from bamdp._parameters import whole_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief

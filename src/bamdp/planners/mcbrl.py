@@ -45,9 +45,8 @@ from typing import ClassVar
 import numpy as np
 
 from bamdp._kernels.jit import inner, kernel
-from bamdp._kernels.rows import Rows, Space
+from bamdp._kernels.rows import Rows, Space, average, row_value
 from bamdp._kernels.solve import solve
-from bamdp._kernels.sweeps import average, row_value
 from bamdp._parameters import choice, positive_number, whole_number
 from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import Cost, Plan, candidates, estimate

@@ -44,8 +44,8 @@ from typing import ClassVar
 import numpy as np
 
 from bamdp._kernels.jit import inner, kernel
+from bamdp._kernels.rows import action_values
 from bamdp._kernels.solve import solve
-from bamdp._kernels.sweeps import action_values
 from bamdp._parameters import positive_number, real_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief

@@ -40,9 +40,8 @@ from typing import ClassVar
 import numpy as np
 
 from bamdp._kernels.jit import kernel
-from bamdp._kernels.rows import Rows
+from bamdp._kernels.rows import Rows, action_values
 from bamdp._kernels.solve import Solver, new_solver, solve
-from bamdp._kernels.sweeps import action_values
 from bamdp._parameters import flag, positive_number, whole_number
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import empty_rows

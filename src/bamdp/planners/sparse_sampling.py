@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bamdp._kernels.bundles import zeros
+from bamdp._kernels.jit import zeros
 from bamdp._parameters import whole_number
 from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import Cost, Plan, candidates, estimate, greedy, n_branches

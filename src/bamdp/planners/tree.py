@@ -22,8 +22,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bamdp._kernels.bundles import zeros
-from bamdp._kernels.jit import primitive
+from bamdp._kernels.jit import primitive, zeros
 from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import KernelPlanner, Plan, Transition
 

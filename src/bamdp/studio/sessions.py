@@ -27,7 +27,7 @@ from typing import Any
 from starlette.exceptions import HTTPException
 
 from bamdp import _checks
-from bamdp._kernels.announcing import on_first_compile
+from bamdp._kernels.jit import on_first_compile
 from bamdp.studio.playback import Stage
 from bamdp.studio.settings import MOST_STEPS, Choice, Limits
 

@@ -38,8 +38,7 @@ from numpy.typing import ArrayLike, NDArray
 import bamdp.beliefs.verbs as verbs
 from bamdp import _checks
 from bamdp._kernels.jit import primitive
-from bamdp._kernels.random import beta, next_word, uniform
-from bamdp._kernels.streams import open_stream
+from bamdp._kernels.random import beta, next_word, open_stream, uniform
 from bamdp.beliefs.arrays import longer, reserve, transition_posterior
 from bamdp.beliefs.base import Prior
 from bamdp.beliefs.statistics import is_valid

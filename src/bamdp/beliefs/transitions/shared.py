@@ -32,8 +32,7 @@ from numpy.typing import NDArray
 import bamdp.beliefs.verbs as verbs
 from bamdp._kernels.dirichlet import posterior_row, power_method
 from bamdp._kernels.jit import primitive
-from bamdp._kernels.random import below, next_word, uniform
-from bamdp._kernels.streams import branch, open_stream
+from bamdp._kernels.random import below, branch, next_word, open_stream, uniform
 from bamdp._parameters import real_number
 from bamdp.beliefs.arrays import longer, reserve, transition_posterior
 from bamdp.beliefs.base import Prior

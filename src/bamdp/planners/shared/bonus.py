@@ -21,8 +21,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bamdp._kernels.jit import generic, inner, kernel
+from bamdp._kernels.rows import action_values
 from bamdp._kernels.solve import solve
-from bamdp._kernels.sweeps import action_values
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import check_space, skip_row
