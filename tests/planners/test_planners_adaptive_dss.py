@@ -368,20 +368,6 @@ def test_where_all_agree_nothing_is_sampled_but_warming_up_runs_a_race_all_the_s
     assert agent.memory.race.number[1] > 0  # trials
 
 
-def test_the_tree_shows_the_race():
-    agent = agent_of(AdaptiveDSS(n_bonuses=2, n_steps=2, n_simulations=60), finite_prior(), seed=3)
-    plan = agent.plan(0, tree=True)
-    assert plan.tree is not None
-    choices = plan.tree.children(0)
-    assert plan.tree.action[choices].tolist() == [c.action for c in plan.candidates]
-    assert plan.tree.count[choices].tolist() == [c.count for c in plan.candidates]
-    assert plan.tree.value[choices].tolist() == [c.value for c in plan.candidates]
-    assert plan == agent.plan(0)
-    for choice in choices:
-        for end in plan.tree.children(choice):
-            assert len(plan.tree.path_of(end)) <= 2
-
-
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -391,7 +377,6 @@ def test_the_tree_shows_the_race():
         ({"largest_bonus": 0.0}, "largest_bonus"),
         ({"time_limit": -1.0}, "time_limit"),
         ({"trial_tol": 0.0}, "trial_tol"),
-        ({"generator": "pie"}, "generator"),
     ],
 )
 def test_bad_parameters_are_refused(parameters, message):

@@ -10,7 +10,7 @@ import bamdp
 from bamdp.planners.bayes_greedy import BayesGreedy
 from bamdp.planners.bayesian_q_learning import BayesianQLearning
 from bamdp.planners.fhts import FHTS
-from bamdp.planners.random_play import Random
+from bamdp.planners.q_learning import Random
 
 DISCOUNT, ARMS, STEPS, BANDITS = 0.95, 3, 80, 120
 

@@ -10,8 +10,7 @@ from planner_checks import agent_of, check_promises, experience
 import bamdp
 from bamdp.planners.bayesian_sparse_sampling import BayesianSparseSampling
 from bamdp.planners.fhts import FHTS
-from bamdp.planners.shared.history_tree import SIBLING
-from bamdp.planners.tree import ACTION, COUNT, NO_NODE, PARENT, ROOT, STATE
+from bamdp.planners.tree import ACTION, COUNT, NO_NODE, PARENT, ROOT, SIBLING, STATE
 
 HUGE = 10**9
 

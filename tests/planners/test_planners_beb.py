@@ -10,9 +10,8 @@ from exact_beliefs import rising
 from planner_checks import agent_of, check_promises, experience
 
 import bamdp
-from bamdp.planners.bayes_greedy import BayesGreedy
-from bamdp.planners.beb import BEB
-from bamdp.planners.shared.bonus import EVERY_ROW
+from bamdp.planners.bayes_greedy import EVERY_ROW, BayesGreedy
+from bamdp.planners.bonuses import BEB
 
 S, A = 6, 3
 WORLD = {"n_states": S, "n_actions": A, "rewards": np.random.default_rng(5).random((S, A))}

@@ -12,8 +12,16 @@ from bamdp._kernels.jit import zeros
 from bamdp._kernels.random import new_rng
 from bamdp.planners import bamcp
 from bamdp.planners.bamcp import BAMCP, rollout_action, rollout_policy, ucb_action
-from bamdp.planners.shared.history_tree import HistoryTree, append_node, find_child, open_node, plant_root
-from bamdp.planners.tree import COUNT, NO_NODE, ROOT
+from bamdp.planners.tree import (
+    COUNT,
+    NO_NODE,
+    ROOT,
+    HistoryTree,
+    append_node,
+    find_child,
+    open_node,
+    plant_root,
+)
 
 
 def small_space(allowed=None, terminal=None):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from planner_checks import agent_of, check_promises, experience
 
-from bamdp.planners.random_play import Random
+from bamdp.planners.q_learning import Random
 
 
 def test_every_allowed_action_is_as_likely():

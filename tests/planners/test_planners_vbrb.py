@@ -8,7 +8,7 @@ from dense_models import action_values, mean_model, models, optimal_values, prio
 from planner_checks import agent_of, check_promises, experience
 
 import bamdp
-from bamdp.planners.vbrb import VBRB
+from bamdp.planners.bonuses import VBRB
 
 S, A = 6, 3
 WORLD = {"n_states": S, "n_actions": A, "rewards": np.random.default_rng(5).random((S, A))}

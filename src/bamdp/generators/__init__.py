@@ -5,16 +5,8 @@ from typing import Any
 
 from bamdp import _checks
 from bamdp._parameters import part
-from bamdp.generators.builtin import (
-    BOUNDS,
-    PI,
-    RTDP,
-    VI,
-    Generator,
-    generate,
-    python_policy,
-    register_generator,
-)
+from bamdp.generators.builtin import PI, VI, Generator, generate, python_policy, register_generator
+from bamdp.generators.rtdp import BOUNDS, RTDP
 
 GENERATORS: dict[str, type[Generator]] = {"pi": PI, "rtdp": RTDP, "vi": VI}
 

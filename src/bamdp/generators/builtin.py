@@ -1,4 +1,4 @@
-"""Policy generators, μ ↦ π: the ``generate`` verb, policy iteration, value iteration and RTDP."""
+"""Policy generators, μ ↦ π: the ``generate`` verb, policy iteration and value iteration."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bamdp._kernels.jit import generic, inner, primitive
-from bamdp._kernels.rows import average, improve
+from bamdp._kernels.jit import generic
+from bamdp._kernels.rows import improve
 from bamdp._kernels.solve import reward_scale, solve
-from bamdp._parameters import Declared, choice, positive_number, whole_number
-from bamdp.generators.lazy import begin_model, stage_rows, touch, value_bound
-from bamdp.generators.trials import BOUNDS, RMAX, TrialTable, run_trials
+from bamdp._parameters import Declared, positive_number
 from bamdp.mdp.model import FiniteMDP
 
 MAX_SWEEPS = 10_000  # maximum for value iteration
@@ -88,15 +86,6 @@ class VIParams(NamedTuple):
     tol: float
 
 
-class RTDPParams(NamedTuple):
-    """Parameters of real-time dynamic programming."""
-
-    depth: int
-    n_trials: int
-    bound: int  # index into BOUNDS
-    tol: float
-
-
 @dataclass(frozen=True, kw_only=True)
 class PI(Generator):
     """Policy iteration: the optimal policy of the sampled model.
@@ -124,46 +113,6 @@ class VI(Generator):
         return VIParams(float(self.tol))
 
 
-@dataclass(frozen=True, kw_only=True)
-class RTDP(Generator):
-    """Real-time dynamic programming (Barto, Bradtke & Singh 1995) from the current state.
-
-    The values of each model are initialised to an upper bound. Each trial follows the greedy policy through the model
-    for ``depth`` steps and backs up the visited states. The returned policy is greedy with respect to these values: far
-    from all trials it maximises the immediate reward, with ties going to the lowest action. With few trials the policy
-    remains optimistic and heads for unexplored parts of the model.
-
-    Parameters
-    ----------
-    depth
-        Number of steps per trial. The paper uses 15, and 50 for Grid10 and Maze.
-    n_trials
-        Maximum number of trials. The paper does not state one.
-    bound
-        The upper bound used as initial values: ``"rmax"`` uses r_max/(1−γ) in all states, ``"rewards"`` uses max_a
-        r(s,a) + γ r_max/(1−γ), where r_max is the highest reward of the model.
-    tol
-        Stop before ``n_trials`` once the start state is settled (:mod:`bamdp.generators.trials`), that is, when a
-        backup would change no state reachable under the policy by more than ``tol``.
-
-    Examples
-    --------
-    >>> RTDP(depth=50).n_trials
-    100
-    """
-
-    result_version: ClassVar[int] = 2
-    lazy: ClassVar[bool] = True
-
-    depth: int = whole_number(15)
-    n_trials: int = whole_number(100)
-    bound: str = choice("rmax", BOUNDS)
-    tol: float = positive_number(1e-4)
-
-    def parameters(self) -> RTDPParams:
-        return RTDPParams(int(self.depth), int(self.n_trials), BOUNDS.index(self.bound), float(self.tol))
-
-
 @generate.register(PIParams)
 def _policy_iteration(G, rows, space, discount, s, solver, rng):
     solve(rows, space, discount, G.tol, solver, True)
@@ -180,54 +129,3 @@ def _value_iteration(G, rows, space, discount, s, solver, rng):
             solver.values[t] = 0.0 if space.terminal[t] else solver.scratch[t] + middle
         if spread <= tol:
             return
-
-
-@generate.register(RTDPParams)
-def _real_time(G, rows, space, discount, s, solver, rng):
-    _set_bounds(G.bound, rows, space, discount, solver.values)
-    table = TrialTable(solver.values, solver.order, solver.level)
-    n_states = table.seen.shape[0]
-    for t in range(n_states):
-        table.seen[t] = 0
-    tol = G.tol * reward_scale(rows, space)
-    trials = RTDPParams(G.depth, G.n_trials, G.bound, tol)
-    run_trials(rows, space, discount, s, trials, table, average(table.values), None, None, 0, rng)
-    improve(rows, space, discount, solver.values, solver.scratch, solver.policy)
-
-
-@primitive
-def ahead(G):
-    """Return whether initial values depend on each state's own rewards, so that rows must be drawn one step ahead."""
-    return G.bound != RMAX
-
-
-@primitive
-def generate_lazily(G, models, belief, discount, h, s, rng):
-    """Start a model at stage ``h`` and explore it until its policy from ``s`` is known."""
-    begin_model(models, belief, h, rng)
-    touch(models, belief, h, s)
-    table = TrialTable(models.values[h], models.reached, models.seen)
-    rows, space = stage_rows(models, h), belief.space
-    _, models.mean[h] = run_trials(rows, space, discount, s, G, table, models.mean[h], models, belief, h, rng)
-
-
-@inner
-def _set_bounds(bound, rows, space, discount, values):
-    """Write upper bounds on the model's optimal values into ``values``."""
-    n_states, n_actions = space.allowed.shape
-    highest, ends = -np.inf, False
-    for t in range(n_states):
-        ends |= space.terminal[t]
-        values[t] = -np.inf  # the state's own best reward
-        for a in range(n_actions):
-            if space.allowed[t, a] and not space.terminal[t]:
-                values[t] = max(values[t], rows.reward[t * n_actions + a])
-        highest = max(highest, values[t])
-    largest, later = value_bound(highest, discount, ends)
-    for t in range(n_states):
-        if space.terminal[t]:
-            values[t] = 0.0
-        elif bound == RMAX:
-            values[t] = largest
-        else:
-            values[t] = min(largest, values[t] + discount * later)

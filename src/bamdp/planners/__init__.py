@@ -11,22 +11,20 @@ from bamdp.planners.base import Candidate, Plan, Planner, Transition
 from bamdp.planners.bayes_greedy import BayesGreedy, EpsilonGreedy
 from bamdp.planners.bayesian_q_learning import BayesianQLearning
 from bamdp.planners.bayesian_sparse_sampling import BayesianSparseSampling
-from bamdp.planners.beb import BEB
 from bamdp.planners.bfs3 import BFS3
 from bamdp.planners.bolt import BOLT
+from bamdp.planners.bonuses import BEB, VBRB
 from bamdp.planners.bootstrapped_dqn import BootstrappedDQN
 from bamdp.planners.boss import BOSS, SBOSS
 from bamdp.planners.dss import DSS
 from bamdp.planners.fhts import FHTS
 from bamdp.planners.mcbrl import MCBRL
 from bamdp.planners.optimism import Optimism
-from bamdp.planners.q_learning import QLearning
-from bamdp.planners.random_play import Random
+from bamdp.planners.q_learning import QLearning, Random
 from bamdp.planners.rmax import RMax
 from bamdp.planners.sparse_sampling import SparseSampling
 from bamdp.planners.thompson import ThompsonSampling
 from bamdp.planners.tree import Tree
-from bamdp.planners.vbrb import VBRB
 
 PLANNERS: dict[str, Entry] = {
     "optimism": Entry(Optimism),

@@ -4,7 +4,7 @@ DSS evaluates policies of sampled models by K simulated steps each. Here the can
 a policy based on the current belief, β ↦ π_c(β):
 
     b ≥ 0      the best policy of the mean model of β with the bonus b·u_β(s, a) on its rewards; b = 0 exploits
-    P          the policy that a generator P computes for a model drawn from β, as in DSS (``n_policies`` of them)
+    P          the optimal policy of a model drawn from β, as in DSS (``n_policies`` of them)
 
 with u_β(s, a) = 1/(1 + n₀ + n(s, a)), as in BEB, or, for priors without counts, the standard deviation of VBRB. The
 bonuses form a geometric ladder scaled by the range of the rewards, so none needs tuning; if the range is unknown, the
@@ -61,13 +61,13 @@ Wu, "Rollout algorithms for combinatorial optimization" (1997); Maron & Moore, "
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bamdp._kernels.changes import Links, StateQueue, add_link, drop_links, link_row, new_links, new_queue
+from bamdp._kernels import changes
 from bamdp._kernels.jit import inner, kernel, primitive, zeros
 from bamdp._kernels.random import uniform
 from bamdp._kernels.rows import Rows, average, is_listed, row_value
@@ -75,29 +75,21 @@ from bamdp._kernels.solve import FEW_IF_DENSE, Solver, evaluate_solver_policy, n
 from bamdp._parameters import positive_number, real_number, whole_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.kernels import sample_model, sample_rows, undo_steps
-from bamdp.generators import generate, generator_parameter, make_generator
-from bamdp.planners.base import Cost, KernelPlanner, Plan, candidates, estimate
-from bamdp.planners.beb import BEBRule
-from bamdp.planners.shared.mean_model import (
-    add_bonus,
-    keep_row,
-    learn_rows,
-    put_row_back,
-    solve_changed,
-    solves_changes,
-    write_mean,
-)
+from bamdp.beliefs.kernels import check_space, mean_model, sample_model, sample_rows, undo_steps
+from bamdp.planners.base import Cost, KernelPlanner, Plan, candidates, estimate, spread_of
+from bamdp.planners.bayes_greedy import write_bonuses, write_mean_row
+from bamdp.planners.bonuses import BEBRule, VBRBRule
 from bamdp.planners.shared.workspace import duplicate
-from bamdp.planners.vbrb import VBRBRule
 
 MOST_TRIALS, FEWEST_TRIALS, TRIALS_TIMES_PAIRS = 2048, 64, 153_600  # for the automatic budget
 BATCH = 8  # models between two elimination rounds
 LADDER_STEP = math.sqrt(10.0)  # ratio of successive bonuses
 OPEN, CLEAR = 1, 2  # whether the remaining candidates agree on the action
-MAX_PATHS = 64  # models whose trials are recorded in the displayed tree
+MOST_TRIALS_IN_TIME = 200_000  # per decision under a time limit
+MOST_CHANGES = 8  # changes per state after which the whole mean model is solved
 MODELS, TRIALS, LEADER, MARK = range(4)  # indices into RaceArrays.number
 NOW, LATELY = range(2)  # indices into RaceArrays.stake
+SAMPLED_TOL = 1e-4  # accuracy of sampled models' policies, as in :class:`~bamdp.generators.PI`
 RESOLVING = 0.25  # relative cost of a solution within a trial, which is warm-started
 NEGLECTED = 1e-3  # discount weight below which simulation stops
 FORGETTING = 0.9  # decay of the stake from one race to the next
@@ -111,18 +103,19 @@ class RaceSpace(NamedTuple):
     other: Rows  # the sampled model from which a candidate derives its policy
     solver: Solver
     variance: np.ndarray  # float64 [capacity]: scratch for bonuses
-    links: Links  # between the states of the mean model
-    queue: StateQueue
+    links: changes.Links  # between the states of the mean model
+    queue: changes.StateQueue
 
     def __deepcopy__(self, memo: Any) -> RaceSpace:
-        return duplicate(self._replace(links=new_links(len(self.solver.values), len(self.links.source))))
+        return duplicate(
+            self._replace(links=changes.new_links(len(self.solver.values), len(self.links.source)))
+        )
 
 
 class RaceParams(NamedTuple):
     """Parameters that stay fixed between decisions."""
 
-    rule: Any  # u; :func:`bonus` is registered for its type
-    generator: Any  # P, for candidates based on sampled models
+    rule: Any  # u; :func:`~bamdp.planners.bayes_greedy.bonus` is registered for its type
     discount: float
     tol: float
     trial_tol: float  # accuracy of solutions and evaluations within trials
@@ -137,19 +130,14 @@ class RaceParams(NamedTuple):
 
 
 class RaceArrays(NamedTuple):
-    """Candidates of a decision and their statistics."""
+    """Candidates of a decision and their returns. D: number of distinct rows visited by a trial; E = D + 1."""
 
     weight: Annotated[np.ndarray, "float64 [L]"]  # bonuses in units of reward, starting with 0
     policy: Annotated[np.ndarray, "int32 [N, S]"]  # each candidate's policy in the first stage
     values: Annotated[np.ndarray, "float64 [N, S]"]  # in its own model; warm start for the next decision
     action: Annotated[np.ndarray, "int64 [N]"]  # its action in the current state
     racing: Annotated[np.ndarray, "bool [N]"]  # whether it is still in the race
-    followed: Annotated[np.ndarray, "int64 [N]"]  # number of models in which it was simulated
-    total: Annotated[np.ndarray, "float64 [N]"]  # sum of its returns
-    square: Annotated[np.ndarray, "float64 [N]"]  # sum of their squares
-    ahead: Annotated[np.ndarray, "float64 [N, N]"]  # sum of differences, row minus column, over common models
-    ahead_square: Annotated[np.ndarray, "float64 [N, N]"]  # sum of their squares
-    sample: Annotated[np.ndarray, "float64 [N]"]  # returns in the current model
+    returns: Annotated[np.ndarray, "float64 [M, N]"]  # in each model; NaN after its elimination
     stake: Annotated[np.ndarray, "float64 [2]"]  # largest difference of returns in one model, NOW and LATELY
     base: Annotated[np.ndarray, "float64 [S]"]  # V, in the current model
     reward: Annotated[np.ndarray, "float64 [R]"]  # of the mean model, without bonus
@@ -161,11 +149,112 @@ class RaceArrays(NamedTuple):
     old_span: Annotated[np.ndarray, "int64 [E, 2]"]  # of visited rows and the last row, before the trial
     old: Annotated[np.ndarray, "float64 [E, 3]"]  # their background, reward and u
     model_reward: Annotated[np.ndarray, "float64 [D]"]  # redrawn rewards of μ
-    start: Annotated[
-        np.ndarray, "uint64 [4]"
-    ]  # random generator's state at the start of a trial or of a model
+    start: Annotated[np.ndarray, "uint64 [4]"]  # random generator's state at the start of a model's trials
     number: Annotated[np.ndarray, "int64 [4]"]  # MODELS and TRIALS so far, the LEADER, the running MARK
-    path: Annotated[np.ndarray, "int32 [P, N, T]"]  # states of recorded trials and, last, their lengths
+
+
+# --- the mean model -----------------------------------------------------------------------------------------
+
+
+@primitive
+def copy(source, target):
+    """Copy an array to another."""
+    for i in range(source.shape[0]):
+        target[i] = source[i]
+
+
+@inner
+def write_mean(belief, space, params, race):
+    """Write the mean model to ``space.mean``, its rewards and u to ``race``.
+
+    After the model, there is space for all rows that a trial may visit.
+    """
+    rows = space.mean
+    end = mean_model(belief, rows)
+    check_space(belief, rows, end, params.n_trial_rows)
+    write_bonuses(params.rule, belief, rows, space.variance, end, race.extra)
+    copy(rows.reward, race.reward)
+
+
+@inner
+def learn_rows(belief, space, params, race, n):
+    """Append the ``n`` rows in ``race.fresh`` under the current belief and point their spans there.
+
+    The last row is copied after them, so that it still ends where the model ends.
+    """
+    if not params.row_by_row:
+        write_mean(belief, space, params, race)
+        return
+    rows = space.mean
+    last = race.reward.shape[0] - 1
+    at = rows.span[last, 1]
+    for i in range(n):
+        row = race.fresh[i]
+        at = write_mean_row(params.rule, belief, rows, space.variance, race.extra, row, at)
+        race.reward[row] = rows.reward[row]
+    begin, stop = rows.span[last, 0], rows.span[last, 1]
+    if stop != at:
+        for i in range(stop - begin):
+            rows.index[at + i] = rows.index[begin + i]
+            rows.prob[at + i] = rows.prob[begin + i]
+        rows.span[last, 0] = at
+        rows.span[last, 1] = at + stop - begin
+
+
+@primitive
+def keep_row(rows, race, row, i):
+    """Save a row of the mean model in slot ``i``."""
+    race.old_span[i, 0] = rows.span[row, 0]
+    race.old_span[i, 1] = rows.span[row, 1]
+    race.old[i, 0] = rows.background[row]
+    race.old[i, 1] = race.reward[row]
+    race.old[i, 2] = race.extra[row]
+
+
+@primitive
+def put_row_back(rows, race, row, i):
+    """Undo all changes to a row since :func:`keep_row`."""
+    rows.span[row, 0] = race.old_span[i, 0]
+    rows.span[row, 1] = race.old_span[i, 1]
+    rows.background[row] = race.old[i, 0]
+    race.reward[row] = race.old[i, 1]
+    race.extra[row] = race.old[i, 2]
+
+
+@inner
+def add_bonus(space, race, weight):
+    """Add the bonus ``weight``·u to the mean model's rewards."""
+    for row in range(race.reward.shape[0]):
+        space.mean.reward[row] = race.reward[row] + weight * race.extra[row]
+
+
+@primitive
+def solves_changes(belief, params):
+    """Return whether only states whose values change in a trial are solved again."""
+    return params.row_by_row and belief.space.allowed.shape[0] > FEW_IF_DENSE
+
+
+@inner
+def solve_changed(belief, space, params, race, weight, c, changed, n, goes_on):
+    """Solve the mean model with the bonus ``weight``·u after ``n`` of its rows have changed.
+
+    The changes are relative to the root's solution for candidate ``c`` or, if ``goes_on``, to the last solution in this
+    trial.
+    """
+    solver = space.solver
+    n_states, n_actions = belief.space.allowed.shape
+    add_bonus(space, race, weight)
+    few = solves_changes(belief, params)
+    if not (few and goes_on):
+        copy(race.values[c], solver.values)
+        copy(race.policy[c], solver.policy)
+    if few:
+        for i in range(n):
+            changes.enqueue(space.queue, changed[i] // n_actions)
+        given = space.mean, belief.space, params.discount, 0.5 * params.trial_tol, space.links, space.queue
+        if changes.solve_changes(*given, MOST_CHANGES * n_states, solver):
+            return
+    solve(space.mean, belief.space, params.discount, params.trial_tol, solver, False)
 
 
 # --- candidates ----------------------------------------------------------------------------------------------
@@ -179,23 +268,14 @@ def make_candidates(belief, space, params, race, s, rng):
     for c in range(race.action.shape[0] - 1, -1, -1):
         if c < race.weight.shape[0]:
             add_bonus(space, race, race.weight[c])
-            for t in range(solver.values.shape[0]):
-                solver.values[t] = race.values[c, t]
+            copy(race.values[c], solver.values)
             solve(space.mean, belief.space, params.discount, params.tol, solver, False)
-            for t in range(solver.values.shape[0]):
-                race.values[c, t] = solver.values[t]
+            copy(solver.values, race.values[c])
         else:
-            _sample_policy(belief, space, params, s, rng)
-        for t in range(solver.policy.shape[0]):
-            race.policy[c, t] = solver.policy[t]
+            _sample_policy(belief, space, params, rng)
+        copy(solver.policy, race.policy[c])
         race.action[c] = solver.policy[s]
         race.racing[c] = True
-        race.followed[c] = 0
-        race.total[c] = 0.0
-        race.square[c] = 0.0
-        for d in range(race.action.shape[0]):
-            race.ahead[c, d] = 0.0
-            race.ahead_square[c, d] = 0.0
     for i in (MODELS, TRIALS, LEADER):
         race.number[i] = 0
     for c in range(race.action.shape[0]):
@@ -207,10 +287,10 @@ def make_candidates(belief, space, params, race, s, rng):
 
 
 @inner
-def _sample_policy(belief, space, params, s, rng):
-    """Write the policy of a model drawn from the current belief into the solver."""
+def _sample_policy(belief, space, params, rng):
+    """Write the optimal policy of a model drawn from the current belief into the solver."""
     sample_model(belief, space.other, rng)
-    generate(params.generator, space.other, belief.space, params.discount, s, space.solver, rng)
+    solve(space.other, belief.space, params.discount, SAMPLED_TOL, space.solver, True)
 
 
 # --- one trial -----------------------------------------------------------------------------------------------
@@ -265,50 +345,42 @@ def follow(belief, space, params, race, c, choice, s, rng):
     mean = average(race.base)
     q, weight = race.base[s], 1.0
     pushed, n, n_fresh = 0, 0, 0  # steps taken; rows visited; visited rows not yet written
-    for t in range(n_states):
-        race.trial_policy[t] = race.policy[c, t]
+    copy(race.policy[c], race.trial_policy)
     for h in range(params.n_stages):
         if h > 0:  # the strategy's policy given what has been learned so far
             if c >= race.weight.shape[0]:
-                _sample_policy(belief, space, params, s, rng)
+                _sample_policy(belief, space, params, rng)
             else:
                 learn_rows(belief, space, params, race, n_fresh)
                 solve_changed(belief, space, params, race, race.weight[c], c, race.fresh, n_fresh, h > 1)
                 race.number[MARK] += 1
                 n_fresh = 0
-            for t in range(n_states):
-                race.trial_policy[t] = solver.policy[t]
+            copy(solver.policy, race.trial_policy)
         for _ in range(params.n_steps):
             if belief.space.terminal[s]:
                 break
             a = race.trial_policy[s]
             row = s * n_actions + a
-            if params.redraws:  # the reward is drawn from its predictive distribution, whose mean is
-                begin, end, background = model.span[row, 0], model.span[row, 1], model.background[row]
-                r = verbs.expected_reward(
-                    belief.rewards, row, model.index, model.prob, begin, end, background
-                )
-            else:
-                r = model.reward[row]
             if params.redraws or a != race.policy[0, s]:  # else the advantage is 0
-                ahead = r + params.discount * row_value(model, row, race.base, mean)
-                q += weight * (ahead - race.base[s])
+                r = model.reward[row]
+                if params.redraws:  # the reward is drawn from its predictive distribution, whose mean is
+                    begin, end, background = model.span[row, 0], model.span[row, 1], model.background[row]
+                    r = verbs.expected_reward(
+                        belief.rewards, row, model.index, model.prob, begin, end, background
+                    )
+                q += weight * (r + params.discount * row_value(model, row, race.base, mean) - race.base[s])
             before = s
             s = _draw_next(model, row, n_states, rng)
             begin, end = space.mean.span[row, 0], space.mean.span[row, 1]
             if solves_changes(belief, params) and not is_listed(space.mean.index, begin, end, s):
-                add_link(space.links, before, s)  # the mean model will contain this transition
+                changes.add_link(space.links, before, s)  # the mean model will contain this transition
             verbs.push(belief.transitions, row, s)
             verbs.push_reward(
                 belief.rewards, row, s, verbs.draw_model_reward(belief.rewards, choice, row, s, rng)
             )
             n, n_fresh = _pass_rows(belief, space, params, race, row, begin_mark, n, n_fresh)
-            if race.number[MODELS] < race.path.shape[0]:
-                race.path[race.number[MODELS], c, pushed] = s
             pushed += 1
             weight *= params.discount
-    if race.number[MODELS] < race.path.shape[0]:
-        race.path[race.number[MODELS], c, params.n_steps * params.n_stages] = pushed
     if not belief.space.terminal[s]:
         learn_rows(belief, space, params, race, n_fresh)
         solve_changed(belief, space, params, race, 0.0, 0, race.passed, n, False)
@@ -317,7 +389,7 @@ def follow(belief, space, params, race, c, choice, s, rng):
         for i in range(n):
             put_row_back(space.mean, race, race.passed[i], i)
         put_row_back(space.mean, race, last, kept_last)
-    drop_links(space.links, n_links)
+    changes.drop_links(space.links, n_links)
     undo_steps(belief, pushed)
     return q
 
@@ -384,19 +456,17 @@ def run_race(belief, space, params, race, s, n_simulations, rng):
     n_states, n_actions = belief.space.allowed.shape
     solver = space.solver
     write_mean(belief, space, params, race)
-    drop_links(space.links, 0)
+    changes.drop_links(space.links, 0)
     if solves_changes(belief, params):
         for row in range(n_states * n_actions):
-            link_row(space.links, space.mean, row, row // n_actions)
+            changes.link_row(space.links, space.mean, row, row // n_actions)
     while race.number[TRIALS] < n_simulations:
         choice = verbs.choose(belief.transitions, rng)
         sample_rows(belief, choice, space.model, rng)
-        for t in range(n_states):
-            solver.policy[t] = race.policy[0, t]
-            solver.values[t] = race.values[0, t]
+        copy(race.policy[0], solver.policy)
+        copy(race.values[0], solver.values)
         evaluate_solver_policy(space.model, belief.space, params.discount, params.tol, solver)
-        for t in range(n_states):
-            race.base[t] = solver.values[t]
+        copy(solver.values, race.base)
         _follow_all(belief, space, params, race, choice, s, rng)
         if race.number[MODELS] % BATCH == 0 and _drop_losers(params, race):
             return CLEAR
@@ -407,40 +477,40 @@ def run_race(belief, space, params, race, s, n_simulations, rng):
 @inner
 def _follow_all(belief, space, params, race, choice, s, rng):
     """Run one trial of each remaining candidate, with common random numbers."""
-    n_candidates = race.action.shape[0]
-    for i in range(4):
-        race.start[i] = rng[i]
-    for c in range(n_candidates):
+    least, most, n = np.inf, -np.inf, race.number[MODELS]
+    copy(rng, race.start)
+    for c in range(race.action.shape[0]):
+        race.returns[n, c] = np.nan
         if race.racing[c]:
-            for i in range(4):
-                rng[i] = race.start[i]
-            race.sample[c] = follow(belief, space, params, race, c, choice, s, rng)
+            copy(race.start, rng)
+            q = follow(belief, space, params, race, c, choice, s, rng)
             if not params.row_by_row:
                 write_mean(belief, space, params, race)
-    race.number[MODELS] += 1
-    least, most = np.inf, -np.inf
-    for c in range(n_candidates):
-        if race.racing[c]:
-            least, most = min(least, race.sample[c]), max(most, race.sample[c])
+            race.returns[n, c] = q
             race.number[TRIALS] += 1
-            race.followed[c] += 1
-            race.total[c] += race.sample[c]
-            race.square[c] += race.sample[c] ** 2
-            for d in range(n_candidates):
-                if race.racing[d]:
-                    ahead = race.sample[c] - race.sample[d]
-                    race.ahead[c, d] += ahead
-                    race.ahead_square[c, d] += ahead * ahead
+            least, most = min(least, q), max(most, q)
+    race.number[MODELS] = n + 1
     race.stake[NOW] = max(race.stake[NOW], most - least)
+
+
+@inner
+def _compare(race, c, d):
+    """Return by how much candidate ``c`` is ahead of ``d``, the mean over all models, and the standard error."""
+    n, total, square = race.number[MODELS], 0.0, 0.0
+    for m in range(n):
+        ahead = race.returns[m, c] - race.returns[m, d]
+        total += ahead
+        square += ahead * ahead
+    mean = total / n
+    return mean, np.sqrt(max(0.0, square / n - mean * mean) / max(1, n - 1))
 
 
 @inner
 def _drop_losers(params, race):
     """Find the leader and eliminate candidates that are clearly behind; return whether one action is left."""
-    n = race.number[MODELS]
-    leader = -1
+    n, leader = race.number[MODELS], -1
     for c in range(race.action.shape[0]):
-        if race.racing[c] and (leader < 0 or race.ahead[c, leader] > 0.0):
+        if race.racing[c] and (leader < 0 or _compare(race, c, leader)[0] > 0.0):
             leader = c
     race.number[LEADER] = leader
     stake = max(race.stake[NOW], race.stake[LATELY])
@@ -448,8 +518,7 @@ def _drop_losers(params, race):
     for c in range(race.action.shape[0]):
         if not race.racing[c] or c == leader:
             continue
-        mean = race.ahead[leader, c] / n
-        error = np.sqrt(max(0.0, race.ahead_square[leader, c] / n - mean * mean) / max(1, n - 1))
+        mean, error = _compare(race, leader, c)
         surely = mean - params.confidence * error
         if surely >= 0.0 and (n >= params.first_models or n * surely >= stake):
             race.racing[c] = False
@@ -466,7 +535,7 @@ def _new_space(belief: Belief, n_trial_rows: int, depth: int) -> RaceSpace:
     more = n_trial_rows * int(verbs.most_entries(belief.transitions, belief.n_states))
     model, mean, other = belief.model_buffer(), belief.model_buffer(more=more), belief.model_buffer()
     room, n_states = len(mean.index), belief.n_states
-    links, queue = new_links(n_states, room + depth), new_queue(n_states)
+    links, queue = changes.new_links(n_states, room + depth), changes.new_queue(n_states)
     return RaceSpace(model, mean, other, new_solver(n_states, room), np.zeros(room), links, queue)
 
 
@@ -502,8 +571,6 @@ class AdaptiveDSS(KernelPlanner):
         The largest bonus, relative to the range of the rewards. Each further bonus is smaller by a factor of √10.
     n_policies
         Number of candidates derived from sampled models, as in DSS.
-    generator
-        Computes a policy for a sampled model: ``"pi"``, ``"rtdp"``, ``"vi"`` or a :class:`~bamdp.generators.Generator`.
     n_steps
         K, the number of steps per stage.
     n_stages
@@ -545,7 +612,6 @@ class AdaptiveDSS(KernelPlanner):
     n_bonuses: int = whole_number(4, low=0)
     largest_bonus: float = positive_number(3.0)
     n_policies: int = whole_number(0, low=0)
-    generator: Any = generator_parameter("pi")  # noqa: RUF009
     n_steps: int = whole_number(8)
     n_stages: int = whole_number(4)
     n_simulations: int | str = whole_number("auto", names=["auto"])
@@ -563,6 +629,8 @@ class AdaptiveDSS(KernelPlanner):
 
     def budget(self, n_states: int, n_actions: int) -> int:
         """Return the maximum number of trials per decision for a model of this size."""
+        if self.time_limit is not None:
+            return MOST_TRIALS_IN_TIME
         if isinstance(self.n_simulations, str):
             return min(MOST_TRIALS, max(FEWEST_TRIALS, TRIALS_TIMES_PAIRS // (n_states * n_actions)))
         return self.n_simulations
@@ -576,7 +644,6 @@ class AdaptiveDSS(KernelPlanner):
         n_rows = most + self.n_stages + 2 if transitions.changes != "all" else 0  # rows written by a trial
         params = RaceParams(
             rule=_bonus_rule(belief, unit),
-            generator=make_generator(self.generator).parameters(),
             discount=discount,
             tol=unit * float(self.tol),
             trial_tol=unit * float(self.trial_tol),
@@ -592,7 +659,8 @@ class AdaptiveDSS(KernelPlanner):
         space = _new_space(belief, n_rows, depth)
         D, N = min(most, S * A), 1 + self.n_bonuses + self.n_policies
         weight, stake = unit * self._ladder(), np.array([0.0, unit / (1.0 - discount)])
-        sizes = {"S": S, "R": S * A, "N": N, "D": D, "E": D + 1, "P": 0, "T": depth + 1}
+        M = 1 + self.budget(S, A) // 2  # at least two candidates are simulated in each model
+        sizes = {"S": S, "R": S * A, "N": N, "D": D, "E": D + 1, "M": M}
         return RaceMemory(space, params, zeros(RaceArrays, weight=weight, stake=stake, **sizes))
 
     def _ladder(self) -> np.ndarray:
@@ -617,73 +685,40 @@ class AdaptiveDSS(KernelPlanner):
 
     def act(self, memory: RaceMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         self._set_unit(memory, belief)
-        if self._make_candidates(memory, belief, state, rng) == CLEAR:
+        if self._run(make_candidates, memory, belief, state, rng) == CLEAR:
             return int(memory.race.action[0])
+        most = self.budget(belief.n_states, belief.n_actions)
         if self.time_limit is None:
-            self._run_race(memory, belief, state, self.budget(belief.n_states, belief.n_actions), rng)
+            self._run(run_race, memory, belief, state, most, rng)
         else:
-            until = perf_counter() + self.time_limit
-            trials, status = 0, OPEN
-            while status == OPEN and (trials == 0 or perf_counter() < until):
+            until, trials = perf_counter() + self.time_limit, 0
+            while trials < most:
                 trials += BATCH * len(memory.race.action)
-                status = self._run_race(memory, belief, state, trials, rng)
+                if (
+                    self._run(run_race, memory, belief, state, trials, rng) == CLEAR
+                    or perf_counter() >= until
+                ):
+                    break
         return int(memory.race.action[memory.race.number[LEADER]])
 
     def warm_up(self, memory: RaceMemory, belief: Belief, state: int, rng: np.ndarray) -> None:
-        self._make_candidates(memory, belief, state, rng)
-        self._run_race(memory, belief, state, 1, rng)
+        self._run(make_candidates, memory, belief, state, rng)
+        self._run(run_race, memory, belief, state, 1, rng)
 
-    def _make_candidates(self, memory: RaceMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        depth, given = self.n_steps * self.n_stages, (memory.params, memory.race, state)
-        return int(belief.run(make_candidates, memory.room, *given, rng, depth=depth))
-
-    def _run_race(
-        self, memory: RaceMemory, belief: Belief, state: int, n_trials: int, rng: np.ndarray
-    ) -> int:
-        depth, given = self.n_steps * self.n_stages, (memory.params, memory.race, state, n_trials)
-        return int(belief.run(run_race, memory.room, *given, rng, depth=depth))
+    def _run(self, kernel: Any, memory: RaceMemory, belief: Belief, *args: Any) -> int:
+        depth = self.n_steps * self.n_stages
+        return int(belief.run(kernel, memory.room, memory.params, memory.race, *args, depth=depth))
 
     def plan(self, memory: RaceMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)
         race = memory.race
-        n = race.followed
-        means = np.where(n > 0, race.total / np.maximum(n, 1), race.values[:, state])
-        spreads = np.sqrt(
-            np.maximum(race.square / np.maximum(n, 1) - means**2, 0.0) * n / np.maximum(n - 1, 1)
-        )
-        weighed = candidates(race.action, means, np.where(n > 1, spreads, np.nan), n)
-        leader = int(race.number[LEADER])
-        details = {
-            "candidates": self._names(race),
-            "models": int(race.number[MODELS]),
-            "trials": int(race.number[TRIALS]),
-            "leader": leader,
-            "behind_leader": self._behind_leader(race, leader),
-        }
-        return Plan(action, float(means[leader]), weighed, self.time_limit is None, details)
-
-    def _names(self, race: RaceArrays) -> tuple[str, ...]:
-        """Return a name for each candidate, with its bonus in units of reward."""
+        models, trials, leader, _ = race.number.tolist()
+        returns = race.returns[:models]
+        n = np.count_nonzero(~np.isnan(returns), axis=0)
+        means = np.where(n > 0, np.nansum(returns, axis=0) / np.maximum(n, 1), race.values[:, state])
+        spreads = spread_of(n, means, np.nansum(returns**2, axis=0))
         bonuses = (f"bonus {weight:.4g}" for weight in race.weight[1:])
-        return ("exploit", *bonuses, *("sampled model" for _ in range(self.n_policies)))
-
-    def _behind_leader(self, race: RaceArrays, leader: int) -> tuple[tuple[float, float], ...]:
-        """Return each candidate's mean shortfall from the leader and its standard error, over their common models."""
-        n = race.followed
-        common = np.maximum(np.minimum(n, n[leader]), 1)
-        mean = race.ahead[leader] / common
-        error = np.sqrt(
-            np.maximum(race.ahead_square[leader] / common - mean**2, 0.0) / np.maximum(common - 1, 1)
-        )
-        return tuple((float(m), float(e)) for m, e in zip(mean, error))
-
-    def explain(self, memory: RaceMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        from bamdp.planners.views.adaptive_dss import race_tree
-
-        n_paths = min(self.budget(belief.n_states, belief.n_actions), MAX_PATHS)
-        old = memory.race
-        memory.race = old._replace(path=np.zeros((n_paths, *old.path.shape[1:]), np.int32))
-        plan = self.plan(memory, belief, state, rng)
-        tree = race_tree(plan, memory.race, memory.params, state)
-        memory.race = memory.race._replace(path=old.path)
-        return replace(plan, tree=tree)
+        names = ("exploit", *bonuses, *["sampled model"] * self.n_policies)
+        details = {"candidates": names, "models": models, "trials": trials, "leader": leader}
+        weighed = candidates(race.action, means, spreads, n)
+        return Plan(action, float(means[leader]), weighed, self.time_limit is None, details)

@@ -63,7 +63,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -76,21 +76,21 @@ from bamdp._parameters import choice, positive_number, real_number, whole_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import empty_rows
-from bamdp.planners.base import MANY_OUTCOMES, Cost, KernelPlanner, Plan, Transition, candidates, estimate
-from bamdp.planners.random_play import any_best
-from bamdp.planners.shared.history_tree import (
-    HistoryTree,
-    append_node,
-    find_child,
-    open_node,
-    plant_root,
-    shown_histories,
+from bamdp.planners import tree as trees
+from bamdp.planners.base import (
+    MANY_OUTCOMES,
+    Cost,
+    Plan,
+    Transition,
+    any_best,
+    candidates,
+    estimate,
+    spread_of,
 )
-from bamdp.planners.tree import COUNT, NO_NODE, NODES, ROOT
+from bamdp.planners.tree import COUNT, NO_NODE, NODES, ROOT, HistoryPlanner, HistoryTree
 
 ROOT_SAMPLING = ("auto", "rows", "predictive")
 FIRST_BATCH = 16  # simulations before the first check of the clock
-CALL_STEPS = 4_000_000  # maximum steps per kernel call, a few tenths of a second
 ACCURACY = 0.01  # depth "auto": γ^depth is about this
 TREE_BYTES = 64_000_000  # maximum size of a tree
 NOT_YET_DRAWN = -1
@@ -115,11 +115,11 @@ class UCTParams(NamedTuple):
 
 
 class Path(NamedTuple):
-    """The in-tree part of a simulation, and statistics of the returns of a search."""
+    """The in-tree part of a simulation, and the sum of squared returns of each action at the root."""
 
     step: Annotated[np.ndarray, "int64 [D, 2]"]  # node and action
     reward: Annotated[np.ndarray, "float64 [D]"]
-    returns: Annotated[np.ndarray, "float64 [A, 3]"]  # per root action: number, sum, sum of squares
+    squares: Annotated[np.ndarray, "float64 [A]"]
 
 
 # --- simulations ---------------------------------------------------------------------------------------------
@@ -249,10 +249,10 @@ def simulate_histories(belief, model, params, tree, path, policy, s, n, rng):
 @primitive
 def _child(tree, parent, a, s, r, by_reward):
     """Return the child (a, s, r) of a node, creating it if necessary, or NO_NODE if the tree is full."""
-    child = find_child(tree, parent, a, s, r, by_reward)
+    child = trees.find_child(tree, parent, a, s, r, by_reward)
     if child == NO_NODE and tree.used[NODES] < tree.reward.shape[0]:
-        child = append_node(tree, parent, a, s, r)
-        open_node(tree, child, 0.0)
+        child = trees.append_node(tree, parent, a, s, r)
+        trees.open_node(tree, child, 0.0)
     return child
 
 
@@ -266,14 +266,12 @@ def _back_up(tree, path, inside, value, discount):
         tree.tries[node, a] += 1
         tree.value[node, a] += (value - tree.value[node, a]) / tree.tries[node, a]
         if i == 0:
-            path.returns[a, 0] += 1.0
-            path.returns[a, 1] += value
-            path.returns[a, 2] += value * value
+            path.squares[a] += value * value
 
 
 @kernel
 def _begin_search(tree, s):
-    open_node(tree, plant_root(tree, s), 0.0)
+    trees.open_node(tree, trees.plant_root(tree, s), 0.0)
 
 
 def rollout_policy(q: NDArray[np.float64], allowed: NDArray[np.bool_], epsilon: float) -> NDArray[np.float64]:
@@ -302,7 +300,7 @@ class UCTMemory:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BAUCT(KernelPlanner):
+class BAUCT(HistoryPlanner):
     """UCT in the belief MDP.
 
     The parameters are those of :class:`BAMCP`, without ``root_sampling``.
@@ -358,46 +356,41 @@ class BAUCT(KernelPlanner):
         tree, actions = memory.tree, np.flatnonzero(belief.space.allowed[state])
         counts = tree.tries[ROOT, actions]
         values = np.where(counts > 0, tree.value[ROOT, actions], np.nan)
-        n, total, squares = memory.path.returns[actions].T
-        with np.errstate(invalid="ignore", divide="ignore"):
-            spreads = np.sqrt(np.maximum(0.0, squares - total * total / n) / (n - 1.0))
-        weighed = candidates(actions, values, np.where(n > 1, spreads, np.nan), counts)
+        spreads = spread_of(counts, values, memory.path.squares[actions])
         details = {"simulations": done, "nodes": int(tree.used[NODES]), "depth": memory.params.depth}
+        weighed = candidates(actions, values, spreads, counts)
         return Plan(action, float(tree.value[ROOT, action]), weighed, self.time_limit is None, details)
 
-    def explain(self, memory: UCTMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        """Return the plan with its tree, in which the value of a history is its mean return.
+    def shown(self, memory: UCTMemory, belief: Belief) -> tuple[Any, ...]:
+        """Return the tree, in which the value of a history is its mean return.
 
         The count of a choice includes simulations that ended above its children (at a newly added history or at the
         depth limit), so the shares of the children may sum to less than 1. A history first reached by the very last
         simulation has been added but not searched, so its count is 0.
         """
-        plan = self.plan(memory, belief, state, rng)
-        n, tree = int(memory.tree.used[NODES]), memory.tree
+        tree, n = memory.tree, int(memory.tree.used[NODES])
+        tries, q = tree.tries[:n], tree.value[:n]
         with np.errstate(invalid="ignore"):
-            mean = (tree.tries[:n] * tree.value[:n]).sum(axis=1) / tree.node[:n, COUNT]
-        known = memory.params.by_reward or belief.rewards.certain
-        return replace(plan, tree=shown_histories(tree, plan, mean, known))
+            mean = (tries * q).sum(axis=1) / tree.node[:n, COUNT]
+        if not (memory.params.by_reward or belief.rewards.certain):
+            tree = tree._replace(reward=np.full(n, np.nan))
+        return tree, trees.exact_bounds(mean), trees.exact_bounds(np.where(tries > 0, q, np.nan)), tries
 
     def _search(self, memory: UCTMemory, belief: Belief, state: int, rng: np.ndarray) -> tuple[int, int]:
         """Grow a tree from ``state``; return the action with the highest mean return and the number of simulations."""
         tree, depth, limit = memory.tree, memory.params.depth, self.time_limit
         belief.call(_begin_search, tree, state)
-        memory.path.returns[:] = 0.0
+        memory.path.squares[:] = 0.0
         belief.reserve(depth)
         given = memory.model, memory.params, tree, memory.path, memory.policy, state
-        start, most = time.perf_counter(), max(1, CALL_STEPS // depth)
-        done, batch = 0, min(most, self.n_simulations if limit is None else FIRST_BATCH)
-        while batch > 0:
+        start, done, batch = time.perf_counter(), 0, self.n_simulations if limit is None else FIRST_BATCH
+        while True:
             belief.call(simulate_histories, belief.arrays, *given, batch, rng)
             done += batch
             spent = time.perf_counter() - start
-            if limit is None:
-                batch = min(most, self.n_simulations - done)
-            elif spent < limit:
-                batch = min(most, max(1, min(2 * batch, int(0.5 * done / spent * (limit - spent)))))
-            else:
-                batch = 0
+            if limit is None or spent >= limit:
+                break
+            batch = max(1, min(2 * batch, int(0.5 * done / spent * (limit - spent))))
         values = np.where(tree.tries[ROOT] > 0, tree.value[ROOT], np.nan)
         return int(any_best(values, rng)), done
 

@@ -16,14 +16,16 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from bamdp._kernels.jit import primitive
+from bamdp._kernels.random import below, uniform
 from bamdp._parameters import Declared
 
 MANY_OUTCOMES = 1_000_000  # larger numbers of rewards count as infinite
+GREEDY = -1  # returned by exploring_action to select the greedy action
 STEP_SECONDS = 25e-9  # per simulated step
-OUTCOME_STEPS = (
-    120.0  # cost, in simulated steps, of a step in a tree that bounds or samples values on the way
-)
+OUTCOME_STEPS = 120.0  # simulated steps as long as one in a tree that bounds or samples values on the way
 PAIR_SECONDS = 250e-9  # to draw and solve a model, per state-action pair
 PAIR_BYTES = 400  # memory of an agent per pair
 
@@ -105,6 +107,41 @@ def greedy(values: np.ndarray) -> int:
     return int((values == np.fmax.reduce(values)).argmax())
 
 
+@primitive
+def any_best(scores, rng):
+    """Return the index of the highest score, breaking ties at random; NaN and −∞ are never chosen.
+
+    ``scores`` is [A]. One random number is used for each score that equals the running maximum.
+    """
+    best, place, ties = -np.inf, 0, 1
+    for i in range(scores.shape[0]):
+        if scores[i] > best:
+            best, place, ties = scores[i], i, 1
+        elif scores[i] == best and best > -np.inf:
+            ties += 1
+            if below(rng, ties) == 0:
+                place = i
+    return place
+
+
+def best_of(actions: np.ndarray, scores: np.ndarray, rng: np.ndarray) -> int:
+    """Return the action with the highest score, breaking ties by one random number."""
+    top = scores.max()
+    best = [a for a, score in zip(actions.tolist(), scores.tolist()) if score == top]
+    return best[below(rng, len(best))] if len(best) > 1 else best[0]
+
+
+def random_action(allowed: np.ndarray, rng: np.ndarray) -> int:
+    """Draw one of the actions that are ``allowed``, bool [A], with equal probability."""
+    actions = np.flatnonzero(allowed)
+    return int(actions[below(rng, len(actions))])
+
+
+def exploring_action(allowed: np.ndarray, epsilon: float, rng: np.ndarray) -> int:
+    """Return a uniformly random action with probability ``epsilon``, else GREEDY."""
+    return random_action(allowed, rng) if uniform(rng) < epsilon else GREEDY
+
+
 def candidates(
     actions: Any, values: Any, spreads: Any = float("nan"), counts: Any = 0
 ) -> tuple[Candidate, ...]:
@@ -118,6 +155,12 @@ def candidates(
     """
     columns = np.broadcast_arrays(actions, values, spreads, counts)
     return tuple(Candidate(*row) for row in zip(*(column.tolist() for column in columns)))
+
+
+def spread_of(n: np.ndarray, mean: np.ndarray, squares: np.ndarray) -> NDArray[np.float64]:
+    """Return the standard deviation of n samples with this mean and sum of squares; NaN for fewer than two."""
+    variance = np.maximum(0.0, squares / np.maximum(1, n) - mean * mean) * n / np.maximum(1, n - 1)
+    return np.where(n > 1, np.sqrt(variance), np.nan)
 
 
 def exact_candidates(values: np.ndarray) -> tuple[Candidate, ...]:
@@ -163,8 +206,6 @@ def checked_array(name: str, array: np.ndarray, like: np.ndarray) -> np.ndarray:
     """Return an array loaded from a file after checking that its dtype and shape match ``like``."""
     if array.dtype != like.dtype or array.shape != like.shape:
         raise ValueError(f"{name} is not {like.dtype} {list(like.shape)}, the array that this planner keeps")
-    if array.dtype.kind == "f" and np.isnan(array).any() and not np.isnan(like).any():
-        raise ValueError(f"{name} has entries that are not numbers")
     return array
 
 
@@ -213,11 +254,8 @@ class Planner(Declared):
     result_version: ClassVar[int] = 2
     uses_prior: ClassVar[bool] = True  # False if the prior over transitions has no effect
     default_prior: ClassVar[str] = "sparse:alpha=0.2,beta=2"  # used if an agent specifies none
-    default_discount: ClassVar[float | str] = (
-        0.95  # likewise; or "auto" or "horizon" if the number of steps is known
-    )
+    default_discount: ClassVar[float | str] = 0.95  # or "auto" or "horizon" if the number of steps is known
     keeps: ClassVar[tuple[str, ...]] = ()  # dotted names of learned memory attributes, which are saved
-    policies: ClassVar[tuple[str, ...]] = ()  # those of ``keeps`` that hold actions, or -1 for none
     one_discount: ClassVar[str] = ""  # reason why the discount is fixed, if it is
 
     def start(self, belief: Belief, discount: float) -> Any:
@@ -269,8 +307,6 @@ class Planner(Declared):
             memory[...] = checked_array("memory", arrays["memory"], memory)
         for name in self.keeps:
             put_array(memory, name, arrays[name])
-            if name in self.policies and not ((arrays[name] >= -1) & (arrays[name] < belief.n_actions)).all():
-                raise ValueError(f"{name} has actions that do not exist")
 
     def set_discount(self, memory: Any, discount: float) -> None:
         """Change the discount from the next decision on; raise an error citing ``one_discount`` if that is set.
@@ -278,9 +314,8 @@ class Planner(Declared):
         The discount is stored as ``discount`` in the memory or in its ``params``.
         """
         if self.one_discount:
-            raise ValueError(
-                f"{type(self).__name__} cannot plan for a horizon: {self.one_discount}; give it a discount"
-            )
+            name = type(self).__name__
+            raise ValueError(f"{name} cannot plan for a horizon: {self.one_discount}; give it a discount")
         if hasattr(memory, "params"):
             memory.params = memory.params._replace(discount=discount)
         elif hasattr(memory, "discount"):

@@ -64,8 +64,7 @@ from bamdp._kernels.jit import kernel
 from bamdp._kernels.random import gamma, normal
 from bamdp._parameters import choice, positive_number, real_number
 from bamdp.beliefs.belief import Belief
-from bamdp.planners.base import KernelPlanner, Plan, Transition, candidates
-from bamdp.planners.random_play import best_action_of
+from bamdp.planners.base import KernelPlanner, Plan, Transition, best_of, candidates
 
 SELECTION = ("vpi", "sampling")
 UPDATE = ("moment", "mixture")
@@ -333,5 +332,4 @@ class BayesianQLearning(KernelPlanner):
             sample_means(mu0, lam, alpha, beta, rng, scores)
         else:
             scores = mu0 + perfect_information(mu0, lam, alpha, beta)
-        chosen = best_action_of(scores, np.ones((1, len(actions)), bool), 0, rng)
-        return int(actions[chosen]), actions, scores
+        return best_of(actions, scores, rng), actions, scores

@@ -38,8 +38,8 @@ optimization", ICML 2005.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,19 +51,10 @@ from bamdp._parameters import choice, positive_number, whole_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import mean_model, push_step, sample_model, undo_steps
-from bamdp.planners.base import OUTCOME_STEPS, Cost, KernelPlanner, Plan, candidates, estimate
-from bamdp.planners.shared.history_tree import (
-    DEEPEST,
-    SIBLING,
-    HistoryTree,
-    append_node,
-    find_child,
-    open_node,
-    plant_root,
-    shown_histories,
-)
+from bamdp.planners import tree as trees
+from bamdp.planners.base import OUTCOME_STEPS, Cost, Plan, candidates, estimate, spread_of
 from bamdp.planners.shared.workspace import Workspace, workspace_for
-from bamdp.planners.tree import ACTION, COUNT, DEPTH, NO_NODE, NODES, PARENT, ROOT, STATE
+from bamdp.planners.tree import NO_NODE, NODES, ROOT, HistoryPlanner, HistoryTree
 
 OUTCOME_LEAVES = ("mean", "horizon")
 
@@ -85,30 +76,30 @@ def grow_outcomes(belief, workspace, params, tree, worth, s, n, rng):
     COUNT of a node is the number of draws of this outcome, ``tries`` that of an action. ``worth``, float64 [M], holds
     node values: this function sets those of leaves, :func:`back_up_outcomes` all of them.
     """
-    open_node(tree, plant_root(tree, s), 0.0)
+    trees.open_node(tree, trees.plant_root(tree, s), 0.0)
     worth[ROOT] = 0.0
     for _ in range(n):
         node = np.int64(ROOT)
         fresh = False
-        while not fresh and tree.node[node, DEPTH] < params.depth:
-            if belief.space.terminal[tree.node[node, STATE]]:
+        while not fresh and tree.node[node, trees.DEPTH] < params.depth:
+            if belief.space.terminal[tree.node[node, trees.STATE]]:
                 break
             size = tree.used[NODES]
             node = _descend(belief, workspace, params, tree, node, rng)
             fresh = tree.used[NODES] > size
         if fresh:
-            open_node(tree, node, 0.0)
+            trees.open_node(tree, node, 0.0)
             worth[node] = 0.0
-            if not belief.space.terminal[tree.node[node, STATE]]:
+            if not belief.space.terminal[tree.node[node, trees.STATE]]:
                 worth[node] = _leaf_value(belief, workspace, params, params.horizon, tree, node)
-        undo_steps(belief, tree.node[node, DEPTH])
+        undo_steps(belief, tree.node[node, trees.DEPTH])
 
 
 @inner
 def _descend(belief, workspace, params, tree, node, rng):
     """Move to an outcome of the action that is optimal for a sampled model and return its node."""
     T, R, rows, solver = belief.transitions, belief.rewards, workspace.rows, workspace.solver
-    s = tree.node[node, STATE]
+    s = tree.node[node, trees.STATE]
     sample_model(belief, rows, rng)
     solve(rows, belief.space, params.discount, params.tol, solver, True)
     a = np.int64(solver.policy[s])
@@ -116,18 +107,18 @@ def _descend(belief, workspace, params, tree, node, rng):
     if tree.tries[node, a] == params.width:  # enough draws: choose one of them
         left = below(rng, params.width)
         child = tree.child[node, a]
-        while left >= tree.node[child, COUNT]:
-            left -= tree.node[child, COUNT]
-            child = tree.node[child, SIBLING]
-        push_step(belief, row, tree.node[child, STATE], tree.reward[child])
+        while left >= tree.node[child, trees.COUNT]:
+            left -= tree.node[child, trees.COUNT]
+            child = tree.node[child, trees.SIBLING]
+        push_step(belief, row, tree.node[child, trees.STATE], tree.reward[child])
         return child
     s2 = np.int64(verbs.advance(T, row, rng))
     r = verbs.draw_reward(R, row, s2, rng)
     verbs.push_reward(R, row, s2, r)
-    child = find_child(tree, node, a, s2, r, True)
+    child = trees.find_child(tree, node, a, s2, r, True)
     if child == NO_NODE:
-        child = append_node(tree, node, a, s2, r)
-    tree.node[child, COUNT] += 1
+        child = trees.append_node(tree, node, a, s2, r)
+    tree.node[child, trees.COUNT] += 1
     tree.tries[node, a] += 1
     return child
 
@@ -143,11 +134,11 @@ def _leaf_value(belief, workspace, params, horizon, tree, node):
     else:
         for t in range(values.shape[0]):
             values[t] = 0.0
-        for _ in range(horizon - tree.node[node, DEPTH]):
+        for _ in range(horizon - tree.node[node, trees.DEPTH]):
             improve(rows, belief.space, discount, values, scratch, solver.policy)
             for t in range(values.shape[0]):
                 values[t] = scratch[t]
-    return values[tree.node[node, STATE]]
+    return values[tree.node[node, trees.STATE]]
 
 
 @kernel
@@ -164,11 +155,11 @@ def back_up_outcomes(tree, worth, squares, discount):
         if best > -np.inf:
             worth[node] = best
         if node != ROOT:
-            parent, a = tree.node[node, PARENT], tree.node[node, ACTION]
+            parent, a = tree.node[node, trees.PARENT], tree.node[node, trees.ACTION]
             q = tree.reward[node] + discount * worth[node]
-            tree.value[parent, a] += tree.node[node, COUNT] * q
+            tree.value[parent, a] += tree.node[node, trees.COUNT] * q
             if parent == ROOT:
-                squares[a] += tree.node[node, COUNT] * q * q
+                squares[a] += tree.node[node, trees.COUNT] * q * q
 
 
 @dataclass
@@ -183,7 +174,7 @@ class OutcomeTreeMemory:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BayesianSparseSampling(KernelPlanner):
+class BayesianSparseSampling(HistoryPlanner):
     """A sparse lookahead tree grown by Thompson sampling.
 
     Parameters
@@ -238,11 +229,11 @@ class BayesianSparseSampling(KernelPlanner):
         belief.call(back_up_outcomes, tree, worth, memory.squares, params.discount)
         actions = np.flatnonzero(tree.tries[ROOT])
         n, q = tree.tries[ROOT, actions], tree.value[ROOT, actions]
-        variance = np.maximum(0.0, memory.squares[actions] / n - q * q) * n / np.maximum(1, n - 1)
-        weighed = candidates(actions, q, np.where(n > 1, np.sqrt(variance), np.nan), n)
-        details = {"nodes": int(tree.used[NODES]), "depth": int(tree.used[DEEPEST])}
+        weighed = candidates(actions, q, spread_of(n, q, memory.squares[actions]), n)
+        details = {"nodes": int(tree.used[NODES]), "depth": int(tree.used[trees.DEEPEST])}
         return Plan(int(actions[q.argmax()]), float(worth[ROOT]), weighed, details=details)
 
-    def explain(self, memory: OutcomeTreeMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        plan = self.plan(memory, belief, state, rng)
-        return replace(plan, tree=shown_histories(memory.tree, plan, memory.worth))
+    def shown(self, memory: OutcomeTreeMemory, belief: Belief) -> tuple[Any, ...]:
+        tree, n = memory.tree, int(memory.tree.used[NODES])
+        q = np.where(tree.tries[:n] > 0, tree.value[:n], np.nan)
+        return tree, trees.exact_bounds(memory.worth[:n]), trees.exact_bounds(q), tree.tries[:n]

@@ -40,7 +40,8 @@ Successors are distinguished by next state and reward, so unknown rewards may be
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import product
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -51,18 +52,9 @@ from bamdp._parameters import choice, whole_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import push_step, undo_steps
-from bamdp.planners.base import OUTCOME_STEPS, Cost, KernelPlanner, Plan, candidates, estimate, n_branches
-from bamdp.planners.random_play import any_best
-from bamdp.planners.shared.history_tree import (
-    UNOPENED,
-    HistoryTree,
-    Shown,
-    append_node,
-    open_node,
-    plant_root,
-    shown_tree,
-)
-from bamdp.planners.tree import ACTION, COUNT, DEPTH, NO_NODE, NODES, PARENT, ROOT, STATE
+from bamdp.planners import tree as trees
+from bamdp.planners.base import OUTCOME_STEPS, Cost, Plan, any_best, candidates, estimate, n_branches
+from bamdp.planners.tree import NO_NODE, NODES, ROOT, HistoryTree, TreePlanner, TreeRecord
 
 BFS3_LEAVES = ("upper", "zero")
 UPPER, LOW = range(2)  # columns of BFS3Bounds.node
@@ -133,9 +125,9 @@ def bound_successor(belief, params, tree, bounds, roots, root, a, c):
     s, r, stream = roots.state[a, c], roots.reward[a, c], roots.stream[a, c]
     upper, lower = _first_bounds(belief.space, params, s, 1)
     done = 0
-    bounds.stream[plant_root(tree, s)] = stream
+    bounds.stream[trees.plant_root(tree, s)] = stream
     tree.reward[ROOT] = r
-    tree.node[ROOT, COUNT] = 1
+    tree.node[ROOT, trees.COUNT] = 1
     if params.depth > 1 and not belief.space.terminal[s]:
         push_step(belief, row, s, r)
         first = belief.space.allowed.shape[1]  # smaller numbers are actions
@@ -147,7 +139,7 @@ def bound_successor(belief, params, tree, bounds, roots, root, a, c):
                 undo_steps(belief, 1)
                 child = bounds.path[j]
                 _bound_node(tree, bounds, child)
-                _back_up(tree, bounds, params, tree.node[child, PARENT], tree.node[child, ACTION])
+                _back_up(tree, bounds, params, tree.node[child, trees.PARENT], tree.node[child, trees.ACTION])
             _bound_node(tree, bounds, ROOT)
             upper, lower = bounds.node[ROOT, UPPER], bounds.node[ROOT, LOW]
         undo_steps(belief, 1)
@@ -164,8 +156,8 @@ def _descend(belief, params, tree, bounds):
     n_actions = belief.space.allowed.shape[1]
     node, d = np.int64(ROOT), 0
     while True:
-        s = tree.node[node, STATE]
-        if tree.child[node, 0] == UNOPENED:
+        s = tree.node[node, trees.STATE]
+        if tree.child[node, 0] == trees.UNOPENED:
             _open(belief, params, tree, bounds, node)
         # the action with the highest upper bound, after bounding all actions
         if not params.by_action:
@@ -175,7 +167,7 @@ def _descend(belief, params, tree, bounds):
         a = any_best(tree.value[node], bounds.ties)
         row = s * n_actions + a
         if tree.child[node, a] == NO_NODE:
-            if tree.node[node, DEPTH] + 2 == params.depth:
+            if tree.node[node, trees.DEPTH] + 2 == params.depth:
                 return d  # all successors are leaves, so their bounds are known without drawing
             _draw_successors(belief, params, tree, bounds, node, a)
         # the successor with the widest bounds; stop if all bounds have met
@@ -184,7 +176,7 @@ def _descend(belief, params, tree, bounds):
             return d
         bounds.path[d] = node
         d += 1
-        push_step(belief, row, tree.node[node, STATE], tree.reward[node])
+        push_step(belief, row, tree.node[node, trees.STATE], tree.reward[node])
         if d + 1 == params.depth:
             return d
 
@@ -192,12 +184,12 @@ def _descend(belief, params, tree, bounds):
 @primitive
 def _open(belief, params, tree, bounds, node):
     """Initialise the actions of a node without drawing their successors."""
-    s, n_actions = tree.node[node, STATE], belief.space.allowed.shape[1]
-    open_node(tree, node, -np.inf)
+    s, n_actions = tree.node[node, trees.STATE], belief.space.allowed.shape[1]
+    trees.open_node(tree, node, -np.inf)
     for a in range(n_actions):
         bounds.lower[node, a] = -np.inf
     if params.by_action:
-        upper, lower = _first_bounds(belief.space, params, 0, tree.node[node, DEPTH] + 2)
+        upper, lower = _first_bounds(belief.space, params, 0, tree.node[node, trees.DEPTH] + 2)
         for a in range(n_actions):
             if belief.space.allowed[s, a]:  # the reward is the same for all next states
                 r = verbs.draw_reward(belief.rewards, s * n_actions + a, 0, bounds.scratch)
@@ -219,7 +211,7 @@ def _first_bounds(space, params, s, level):
 def _draw_successors(belief, params, tree, bounds, node, a):
     """Draw C next states of a pair, merging equal ones into one node."""
     T, R, rng = belief.transitions, belief.rewards, bounds.scratch
-    row = tree.node[node, STATE] * belief.space.allowed.shape[1] + a
+    row = tree.node[node, trees.STATE] * belief.space.allowed.shape[1] + a
     stream = branch(bounds.stream[node], a)
     open_stream(stream, rng)
     first = tree.used[NODES]
@@ -231,15 +223,17 @@ def _draw_successors(belief, params, tree, bounds, node, a):
         if not params.certain:
             verbs.pop(T)
         child = first
-        while child < tree.used[NODES] and not (tree.node[child, STATE] == s2 and tree.reward[child] == r):
+        while child < tree.used[NODES] and not (
+            tree.node[child, trees.STATE] == s2 and tree.reward[child] == r
+        ):
             child += 1
         if child == tree.used[NODES]:
-            append_node(tree, node, a, s2, r)
-            upper, lower = _first_bounds(belief.space, params, s2, tree.node[child, DEPTH] + 1)
+            trees.append_node(tree, node, a, s2, r)
+            upper, lower = _first_bounds(belief.space, params, s2, tree.node[child, trees.DEPTH] + 1)
             bounds.node[child, UPPER] = upper
             bounds.node[child, LOW] = lower
             bounds.stream[child] = branch(stream, params.C + child - first)
-        tree.node[child, COUNT] += 1
+        tree.node[child, trees.COUNT] += 1
     tree.child[node, a] = first
     tree.tries[node, a] = tree.used[NODES] - first
     _back_up(tree, bounds, params, node, a)
@@ -250,7 +244,7 @@ def _widest(tree, bounds, node, a):
     """Return the successor with the largest count · (U − L), ties at random, or NO_NODE if all bounds have met."""
     most, widest, ties = 0.0, np.int64(NO_NODE), 1
     for child in range(tree.child[node, a], tree.child[node, a] + tree.tries[node, a]):
-        width = tree.node[child, COUNT] * (bounds.node[child, UPPER] - bounds.node[child, LOW])
+        width = tree.node[child, trees.COUNT] * (bounds.node[child, UPPER] - bounds.node[child, LOW])
         if width > most:
             most, widest, ties = width, child, 1
         elif width == most and most > 0.0:
@@ -265,7 +259,7 @@ def _back_up(tree, bounds, params, node, a):
     """Compute U(s, a) and L(s, a) from the successors."""
     upper, lower = 0.0, 0.0
     for child in range(tree.child[node, a], tree.child[node, a] + tree.tries[node, a]):
-        n, r = tree.node[child, COUNT], tree.reward[child]
+        n, r = tree.node[child, trees.COUNT], tree.reward[child]
         upper += n * (r + params.discount * bounds.node[child, UPPER])
         lower += n * (r + params.discount * bounds.node[child, LOW])
     tree.value[node, a] = upper / params.C
@@ -275,7 +269,7 @@ def _back_up(tree, bounds, params, node, a):
 @primitive
 def _bound_node(tree, bounds, node):
     """Compute U(s) and L(s) after its actions have been bounded."""
-    if tree.child[node, 0] != UNOPENED:
+    if tree.child[node, 0] != trees.UNOPENED:
         upper, lower = -np.inf, -np.inf
         for a in range(tree.value.shape[1]):
             upper = max(upper, tree.value[node, a])
@@ -296,10 +290,11 @@ class BFS3Memory:
     roots: RootSuccessors
     discount: float
     reward_range: tuple[float, float]
+    record: TreeRecord | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class BFS3(KernelPlanner):
+class BFS3(TreePlanner):
     """Bayesian forward-search sparse sampling.
 
     Parameters
@@ -346,25 +341,22 @@ class BFS3(KernelPlanner):
         return BFS3Memory(tree, bounds, zeros(RootSuccessors, A=A, C=C), discount, (low, high))
 
     def _search(
-        self,
-        memory: BFS3Memory,
-        belief: Belief,
-        state: int,
-        rng: np.ndarray,
-        shown: list[Shown] | None = None,
+        self, memory: BFS3Memory, belief: Belief, state: int, rng: np.ndarray
     ) -> tuple[int, int, int]:
         """Bound all successors of the root; return the action and the numbers of nodes and trajectories."""
         tree, roots, params = memory.tree, memory.roots, self._params(memory, belief)
         belief.reserve(self.depth + 1)
         belief.call(draw_roots, belief.arrays, roots, state, rng)
+        if memory.record is not None:
+            _record_root(memory.record, belief.space.allowed[state], state, self.n_successors)
         n_nodes = n_trajectories = 0
-        for a in np.flatnonzero(belief.space.allowed[state]).tolist():
-            for c in range(self.n_successors):
-                given = belief.arrays, params, tree, memory.bounds, roots, state, a, c
-                n_trajectories += belief.call(bound_successor, *given)
-                if shown is not None:
-                    shown.append(_shown(tree, memory.bounds, a, 1 + n_nodes, self.n_successors))
-                n_nodes += int(tree.used[NODES])
+        actions = np.flatnonzero(belief.space.allowed[state])
+        for (i, a), c in product(enumerate(actions.tolist(), start=1), range(self.n_successors)):
+            given = belief.arrays, params, tree, memory.bounds, roots, state, a, c
+            n_trajectories += belief.call(bound_successor, *given)
+            n_nodes += int(tree.used[NODES])
+            if memory.record is not None:
+                _record_successor(memory.record, tree, memory.bounds, i, self.n_successors)
         totals = np.add.accumulate(roots.upper, axis=1)[:, -1]  # sequential summation
         best = any_best(np.where(belief.space.allowed[state], totals, np.nan), rng)
         return int(best), n_nodes, n_trajectories
@@ -372,15 +364,8 @@ class BFS3(KernelPlanner):
     def act(self, memory: BFS3Memory, belief: Belief, state: int, rng: np.ndarray) -> int:
         return self._search(memory, belief, state, rng)[0]
 
-    def plan(
-        self,
-        memory: BFS3Memory,
-        belief: Belief,
-        state: int,
-        rng: np.ndarray,
-        shown: list[Shown] | None = None,
-    ) -> Plan:
-        action, n_nodes, n_trajectories = self._search(memory, belief, state, rng, shown)
+    def plan(self, memory: BFS3Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        action, n_nodes, n_trajectories = self._search(memory, belief, state, rng)
         roots, params, C = memory.roots, self._params(memory, belief), self.n_successors
         upper, lower = roots.upper.mean(axis=1), roots.lower.mean(axis=1)
         if self.leaf == "upper":  # the continuation may be as bad as V_min
@@ -394,19 +379,14 @@ class BFS3(KernelPlanner):
             "depth": self.depth,
         }
         weighed = candidates(actions, upper[actions], spread[actions], C)
+        if memory.record is not None:
+            columns = np.column_stack([upper, spread, lower])[[action, *actions]]
+            memory.record.real[: len(columns), trees.VALUE :] = columns
+            memory.record.real[ROOT, trees.SPREAD] = np.nan
         return Plan(action, float(upper[action]), weighed, details=details)
 
-    def explain(self, memory: BFS3Memory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        shown: list[Shown] = []
-        plan = self.plan(memory, belief, state, rng, shown)
-        A, lower = belief.n_actions, plan.details["lower"]
-        q = np.full((1, A, 3), np.nan)
-        for c in plan.candidates:
-            q[0, c.action] = c.value, c.spread, lower[c.action]
-        node, nan = np.array([[state, NO_NODE, 0, 0, 1]]), np.full(1, np.nan)
-        value, tried = np.array([[plan.value, lower[plan.action]]]), ~np.isnan(q[..., 0])
-        root = Shown(node, nan, nan, value, tried, np.full((1, A), self.n_successors), q)
-        return replace(plan, tree=shown_tree(Shown(*map(np.concatenate, zip(root, *shown))), plan.action))
+    def record(self, belief: Belief) -> TreeRecord:
+        return trees.new_record(math.inf, belief.n_actions)
 
     def _params(self, memory: BFS3Memory, belief: Belief) -> BFS3Params:
         ends = bool(belief.episodes.ends.any())
@@ -427,15 +407,19 @@ class BFS3(KernelPlanner):
         )
 
 
-def _shown(tree: HistoryTree, bounds: BFS3Bounds, action: int, offset: int, C: int) -> Shown:
-    """Return the tree of a successor of the root by ``action``, whose nodes follow ``offset`` other nodes."""
+def _record_root(record: TreeRecord, allowed: np.ndarray, state: int, C: int) -> None:
+    """Add the root and its actions to a record."""
+    root = zeros(HistoryTree, M=1, A=len(allowed))
+    trees.plant_root(root, state)
+    q = np.where(allowed, 0.0, np.nan)[None, :, None].repeat(2, axis=2)
+    counts = np.full((1, len(allowed)), C)
+    trees.record_histories(record, root, np.zeros((1, 2)), q, counts, counts.copy(), NO_NODE, np.nan)
+
+
+def _record_successor(record: TreeRecord, tree: HistoryTree, bounds: BFS3Bounds, choice: int, C: int) -> None:
+    """Add the tree of a successor of the root to a record, below the root's ``choice``."""
     n = int(tree.used[NODES])
-    node = tree.node[:n, : COUNT + 1].copy()
-    node[:, PARENT] += offset
-    node[:, DEPTH] += 1
-    node[ROOT, [PARENT, ACTION]] = ROOT, action
-    opened = tree.child[:n, :1] != UNOPENED
-    q = np.stack([tree.value[:n], np.full(tree.value[:n].shape, np.nan), bounds.lower[:n]], axis=-1)
-    tries = np.where(tree.child[:n] == NO_NODE, 0, C)
-    tried = opened & np.isfinite(q[..., 0])
-    return Shown(node, tree.reward[:n].copy(), node[:, COUNT] / C, bounds.node[:n].copy(), tried, tries, q)
+    child, q = tree.child[:n], np.stack([tree.value[:n], bounds.lower[:n]], axis=-1)
+    q[(child[:, :1] == trees.UNOPENED) | ~np.isfinite(q[..., 0])] = np.nan
+    counts = np.where(child == NO_NODE, 0, C)
+    trees.record_histories(record, tree, bounds.node, q, counts, counts.copy(), choice, 1.0 / C)

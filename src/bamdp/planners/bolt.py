@@ -8,10 +8,10 @@ For each pair separately, plan as if its next η observed transitions all led to
 where P̄ is the posterior mean and e_{s*} the point mass on s*. Like a bonus, the optimism fades as the pair is tried.
 Unlike a bonus, it is bounded by the value of the best successor and vanishes if no successor is better than expected.
 
-**Prior count** n₀ and supported priors: as for :mod:`bamdp.planners.beb`. For Dirichlet rows, P̃ is exactly the mean
-after η more observations. For the sparse prior and mixtures, the same formula is used with the harmonic mean of c,
-whereas an exact update would also change the posterior over the size of the support. Only successors that are possible
-under the posterior are considered: all states if the mean row has mass everywhere, otherwise the listed ones.
+**Prior count** n₀ and supported priors: as for BEB (:mod:`bamdp.planners.bonuses`). For Dirichlet rows, P̃ is exactly
+the mean after η more observations. For the sparse prior and mixtures, the same formula is used with the harmonic mean
+of c, whereas an exact update would also change the posterior over the size of the support. Only successors that are
+possible under the posterior are considered: all states if the mean row has mass everywhere, otherwise the listed ones.
 
 **Guarantee.** With η = H, the effective horizon, Q is an upper bound on the Bayes-optimal value, and with high
 probability the planner is near-optimal in the Bayesian sense on all but polynomially many steps. Much smaller values of
@@ -45,7 +45,7 @@ from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import check_space, skip_row
 from bamdp.planners.base import KernelPlanner, Plan, exact_candidates
-from bamdp.planners.shared.bonus import require_counts
+from bamdp.planners.bonuses import require_counts
 from bamdp.planners.shared.workspace import Workspace, workspace_for
 
 

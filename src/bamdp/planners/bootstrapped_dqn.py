@@ -37,7 +37,6 @@ Aslanides & Cassirer, "Randomized prior functions for deep reinforcement learnin
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -45,12 +44,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamdp import _checks
-from bamdp._kernels.jit import kernel, zeros
+from bamdp._kernels.jit import zeros
 from bamdp._kernels.random import below, next_word
 from bamdp._parameters import positive_number, real_number, whole_number
 from bamdp.beliefs.belief import Belief
-from bamdp.planners.base import Cost, KernelPlanner, Plan, Transition, candidates, estimate
-from bamdp.planners.random_play import best_action_of
+from bamdp.planners.base import Cost, KernelPlanner, Plan, Transition, best_of, candidates, estimate
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # Adam's usual constants
 LARGEST = 1e12  # limit on float32 values; leaves room for their squares
@@ -126,15 +124,19 @@ def backward(
     out.b3[...] = dq.sum(axis=1, keepdims=True)
 
 
-@kernel
-def adam(parameters, first, second, gradient, rate, epsilon):
-    """Take one step of Adam on flat float32 arrays; ``rate`` and ``epsilon`` include the bias corrections."""
-    one = np.float32(1.0)
-    for i in range(parameters.shape[0]):
-        g = gradient[i]
-        first[i] = np.float32(BETA1) * first[i] + (one - np.float32(BETA1)) * g
-        second[i] = np.float32(BETA2) * second[i] + (one - np.float32(BETA2)) * g * g
-        parameters[i] -= rate * first[i] / (np.sqrt(second[i]) + epsilon)
+def adam(
+    parameters: np.ndarray,
+    first: np.ndarray,
+    second: np.ndarray,
+    gradient: np.ndarray,
+    rate: Any,
+    epsilon: Any,
+) -> None:
+    """Take one step of Adam on float32 arrays; ``rate`` and ``epsilon`` include the bias corrections."""
+    for moment, beta, term in ((first, BETA1, gradient), (second, BETA2, gradient * gradient)):
+        moment *= np.float32(beta)
+        moment += (np.float32(1.0) - np.float32(beta)) * term
+    parameters -= rate * first / (np.sqrt(second) + epsilon)
 
 
 # --- the planner ---------------------------------------------------------------------------------------------
@@ -218,12 +220,9 @@ class BootstrappedDQN(KernelPlanner):
 
     def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
         size = float(self.n_networks) * n_parameters(n_states, n_actions, self.n_hidden)
-        steps = (
-            float(self.n_networks) * self.batch_size * self.n_hidden / 10
-        )  # batched operations, which are cheaper than simulated steps
-        return estimate(
-            n_states, n_actions, models=0.0, steps=steps, bytes=20 * size + 32.0 * self.replay_size
-        )
+        steps = 0.1 * self.n_networks * self.batch_size * self.n_hidden  # cheaper than simulated steps
+        replay = 32.0 * self.replay_size
+        return estimate(n_states, n_actions, models=0.0, steps=steps, bytes=20 * size + replay)
 
     def start(self, belief: Belief, discount: float) -> DQNMemory:
         S, A, N = belief.n_states, belief.n_actions, self.n_networks
@@ -231,13 +230,13 @@ class BootstrappedDQN(KernelPlanner):
         return zeros(DQNMemory, C=self.replay_size, N=N, P=size, S=S, A=A, discount=discount)
 
     def act(self, memory: DQNMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        return int(best_action_of(self._decide(memory, belief, state, rng), belief.space.allowed, state, rng))
+        q, actions = self._decide(memory, belief, state, rng), np.flatnonzero(belief.space.allowed[state])
+        return best_of(actions, q[actions], rng)
 
     def plan(self, memory: DQNMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        q = self._decide(memory, belief, state, rng)
-        action = int(best_action_of(q, belief.space.allowed, state, rng))
+        q, actions = self._decide(memory, belief, state, rng), np.flatnonzero(belief.space.allowed[state])
+        action = best_of(actions, q[actions], rng)
         spread = self._values(memory, memory.now, np.array([state]))[:, 0].std(axis=0)
-        actions = np.flatnonzero(belief.space.allowed[state])
         weighed = candidates(actions, q[actions], spread[actions], self.n_networks)
         details = {"network": memory.head_index, "training_steps": memory.n_steps}
         return Plan(action, float(q[action]), weighed, details=details)
@@ -251,14 +250,6 @@ class BootstrappedDQN(KernelPlanner):
 
     def begin(self, memory: DQNMemory, belief: Belief, state: int) -> None:
         memory.new_head = True
-
-    def relearn(self, memory: DQNMemory, belief: Belief, arrays: Mapping[str, np.ndarray]) -> None:
-        super().relearn(memory, belief, arrays)
-        sizes = (belief.n_states, belief.n_actions, belief.n_states)
-        index, head = memory.index, memory.head_index
-        sound = (index >= 0).all() and (index < sizes).all() and 0 <= memory.n_learned <= memory.n_seen
-        if not sound or not -1 <= head < self.n_networks:
-            raise ValueError("the file's replayed transitions or networks are damaged")
 
     def _values(self, memory: DQNMemory, parameters: np.ndarray, states: np.ndarray) -> np.ndarray:
         """Return Q_n for all networks, [N, U, A]."""
@@ -275,7 +266,7 @@ class BootstrappedDQN(KernelPlanner):
         if memory.new_head:
             self._catch_up(
                 memory, belief, rng, memory.n_seen - 1
-            )  # all but the last transition of the previous episode
+            )  # without the last episode's last transition
             memory.head_index = int(below(rng, self.n_networks))
             memory.head[0] = memory.now[memory.head_index]
             memory.new_head = False
@@ -328,9 +319,7 @@ class BootstrappedDQN(KernelPlanner):
         memory.n_steps += 1
         root = math.sqrt(1.0 - BETA2**memory.n_steps)
         rate = np.float32(self.learning_rate * root / (1.0 - BETA1**memory.n_steps))
-        arrays = memory.now, memory.first, memory.second, memory.gradient
-        now, first, second, gradient = (x.reshape(-1) for x in arrays)
-        adam(now, first, second, gradient, rate, np.float32(EPSILON * root))
+        adam(memory.now, memory.first, memory.second, memory.gradient, rate, np.float32(EPSILON * root))
         if memory.n_steps % self.target_period == 0:
             memory.target[...] = memory.now
             memory.up_to_date[:] = False

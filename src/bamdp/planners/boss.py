@@ -128,7 +128,6 @@ class MergedPlanner(KernelPlanner):
     """A planner that follows the solution of merged models until a new draw is due."""
 
     keeps: ClassVar[tuple[str, ...]] = ("workspace.solver.values", "q", "policy", "due", "n_draws")
-    policies: ClassVar[tuple[str, ...]] = ("policy",)
 
     n_models: int
     tol: float

@@ -40,26 +40,13 @@ from bamdp._parameters import choice, whole_number
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import sample_model, simulate_step, undo_steps
 from bamdp.generators import Generator, generate, generator_parameter, make_generator, python_policy
-from bamdp.generators.builtin import ahead, generate_lazily
 from bamdp.generators.lazy import N_TOUCHED, ROWS, ROWS_AHEAD, UNKNOWN, highest_reward, lazy_action, set_bound
+from bamdp.generators.rtdp import ahead, generate_lazily
+from bamdp.planners import tree as trees
 from bamdp.planners.base import Cost, Plan, Transition, candidates, estimate, n_branches
 from bamdp.planners.shared.leaves import DSS_LEAVES, ModelLeaf, leaf_value
 from bamdp.planners.shared.workspace import Workspace, lazy_workspace_for, workspace_for
-from bamdp.planners.tree import (
-    CHOICE_HERE,
-    HYPER_STATE,
-    NO_NODE,
-    NODE_HERE,
-    POLICY,
-    TreePlanner,
-    TreeRecord,
-    add_node,
-    add_outcome,
-    add_policy,
-    add_step,
-    new_record,
-    set_value,
-)
+from bamdp.planners.tree import CHOICE_HERE, NO_NODE, NODE_HERE, TreePlanner, TreeRecord
 
 WHOLE_MODELS = 1000  # maximum number of states for which complete models are drawn
 STATE, TRIAL, SAMPLE, LENGTH = range(4)  # columns of DSSTree.at
@@ -85,18 +72,16 @@ class DSSTree(NamedTuple):
     level: Annotated[np.ndarray, "int64 [1]"]  # level at which to resume, or AT_ROOT
     at: Annotated[
         np.ndarray, "int64 [L, 4]"
-    ]  # state of the node; indices of policy and sample, steps of the sample
+    ]  # state of the node; indices of policy and sample; steps of the sample
     sums: Annotated[
         np.ndarray, "float64 [L, 4]"
-    ]  # return of the sample, R; Σ and Σ² of the policy's returns; best Q
+    ]  # the sample's return; Σ and Σ² of the policy's returns; best Q
     policy: Annotated[np.ndarray, "int32 [H, W]"]  # current policies; W is S, or 0 if no policies are written
     action: Annotated[np.ndarray, "int32 [N]"]  # first action of each root policy
     value: Annotated[np.ndarray, "float64 [N]"]  # its Q
     spread: Annotated[np.ndarray, "float64 [N]"]  # standard deviation of its M samples
     best: Annotated[np.ndarray, "int32 [S]"]  # best root policy, UNKNOWN in unexplored states of its model
-    known: Annotated[
-        np.ndarray, "int64 [Z]"
-    ]  # if models are drawn lazily: number of known states, then their indices
+    known: Annotated[np.ndarray, "int64 [Z]"]  # of lazily drawn models: number of known states, their indices
 
 
 @kernel
@@ -114,7 +99,7 @@ def search(belief, workspace, params, tree, record, s, rng):
         h = np.int64(0)
         _enter(belief, rows, tree, h, s)
         if record is not None:
-            add_node(record, HYPER_STATE, NO_NODE, s, NO_NODE, 1)
+            trees.add_node(record, trees.HYPER_STATE, NO_NODE, s, NO_NODE, 1)
     while True:
         if h == H:  # lines 3 to 5
             s = tree.at[h, STATE]
@@ -130,14 +115,14 @@ def search(belief, workspace, params, tree, record, s, rng):
                 _begin_policy(belief, rows, lazy, params, tree, record, h, rng)
             if record is not None:
                 branch = record.branch
-                branch[h + 1, NODE_HERE] = add_outcome(record, branch[h, CHOICE_HERE], 1.0 / M)
+                branch[h + 1, NODE_HERE] = trees.add_outcome(record, branch[h, CHOICE_HERE], 1.0 / M)
             s, k, total, weight = tree.at[h, STATE], 0, 0.0, 1.0
             while k < params.n_steps and not belief.space.terminal[np.uint64(s)]:  # lines 10 to 18
                 a = _action(belief, rows, lazy, params.generator, params.discount, tree, h, s, rng)
                 s, r = simulate_step(belief, s * n_actions + a, rng)
                 total += weight * r
                 if record is not None:
-                    add_step(record, record.branch[h + 1, NODE_HERE], s, r, weight)
+                    trees.add_step(record, record.branch[h + 1, NODE_HERE], s, r, weight)
                 weight *= params.discount
                 k += 1
             tree.at[h, LENGTH] = k
@@ -151,7 +136,7 @@ def search(belief, workspace, params, tree, record, s, rng):
             undo_steps(belief, tree.at[h, LENGTH])
             tree.at[h, LENGTH] = 0
             if record is not None:
-                set_value(record, record.branch[h + 1, NODE_HERE], value, np.nan)
+                trees.set_value(record, record.branch[h + 1, NODE_HERE], value, np.nan)
             q = tree.sums[h, RETURN] + last_discount * value  # line 19
             tree.sums[h, Q_SUM] += q
             tree.sums[h, Q_SQUARES] += q * q
@@ -165,7 +150,7 @@ def search(belief, workspace, params, tree, record, s, rng):
             value = tree.sums[h, BEST_Q]  # line 22
             if h == 0:
                 if record is not None:
-                    set_value(record, 0, value, np.nan)
+                    trees.set_value(record, 0, value, np.nan)
                 return True
             h -= 1
 
@@ -235,7 +220,7 @@ def _begin_policy(belief, rows, lazy, params, tree, record, h, rng):
         s = tree.at[h, STATE]
         a = _action(belief, rows, lazy, params.generator, params.discount, tree, h, s, rng)
         here = record.branch[h, NODE_HERE]
-        record.branch[h, CHOICE_HERE] = add_policy(record, here, s, a, params.n_samples)
+        record.branch[h, CHOICE_HERE] = trees.add_policy(record, here, s, a, params.n_samples)
 
 
 @primitive
@@ -254,7 +239,7 @@ def _finish_policy(belief, rows, lazy, params, tree, record, h, rng):
             _keep_policy(belief, rows, lazy, generator, params.discount, tree, rng)
     if record is not None:
         choice = record.branch[h, CHOICE_HERE]
-        set_value(record, choice, q, spread)
+        trees.set_value(record, choice, q, spread)
         _record_policy(rows, lazy, tree, h, record, choice)
     tree.sums[h, BEST_Q] = max(tree.sums[h, BEST_Q], q)
 
@@ -286,7 +271,7 @@ def _record_policy(rows, lazy, tree, h, record, choice):
     """Write the known part of stage ``h``'s policy to the record of a choice."""
     if rows is None or choice == NO_NODE:
         return
-    row, policies = record.whole[choice, POLICY], record.policies
+    row, policies = record.whole[choice, trees.POLICY], record.policies
     for t in range(policies.shape[1]):
         policies[row, t] = tree.policy[h, t] if lazy is None else UNKNOWN
     if lazy is not None:
@@ -303,6 +288,7 @@ class DSSMemory:
     params: DSSParams
     tree: DSSTree
     steps_left: int = 0  # remaining steps on the best policy of the last plan
+    record: TreeRecord | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -318,7 +304,6 @@ class DSS(TreePlanner):
     """
 
     keeps: ClassVar[tuple[str, ...]] = ("steps_left", "tree.action", "tree.value", "tree.spread", "tree.best")
-    policies: ClassVar[tuple[str, ...]] = ("tree.action", "tree.best")
 
     n_policies: int = whole_number(4, help="N, policies (sampled models) at a node")
     n_samples: int = whole_number(4, help="M, samples of each policy")
@@ -370,22 +355,15 @@ class DSS(TreePlanner):
 
     def act(self, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
         if memory.steps_left == 0 or memory.tree.best[state] == UNKNOWN:
-            self._search(memory, belief, state, rng, None)
+            self._search(memory, belief, state, rng)
         memory.steps_left -= 1
         return int(memory.tree.best[state])
 
-    def plan(
-        self,
-        memory: DSSMemory,
-        belief: Belief,
-        state: int,
-        rng: np.ndarray,
-        record: TreeRecord | None = None,
-    ) -> Plan:
+    def plan(self, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         tree = memory.tree
         following = memory.steps_left > 0 and bool(tree.best[state] != UNKNOWN)
         if not following:
-            self._search(memory, belief, state, rng, record)
+            self._search(memory, belief, state, rng)
         weighed = candidates(tree.action, tree.value, tree.spread, self.n_samples)
         details = {"followed_from_last_plan": following}
         return Plan(self.act(memory, belief, state, rng), float(tree.value.max()), weighed, details=details)
@@ -393,16 +371,15 @@ class DSS(TreePlanner):
     def record(self, belief: Belief) -> TreeRecord:
         N, M, H = self.n_policies, self.n_samples, self.n_stages
         nodes = 1 + n_branches(N * M, H) * (1 + 1 / M)
-        return new_record(nodes, N, H + 1, self.n_steps, belief.n_states)
+        return trees.new_record(nodes, N, H + 1, self.n_steps, belief.n_states)
 
-    def _search(
-        self, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray, record: TreeRecord | None
-    ) -> None:
+    def _search(self, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray) -> None:
         tree, params, depth = memory.tree, memory.params, self.n_steps * self.n_stages
+        given = memory.workspace, params, tree, memory.record, state, rng
         tree.level[0] = AT_ROOT
         tree.at[:, LENGTH] = 0
         try:
-            while not belief.run(search, memory.workspace, params, tree, record, state, rng, depth=depth):
+            while not belief.run(search, *given, depth=depth):
                 h = tree.level[0]
                 tree.policy[h] = python_policy(self.generator, belief.sample(rng), params.discount)
                 tree.at[h, SAMPLE] = GIVEN

@@ -37,22 +37,9 @@ from bamdp._parameters import whole_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.kernels import undo_steps
+from bamdp.planners import tree as trees
 from bamdp.planners.base import MANY_OUTCOMES, Cost, Plan, estimate, exact_candidates, greedy, n_branches
-from bamdp.planners.tree import (
-    CHOICE,
-    CHOICE_HERE,
-    HYPER_STATE,
-    NO_NODE,
-    NODE_HERE,
-    SHARE,
-    TreePlanner,
-    TreeRecord,
-    add_node,
-    add_outcome,
-    add_step,
-    new_record,
-    set_value,
-)
+from bamdp.planners.tree import CHOICE_HERE, NO_NODE, NODE_HERE, TreePlanner, TreeRecord
 
 SALTS = np.array([0x243F6A8885A308D3, 0x13198A2E03707344], np.uint64)
 ACTION, CHILD, LAST, OUTCOME = range(4)  # columns of FHTSStack.at
@@ -68,7 +55,7 @@ class FHTSStack(NamedTuple):
     word: Annotated[np.ndarray, "uint64 [H, 2]"]  # the fingerprint of the steps since the root
     at: Annotated[
         np.ndarray, "int64 [H, 4]"
-    ]  # action, position in its list of next states, end of the list, reward outcome
+    ]  # ACTION, position in and end of its next states, reward outcome
     sums: Annotated[np.ndarray, "float64 [H, 3]"]  # Q of the action so far, best Q, γ·p of the child
     next: Annotated[np.ndarray, "int32 [H, S]"]  # next states of the action
     prob: Annotated[np.ndarray, "float64 [H, S]"]  # their predictive probabilities
@@ -128,8 +115,8 @@ def search_exactly(belief, stack, table, record, discount, n_rewards, s):
     H = stack.state.shape[0]
     h = 0
     if record is not None:
-        add_node(record, HYPER_STATE, NO_NODE, s, NO_NODE, 1)
-        record.real[0, SHARE] = 1.0
+        trees.add_node(record, trees.HYPER_STATE, NO_NODE, s, NO_NODE, 1)
+        record.real[0, trees.SHARE] = 1.0
     _enter(stack, 0, s)
     while True:
         a = stack.at[h, ACTION]
@@ -137,7 +124,7 @@ def search_exactly(belief, stack, table, record, discount, n_rewards, s):
         if up:
             value = stack.sums[h, NODE_BEST]
             if record is not None:
-                set_value(record, record.branch[h, NODE_HERE], value, np.nan)
+                trees.set_value(record, record.branch[h, NODE_HERE], value, np.nan)
             if h == 0:
                 return True
             if not put_value(table, stack.word[h, 0], stack.word[h, 1], value):
@@ -156,7 +143,9 @@ def search_exactly(belief, stack, table, record, discount, n_rewards, s):
             stack.at[h, OUTCOME] = 0
             if record is not None:
                 here = record.branch[h, NODE_HERE]
-                record.branch[h, CHOICE_HERE] = add_node(record, CHOICE, here, stack.state[h], a, 0)
+                record.branch[h, CHOICE_HERE] = trees.add_node(
+                    record, trees.CHOICE, here, stack.state[h], a, 0
+                )
         if up:
             h -= 1
             stack.sums[h, ACTION_Q] += stack.sums[h, CHILD_WEIGHT] * value
@@ -165,7 +154,7 @@ def search_exactly(belief, stack, table, record, discount, n_rewards, s):
             continue
         if stack.at[h, CHILD] == stack.at[h, LAST]:  # the action is complete
             if record is not None:
-                set_value(record, record.branch[h, CHOICE_HERE], stack.sums[h, ACTION_Q], 0.0)
+                trees.set_value(record, record.branch[h, CHOICE_HERE], stack.sums[h, ACTION_Q], 0.0)
             if h == 0:
                 stack.value[a] = stack.sums[0, ACTION_Q]
             stack.sums[h, NODE_BEST] = max(stack.sums[h, NODE_BEST], stack.sums[h, ACTION_Q])
@@ -190,9 +179,9 @@ def search_exactly(belief, stack, table, record, discount, n_rewards, s):
             slot = find_slot(table, first, second)
             if record is not None:
                 share = p * stack.prob[h, stack.at[h, CHILD]]
-                node = add_outcome(record, record.branch[h, CHOICE_HERE], share)
-                add_step(record, node, s2, r, 1.0)
-                set_value(record, node, table.value[slot], np.nan)
+                node = trees.add_outcome(record, record.branch[h, CHOICE_HERE], share)
+                trees.add_step(record, node, s2, r, 1.0)
+                trees.set_value(record, node, table.value[slot], np.nan)
                 record.branch[h + 1, NODE_HERE] = node
             if not table.used[slot]:
                 verbs.push_reward(R, row, s2, r)
@@ -257,6 +246,7 @@ class FHTSMemory:
 
     stack: FHTSStack
     discount: float
+    record: TreeRecord | None = None
 
 
 @dataclass(frozen=True)
@@ -286,9 +276,8 @@ class FHTS(TreePlanner):
 
     def cost(self, n_states: int, n_actions: int, discount: float) -> Cost:
         histories = min(n_branches(float(n_states) * n_actions, self.horizon), self.max_hyper_states)
-        return estimate(
-            n_states, n_actions, models=0.0, steps=histories, bytes=16.0 * self.horizon * n_states
-        )
+        stack = 16.0 * self.horizon * n_states
+        return estimate(n_states, n_actions, models=0.0, steps=histories, bytes=stack)
 
     def start(self, belief: Belief, discount: float) -> FHTSMemory:
         if not 1 <= (belief.rewards.n_outcomes or 0) <= MANY_OUTCOMES:
@@ -297,27 +286,17 @@ class FHTS(TreePlanner):
                 "enumerate; use KnownRewards, BetaBernoulli or FiniteRewards, or a planner that samples, such as "
                 "SparseSampling"
             )
-        S, A, entries = (
-            belief.n_states,
-            belief.n_actions,
-            int(verbs.most_entries(belief.transitions, belief.n_states)),
-        )
+        S, A = belief.n_states, belief.n_actions
+        entries = int(verbs.most_entries(belief.transitions, S))
         return FHTSMemory(zeros(FHTSStack, H=self.horizon, S=S, A=A, E=entries), discount)
 
-    def plan(
-        self,
-        memory: FHTSMemory,
-        belief: Belief,
-        state: int,
-        rng: np.ndarray,
-        record: TreeRecord | None = None,
-    ) -> Plan:
+    def plan(self, memory: FHTSMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         n_rewards = belief.rewards.n_outcomes
         below = most_hyper_states(belief.n_states, belief.n_actions, n_rewards, self.horizon)
         stack, table = memory.stack, new_table(min(below, self.max_hyper_states - 1))
         stack.word[0], stack.value[:] = 0, np.nan
         belief.reserve(self.horizon)
-        given = stack, table, record, memory.discount, n_rewards, state
+        given = stack, table, memory.record, memory.discount, n_rewards, state
         if not belief.call(search_exactly, belief.arrays, *given):
             raise RuntimeError(
                 f"FHTS(horizon={self.horizon}) needs more than {self.max_hyper_states} hyper-states here; lower the "
@@ -328,4 +307,4 @@ class FHTS(TreePlanner):
         return Plan(best, float(stack.value[best]), exact_candidates(stack.value), details=details)
 
     def record(self, belief: Belief) -> TreeRecord:
-        return new_record(math.inf, belief.n_actions, self.horizon + 1)
+        return trees.new_record(math.inf, belief.n_actions, self.horizon + 1)

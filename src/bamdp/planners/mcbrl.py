@@ -52,7 +52,7 @@ from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import Cost, Plan, candidates, estimate
 from bamdp.planners.boss import draw_models
 from bamdp.planners.shared.workspace import Workspace, workspace_for
-from bamdp.planners.thompson import RESAMPLE, Redrawing, draw_is_due
+from bamdp.planners.thompson import RESAMPLE, Redrawing
 
 MCBRL_POLICIES = ("upper", "lower")
 
@@ -162,7 +162,7 @@ class MCBRL(Redrawing):
         return MCBRLMemory(workspace_for(belief, self.n_models), discount, q)
 
     def act(self, memory: MCBRLMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        if draw_is_due(self.resample, memory.age, memory.discount, rng):
+        if self.draw_is_due(memory, rng):
             belief.run(draw, memory.workspace, self.n_models, rng)
             self.bound(memory, belief, self.policy, memory.q)
             memory.age = 0

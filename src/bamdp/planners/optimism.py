@@ -27,8 +27,8 @@ takes u into account.
 1/(1 − γ), although the errors of different pairs cancel, so a longer horizon leads to more exploration than pays off
 within a thousand steps.
 
-**Relatives.** VBRB (:mod:`bamdp.planners.vbrb`) uses bonuses based on the variances of individual probabilities, which
-must be scaled to the rewards by hand. BOSS draws N models and uses the best of them for each pair. With k = 0 the
+**Relatives.** VBRB (:mod:`bamdp.planners.bonuses`) uses bonuses based on the variances of individual probabilities,
+which must be scaled to the rewards by hand. BOSS draws N models and uses the best of them for each pair. With k = 0 the
 planner is Bayes-greedy.
 
 References: Grover, Basu & Dimitrakakis (AISTATS 2020); Sorg, Singh & Lewis (UAI 2010); Asmuth, Li, Littman, Nouri &
@@ -49,10 +49,9 @@ from bamdp._kernels.solve import solve
 from bamdp._parameters import positive_number, real_number
 from bamdp.beliefs import verbs
 from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.kernels import check_space
+from bamdp.beliefs.kernels import check_space, mean_model
 from bamdp.planners.base import KernelPlanner, Plan, exact_candidates
-from bamdp.planners.bayes_greedy import NoBonus
-from bamdp.planners.shared.bonus import TOL_HELP, write_mean_model
+from bamdp.planners.bayes_greedy import TOL_HELP
 from bamdp.planners.shared.workspace import Workspace, workspace_for
 
 CERTAIN = 1e-12  # 1 − Σ p² of a row with one outcome, up to rounding
@@ -108,7 +107,7 @@ def decide(belief, workspace, discount, optimism, tol, values, uncertainty, s, q
     ``values``, float64 [2, S], holds V̄ and max Q of the last decision and is updated to those of this one.
     """
     rows, solver = workspace.rows, workspace.solver
-    write_mean_model(NoBonus(0), belief, rows, solver.sums, uncertainty)
+    mean_model(belief, rows)
     for i in range(2):
         for t in range(values.shape[1]):
             solver.values[t] = values[i, t]

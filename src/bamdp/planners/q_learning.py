@@ -1,4 +1,4 @@
-"""QLearning: values learned from real steps only, without a model.
+"""QLearning: values learned from real steps only, without a model. Random: the baseline without any learning.
 
 After a transition (s, a, r, s'), the n-th visit to the pair, the update is
 
@@ -31,8 +31,16 @@ import numpy as np
 
 from bamdp._parameters import real_number
 from bamdp.beliefs.belief import Belief
-from bamdp.planners.base import KernelPlanner, Plan, Transition, candidates
-from bamdp.planners.random_play import GREEDY, best_action_of, exploring_action
+from bamdp.planners.base import (
+    GREEDY,
+    KernelPlanner,
+    Plan,
+    Transition,
+    best_of,
+    candidates,
+    exploring_action,
+    random_action,
+)
 
 
 @dataclass
@@ -88,11 +96,12 @@ class QLearning(KernelPlanner):
         return QLearningMemory(np.full(shape, float(self.initial)), np.zeros(shape, np.int64), discount)
 
     def act(self, memory: QLearningMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        allowed = belief.space.allowed
-        action = exploring_action(allowed, state, self._epsilon(memory, state), rng)
+        allowed = belief.space.allowed[state]
+        action = exploring_action(allowed, self._epsilon(memory, state), rng)
         if action == GREEDY:
-            action = best_action_of(memory.q[state], allowed, state, rng)
-        return int(action)
+            actions = allowed.nonzero()[0]
+            action = best_of(actions, memory.q[state, actions], rng)
+        return action
 
     def plan(self, memory: QLearningMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         action = self.act(memory, belief, state, rng)
@@ -113,3 +122,26 @@ class QLearning(KernelPlanner):
 
     def _epsilon(self, memory: QLearningMemory, state: int) -> float:
         return float(self.epsilon / (1.0 + self.decay * memory.visits[state].sum()))
+
+
+@dataclass(frozen=True)
+class Random(KernelPlanner):
+    """Uniformly random actions. Plans have no values (NaN).
+
+    Examples
+    --------
+    >>> import bamdp
+    >>> agent = bamdp.Agent(Random(), prior=bamdp.Dirichlet(), n_states=2, n_actions=3, discount=0.9, seed=0)
+    >>> 0 <= agent.act(0) < 3
+    True
+    """
+
+    uses_prior: ClassVar[bool] = False
+
+    def act(self, memory: None, belief: Belief, state: int, rng: np.ndarray) -> int:
+        return random_action(belief.space.allowed[state], rng)
+
+    def plan(self, memory: None, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        action = self.act(memory, belief, state, rng)
+        actions = np.flatnonzero(belief.space.allowed[state])
+        return Plan(action, float("nan"), candidates(actions, float("nan")))

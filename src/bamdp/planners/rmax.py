@@ -34,17 +34,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
 from bamdp._kernels.jit import kernel
 from bamdp._kernels.rows import Rows, action_values
-from bamdp._kernels.solve import Solver, new_solver, solve
+from bamdp._kernels.solve import new_solver, solve
 from bamdp._parameters import flag, positive_number, whole_number
 from bamdp.beliefs.belief import Belief
-from bamdp.beliefs.kernels import empty_rows
 from bamdp.planners.base import KernelPlanner, Plan, Transition, candidates, greedy
 
 
@@ -64,23 +63,14 @@ def optimistic_values(rows, space, discount, values, s, q):
 class RMaxMemory:
     """Empirical counts of the R = S·A pairs and the optimistic model."""
 
-    index: np.ndarray  # int32 [R, W]: the state itself, then next states in order of first occurrence
-    count: np.ndarray  # int64 [R, W]: how often each next state was observed; 0 in the first column
+    tries: np.ndarray  # int64 [R]
     total: np.ndarray  # float64 [R]: sum of the rewards
+    values: np.ndarray  # float64 [S]: of the optimistic model
     value: float  # V_max
     discount: float
-    rows: Rows
-    solver: Solver
-    due: bool = True  # the model has changed since the last solution
+    counts: dict[int, int] = field(default_factory=dict)  # of each outcome, numbered row · S + s2
+    rows: Rows | None = None  # the optimistic model; None if it has changed since the last solution
     solved: int = 0  # number of times the model was solved
-
-    def widen(self, width: int) -> None:
-        """Enlarge the arrays to ``width`` columns, and the model accordingly."""
-        R, W = self.index.shape
-        self.index, self.count = (np.pad(x, ((0, 0), (0, width - W))) for x in (self.index, self.count))
-        solver = new_solver(len(self.solver.values), R * width)
-        solver.values[:], solver.policy[:] = self.solver.values, self.solver.policy
-        self.solver = solver
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,21 +90,19 @@ class RMax(KernelPlanner):
     """
 
     uses_prior: ClassVar[bool] = False
-    keeps: ClassVar[tuple[str, ...]] = ("index", "count", "total", "solved", "solver.values")
+    keeps: ClassVar[tuple[str, ...]] = ("tries", "total", "values", "solved")
 
     known_after: int = whole_number(2, help="m, tries after which a pair is known.")
     refine: bool = flag(False, help="Go on learning the model of known pairs.")
     tol: float = positive_number(1e-4, help="Accuracy of the solution, as in :class:`~bamdp.generators.PI`.")
 
     def start(self, belief: Belief, discount: float) -> RMaxMemory:
-        S, A = belief.n_states, belief.n_actions
-        value = self._highest_value(belief, discount)
-        index = np.repeat(np.arange(S, dtype=np.int32), A)[:, None]
-        count, solver = np.zeros((S * A, 1), np.int64), new_solver(S, 0)
-        solver.values[:] = value
-        memory = RMaxMemory(index, count, np.zeros(S * A), value, discount, empty_rows(S * A, 0), solver)
-        memory.widen(2)
-        return memory
+        S, R, value = (
+            belief.n_states,
+            belief.n_states * belief.n_actions,
+            self._highest_value(belief, discount),
+        )
+        return RMaxMemory(np.zeros(R, np.int64), np.zeros(R), np.full(S, value), value, discount)
 
     def _highest_value(self, belief: Belief, discount: float) -> float:
         """Return V_max."""
@@ -133,7 +121,7 @@ class RMax(KernelPlanner):
 
     def plan(self, memory: RMaxMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         q = self._values(memory, belief, state)
-        tries = memory.count.sum(axis=1).reshape(belief.n_states, -1)
+        tries = memory.tries.reshape(belief.n_states, -1)
         actions = np.flatnonzero(~np.isnan(q))
         weighed = candidates(actions, q[actions], counts=tries[state, actions])
         best = greedy(q)
@@ -147,40 +135,40 @@ class RMax(KernelPlanner):
 
     def learn(self, memory: RMaxMemory, belief: Belief, seen: Transition) -> None:
         row = seen.s * belief.n_actions + seen.a
-        tries = int(memory.count[row].sum())
-        if tries >= self.known_after and not self.refine:
+        if memory.tries[row] >= self.known_after and not self.refine:
             return
-        end = 1 + int(np.count_nonzero(memory.count[row]))
-        place = 1
-        while place < end and memory.index[row, place] != seen.s2:
-            place += 1
-        if place == memory.index.shape[1]:
-            memory.widen(2 * place)
-        memory.index[row, place] = seen.s2
-        memory.count[row, place] += 1
+        outcome = row * belief.n_states + seen.s2
+        memory.counts[outcome] = memory.counts.get(outcome, 0) + 1
+        memory.tries[row] += 1
         memory.total[row] += seen.r
-        memory.due |= tries + 1 >= self.known_after
+        if memory.tries[row] >= self.known_after:
+            memory.rows = None
 
     def on_space_changed(self, memory: RMaxMemory, belief: Belief) -> None:
-        memory.due = True
+        memory.rows = None
+
+    def learned(self, memory: RMaxMemory) -> dict[str, np.ndarray]:
+        return super().learned(memory) | {
+            "counts": np.array([*memory.counts.items()], np.int64).reshape(-1, 2)
+        }
 
     def relearn(self, memory: RMaxMemory, belief: Belief, arrays: Mapping[str, np.ndarray]) -> None:
-        memory.widen(max(2, arrays["index"].shape[-1]))
         super().relearn(memory, belief, arrays)
-        if (memory.index < 0).any() or (memory.index >= belief.n_states).any() or (memory.count < 0).any():
-            raise ValueError("the file's counts of transitions are damaged")
+        memory.counts = dict(arrays["counts"].tolist())
 
     def _values(self, memory: RMaxMemory, belief: Belief, state: int) -> np.ndarray:
         """Return Q(state, ·), float64 [A], solving the model first if it has changed."""
         space, A = belief.space, belief.n_actions
-        if memory.due:
+        if memory.rows is None:
             memory.rows = self._optimistic_model(memory, np.repeat(space.terminal, A))
-            belief.call(solve_optimistic, memory.rows, space, memory.discount, self.tol, memory.solver)
-            memory.due = False
+            solver = new_solver(belief.n_states, len(memory.rows.index))
+            solver.values[:] = memory.values
+            belief.call(solve_optimistic, memory.rows, space, memory.discount, self.tol, solver)
+            memory.values = solver.values
             memory.solved += 1
         q = np.empty(A)
-        belief.call(optimistic_values, memory.rows, space, memory.discount, memory.solver.values, state, q)
-        known = memory.count[state * A : (state + 1) * A].sum(axis=1) >= self.known_after
+        belief.call(optimistic_values, memory.rows, space, memory.discount, memory.values, state, q)
+        known = memory.tries[state * A : (state + 1) * A] >= self.known_after
         return np.where(known | np.isnan(q), q, memory.value)
 
     def _optimistic_model(self, memory: RMaxMemory, ended: np.ndarray) -> Rows:
@@ -189,13 +177,16 @@ class RMax(KernelPlanner):
         An unknown pair is a self-loop that pays (1−γ) V_max per step, so that the pair and its state have value V_max.
         (A row without successors would also work, but the solver's bounds assume rows that sum to one.)
         """
-        R, W = memory.index.shape
-        tries = memory.count.sum(axis=1)
-        known, n = tries >= self.known_after, np.maximum(tries, 1)
-        prob = np.where(known[:, None], memory.count / n[:, None], 0.0)
-        prob[:, 0] = ~known
-        prob[ended] = 0.0
+        S, R, size = len(memory.values), len(ended), len(memory.counts)
+        known, n = memory.tries >= self.known_after, np.maximum(memory.tries, 1)
+        row, s2 = np.divmod(np.fromiter(memory.counts, np.int64, size), S)
+        used, loops = known[row] & ~ended[row], np.flatnonzero(~known & ~ended)
+        prob = np.fromiter(memory.counts.values(), float, size) / n[row]
+        row = np.concatenate([row[used], loops])
+        index = np.concatenate([s2[used], loops // (R // S)]).astype(np.int32)
+        order = np.argsort(row, kind="stable")
+        ends = np.cumsum(np.bincount(row, minlength=R))
         reward = np.where(known, memory.total / n, (1.0 - memory.discount) * memory.value)
-        begin = W * np.arange(R)
-        span = np.stack([begin, begin + W], axis=1)
-        return Rows(span, memory.index.ravel(), prob.ravel(), np.zeros(R), np.where(ended, 0.0, reward))
+        prob = np.concatenate([prob[used], np.ones(len(loops))])[order]
+        span = np.stack([np.append(0, ends[:-1]), ends], axis=1)
+        return Rows(span, index[order], prob, np.zeros(R), np.where(ended, 0.0, reward))

@@ -70,13 +70,11 @@ class SparseSampling(TreePlanner):
         params = DSSParams(None, None, discount, n_policies=A, n_samples=C, n_steps=1)
         return DSSMemory(NO_MODELS, params, zeros(DSSTree, L=D + 1, H=D, N=A, S=0, W=0, Z=0))
 
-    def plan(
-        self, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray, record: TreeRecord | None = None
-    ) -> Plan:
+    def plan(self, memory: DSSMemory, belief: Belief, state: int, rng: np.ndarray) -> Plan:
         tree = memory.tree
         tree.level[0] = AT_ROOT
         tree.value[:] = np.nan
-        belief.run(search, NO_MODELS, memory.params, tree, record, state, rng, depth=self.depth)
+        belief.run(search, NO_MODELS, memory.params, tree, memory.record, state, rng, depth=self.depth)
         action, actions = greedy(tree.value), np.flatnonzero(~np.isnan(tree.value))
         weighed = candidates(actions, tree.value[actions], tree.spread[actions], self.width)
         return Plan(action, float(tree.value[action]), weighed)

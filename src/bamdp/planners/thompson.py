@@ -25,15 +25,6 @@ from bamdp.planners.shared.workspace import Workspace, workspace_for
 RESAMPLE = ("step", "episode", "discount")
 
 
-def draw_is_due(resample: str | int, age: int, discount: float, rng: np.ndarray) -> bool:
-    """Return whether a new draw is due; ``age`` is the number of steps since the last one, or -1 to force one."""
-    if age < 0 or resample == "step":
-        return True
-    if resample == "discount":
-        return bool(uniform(rng) < 1.0 - discount)
-    return resample != "episode" and age >= int(resample)
-
-
 @kernel
 def sample_policy(belief, workspace, generator, discount, s, rng):
     """Draw a model and write its policy, to be executed from state ``s``, to ``workspace.solver.policy``."""
@@ -42,7 +33,20 @@ def sample_policy(belief, workspace, generator, discount, s, rng):
 
 
 class Redrawing(KernelPlanner):
-    """A planner that redraws models based on the ``age`` in its memory, and whenever an episode ends or begins."""
+    """A planner that redraws models based on the ``age`` in its memory, and whenever an episode ends or begins.
+
+    ``age`` is the number of steps since the last draw, or -1 to force one.
+    """
+
+    resample: str | int
+
+    def draw_is_due(self, memory: Any, rng: np.ndarray) -> bool:
+        """Return whether a new draw is due."""
+        if memory.age < 0 or self.resample == "step":
+            return True
+        if self.resample == "discount":
+            return bool(uniform(rng) < 1.0 - memory.discount)
+        return self.resample != "episode" and memory.age >= int(self.resample)
 
     def learn(self, memory: Any, belief: Belief, seen: Transition) -> None:
         if seen.terminated:
@@ -80,7 +84,6 @@ class ThompsonSampling(Redrawing):
 
     result_version: ClassVar[int] = 3
     keeps: ClassVar[tuple[str, ...]] = ("workspace.solver.values", "workspace.solver.policy", "age")
-    policies: ClassVar[tuple[str, ...]] = ("workspace.solver.policy",)
 
     resample: str | int = whole_number("step", names=RESAMPLE)
     tol: float = positive_number(1e-4)
@@ -89,7 +92,7 @@ class ThompsonSampling(Redrawing):
         return ThompsonMemory(workspace_for(belief), discount)
 
     def act(self, memory: ThompsonMemory, belief: Belief, state: int, rng: np.ndarray) -> int:
-        if draw_is_due(self.resample, memory.age, memory.discount, rng):
+        if self.draw_is_due(memory, rng):
             generator = PIParams(float(self.tol))
             belief.run(sample_policy, memory.workspace, generator, memory.discount, state, rng)
             memory.age = 0

@@ -9,8 +9,9 @@ A hyper-state below a choice is one of its outcomes: a sampled rollout, a sample
 next states. The ``value`` of a choice is its Q. The edge into a hyper-state has the ``reward`` collected along it and
 the ``path`` of visited states.
 
-A depth-first search writes its nodes to a :class:`TreeRecord` if it receives one; if it receives None, it is compiled
-without the recording code. For searches that store their whole tree, see :mod:`bamdp.planners.shared.history_tree`.
+A depth-first search writes its nodes to a :class:`TreeRecord` if its memory has one; if that is None, the search is
+compiled without the recording code. UCT, BFS3 and Bayesian sparse sampling grow a :class:`HistoryTree` selectively,
+which :func:`record_histories` copies to a record.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bamdp._kernels.jit import primitive, zeros
+from bamdp._kernels.jit import kernel, primitive, zeros
 from bamdp.beliefs.belief import Belief
 from bamdp.planners.base import KernelPlanner, Plan, Transition
 
@@ -31,23 +32,29 @@ HYPER_STATE, CHOICE = 0, 1  # kinds of nodes
 MAX_NODES = 200_000  # maximum number of nodes kept; further ones are only counted
 MAX_ENTRIES = 40_000_000  # maximum total size of paths, and of policies
 
-STATE, PARENT, ACTION, DEPTH, COUNT, KIND, POLICY, PATH = range(8)  # columns of `whole`
-REWARD, SHARE, VALUE, SPREAD, LOWER = range(5)  # columns of `real`
+WHOLE = ("state", "parent", "action", "depth", "count", "kind", "policy")  # columns of `whole`, and PATH
+REAL = ("reward", "share", "value", "spread", "lower")  # columns of `real`
+STATE, PARENT, ACTION, DEPTH, COUNT, KIND, POLICY, PATH = range(8)
+REWARD, SHARE, VALUE, SPREAD, LOWER = range(5)
 NODES, TOTAL, STEPS, POLICIES, LIMIT = range(5)  # indices into `used`
 NODE_HERE, CHOICE_HERE = range(2)  # columns of `branch`
+UNOPENED = -2  # in HistoryTree.child: the node's actions are not initialised
+SIBLING = 5  # in HistoryTree.node, after STATE .. COUNT
+DEEPEST = 1  # in HistoryTree.used, after NODES
 
 
 class TreeRecord(NamedTuple):
-    """Nodes in order of creation, parents first. Inapplicable entries are -1 or NaN."""
+    """Nodes in order of creation, parents first. Inapplicable entries are -1 or NaN.
+
+    ``used`` holds the numbers of NODES kept, nodes created (TOTAL), STEPS and POLICIES, and the LIMIT of nodes kept.
+    """
 
     whole: Annotated[np.ndarray, "int64 [n, 8]"]  # STATE .. PATH (where a node's path begins)
     real: Annotated[np.ndarray, "float64 [n, 5]"]  # REWARD .. LOWER
     path: Annotated[np.ndarray, "int32 [P]"]
     path_reward: Annotated[np.ndarray, "float64 [P]"]
     policies: Annotated[np.ndarray, "int32 [N, S]"]
-    used: Annotated[
-        np.ndarray, "int64 [5]"
-    ]  # nodes kept, nodes created, steps, policies; maximum number of nodes kept
+    used: Annotated[np.ndarray, "int64 [5]"]
     branch: Annotated[np.ndarray, "int64 [D, 2]"]  # current hyper-state and choice at each level
 
 
@@ -141,6 +148,106 @@ def set_value(record, node, value, spread):
         record.real[node, SPREAD] = spread
 
 
+# --- histories -----------------------------------------------------------------------------------------------
+
+
+class HistoryTree(NamedTuple):
+    """Histories of simulated steps, in order of creation, so parents precede their children; all arrays are written to.
+
+    The children of a node for each action form a linked list, so a node takes about 150 bytes for 4 actions (a child
+    array over all S states, as in the original BAMCP, takes 8·S·A).
+    """
+
+    node: Annotated[np.ndarray, "int64 [M, 6]"]  # STATE, PARENT, ACTION, DEPTH, COUNT, SIBLING
+    reward: Annotated[np.ndarray, "float64 [M]"]  # of the step into the node
+    child: Annotated[np.ndarray, "int64 [M, A]"]  # most recent child for each action, or NO_NODE
+    tries: Annotated[np.ndarray, "int64 [M, A]"]  # how often an action was tried, or its next state drawn
+    value: Annotated[np.ndarray, "float64 [M, A]"]  # Q(h, a)
+    used: Annotated[np.ndarray, "int64 [2]"]  # number of NODES, DEPTH of the DEEPEST
+
+
+@primitive
+def plant_root(tree, s):
+    """Reset the tree to a single root node."""
+    tree.used[NODES] = 0
+    tree.used[DEEPEST] = 0
+    return append_node(tree, NO_NODE, 0, s, 0.0)
+
+
+@primitive
+def append_node(tree, parent, a, s, r):
+    """Prepend a node to the children of its parent's action ``a`` and return it."""
+    node = tree.used[NODES]
+    tree.used[NODES] = node + 1
+    tree.reward[node] = r
+    tree.child[node, 0] = UNOPENED
+    info = tree.node[node]
+    info[STATE] = s
+    info[PARENT] = parent
+    info[ACTION] = a
+    info[COUNT] = 0
+    info[SIBLING] = NO_NODE
+    info[DEPTH] = 0
+    if parent != NO_NODE:
+        info[SIBLING] = tree.child[parent, a]
+        info[DEPTH] = tree.node[parent, DEPTH] + 1
+        tree.child[parent, a] = node
+        tree.used[DEEPEST] = max(tree.used[DEEPEST], info[DEPTH])
+    return node
+
+
+@primitive
+def open_node(tree, node, value):
+    """Initialise the actions of a node with the given value."""
+    for a in range(tree.child.shape[1]):
+        tree.child[node, a] = NO_NODE
+        tree.tries[node, a] = 0
+        tree.value[node, a] = value
+
+
+@primitive
+def find_child(tree, node, a, s, r, by_reward):
+    """Return the child (a, s, r), or (a, s) if histories exclude rewards; NO_NODE if there is none."""
+    child = tree.child[node, a]
+    while child != NO_NODE and (tree.node[child, STATE] != s or (by_reward and tree.reward[child] != r)):
+        child = tree.node[child, SIBLING]
+    return child
+
+
+@kernel
+def record_histories(record, tree, values, q, counts, choice, below, share):
+    """Append a tree of histories to a record.
+
+    ``values``, float64 [M, 2], and ``q``, float64 [M, A, 2], hold the value and lower bound of each node and action;
+    actions whose value is NaN are left out. ``counts``, int64 [M, A], holds the samples of each action. The tree's root
+    goes below the choice ``below`` of the record with the given share, or becomes the record's root (NO_NODE).
+    ``choice``, int64 [M, A], is written to: the record's node for each action.
+    """
+    for i in range(tree.used[NODES]):
+        s, parent, a = tree.node[i, STATE], tree.node[i, PARENT], tree.node[i, ACTION]
+        if parent == NO_NODE and below == NO_NODE:
+            node = add_node(record, HYPER_STATE, NO_NODE, s, NO_NODE, 1)
+        else:
+            node = add_outcome(record, below if parent == NO_NODE else choice[parent, a], share)
+            add_step(record, node, s, tree.reward[i], 1.0)
+        set_value(record, node, values[i, 0], np.nan)
+        if node != NO_NODE:
+            record.whole[node, COUNT] = max(tree.node[i, COUNT], np.int64(i == ROOT))
+            record.real[node, LOWER] = values[i, 1]
+            if parent != NO_NODE:
+                record.real[node, SHARE] = tree.node[i, COUNT] / max(1, counts[parent, a])
+        for b in range(q.shape[1]):
+            choice[i, b] = NO_NODE
+            if not np.isnan(q[i, b, 0]):
+                choice[i, b] = add_node(record, CHOICE, node, s, b, counts[i, b])
+                set_value(record, choice[i, b], q[i, b, 0], np.nan)
+                if choice[i, b] != NO_NODE:
+                    record.real[choice[i, b], LOWER] = q[i, b, 1]
+
+
+# --- the whole tree ------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Tree:
     """The search tree of one decision. Node 0 is the root, a hyper-state; parents precede their children.
@@ -152,9 +259,7 @@ class Tree:
     parent: NDArray[np.int64]  # [n]: -1 for the root
     depth: NDArray[np.int64]  # [n]: steps ahead of the current state
     state: NDArray[np.int64]  # [n]: s of the hyper-state; for a choice, the state in which it is made
-    action: NDArray[
-        np.int64
-    ]  # [n]: the (first) action of a choice; for a hyper-state, that of the choice above
+    action: NDArray[np.int64]  # [n]: the (first) action of a choice, or of the choice above a hyper-state
     policy: NDArray[np.int64]  # [n]: the row of `policies` that a choice follows, for DSS
     reward: NDArray[np.float64]  # [n]: for a hyper-state: discounted reward since the choice above
     share: NDArray[np.float64]  # [n]: for a hyper-state: its probability or its share of the samples
@@ -215,52 +320,60 @@ class Tree:
 
 
 class TreePlanner(KernelPlanner):
-    """A planner that can write its search tree to a record."""
+    """A planner that writes its search tree to the ``record`` in its memory, a TreeRecord or None."""
 
     @abstractmethod
     def record(self, belief: Belief) -> TreeRecord:
         """Return an empty record for a decision."""
 
+    def explain(self, memory: Any, belief: Belief, state: int, rng: np.ndarray) -> Plan:
+        memory.record = record = self.record(belief)
+        plan = self.plan(memory, belief, state, rng)
+        memory.record = None
+        return with_tree(plan, record) if record.used[NODES] else plan
+
+
+class HistoryPlanner(KernelPlanner):
+    """A planner whose memory holds the :class:`HistoryTree` of its last search as ``tree``."""
+
     @abstractmethod
-    def plan(
-        self, memory: Any, belief: Belief, state: int, rng: np.ndarray, record: TreeRecord | None = None
-    ) -> Plan: ...
+    def shown(self, memory: Any, belief: Belief) -> tuple[Any, ...]:
+        """Return the last search's tree, values, q and counts for :func:`record_histories`."""
 
     def explain(self, memory: Any, belief: Belief, state: int, rng: np.ndarray) -> Plan:
-        record = self.record(belief)
-        plan = self.plan(memory, belief, state, rng, record)
-        if record.used[NODES] == 0:
-            return plan
-        best = [c.value if c.action == plan.action else -np.inf for c in plan.candidates]
-        return replace(plan, tree=recorded_tree(record, int(np.argmax(best))))
+        plan = self.plan(memory, belief, state, rng)
+        tree, values, q, counts = self.shown(memory, belief)
+        record = new_record(int(tree.used[NODES]) * (1 + belief.n_actions), belief.n_actions)
+        choice = np.zeros(q.shape[:2], np.int64)
+        record_histories(record, tree, values, q, counts, choice, NO_NODE, np.nan)
+        for candidate in plan.candidates:
+            if choice[ROOT, candidate.action] != NO_NODE:
+                record.real[choice[ROOT, candidate.action], SPREAD] = candidate.spread
+        return with_tree(plan, record)
 
 
-def recorded_tree(record: TreeRecord, chosen: int) -> Tree:
-    """Return the recorded tree of a search that selected the ``chosen``-th choice at the root."""
+def exact_bounds(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return values with NaN as their lower bounds, [..., 2]."""
+    return np.stack([values, np.full_like(values, np.nan)], axis=-1)
+
+
+def with_tree(plan: Plan, record: TreeRecord) -> Plan:
+    """Return a plan with the recorded tree of its search."""
     n, total, steps, n_policies, _ = record.used.tolist()
     whole, real = record.whole[:n].T.copy(), record.real[:n].T.copy()
-    parent, value = whole[PARENT], real[VALUE]
-    root_choice = int(np.flatnonzero(parent == ROOT)[chosen])
-    return Tree(
-        kind=whole[KIND],
-        parent=parent,
-        depth=whole[DEPTH],
-        state=whole[STATE],
-        action=whole[ACTION],
-        policy=whole[POLICY],
-        reward=real[REWARD],
-        share=real[SHARE],
-        count=whole[COUNT],
-        value=value,
-        spread=real[SPREAD],
-        lower=real[LOWER],
-        chosen=chosen_nodes(parent, whole[KIND], value, root_choice),
+    named = dict(zip(WHOLE, whole)) | dict(zip(REAL, real))
+    choices = np.flatnonzero(whole[PARENT] == ROOT)
+    best = choices[np.where(whole[ACTION, choices] == plan.action, real[VALUE, choices], -np.inf).argmax()]
+    tree = Tree(
+        **named,
+        chosen=chosen_nodes(whole[PARENT], whole[KIND], real[VALUE], best),
         path_begin=np.append(whole[PATH], steps),
         path=record.path[:steps].copy(),
         path_reward=record.path_reward[:steps].copy(),
         policies=record.policies[:n_policies].copy(),
         total=total,
     )
+    return replace(plan, tree=tree)
 
 
 def chosen_nodes(
