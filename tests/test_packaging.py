@@ -64,13 +64,7 @@ def test_the_readme_links_to_files_that_exist():
 
 def test_dir_has_what_is_public_and_nothing_else():
     plain = {name for name in dir(bamdp) if not name.startswith("_")}
-    assert plain == {name for name in bamdp.__all__ if not name.startswith("_")} | {
-        "bsuite",
-        "continuous",
-        "extend",
-        "gym",
-        "testing",
-    }
+    assert plain == {name for name in bamdp.__all__ if not name.startswith("_")}
     assert bamdp.gym.Discretize  # is imported when it is asked for
     with pytest.raises(AttributeError, match="no attribute 'Any'"):
         _ = bamdp.Any

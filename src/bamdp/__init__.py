@@ -10,27 +10,12 @@ from typing import TYPE_CHECKING
 from bamdp.agent import Agent
 from bamdp.beliefs import *  # noqa: F403
 from bamdp.beliefs import __all__ as _beliefs
-from bamdp.envs import (
-    Environment,
-    from_function,
-    from_mdp,
-    list_envs,
-    make_env,
-    make_world,
-    maze_door_models,
-)
+from bamdp.envs import *  # noqa: F403
+from bamdp.envs import __all__ as _envs
 from bamdp.generators import PI, RTDP, VI, Generator, register_generator
 from bamdp.generators.rtdp import rtdp
-from bamdp.mdp import (
-    FiniteMDP,
-    Gain,
-    Solution,
-    evaluate_policy,
-    gain,
-    policy_iteration,
-    total_reward,
-    value_iteration,
-)
+from bamdp.mdp import *  # noqa: F403
+from bamdp.mdp import __all__ as _mdp
 from bamdp.planners import *  # noqa: F403
 from bamdp.planners import __all__ as _planners
 from bamdp.registry import (
@@ -46,25 +31,17 @@ from bamdp.runs import Batch, run_many
 from bamdp.simulation import Run, Step, simulate
 
 if TYPE_CHECKING:
-    from bamdp import bsuite as bsuite
-    from bamdp import extend as extend
-    from bamdp import gym as gym
-    from bamdp import plot, theory
-    from bamdp import testing as testing
+    from bamdp import bsuite, continuous, extend, gym, plot, testing, theory
     from bamdp.experiments import ComparisonResult, TuningResult, compare, tune
     from bamdp.gym import GymAgent
 
 __version__ = "0.1.0"
 
+_MODULES = ("bsuite", "continuous", "extend", "gym", "plot", "testing", "theory")
 _LATER = {  # imported on first use: these need Gymnasium or are rarely used
+    **{name: f"bamdp.{name}" for name in _MODULES},
+    **dict.fromkeys(("ComparisonResult", "TuningResult", "compare", "tune"), "bamdp.experiments"),
     "GymAgent": "bamdp.gym",
-    "compare": "bamdp.experiments",
-    "tune": "bamdp.experiments",
-    "ComparisonResult": "bamdp.experiments",
-    "TuningResult": "bamdp.experiments",
-    "plot": "bamdp.plot",
-    "theory": "bamdp.theory",
-    **{name: f"bamdp.{name}" for name in ("bsuite", "continuous", "extend", "gym", "testing")},
 }
 
 
@@ -75,57 +52,20 @@ def __getattr__(name: str) -> object:
     if name not in _LATER:
         raise AttributeError(f"module 'bamdp' has no attribute {name!r}")
     module = import_module(_LATER[name])
-    return module if _LATER[name] == f"bamdp.{name}" else getattr(module, name)
+    return module if name in _MODULES else getattr(module, name)
 
 
 def __dir__() -> list[str]:
     """Return the public names and modules."""
-    return sorted({*__all__, *_LATER, *(name for name in globals() if name.startswith("__"))})
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 
 
-__all__ = [
-    "PI",
-    "RTDP",
-    "VI",
-    "Agent",
-    "Batch",
-    "ComparisonResult",
-    "Environment",
-    "FiniteMDP",
-    "Gain",
-    "Generator",
-    "GymAgent",
-    "Run",
-    "Solution",
-    "Step",
-    "TuningResult",
-    "__version__",
-    "compare",
-    "evaluate_policy",
-    "from_function",
-    "from_mdp",
-    "gain",
-    "list_envs",
-    "list_planners",
-    "list_priors",
-    "list_rewards",
-    "make_env",
-    "make_planner",
-    "make_prior",
-    "make_rewards",
-    "make_world",
-    "maze_door_models",
-    "plot",
-    "policy_iteration",
-    "register",
-    "register_generator",
-    "rtdp",
-    "run_many",
-    "simulate",
-    "theory",
-    "total_reward",
-    "tune",
-    "value_iteration",
-]
+__all__ = ["PI", "RTDP", "VI", "Agent", "Batch", "ComparisonResult", "Generator", "GymAgent", "Run", "Step"]
+__all__ += ["TuningResult", "__version__", "compare", "list_planners", "list_priors", "list_rewards"]
+__all__ += ["make_planner", "make_prior", "make_rewards", "register", "register_generator", "rtdp"]
+__all__ += ["run_many", "simulate", "tune"]
+__all__ += ["bsuite", "continuous", "extend", "gym", "plot", "testing", "theory"]
 __all__ += _beliefs
+__all__ += _envs
+__all__ += _mdp
 __all__ += _planners

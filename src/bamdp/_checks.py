@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 LARGEST_INTEGER = 2**63 - 1  # compiled code uses 64-bit integers
-LARGEST_REAL = 1e100  # keeps squares and their sums over many steps finite
+LARGEST_REAL = 1e100  # in magnitude; keeps squares and their sums over many steps finite
 MAX_MEMORY_VARIABLE = "BAMDP_MAX_MEMORY"
 MEMORY_SHARE = 0.5  # default limit per request, as a fraction of the machine's memory
 GIBIBYTE = 2**30
@@ -45,21 +45,15 @@ def real(
     """Check a finite real number in [low, high] ((low, high] with ``open_low``) of magnitude below 1e100."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise TypeError(f"{name} must be a number, got {shown(value)}")
-    try:
-        number = float(value)
-    except OverflowError:  # an integer larger than the largest float
-        number = math.inf if value > 0 else -math.inf
+    size: Any = abs(value)
+    number = float(value) if size <= LARGEST_REAL else math.inf
     if not math.isfinite(number) or number < low or number > high or (open_low and number == low):
-        bounds = "finite"
+        words = ["finite"]
         if low > -math.inf:
-            bounds += f", {'above' if open_low else 'at least'} {low:g}"
-        if high < math.inf:
-            bounds += f", at most {high:g}"
-        raise ValueError(f"{name} must be {bounds}, got {shown(value, str)}")
-    if abs(number) > LARGEST_REAL:
-        raise ValueError(
-            f"{name} must be at most {LARGEST_REAL:g} in size, so that squares are finite, got {number:g}"
-        )
+            words.append(f"{'above' if open_low else 'at least'} {low:g}")
+        if high < math.inf or LARGEST_REAL < size < math.inf:
+            words.append(f"at most {min(high, LARGEST_REAL):g}")
+        raise ValueError(f"{name} must be {', '.join(words)}, got {shown(value, str)}")
     return number
 
 
@@ -67,13 +61,10 @@ def integer(value: Any, name: str, *, low: int = 1, high: int | None = None) -> 
     """Check an integer in [low, high]; ``high=None`` allows up to the largest 64-bit integer."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be a whole number, got {shown(value)}")
-    number = int(value)
-    if number < low or (high is not None and number > high):
-        upper = "" if high is None else f" and at most {high}"
-        raise ValueError(f"{name} must be at least {low}{upper}, got {shown(number)}")
-    if number > LARGEST_INTEGER:
-        raise ValueError(f"{name} must be below 2^63, to fit into 64 bits, got {shown(number)}")
-    return number
+    if not low <= value <= (LARGEST_INTEGER if high is None else high):
+        upper = f" and at most {high}" if high is not None else " and below 2^63" if value > low else ""
+        raise ValueError(f"{name} must be at least {low}{upper}, got {shown(value, str)}")
+    return int(value)
 
 
 def numbers(values: Any, name: str) -> np.ndarray:
@@ -136,9 +127,8 @@ def weights(values: Any, size: int) -> tuple[float, ...]:
     total = sum(numbers)
     if total <= 0.0:
         raise ValueError("at least one weight must be positive")
-    if math.isclose(total, 1.0, rel_tol=1e-12):  # already normalised: keep them bit for bit
-        return tuple(numbers)
-    return tuple(number / total for number in numbers)
+    exact = math.isclose(total, 1.0, rel_tol=1e-12)  # already normalised: keep them bit for bit
+    return tuple(numbers) if exact else tuple(number / total for number in numbers)
 
 
 def memory(n_bytes: float, what: str) -> None:
@@ -151,37 +141,32 @@ def memory(n_bytes: float, what: str) -> None:
     >>> memory(1e15, "a table of 10^7 by 10^7 states")
     Traceback (most recent call last):
     ...
-    ValueError: a table of 10^7 by 10^7 states would need about 9.3e+05 GiB of memory, more than the ... GiB ...
+    ValueError: a table of 10^7 by 10^7 states would need about 9.3e+05 GiB of memory, more than the limit of ...
     """
     limit = memory_limit()
     if n_bytes > limit:
-        needed, allowed = (f"{size / GIBIBYTE:.2g} GiB" for size in (n_bytes, limit))
         raise ValueError(
-            f"{what} would need about {needed} of memory, more than the {allowed} that one request may have here; ask "
-            f"for less, or set {MAX_MEMORY_VARIABLE} (for instance to 64, in GiB)"
+            f"{what} would need about {n_bytes / GIBIBYTE:.2g} GiB of memory, more than the limit of "
+            f"{limit / GIBIBYTE:.2g} GiB; reduce the size, or set {MAX_MEMORY_VARIABLE} to a larger number of GiB"
         )
 
 
 def memory_limit() -> float:
     """Return the memory limit of one request in bytes; infinite if it cannot be determined."""
-    text = os.environ.get(MAX_MEMORY_VARIABLE, "")
-    try:
-        if text:
-            return GIBIBYTE * real(float(text), MAX_MEMORY_VARIABLE, low=0.0, open_low=True)
-    except ValueError:
-        raise ValueError(f"{MAX_MEMORY_VARIABLE} must be a number of GiB, got {shown(text)}") from None
-    try:
-        return MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # unavailable on non-POSIX systems
+    text = os.environ.get(MAX_MEMORY_VARIABLE)
+    if text:
+        try:
+            return GIBIBYTE * float(text)
+        except ValueError:
+            raise ValueError(f"{MAX_MEMORY_VARIABLE} must be a number of GiB, got {text!r}") from None
+    if not hasattr(os, "sysconf"):  # Windows
         return math.inf
+    return MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def shown(value: Any, write: Callable[[Any], str] = repr) -> str:
     """Return the text of a value for use in a message, truncated if it is long."""
-    try:
-        text = write(value)
-    except ValueError:  # Python refuses to convert integers with thousands of digits
-        return "a number of more than 4000 digits"
+    text = write(value)
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
 

@@ -38,6 +38,7 @@ from bamdp.mdp.solvers import total_reward, value_iteration
 if TYPE_CHECKING:
     from bamdp.beliefs.belief import Belief
 
+Experience = tuple[int, int, float, int, bool]  # s, a, r, s2, terminated
 REPLICATES, UNLIKELY, FEWEST = 60, 0.02, 20
 REWARD_DRAWS, MOST_REWARDS = 1000, 10  # per next state
 LEAST_CHANCE = 1e-4  # next states with a lower probability are ignored
@@ -56,7 +57,7 @@ class Check:
         return self.sentence
 
 
-def check_fit(belief: Belief, fresh: Belief, history: list[tuple[int, int, float, int, bool]]) -> Check:
+def check_fit(belief: Belief, fresh: Belief, history: list[Experience]) -> Check:
     """Compare the observed data with replicates; ``fresh`` is the belief before any data."""
     if len(history) < FEWEST:
         return Check(True, f"{len(history)} transitions are too few to say whether the prior fits.", 1.0, 1.0)
@@ -80,7 +81,7 @@ def check_fit(belief: Belief, fresh: Belief, history: list[tuple[int, int, float
     return Check(min(surprise, drift) > UNLIKELY, sentence, surprise, drift)
 
 
-def _statistics(fresh: Belief, history: list[tuple[int, int, float, int, bool]]) -> tuple[float, float]:
+def _statistics(fresh: Belief, history: list[Experience]) -> tuple[float, float]:
     belief = fresh.copy()
     visits: dict[tuple[int, int], list[int]] = {}
     for step in history:
@@ -97,7 +98,7 @@ def _statistics(fresh: Belief, history: list[tuple[int, int, float, int, bool]])
     return -belief.log_evidence, drift
 
 
-def _replicate(belief: Belief, history: list[tuple[int, int, float, int, bool]], rng: Any) -> list[Any]:
+def _replicate(belief: Belief, history: list[Experience], rng: Any) -> list[Any]:
     """Return new outcomes of the same pairs in one sampled model, with the observed reward residuals."""
     model, end = belief.sample(rng), belief.episodes.end
     known = belief.mean().expected_rewards

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks, _files
 from bamdp._kernels.random import as_rng
-from bamdp.advice import Check, check_fit, exploring_value
+from bamdp.advice import Check, Experience, check_fit, exploring_value
 from bamdp.beliefs.base import Prior, RewardModel
 from bamdp.beliefs.belief import Belief
 from bamdp.beliefs.episodes import BEGIN_AGAIN
@@ -113,13 +113,11 @@ class Agent:
     def _start(self, discount: float | str | None, horizon: int | None, seed: Seed) -> None:
         """Initialise the random stream and the planner's memory for a discount or a horizon."""
         self._fresh = self.belief.copy()
-        self.history: list[
-            tuple[int, int, float, int, bool]
-        ] = []  # transitions since the agent was created or loaded
+        self.history: list[Experience] = []  # transitions since the agent was created or loaded
         goal = _checks.HORIZON if discount is None else _checks.planning_discount(discount)
         if isinstance(goal, str) != (horizon is not None):
             raise TypeError(
-                "give either a discount or a horizon, the number of steps that the agent will act "
+                "give either a discount or a horizon, the number of steps of the agent's life "
                 f"(discount={discount!r}, horizon={horizon!r})"
             )
         self.horizon = self.steps_left = None if horizon is None else _checks.integer(horizon, "horizon")
@@ -268,9 +266,7 @@ class Agent:
             s2 = belief.episodes.end
         if belief.n_changes != changes:
             self.planner.on_space_changed(self.memory, belief)
-            if (
-                belief.episodes.restarts and belief.episodes.ends[s2]
-            ):  # a new end, which all known starts may follow
+            if belief.episodes.restarts and belief.episodes.ends[s2]:  # known starts may follow the new end
                 starts = belief.episodes.starts
                 self._learn_starts([s2], np.repeat(np.arange(len(starts)), starts))
         self.planner.learn(self.memory, belief, Transition(s, a, r, s2, terminated))
@@ -302,10 +298,11 @@ class Agent:
             missing = [name for name in names[:4] if name not in frame]
             if missing:
                 raise ValueError(f"the log has no column {missing[0]!r}; it needs {', '.join(names[:4])}")
-            frame, *columns = (np.asarray(frame[name]) for name in names if name in frame)  # type: ignore[assignment]
+            frame, *columns = (frame[name] for name in names if name in frame)  # type: ignore[assignment]
         table = [np.asarray(column) for column in (frame, *columns)]
-        table += [np.zeros(table[0].shape, bool)] * (5 - len(table))
-        if len(table) != 5 or table[0].ndim != 1 or len({column.shape for column in table}) != 1:
+        if len(table) == 4:
+            table.append(np.zeros(table[0].shape, bool))
+        if len(table) != 5 or {column.shape for column in table} != {(len(table[0]),)}:
             raise ValueError("a log is four or five columns of one length: " + ", ".join(names))
         before = self.copy()
         for i, (s, a, r, s2, ended) in enumerate(zip(*(column.tolist() for column in table))):
@@ -404,9 +401,8 @@ class Agent:
 
     def copy(self) -> Agent:
         """Return an independent copy of the agent, including its random stream."""
-        own = {"belief": self.belief.copy(), "rng": self.rng.copy(), "memory": copy.deepcopy(self.memory)}
-        own["history"] = self.history.copy()
-        return _restored(**(vars(self) | own))
+        own = {"belief": self.belief.copy(), "memory": copy.deepcopy(self.memory)}
+        return _restored(**{**vars(self), **own, "rng": self.rng.copy(), "history": self.history.copy()})
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the agent to an ``.npz`` file: its belief, random stream and planner memory."""
@@ -419,16 +415,9 @@ class Agent:
 
     def content(self) -> dict[str, Any]:
         """Return the agent's saved form as plain data and dataclasses."""
-        return {
-            "planner": self.planner,
-            "belief": self.belief.content(),
-            "discount": self.discount,
-            "horizon": self.horizon,
-            "steps_left": self.steps_left,
-            "reach": self.reach,
-            "rng": self.rng,
-            "learned": self.planner.learned(self.memory),
-        }
+        names = ("planner", "discount", "horizon", "steps_left", "reach", "rng")
+        content = {name: getattr(self, name) for name in names}
+        return content | {"belief": self.belief.content(), "learned": self.planner.learned(self.memory)}
 
     @staticmethod
     def from_content(content: Mapping[str, Any]) -> Agent:
@@ -438,14 +427,11 @@ class Agent:
 
             return ContinuousAgent.from_content(content)  # type: ignore[return-value]
         planner, belief = content["planner"], Belief.from_content(content["belief"])
-        discount, rng = _checks.discount(content["discount"]), content["rng"]
-        if not isinstance(planner, Planner) or rng.shape != (4,) or rng.dtype != np.uint64 or not rng.any():
-            raise ValueError("its planner or its random state is damaged")
-        memory = planner.start(belief, discount)
+        memory = planner.start(belief, _checks.discount(content["discount"]))
         planner.relearn(memory, belief, content["learned"])
-        parts = {name: content[name] for name in ("horizon", "steps_left", "reach")}
-        parts |= {"_fresh": belief.copy(), "history": []}
-        return _restored(planner=planner, belief=belief, discount=discount, rng=rng, memory=memory, **parts)
+        parts = {**content, "belief": belief, "memory": memory, "_fresh": belief.copy(), "history": []}
+        del parts["learned"]
+        return _restored(**parts)
 
     def _learn_starts(self, ends: Iterable[int], starts: Iterable[int]) -> None:
         """Tell the planner that episodes began in each of ``starts`` after each of ``ends``."""
@@ -456,8 +442,8 @@ class Agent:
         s = _checks.index(state, "state", self.belief.n_states)
         if self.belief.episodes.ends[s]:
             raise ValueError(
-                f"state {s} is terminal: there is nothing to choose; begin a new episode (if episodes go on here at "
-                "other times, give the agent a state that stands for the end: end=...)"
+                f"state {s} is terminal; begin a new episode, or, if an episode can also continue in this state, give "
+                "the agent an artificial end state (end=...)"
             )
         return s
 

@@ -13,50 +13,31 @@
 For examples, see the documentation page "Your own parts".
 """
 
-from bamdp._kernels.jit import kernel, primitive
-from bamdp._kernels.random import below, beta, gamma, normal, uniform
-from bamdp._parameters import choice, flag, positive_number, real_number, whole_number
-from bamdp.beliefs import verbs
-from bamdp.beliefs.arrays import (
-    BeliefArrays,
-    fix_zero_reward,
-    reserve,
-    reward_posterior,
-    shared_weights,
-    transition_posterior,
-)
-from bamdp.beliefs.kernels import mean_model, push_step, sample_model, simulate_step, undo_steps
-from bamdp.planners.base import KernelPlanner
-from bamdp.planners.shared.workspace import Workspace, workspace_for
-from bamdp.planners.thompson import sample_policy
-
-__all__ = [
-    "BeliefArrays",
-    "KernelPlanner",
-    "Workspace",
-    "below",
-    "beta",
-    "choice",
-    "fix_zero_reward",
-    "flag",
-    "gamma",
-    "kernel",
-    "mean_model",
-    "normal",
-    "positive_number",
-    "primitive",
-    "push_step",
-    "real_number",
-    "reserve",
-    "reward_posterior",
-    "sample_model",
-    "sample_policy",
-    "shared_weights",
-    "simulate_step",
-    "transition_posterior",
-    "undo_steps",
-    "uniform",
-    "verbs",
-    "whole_number",
-    "workspace_for",
-]
+from bamdp._kernels.jit import kernel as kernel
+from bamdp._kernels.jit import primitive as primitive
+from bamdp._kernels.random import below as below
+from bamdp._kernels.random import beta as beta
+from bamdp._kernels.random import gamma as gamma
+from bamdp._kernels.random import normal as normal
+from bamdp._kernels.random import uniform as uniform
+from bamdp._parameters import choice as choice
+from bamdp._parameters import flag as flag
+from bamdp._parameters import positive_number as positive_number
+from bamdp._parameters import real_number as real_number
+from bamdp._parameters import whole_number as whole_number
+from bamdp.beliefs import verbs as verbs
+from bamdp.beliefs.arrays import BeliefArrays as BeliefArrays
+from bamdp.beliefs.arrays import fix_zero_reward as fix_zero_reward
+from bamdp.beliefs.arrays import reserve as reserve
+from bamdp.beliefs.arrays import reward_posterior as reward_posterior
+from bamdp.beliefs.arrays import shared_weights as shared_weights
+from bamdp.beliefs.arrays import transition_posterior as transition_posterior
+from bamdp.beliefs.kernels import mean_model as mean_model
+from bamdp.beliefs.kernels import push_step as push_step
+from bamdp.beliefs.kernels import sample_model as sample_model
+from bamdp.beliefs.kernels import simulate_step as simulate_step
+from bamdp.beliefs.kernels import undo_steps as undo_steps
+from bamdp.planners.base import KernelPlanner as KernelPlanner
+from bamdp.planners.shared.workspace import Workspace as Workspace
+from bamdp.planners.shared.workspace import workspace_for as workspace_for
+from bamdp.planners.thompson import sample_policy as sample_policy

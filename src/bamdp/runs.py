@@ -26,7 +26,7 @@ from bamdp.planners.base import Planner, auto_reach, horizon_discount
 from bamdp.processes import Progress, new_pool, step_bar, stream
 from bamdp.registry import Spec, label, make_planner, make_prior, make_rewards
 from bamdp.seeding import seeds
-from bamdp.simulation import Callback, Run, new_frame, simulate, success_share
+from bamdp.simulation import Callback, Run, simulate, success_share
 from bamdp.statistics import standard_error
 
 if TYPE_CHECKING:
@@ -181,8 +181,10 @@ class Batch:
         return plot.learning_curve(self, ax=ax, **(known | options))
 
     def to_frame(self) -> DataFrame:
-        """Return a pandas DataFrame with one row per run; requires pandas."""
-        return new_frame(
+        """Return a pandas DataFrame with one row per run."""
+        from pandas import DataFrame  # slow to import
+
+        return DataFrame(
             {
                 "run": np.arange(len(self.runs)),
                 "total_reward": self.totals,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from time import thread_time
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,66 +39,18 @@ class Step(NamedTuple):
 
 
 class Interaction:
-    """One stream of an agent's experience: a sequence of actions and observed outcomes.
-
-    All interaction in the library uses this class: :func:`simulate`, playback in the studio, vectorised environments
-    and measurements of loss. The caller generates the outcome between :meth:`act` and :meth:`observe`; for a
-    :class:`~bamdp.envs.World`, use :class:`WorldInteraction`.
-
-    Parameters
-    ----------
-    agent
-        The agent, which several interactions may share.
-    state
-        The state in which the next action is chosen; :meth:`begin_at` changes it.
-    """
-
-    def __init__(self, agent: Agent, state: int = 0) -> None:
-        self.agent, self.state = agent, state
-        self.t = 0  # steps observed so far
-        self.over = False  # the episode has ended or was truncated; begin another before the next action
-        self._planning = 0.0  # processor seconds of the last call of act
-
-    def begin_at(self, state: int, allowed: NDArray[np.bool_] | None = None) -> None:
-        """Begin an episode in ``state``; the optional mask ``allowed`` gives the actions that exist there."""
-        self.state, self.over = state, False
-        self.agent.begin(state)
-        self.allow(allowed)
-
-    def allow(self, allowed: NDArray[np.bool_] | None) -> None:
-        """Tell the agent which actions exist in the current state; None leaves its knowledge unchanged."""
-        if allowed is not None:
-            self.agent.allow(self.state, allowed)
-
-    def act(self) -> int:
-        """Let the agent choose an action in the current state."""
-        begin = thread_time()
-        action = self.agent.act(self.state)
-        self._planning = thread_time() - begin
-        return action
-
-    def observe(
-        self, action: int, next_state: int, reward: float, terminated: bool, truncated: bool = False
-    ) -> Step:
-        """Let the agent learn from the outcome of its action, move to the next state, and return the step."""
-        begin, state, t = thread_time(), self.state, self.t
-        self.agent.observe(state, action, reward, next_state, terminated)
-        seconds = thread_time() - begin + self._planning
-        truncated = truncated and not terminated
-        self.t, self.state, self.over = t + 1, next_state, terminated or truncated
-        return _new_tuple(Step, (t, state, action, reward, next_state, terminated, truncated, seconds))
-
-
-class WorldInteraction(Interaction):
     """Step-by-step interaction of an agent with an environment across episodes.
 
-    The constructor resets the environment with ``seed`` and begins the first episode.
+    The constructor resets the environment with ``seed`` and begins the first episode. :func:`simulate` and playback in
+    the studio share this loop.
     """
 
     def __init__(self, agent: Agent, env: World, seed: Seed = None) -> None:
-        super().__init__(agent)
-        self.env = env
-        self.begin_at(env.reset(seed=stream_seed(seed, ENVIRONMENT)), env.allowed)
+        self.agent, self.env = agent, env
+        self.t = 0  # number of completed steps
+        self.state = env.reset(seed=stream_seed(seed, ENVIRONMENT))
+        self.over = True  # an episode must begin before the next step
+        self.proceed()
 
     def step(self, repeated_action: int | None = None) -> Step:
         """Let the agent act once and learn from the outcome.
@@ -106,18 +58,28 @@ class WorldInteraction(Interaction):
         If ``repeated_action`` is given, it replaces the agent's choice, which still advances the agent's random stream.
         This replays a recorded run even if its planner depends on the clock.
         """
-        action = self.act()
+        state, t, begin = self.state, self.t, thread_time()
+        action = self.agent.act(state)
+        seconds = thread_time() - begin
         if repeated_action is not None:
             action = repeated_action
         next_state, reward, terminated = self.env.step(action)
-        return self.observe(action, next_state, reward, terminated, self.env.truncated)
+        begin = thread_time()
+        self.agent.observe(state, action, reward, next_state, terminated)
+        seconds += thread_time() - begin
+        truncated = self.env.truncated and not terminated
+        self.t, self.state, self.over = t + 1, next_state, terminated or truncated
+        return _new_tuple(Step, (t, state, action, reward, next_state, terminated, truncated, seconds))
 
     def proceed(self) -> None:
-        """Prepare the next step: begin a new episode if necessary, or record the currently available actions."""
+        """Prepare the next step: begin a new episode if necessary, and tell the agent which actions exist."""
         if self.over:
-            self.begin_at(self.env.reset(), self.env.allowed)
-        else:
-            self.allow(self.env.allowed)
+            if self.t:
+                self.state = self.env.reset()
+            self.over = False
+            self.agent.begin(self.state)
+        if self.env.allowed is not None:
+            self.agent.allow(self.state, self.env.allowed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,9 +91,7 @@ class Run:
     rewards: NDArray[np.float64]  # [T]
     terminated: NDArray[np.bool_]  # [T]
     step_seconds: NDArray[np.float64]  # [T]: processor time of planning and learning
-    truncated: NDArray[np.bool_] | None = (
-        None  # [T]: steps that truncated an episode; None if there were none
-    )
+    truncated: NDArray[np.bool_] | None = None  # [T]: steps that truncated an episode; None if none did
     n_actions: int | None = None  # number of actions; None if unknown
 
     def __repr__(self) -> str:
@@ -173,8 +133,10 @@ class Run:
 
     def to_frame(self) -> DataFrame:
         """Return a pandas DataFrame with one row per step."""
+        from pandas import DataFrame  # slow to import
+
         steps = np.arange(len(self.rewards))
-        return new_frame(
+        return DataFrame(
             {
                 "step": steps,
                 "episode": np.searchsorted(self.ends, steps),
@@ -227,15 +189,13 @@ def success_share(runs: Sequence[Run]) -> float | None:
     Return None if this does not indicate reaching a goal (positive rewards also occur earlier, or all rewards are
     costs) or if no episode was completed.
     """
-    rewards, ended = (
-        np.concatenate([getattr(run, name) for run in runs]) for name in ("rewards", "terminated")
-    )
+    rewards = np.concatenate([run.rewards for run in runs])
+    ended = np.concatenate([run.terminated for run in runs])
     n_episodes, reached = sum(len(run.ends) for run in runs), ended & (rewards > 0.0)
-    elsewhere, only_costs = (
-        (rewards[~ended] > 0.0).any(),
-        rewards.min(initial=0.0) < 0.0 and not reached.any(),
-    )
-    return None if elsewhere or only_costs or not n_episodes else float(reached.sum() / n_episodes)
+    only_costs = rewards.min(initial=0.0) < 0.0 and not reached.any()
+    if only_costs or not n_episodes or (rewards[~ended] > 0.0).any():
+        return None
+    return float(reached.sum() / n_episodes)
 
 
 def _columns(name: str, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
@@ -243,13 +203,6 @@ def _columns(name: str, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
     return (
         {name: values} if values.ndim == 1 else {f"{name}_{j}": values[:, j] for j in range(values.shape[1])}
     )
-
-
-def new_frame(columns: Mapping[str, Any]) -> DataFrame:
-    """Return a pandas DataFrame, importing pandas only when needed."""
-    from pandas import DataFrame
-
-    return DataFrame(dict(columns))
 
 
 Callback = Callable[[Agent, Any, Step], Any]
@@ -293,7 +246,7 @@ def simulate(
     ``bamdp`` reports this.
     """
     if not isinstance(agent, Agent) and not hasattr(agent, "system"):
-        hint = "; a GymAgent plays by itself: player.play(steps=...)" if hasattr(agent, "play") else ""
+        hint = "; use player.play(steps=...)" if hasattr(agent, "play") else ""
         raise TypeError(f"simulate(agent, env, ...) takes an Agent first, got {type(agent).__name__}{hint}")
     env = make_world(env)
     T = env.horizon if steps is None else _checks.integer(steps, "steps", low=0)
@@ -306,27 +259,24 @@ def simulate(
         )
     listeners = tuple(callbacks)
     states, actions = env.records(T)
-    rewards, ends, cuts = np.zeros(T), np.zeros(T, bool), np.zeros(T, bool)
-    seconds = np.zeros(T)
-    loop: WorldInteraction | None = None
+    rewards, ends, cuts, seconds = np.zeros(T), np.zeros(T, bool), np.zeros(T, bool), np.zeros(T)
+    done = 0
     try:
         with step_bar(progress, T) as tick:
-            loop = WorldInteraction(agent, env, seed)
-            for t in range(T):
+            loop = Interaction(agent, env, seed)
+            while done < T:
                 step = loop.step()
-                _, states[t], actions[t], rewards[t], _, ends[t], cuts[t], seconds[t] = step
-                if tick is not None:
-                    tick(1)
+                _, states[done], actions[done], rewards[done], _, ends[done], cuts[done], seconds[done] = step
+                done += 1
+                tick(1)
                 answers = [listener(agent, env, step) for listener in listeners]
                 if any(answer is False for answer in answers):
                     break
-                if t + 1 < T:  # no episode begins after the last step
+                if done < T:  # no episode begins after the last step
                     loop.proceed()
     except (ValueError, TypeError, RuntimeError) as error:
-        done = loop.t if loop else 0
         error.add_note(f"(after {done} steps; the agent keeps what it has learned from them)")
         raise
-    done = loop.t
     truncated = cuts[:done] if cuts.any() else None
     parts = (states[:done], actions[:done], rewards[:done], ends[:done], seconds[:done])
     return Run(*parts, truncated, env.n_actions)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import bamdp
-from bamdp.simulation import Interaction, WorldInteraction
+from bamdp.simulation import Interaction
 
 
 def grid_agent(planner=None, **changes):
@@ -265,7 +265,6 @@ def test_a_refused_observation_changes_nothing():
 
 SCRIPT = """
 import bamdp
-from bamdp.simulation import Interaction, WorldInteraction
 env = bamdp.make_env("chain")
 agent = bamdp.Agent(bamdp.DSS(n_policies=2, n_samples=2, n_steps=4, n_stages=2), prior=bamdp.SparseDirichlet(),
                     rewards=env.rewards, n_states=5, n_actions=2, discount=0.95, seed=3)
@@ -342,7 +341,7 @@ def test_an_interaction_is_the_loop_of_simulate_one_step_at_a_time():
     env, agent = grid_agent()
     run = bamdp.simulate(agent, env, steps=60, seed=4)
     env, agent = grid_agent()
-    loop = WorldInteraction(agent, env, seed=4)
+    loop = Interaction(agent, env, seed=4)
     for t in range(60):
         step = loop.step()
         assert (step.t, step.state, step.action, step.reward) == (
@@ -355,20 +354,10 @@ def test_an_interaction_is_the_loop_of_simulate_one_step_at_a_time():
 
 def test_a_repeated_action_is_taken_and_the_random_stream_advances_all_the_same():
     env, agent = grid_agent()
-    chosen = [WorldInteraction(agent, env, seed=4).step().action, agent.rng.tolist()]
+    chosen = [Interaction(agent, env, seed=4).step().action, agent.rng.tolist()]
     env, agent = grid_agent()
     other = (chosen[0] + 1) % 4
-    step = WorldInteraction(agent, env, seed=4).step(repeated_action=other)
+    step = Interaction(agent, env, seed=4).step(repeated_action=other)
     assert step.action == other
     assert agent.rng.tolist() == chosen[1]
     assert agent.belief.n_observed == 1
-
-
-def test_an_interaction_can_be_driven_without_an_environment():
-    _, agent = grid_agent()
-    loop = Interaction(agent, state=3)
-    step = loop.observe(loop.act(), 4, 0.5, terminated=False, truncated=True)
-    assert (step.state, step.next_state, step.reward, step.truncated) == (3, 4, 0.5, True)
-    assert loop.over
-    loop.begin_at(7)
-    assert (loop.state, loop.over, loop.t) == (7, False, 1)

@@ -127,7 +127,6 @@ def test_missing_foreign_and_damaged_files_are_one_clear_line(saved, tmp_path):
     ("name", "change"),
     [
         ("learned.visits", lambda x: x[:-1]),
-        ("rng", lambda x: x * 0),
     ],
 )
 def test_edited_arrays_are_refused(saved, name, change):

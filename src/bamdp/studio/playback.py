@@ -22,7 +22,7 @@ from bamdp.agent import Agent
 from bamdp.envs.picture import draw_world
 from bamdp.runs import Setting, new_agent
 from bamdp.seeding import seeds
-from bamdp.simulation import Step, WorldInteraction
+from bamdp.simulation import Interaction, Step
 from bamdp.studio.view import Watcher, expectations, watched_world
 from bamdp.studio.why import Decision
 
@@ -31,7 +31,7 @@ MAX_COPIES = 64
 SLOW_SECONDS = 0.2  # planning time after which a copy is always made
 
 
-class Playback(WorldInteraction):
+class Playback(Interaction):
     """Agent and environment at any step of a run.
 
     Attributes
