@@ -58,24 +58,31 @@ CERTAIN = 1e-12  # 1 − Σ p² of a row with one outcome, up to rounding
 
 
 @inner
-def next_value_variance(belief, rows, row, values, variance):
-    """Return Var[P V̄] of a row of the mean model, using scratch for one row after the end of the model."""
+def outcome_variance(belief, rows, row, discount, values, variance):
+    """Return Var[P Ȳ] of a row of the mean model, using scratch for one row after the end of the model."""
     begin, end, n_states = rows.span[row, 0], rows.span[row, 1], values.shape[0]
+    at = rows.span[rows.span.shape[0] - 1, 1]
     each = rows.background[row] / n_states
     first, second, alike = 0.0, 0.0, each * each * (n_states - (end - begin))
-    origin = values[0]  # avoids loss of precision with large offsets
+    reward, origin = rows.reward[row], values[0]  # avoids loss of precision with large offsets
     for i in range(begin, end):
-        p, v = rows.prob[i], values[rows.index[i]] - origin
-        first += p * v
-        second += p * v * v
+        p, of_next = rows.prob[i], discount * (values[rows.index[i]] - origin)
+        rows.index[at], rows.prob[at] = rows.index[i], 1.0
+        y = (
+            verbs.expected_reward(belief.rewards, row, rows.index, rows.prob, at, at + 1, 0.0)
+            - reward
+            + of_next
+        )
+        first += p * y
+        second += p * y * y
         alike += (p + each) * (p + each)
     if each > 0.0:
         for t in range(n_states):
-            first += each * (values[t] - origin)
-            second += each * (values[t] - origin) ** 2
+            y = discount * (values[t] - origin)
+            first += each * y
+            second += each * y * y
     if alike >= 1.0 - CERTAIN:
         return 0.0
-    at = rows.span[rows.span.shape[0] - 1, 1]
     stop, _, rest = verbs.moments_row(belief.transitions, row, rows.index, rows.prob, variance, at)
     total = (n_states - (stop - at)) * rest
     for i in range(at, stop):
@@ -94,10 +101,10 @@ def write_uncertainty(belief, workspace, discount, uncertainty):
         uncertainty[row] = 0.0
         if space.terminal[s] or not space.allowed[s, row % n_actions]:
             continue
-        of_next = next_value_variance(belief, rows, row, solver.values, solver.sums)
+        of_next = outcome_variance(belief, rows, row, discount, solver.values, solver.sums)
         begin, end, background = rows.span[row, 0], rows.span[row, 1], rows.background[row]
         of_reward = verbs.reward_variance(belief.rewards, row, rows.index, rows.prob, begin, end, background)
-        uncertainty[row] = math.sqrt(of_reward + discount * discount * of_next)
+        uncertainty[row] = math.sqrt(of_reward + of_next)
 
 
 @kernel
