@@ -2,6 +2,7 @@
 
 import doctest
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -49,6 +50,11 @@ def effects_of(s, a, s2):
 GROUPS = "yxzwv"
 
 
+def left(cells, m, effect, c, but=None):
+    """What m and the effects other than ``but`` leave of a cell's mean."""
+    return cells[c].mean() - m - sum(effect.get(e, 0.0) for e in effects_of(*c) if e != but)
+
+
 def sweeps(steps):
     """(m, effects, their variances, scales, τ², σ²) after a sweep of the batch formulas for each reward."""
     origin = steps[0][2]
@@ -66,21 +72,18 @@ def sweeps(steps):
         rate = {c: 1 / (spread + noise / len(r)) for c, r in cells.items()}
         determined = 0.0
 
-        def left(c, but=None):
-            return cells[c].mean() - m - sum(effect.get(e, 0.0) for e in effects_of(*c) if e != but)
-
         for g in GROUPS:
             seen = {e for c in cells for e in effects_of(*c) if e[0] == g}
             found = {}
             for e in seen:
                 mine = [c for c in cells if e in effects_of(*c)]
                 doubt[e] = 1 / (1 / scales[g] + sum(rate[c] for c in mine))
-                found[e] = doubt[e] * sum(rate[c] * left(c, but=e) for c in mine)
+                found[e] = doubt[e] * sum(rate[c] * left(cells, m, effect, c, but=e) for c in mine)
             effect |= found
             determined += sum(1 - doubt[e] / scales[g] for e in seen)
             squares = sum(effect[e] ** 2 + doubt[e] for e in seen)
             scales[g] = (squares + 2 * total / 6) / (len(seen) + 2)
-        off = np.array([left(c) for c in cells])
+        off = np.array([left(cells, m, effect, c) for c in cells])
         m += off.mean()
         between = off.var() * len(off) - noise * sum(1 / len(r) for r in cells.values())
         spread = (max(0.0, between) + 2 * total / 6) / (max(0.0, len(off) - 1 - determined) + 2)
@@ -220,10 +223,9 @@ def test_a_restored_belief_goes_on_as_the_one_that_was_saved():
 
 def test_an_action_that_costs_a_fee_is_expected_to_cost_it_everywhere():
     belief = Dirichlet().belief(12, 3, rewards=HierarchicalNormal())
-    for s in range(8):
-        for a in range(3):
-            if s != 5 or a != 2:
-                belief.observe(s, a, 2.0 * s - 5.0 * (a == 2), 0)
+    for s, a, _ in product(range(8), range(3), range(4)):
+        if s != 5 or a != 2:
+            belief.observe(s, a, 2.0 * s - 5.0 * (a == 2), 0)
     assert belief.expected_reward(5, 2) == pytest.approx(5.0, abs=1.0)
     assert belief.expected_reward(11, 0) - belief.expected_reward(11, 2) == pytest.approx(5.0, abs=1.0)
 

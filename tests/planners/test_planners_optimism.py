@@ -45,15 +45,30 @@ def backups(belief, values, n=4000):
     return np.array([m.expected_rewards.reshape(S, A) + DISCOUNT * m.dense() @ values for m in models])
 
 
-@pytest.mark.parametrize("prior", ["dirichlet", "sparse", "hierarchical", "dirichlet + sparse:beta=4"])
-def test_uncertainty_is_the_deviation_of_backups_in_sampled_models(prior):
-    agent = learned_agent(prior)
+CASES = [("dirichlet", "normal", 0.06), ("sparse", "normal", 0.35), ("hierarchical", "hierarchical", 0.4)]
+CASES += [("dirichlet", "normal:by=next", 0.25), ("dirichlet + sparse:beta=4", "normal", 0.35)]
+
+
+@pytest.mark.parametrize("prior, rewards, within", CASES)
+def test_uncertainty_is_the_deviation_of_backups_in_sampled_models(prior, rewards, within):
+    agent = learned_agent(prior, rewards)
     agent.act(0)
     mean = agent.belief.mean()
     values = optimal(mean.dense(), mean.expected_rewards.reshape(S, A)).max(axis=1)
     drawn = backups(agent.belief, values)
     found = agent.memory.uncertainty.reshape(S, A)
-    assert found == pytest.approx(drawn.std(axis=0), rel=0.06 if prior == "dirichlet" else 0.35)
+    assert found == pytest.approx(drawn.std(axis=0), rel=within)
+
+
+def test_rewards_that_depend_on_the_next_state_are_as_uncertain_as_the_next_state():
+    rewards = np.random.default_rng(2).normal(size=(S, A, S))
+    agent = learned_agent("dirichlet", rewards, n=2000)
+    agent.act(0)
+    mean = agent.belief.mean()
+    values = optimal(mean.dense(), mean.expected_rewards.reshape(S, A)).max(axis=1)
+    drawn = backups(agent.belief, values)
+    found = agent.memory.uncertainty.reshape(S, A)
+    assert found == pytest.approx(drawn.std(axis=0), rel=0.06)
 
 
 def test_actions_are_optimal_for_the_mean_model_with_uncertainty_paid():

@@ -2,26 +2,27 @@
 
 DSS draws models from the belief β and follows the best of their policies, so it tries a pair (s, a) if the pair might
 turn out to be valuable. The optimism planner approximates this without sampling. With V̄ the values of the posterior
-mean model, the backup of a pair in a model μ = (P, r) ~ β
+mean model, r̄ its rewards and Ȳ(s') = r̄(s, a, s') + γ V̄(s'), the backup of a pair in a model μ = (P, r) ~ β
 
-    r(s, a) + γ Σ_s' P(s' | s, a) V̄(s')     has the mean Q̄(s, a) and the standard deviation
+    Σ_s' P(s' | s, a) (r(s, a, s') + γ V̄(s'))      has the mean Q̄(s, a) and the standard deviation
 
-    u(s, a) = √( Var[r(s, a)] + γ² Var[P V̄] ),
-    Var[P V̄] = (Σ_s' p̄ V̄² − (Σ_s' p̄ V̄)²) · Σ_s' Var[p] / (1 − Σ_s' p̄²),
+    u(s, a) = √( Var[Σ p̄ r] + Var[P Ȳ] ),
+    Var[P Ȳ] = (Σ_s' p̄ Ȳ² − (Σ_s' p̄ Ȳ)²) · Σ_s' Var[p] / (1 − Σ_s' p̄²),
 
 and the expected maximum of N draws is about Q̄ + k u, with k = 0.56 for two draws, 0.85 for three, 1.03 for four. The
 agent acts optimally in the mean model with k u(s, a) added to the reward of every pair (``optimism`` is k):
 
     Q(s, a) = r̄(s, a) + k u(s, a) + γ Σ_s' p̄(s' | s, a) max_a' Q(s', a').
 
-Var[P V̄] is exact for Dirichlet rows, where Σ Var[p] / (1 − Σ p̄²) = 1/(n₀ + n + 1). Other rows are approximated by the
-covariance of a Dirichlet distribution with the same total variance.
+Var[P Ȳ] is exact for Dirichlet rows, where Σ Var[p] / (1 − Σ p̄²) = 1/(n₀ + n + 1). Other rows are approximated by the
+covariance of a Dirichlet distribution with the same total variance. If rewards are learned for each next state, the
+product of both uncertainties, Σ Var[p] Var[r], is neglected, and outcomes that a row does not list pay its mean.
 
 **Units.** u scales with the rewards: multiplying all rewards by a constant multiplies Q by it, and without terminal
 states adding c to all rewards adds c/(1 − γ) to Q. The agent does not explore what it already knows, however rarely it
-was tried (structured priors), nor what makes no difference: if all next states have the same value, Var[P V̄] = 0. As
-V̄ becomes more differentiated, uncertain paths to better states become attractive even from far away, because planning
-takes u into account.
+was tried (structured priors), nor what makes no difference: Var[P Ȳ] = 0 if all next states pay and are worth the same.
+As V̄ becomes more differentiated, uncertain paths to better states become attractive even from far away, because
+planning takes u into account.
 
 **Discount.** The default is 0.97, even if the number of steps is known. Optimism accumulates over the effective horizon
 1/(1 − γ), although the errors of different pairs cancel, so a longer horizon leads to more exploration than pays off
