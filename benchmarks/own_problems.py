@@ -1,12 +1,14 @@
 """Share of the attainable reward that planners earn, at their defaults, on problems that users bring along.
 
     python benchmarks/own_problems.py --runs 20 --seed 1 --out /tmp/tuning.csv          # tuning
-    python benchmarks/own_problems.py --runs 100 --seed 20 --out docs/data/own-problems.csv
+    python benchmarks/own_problems.py --runs 100 --seed 57113 --out docs/data/own-problems.csv
+    python benchmarks/own_problems.py --compare docs/data/own-problems.csv              # paired differences
 
 Each problem is a Gymnasium environment of which an agent is told the numbers of states and actions, nothing else:
 ``Agent.for_env(env, planner)``, rewards learned. The share of a run is (total - random) / (optimal - random), where
 ``optimal`` is the expected total of the optimal policy for these steps and ``random`` that of uniform actions. Runs
-are paired: run r of every planner has the seed (seed, r).
+are paired: run r of every planner has the seed (seed, r). The variants +20, -20 and x100 change the unit of rewards;
+in ``rule`` the agent has the environment's disturbance prior and learns the rewards, in ``rule+rewards`` it knows them.
 """
 
 from __future__ import annotations
@@ -14,23 +16,24 @@ from __future__ import annotations
 import argparse
 import csv
 import importlib.util
-import time
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+from scipy import stats
 
 import bamdp
-from bamdp.ceilings import expected_total
+from bamdp.ceilings import ceilings, expected_total
 
 OWN = ("inventory", "machine", "queue", "pricing")
-CLASSICS = ("chain", "double_loop", "grid5", "grid10", "river_swim")
+CLASSICS = ("chain", "double_loop", "grid5", "grid10", "maze", "river_swim")
 PLANNERS = ("optimism", "adaptive-dss", "thompson", "bayes-greedy", "beb", "dss-pi", "q-learning")
 REWARDS = {"": (1.0, 0.0), "+20": (1.0, 20.0), "-20": (1.0, -20.0), "x100": (100.0, 0.0)}
-STEPS = 1000
-FIELDS = ("problem", "variant", "planner", "prior", "seed", "run", "share", "total", "seconds")
+STEPS = 1000  # in the classics, their usual horizon
+FIELDS = ("problem", "variant", "planner", "seed", "run", "share")
 
 
 class Tabular(gymnasium.Env[int, int]):
@@ -76,50 +79,46 @@ def limits(transitions: Any, rewards: Any, start: int) -> tuple[float, float]:
     return float(values[start]), expected_total(mdp, start, STEPS)
 
 
-def one_run(env: Any, planner: str, seed: tuple[int, int], options: dict[str, Any]) -> bamdp.Run:
-    """Return a run of an agent that is told nothing but ``options``."""
-    agent = bamdp.Agent.for_env(env, planner, seed=seed, **options)
-    return bamdp.simulate(agent, env, STEPS, seed=seed)
-
-
 def measure(name: str, variant: str, planner: str, arguments: Any, extra: Any) -> list[dict[str, Any]]:
     """Return a row for each run of a planner on a problem."""
-    options = {"prior": arguments.prior} if arguments.prior else {}
-    if arguments.rewards:
-        options["rewards"] = arguments.rewards
-    if arguments.discount:
-        options["discount"] = float(arguments.discount)
-    rows = []
-    if name in OWN or (extra is not None and name in extra.PROBLEMS):
+    given = {"prior": arguments.prior, "rewards": arguments.rewards, "discount": arguments.discount}
+    options: dict[str, Any] = {key: value for key, value in given.items() if value}
+    steps = STEPS
+    if name in CLASSICS:
+        env: Any = bamdp.make_env(name)
+        steps = env.horizon
+        known = ceilings(env, 0.95, steps)
+        random, optimal = known.random, known.optimum
+    else:
         transitions, rewards, start = problem(name, extra)
-        scale, shift = REWARDS[variant]
+        scale, shift = REWARDS.get(variant, (1.0, 0.0))
         rewards = scale * rewards + shift
         random, optimal = limits(transitions, rewards, start)
-        env: Any = Tabular(transitions, rewards, start)
-    else:
+        env = Tabular(transitions, rewards, start)
+    if variant.startswith("rule"):
         env = bamdp.make_env(name)
-        known = bamdp.ceilings.ceilings(env, 0.95, STEPS)
-        random, optimal = known.random, known.optimum
-        if variant == "learned":
-            options["rewards"] = "hierarchical"
+        options |= {"prior": "disturbance", "rewards": "hierarchical" if variant == "rule" else "known"}
+    rows = []
     for r in range(arguments.runs):
-        begin = time.process_time()
-        run = one_run(env, planner, (arguments.seed, r), options)
-        share = (run.total_reward - random) / (optimal - random)
-        seconds = time.process_time() - begin
-        values = (
-            name,
-            variant,
-            planner,
-            arguments.prior or "",
-            arguments.seed,
-            r,
-            share,
-            run.total_reward,
-            seconds,
-        )
-        rows.append(dict(zip(FIELDS, values)))
+        seed = arguments.seed, r
+        agent = bamdp.Agent.for_env(env, planner, seed=seed, **options)
+        total = bamdp.simulate(agent, env, steps, seed=seed).total_reward
+        share = round((total - random) / (optimal - random), 4)
+        rows.append(dict(zip(FIELDS, (name, variant, planner, *seed, share))))
     return rows
+
+
+def compare(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the other planners' shares minus optimism's, paired by run, with simultaneous 95% intervals."""
+    table = table.assign(variant=table.variant.fillna(""))
+    shares = table.pivot(index=["problem", "variant", "run"], columns="planner", values="share")
+    less = shares.drop(columns="optimism").sub(shares.optimism, axis=0)
+    found = (
+        less.groupby(level=["problem", "variant"]).agg(["mean", "sem", "count"]).stack(0, future_stack=True)
+    )
+    found = found[found["count"] > 1]
+    width = found["sem"] * stats.t.ppf(1.0 - 0.025 / len(found), found["count"] - 1)  # Bonferroni
+    return found.assign(low=found["mean"] - width, high=found["mean"] + width).round(3)
 
 
 def main() -> None:
@@ -134,10 +133,14 @@ def main() -> None:
     parser.add_argument("--planners", nargs="+", default=PLANNERS)
     parser.add_argument("--prior")
     parser.add_argument("--rewards")
-    parser.add_argument("--discount")
+    parser.add_argument("--discount", type=float)
     parser.add_argument("--module", type=Path, help="a Python file with PROBLEMS of one's own")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--compare", type=Path, help="print paired differences from the runs in a file")
     arguments = parser.parse_args()
+    if arguments.compare:
+        print(compare(pd.read_csv(arguments.compare)).to_string())
+        return
     extra = None
     if arguments.module:
         spec = importlib.util.spec_from_file_location("extra", arguments.module)
@@ -149,11 +152,7 @@ def main() -> None:
                 rows = measure(name, variant, planner, arguments, extra)
                 shares = np.array([row["share"] for row in rows])
                 error = shares.std(ddof=1) / np.sqrt(len(shares)) if len(shares) > 1 else 0.0
-                ms = 1000 * np.mean([row["seconds"] for row in rows[1:] or rows])
-                print(
-                    f"{name:12} {variant:5} {planner:40} {shares.mean():7.3f} ± {error:.3f}   {ms:.0f} ms a run",
-                    flush=True,
-                )
+                print(f"{name:12} {variant:12} {planner:40} {shares.mean():7.3f} ± {error:.3f}", flush=True)
                 if arguments.out:
                     new = not arguments.out.exists()
                     with arguments.out.open("a", newline="") as file:

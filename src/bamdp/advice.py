@@ -1,15 +1,14 @@
 """Diagnostics from an agent's data: prior predictive fit, value of exploration, and run summaries.
 
-**Does the prior fit?** A posterior predictive check (Gelman, Meng & Stern 1996). Each replicate draws a model from the
-posterior, then draws new transitions and rewards from that model for the observed pairs (s, a), in their original
-order. Two statistics are compared with those of the replicates:
+**Does the prior fit?** Two statistics of the data are compared with those of replicates:
 
-- *surprise*: the negative log probability of the data, predicted sequentially from the prior;
-- *drift*: Σ over pairs and next states of (n₁ − n₂)²/(n₁ + n₂), where n₁ and n₂ are counts in the first and second half
-  of the visits to a pair.
+- *surprise*, the negative log probability of the data, predicted sequentially from the prior. This is a posterior
+  predictive check (Gelman, Meng & Stern 1996): each replicate draws a model from the posterior, then new transitions
+  and rewards from that model for the observed pairs (s, a), in their original order.
+- *drift*, Σ over pairs and next states of (n₁ − n₂)²/(n₁ + n₂), where n₁ and n₂ are counts in the first and second half
+  of the visits to a pair. This is a permutation test: if nothing changes, the outcomes of a pair may be exchanged.
 
-If at most a fraction ``UNLIKELY`` of replicates is as extreme as the data, the data are implausible under the
-posterior.
+If at most a fraction ``UNLIKELY`` of replicates is as extreme as the data, the prior does not fit.
 
 **What is the value of exploration?** Let V_β(s) be the optimal value of the posterior mean model. Taking action a
 and then acting on the updated belief is worth
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from bamdp.beliefs.belief import Belief
 
 Experience = tuple[int, int, float, int, bool]  # s, a, r, s2, terminated
-REPLICATES, UNLIKELY, FEWEST = 60, 0.02, 20
+REPLICATES, PERMUTATIONS, UNLIKELY, FEWEST = 60, 199, 0.02, 20
 REWARD_DRAWS, MOST_REWARDS = 1000, 10  # per next state
 LEAST_CHANCE = 1e-4  # next states with a lower probability are ignored
 
@@ -51,7 +50,7 @@ class Check:
     fits: bool
     sentence: str
     surprise: float  # fraction of replicates at least as surprising as the data
-    drift: float  # fraction of replicates whose halves differ at least as much
+    drift: float  # fraction of orders of the outcomes whose halves differ at least as much
 
     def __str__(self) -> str:
         return self.sentence
@@ -62,16 +61,18 @@ def check_fit(belief: Belief, fresh: Belief, history: list[Experience]) -> Check
     if len(history) < FEWEST:
         return Check(True, f"{len(history)} transitions are too few to say whether the prior fits.", 1.0, 1.0)
     rng = np.random.default_rng(0)
-    found = _statistics(fresh, history)
-    others = np.array([_statistics(fresh, _replicate(belief, history, rng)) for _ in range(REPLICATES)])
-    surprise, drift = (float(np.mean(others[:, i] >= found[i] - 1e-9)) for i in range(2))
+    found = _surprise(fresh, history), _drift(history)
+    surprises = np.array([_surprise(fresh, _replicate(belief, history, rng)) for _ in range(REPLICATES)])
+    drifts = np.array([_drift(history, rng) for _ in range(PERMUTATIONS)])
+    surprise = float(np.mean(surprises >= found[0] - 1e-9))
+    drift = float((np.sum(drifts >= found[1] - 1e-9) + 1) / (PERMUTATIONS + 1))
     sentence = (
         f"The prior fits: {surprise:.0%} of {REPLICATES} systems drawn from the belief surprise it as much."
     )
     if surprise <= UNLIKELY:
         sentence = (
             f"The prior does not fit: the data surprise it by {found[0]:.4g}, systems drawn from the belief by "
-            f"{others[:, 0].mean():.4g} ± {others[:, 0].std():.2g}; use a prior or reward model that allows for more."
+            f"{surprises.mean():.4g} ± {surprises.std():.2g}; use a prior or reward model that allows for more."
         )
     elif drift <= UNLIKELY:
         sentence = (
@@ -81,21 +82,28 @@ def check_fit(belief: Belief, fresh: Belief, history: list[Experience]) -> Check
     return Check(min(surprise, drift) > UNLIKELY, sentence, surprise, drift)
 
 
-def _statistics(fresh: Belief, history: list[Experience]) -> tuple[float, float]:
+def _surprise(fresh: Belief, history: list[Experience]) -> float:
     belief = fresh.copy()
-    visits: dict[tuple[int, int], list[int]] = {}
     for step in history:
         belief.observe(*step)
-        visits.setdefault(step[:2], []).append(-1 if step[4] else step[3])
+    return -belief.log_evidence
+
+
+def _drift(history: list[Experience], rng: Any = None) -> float:
+    """Return the statistic of drift; with ``rng``, that of a random order of each pair's outcomes."""
+    visits: dict[tuple[int, int], list[int]] = {}
+    for s, a, _, s2, ended in history:
+        visits.setdefault((s, a), []).append(-1 if ended else s2)
     drift = 0.0
     for after in visits.values():
         outcomes, index = np.unique(after, return_inverse=True)
         half = len(after) // 2
+        index = index if rng is None else rng.permutation(index)
         first, second = (
             np.bincount(part, minlength=len(outcomes)) for part in (index[:half], index[-half or None :])
         )
         drift += float(((first - second) ** 2 / np.maximum(first + second, 1)).sum()) if half else 0.0
-    return -belief.log_evidence, drift
+    return drift
 
 
 def _replicate(belief: Belief, history: list[Experience], rng: Any) -> list[Any]:

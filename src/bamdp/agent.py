@@ -370,7 +370,7 @@ class Agent:
     def value_of_exploring(self, state: int) -> float:
         """Return the value of one exploratory step in ``state`` relative to acting greedily, in units of reward.
 
-        It is 0 if no action's information is worth its cost, so further exploration there is not worthwhile
+        It is 0 if the information of no single step is worth its cost. Several steps may still be worthwhile together
         (:mod:`bamdp.advice`).
 
         Examples
