@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 import bamdp
 from bamdp.beliefs.belief import ModelRoom
 from bamdp.beliefs.kernels import sample_model
-from bamdp.ceilings import ceilings
+from bamdp.envs.ceilings import ceilings
 
 SEED = 918_273
 PRIOR = bamdp.AdaptiveDSS.default_prior

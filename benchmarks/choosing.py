@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import bamdp
-from bamdp.ceilings import optimal_total
+from bamdp.envs.ceilings import optimal_total
 from bamdp.runs import make_setting, run_setting
 
 DATA = Path(__file__).resolve().parent.parent / "docs" / "data" / "choosing.csv"

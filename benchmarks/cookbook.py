@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bamdp
-from bamdp.ceilings import expected_total
+from bamdp.envs.ceilings import expected_total
 from bamdp.mdp import uniform_policy
 
 PICTURE = Path(__file__).resolve().parent.parent / "docs" / "images" / "cookbook.png"

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import bamdp
-from bamdp.ceilings import ceilings, expected_total
+from bamdp.envs.ceilings import ceilings, expected_total
 
 OWN = ("inventory", "machine", "queue", "pricing")
 CLASSICS = ("chain", "double_loop", "grid5", "grid10", "maze", "river_swim")

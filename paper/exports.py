@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pandas import DataFrame
 
-from bamdp.ceilings import Ceilings
+from bamdp.envs.ceilings import Ceilings
 from bamdp.lab.results import Results, new_runs_frame
 from bamdp.lab.study import prior_spec
 from bamdp.lab.units import FINISHED, canonical_json

@@ -7,8 +7,9 @@ import doctest
 import pytest
 
 import bamdp
-from bamdp import _parameters, ceilings, registry, runs
+from bamdp import _parameters, registry, runs
 from bamdp._parameters import Spec, parse_spec
+from bamdp.envs import ceilings
 from bamdp.registry import OF_ENVIRONMENT, PLANNERS, PRIORS, label, make_planner, make_prior, text_of
 
 GRID = bamdp.make_env("grid5")

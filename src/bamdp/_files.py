@@ -40,7 +40,7 @@ def read(path: str | os.PathLike[str], kind: str, make: Callable[[Any], Any]) ->
     """Read a file of this kind and return ``make(data)``; raise a one-line error if it cannot be read."""
     if not os.path.isfile(path):
         raise FileNotFoundError(
-            f"there is no file {str(path)!r}; {kind} is written to one by its method save"
+            f"there is no file {str(path)!r}; write {kind} to a file with its method save"
         )
     try:
         with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:

@@ -32,9 +32,9 @@ PRIORS: dict[str, Entry] = {
         beliefs.Dirichlet, {"alpha": "1/S"}, "By default the classic flat prior, 1/S for each entry."
     ),
     "local": Entry(Prior, note="Knows which states are neighbours, but not what actions do (grid)."),
-    "models": Entry(Prior, note="The models that the environment may be (maze_door has two)."),
+    "models": Entry(Prior, note="Knows that the environment is one of several models (maze_door)."),
     "disturbance": Entry(
-        Prior, note="Knows the effect of each disturbance, but not its probability (inventory has one)."
+        Prior, note="Knows the effect of each disturbance, but not its probability (inventory)."
     ),
     "law": Entry(
         Prior, note="The distribution from which a family draws its models: the correct prior (family_gdl)."

@@ -27,9 +27,7 @@ CONFIDENCE_LEVEL = 0.95
 RESAMPLES = 9_999
 FEWER_RESAMPLES = 1_999  # for bands and pooled scores, where more would take seconds
 MAX_RESAMPLED = 2_000_000  # maximum number of resampled values held in memory
-SEED = (
-    20_200_211  # reused for every bootstrap and permutation, so that results do not depend on earlier calls
-)
+SEED = 20_200_211  # of every bootstrap and permutation, so that results do not depend on earlier calls
 
 FloatArray = NDArray[np.float64]
 
@@ -81,9 +79,7 @@ def standard_error(values: ArrayLike) -> float:
     array = np.asarray(values, float)
     if len(array) < 2:
         return np.nan
-    return (
-        float(array.std(ddof=1) / np.sqrt(len(array))) if np.ptp(array) else 0.0
-    )  # exactly 0 for equal values
+    return float(array.std(ddof=1) / np.sqrt(len(array))) if np.ptp(array) else 0.0  # exact for equal values
 
 
 def iqm(values: ArrayLike, weights: ArrayLike | None = None, axis: int = -1) -> Any:
@@ -152,15 +148,12 @@ def band(curves: ArrayLike) -> tuple[FloatArray, FloatArray]:
     (True, 0.0)
     """
     array = np.asarray(curves, float)
-    if len(array) < 2:
+    R, tail = len(array), (1.0 - CONFIDENCE_LEVEL) / 2.0
+    if R < 2:
         return np.full(array.shape[1:], np.nan), np.full(array.shape[1:], np.nan)
-    draws = np.random.default_rng(SEED).multinomial(
-        len(array), np.full(len(array), 1 / len(array)), FEWER_RESAMPLES
-    )
+    draws = np.random.default_rng(SEED).multinomial(R, np.full(R, 1 / R), FEWER_RESAMPLES)
     centre = array.mean(axis=0)  # subtracted first, so that constants stay exact
-    means = (draws / len(array)) @ (array - centre)
-    tail = (1.0 - CONFIDENCE_LEVEL) / 2.0
-    low, high = np.quantile(means, [tail, 1.0 - tail], axis=0)
+    low, high = np.quantile((draws / R) @ (array - centre), [tail, 1.0 - tail], axis=0)
     return centre + low, centre + high
 
 

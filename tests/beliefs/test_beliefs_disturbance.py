@@ -127,7 +127,7 @@ def test_bad_rules_are_refused():
         (lambda: bamdp.DisturbancePrior(stock, (6, 3, 6), alpha=0.0), "alpha must be above 0"),
         (lambda: bamdp.DisturbancePrior(stock, (6, 3, 6), known=np.full((6, 3, 6), 0.5)), "sum to 1"),
         (lambda: bamdp.DisturbancePrior(stock, (6, 3, 6)).belief(5, 3), "6 states and 3 actions"),
-        (lambda: bamdp.make_prior("disturbance", bamdp.make_env("chain")), "tell their rule"),
+        (lambda: bamdp.make_prior("disturbance", bamdp.make_env("chain")), "part of an environment"),
     ):
         with pytest.raises((TypeError, ValueError), match=words):
             make()

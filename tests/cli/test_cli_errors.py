@@ -31,7 +31,7 @@ BAD = [
     # what does not fit together says why, and what to do
     ("run grid5 fhts --rewards normal", "FHTS enumerates rewards"),
     ("run gym:my_module:MyEnv thompson", "register it"),
-    ("run gym:FrozenLake-v1 thompson --rewards known", "are not known beforehand"),
+    ("run gym:FrozenLake-v1 thompson --rewards known", "are not known in advance"),
     ("solve gym:FrozenLake-v1", "is not known, and it is needed here"),
     ("solve file:missing.npz", "no model file missing.npz"),
     ("run chain random --steps 1000000000000", "the record of a run of 1000000000000 steps"),

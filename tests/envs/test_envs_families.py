@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 import bamdp
-from bamdp.ceilings import ceilings, expected_total
 from bamdp.envs import make_env, make_world
+from bamdp.envs.ceilings import ceilings, expected_total
 from bamdp.envs.families import family_gc, family_gdl, family_grid, family_random
 from bamdp.registry import make_prior
 

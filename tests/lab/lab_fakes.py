@@ -7,7 +7,7 @@ import math
 import numpy as np
 from pandas import DataFrame, Series
 
-from bamdp.ceilings import Ceilings
+from bamdp.envs.ceilings import Ceilings
 from bamdp.lab.comparisons import Group
 from bamdp.lab.runner import RunQueue
 from bamdp.lab.units import FINISHED, RunRecord, encode_trace

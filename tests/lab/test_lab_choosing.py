@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 from lab_fakes import by_number, live_through, number, record
 
-from bamdp.ceilings import optimal_total
 from bamdp.envs import make_env
+from bamdp.envs.ceilings import optimal_total
 from bamdp.lab import choosing
 from bamdp.lab.choosing import CellSchedule
 from bamdp.lab.reading import parse_study

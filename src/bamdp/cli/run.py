@@ -27,7 +27,7 @@ def run_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Run the replicates and print a table or JSON."""
-    from bamdp.ceilings import optimal_total
+    from bamdp.envs.ceilings import optimal_total
 
     figure, runs = options.figure_path(arguments), arguments.runs
     env = bamdp.make_world(options.environment_text(arguments))

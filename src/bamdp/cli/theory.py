@@ -27,7 +27,7 @@ def solve_arguments(parser: argparse.ArgumentParser) -> None:
 
 def solve_command(arguments: argparse.Namespace) -> int:
     """Solve the environment and print a table or JSON."""
-    from bamdp.ceilings import GAIN_STATES, ceilings
+    from bamdp.envs.ceilings import GAIN_STATES, ceilings
 
     env, figure = bamdp.make_env(arguments.env), options.figure_path(arguments)
     steps = env.horizon if arguments.steps is None else _checks.integer(arguments.steps, "steps")

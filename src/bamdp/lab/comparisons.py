@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pandas import DataFrame, Series
 
-from bamdp.ceilings import Ceilings
+from bamdp.envs.ceilings import Ceilings
 from bamdp.lab.results import Results
 from bamdp.lab.units import EVALUATE
 from bamdp.statistics import SEED, Estimate, Summary, estimate, summarise

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pandas import DataFrame
 
-from bamdp.ceilings import Ceilings, ceilings
+from bamdp.envs.ceilings import Ceilings, ceilings
 from bamdp.envs.environment import Environment
 from bamdp.lab.choosing import CellSchedule, exclusion
 from bamdp.lab.store import Store

@@ -57,7 +57,7 @@ from bamdp._parameters import (
 )
 from bamdp.beliefs.base import Prior
 from bamdp.beliefs.episodes import OBJECTIVES
-from bamdp.ceilings import optimal_total
+from bamdp.envs.ceilings import optimal_total
 from bamdp.envs.environment import Environment
 from bamdp.generators import GENERATORS
 from bamdp.lab.units import EVALUATE, TUNE, Unit, units_of

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bamdp import _checks
-from bamdp.ceilings import ceilings
+from bamdp.envs.ceilings import ceilings
 from bamdp.envs.environment import Environment
 from bamdp.plot import style
 from bamdp.simulation import Run

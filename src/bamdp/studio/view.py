@@ -22,7 +22,7 @@ from scipy.special import entr
 
 from bamdp.beliefs.arrays import shared_weights
 from bamdp.beliefs.belief import Belief
-from bamdp.ceilings import optimal_gain, optimal_total
+from bamdp.envs.ceilings import optimal_gain, optimal_total
 from bamdp.envs.environment import Environment, World
 from bamdp.envs.registry import make_world
 from bamdp.mdp.build import entry_positions

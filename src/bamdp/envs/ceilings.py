@@ -30,8 +30,7 @@ class Ceilings:
     """Reference values and expected totals of an environment with a known model."""
 
     value: float  # V* at the start, discounted
-    # optimal average reward per step; None if it depends on the state or is not computed
-    gain: float | None
+    gain: float | None  # optimal average reward per step; None if it depends on the state or is not computed
     optimum: float  # expected total of an optimal policy for the horizon
     discounted: float  # expected total of the policy optimal for the discount
     random: float  # expected total of the uniformly random policy
@@ -52,16 +51,16 @@ def ceilings(
 
     If run ``seeds`` are given, values are averaged over the models drawn by those runs.
     """
-    discount = _checks.discount(discount)
+    discount, start = _checks.discount(discount), _start(env)
     T = env.horizon if steps is None else _checks.integer(steps, "steps")
-    parts = [(weight, _model_ceilings(mdp, _start(env), discount, T)) for weight, mdp in env.models(seeds)]
-
-    def mean(name: str) -> Any:
-        values = [getattr(part, name) for _, part in parts]
-        return None if None in values else sum(weight * value for (weight, _), value in zip(parts, values))
-
-    names = ("value", "gain", "optimum", "discounted", "random")
-    return Ceilings(**{name: mean(name) for name in names}, discount=discount)
+    means = np.zeros(5)
+    for weight, mdp in env.models(seeds):
+        best, average = policy_iteration(mdp, discount), optimal_gain(mdp)
+        average = np.nan if average is None else average
+        totals = [expected_total(mdp, start, T, policy) for policy in (None, best.policy, "uniform")]
+        means += weight * np.array([_at_start(best.values, start), average, *totals])
+    value, average, optimum, discounted, random = means.tolist()
+    return Ceilings(value, None if np.isnan(average) else average, optimum, discounted, random, discount)
 
 
 def optimal_total(env: Environment, steps: int, seeds: Sequence[np.random.SeedSequence] = ()) -> float:
@@ -80,18 +79,6 @@ def expected_total(mdp: FiniteMDP, start: Any, steps: int, policy: Any = None) -
         values = q_table(model, 1.0, values).max(axis=1)
         values[mdp.terminal] = _at_start(values, start)
     return _at_start(values, start)
-
-
-def _model_ceilings(mdp: FiniteMDP, start: Any, discount: float, steps: int) -> Ceilings:
-    best = policy_iteration(mdp, discount)
-    return Ceilings(
-        value=_at_start(best.values, start),
-        gain=optimal_gain(mdp),
-        optimum=expected_total(mdp, start, steps),
-        discounted=expected_total(mdp, start, steps, best.policy),
-        random=expected_total(mdp, start, steps, "uniform"),
-        discount=discount,
-    )
 
 
 def optimal_gain(mdp: FiniteMDP) -> float | None:
