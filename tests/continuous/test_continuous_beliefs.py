@@ -57,7 +57,7 @@ def test_the_posterior_of_a_scalar_gain_is_exact():
 def test_samples_have_the_mean_and_spread_of_the_predictive():
     belief, s = learned()
     state = np.repeat(belief.system.state(s)[None], 4000, 0)
-    models = belief.sample(1, 4000)
+    models = belief.sample(np.random.default_rng(1), 4000)
     drawn = models.outputs(np.arange(4000), state, np.zeros((4000, 1)))
     mean, deviation = belief.predict(s, [[0.0]])
     assert drawn.mean(0) + state[0] == pytest.approx(mean[0], abs=5 * deviation[0].max() / 60)

@@ -7,7 +7,15 @@ from scipy.optimize import approx_fprime
 
 from bamdp.continuous import regression
 from bamdp.continuous.cholesky import factor, solve
-from bamdp.continuous.regression import Hyper, draw_scale, empty_posterior, features, fit, frequencies
+from bamdp.continuous.regression import (
+    Hyper,
+    draw_scale,
+    empty_posterior,
+    features,
+    fit,
+    frequencies,
+    stratified,
+)
 
 
 def data(n=12, n_inputs=2, n_features=40, seed=0):
@@ -71,27 +79,43 @@ def test_conditioning_on_branches_is_the_posterior_of_all_data():
     *_, rows, y = data()
     posterior = empty_posterior(rows.shape[1], 3.0).observe_all(rows[:6], y[:6])
     branches, targets = np.stack([rows[6:9], rows[9:12]]), np.stack([y[6:9], y[9:12]])
-    means, _, scales = posterior.condition(branches, targets)
+    means, _, _, scales = posterior.condition(branches, targets)
     for branch, target, mean, b in zip(branches, targets, means, scales):
         whole = posterior.copy().observe_all(branch, target)
         assert mean == pytest.approx(whole.mean)
         assert b == pytest.approx(whole.b)
 
 
-def test_draws_after_a_branch_have_the_covariance_of_the_posterior_of_all_data():
+def test_draws_have_the_covariance_of_the_posterior():
     *_, rows, y = data(n_features=4)
     posterior = empty_posterior(rows.shape[1], 3.0).observe_all(rows[:6], y[:6])
-    rng, branch, n = np.random.default_rng(2), rows[6:9], 40_000
-    draws = np.array(
-        [posterior.direction(z, e) for z, e in zip(rng.normal(size=(n, 7)), rng.normal(size=(n, 6)))]
-    )
-    _, gain, _ = posterior.condition(branch[None], y[None, 6:9])
-    moved = draws - (draws @ branch.T + rng.normal(size=(n, 3))) @ gain[0]
-    whole = posterior.copy().observe_all(branch, y[6:9])
-    for sample, exact in ((draws, posterior.precision), (moved, whole.precision)):
-        covariance = np.linalg.inv(exact)
-        error = np.sqrt((covariance**2 + np.outer(np.diag(covariance), np.diag(covariance))) / n)
+    rng, n, covariance = np.random.default_rng(2), 40_000, np.linalg.inv(posterior.precision)
+    draws = [posterior.direction(z, e) for z, e in zip(rng.normal(size=(n, 7)), rng.normal(size=(n, 6)))]
+    whitened = posterior.solve(rng.normal(size=(n, 7)) @ posterior.factor.T)
+    error = np.sqrt((covariance**2 + np.outer(np.diag(covariance), np.diag(covariance))) / n)
+    for sample in (np.array(draws), whitened):
         assert (np.abs(sample.T @ sample / n - covariance) < 5 * error).all()
+
+
+def test_draws_after_a_branch_have_the_covariance_of_the_posterior_of_all_data():
+    *_, rows, y = data()
+    posterior = empty_posterior(rows.shape[1], 3.0).observe_all(rows[:6], y[:6])
+    branches, targets = np.stack([rows[6:9], rows[9:12]]), np.stack([y[6:9], y[9:12]])
+    _, gains, moves, _ = posterior.condition(branches, targets)
+    for branch, gain, move in zip(branches, gains, moves):
+        change = np.eye(len(gain.T)) - move.T @ gain
+        exact = np.linalg.inv(posterior.precision + branch.T @ branch)
+        assert change @ np.linalg.inv(posterior.precision) @ change.T == pytest.approx(exact, abs=1e-9)
+
+
+@pytest.mark.parametrize("count", [2, 7, 64])
+def test_stratified_numbers_are_normal_in_pairs(count):
+    z = stratified(np.random.default_rng(0), count, (5, 3))
+    assert z.shape == (count, 5, 3)
+    pairs = count // 2 * 2
+    assert (z[1:pairs:2] == -z[0:pairs:2]).all()
+    strata = np.floor(2 * stats.norm.cdf(-np.abs(z[::2])) * len(z[::2]))  # one number in each
+    assert (np.sort(strata, 0) == np.arange(len(z[::2]))[:, None, None]).all()
 
 
 def test_quantiles_of_the_noise_are_those_of_the_inverse_gamma():

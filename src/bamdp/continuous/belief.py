@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtr
+from scipy.special import ndtr, stdtr
 
 from bamdp import _checks
 from bamdp._parameters import Declared, Spec, declared, flag, real_number, whole_number
@@ -32,6 +32,7 @@ from bamdp.continuous.regression import (
     features,
     fit,
     frequencies,
+    stratified,
 )
 from bamdp.continuous.system import FULL_TURN, MAX_BOUND, System
 
@@ -201,28 +202,26 @@ class KnownBelief:
 
 @dataclass(frozen=True, eq=False)
 class Imagined:
-    """Posteriors after B simulated branches, using Matheron's rule; see :mod:`bamdp.continuous.regression`."""
+    """Posteriors after B simulated branches; see :mod:`bamdp.continuous.regression`."""
 
     belief: DynamicsBelief
-    rows: Array  # [O, B, K, P]
     means: Array  # [B, O, P]
-    gains: Array  # [O, B, K, P], the transpose of G S⁻¹
+    gains: Array  # [O, B, K, P]
+    moves: Array  # [O, B, K, P]
     scales: Array  # [B, O], b'
 
     def mean(self) -> LearnedModels:
         """Return the mean models [B]."""
         return self.belief._models(self.means, np.repeat(self.belief._deviations()[None], len(self.means), 0))
 
-    def drawn(self, directions: Array, quantiles: Array, rng: np.random.Generator) -> LearnedModels:
+    def drawn(self, directions: Array, quantiles: Array) -> LearnedModels:
         """Return the M draws of :meth:`DynamicsBelief.directions`, conditioned on each branch: B·M models."""
-        n_outputs, B, K, P = self.rows.shape
+        n_outputs, B, K, P = self.gains.shape
         M = len(directions)
-        noise = rng.normal(size=(M, n_outputs, K))  # shared by all branches, and antithetic like the draws
-        noise[1::2] = -noise[: M // 2 * 2 : 2]
         moved = np.empty((B, M, n_outputs, P))
         for o in range(n_outputs):
-            off = np.swapaxes(self.rows[o] @ directions[:, o].T, 1, 2) + noise[:, o]  # [B, M, K]
-            moved[:, :, o] = directions[:, o] - off @ self.gains[o]
+            off = np.swapaxes(self.gains[o] @ directions[:, o].T, 1, 2)  # [B, M, K]
+            moved[:, :, o] = directions[:, o] - off @ self.moves[o]
         shapes = np.array([p.a + 0.5 * K for p in self.belief.posteriors])
         sigma = draw_scale(shapes, self.scales[:, None], quantiles)
         weights = self.belief._drawn(self.means[:, None], sigma, moved)
@@ -311,19 +310,23 @@ class DynamicsBelief:
     def directions(self, rng: np.random.Generator | int, count: int) -> tuple[Array, Array]:
         """Return ẑ [M, O, P] and the noise quantiles [M, O] of M draws.
 
-        Draws come in antithetic pairs, m ± σ ẑ, so the mean of an even number of draws equals the posterior mean. Draws
-        with the same integer ``rng`` represent the same function, updated with any new data.
+        A generator gives stratified draws in antithetic pairs, m ± σ ẑ, so the mean of an even number of draws equals
+        the posterior mean. Draws with the same integer ``rng`` represent the same functions, updated with any new data.
         """
-        seed = int(rng.integers(2**62)) if isinstance(rng, np.random.Generator) else rng
-        P = self.scales.shape[1]
-        directions, quantiles = np.empty((count, self.n_outputs, P)), np.empty((count, self.n_outputs))
-        for m in range(0, count, 2):
-            first, later = np.random.default_rng([seed, m]), np.random.default_rng([seed, m, 1])
-            z, quantiles[m] = first.normal(size=(self.n_outputs, P)), first.random(self.n_outputs)
+        shape = (self.n_outputs, self.scales.shape[1])
+        directions, quantiles = np.empty((count, *shape)), np.empty((count, self.n_outputs))
+        if isinstance(rng, np.random.Generator):
+            z = stratified(rng, count, shape)
+            for o, posterior in enumerate(self.posteriors):
+                directions[:, o] = posterior.solve(z[:, o] @ posterior.factor.T)
+            return directions, ndtr(stratified(rng, count, (self.n_outputs,)))
+        used = self._used()
+        for m in range(count):
+            first, later = np.random.default_rng([rng, m]), np.random.default_rng([rng, m, 1])
+            z, quantiles[m] = first.normal(size=shape), first.random(self.n_outputs)
             e = later.normal(size=(self.n, self.n_outputs))
-            for o, (posterior, used) in enumerate(zip(self.posteriors, self._used())):
-                directions[m, o] = posterior.direction(z[o], e[used, o])
-        directions[1::2], quantiles[1::2] = -directions[: count // 2 * 2 : 2], quantiles[: count // 2 * 2 : 2]
+            for o, posterior in enumerate(self.posteriors):
+                directions[m, o] = posterior.direction(z[o], e[used[o], o])
         return directions, quantiles
 
     def drawn(self, directions: Array, quantiles: Array) -> LearnedModels:
@@ -345,8 +348,8 @@ class DynamicsBelief:
         targets = self._targets(self._changes(obs, held, after), extras.reshape(B * K, -1))
         rows = [self._rows(o, obs, held).reshape(B, K, -1) for o in range(self.n_outputs)]
         parts = [p.condition(rows[o], targets[:, o].reshape(B, K)) for o, p in enumerate(self.posteriors)]
-        means, gains, scales = zip(*parts)
-        return Imagined(self, np.array(rows), np.stack(means, 1), np.array(gains), np.stack(scales, 1))
+        means, rotated, moves, scales = zip(*parts)
+        return Imagined(self, np.stack(means, 1), np.array(rotated), np.array(moves), np.stack(scales, 1))
 
     def log_evidence(self) -> float:
         """Return the log density of the data used for learning, in the units of the environment."""

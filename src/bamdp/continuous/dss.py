@@ -31,6 +31,7 @@ from bamdp._parameters import flag, real_number, whole_number
 from bamdp.continuous.cem import Objective, Search, optimise, returns
 from bamdp.continuous.models import LearnedModels, Models
 from bamdp.continuous.planners import AUTO, Choice, ContinuousPlanner, Memory, Question, outputs_of, starts
+from bamdp.continuous.regression import stratified
 from bamdp.continuous.system import System
 
 Array = NDArray[Any]
@@ -141,7 +142,8 @@ def judge(
         steps = planner.n_steps
         K = min(-(-search.blocks // 8) if isinstance(steps, str) else steps, left)
         rng = np.random.default_rng([seed, stage])
-        noise = rng.normal(size=(M if planner.common else B, K * search.repeat, belief.n_outputs))[truth]
+        count = M if planner.common else B
+        noise = stratified(rng, count, (K * search.repeat, belief.n_outputs))[rng.permutation(count)][truth]
         held = controls[:, :K]
         states, extras = models.follow(truth, state, held, search.repeat, noise)
         earned, going = returns(outputs, states, held, extras, search)
@@ -171,8 +173,8 @@ def relearned(
     belief, system, B = question.belief, question.system, len(state)
     rng = np.random.default_rng(seed)  # use the same draws for all branches
     L, S = planner.n_leaf, JUDGES * planner.n_leaf
-    draws, noise = belief.directions(rng, L + S), int(rng.integers(2**62))
-    models = belief.imagine(*past).drawn(*draws, np.random.default_rng(noise))
+    parts = [belief.directions(rng, count) for count in (L, S)]
+    models = belief.imagine(*past).drawn(*(np.concatenate(part) for part in zip(*parts)))
     which = np.arange(B * (L + S)).reshape(B, L + S)
     objective = Objective(models, which[:, :L], state, quick(search), outputs_of(belief))
     first = np.zeros((B, 1, search.blocks, system.n_controls))

@@ -10,11 +10,14 @@ is
 where s is the noise standard deviation, and the posterior after n data is given by
 (A = I + ΦᵀΦ, m = A⁻¹Φᵀy, a = a₀ + n/2, b = a₀ + (y·y − mᵀAm)/2).
 
-**Draws** are w = m + σ ẑ with ẑ = A⁻¹(z + Φᵀe), where z and e are standard normal. A draw is identified by z and e (one
-entry of e per datum), so the same function is updated as data arrive. **Conditioning** on simulated data (Ψ, η) without
-refactorisation uses Matheron's rule, with G = A⁻¹Ψᵀ and S = I + ΨG:
+**Draws** are w = m + σ ẑ with ẑ ~ N(0, A⁻¹). A persistent draw is ẑ = A⁻¹(z + Φᵀe), identified by the standard normal z
+and e (one entry of e per datum), so the same function is updated as data arrive. Other draws are ẑ = A⁻¹Lz with A = LLᵀ
+and stratified z, whose averages vary less. **Conditioning** on simulated data (Ψ, η) needs no refactorisation. With
+G = A⁻¹Ψᵀ and S = I + ΨG,
 
-    m' = m + G S⁻¹(η − Ψm),   ẑ' = ẑ − G S⁻¹(Ψẑ + e'),   b' = b + (η − Ψm)ᵀS⁻¹(η − Ψm)/2.
+    m' = m + G S⁻¹(η − Ψm),   ẑ' = ẑ − G (S + S^½)⁻¹ Ψẑ,   b' = b + (η − Ψm)ᵀS⁻¹(η − Ψm)/2,
+
+where ẑ' has the covariance of the conditioned posterior (the square-root update of Andrews, 1968).
 
 **Hyper-parameters** (lengthscales, amplitudes of the waves and the linear term, noise) maximise the evidence of the
 exact Gaussian process times log-normal priors, using L-BFGS with the analytic gradient.
@@ -29,7 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.special import gammaincinv, gammaln
+from scipy.special import gammaincinv, gammaln, ndtri
 
 from bamdp.continuous.cholesky import factor, solve
 
@@ -153,15 +156,37 @@ class Posterior:
         """Return the direction ẑ of a draw, given z [P] and e [n]."""
         return self.solve(z + e @ np.array(self.rows) if self.n else z)
 
-    def condition(self, rows: Array, targets: Array) -> tuple[Array, Array, Array]:
-        """Return m' [B, P], (G S⁻¹)ᵀ [B, K, P] and b' [B] after B simulated branches, without refactorisation."""
+    def condition(self, rows: Array, targets: Array) -> tuple[Array, Array, Array, Array]:
+        """Return the posteriors after B simulated branches, without refactorisation.
+
+        These are m' [B, P], the factors V [B, K, P] and U [B, K, P] of ẑ' = ẑ − Uᵀ V ẑ, and b' [B].
+        """
         B, K, P = rows.shape
         gain: Any = self.solve(rows.reshape(B * K, P)).reshape(B, K, P)
         middle = np.eye(K) + rows @ np.swapaxes(gain, 1, 2)
         residual = targets - rows @ self.mean
-        gain = np.linalg.solve(middle, gain)
-        scaled = np.linalg.solve(middle, residual[..., None])[..., 0]
-        return self.mean + (residual[:, None] @ gain)[:, 0], gain, self.b + 0.5 * (residual * scaled).sum(1)
+        values, vectors = np.linalg.eigh(0.5 * (middle + np.swapaxes(middle, 1, 2)))
+        values, turned = np.maximum(values, 1.0), np.swapaxes(vectors, 1, 2)
+        rotated, moves = turned @ rows, turned @ gain
+        residual = np.einsum("bij,bj->bi", turned, residual)
+        scaled = residual / values
+        roots = np.sqrt(values)
+        means = self.mean + np.einsum("bk,bkp->bp", scaled, moves)
+        return (
+            means,
+            rotated,
+            moves / (roots * (roots + 1.0))[..., None],
+            self.b + 0.5 * (residual * scaled).sum(1),
+        )
+
+
+def stratified(rng: np.random.Generator, count: int, shape: tuple[int, ...]) -> Array:
+    """Return standard normal numbers [count, *shape] in antithetic pairs, with each entry stratified over the pairs."""
+    pairs = -(-count // 2)
+    whole = (pairs, *shape)
+    strata = rng.permuted(np.broadcast_to(np.arange(pairs).reshape(-1, *[1] * len(shape)), whole), axis=0)
+    half = ndtri(0.5 * (strata + 1.0 - rng.random(whole)) / pairs) * rng.choice([-1.0, 1.0], whole)
+    return np.stack([half, -half], 1).reshape(2 * pairs, *shape)[:count]
 
 
 def draw_scale(a: Array, b: Array, u: Array) -> Array:
