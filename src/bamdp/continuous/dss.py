@@ -37,7 +37,7 @@ from bamdp.continuous.system import System
 Array = NDArray[Any]
 MOST_POLICIES = 16
 JUDGES = 4  # ratio of conditioned draws that evaluate a plan to those used to compute it
-LINEAR = 4  # speed of simulating linear models relative to other models
+LINEAR = 2  # speed of simulating linear models relative to other models
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +59,8 @@ class DSS(ContinuousPlanner):
         4, help="draws, corrected by a branch, over which the next plan there is averaged"
     )
     budget: int = whole_number(
-        900_000,
-        help="simulated blocks of a decision, by which auto chooses the numbers of policies and samples",
+        2_000_000,
+        help="simulated blocks of a decision times the model's outputs; auto chooses N and M by it",
     )
     leaf: float = real_number(
         1.0, low=0.0, high=1.0, help="horizon of the last plan, as a share of the full one"
@@ -89,7 +89,7 @@ class DSS(ContinuousPlanner):
     ) -> tuple[Array, tuple[Choice, ...], Models]:
         belief, rng = question.belief, question.rng
         linear = belief.prior.n_frequencies == 0
-        N, M = self.widths(search, self.budget * (LINEAR if linear else 1))
+        N, M = self.widths(search, self.budget * (LINEAR if linear else 1) / belief.n_outputs)
         models = LearnedModels.stack([belief.sample(rng, N), belief.mean()])
         truths = belief.directions(rng, M if self.common else M * (N + 3))
         plans = candidates(question, models, belief.drawn(truths[0][:M], truths[1][:M]), search, memory)
