@@ -53,17 +53,17 @@ CHEAP, DEAR = (
     ("mountain-car", "sparse-pendulum"),
     ("cart-pole", "pendulum"),
 )  # the greedy policy is asked often in these
-DSS_CHANGES = ("leaf=0.34", "common=False", "n_steps=2", "n_stages=1")
+DSS_CHANGES = ("leaf=0.34", "common=False", "n_steps=2", "n_stages=2")
 PLAN = [
-    *[(task, "thompson", "") for task in (*CHEAP, *DEAR)],
-    *[("gain", planner, "") for planner in ("thompson", "mean", "dss", "open-loop")],
-    *[(task, planner, "") for task in CHEAP for planner in ("mean", "dss", "open-loop")],
-    ("pendulum-learned", "thompson", ""),
-    *[(task, planner, "") for task in DEAR for planner in ("mean", "dss", "open-loop")],
-    *[("mountain-car", "thompson", change) for change in ("frequencies=32", "refit=False")],
+    *[("gain", planner, "") for planner in ("dss", "thompson", "mean", "open-loop")],
+    *[(task, planner, "") for task in (*CHEAP, *DEAR) for planner in ("thompson", "mean", "open-loop")],
     *[("gain", f"dss:{change}", change) for change in DSS_CHANGES],
-    *[("mountain-car", f"dss:{change}", change) for change in DSS_CHANGES],
-    *[(task, "thompson", change) for task in DEAR for change in ("frequencies=32", "refit=False")],
+    *[(task, "dss", "") for task in ("sparse-pendulum", "pendulum")],
+    ("pendulum-learned", "thompson", ""),
+    *[(task, "dss", "") for task in ("mountain-car", "cart-pole")],
+    *[("mountain-car", "thompson", change) for change in ("refit=False", "frequencies=32")],
+    *[(task, "thompson", change) for task in DEAR for change in ("refit=False", "frequencies=32")],
+    *[("sparse-pendulum", f"dss:{change}", change) for change in DSS_CHANGES[:3]],
 ]
 
 
