@@ -30,7 +30,7 @@ from bamdp.continuous.planners import (
     Question,
     Thompson,
 )
-from bamdp.continuous.system import Reward, system_of
+from bamdp.continuous.system import Reward, System, system_of
 from bamdp.seeding import AGENT, Seed, stream_seed
 
 PLANNERS: dict[str, type[ContinuousPlanner]] = {cls.name: cls for cls in (Mean, Thompson, OpenLoop, DSS)}
@@ -66,7 +66,7 @@ class ContinuousAgent:
         horizon: int | None = None,
         seed: Seed = None,
     ) -> None:
-        self.planner, self.belief, self.system = planner, belief, belief.system
+        self.planner, self.belief = planner, belief
         self.horizon = self.steps_left = None if horizon is None else _checks.integer(horizon, "horizon")
         self.discount = 1.0 if horizon is not None else _checks.discount(discount)
         self.rng = np.random.default_rng(stream_seed(seed, AGENT))
@@ -96,6 +96,11 @@ class ContinuousAgent:
             horizon=horizon,
             seed=seed,
         )
+
+    @property
+    def system(self) -> System:
+        """The system of the belief."""
+        return self.belief.system
 
     def __repr__(self) -> str:
         return f"<ContinuousAgent {self.planner} on {self.belief!r}>"

@@ -2,7 +2,8 @@
 
 Each output has a separate regression (:mod:`bamdp.continuous.regression`): the change of each state coordinate and, if
 unknown, the reward and an indicator of termination (only its mean is used, and only after the first termination). Angle
-changes are taken along the shortest arc.
+changes are taken along the shortest arc. If the squares of two coordinates always add up to 1, they are treated as the
+cosine and sine of an angle from then on.
 
 **Walls and clipping.** Predictions are clipped to the observation box. If both a coordinate and its prediction reach
 the bound, the coordinate is not used for learning, because clipping explains the observation. Other coordinates of that
@@ -14,7 +15,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
@@ -42,6 +44,10 @@ FIRST_FIT = 5  # number of data before the first fit
 OUTLIER = 6.0
 TOO_WIDE = 100.0  # a declared box is ignored for scaling if its width exceeds the data's by this factor
 LEAST_CHANGE = 0.05  # per step, relative to half the range: data at rest do not imply that nothing moves
+ANGLE_MOVED, ANGLE_ERROR = (
+    0.02,
+    1e-5,
+)  # least range of a cosine and sine, and the tolerance of their squares' sum
 KNOWN = 1e12  # degrees of freedom that represent known noise
 
 
@@ -542,8 +548,31 @@ class DynamicsBelief:
             centre, half = np.where(by_data, middle, centre), np.where(by_data, width, half)
         return centre, half
 
+    def _replay_with_angles(self) -> bool:
+        """Declare pairs of coordinates on the unit circle as angles and replay all data; return whether any exist."""
+        if self.prior.mean is not None or self.prior.features is not None:
+            return False  # these functions expect the coordinates as they are
+        old, states = self.system, np.array(self.data.obs)
+        obs, angles = old.observations(states), list(old.angles)
+        for i, j in combinations([source for source in old.sources if isinstance(source, int)], 2):
+            moved = np.ptp(obs[:, [i, j]], axis=0).max() > ANGLE_MOVED
+            free = not {i, j} & {k for angle in angles for k in np.atleast_1d(angle).tolist()}
+            if moved and free and np.abs(obs[:, i] ** 2 + obs[:, j] ** 2 - 1.0).max() < ANGLE_ERROR:
+                angles.append((i, j))
+        if len(angles) == len(old.angles):
+            return False
+        made = self.prior.belief(replace(old, angles=tuple(angles)))
+        for s, before, control, outputs in zip(states, obs, self.data.controls, self.data.outputs):
+            after = old.observations(s + outputs[: len(s)])
+            reward, ended = (outputs[o] if o >= 0 else 0.0 for o in (self.reward_output, self.end_output))
+            made.observe(before, old.action(control), reward, after, bool(ended))
+        self.__dict__.update(vars(made))
+        return True
+
     def _fit(self) -> None:
         """Fit the hyper-parameters of all outputs and recompute the posteriors."""
+        if self._replay_with_angles():
+            return
         self.next_fit = self.n + max(FIRST_FIT, self.n // 4)
         self.encoding = self._encoding()
         obs, controls, outputs = map(np.array, (self.data.obs, self.data.controls, self.data.outputs))

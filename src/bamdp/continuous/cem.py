@@ -41,11 +41,15 @@ class Search:
 
 @dataclass(frozen=True)
 class Outputs:
-    """Sources of rewards and terminations: functions of the system or indices of extra model outputs."""
+    """Sources of rewards and terminations: functions of the system or indices of extra model outputs.
+
+    Predictions of learned rewards are at least ``least``.
+    """
 
     system: System
     reward: int = -1
     end: int = -1
+    least: float = -np.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +90,7 @@ def returns(
     system = outputs.system
     B, T = states.shape[0], states.shape[1] - 1
     discounts = search.discount ** np.arange(T)
-    rewards = extras[..., outputs.reward] if outputs.reward >= 0 else None
+    rewards = np.maximum(extras[..., outputs.reward], outputs.least) if outputs.reward >= 0 else None
     if rewards is None or system.terminated is not None:
         seen = system.observations(states)
         obs, after = (part.reshape(B * T, -1) for part in (seen[:, :-1], seen[:, 1:]))

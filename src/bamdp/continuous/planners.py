@@ -213,10 +213,17 @@ def starts(memory: Memory, search: Search, k: int) -> Array:
 
 
 def outputs_of(belief: DynamicsBelief) -> Outputs:
-    """Return the sources of rewards and terminations in a belief's models."""
+    """Return the sources of rewards and terminations in a belief's models.
+
+    Learned rewards are never predicted to be lower than the lowest observed reward. Otherwise, extrapolation could
+    make all unknown states look too bad to visit.
+    """
     d = belief.system.n_states
     end = belief.end_output - d if belief.end_output >= 0 and belief.ends else -1
-    return Outputs(belief.system, belief.reward_output - d if belief.reward_output >= 0 else -1, end)
+    if belief.reward_output < 0:
+        return Outputs(belief.system, -1, end)
+    least = min((row[belief.reward_output] for row in belief.data.outputs), default=-np.inf)
+    return Outputs(belief.system, belief.reward_output - d, end, least)
 
 
 def best_plan(
