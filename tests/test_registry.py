@@ -89,7 +89,7 @@ def test_a_parameter_that_is_given_twice_is_refused():
 
 @pytest.mark.parametrize("name", PLANNERS)
 def test_the_text_of_a_planner_makes_it_again(name):
-    for parameters in ({}, *({key: other_value(v)} for key, v in PLANNERS[name].defaults().items())):
+    for parameters in ({}, *({key: other_value(v)} for key, v in PLANNERS[name].parameters.items())):
         try:
             planner = make_planner(name, parameters)
         except ValueError:  # the other value is none for this parameter

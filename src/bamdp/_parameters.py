@@ -290,11 +290,12 @@ def write_value(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Entry:
-    """A class or function with a name, the parameters fixed by the name, and a note added to the help text."""
+    """A named class or function, the parameters fixed by its name, and a note added to the help text."""
 
     cls: Any
     fixed: Mapping[str, Any] = field(default_factory=dict)
     note: str = ""
+    name: str = ""
 
     @property
     def help(self) -> str:
@@ -302,20 +303,33 @@ class Entry:
         first = "" if inspect.isabstract(self.cls) else (self.cls.__doc__ or "").strip().partition("\n")[0]
         return f"{first.strip()} {self.note}".strip()
 
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Default values by parameter name."""
+        return {one.name: one.default for one in self.declared()}
+
     def declared(self) -> list[Parameter]:
         """Return the parameters, using fixed values as defaults; parameters of a part have dotted names."""
         found = []
         for one in [] if inspect.isabstract(self.cls) else declared(self.cls):
             default = self.fixed.get(one.name, one.default)
-            found.append(replace(one, default=default))
             part = one.parts.get(default) if isinstance(default, str) else None
             inner = [] if part is None else declared(part)
+            found.append(replace(one, default=default))
             found += [replace(other, name=f"{one.name}.{other.name}") for other in inner]
         return found
 
-    def defaults(self) -> dict[str, Any]:
-        """Return the default values by parameter name."""
-        return {one.name: one.default for one in self.declared()}
+    def data(self) -> dict[str, Any]:
+        """Return the entry as plain JSON, with defaults in spec syntax."""
+        shown = [
+            {"name": p.name, "default": write_value(p.default), "help": p.help, "choices": list(p.choices)}
+            for p in self.declared()
+        ]
+        return {"name": self.name, "help": self.help, "parameters": shown}
+
+    def parameters_text(self) -> str:
+        """Return the parameters in spec syntax on one line."""
+        return "  ".join(f"{key}={write_value(value)}" for key, value in self.parameters.items())
 
 
 def as_entry(instance: Any) -> Entry:
@@ -362,33 +376,7 @@ def find(spec: str | Spec, kind: str, entries: Mapping[str, Entry]) -> Spec:
     return Spec(_checks.one_of(name.lower().replace("_", "-"), kind, entries), parameters)
 
 
-@dataclass(frozen=True)
-class Info:
-    """List entry of an environment, planner, prior or reward model."""
-
-    name: str
-    help: str
-    declared: list[Parameter]
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """Default values by parameter name."""
-        return {one.name: one.default for one in self.declared}
-
-    def data(self) -> dict[str, Any]:
-        """Return the entry as plain JSON, with defaults in spec syntax."""
-        shown = [
-            {"name": p.name, "default": write_value(p.default), "help": p.help, "choices": list(p.choices)}
-            for p in self.declared
-        ]
-        return {"name": self.name, "help": self.help, "parameters": shown}
-
-    def parameters_text(self) -> str:
-        """Return the parameters in spec syntax on one line."""
-        return "  ".join(f"{key}={write_value(value)}" for key, value in self.parameters.items())
-
-
-class InfoList(list[Info]):
+class InfoList(list[Entry]):
     """A list that prints each name with its help text, followed by the parameters with their defaults.
 
     Examples
@@ -406,7 +394,7 @@ class InfoList(list[Info]):
     @classmethod
     def of(cls, entries: Mapping[str, Entry]) -> InfoList:
         """Return the list of these entries."""
-        return cls(Info(name, entry.help, entry.declared()) for name, entry in entries.items())
+        return cls(replace(entry, name=name) for name, entry in entries.items())
 
     def __repr__(self) -> str:
         width = max((len(info.name) for info in self), default=0) + 2

@@ -341,7 +341,7 @@ def text_of(thing: Planner | Prior | RewardModel) -> str | None:
     for table in TABLES.values():
         for name, entry in table.items():
             if type(thing) is entry.cls and all(_same(values.get(key), v) for key, v in entry.fixed.items()):
-                usual = entry.defaults()
+                usual = entry.parameters
                 other = {key: value for key, value in values.items() if not _same(value, usual.get(key, ...))}
                 return str(Spec(name, other)) if all(isinstance(v, PLAIN) for v in other.values()) else None
     return None

@@ -54,11 +54,6 @@ class Setting:
         _checks.one_of(self.objective, "objective", OBJECTIVES)
 
     @property
-    def env_name(self) -> str:
-        """The name of the environment."""
-        return self.env if isinstance(self.env, str) else new_world(self.env).name
-
-    @property
     def first_discount(self) -> float:
         """The discount of the first decision."""
         if not isinstance(self.discount, str):
@@ -156,9 +151,10 @@ class Batch:
         error = f" ± {self.standard_error:.3g}" if len(self.runs) > 1 else ""
         returns = self.episode_returns
         episodes = f", {len(returns)} episodes with mean return {returns.mean():.4g}" if len(returns) else ""
+        env = self.setting.env if isinstance(self.setting.env, str) else new_world(self.setting.env).name
         runs = f"{len(self.runs)} run{'s' * (len(self.runs) != 1)} of {self.setting.steps} steps"
         return (
-            f"Batch: {label(self.setting.planner)} in {self.setting.env_name}, {runs}, total {self.mean:.4g}"
+            f"Batch: {label(self.setting.planner)} in {env}, {runs}, total {self.mean:.4g}"
             f"{error} per run{episodes}, {self.ms_per_step:.2g} ms per step"
         )
 
@@ -239,24 +235,20 @@ def new_agent(setting: Setting, env: World, seed: np.random.SeedSequence | int =
     )
 
 
-def play(
+def run_one(
     setting: Setting,
-    environment_seed: np.random.SeedSequence,
-    agent_seed: np.random.SeedSequence,
+    replicate: int,
     progress: Progress | None = None,
+    *,
+    tuning: bool = False,
     callbacks: Iterable[Callback] = (),
 ) -> Run:
-    """Run a setting once with the two given seeds, after compiling all required code."""
+    """Run the replicate with the given number, after compiling all required code."""
     warm_up(setting)
+    of_env, of_agent = seeds(setting.seed, replicate, tuning=tuning)
     env = new_world(setting.env)
-    agent = new_agent(setting, env, agent_seed)
-    tick = progress or (lambda n: None)
-    return simulate(agent, env, setting.steps, seed=environment_seed, progress=tick, callbacks=callbacks)
-
-
-def run_one(setting: Setting, replicate: int, progress: Progress | None = None) -> Run:
-    """Run the replicate with the given number."""
-    return play(setting, *seeds(setting.seed, replicate), progress)
+    agent = new_agent(setting, env, of_agent)
+    return simulate(agent, env, setting.steps, seed=of_env, progress=progress or False, callbacks=callbacks)
 
 
 def run_many(

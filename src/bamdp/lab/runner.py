@@ -33,8 +33,7 @@ from bamdp.lab.store import Store
 from bamdp.lab.study import Study
 from bamdp.lab.units import FAILED, FINISHED, OVER_LIMIT, TUNE, RunRecord, Unit, canonical_json, encode_trace
 from bamdp.processes import Pool, Progress, WorkerDied, new_pool, stream
-from bamdp.runs import cached_world, play, warm_up
-from bamdp.seeding import seeds
+from bamdp.runs import cached_world, run_one, warm_up
 from bamdp.simulation import Step
 
 MAX_DEATHS = 3  # deaths in isolation before a run is recorded as failed
@@ -181,8 +180,7 @@ def execute_unit(unit: Unit, tick: Progress) -> RunRecord:
 
     try:
         reproducible = warm_up(unit.setting)
-        streams = seeds(unit.setting.seed, unit.replicate, tuning=unit.phase == TUNE)
-        run = play(unit.setting, *streams, callbacks=[watch])
+        run = run_one(unit.setting, unit.replicate, tuning=unit.phase == TUNE, callbacks=[watch])
     except Exception as error:
         notes = getattr(error, "__notes__", ())  # progress before the error
         line = " ".join(" ".join([f"{type(error).__name__}: {error}", *notes]).split())

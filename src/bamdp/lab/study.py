@@ -195,7 +195,7 @@ def _owner(key: str) -> str:
 
 
 def _default(planner: str | Planner, head: str) -> Any:
-    return entry_of(planner).defaults().get(head, "")
+    return entry_of(planner).parameters.get(head, "")
 
 
 def _fields_of(head: str, option: Any) -> tuple[str, ...]:
